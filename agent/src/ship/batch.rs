@@ -1,0 +1,108 @@
+//! What `ship` takes in: one interval's samples of this agent, names resolved.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Samples of one interval with the dictionaries that they index into.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Batch {
+    /// Start of the interval that the batch covers, nanoseconds since the Unix epoch; equals the previous batch's end.
+    pub from_unix_ns: u64,
+    /// End of the interval, exclusive.
+    pub until_unix_ns: u64,
+    /// Nanoseconds of CPU time that one sample stands for.
+    pub period_ns: u64,
+    pub frequency_hz: u32,
+    pub report: Report,
+    pub frames: Vec<Frame>,
+    pub stacks: Vec<Stack>,
+    pub processes: Vec<Process>,
+    pub samples: Vec<Sample>,
+}
+
+/// The agent's account of itself. `*_ticks` and `cpus` are of this interval, everything else is cumulative or a gauge.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// CPUs that were observed in the interval.
+    pub cpus: u32,
+    /// Timer ticks of all CPUs in the interval.
+    pub ticks: u64,
+    /// Ticks that met an idle CPU: not samples.
+    pub idle_ticks: u64,
+    /// Samples that the kernel side took, cumulative over the instance, this batch included.
+    pub samples_taken: u64,
+    /// Samples lost, cumulative, by cause. `samples_taken` = samples in all batches + every cause.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// CPU time of the agent's process since its start.
+    pub cpu_seconds: f64,
+    /// CPU time of its BPF programs since their load.
+    pub bpf_seconds: f64,
+    pub rss_bytes: u64,
+    pub bpf_map_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FrameKind {
+    Kernel,
+    Native,
+    /// An interpreter's frame; the value is OTLP's `profile.frame.type`, such as `cpython`.
+    Interpreted(&'static str),
+    Jit,
+    Unknown,
+}
+
+/// One frame. Inlined frames stand as frames of their own, before (nearer to the leaf than) the frame they were inlined into.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Frame {
+    pub kind: FrameKind,
+    /// Path of the mapped file as its process sees it, `[kernel]`, a kernel module's name in brackets, or `[vdso]`; empty when unknown.
+    pub module: Arc<str>,
+    /// GNU build id in lower-case hex.
+    pub build_id: Option<Arc<str>>,
+    /// Demangled name.
+    pub function: Option<Arc<str>>,
+    pub file: Option<Arc<str>>,
+    /// 1-based; 0 when unknown.
+    pub line: u32,
+    pub inlined: bool,
+    /// Offset in the module's file (kernel: address), for frames without a function only, so that they can be named later.
+    pub offset: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Stack {
+    /// Indices into `Batch::frames`, leaf first: kernel frames, then user frames.
+    pub frames: Vec<u32>,
+    /// The walk ended before the root.
+    pub truncated: bool,
+}
+
+/// One program run by one process: execve makes another one of the same tgid.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Process {
+    pub tgid: u32,
+    /// Start time in clock ticks since boot (field 22 of /proc/PID/stat).
+    pub start_ticks: u64,
+    /// Execs seen of this process.
+    pub exec_count: u32,
+    /// Base name of the executable; the comm of a kernel thread.
+    pub executable: Arc<str>,
+    pub executable_path: Arc<str>,
+    pub command_line: Arc<str>,
+    pub build_id: Option<Arc<str>>,
+    /// What the `metadata` room found out.
+    pub metadata: Arc<crate::metadata::Metadata>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// Wall clock, nanoseconds since the Unix epoch.
+    pub ts_unix_ns: u64,
+    pub cpu: u32,
+    pub tid: u32,
+    pub thread: Arc<str>,
+    /// Index into `Batch::processes`.
+    pub process: u32,
+    /// Index into `Batch::stacks`.
+    pub stack: u32,
+}
