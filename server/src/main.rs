@@ -1,1 +1,5 @@
-fn main() {}
+//! The `stakeout-server` binary.
+
+fn main() {
+    println!("{}", env!("CARGO_PKG_VERSION"));
+}

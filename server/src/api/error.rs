@@ -1,0 +1,150 @@
+//! One error type for every endpoint: what the caller is told, and apart from it what only the log gets.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// The closed list of error codes of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    BadQuery,
+    BadTime,
+    BadParameter,
+    Unauthorized,
+    NotFound,
+    UnsupportedMediaType,
+    TooLarge,
+    BadProfile,
+    Overloaded,
+    Timeout,
+    DiskFull,
+    Internal,
+}
+
+impl Code {
+    /// The code as it stands in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BadQuery => "bad_query",
+            Self::BadTime => "bad_time",
+            Self::BadParameter => "bad_parameter",
+            Self::Unauthorized => "unauthorized",
+            Self::NotFound => "not_found",
+            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::TooLarge => "too_large",
+            Self::BadProfile => "bad_profile",
+            Self::Overloaded => "overloaded",
+            Self::Timeout => "timeout",
+            Self::DiskFull => "disk_full",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The HTTP status that goes with the code.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::BadQuery | Self::BadTime | Self::BadParameter | Self::BadProfile => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Overloaded | Self::DiskFull => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// An answer that is not a success: `{"error":{"code","message","hint"}}`.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    code: Code,
+    message: String,
+    hint: String,
+    status: Option<StatusCode>,
+    retry_after_seconds: Option<u32>,
+    cause: Option<String>,
+}
+
+impl ApiError {
+    /// `message` says what was wrong and where.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: String::new(),
+            status: None,
+            retry_after_seconds: None,
+            cause: None,
+        }
+    }
+
+    /// `hint` says what is allowed or what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
+    /// Another status than the code's own.
+    #[must_use]
+    pub fn status(mut self, status: StatusCode) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Adds a `Retry-After` header, in seconds.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    /// The internal cause: logged, never shown.
+    #[must_use]
+    pub fn cause(mut self, cause: impl std::fmt::Display) -> Self {
+        self.cause = Some(format!("{cause:#}"));
+        self
+    }
+
+    /// Something of ours broke: the caller learns no more than that, the log has the cause.
+    pub fn internal(cause: impl std::fmt::Display) -> Self {
+        Self::new(
+            Code::Internal,
+            "the server could not answer because of an internal error",
+        )
+        .hint("the server's log has the cause")
+        .cause(cause)
+    }
+
+    /// The error's code.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = self.status.unwrap_or_else(|| self.code.status());
+        if let Some(cause) = &self.cause {
+            if status == StatusCode::INTERNAL_SERVER_ERROR {
+                tracing::error!(code = self.code.as_str(), cause, "request failed");
+            } else {
+                tracing::warn!(code = self.code.as_str(), cause, "request refused");
+            }
+        }
+        let body = serde_json::json!({
+            "error": {"code": self.code.as_str(), "message": self.message, "hint": self.hint}
+        });
+        let mut response = (status, Json(body)).into_response();
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after_seconds {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,1 @@
+//! Answers questions over a [`crate::store::Snapshot`].

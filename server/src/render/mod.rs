@@ -1,0 +1,1 @@
+//! Turns the results of `query` into SVG, collapsed stacks, pprof and speedscope.
