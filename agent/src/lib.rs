@@ -1,4 +1,6 @@
 //! Stakeout's agent: samples the stacks of everything that runs on a node, names them and ships them.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
+
 pub mod metadata;
 pub mod ship;

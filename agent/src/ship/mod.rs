@@ -5,6 +5,9 @@
 //! Never: blocks the caller of [`Shipper::submit`], sends a batch that is not in the spool, or changes one that is.
 
 mod batch;
+mod encode;
+mod send;
+mod spool;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -62,7 +65,24 @@ pub struct ShipConfig {
     pub spool_limit_bytes: u64,
     /// One request, from connecting to the answer's last byte.
     pub request_timeout: Duration,
+    pub retry: Retry,
     pub identity: Identity,
+}
+
+/// Waits between attempts: the first, doubled each time up to the longest, each shortened by up to half at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    pub first: Duration,
+    pub longest: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_millis(500),
+            longest: Duration::from_secs(30),
+        }
+    }
 }
 
 /// What became of a submitted batch.
@@ -170,11 +190,18 @@ impl Shipper {
         let (queue, submissions) = mpsc::channel(QUEUE_BATCHES);
         let (stop, stop_signal) = oneshot::channel();
         let (stopped_signal, stopped) = oneshot::channel();
-        let worker = worker::Worker::open(config, instance, Arc::clone(&shared))?;
+        let worker = worker::Worker::open(&config, instance, Arc::clone(&shared))?;
+        // A runtime of its own: sending goes on whatever the caller's does, and disk writes block nobody else.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(ShipError::Thread)?;
         let thread = std::thread::Builder::new()
             .name("stakeout-ship".into())
             .spawn(move || {
-                worker.run(submissions, stop_signal);
+                runtime.block_on(worker.run(submissions, stop_signal));
+                // A look-up of the server's name that hangs must not hold up the end.
+                runtime.shutdown_background();
                 // The receiver is gone when nobody waits for the end.
                 let _ = stopped_signal.send(());
             })
@@ -233,7 +260,6 @@ impl Shipper {
         if thread.join().is_err() {
             tracing::error!("the shipping thread ended in a panic; what it had not spooled is lost");
         }
-        let stats = shared.stats().clone();
-        stats
+        shared.stats().clone()
     }
 }

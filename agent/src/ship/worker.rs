@@ -1,34 +1,373 @@
-//! The shipping thread.
+//! The shipping thread: takes submissions, encodes and spools them at once, and sends from the spool in two lanes.
 
+use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use bytes::Bytes;
+use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
-use super::{Shared, ShipConfig, ShipError, Submission};
+use super::send::{Outcome, Sender};
+use super::spool::{Head, Lane, Spool};
+use super::{CAUSE_QUEUE_FULL, Identity, Retry, Shared, ShipConfig, ShipError, Submission, encode};
 
+/// Trouble that lasts is said again this often.
+const REMIND_AFTER: Duration = Duration::from_secs(600);
+
+/// Everything that the thread owns.
 #[derive(Debug)]
 pub(super) struct Worker {
-    config: ShipConfig,
     instance: Uuid,
+    identity: Identity,
+    retry: Retry,
+    sender: Sender,
+    spool: Spool,
     shared: Arc<Shared>,
 }
 
 impl Worker {
-    pub(super) fn open(config: ShipConfig, instance: Uuid, shared: Arc<Shared>) -> Result<Self, ShipError> {
+    pub(super) fn open(config: &ShipConfig, instance: Uuid, shared: Arc<Shared>) -> Result<Self, ShipError> {
+        let sender = Sender::new(config)?;
+        let spool = Spool::open(&config.state_dir, config.spool_limit_bytes, instance)?;
         Ok(Self {
-            config,
             instance,
+            identity: config.identity.clone(),
+            retry: config.retry,
+            sender,
+            spool,
             shared,
         })
     }
 
-    pub(super) fn run(self, mut submissions: mpsc::Receiver<Submission>, _stop: oneshot::Receiver<Instant>) {
-        tracing::debug!(instance = %self.instance, server = self.config.server, "shipping");
-        while let Some(submission) = submissions.blocking_recv() {
-            let samples = submission.batch.samples.len() as u64 + submission.queue_full_samples;
-            self.shared.stats().acknowledged_samples += samples;
+    /// Returns when all submitters are gone and nothing is left to send, or `stop`'s deadline has passed.
+    pub(super) async fn run(self, mut submissions: mpsc::Receiver<Submission>, stop: oneshot::Receiver<Instant>) {
+        let Self {
+            instance,
+            identity,
+            retry,
+            sender,
+            spool,
+            shared,
+        } = self;
+        let state = Rc::new(State {
+            spool: RefCell::new(spool),
+            sender,
+            retry,
+            shared,
+            more: Notify::new(),
+            hurry: Notify::new(),
+            finished: Cell::new(false),
+            trouble: RefCell::new(None),
+        });
+        state.publish();
+        let mut lanes = std::pin::pin!(async { tokio::join!(state.lane(Lane::Earlier), state.lane(Lane::Live)) });
+        let mut intake = Intake {
+            instance,
+            identity,
+            room_bytes: 0,
+            queue_full_told: 0,
+        };
+        loop {
+            tokio::select! {
+                biased;
+                submission = submissions.recv() => match submission {
+                    Some(submission) => intake.take(&state, submission),
+                    None => break,
+                },
+                _ = &mut lanes => break,
+            }
         }
+        intake.finish(&state);
+        // Without a deadline the owner has gone without asking for anything to be sent.
+        let deadline = stop.await.unwrap_or_else(|_| Instant::now());
+        let left = tokio::time::timeout_at(deadline.into(), &mut lanes).await.is_err();
+        let (batches, bytes) = state.spool.borrow().usage();
+        if left && batches > 0 {
+            tracing::warn!(
+                batches,
+                bytes,
+                "ended with batches in the spool; the next start sends them"
+            );
+        }
+        state.publish();
+        state.spool.borrow_mut().close();
+    }
+}
+
+/// From submission to spool.
+struct Intake {
+    instance: Uuid,
+    identity: Identity,
+    /// Room to make before a batch is encoded, so that it tells of what had to go for it.
+    room_bytes: u64,
+    /// `ship_queue_full` in the last batch.
+    queue_full_told: u64,
+}
+
+impl Intake {
+    fn take(&mut self, state: &State, submission: Submission) {
+        let Submission {
+            batch,
+            queue_full_samples,
+        } = submission;
+        let mut spool = state.spool.borrow_mut();
+        spool.make_room(self.room_bytes);
+        let number = spool.next_number();
+        let mut lost = batch.report.lost.clone();
+        for (cause, samples) in spool.lost() {
+            *lost.entry(cause).or_default() += samples;
+        }
+        if queue_full_samples > 0 {
+            *lost.entry(CAUSE_QUEUE_FULL).or_default() += queue_full_samples;
+        }
+        self.queue_full_told = queue_full_samples;
+        let request = encode::request(&self.identity, self.instance, number, &batch, &lost);
+        let report = encode::report(&self.identity, self.instance, number, &batch, &lost);
+        let body = match encode::compress(&request) {
+            Ok(body) => Bytes::from(body),
+            Err(error) => {
+                // zstd fails for want of memory only.
+                tracing::error!(%error, batch = number, "a batch could not be compressed");
+                spool.lose(batch.samples.len() as u64, report);
+                return;
+            }
+        };
+        // Batches differ in size; a quarter more fits nearly all.
+        self.room_bytes = body.len() as u64 * 5 / 4 + 1024;
+        spool.push(batch.samples.len() as u64, &body, report);
+        drop(spool);
+        state.publish();
+        state.more.notify_one();
+    }
+
+    fn finish(&mut self, state: &State) {
+        let queue_full = state.shared.queue_full_samples.load(Ordering::Acquire);
+        state
+            .spool
+            .borrow_mut()
+            .finish(CAUSE_QUEUE_FULL, queue_full - self.queue_full_told);
+        state.finished.set(true);
+        state.more.notify_one();
+        state.hurry.notify_waiters();
+    }
+}
+
+/// What intake and lanes share on the one thread. No borrow of the spool is held across an await.
+struct State {
+    spool: RefCell<Spool>,
+    sender: Sender,
+    retry: Retry,
+    shared: Arc<Shared>,
+    /// The live lane may have something to do.
+    more: Notify,
+    /// The end has come: who waits before the next attempt need not.
+    hurry: Notify,
+    finished: Cell<bool>,
+    trouble: RefCell<Option<Trouble>>,
+}
+
+/// Since when the server has not taken batches, and what was said about it.
+struct Trouble {
+    since: Instant,
+    said: Instant,
+    reason: String,
+}
+
+impl State {
+    /// Sends the lane's batches one after the other: the server refuses a number below one that it has.
+    async fn lane(&self, lane: Lane) {
+        let mut failures = 0;
+        loop {
+            let head = self.spool.borrow_mut().head(lane);
+            let parcel = match head {
+                Head::Parcel(parcel) => parcel,
+                Head::Empty if lane == Lane::Earlier || self.finished.get() => return,
+                Head::Empty => {
+                    self.more.notified().await;
+                    continue;
+                }
+                Head::Unreadable(error) => {
+                    let wait = self.failed(format!("the spool cannot be read: {error}"), None, false, failures);
+                    failures = self.pause(wait, failures).await;
+                    continue;
+                }
+            };
+            match self.sender.send(&parcel).await {
+                Outcome::Acknowledged => {
+                    failures = 0;
+                    self.spool.borrow_mut().acknowledge(lane);
+                    self.acknowledged(lane, parcel.samples, parcel.body.len() as u64);
+                }
+                Outcome::Refused { why, message } => {
+                    failures = 0;
+                    self.spool.borrow_mut().refuse(lane, &why, &message);
+                    self.recovered();
+                    self.publish();
+                }
+                Outcome::Failed {
+                    reason,
+                    after,
+                    needs_person,
+                } => {
+                    let wait = self.failed(reason, after, needs_person, failures);
+                    failures = self.pause(wait, failures).await;
+                }
+            }
+        }
+    }
+
+    /// Waits after a failed attempt. Returns how many have failed in a row, from when waits are to grow.
+    async fn pause(&self, wait: Duration, failures: u32) -> u32 {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => failures + 1,
+            () = self.hurry.notified() => 0,
+        }
+    }
+
+    fn acknowledged(&self, lane: Lane, samples: u64, bytes: u64) {
+        {
+            let mut stats = self.shared.stats();
+            let stats = &mut *stats;
+            let (all_samples, all_batches) = match lane {
+                Lane::Live => (&mut stats.acknowledged_samples, &mut stats.acknowledged_batches),
+                Lane::Earlier => (
+                    &mut stats.earlier_acknowledged_samples,
+                    &mut stats.earlier_acknowledged_batches,
+                ),
+            };
+            *all_samples += samples;
+            *all_batches += 1;
+            stats.sent_bytes += bytes;
+        }
+        self.recovered();
+        self.publish();
+    }
+
+    fn recovered(&self) {
+        let Some(trouble) = self.trouble.borrow_mut().take() else {
+            return;
+        };
+        let mut spool = self.spool.borrow_mut();
+        spool.set_durable(false);
+        let (batches, bytes) = spool.usage();
+        let seconds = trouble.since.elapsed().as_secs();
+        tracing::info!(
+            seconds,
+            spooled_batches = batches,
+            spooled_bytes = bytes,
+            "the server takes batches again"
+        );
+        self.shared.stats().trouble = None;
+    }
+
+    /// Notes a failed attempt. Returns how long to wait for the next one.
+    fn failed(&self, reason: String, after: Option<Duration>, needs_person: bool, failures: u32) -> Duration {
+        {
+            let mut stats = self.shared.stats();
+            stats.failed_attempts += 1;
+            stats.trouble = Some(reason.clone());
+        }
+        let mut spool = self.spool.borrow_mut();
+        spool.set_durable(true);
+        let (batches, _) = spool.usage();
+        let now = Instant::now();
+        let mut trouble = self.trouble.borrow_mut();
+        let silent = trouble
+            .as_ref()
+            .is_some_and(|t| t.reason == reason && now - t.said < REMIND_AFTER);
+        if !silent {
+            if needs_person {
+                tracing::error!(
+                    spooled_batches = batches,
+                    "{reason}; batches are spooled until this is mended"
+                );
+            } else {
+                tracing::warn!(
+                    spooled_batches = batches,
+                    "{reason}; batches are spooled and sent later"
+                );
+            }
+            let since = trouble.as_ref().map_or(now, |t| t.since);
+            *trouble = Some(Trouble {
+                since,
+                said: now,
+                reason,
+            });
+        }
+        wait(self.retry, failures, after, random_share())
+    }
+
+    /// Copies the spool's figures to where the owner reads them.
+    fn publish(&self) {
+        let spool = self.spool.borrow();
+        let mut stats = self.shared.stats();
+        (stats.spooled_batches, stats.spooled_bytes) = spool.usage();
+        let queue_full = self.shared.queue_full_samples.load(Ordering::Acquire);
+        stats.lost.clone_from(spool.lost());
+        if queue_full > 0 {
+            stats.lost.insert(CAUSE_QUEUE_FULL, queue_full);
+        }
+        stats.earlier_lost = spool.earlier_lost();
+    }
+}
+
+/// Between half and all of the doubled wait; what the server asks for is waited in full, with up to a quarter more.
+fn wait(retry: Retry, failures: u32, after: Option<Duration>, share: f64) -> Duration {
+    let doubled = retry
+        .first
+        .saturating_mul(2_u32.saturating_pow(failures))
+        .min(retry.longest);
+    let own = doubled.mul_f64(0.5 + share / 2.0);
+    after.map_or(own, |after| after.mul_f64(1.0 + share / 4.0).max(own))
+}
+
+/// In [0, 1); so that a fleet does not come back in step. Not for secrets.
+fn random_share() -> f64 {
+    let bits = RandomState::new().build_hasher().finish() >> 40;
+    bits as f64 / (1_u64 << 24) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest() {
+        let retry = Retry {
+            first: Duration::from_millis(500),
+            longest: Duration::from_secs(30),
+        };
+        assert_eq!(wait(retry, 0, None, 0.0), Duration::from_millis(250));
+        assert_eq!(wait(retry, 1, None, 0.0), Duration::from_millis(500));
+        assert_eq!(wait(retry, 3, None, 1.0), Duration::from_secs(4));
+        assert_eq!(wait(retry, 40, None, 1.0), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn what_the_server_asks_for_is_a_minimum() {
+        let retry = Retry::default();
+        assert_eq!(
+            wait(retry, 0, Some(Duration::from_secs(8)), 0.0),
+            Duration::from_secs(8)
+        );
+        assert_eq!(
+            wait(retry, 0, Some(Duration::from_secs(8)), 1.0),
+            Duration::from_secs(10)
+        );
+        assert_eq!(
+            wait(retry, 40, Some(Duration::from_secs(1)), 1.0),
+            Duration::from_secs(30)
+        );
+    }
+
+    #[test]
+    fn shares_differ_and_stay_in_range() {
+        let shares: Vec<f64> = (0..100).map(|_| random_share()).collect();
+        assert!(shares.iter().all(|share| (0.0..1.0).contains(share)));
+        assert!(shares.iter().any(|share| *share != shares[0]));
     }
 }

@@ -1,0 +1,534 @@
+//! A batch as an `ExportProfilesServiceRequest`: the agent's only knowledge of OTLP. The attributes are those of
+//! `server/README.md`, "The wire". Every table's entry 0 stands for "none", as OTLP asks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use opentelemetry_proto::tonic::collector::profiles::v1development::{
+    ExportProfilesServiceRequest, ExportProfilesServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::profiles::v1development as otlp;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use prost::Message;
+use uuid::Uuid;
+
+use super::{Batch, Frame, FrameKind, Identity, Process};
+
+const BATCH: &str = "stakeout.batch";
+const LOST: &str = "stakeout.lost.";
+const FROM: &str = "stakeout.from_unix_nano";
+const UNTIL: &str = "stakeout.until_unix_nano";
+/// Attributes that count something in the interval: zero in a report of no interval.
+const OF_THE_INTERVAL: [&str; 3] = ["stakeout.cpus", "stakeout.ticks", "stakeout.idle_ticks"];
+/// So that a damaged file cannot ask for all memory.
+const LARGEST_REQUEST_BYTES: usize = 256 << 20;
+
+/// The request that carries `batch` as number `number` of `instance`. `lost` replaces the report's causes.
+pub(super) fn request(
+    identity: &Identity,
+    instance: Uuid,
+    number: u64,
+    batch: &Batch,
+    lost: &BTreeMap<&'static str, u64>,
+) -> Vec<u8> {
+    let mut tables = Tables::new(batch);
+    let profile = tables.profile();
+    wrap(
+        resource(identity, instance, number, batch, lost),
+        identity,
+        profile,
+        tables.dictionary,
+    )
+    .encode_to_vec()
+}
+
+/// The same without samples and dictionary: the base of [`closing`].
+pub(super) fn report(
+    identity: &Identity,
+    instance: Uuid,
+    number: u64,
+    batch: &Batch,
+    lost: &BTreeMap<&'static str, u64>,
+) -> Vec<u8> {
+    let empty = Batch {
+        frames: vec![],
+        stacks: vec![],
+        processes: vec![],
+        samples: vec![],
+        ..batch_head(batch)
+    };
+    request(identity, instance, number, &empty, lost)
+}
+
+fn batch_head(batch: &Batch) -> Batch {
+    Batch {
+        from_unix_ns: batch.from_unix_ns,
+        until_unix_ns: batch.until_unix_ns,
+        period_ns: batch.period_ns,
+        frequency_hz: batch.frequency_hz,
+        report: batch.report.clone(),
+        ..Batch::default()
+    }
+}
+
+/// A last word of an instance: `base` (any of its requests) as number `number`, without samples and covering no time, with `more`
+/// added to its causes of loss. `None` when `base` is not a request.
+pub(super) fn closing(base: &[u8], number: u64, more: &BTreeMap<&'static str, u64>) -> Option<Vec<u8>> {
+    let mut request = ExportProfilesServiceRequest::decode(base).ok()?;
+    let scopes = request.resource_profiles.first_mut()?;
+    let profile = scopes.scope_profiles.first_mut()?.profiles.first_mut()?;
+    let until_unix_ns = profile.time_unix_nano.saturating_add(profile.duration_nano);
+    let period_ns = u64::try_from(profile.period).ok()?;
+    let silence = Batch {
+        from_unix_ns: until_unix_ns,
+        until_unix_ns,
+        period_ns,
+        ..Batch::default()
+    };
+    let mut tables = Tables::new(&silence);
+    *profile = tables.profile();
+    request.dictionary = Some(tables.dictionary);
+
+    let attributes = &mut scopes.resource.as_mut()?.attributes;
+    let until = attributes.iter().find(|a| a.key == UNTIL)?.value.clone();
+    let mut more: BTreeMap<&str, u64> = more.iter().map(|(cause, n)| (*cause, *n)).collect();
+    for attribute in attributes.iter_mut() {
+        match attribute.key.as_str() {
+            BATCH => attribute.value = int(number),
+            FROM => attribute.value.clone_from(&until),
+            key if OF_THE_INTERVAL.contains(&key) => attribute.value = int(0),
+            key => {
+                let Some(add) = key.strip_prefix(LOST).and_then(|cause| more.remove(cause)) else {
+                    continue;
+                };
+                let Some(Value::IntValue(before)) = attribute.value.as_ref().and_then(|v| v.value.as_ref()) else {
+                    return None;
+                };
+                attribute.value = int(before.cast_unsigned().saturating_add(add));
+            }
+        }
+    }
+    attributes.extend(
+        more.into_iter()
+            .map(|(cause, n)| key_value(format!("{LOST}{cause}"), int(n))),
+    );
+    Some(request.encode_to_vec())
+}
+
+/// What a server's answer to a request says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Taken,
+    /// Profiles that it did not take, and why. A request holds one profile.
+    Rejected {
+        profiles: i64,
+        message: String,
+    },
+    /// Not an `ExportProfilesServiceResponse`.
+    Foreign,
+}
+
+pub(super) fn answer(body: &[u8]) -> Answer {
+    match ExportProfilesServiceResponse::decode(body) {
+        Err(_) => Answer::Foreign,
+        Ok(response) => match response.partial_success {
+            Some(partial) if partial.rejected_profiles > 0 => Answer::Rejected {
+                profiles: partial.rejected_profiles,
+                message: partial.error_message,
+            },
+            _ => Answer::Taken,
+        },
+    }
+}
+
+pub(super) fn compress(request: &[u8]) -> std::io::Result<Vec<u8>> {
+    zstd::bulk::compress(request, 0)
+}
+
+/// The reverse of [`compress`]; `None` when the bytes are something else or larger than any request of ours.
+pub(super) fn decompress(body: &[u8]) -> Option<Vec<u8>> {
+    let size = zstd::zstd_safe::get_frame_content_size(body).ok()??;
+    let size = usize::try_from(size)
+        .ok()
+        .filter(|size| *size <= LARGEST_REQUEST_BYTES)?;
+    zstd::bulk::decompress(body, size).ok()
+}
+
+fn wrap(
+    resource: Resource,
+    identity: &Identity,
+    profile: otlp::Profile,
+    dictionary: otlp::ProfilesDictionary,
+) -> ExportProfilesServiceRequest {
+    let scope = InstrumentationScope {
+        name: "stakeout-agent".into(),
+        version: identity.agent_version.clone(),
+        ..InstrumentationScope::default()
+    };
+    let scope_profiles = otlp::ScopeProfiles {
+        scope: Some(scope),
+        profiles: vec![profile],
+        ..otlp::ScopeProfiles::default()
+    };
+    let resource_profiles = otlp::ResourceProfiles {
+        resource: Some(resource),
+        scope_profiles: vec![scope_profiles],
+        ..otlp::ResourceProfiles::default()
+    };
+    ExportProfilesServiceRequest {
+        resource_profiles: vec![resource_profiles],
+        dictionary: Some(dictionary),
+    }
+}
+
+fn resource(
+    identity: &Identity,
+    instance: Uuid,
+    number: u64,
+    batch: &Batch,
+    lost: &BTreeMap<&'static str, u64>,
+) -> Resource {
+    let report = &batch.report;
+    let mut attributes = vec![
+        key_value("host.name", string(&identity.node)),
+        key_value("host.arch", string(&identity.arch)),
+        key_value("os.version", string(&identity.kernel_release)),
+        key_value("stakeout.agent.version", string(&identity.agent_version)),
+        key_value("stakeout.boot_id", string(&identity.boot_id)),
+        key_value("stakeout.instance", string(&instance.to_string())),
+        key_value(BATCH, int(number)),
+        key_value("stakeout.frequency_hz", int(u64::from(batch.frequency_hz))),
+        key_value(FROM, int(batch.from_unix_ns)),
+        key_value(UNTIL, int(batch.until_unix_ns)),
+        key_value(OF_THE_INTERVAL[0], int(u64::from(report.cpus))),
+        key_value(OF_THE_INTERVAL[1], int(report.ticks)),
+        key_value(OF_THE_INTERVAL[2], int(report.idle_ticks)),
+        key_value("stakeout.samples_taken", int(report.samples_taken)),
+        key_value("stakeout.cpu_seconds", double(report.cpu_seconds)),
+        key_value("stakeout.bpf_seconds", double(report.bpf_seconds)),
+        key_value("stakeout.rss_bytes", int(report.rss_bytes)),
+        key_value("stakeout.bpf_map_bytes", int(report.bpf_map_bytes)),
+    ];
+    attributes.extend(
+        lost.iter()
+            .map(|(cause, n)| key_value(format!("{LOST}{cause}"), int(*n))),
+    );
+    Resource {
+        attributes,
+        ..Resource::default()
+    }
+}
+
+fn key_value(key: impl Into<String>, value: Option<AnyValue>) -> KeyValue {
+    KeyValue {
+        key: key.into(),
+        value,
+        ..KeyValue::default()
+    }
+}
+
+fn string(value: &str) -> Option<AnyValue> {
+    Some(AnyValue {
+        value: Some(Value::StringValue(value.into())),
+    })
+}
+
+/// OTLP has no unsigned integers; a count past `i64::MAX` does not occur.
+fn int(value: u64) -> Option<AnyValue> {
+    Some(AnyValue {
+        value: Some(Value::IntValue(i64::try_from(value).unwrap_or(i64::MAX))),
+    })
+}
+
+fn double(value: f64) -> Option<AnyValue> {
+    Some(AnyValue {
+        value: Some(Value::DoubleValue(value)),
+    })
+}
+
+/// An attribute's value before it has a place in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Attribute<'a> {
+    Text(&'a str),
+    Number(u64),
+    Flag(bool),
+}
+
+/// The dictionary while it grows, with the indices of what is already in it. Borrows its keys from the batch.
+struct Tables<'a> {
+    batch: &'a Batch,
+    dictionary: otlp::ProfilesDictionary,
+    strings: HashMap<&'a str, i32>,
+    attributes: HashMap<(&'static str, Attribute<'a>), i32>,
+    functions: HashMap<(i32, i32), i32>,
+    mappings: HashMap<(&'a str, Option<&'a str>), i32>,
+    /// By the frames (indices into the batch) that the location stands for.
+    locations: HashMap<&'a [u32], i32>,
+}
+
+impl<'a> Tables<'a> {
+    fn new(batch: &'a Batch) -> Self {
+        let dictionary = otlp::ProfilesDictionary {
+            mapping_table: vec![otlp::Mapping::default()],
+            location_table: vec![otlp::Location::default()],
+            function_table: vec![otlp::Function::default()],
+            link_table: vec![otlp::Link::default()],
+            string_table: vec![String::new()],
+            attribute_table: vec![otlp::KeyValueAndUnit::default()],
+            stack_table: vec![otlp::Stack::default()],
+        };
+        Self {
+            batch,
+            dictionary,
+            strings: HashMap::from([("", 0)]),
+            attributes: HashMap::new(),
+            functions: HashMap::new(),
+            mappings: HashMap::new(),
+            locations: HashMap::new(),
+        }
+    }
+
+    /// The batch's one profile: samples of the same stack, thread, process and CPU become one with several time stamps.
+    fn profile(&mut self) -> otlp::Profile {
+        let batch = self.batch;
+        let sample_type = otlp::ValueType {
+            type_strindex: self.string("samples"),
+            unit_strindex: self.string("count"),
+        };
+        let period_type = otlp::ValueType {
+            type_strindex: self.string("cpu"),
+            unit_strindex: self.string("nanoseconds"),
+        };
+
+        let mut order: Vec<&super::Sample> = batch.samples.iter().collect();
+        order.sort_unstable_by(|a, b| {
+            same_sample(a)
+                .cmp(&same_sample(b))
+                .then(a.ts_unix_ns.cmp(&b.ts_unix_ns))
+        });
+        let mut stacks: Vec<Option<i32>> = vec![None; batch.stacks.len()];
+        let mut processes: Vec<Option<Vec<i32>>> = vec![None; batch.processes.len()];
+        let mut samples = Vec::new();
+        for group in order.chunk_by(|a, b| same_sample(a) == same_sample(b)) {
+            let first = group[0];
+            let stack = first.stack as usize;
+            let stack_index = *stacks[stack].get_or_insert_with(|| self.stack(stack));
+            let mut attribute_indices = processes[first.process as usize]
+                .get_or_insert_with(|| self.process(&batch.processes[first.process as usize]))
+                .clone();
+            attribute_indices.push(self.attribute("thread.id", Attribute::Number(u64::from(first.tid))));
+            attribute_indices.push(self.attribute("thread.name", Attribute::Text(&first.thread)));
+            attribute_indices.push(self.attribute("cpu.logical_number", Attribute::Number(u64::from(first.cpu))));
+            if batch.stacks[stack].truncated {
+                attribute_indices.push(self.attribute("stakeout.stack.truncated", Attribute::Flag(true)));
+            }
+            samples.push(otlp::Sample {
+                stack_index,
+                attribute_indices,
+                timestamps_unix_nano: group.iter().map(|sample| sample.ts_unix_ns).collect(),
+                ..otlp::Sample::default()
+            });
+        }
+        otlp::Profile {
+            sample_type: Some(sample_type),
+            samples,
+            time_unix_nano: batch.from_unix_ns,
+            duration_nano: batch.until_unix_ns.saturating_sub(batch.from_unix_ns),
+            period_type: Some(period_type),
+            period: i64::try_from(batch.period_ns).unwrap_or(i64::MAX),
+            ..otlp::Profile::default()
+        }
+    }
+
+    fn string(&mut self, text: &'a str) -> i32 {
+        let table = &mut self.dictionary.string_table;
+        *self.strings.entry(text).or_insert_with(|| push(table, text.to_owned()))
+    }
+
+    fn attribute(&mut self, key: &'static str, value: Attribute<'a>) -> i32 {
+        if let Some(index) = self.attributes.get(&(key, value)) {
+            return *index;
+        }
+        let any = match value {
+            Attribute::Text(text) => string(text),
+            Attribute::Number(number) => int(number),
+            Attribute::Flag(flag) => Some(AnyValue {
+                value: Some(Value::BoolValue(flag)),
+            }),
+        };
+        let key_strindex = self.string(key);
+        let entry = otlp::KeyValueAndUnit {
+            key_strindex,
+            value: any,
+            unit_strindex: 0,
+        };
+        let index = push(&mut self.dictionary.attribute_table, entry);
+        self.attributes.insert((key, value), index);
+        index
+    }
+
+    /// Attributes that all samples of a process share. Empty texts are left out: absent says the same.
+    fn process(&mut self, process: &'a Process) -> Vec<i32> {
+        let metadata = &*process.metadata;
+        let mut indices = vec![
+            self.attribute("process.pid", Attribute::Number(u64::from(process.tgid))),
+            self.attribute("stakeout.process.start_ticks", Attribute::Number(process.start_ticks)),
+            self.attribute(
+                "stakeout.process.exec_count",
+                Attribute::Number(u64::from(process.exec_count)),
+            ),
+        ];
+        let texts = [
+            ("service.name", Some(&metadata.service)),
+            ("process.executable.name", Some(&process.executable)),
+            ("process.executable.path", Some(&process.executable_path)),
+            ("process.command_line", Some(&process.command_line)),
+            ("process.executable.build_id.gnu", process.build_id.as_ref()),
+            ("process.linux.cgroup", Some(&metadata.cgroup)),
+            ("container.id", metadata.container_id.as_ref()),
+            ("container.name", metadata.container_name.as_ref()),
+            ("k8s.pod.name", metadata.pod.as_ref()),
+            ("k8s.namespace.name", metadata.namespace.as_ref()),
+            ("k8s.workload.name", metadata.workload.as_ref()),
+            ("systemd.unit", metadata.unit.as_ref()),
+        ];
+        for (key, text) in texts {
+            if let Some(text) = text.filter(|text| !text.is_empty()) {
+                indices.push(self.attribute(key, Attribute::Text(text)));
+            }
+        }
+        indices
+    }
+
+    fn stack(&mut self, stack: usize) -> i32 {
+        let frames: &'a [u32] = &self.batch.stacks[stack].frames;
+        let mut location_indices = Vec::with_capacity(frames.len());
+        let mut rest = frames;
+        while !rest.is_empty() {
+            let (place, further) = rest.split_at(self.inlined_run(rest));
+            location_indices.push(self.location(place));
+            rest = further;
+        }
+        push(&mut self.dictionary.stack_table, otlp::Stack { location_indices })
+    }
+
+    /// How many of the first frames are one place in the code: inlined ones and the one that they were inlined into.
+    fn inlined_run(&self, frames: &[u32]) -> usize {
+        let frame = |index: usize| &self.batch.frames[frames[index] as usize];
+        let mut length = 1;
+        while length < frames.len() && frame(length - 1).inlined && belongs(frame(length - 1), frame(length)) {
+            length += 1;
+        }
+        length
+    }
+
+    fn location(&mut self, place: &'a [u32]) -> i32 {
+        if let Some(index) = self.locations.get(place) {
+            return *index;
+        }
+        let batch = self.batch;
+        let outer: &'a Frame = &batch.frames[place[place.len() - 1] as usize];
+        let mapping_index = self.mapping(&outer.module, outer.build_id.as_deref());
+        let mut lines = Vec::with_capacity(place.len());
+        for frame in place.iter().map(|index| &batch.frames[*index as usize]) {
+            if let Some(function) = &frame.function {
+                let function_index = self.function(function, frame.file.as_ref());
+                lines.push(otlp::Line {
+                    function_index,
+                    line: i64::from(frame.line),
+                    column: 0,
+                });
+            }
+        }
+        let kind = match outer.kind {
+            FrameKind::Kernel => Some("kernel"),
+            FrameKind::Native => Some("native"),
+            FrameKind::Interpreted(language) => Some(language),
+            FrameKind::Jit => Some("jit"),
+            FrameKind::Unknown => None,
+        };
+        let attribute_indices = kind
+            .map(|kind| self.attribute("profile.frame.type", Attribute::Text(kind)))
+            .into_iter()
+            .collect();
+        let address = if lines.is_empty() { outer.offset.unwrap_or(0) } else { 0 };
+        let location = otlp::Location {
+            mapping_index,
+            address,
+            lines,
+            attribute_indices,
+        };
+        let index = push(&mut self.dictionary.location_table, location);
+        self.locations.insert(place, index);
+        index
+    }
+
+    fn function(&mut self, name: &'a Arc<str>, file: Option<&'a Arc<str>>) -> i32 {
+        let name_strindex = self.string(name);
+        let filename_strindex = file.map_or(0, |file| self.string(file));
+        let table = &mut self.dictionary.function_table;
+        *self
+            .functions
+            .entry((name_strindex, filename_strindex))
+            .or_insert_with(|| {
+                push(
+                    table,
+                    otlp::Function {
+                        name_strindex,
+                        filename_strindex,
+                        ..otlp::Function::default()
+                    },
+                )
+            })
+    }
+
+    /// 0, the empty mapping, for code that no file is known of.
+    fn mapping(&mut self, module: &'a str, build_id: Option<&'a str>) -> i32 {
+        if module.is_empty() && build_id.is_none() {
+            return 0;
+        }
+        if let Some(index) = self.mappings.get(&(module, build_id)) {
+            return *index;
+        }
+        let filename_strindex = self.string(module);
+        let attribute_indices = build_id
+            .map(|id| self.attribute("process.executable.build_id.gnu", Attribute::Text(id)))
+            .into_iter()
+            .collect();
+        let mapping = otlp::Mapping {
+            filename_strindex,
+            attribute_indices,
+            ..otlp::Mapping::default()
+        };
+        let index = push(&mut self.dictionary.mapping_table, mapping);
+        self.mappings.insert((module, build_id), index);
+        index
+    }
+}
+
+/// What must be equal for two samples to be one OTLP sample with two time stamps.
+fn same_sample(sample: &super::Sample) -> (u32, u32, u32, u32, &str) {
+    (sample.stack, sample.process, sample.tid, sample.cpu, &sample.thread)
+}
+
+/// Whether `outer` is what the inlined frame before it was inlined into, and not the start of another place.
+fn belongs(inlined: &Frame, outer: &Frame) -> bool {
+    inlined.kind == outer.kind
+        && inlined.module == outer.module
+        && inlined.build_id == outer.build_id
+        && inlined.function.is_some()
+        && outer.function.is_some()
+}
+
+/// Appends and returns the index. A batch is far below 2^31 entries of anything.
+fn push<T>(table: &mut Vec<T>, entry: T) -> i32 {
+    table.push(entry);
+    i32::try_from(table.len() - 1).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+#[path = "encode_tests.rs"]
+mod tests;

@@ -1,0 +1,409 @@
+//! The spool: every batch lies here, in a file of its own, from its encoding until the server has it.
+//!
+//! In: compressed requests. Out: the oldest one of a lane, again and again until it is acknowledged or refused. Sizes in bytes.
+//! Never: hands out a batch under another identity than it was put in with, or drops one that may have reached the server.
+//!
+//!     STATE/lock                                   held while an agent runs
+//!     STATE/spool/STARTED_MS-INSTANCE/             one folder a run of the agent
+//!         NUMBER-SAMPLES.batch                     see `file`
+//!         closing                                  a batch without samples that tells losses which no other batch tells
+//!     STATE/quarantine/INSTANCE-NUMBER-SAMPLES-WHY.batch
+//!
+//! Files are synced only while the server does not take batches: one that is acknowledged within seconds never has to reach the
+//! disk. Where the disk refuses, batches are held in memory, up to a bound.
+
+mod file;
+mod quarantine;
+mod tenant;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use self::file::Unreadable;
+use self::quarantine::Quarantine;
+use self::tenant::{Entry, Tenant};
+use super::{CAUSE_REFUSED, CAUSE_SPOOL_DAMAGED, CAUSE_SPOOL_FULL, ShipError};
+
+/// Samples by cause.
+pub(super) type Losses = BTreeMap<&'static str, u64>;
+
+/// Bytes of batches that are held in memory because the disk refused them.
+const HELD_LIMIT_BYTES: u64 = 8 << 20;
+
+/// Batches of one lane go in order, one at a time; the lanes are independent of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// This run's batches.
+    Live,
+    /// What earlier runs left, oldest run first.
+    Earlier,
+}
+
+/// A batch to send.
+#[derive(Debug, Clone)]
+pub(super) struct Parcel {
+    pub(super) instance: Uuid,
+    pub(super) number: u64,
+    pub(super) samples: u64,
+    pub(super) body: Bytes,
+}
+
+/// What a lane has to send now.
+#[derive(Debug)]
+pub(super) enum Head {
+    Parcel(Parcel),
+    Empty,
+    /// The file cannot be read now.
+    Unreadable(std::io::Error),
+}
+
+#[derive(Debug)]
+pub(super) struct Spool {
+    limit_bytes: u64,
+    /// By start, this run's last.
+    earlier: VecDeque<Tenant>,
+    live: Tenant,
+    /// No more batches will be put in.
+    finished: bool,
+    /// Losses of tenants that are gone.
+    earlier_lost: Losses,
+    quarantine: Quarantine,
+    full: FullLog,
+    durable: bool,
+    _lock: File,
+}
+
+impl Spool {
+    /// Takes over what lies in `state_dir`; at most one agent at a time.
+    pub(super) fn open(state_dir: &Path, limit_bytes: u64, instance: Uuid) -> Result<Self, ShipError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| ShipError::StateDir { path, source }
+        };
+        let root = state_dir.join("spool");
+        std::fs::create_dir_all(&root).map_err(failed(&root))?;
+        let lock_path = state_dir.join("lock");
+        let lock = File::create(&lock_path).map_err(failed(&lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(ShipError::Busy {
+                    path: state_dir.to_owned(),
+                });
+            }
+            Err(TryLockError::Error(source)) => {
+                return Err(ShipError::StateDir {
+                    path: lock_path,
+                    source,
+                });
+            }
+        }
+        let earlier = earlier_tenants(&root).map_err(failed(&root))?;
+        let now_ms = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_millis();
+        let live_dir = root.join(format!("{now_ms:013}-{instance}"));
+        std::fs::create_dir(&live_dir).map_err(failed(&live_dir))?;
+        let mut spool = Self {
+            limit_bytes,
+            earlier,
+            live: Tenant::new(instance, live_dir),
+            finished: false,
+            earlier_lost: Losses::new(),
+            quarantine: Quarantine::new(state_dir.join("quarantine")),
+            full: FullLog::default(),
+            durable: false,
+            _lock: lock,
+        };
+        spool.make_room(0);
+        Ok(spool)
+    }
+
+    /// The number that the next batch must be encoded with.
+    pub(super) fn next_number(&self) -> u64 {
+        self.live.next_number
+    }
+
+    /// Losses of this run that the next batch must tell.
+    pub(super) fn lost(&self) -> &Losses {
+        &self.live.lost
+    }
+
+    /// Losses of earlier runs that were found or caused in this one.
+    pub(super) fn earlier_lost(&self) -> Losses {
+        let mut all = self.earlier_lost.clone();
+        for tenant in &self.earlier {
+            add(&mut all, &tenant.lost);
+        }
+        all
+    }
+
+    /// Batches and bytes that wait.
+    pub(super) fn usage(&self) -> (u64, u64) {
+        let entries = self
+            .earlier
+            .iter()
+            .chain([&self.live])
+            .flat_map(|tenant| &tenant.entries);
+        entries.fold((0, 0), |(batches, bytes), entry| (batches + 1, bytes + entry.bytes))
+    }
+
+    /// Drops the oldest batches until `bytes` more fit. False when they cannot: what may have reached the server must stay.
+    pub(super) fn make_room(&mut self, bytes: u64) -> bool {
+        let (_, mut used) = self.usage();
+        while used + bytes > self.limit_bytes {
+            let dropped = self.earlier.iter_mut().find_map(Tenant::drop_oldest_unsent);
+            let Some(entry) = dropped.or_else(|| self.live.drop_oldest_unsent()) else {
+                return false;
+            };
+            used -= entry.bytes;
+            self.full.note(entry.samples, self.limit_bytes);
+        }
+        true
+    }
+
+    /// Puts a batch of this run in under `next_number`. `report` is the same request without samples. A batch that finds no room is
+    /// counted.
+    pub(super) fn push(&mut self, samples: u64, body: &Bytes, report: Vec<u8>) {
+        let number = self.live.begin(report);
+        if self.make_room((file::HEADER_BYTES + body.len()) as u64) {
+            self.settle();
+            self.store(number, samples, body);
+        } else {
+            let limit_bytes = self.limit_bytes;
+            tracing::error!(
+                batch = number,
+                samples,
+                limit_bytes,
+                "the spool has no room for the batch: dropped"
+            );
+            self.live.lose(CAUSE_SPOOL_FULL, samples);
+        }
+        self.live.tell();
+        self.live.forget_what_is_told();
+    }
+
+    /// Counts a batch that could not even be made, under `next_number`.
+    pub(super) fn lose(&mut self, samples: u64, report: Vec<u8>) {
+        self.live.begin(report);
+        self.live.lose(CAUSE_SPOOL_FULL, samples);
+        self.live.tell();
+    }
+
+    fn store(&mut self, number: u64, samples: u64, body: &Bytes) {
+        let stored = self.live.write(number, samples, body, self.durable);
+        let bytes = (file::HEADER_BYTES + body.len()) as u64;
+        let entry = Entry {
+            number,
+            samples,
+            bytes,
+            attempted: false,
+            synced: self.durable,
+            held: None,
+        };
+        let dir = self.live.dir.display();
+        match stored {
+            Ok(_) => self.live.entries.push_back(entry),
+            Err(error) if self.held_bytes() + bytes <= HELD_LIMIT_BYTES => {
+                tracing::warn!(%dir, %error, "the spool cannot be written: holding the batch in memory");
+                self.live.entries.push_back(Entry {
+                    held: Some(body.clone()),
+                    ..entry
+                });
+            }
+            Err(error) => {
+                tracing::error!(%dir, %error, samples, "the spool cannot be written: dropped the batch");
+                self.live.lose(CAUSE_SPOOL_FULL, samples);
+            }
+        }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.live
+            .entries
+            .iter()
+            .filter_map(|entry| entry.held.as_ref())
+            .map(|body| body.len() as u64)
+            .sum()
+    }
+
+    /// Writes what is held in memory to the disk, as far as it goes.
+    fn settle(&mut self) {
+        for at in 0..self.live.entries.len() {
+            let entry = &self.live.entries[at];
+            let Some(body) = entry.held.clone() else { continue };
+            if self
+                .live
+                .write(entry.number, entry.samples, &body, self.durable)
+                .is_err()
+            {
+                return;
+            }
+            self.live.entries[at].held = None;
+            self.live.entries[at].synced = self.durable;
+        }
+    }
+
+    /// While true, batches are synced to disk; the change to true syncs those that are there.
+    pub(super) fn set_durable(&mut self, durable: bool) {
+        if durable && !self.durable {
+            self.live.sync();
+        }
+        self.durable = durable;
+    }
+
+    /// No more batches of this run: what it still has to tell may follow its last batch. `untold` are losses from before the spool.
+    pub(super) fn finish(&mut self, cause: &'static str, untold: u64) {
+        self.live.lose(cause, untold);
+        self.live.tell();
+        self.settle();
+        self.finished = true;
+    }
+
+    /// The lane's oldest batch. It counts as sent from now on, and stays the oldest until it is acknowledged or refused.
+    pub(super) fn head(&mut self, lane: Lane) -> Head {
+        loop {
+            let finished = self.finished || lane == Lane::Earlier;
+            let Some(tenant) = self.lane(lane) else {
+                return Head::Empty;
+            };
+            if finished {
+                tenant.close();
+            }
+            match tenant.send_front() {
+                None if lane == Lane::Live => return Head::Empty,
+                None => self.retire_first_earlier(),
+                Some(Ok(parcel)) => return Head::Parcel(parcel),
+                Some(Err(Unreadable::Io(error))) => return Head::Unreadable(error),
+                Some(Err(Unreadable::Damaged(why))) => self.set_aside(lane, CAUSE_SPOOL_DAMAGED, "damaged", why),
+            }
+        }
+    }
+
+    /// The server has the lane's oldest batch.
+    pub(super) fn acknowledge(&mut self, lane: Lane) {
+        if let Some(tenant) = self.lane(lane)
+            && let Some(entry) = tenant.entries.pop_front()
+        {
+            tenant.remove(&entry);
+        }
+    }
+
+    /// The server will never take the lane's oldest batch: it goes to quarantine, `why` into its file's name.
+    pub(super) fn refuse(&mut self, lane: Lane, why: &str, message: &str) {
+        self.set_aside(lane, CAUSE_REFUSED, why, message);
+    }
+
+    fn set_aside(&mut self, lane: Lane, cause: &'static str, why: &str, message: &str) {
+        let tenant = match lane {
+            Lane::Live => &mut self.live,
+            Lane::Earlier => match self.earlier.front_mut() {
+                Some(tenant) => tenant,
+                None => return,
+            },
+        };
+        tenant.find_base();
+        let Some(entry) = tenant.entries.pop_front() else {
+            return;
+        };
+        let name = format!(
+            "{}-{}-{why}.batch",
+            tenant.instance,
+            tenant::stem(entry.number, entry.samples)
+        );
+        let kept = self.quarantine.put(&tenant.path(&entry), &name);
+        tenant.remove(&entry);
+        tenant.lose(cause, entry.samples);
+        tenant.tell();
+        let Entry { number, samples, .. } = entry;
+        let instance = tenant.instance;
+        match kept {
+            Ok(path) => {
+                tracing::error!(%instance, batch = number, samples, why = message, file = %path.display(), "lost a batch; kept for inspection");
+            }
+            Err(error) => tracing::error!(%instance, batch = number, samples, why = message, %error, "lost a batch"),
+        }
+    }
+
+    fn lane(&mut self, lane: Lane) -> Option<&mut Tenant> {
+        match lane {
+            Lane::Live => Some(&mut self.live),
+            Lane::Earlier => self.earlier.front_mut(),
+        }
+    }
+
+    fn retire_first_earlier(&mut self) {
+        if let Some(tenant) = self.earlier.pop_front() {
+            add(&mut self.earlier_lost, &tenant.lost);
+            tenant.remove_dir();
+        }
+    }
+
+    /// Leaves the disk in order: nothing unsynced, no empty folder.
+    pub(super) fn close(&mut self) {
+        self.settle();
+        self.live.sync();
+        if self.live.entries.is_empty() {
+            self.live.remove_dir();
+        }
+    }
+}
+
+/// A full spool drops a batch every few seconds: one line a minute says it.
+#[derive(Debug, Default)]
+struct FullLog {
+    said: Option<Instant>,
+    batches: u64,
+    samples: u64,
+}
+
+impl FullLog {
+    fn note(&mut self, samples: u64, limit_bytes: u64) {
+        self.batches += 1;
+        self.samples += samples;
+        if self.said.is_some_and(|said| said.elapsed() < Duration::from_secs(60)) {
+            return;
+        }
+        let Self { batches, samples, .. } = *self;
+        tracing::error!(
+            batches,
+            samples,
+            limit_bytes,
+            "the spool is full: dropped its oldest batches"
+        );
+        *self = Self {
+            said: Some(Instant::now()),
+            batches: 0,
+            samples: 0,
+        };
+    }
+}
+
+fn add(sum: &mut Losses, more: &Losses) {
+    for (cause, samples) in more {
+        *sum.entry(cause).or_default() += samples;
+    }
+}
+
+/// The folders of earlier runs, oldest first; empty ones are removed.
+fn earlier_tenants(root: &Path) -> std::io::Result<VecDeque<Tenant>> {
+    let mut dirs: Vec<PathBuf> = std::fs::read_dir(root)?
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<std::io::Result<_>>()?;
+    dirs.sort_unstable();
+    let mut tenants = VecDeque::new();
+    for dir in dirs {
+        match Tenant::load(dir.clone())? {
+            Some(tenant) if tenant.is_idle() => tenant.remove_dir(),
+            Some(tenant) => tenants.push_back(tenant),
+            None => tracing::warn!(path = %dir.display(), "not a part of the spool: left alone"),
+        }
+    }
+    Ok(tenants)
+}
