@@ -1,0 +1,374 @@
+//! Two sides of counts to a judged difference. Pure: numbers in, numbers out, no I/O.
+//!
+//! Each side has an exposure E, in expected samples per unit of the answer, so that count / E is in that unit:
+//!
+//! | normalisation | unit | E |
+//! |---|---|---|
+//! | rate | cores | observed seconds / period in seconds |
+//! | share | share of the side's samples | samples of the side |
+//! | absolute | samples | 1 |
+//!
+//! **Test.** Without change, b of n = a + b samples fall to side B by a binomial with p = E_B / (E_A + E_B) (J. Przyborowski and
+//! H. Wilenski, Biometrika 31, 1940). With shares the sides' totals N are fixed too, and the variance shrinks by 1 - n / N, as of a
+//! hypergeometric distribution.
+//!
+//! **Over-dispersion.** Samples come in bursts. With K sub-windows of a side, whose parts of the exposure are w_k, Pearson's
+//! X² = Σ (c_k - C w_k)² / (C w_k) has mean φ (K - 1), where φ is the variance in units of a Poisson's. φ is pooled over all tested
+//! items (ΣX² / Σdf); an item that is noisier by its own estimate, drawn towards the pooled one by [`PRIOR_DF`] degrees of freedom as
+//! in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), gets its own; and never less than 1. Counts divided by φ are tested as if
+//! they were samples; the tail is then that of Student's t, since φ is an estimate.
+//!
+//! **Discoveries.** Benjamini and Hochberg at [`FALSE_DISCOVERY_RATE`] over the items that could be significant at all, chosen by a + b
+//! alone, which does not depend on the difference. Items that are found must also have a 95 % interval without zero: by G. Zou and
+//! A. Donner, Statist. Med. 27 (2008), from score intervals of both sides.
+
+use super::stats;
+
+/// Expected share of wrong discoveries among all.
+pub const FALSE_DISCOVERY_RATE: f64 = 0.05;
+/// Weight of the pooled dispersion in an item's own, in degrees of freedom.
+const PRIOR_DF: f64 = 8.0;
+/// An item is tested when all its samples on one side would give a p below this.
+const REACHABLE_P: f64 = 0.005;
+/// Colour's strength of a discovery is never less: it has to be told from grey.
+const LEAST_STRENGTH: f64 = 0.05;
+
+/// What both sides are made comparable by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Normalize {
+    Rate,
+    Share,
+    Absolute,
+}
+
+impl Normalize {
+    pub fn name(self) -> &'static str {
+        match self {
+            Normalize::Rate => "rate",
+            Normalize::Share => "share",
+            Normalize::Absolute => "absolute",
+        }
+    }
+
+    /// Unit of the normalised values.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Normalize::Rate => "cores",
+            Normalize::Share => "share",
+            Normalize::Absolute => "samples",
+        }
+    }
+}
+
+/// One side as a whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Side {
+    /// Observed seconds divided by the period in seconds: samples that one busy core gives. 0: nothing was observed.
+    pub samples_per_core: f64,
+    /// All samples of the side.
+    pub samples: u64,
+}
+
+/// Sums the squares of one side's sub-windows, item by item.
+#[derive(Debug, Clone)]
+pub struct Spread {
+    /// Σ c_k² / w_k of each item.
+    squares: Vec<f64>,
+    counts: Vec<f64>,
+    windows: usize,
+    /// Of the windows that were added; 1 when all of the side was.
+    weight: f64,
+}
+
+impl Spread {
+    /// Of so many items, still without any sub-window.
+    pub fn new(items: usize) -> Spread {
+        Spread {
+            squares: vec![0.0; items],
+            counts: vec![0.0; items],
+            windows: 0,
+            weight: 0.0,
+        }
+    }
+
+    /// Adds a sub-window: `weight` is its part of the side's exposure; one without exposure says nothing and is left out.
+    pub fn add(&mut self, weight: f64, counts: &[u64]) {
+        if weight <= 0.0 || !weight.is_finite() {
+            return;
+        }
+        self.windows += 1;
+        self.weight += weight;
+        for (item, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let count = *count as f64;
+            self.squares[item] += count * count / weight;
+            self.counts[item] += count;
+        }
+    }
+
+    /// X² and its degrees of freedom of an item whose variance is `variance` of a Poisson's.
+    fn chi_square(&self, item: usize, variance: f64) -> (f64, f64) {
+        let count = self.counts[item];
+        // Fewer than two samples cannot show how they spread.
+        if self.windows < 2 || count < 2.0 || variance <= 1e-6 {
+            return (0.0, 0.0);
+        }
+        // Weights are rescaled to the windows that were added: C w'_k with w'_k = w_k / Σw.
+        let x2 = self.squares[item] * self.weight / count - count;
+        (x2.max(0.0) / variance, (self.windows - 1) as f64)
+    }
+}
+
+/// What became of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Not shown to differ.
+    Same,
+    Grew,
+    Shrank,
+    /// Grew from nothing.
+    New,
+    /// Shrank to nothing.
+    Gone,
+}
+
+impl State {
+    /// In the order of the numbers that stand in answers.
+    pub const ALL: [State; 5] = [State::Same, State::Grew, State::Shrank, State::New, State::Gone];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Same => "same",
+            State::Grew => "grew",
+            State::Shrank => "shrank",
+            State::New => "new",
+            State::Gone => "gone",
+        }
+    }
+}
+
+/// The judgement on one item, in the unit of the normalisation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Verdict {
+    pub base_norm: f64,
+    pub norm: f64,
+    /// `norm - base_norm`.
+    pub delta: f64,
+    /// 95 % interval of `delta`.
+    pub low: f64,
+    pub high: f64,
+    pub state: State,
+    /// 0 for [`State::Same`], else in (0, 1]: the bound nearest to zero, as a share of the larger side.
+    pub strength: f64,
+}
+
+/// All judgements.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// Parallel to the items.
+    pub verdicts: Vec<Verdict>,
+    /// The pooled over-dispersion factor, at least 1.
+    pub dispersion: f64,
+    /// Items that could be significant.
+    pub tested: usize,
+    /// Items that are.
+    pub significant: usize,
+}
+
+/// Counts of all items of both sides.
+#[derive(Debug, Clone, Copy)]
+pub struct Items<'a> {
+    pub base: &'a [u64],
+    pub comparison: &'a [u64],
+    pub base_spread: &'a Spread,
+    pub spread: &'a Spread,
+}
+
+/// The normalised value of a count is the count divided by this.
+pub fn exposure(normalize: Normalize, side: Side) -> f64 {
+    match normalize {
+        Normalize::Rate => side.samples_per_core,
+        Normalize::Share => side.samples as f64,
+        Normalize::Absolute => 1.0,
+    }
+}
+
+/// Judges every item.
+pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_>) -> Judgement {
+    let exposures = [exposure(normalize, base), exposure(normalize, comparison)];
+    let all = (base.samples + comparison.samples) as f64;
+    let count = items.base.len();
+    let observed = exposures.iter().all(|e| *e > 0.0);
+    let p = if observed {
+        exposures[1] / (exposures[0] + exposures[1])
+    } else {
+        0.5
+    };
+
+    // The variance of an item in units of a Poisson's, dispersion apart.
+    let variance = |a: u64, b: u64| match normalize {
+        Normalize::Share => 1.0 - (a + b) as f64 / all.max(1.0),
+        Normalize::Rate | Normalize::Absolute => 1.0,
+    };
+    let side_variance = |count: u64, side: Side| match normalize {
+        Normalize::Share => 1.0 - count as f64 / (side.samples as f64).max(1.0),
+        Normalize::Rate | Normalize::Absolute => 1.0,
+    };
+    let spreads: Vec<(f64, f64)> = (0..count)
+        .map(|i| {
+            let (x_base, df_base) = items.base_spread.chi_square(i, side_variance(items.base[i], base));
+            let (x, df) = items
+                .spread
+                .chi_square(i, side_variance(items.comparison[i], comparison));
+            (x_base + x, df_base + df)
+        })
+        .collect();
+
+    let candidate = |i: usize, dispersion: f64| {
+        let (a, b) = (items.base[i], items.comparison[i]);
+        observed && a + b > 0 && variance(a, b) > 1e-6 && reachable((a + b) as f64 / dispersion, p)
+    };
+    // Those that could be significant without over-dispersion tell how large it is; those that still could be are tested.
+    let (x2, df) = (0..count)
+        .filter(|i| candidate(*i, 1.0))
+        .fold((0.0, 0.0), |(x, d), i| (x + spreads[i].0, d + spreads[i].1));
+    let pooled = if df > 0.0 { (x2 / df).max(1.0) } else { 1.0 };
+    let own: Vec<(f64, f64)> = spreads
+        .iter()
+        .map(|(x, df)| (((PRIOR_DF * pooled + x) / (PRIOR_DF + df)).max(pooled), PRIOR_DF + df))
+        .collect();
+    let tested: Vec<usize> = (0..count).filter(|i| candidate(*i, own[*i].0)).collect();
+    let p_values: Vec<f64> = tested
+        .iter()
+        .map(|i| {
+            let (a, b) = (items.base[*i], items.comparison[*i]);
+            let (dispersion, df) = own[*i];
+            let scale = dispersion * variance(a, b);
+            let exact = stats::binomial_p(a as f64 / scale, b as f64 / scale, p);
+            2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), df)
+        })
+        .collect();
+    let threshold = stats::false_discovery_threshold(&p_values, FALSE_DISCOVERY_RATE);
+    let mut found = vec![false; count];
+    for (i, p_value) in tested.iter().zip(&p_values) {
+        found[*i] = threshold.is_some_and(|threshold| *p_value <= threshold);
+    }
+    let verdicts: Vec<Verdict> = (0..count)
+        .map(|i| {
+            verdict(
+                normalize,
+                exposures,
+                [items.base[i], items.comparison[i]],
+                own[i],
+                found[i],
+            )
+        })
+        .collect();
+    let significant = verdicts.iter().filter(|v| v.state != State::Same).count();
+    Judgement {
+        verdicts,
+        dispersion: pooled,
+        tested: tested.len(),
+        significant,
+    }
+}
+
+/// Whether `n` effective samples, all on one side, would be a small p.
+fn reachable(n: f64, p: f64) -> bool {
+    n * p.min(1.0 - p).ln() < (REACHABLE_P / 2.0).ln()
+}
+
+fn verdict(
+    normalize: Normalize,
+    exposures: [f64; 2],
+    counts: [u64; 2],
+    (dispersion, df): (f64, f64),
+    found: bool,
+) -> Verdict {
+    let z = stats::student_95(df);
+    let side = |i: usize| {
+        let (count, exposure) = (counts[i] as f64, exposures[i]);
+        if exposure <= 0.0 {
+            return (0.0, 0.0, 0.0);
+        }
+        let scaled = count / dispersion;
+        let (low, high) = match normalize {
+            Normalize::Share => stats::share_interval(scaled, exposure / dispersion, z),
+            Normalize::Rate | Normalize::Absolute => {
+                let (low, high) = stats::poisson_interval(scaled, z);
+                (low * dispersion / exposure, high * dispersion / exposure)
+            }
+        };
+        (count / exposure, low, high)
+    };
+    let (base_norm, base_low, base_high) = side(0);
+    let (norm, norm_low, norm_high) = side(1);
+    let delta = norm - base_norm;
+    let low = delta - (norm - norm_low).hypot(base_high - base_norm);
+    let high = delta + (norm_high - norm).hypot(base_norm - base_low);
+    let nearest = if low > 0.0 {
+        low
+    } else if high < 0.0 {
+        -high
+    } else {
+        0.0
+    };
+    let state = match (found && nearest > 0.0, delta > 0.0) {
+        (false, _) => State::Same,
+        (true, true) if counts[0] == 0 => State::New,
+        (true, true) => State::Grew,
+        (true, false) if counts[1] == 0 => State::Gone,
+        (true, false) => State::Shrank,
+    };
+    let strength = if state == State::Same {
+        0.0
+    } else {
+        (nearest / norm.max(base_norm)).clamp(LEAST_STRENGTH, 1.0)
+    };
+    Verdict {
+        base_norm,
+        norm,
+        delta,
+        low,
+        high,
+        state,
+        strength,
+    }
+}
+
+/// Nodes of a tree that are judged by themselves. A node with the same counts on both sides as its parent is in its parent's
+/// chain and shares its judgement: the same samples are tested once.
+#[derive(Debug, Clone)]
+pub struct Chains {
+    /// One node of each chain, its topmost.
+    pub heads: Vec<u32>,
+    /// Chain of each node.
+    pub chain_of: Vec<u32>,
+}
+
+impl Chains {
+    /// `parent` in pre-order; `base` and `comparison` are inclusive counts.
+    pub fn of(parent: &[u32], base: &[u64], comparison: &[u64]) -> Chains {
+        let mut heads = Vec::new();
+        let mut chain_of = Vec::with_capacity(parent.len());
+        for node in 0..parent.len() {
+            let above = parent[node] as usize;
+            let same = node > 0 && base[node] == base[above] && comparison[node] == comparison[above];
+            if same {
+                chain_of.push(chain_of[above]);
+            } else {
+                chain_of.push(heads.len() as u32);
+                heads.push(node as u32);
+            }
+        }
+        Chains { heads, chain_of }
+    }
+
+    /// The counts of the heads.
+    pub fn pick(&self, totals: &[u64]) -> Vec<u64> {
+        self.heads.iter().map(|head| totals[*head as usize]).collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "diff_tests.rs"]
+mod tests;

@@ -1,0 +1,245 @@
+//! Simulations of known truth, and the algebra of chains.
+
+use super::*;
+
+/// xorshift64* (S. Vigna, ACM Trans. Math. Softw. 42, 2016).
+struct Random(u64);
+
+impl Random {
+    fn unit(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Events of a Poisson process of this mean, by exponential gaps.
+    fn poisson(&mut self, mean: f64) -> u64 {
+        let (mut time, mut events) = (0.0, 0);
+        loop {
+            time -= (1.0 - self.unit()).ln();
+            if time > mean {
+                return events;
+            }
+            events += 1;
+        }
+    }
+}
+
+const WINDOWS: usize = 20;
+
+/// Mean samples of item `i` among `items`: a few large ones and many small.
+fn mean(i: usize, largest: f64) -> f64 {
+    largest / (1.0 + i as f64)
+}
+
+struct Simulated {
+    totals: Vec<u64>,
+    spread: Spread,
+}
+
+/// One side of items whose samples come in bursts of `burst(i)`: the variance is `burst(i)` times the mean.
+fn simulate(random: &mut Random, means: &[f64], burst: impl Fn(usize) -> u64) -> Simulated {
+    let mut totals = vec![0; means.len()];
+    let mut spread = Spread::new(means.len());
+    for _ in 0..WINDOWS {
+        let counts: Vec<u64> = means
+            .iter()
+            .enumerate()
+            .map(|(i, mean)| random.poisson(mean / WINDOWS as f64 / burst(i) as f64) * burst(i))
+            .collect();
+        for (total, count) in totals.iter_mut().zip(&counts) {
+            *total += count;
+        }
+        spread.add(1.0 / WINDOWS as f64, &counts);
+    }
+    Simulated { totals, spread }
+}
+
+fn judged(normalize: Normalize, a: &Simulated, b: &Simulated, exposure: [f64; 2]) -> Judgement {
+    let side = |s: &Simulated, e| Side {
+        samples_per_core: e,
+        samples: s.totals.iter().sum(),
+    };
+    let items = Items {
+        base: &a.totals,
+        comparison: &b.totals,
+        base_spread: &a.spread,
+        spread: &b.spread,
+    };
+    judge(normalize, side(a, exposure[0]), side(b, exposure[1]), items)
+}
+
+/// Runs in which anything at all was found, out of `runs` without change.
+fn false_alarms(normalize: Normalize, ratio: f64, burst: impl Fn(usize) -> u64 + Copy, seed: u64) -> (u32, u32) {
+    let runs = 400;
+    let mut random = Random(seed);
+    let mut alarms = 0;
+    for _ in 0..runs {
+        let before: Vec<f64> = (0..120).map(|i| mean(i, 4_000.0)).collect();
+        let after: Vec<f64> = before.iter().map(|m| m * ratio).collect();
+        let a = simulate(&mut random, &before, burst);
+        let b = simulate(&mut random, &after, burst);
+        alarms += u32::from(judged(normalize, &a, &b, [1_000.0, 1_000.0 * ratio]).significant > 0);
+    }
+    (alarms, runs)
+}
+
+/// 5 %, and two standard errors of so many runs.
+fn within_five_percent((alarms, runs): (u32, u32)) -> bool {
+    let runs = f64::from(runs);
+    f64::from(alarms) <= 0.05 * runs + 2.0 * (0.05 * 0.95 * runs).sqrt()
+}
+
+#[test]
+fn without_change_little_is_found_at_any_dispersion() {
+    for burst in [1, 2, 4] {
+        let alarms = false_alarms(Normalize::Rate, 1.0, |_| burst, 0x5eed_0001 + burst);
+        assert!(within_five_percent(alarms), "dispersion {burst}: {alarms:?}");
+    }
+}
+
+#[test]
+fn windows_of_unequal_length_are_no_change() {
+    for burst in [1, 4] {
+        let alarms = false_alarms(Normalize::Rate, 0.1, |_| burst, 0x5eed_0101 + burst);
+        assert!(within_five_percent(alarms), "dispersion {burst}: {alarms:?}");
+    }
+}
+
+#[test]
+fn shares_without_change_are_grey_too() {
+    for burst in [1, 4] {
+        let alarms = false_alarms(Normalize::Share, 0.5, |_| burst, 0x5eed_0201 + burst);
+        assert!(within_five_percent(alarms), "dispersion {burst}: {alarms:?}");
+    }
+}
+
+#[test]
+fn a_few_bursty_items_among_steady_ones_are_not_taken_for_change() {
+    let alarms = false_alarms(Normalize::Rate, 1.0, |i| if i % 10 == 3 { 12 } else { 1 }, 0x5eed_0301);
+    assert!(within_five_percent(alarms), "{alarms:?}");
+}
+
+/// Share of runs in which item 1, grown by 20 % from 2,000 samples, is found and called grown.
+fn power(burst: u64, seed: u64) -> f64 {
+    let runs = 200;
+    let mut random = Random(seed);
+    let mut found = 0;
+    for _ in 0..runs {
+        let before: Vec<f64> = (0..120).map(|i| mean(i, 4_000.0)).collect();
+        let mut after = before.clone();
+        after[1] *= 1.2;
+        let a = simulate(&mut random, &before, |_| burst);
+        let b = simulate(&mut random, &after, |_| burst);
+        found += u32::from(judged(Normalize::Rate, &a, &b, [1_000.0, 1_000.0]).verdicts[1].state == State::Grew);
+    }
+    f64::from(found) / f64::from(runs)
+}
+
+#[test]
+fn twenty_percent_of_two_thousand_samples_is_found() {
+    let power = power(1, 0x5eed_0401);
+    assert!(power >= 0.85, "{power}");
+}
+
+#[test]
+fn the_dispersion_is_measured() {
+    for burst in [1, 2, 4] {
+        let mut random = Random(0x5eed_0501);
+        let means: Vec<f64> = (0..120).map(|i| mean(i, 4_000.0)).collect();
+        let a = simulate(&mut random, &means, |_| burst);
+        let b = simulate(&mut random, &means, |_| burst);
+        let dispersion = judged(Normalize::Rate, &a, &b, [1.0, 1.0]).dispersion;
+        assert!(
+            (dispersion / burst as f64 - 1.0).abs() < 0.15,
+            "{dispersion} for {burst}"
+        );
+    }
+}
+
+fn steady(counts: &[u64]) -> Simulated {
+    let mut spread = Spread::new(counts.len());
+    for _ in 0..WINDOWS {
+        let part: Vec<u64> = counts.iter().map(|c| c / WINDOWS as u64).collect();
+        spread.add(1.0 / WINDOWS as f64, &part);
+    }
+    Simulated {
+        totals: counts.to_vec(),
+        spread,
+    }
+}
+
+#[test]
+fn states_and_intervals_follow_the_counts() {
+    let a = steady(&[4_000, 400, 0, 400, 2, 1_000]);
+    let b = steady(&[4_000, 800, 400, 0, 3, 500]);
+    let judgement = judged(Normalize::Rate, &a, &b, [1_000.0, 1_000.0]);
+    let states: Vec<_> = judgement.verdicts.iter().map(|v| v.state).collect();
+    assert_eq!(
+        states,
+        [
+            State::Same,
+            State::Grew,
+            State::New,
+            State::Gone,
+            State::Same,
+            State::Shrank
+        ]
+    );
+    assert_eq!(
+        (judgement.tested, judgement.significant),
+        (5, 4),
+        "five samples cannot be tested"
+    );
+    for v in &judgement.verdicts {
+        assert!(v.low <= v.delta && v.delta <= v.high);
+        assert_eq!(v.strength > 0.0, v.state != State::Same);
+        assert!((v.delta - (v.norm - v.base_norm)).abs() < 1e-12);
+    }
+    assert!(judgement.verdicts[2].strength > 0.8, "all of it is new");
+    assert!(
+        (judgement.verdicts[1].norm - 0.8).abs() < 1e-12,
+        "800 samples of 1,000 a core"
+    );
+}
+
+#[test]
+fn a_side_that_nobody_observed_shows_nothing() {
+    let a = steady(&[0, 0]);
+    let b = steady(&[4_000, 400]);
+    let judgement = judged(Normalize::Rate, &a, &b, [0.0, 1_000.0]);
+    assert_eq!((judgement.tested, judgement.significant), (0, 0));
+    assert!(
+        judgement
+            .verdicts
+            .iter()
+            .all(|v| v.state == State::Same && v.delta.is_finite() && v.low.is_finite())
+    );
+    let judgement = judged(Normalize::Share, &a, &b, [1_000.0, 1_000.0]);
+    assert_eq!(judgement.significant, 0, "there is no share of nothing");
+}
+
+#[test]
+fn swapping_the_sides_mirrors_the_judgement() {
+    let mut random = Random(0x5eed_0601);
+    let a = simulate(&mut random, &[500.0, 100.0, 20.0], |_| 1);
+    let b = simulate(&mut random, &[700.0, 50.0, 20.0], |_| 1);
+    let there = judged(Normalize::Rate, &a, &b, [100.0, 300.0]);
+    let back = judged(Normalize::Rate, &b, &a, [300.0, 100.0]);
+    for (v, w) in there.verdicts.iter().zip(&back.verdicts) {
+        assert!((v.delta + w.delta).abs() < 1e-9 && (v.low + w.high).abs() < 1e-9);
+        assert!((v.strength - w.strength).abs() < 1e-9);
+    }
+    assert_eq!(there.significant, back.significant);
+}
+
+#[test]
+fn chains_of_single_children_are_one_test() {
+    // all - main - a - b, all with the same samples; b has two children.
+    let parent = [u32::MAX, 0, 1, 2, 3, 3];
+    let chains = Chains::of(&parent, &[9, 9, 9, 9, 4, 5], &[7, 7, 7, 7, 7, 0]);
+    assert_eq!(chains.heads, [0, 4, 5]);
+    assert_eq!(chains.chain_of, [0, 0, 0, 0, 1, 2]);
+    assert_eq!(chains.pick(&[9, 9, 9, 9, 4, 5]), [9, 4, 5]);
+}

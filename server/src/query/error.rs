@@ -1,0 +1,77 @@
+//! What can go wrong with a query, as the user is told it.
+
+/// An error of the query room. The message says what was wrong and where, the hint what is allowed or what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// A selector, a pattern or SQL that cannot be read.
+    #[error("{message}")]
+    BadQuery { message: String, hint: String },
+    /// A time that cannot be read, or a window that is none.
+    #[error("{message}")]
+    BadTime { message: String, hint: String },
+    /// Any other parameter.
+    #[error("{message}")]
+    BadParameter { message: String, hint: String },
+    /// The answer or what it needs would be larger than a limit.
+    #[error("{message}")]
+    TooLarge { message: String, hint: String },
+    /// More queries than may run and wait.
+    #[error("{running} queries run and {waiting} wait: no more are taken")]
+    Overloaded { running: usize, waiting: usize },
+    /// It took longer than a query may.
+    #[error("the query took longer than {seconds} s and was stopped")]
+    Timeout { seconds: u64 },
+    /// Not the user's fault; the cause is for the log.
+    #[error("the query failed inside the server: {what}")]
+    Internal { what: &'static str, cause: String },
+}
+
+impl QueryError {
+    pub(crate) fn bad_query(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::BadQuery {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    pub(crate) fn bad_time(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::BadTime {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    pub(crate) fn bad_parameter(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::BadParameter {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    pub(crate) fn too_large(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::TooLarge {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    pub(crate) fn internal(what: &'static str, cause: impl std::fmt::Display) -> Self {
+        Self::Internal {
+            what,
+            cause: cause.to_string(),
+        }
+    }
+
+    /// What is allowed, or what to do.
+    pub fn hint(&self) -> &str {
+        match self {
+            Self::BadQuery { hint, .. }
+            | Self::BadTime { hint, .. }
+            | Self::BadParameter { hint, .. }
+            | Self::TooLarge { hint, .. } => hint,
+            Self::Overloaded { .. } => "try again in a few seconds",
+            Self::Timeout { .. } => "ask for a shorter window or a narrower selector",
+            Self::Internal { .. } => "the server's log has the cause",
+        }
+    }
+}
