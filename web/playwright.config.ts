@@ -1,0 +1,23 @@
+import { defineConfig } from "@playwright/test";
+
+// The flows run against a real server that a real agent ships to; xtask starts both and says where.
+const url = process.env.STAKEOUT_URL;
+if (url === undefined) throw new Error("STAKEOUT_URL is not set: give the address of a running stakeout-server");
+
+export default defineConfig({
+  testDir: "e2e",
+  outputDir: "test-results",
+  timeout: 60_000,
+  expect: { timeout: 15_000 },
+  workers: 1,
+  retries: 0,
+  reporter: [["list"]],
+  use: {
+    baseURL: url,
+    viewport: { width: 1440, height: 900 },
+    launchOptions: {
+      executablePath: process.env.STAKEOUT_CHROMIUM ?? "/usr/bin/chromium",
+      args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+    },
+  },
+});

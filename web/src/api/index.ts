@@ -1,0 +1,93 @@
+/**
+ * The only room that fetches. In: a path and its parameters; out: the decoded JSON, or an `ApiError` that says what was
+ * wrong and what to do. It keeps nothing and retries nothing; the caller's `AbortSignal` ends a request.
+ */
+import type {
+  DiffAnswer,
+  DiffTopRow,
+  FlamegraphAnswer,
+  InfoAnswer,
+  NodeRow,
+  SeriesAnswer,
+  TopAnswer,
+} from "./types.ts";
+
+export type * from "./types.ts";
+
+const ROOT = "/api/v1";
+
+export type Parameters = Record<string, string | number | null | undefined>;
+
+/** What went wrong, in words for the person at the screen. `code` is the server's, or `network` or `bad_answer`. */
+export class ApiError extends Error {
+  readonly code: string;
+  readonly hint: string;
+  readonly status: number;
+
+  constructor(code: string, message: string, hint: string, status: number) {
+    super(message);
+    this.name = "ApiError";
+    this.code = code;
+    this.hint = hint;
+    this.status = status;
+  }
+}
+
+/** The address of a resource; parameters that are empty are left out. Also what download links point at. */
+export function address(path: string, parameters: Parameters): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
+  }
+  const text = search.toString();
+  return text === "" ? `${ROOT}${path}` : `${ROOT}${path}?${text}`;
+}
+
+async function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(address(path, parameters), { signal, headers: { accept: "application/json" } });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new ApiError(
+      "network",
+      "The server does not answer.",
+      "Check that stakeout-server runs and that this browser can reach it; the page tries again on the next refresh.",
+      0,
+    );
+  }
+  const body = await response.text();
+  if (!response.ok) throw refusal(response.status, body);
+  try {
+    return JSON.parse(body) as T;
+  } catch {
+    throw new ApiError(
+      "bad_answer",
+      "The answer is not JSON.",
+      "A proxy between here and the server?",
+      response.status,
+    );
+  }
+}
+
+function refusal(status: number, body: string): ApiError {
+  try {
+    const { error } = JSON.parse(body) as { error: { code?: string; message?: string; hint?: string } };
+    return new ApiError(error.code ?? "internal", error.message ?? `Status ${status}.`, error.hint ?? "", status);
+  } catch {
+    const hint = status === 401 ? "Open the page with a viewing token." : "The server's log says more.";
+    return new ApiError("internal", `The server answered with status ${status}.`, hint, status);
+  }
+}
+
+export const api = {
+  series: (parameters: Parameters, signal: AbortSignal) => get<SeriesAnswer>("/series", parameters, signal),
+  flamegraph: (parameters: Parameters, signal: AbortSignal) => get<FlamegraphAnswer>("/flamegraph", parameters, signal),
+  diff: (parameters: Parameters, signal: AbortSignal) => get<DiffAnswer>("/diff", parameters, signal),
+  diffTop: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<DiffTopRow>>("/top", parameters, signal),
+  nodes: (signal: AbortSignal) => get<{ nodes: NodeRow[] }>("/nodes", {}, signal),
+  info: (signal: AbortSignal) => get<InfoAnswer>("/info", {}, signal),
+  labels: (signal: AbortSignal) => get<{ labels: string[] }>("/labels", {}, signal),
+  labelValues: (label: string, parameters: Parameters, signal: AbortSignal) =>
+    get<{ values: string[]; complete: boolean }>(`/labels/${encodeURIComponent(label)}/values`, parameters, signal),
+};

@@ -1,0 +1,175 @@
+/** The shapes of the server's answers, as `server/README.md` fixes them. Times are Unix milliseconds. */
+
+export interface Exposure {
+  observed_cpu_seconds: number;
+  idle_share: number | null;
+  gaps: [number, number][];
+  nodes: number;
+}
+
+export interface Quality {
+  truncated_samples: number;
+  unnamed_samples: number;
+  lost: Record<string, number>;
+}
+
+export interface SeriesAnswer {
+  from: number;
+  until: number;
+  step_ms: number;
+  by: string;
+  unit: string;
+  times: number[];
+  covered: number[];
+  idle: (number | null)[];
+  capacity: (number | null)[];
+  series: SeriesLine[];
+  other: { series: number; cores: (number | null)[]; samples: number; cpu_seconds: number } | null;
+}
+
+export interface SeriesLine {
+  value: string;
+  cores: (number | null)[];
+  samples: number;
+  cpu_seconds: number;
+}
+
+export interface MatchSummary {
+  pattern: string;
+  samples: number;
+  share: number;
+}
+
+/** The columns that every tree has, one entry a node in pre-order; node 0 is the root, whose parent is -1. */
+export interface TreeColumns {
+  parent: number[];
+  name: number[];
+  module: number[];
+  kind: number[];
+  inlined: number[];
+  total: number[];
+  self: number[];
+}
+
+export interface FlamegraphAnswer {
+  type: string;
+  query: string;
+  from: number;
+  until: number;
+  unit: string;
+  period_ns: number;
+  samples: number;
+  cpu_seconds: number;
+  cores: number;
+  exposure: Exposure;
+  quality: Quality;
+  match: MatchSummary | null;
+  strings: string[];
+  kinds: string[];
+  nodes: TreeColumns;
+}
+
+export interface DiffColumns extends TreeColumns {
+  base_total: number[];
+  base_self: number[];
+  base_norm: number[];
+  norm: number[];
+  delta: number[];
+  low: number[];
+  high: number[];
+  base_self_norm: number[];
+  self_norm: number[];
+  state: number[];
+  strength: number[];
+}
+
+export interface DiffSide {
+  query: string;
+  from: number;
+  until: number;
+  samples: number;
+  cores: number;
+  cpu_seconds: number;
+  exposure: Exposure;
+  quality: Quality;
+}
+
+export type Normalize = "rate" | "share" | "absolute";
+
+export interface DiffAnswer {
+  type: string;
+  normalize: Normalize;
+  unit: string;
+  period_ns: number;
+  base: DiffSide;
+  comparison: DiffSide;
+  dispersion: number;
+  tested: number;
+  significant: number;
+  false_discovery_rate: number;
+  strings: string[];
+  kinds: string[];
+  states: string[];
+  nodes: DiffColumns;
+}
+
+export interface TopRow {
+  name: string;
+  module?: string;
+  kind?: string;
+  self: number;
+  total: number;
+  self_share: number;
+  total_share: number;
+  self_cores: number;
+  cores: number;
+  cpu_seconds: number;
+  user_share?: number | null;
+}
+
+export interface DiffTopRow extends TopRow {
+  base_self: number;
+  base_total: number;
+  base_norm: number;
+  norm: number;
+  delta: number;
+  low: number;
+  high: number;
+  state: string;
+}
+
+export interface TopAnswer<Row> {
+  by: string;
+  unit: string;
+  samples: number;
+  cpu_seconds: number;
+  complete: boolean;
+  normalize?: Normalize;
+  rows: Row[];
+}
+
+export interface NodeRow {
+  node: string;
+  instance: string;
+  agent_version: string;
+  kernel: string;
+  arch: string;
+  last_seen: number;
+  frequency_hz: number;
+  cpus: number;
+  samples_taken: number;
+  samples_lost: Record<string, number>;
+  samples_stored: number;
+  idle_share: number | null;
+  cpu_seconds: number;
+  bpf_seconds: number;
+  rss_bytes: number;
+  bpf_map_bytes: number;
+  late: boolean;
+}
+
+export interface InfoAnswer {
+  version: string;
+  install_command: string;
+  agent_download: boolean;
+}

@@ -1,0 +1,123 @@
+/** Small trees and answers that the unit tests build by hand. Used by tests only. */
+import type { DiffAnswer, FlamegraphAnswer, SeriesAnswer } from "../api/types.ts";
+
+export interface Frame {
+  name: string;
+  self?: number;
+  before?: number;
+  module?: string;
+  kind?: string;
+  calls?: Frame[];
+}
+
+export const KIND_NAMES = ["root", "kernel", "native", "interpreted", "jit", "unknown", "trimmed"];
+
+/** An answer in the server's shape: pre-order, totals summed up from what each frame has itself. */
+export function answerOf(calls: Frame[]): FlamegraphAnswer {
+  const strings = ["", "all"];
+  const ids = new Map(strings.map((text, i) => [text, i]));
+  const id = (text: string) => {
+    const known = ids.get(text) ?? strings.push(text) - 1;
+    ids.set(text, known);
+    return known;
+  };
+  const nodes = { parent: [-1], name: [1], module: [0], kind: [0], inlined: [0], total: [0], self: [0] };
+  const add = (frame: Frame, parent: number): number => {
+    const i = nodes.parent.push(parent) - 1;
+    nodes.name.push(id(frame.name));
+    nodes.module.push(id(frame.module ?? ""));
+    nodes.kind.push(KIND_NAMES.indexOf(frame.kind ?? "native"));
+    nodes.inlined.push(0);
+    nodes.self.push(frame.self ?? 0);
+    nodes.total.push(0);
+    nodes.total[i] = (frame.calls ?? []).reduce((sum, call) => sum + add(call, i), frame.self ?? 0);
+    return nodes.total[i] as number;
+  };
+  nodes.total[0] = calls.reduce((sum, call) => sum + add(call, 0), 0);
+  const samples = nodes.total[0];
+  return {
+    type: "cpu",
+    query: "{}",
+    from: 0,
+    until: 10_000,
+    unit: "samples",
+    period_ns: 50_000_000,
+    samples,
+    cpu_seconds: samples / 20,
+    cores: samples / 200,
+    exposure: { observed_cpu_seconds: 20, idle_share: 0.5, gaps: [], nodes: 1 },
+    quality: { truncated_samples: 0, unnamed_samples: 0, lost: {} },
+    match: null,
+    strings,
+    kinds: KIND_NAMES,
+    nodes,
+  };
+}
+
+/** A difference whose sides are `before` and `self` of each frame, as samples. */
+export function diffOf(calls: Frame[]): DiffAnswer {
+  const after = answerOf(calls);
+  const swap = (frames: Frame[]): Frame[] =>
+    frames.map((frame) => ({ ...frame, self: frame.before ?? 0, calls: swap(frame.calls ?? []) }));
+  const base = answerOf(swap(calls));
+  const zero = after.nodes.parent.map(() => 0);
+  const state = after.nodes.total.map((total, i) => {
+    const earlier = base.nodes.total[i] as number;
+    return total === earlier ? 0 : earlier === 0 ? 3 : total === 0 ? 4 : total > earlier ? 1 : 2;
+  });
+  const side = {
+    query: "{}",
+    from: 0,
+    until: 1,
+    cores: 0,
+    cpu_seconds: 0,
+    exposure: after.exposure,
+    quality: after.quality,
+  };
+  return {
+    type: "cpu",
+    normalize: "absolute",
+    unit: "samples",
+    period_ns: 50_000_000,
+    base: { ...side, samples: base.samples },
+    comparison: { ...side, samples: after.samples },
+    dispersion: 1,
+    tested: 0,
+    significant: 0,
+    false_discovery_rate: 0.05,
+    strings: after.strings,
+    kinds: after.kinds,
+    states: ["same", "grew", "shrank", "new", "gone"],
+    nodes: {
+      ...after.nodes,
+      base_total: base.nodes.total,
+      base_self: base.nodes.self,
+      base_norm: base.nodes.total,
+      norm: after.nodes.total,
+      delta: after.nodes.total.map((total, i) => total - (base.nodes.total[i] as number)),
+      low: zero,
+      high: zero,
+      base_self_norm: base.nodes.self,
+      self_norm: after.nodes.self,
+      state,
+      strength: state.map((s) => (s === 0 ? 0 : 1)),
+    },
+  };
+}
+
+export function seriesOf(part: Partial<SeriesAnswer>): SeriesAnswer {
+  return {
+    from: 0,
+    until: 30_000,
+    step_ms: 10_000,
+    by: "service",
+    unit: "cores",
+    times: [0, 10_000, 20_000],
+    covered: [1, 1, 1],
+    idle: [1, 1, 1],
+    capacity: [4, 4, 4],
+    series: [],
+    other: null,
+    ...part,
+  };
+}

@@ -1,0 +1,94 @@
+/**
+ * Which frame is zoomed into, as text for the URL. A path is the frames' names from the root's child down, joined by
+ * `;` (a `;` or `\` within a name is escaped by `\`); one that would make the URL too long is written as `#` and a hash
+ * of the path. Text that is no path is taken as a frame's name: the largest frame of that name is meant.
+ */
+import { ancestors, frameName, ROOT, type Tree } from "./tree.ts";
+
+const LONGEST_PATH = 1500;
+
+export function focusOf(tree: Tree, node: number): string {
+  if (node === ROOT) return "";
+  const names = ancestors(tree, node).map((i) => escapeName(frameName(tree, i)));
+  const path = names.join(";");
+  return path.length <= LONGEST_PATH ? path : `#${hash(path)}`;
+}
+
+/** The node that the text means, or null where this tree has none. An empty text means the root. */
+export function findFocus(tree: Tree, focus: string): number | null {
+  if (focus === "") return ROOT;
+  if (focus.startsWith("#")) return byHash(tree, focus.slice(1));
+  return byPath(tree, splitPath(focus)) ?? byName(tree, focus);
+}
+
+function escapeName(name: string): string {
+  return name.replace(/[\\;]/g, "\\$&");
+}
+
+export function splitPath(path: string): string[] {
+  const names: string[] = [];
+  let name = "";
+  for (let i = 0; i < path.length; i++) {
+    const c = path[i];
+    if (c === "\\" && i + 1 < path.length) name += path[++i];
+    else if (c === ";") {
+      names.push(name);
+      name = "";
+    } else name += c;
+  }
+  names.push(name);
+  return names;
+}
+
+/** Siblings may share a name (another module or kind), so every candidate of each level is kept. */
+function byPath(tree: Tree, names: string[]): number | null {
+  let nodes = [ROOT];
+  for (const name of names) {
+    const next: number[] = [];
+    for (const node of nodes) {
+      for (let i = node + 1; i < (tree.end[node] as number); i = tree.end[i] as number) {
+        if (frameName(tree, i) === name) next.push(i);
+      }
+    }
+    if (next.length === 0) return null;
+    nodes = next;
+  }
+  return largest(tree, nodes);
+}
+
+function byName(tree: Tree, name: string): number | null {
+  const nodes: number[] = [];
+  for (let i = 1; i < tree.size; i++) if (frameName(tree, i) === name) nodes.push(i);
+  return largest(tree, nodes);
+}
+
+function byHash(tree: Tree, wanted: string): number | null {
+  const paths: string[] = [];
+  for (let i = 1; i < tree.size; i++) {
+    const depth = tree.depth[i] as number;
+    const above = depth === 1 ? "" : `${paths[depth - 1]};`;
+    paths[depth] = above + escapeName(frameName(tree, i));
+    if ((paths[depth] as string).length > LONGEST_PATH && hash(paths[depth] as string) === wanted) return i;
+  }
+  return null;
+}
+
+function largest(tree: Tree, nodes: number[]): number | null {
+  let best: number | null = null;
+  for (const node of nodes) {
+    if (best === null || (tree.weight[node] as number) > (tree.weight[best] as number)) best = node;
+  }
+  return best;
+}
+
+/** 64 bits of FNV-1a as two 32-bit lanes with different offsets: enough to tell the paths of one tree apart. */
+function hash(text: string): string {
+  let a = 0x811c9dc5;
+  let b = 0x9747b28c;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    a = Math.imul(a ^ c, 0x01000193);
+    b = Math.imul(b ^ c, 0x01000193) ^ (b >>> 15);
+  }
+  return (a >>> 0).toString(36) + (b >>> 0).toString(36);
+}

@@ -1,0 +1,127 @@
+import { describe, expect, it } from "vitest";
+import { answerOf, type Frame } from "./fixtures.ts";
+import { deepestVisible, isVisible, neighbour, nodeAt, type Run, rowRuns, viewOf } from "./layout.ts";
+import { frameName, ROOT, type Tree, treeOf } from "./tree.ts";
+
+const tree = treeOf(
+  answerOf([
+    {
+      name: "a",
+      self: 20,
+      calls: [
+        { name: "b", self: 30 },
+        { name: "c", self: 10 },
+      ],
+    },
+    { name: "e", self: 40 },
+  ]),
+);
+const named = (name: string, of: Tree = tree) => [...of.parent.keys()].find((i) => frameName(of, i) === name) as number;
+const boxes = (runs: Run[], of: Tree = tree) => runs.map((run) => [frameName(of, run.node), run.left, run.right]);
+
+describe("rowRuns", () => {
+  it("lays frames out in proportion, children from their caller's left edge", () => {
+    expect(boxes(rowRuns(tree, 0, viewOf(tree, ROOT), 200))).toEqual([["all", 0, 200]]);
+    expect(boxes(rowRuns(tree, 1, viewOf(tree, ROOT), 200))).toEqual([
+      ["a", 0, 120],
+      ["e", 120, 200],
+    ]);
+    expect(boxes(rowRuns(tree, 2, viewOf(tree, ROOT), 200))).toEqual([
+      ["b", 0, 60],
+      ["c", 60, 80],
+    ]);
+  });
+
+  it("zooms: the focused frame and its callers fill the width, others leave", () => {
+    const view = viewOf(tree, named("c"));
+    expect(boxes(rowRuns(tree, 0, view, 100))).toEqual([["all", 0, 100]]);
+    expect(boxes(rowRuns(tree, 1, view, 100))).toEqual([["a", 0, 100]]);
+    expect(boxes(rowRuns(tree, 2, view, 100))).toEqual([["c", 0, 100]]);
+  });
+
+  it("draws many slivers as runs, covering the same pixels, at a cost bounded by the width", () => {
+    const calls: Frame[] = [];
+    for (let i = 0; i < 50_000; i++) calls.push({ name: `f${i}`, self: 1 });
+    calls.push({ name: "wide", self: 50_000 });
+    const many = treeOf(answerOf(calls));
+    const runs = rowRuns(many, 1, viewOf(many, ROOT), 1000);
+    expect(runs.length).toBeLessThanOrEqual(1000);
+    expect(runs[runs.length - 1]).toMatchObject({ left: 500, right: 1000, single: true });
+    const drawn = new Set<number>();
+    for (const run of runs) for (let x = run.left; x < run.right; x++) drawn.add(x);
+    expect(drawn.size).toBe(1000);
+  });
+
+  it("keeps a lone sliver visible", () => {
+    const lone = treeOf(
+      answerOf([
+        { name: "big", self: 999_999 },
+        { name: "rare", self: 1 },
+      ]),
+    );
+    const runs = rowRuns(lone, 1, viewOf(lone, ROOT), 500);
+    const drawn = runs.map((run) => frameName(lone, run.node));
+    expect(drawn[0]).toBe("big");
+    expect(runs.every((run, i) => i === 0 || run.left >= (runs[i - 1] as Run).right)).toBe(true);
+    const alone = treeOf(answerOf([{ name: "parent", self: 999_999, calls: [{ name: "rare", self: 1 }] }]));
+    expect(boxes(rowRuns(alone, 2, viewOf(alone, ROOT), 500), alone)).toEqual([["rare", 0, 1]]);
+  });
+
+  it("never overlaps and never leaves the canvas, whatever the widths", () => {
+    let state = 7;
+    const random = () => {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+      return state / 2 ** 32;
+    };
+    const calls: Frame[] = [];
+    for (let i = 0; i < 3000; i++) calls.push({ name: `f${i}`, self: Math.floor(random() ** 8 * 5000) });
+    const uneven = treeOf(answerOf(calls));
+    for (const width of [1, 7, 320, 1441]) {
+      const runs = rowRuns(uneven, 1, viewOf(uneven, ROOT), width);
+      let edge = 0;
+      for (const run of runs) {
+        expect(run.left).toBeGreaterThanOrEqual(edge);
+        expect(run.right).toBeGreaterThan(run.left);
+        edge = run.right;
+      }
+      expect(edge).toBeLessThanOrEqual(width);
+    }
+  });
+});
+
+describe("finding frames", () => {
+  it("tells the frame under a position", () => {
+    expect(nodeAt(tree, 1, 59.9)).toBe(named("a"));
+    expect(nodeAt(tree, 1, 60)).toBe(named("e"));
+    expect(nodeAt(tree, 2, 45)).toBeNull();
+    expect(nodeAt(tree, 9, 1)).toBeNull();
+  });
+
+  it("walks with the keys and stays within what is zoomed", () => {
+    const [a, b, c, e] = ["a", "b", "c", "e"].map((name) => named(name)) as [number, number, number, number];
+    expect(neighbour(tree, ROOT, "down", ROOT)).toBe(a);
+    expect(neighbour(tree, a, "right", ROOT)).toBe(e);
+    expect(neighbour(tree, e, "right", ROOT)).toBe(e);
+    expect(neighbour(tree, e, "left", ROOT)).toBe(a);
+    expect(neighbour(tree, c, "up", ROOT)).toBe(a);
+    expect(neighbour(tree, a, "down", ROOT)).toBe(b);
+    expect(neighbour(tree, b, "last", a)).toBe(c);
+    expect(neighbour(tree, a, "right", a)).toBe(a);
+  });
+
+  it("knows how deep a zoomed view reaches and what it shows", () => {
+    expect(deepestVisible(tree, ROOT, 1000, 1)).toBe(2);
+    expect(deepestVisible(tree, named("e"), 1000, 1)).toBe(1);
+    expect(isVisible(tree, named("b"), named("a"))).toBe(true);
+    expect(isVisible(tree, named("e"), named("a"))).toBe(false);
+    expect(isVisible(tree, ROOT, named("a"))).toBe(true);
+  });
+
+  it("does not make the graph taller for what is too narrow to be seen", () => {
+    const deep = treeOf(
+      answerOf([{ name: "top", self: 1_000_000, calls: [{ name: "x", calls: [{ name: "y", self: 1 }] }] }]),
+    );
+    expect(deepestVisible(deep, ROOT, 1000, 0.3)).toBe(1);
+    expect(deepestVisible(deep, named("x", deep), 1000, 0.3)).toBe(3);
+  });
+});

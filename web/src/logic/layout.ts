@@ -1,0 +1,165 @@
+/**
+ * What one row of a flamegraph draws. In: a tree, a depth, the visible range (in weight units) and the width in device
+ * pixels. Out: runs of whole pixels from left to right. The cost depends on the pixels, not on the nodes: frames below
+ * one pixel are drawn together as a run, and found past by bisection.
+ */
+import { ROOT, type Tree } from "./tree.ts";
+
+export interface View {
+  from: number;
+  until: number;
+}
+
+export interface Run {
+  /** Device pixels, `left` included and `right` excluded. */
+  left: number;
+  right: number;
+  /** The frame, or the first of the frames that share the run. */
+  node: number;
+  /** False where the run stands for several frames that are too narrow to be drawn alone. */
+  single: boolean;
+}
+
+export function viewOf(tree: Tree, focus: number): View {
+  const from = tree.start[focus] as number;
+  return { from, until: from + (tree.weight[focus] as number) };
+}
+
+/** The first entry of the level that ends behind `position`. */
+export function firstEndingBehind(tree: Tree, level: Int32Array, position: number, low = 0): number {
+  let a = low;
+  let b = level.length;
+  while (a < b) {
+    const middle = (a + b) >>> 1;
+    const node = level[middle] as number;
+    if ((tree.start[node] as number) + (tree.weight[node] as number) > position) b = middle;
+    else a = middle + 1;
+  }
+  return a;
+}
+
+export function rowRuns(tree: Tree, depth: number, view: View, width: number): Run[] {
+  const runs: Run[] = [];
+  const level = tree.levels[depth];
+  const span = view.until - view.from;
+  if (level === undefined || !(span > 0) || width < 1) return runs;
+  const scale = width / span;
+  // Edges of neighbours are sums in another order: what differs by less than a millionth of a pixel is the same edge.
+  const slack = 1e-6 / scale;
+  let i = firstEndingBehind(tree, level, view.from + slack);
+  while (i < level.length) {
+    const node = level[i] as number;
+    const begin = tree.start[node] as number;
+    if (begin >= view.until - slack) break;
+    const left = Math.max(0, Math.round((begin - view.from) * scale));
+    const right = Math.min(width, Math.round((begin + (tree.weight[node] as number) - view.from) * scale));
+    if (right > left) {
+      push(runs, { left, right, node, single: true });
+      i++;
+      continue;
+    }
+    if ((tree.weight[node] as number) <= 0) {
+      i++;
+      continue;
+    }
+    const pixel = Math.min(left, width - 1);
+    push(runs, { left: pixel, right: pixel + 1, node, single: false });
+    // Everything that ends before this pixel's own right rounding edge is in the same pixel.
+    const next = firstEndingBehind(tree, level, view.from + (pixel + 0.5) / scale, i + 1);
+    i = next;
+  }
+  return runs;
+}
+
+/** A sliver continues the run before it where they touch, and gives way where a real frame took its pixel. */
+function push(runs: Run[], run: Run): void {
+  const last = runs[runs.length - 1];
+  if (last !== undefined && !run.single) {
+    if (last.right >= run.right) return;
+    if (!last.single && last.right >= run.left) {
+      last.right = run.right;
+      return;
+    }
+  }
+  if (last !== undefined && run.single && last.right > run.left) {
+    if (last.left >= run.left) runs.pop();
+    else last.right = run.left;
+  }
+  runs.push(run);
+}
+
+/** The frame at a position of a row, or null beside all frames. */
+export function nodeAt(tree: Tree, depth: number, position: number): number | null {
+  const level = tree.levels[depth];
+  if (level === undefined) return null;
+  const node = level[firstEndingBehind(tree, level, position)];
+  if (node === undefined || (tree.start[node] as number) > position) return null;
+  return node;
+}
+
+/** The deepest row that has a frame of at least `pixels` width within the view; with the root it is never below 0. */
+export function deepestVisible(tree: Tree, focus: number, width: number, pixels: number): number {
+  const span = tree.weight[focus] as number;
+  const least = (span / Math.max(1, width)) * pixels;
+  let deepest = tree.depth[focus] as number;
+  for (let i = focus; i < (tree.end[focus] as number); ) {
+    if ((tree.weight[i] as number) < least || (tree.weight[i] as number) <= 0) {
+      i = tree.end[i] as number;
+      continue;
+    }
+    const depth = tree.depth[i] as number;
+    if (depth > deepest) deepest = depth;
+    i++;
+  }
+  return deepest;
+}
+
+export type Step = "up" | "down" | "left" | "right" | "first" | "last";
+
+/** Where a key takes the selection: to the caller, to the widest callee, to the neighbours on the same row. */
+export function neighbour(tree: Tree, node: number, step: Step, focus: number): number {
+  const parent = tree.parent[node] as number;
+  const floor = tree.depth[focus] as number;
+  if (step === "up") return parent < 0 ? node : parent;
+  if (step === "down") return widestChild(tree, node) ?? node;
+  const depth = tree.depth[node] as number;
+  if (depth <= floor) return node;
+  const level = tree.levels[depth] as Int32Array;
+  const first = bisect(level, focus);
+  const behind = bisect(level, tree.end[focus] as number);
+  const at = bisect(level, node);
+  const direction = step === "left" || step === "last" ? -1 : 1;
+  const begin = step === "first" ? first : step === "last" ? behind - 1 : at + direction;
+  for (let i = begin; i >= first && i < behind; i += direction) {
+    const candidate = level[i] as number;
+    if ((tree.weight[candidate] as number) > 0) return candidate;
+  }
+  return node;
+}
+
+function widestChild(tree: Tree, node: number): number | null {
+  let best: number | null = null;
+  for (let i = node + 1; i < (tree.end[node] as number); i = tree.end[i] as number) {
+    const weight = tree.weight[i] as number;
+    if (weight > 0 && (best === null || weight > (tree.weight[best] as number))) best = i;
+  }
+  return best;
+}
+
+/** The first place of the ascending list that is not below `value`. */
+function bisect(list: Int32Array, value: number): number {
+  let a = 0;
+  let b = list.length;
+  while (a < b) {
+    const middle = (a + b) >>> 1;
+    if ((list[middle] as number) < value) a = middle + 1;
+    else b = middle;
+  }
+  return a;
+}
+
+/** Whether `node` lies in the subtree of `top` or on the way from the root to it: what a zoomed view still shows. */
+export function isVisible(tree: Tree, node: number, focus: number): boolean {
+  const within = node >= focus && node < (tree.end[focus] as number);
+  return within || (node <= focus && (tree.end[node] as number) >= (tree.end[focus] as number)) || node === ROOT;
+}

@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { answerOf, diffOf } from "./fixtures.ts";
+import { exactPattern, type Matcher, matcherOf, nextHit, search, serverPattern } from "./search.ts";
+import { diffTreeOf, treeOf } from "./tree.ts";
+
+const by = (text: string): Matcher => {
+  const wanted = matcherOf(text);
+  if (wanted === null || "error" in wanted) throw new Error("no matcher");
+  return wanted.matcher;
+};
+
+const tree = treeOf(
+  answerOf([
+    {
+      name: "main",
+      self: 10,
+      calls: [{ name: "walk", self: 20, calls: [{ name: "walk", self: 30, calls: [{ name: "walk", self: 5 }] }] }],
+    },
+    { name: "idle", self: 35 },
+  ]),
+);
+
+describe("search", () => {
+  it("counts a recursion once", () => {
+    const found = search(tree, by("walk"));
+    expect(found.frames).toBe(3);
+    expect(found.samples).toBe(55);
+    expect(found.share).toBeCloseTo(0.55);
+    expect([...found.hits]).toEqual([0, 0, 1, 1, 1, 0]);
+  });
+
+  it("takes shares of what is zoomed", () => {
+    expect(search(tree, by("walk"), 1).afterShare).toBeCloseTo(55 / 65);
+    expect(search(tree, by("idle"), 1).samples).toBe(0);
+  });
+
+  it("reads text as text and /…/ as an expression", () => {
+    expect(by("WALK")("filepath.Walk")).toBe(true);
+    expect(by("a.b")("axb")).toBe(false);
+    expect(by("/^w.*k$/")("walk")).toBe(true);
+    expect(by("/^W/")("walk")).toBe(false);
+    expect(by("/^W/i")("walk")).toBe(true);
+    expect(matcherOf("  ")).toBeNull();
+    expect(matcherOf("/(/")).toHaveProperty("error");
+  });
+
+  it("gives both sides of a difference", () => {
+    const diff = diffTreeOf(
+      diffOf([
+        { name: "walk", self: 30, before: 2 },
+        { name: "rest", self: 30, before: 8 },
+      ]),
+      "both",
+    );
+    const found = search(diff, by("walk"));
+    expect([found.baseSamples, found.samples]).toEqual([2, 30]);
+    expect(found.baseShare).toBeCloseTo(0.2);
+    expect(found.afterShare).toBeCloseTo(0.5);
+  });
+
+  it("goes round the matches in both directions", () => {
+    const { hits } = search(tree, by("walk"));
+    expect(nextHit(tree, hits, 4, 1)).toBe(2);
+    expect(nextHit(tree, hits, 2, -1)).toBe(4);
+    expect(nextHit(tree, new Uint8Array(tree.size), 2, 1)).toBeNull();
+  });
+
+  it("writes patterns that mean the same elsewhere", () => {
+    const name = "std::vec<int>::at(long) [clone .part.0] a/b";
+    expect(by(exactPattern(name))(name)).toBe(true);
+    expect(by(exactPattern(name))(`${name}x`)).toBe(false);
+    expect(serverPattern("a.b(")).toBe("(?i)a\\.b\\(");
+    expect(serverPattern("/a.b/")).toBe("a.b");
+    expect(serverPattern("/a.b/i")).toBe("(?i)a.b");
+    expect(serverPattern("")).toBe("");
+  });
+});

@@ -1,0 +1,99 @@
+/**
+ * Finding frames by name. Plain text matches anywhere in a name, whatever its case; `/…/` is a regular expression,
+ * with `i` behind it for any case. A sample counts once, however often its stack matches.
+ */
+import { ROOT, type Tree } from "./tree.ts";
+
+export type Matcher = (name: string) => boolean;
+
+export interface Search {
+  /** One flag a node: its own name matches. */
+  hits: Uint8Array;
+  /** How many frames match. */
+  frames: number;
+  /** Samples within the focused frame whose stack matches, side B in a difference. */
+  samples: number;
+  baseSamples: number;
+  /** Of the focused frame's own weight. */
+  share: number;
+  /** Parts of each side's samples; in one window `baseShare` is 0. */
+  afterShare: number;
+  baseShare: number;
+}
+
+/** The matcher, or what is wrong with the expression; null where nothing is searched for. */
+export function matcherOf(text: string): { matcher: Matcher } | { error: string } | null {
+  const wanted = text.trim();
+  if (wanted === "") return null;
+  const expression = /^\/(.*)\/(i?)$/s.exec(wanted);
+  if (expression === null) {
+    const low = wanted.toLowerCase();
+    return { matcher: (name) => name.toLowerCase().includes(low) };
+  }
+  try {
+    const regex = new RegExp(expression[1] as string, expression[2]);
+    return { matcher: (name) => regex.test(name) };
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** The same search as a regular expression for the server. */
+export function serverPattern(text: string): string {
+  const wanted = text.trim();
+  const expression = /^\/(.*)\/(i?)$/s.exec(wanted);
+  if (expression !== null) return expression[2] === "i" ? `(?i)${expression[1]}` : (expression[1] as string);
+  return wanted === "" ? "" : `(?i)${wanted.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`;
+}
+
+export function search(tree: Tree, matcher: Matcher, focus: number = ROOT): Search {
+  const names = new Int8Array(tree.strings.length).fill(-1);
+  const hits = new Uint8Array(tree.size);
+  let frames = 0;
+  for (let i = 1; i < tree.size; i++) {
+    const id = tree.name[i] as number;
+    if (names[id] === -1) names[id] = matcher(tree.strings[id] as string) ? 1 : 0;
+    if (names[id] === 1) {
+      hits[i] = 1;
+      frames++;
+    }
+  }
+  let samples = 0;
+  let baseSamples = 0;
+  let weight = 0;
+  for (let i = focus; i < (tree.end[focus] as number); ) {
+    if (hits[i] === 1) {
+      samples += tree.total[i] as number;
+      baseSamples += tree.diff?.baseTotal[i] ?? 0;
+      weight += tree.weight[i] as number;
+      i = tree.end[i] as number;
+    } else i++;
+  }
+  return {
+    hits,
+    frames,
+    samples,
+    baseSamples,
+    share: ratio(weight, tree.weight[focus] as number),
+    afterShare: ratio(samples, tree.total[focus] as number),
+    baseShare: ratio(baseSamples, tree.diff?.baseTotal[focus] ?? 0),
+  };
+}
+
+function ratio(part: number, whole: number): number {
+  return whole > 0 ? part / whole : 0;
+}
+
+/** The next frame that matches behind (or before) the selected one, round the end; null where none does. */
+export function nextHit(tree: Tree, hits: Uint8Array, from: number, direction: 1 | -1): number | null {
+  for (let step = 1; step <= tree.size; step++) {
+    const i = (((from + direction * step) % tree.size) + tree.size) % tree.size;
+    if (hits[i] === 1 && (tree.weight[i] as number) > 0) return i;
+  }
+  return null;
+}
+
+/** Text that finds exactly this name. */
+export function exactPattern(name: string): string {
+  return `/^${name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")}$/`;
+}

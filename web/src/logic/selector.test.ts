@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import {
+  complete,
+  completingAt,
+  formatSelector,
+  parseSelector,
+  quote,
+  suggestions,
+  tidySelector,
+  withMatcher,
+} from "./selector.ts";
+
+describe("selectors", () => {
+  it("reads what it writes", () => {
+    const matchers = [
+      { label: "service", operator: "=", value: 'a "b" \\ c\n' },
+      { label: "node", operator: "=~", value: "db-.*" },
+      { label: "unit", operator: "!=", value: "" },
+    ] as const;
+    expect(parseSelector(formatSelector(matchers))).toEqual(matchers);
+    expect(parseSelector('service = "x", node!~"y"')).toHaveLength(2);
+    expect(parseSelector("{}")).toEqual([]);
+    expect(parseSelector('{service="x"')).toBeNull();
+    expect(parseSelector("{service=x}")).toBeNull();
+    expect(quote("a\\b")).toBe('"a\\\\b"');
+  });
+
+  it("adds braces to what was typed, and nothing to nothing", () => {
+    expect(tidySelector(' service="x" ')).toBe('{service="x"}');
+    expect(tidySelector("{ }")).toBe("");
+    expect(tidySelector("{broken")).toBe("{broken");
+  });
+
+  it("replaces a label's matcher by a click, and collects exclusions", () => {
+    const one = withMatcher('{service="a",node="n"}', { label: "service", operator: "=", value: "b" });
+    expect(one).toBe('{node="n",service="b"}');
+    const two = withMatcher('{service!="a"}', { label: "service", operator: "!=", value: "b" });
+    expect(two).toBe('{service!="a",service!="b"}');
+    expect(withMatcher(two, { label: "service", operator: "!=", value: "b" })).toBe(two);
+    expect(withMatcher("{broken", { label: "a", operator: "=", value: "b" })).toBe('{a="b"}');
+  });
+});
+
+describe("completion", () => {
+  const type = (text: string) => {
+    const caret = text.indexOf("|");
+    const plain = text.replace("|", "");
+    return { plain, caret, at: completingAt(plain, caret) };
+  };
+
+  it("knows what stands at the caret", () => {
+    expect(type("|").at).toMatchObject({ what: "label", prefix: "" });
+    expect(type("{ser|").at).toMatchObject({ what: "label", prefix: "ser", from: 1 });
+    expect(type('{service="ku|"}').at).toMatchObject({ what: "value", label: "service", prefix: "ku", closed: true });
+    expect(type('{service="a",no|}').at).toMatchObject({ what: "label", prefix: "no" });
+    expect(type("{service |}").at).toMatchObject({ what: "operator", label: "service" });
+    expect(type('{service=~"a|').at).toMatchObject({ what: "value", closed: false });
+  });
+
+  it("leads from nothing to a whole selector", () => {
+    const label = type("se|");
+    const one = complete(label.plain, label.caret, label.at, "service");
+    expect(one).toEqual({ text: '{service="', caret: 10 });
+    const two = complete(one.text, one.caret, completingAt(one.text, one.caret), 'ku"be');
+    expect(two.text).toBe('{service="ku\\"be"}');
+    expect(parseSelector(two.text)).toEqual([{ label: "service", operator: "=", value: 'ku"be' }]);
+  });
+
+  it("replaces a value in the middle and leaves the rest", () => {
+    const value = type('{service="ku|belet",node="n"}');
+    expect(complete(value.plain, value.caret, value.at, "kube").text).toBe('{service="kube",node="n"}');
+  });
+
+  it("offers what begins so before what contains it", () => {
+    expect(suggestions(["xnode", "node", "Node2", "pod"], "node", 9)).toEqual(["node", "Node2", "xnode"]);
+    expect(suggestions(["a", "b", "c"], "", 2)).toEqual(["a", "b"]);
+  });
+});

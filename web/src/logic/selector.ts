@@ -1,0 +1,134 @@
+/**
+ * Selectors, `{service="kubelet",node=~"db-.*"}`, as far as the page must understand them: to complete what is being
+ * typed and to add a matcher by a click. The server alone decides what is valid; text that this file cannot read is
+ * passed on as it is.
+ */
+
+export type Operator = "=" | "!=" | "=~" | "!~";
+
+export interface LabelMatcher {
+  label: string;
+  operator: Operator;
+  value: string;
+}
+
+/** The matchers of a selector, or null where the text is not one. Braces may be left out. */
+export function parseSelector(text: string): LabelMatcher[] | null {
+  let rest = text.trim();
+  if (rest.startsWith("{")) {
+    if (!rest.endsWith("}")) return null;
+    rest = rest.slice(1, -1);
+  }
+  const matchers: LabelMatcher[] = [];
+  rest = rest.trim();
+  while (rest !== "") {
+    const matcher = /^([a-zA-Z_]\w*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)\s*(,|$)\s*/s.exec(
+      rest,
+    );
+    if (matcher === null) return null;
+    const [whole, label, operator, quoted] = matcher as unknown as [string, string, Operator, string];
+    matchers.push({ label, operator, value: unquote(quoted) });
+    rest = rest.slice(whole.length);
+  }
+  return matchers;
+}
+
+export function formatSelector(matchers: readonly LabelMatcher[]): string {
+  if (matchers.length === 0) return "";
+  return `{${matchers.map((m) => `${m.label}${m.operator}${quote(m.value)}`).join(",")}}`;
+}
+
+export function quote(value: string): string {
+  return `"${value.replace(/\\/g, "\\\\").replace(/"/g, '\\"').replace(/\n/g, "\\n").replace(/\t/g, "\\t")}"`;
+}
+
+function unquote(quoted: string): string {
+  const inner = quoted.slice(1, -1);
+  if (quoted.startsWith("`")) return inner;
+  return inner.replace(/\\(.)/gs, (_, c: string) => (c === "n" ? "\n" : c === "t" ? "\t" : c));
+}
+
+/** What the URL and the API get for what was typed: braces added, nothing for an empty selector. */
+export function tidySelector(text: string): string {
+  const trimmed = text.trim();
+  if (trimmed === "" || /^\{\s*\}$/.test(trimmed)) return "";
+  return trimmed.startsWith("{") ? trimmed : `{${trimmed}}`;
+}
+
+/**
+ * Adds a matcher by a click. `=` takes the place of every other matcher of its label; `!=` stands beside other `!=`.
+ * Where the text cannot be read, it starts anew.
+ */
+export function withMatcher(text: string, matcher: LabelMatcher): string {
+  const present = parseSelector(text) ?? [];
+  const kept = present.filter((m) => {
+    if (m.label !== matcher.label) return true;
+    if (matcher.operator === "=") return false;
+    return m.operator !== "=" && !(m.operator === matcher.operator && m.value === matcher.value);
+  });
+  return formatSelector([...kept, matcher]);
+}
+
+export type Completing =
+  | { what: "label"; prefix: string; from: number }
+  | { what: "operator"; label: string; from: number }
+  | { what: "value"; label: string; prefix: string; from: number; closed: boolean };
+
+/** What stands at the caret: a label's name, its operator, or its value. */
+export function completingAt(text: string, caret: number): Completing {
+  const left = text.slice(0, caret);
+  const value = /([a-zA-Z_]\w*)\s*(?:=~|!~|!=|=)\s*"((?:[^"\\]|\\.)*)$/.exec(left);
+  if (value !== null && !isInsideQuotes(left.slice(0, value.index))) {
+    const prefix = value[2] as string;
+    return {
+      what: "value",
+      label: value[1] as string,
+      prefix: unquote(`"${prefix}"`),
+      from: caret - prefix.length,
+      closed: /^(?:[^"\\]|\\.)*"/.test(text.slice(caret)),
+    };
+  }
+  const operator = /(?:^|[{,\s])([a-zA-Z_]\w*)\s+$/.exec(left);
+  if (operator !== null) return { what: "operator", label: operator[1] as string, from: caret };
+  const label = /([a-zA-Z_]\w*)?$/.exec(left) as RegExpExecArray;
+  const prefix = label[1] ?? "";
+  return { what: "label", prefix, from: caret - prefix.length };
+}
+
+function isInsideQuotes(text: string): boolean {
+  return (text.replace(/\\./g, "").match(/"/g)?.length ?? 0) % 2 === 1;
+}
+
+export interface Completion {
+  text: string;
+  caret: number;
+}
+
+/** The text after a suggestion was taken, and where the caret then stands. */
+export function complete(text: string, caret: number, at: Completing, choice: string): Completion {
+  const head = text.slice(0, at.from);
+  let tail = text.slice(caret);
+  if (at.what === "label") {
+    tail = tail.replace(/^\w*/, "");
+    const open = head.trim() === "" ? "{" : "";
+    const insert = /^\s*(=|!)/.test(tail) ? choice : `${choice}="`;
+    const before = `${head}${open}${insert}`;
+    return { text: before + tail, caret: before.length };
+  }
+  if (at.what === "operator") {
+    const before = `${head.trimEnd()}${choice}"`;
+    return { text: before + tail, caret: before.length };
+  }
+  if (at.closed) tail = tail.replace(/^(?:[^"\\]|\\.)*"/, "");
+  const before = `${head}${quote(choice).slice(1)}`;
+  const close = text.trimStart().startsWith("{") && !/[}]/.test(tail) ? "}" : "";
+  return { text: before + tail.replace(/^\s+$/, "") + close, caret: (before + close).length };
+}
+
+/** Suggestions that contain what was typed, those that begin with it first; at most `limit`. */
+export function suggestions(all: readonly string[], prefix: string, limit: number): string[] {
+  const low = prefix.toLowerCase();
+  const begin = all.filter((one) => one.toLowerCase().startsWith(low));
+  const inside = all.filter((one) => !one.toLowerCase().startsWith(low) && one.toLowerCase().includes(low));
+  return [...begin, ...inside].slice(0, limit);
+}

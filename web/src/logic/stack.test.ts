@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import { seriesOf } from "./fixtures.ts";
+import { axisTop, meanWithin, stackOf, stepAt } from "./stack.ts";
+
+const line = (value: string, cores: (number | null)[]) => ({ value, cores, samples: 1, cpu_seconds: 1 });
+
+describe("stack", () => {
+  it("adds layers up from the bottom and closes the last step", () => {
+    const stack = stackOf(
+      seriesOf({
+        series: [line("a", [1, 2, 3]), line("b", [1, 1, 1])],
+        other: { series: 4, cores: [0.5, 0, 0], samples: 2, cpu_seconds: 0.1 },
+      }),
+    );
+    expect(stack.edges).toEqual([0, 10_000, 20_000, 30_000]);
+    expect(stack.layers.map((layer) => layer.top)).toEqual([
+      [1, 2, 3, 3],
+      [2, 3, 4, 4],
+      [2.5, 3, 4, 4],
+    ]);
+    expect(stack.layers.map((layer) => layer.value)).toEqual(["a", "b", null]);
+    expect(stack.total).toEqual([2.5, 3, 4]);
+    expect(stack.peak).toBe(4);
+    expect(stack.meanIdle).toBe(1);
+  });
+
+  it("keeps uncovered time apart from idle time", () => {
+    const stack = stackOf(seriesOf({ covered: [1, 0, 0.5], series: [line("a", [2, null, null])] }));
+    expect(stack.total).toEqual([2, null, 0]);
+    expect(stack.uncovered).toEqual([{ from: 10_000, until: 20_000 }]);
+    expect(stack.partly).toEqual([{ from: 20_000, until: 30_000 }]);
+    expect(stack.meanTotal).toBe(1);
+    expect(stack.layers[0]?.top).toEqual([2, null, 0, 0]);
+  });
+
+  it("joins neighbouring uncovered steps", () => {
+    const stack = stackOf(seriesOf({ covered: [0, 0, 1] }));
+    expect(stack.uncovered).toEqual([{ from: 0, until: 20_000 }]);
+  });
+
+  it("finds the step of a moment and the mean of a window", () => {
+    const stack = stackOf(seriesOf({ covered: [1, 0, 1], series: [line("a", [2, null, 4])] }));
+    expect([-1, 0, 9_999, 10_000, 29_999, 30_000].map((t) => stepAt(stack.edges, t))).toEqual([-1, 0, 0, 1, 2, -1]);
+    expect(stepAt([], 5)).toBe(-1);
+    expect(meanWithin(stack, { from: 5_000, until: 25_000 })).toBe(3);
+    expect(meanWithin(stack, { from: 12_000, until: 13_000 })).toBeNull();
+  });
+
+  it("leaves room above the peak and shows the capacity on request", () => {
+    const stack = stackOf(seriesOf({ series: [line("a", [1, 2, 1])] }));
+    expect(axisTop(stack, false)).toBeCloseTo(2.12);
+    expect(axisTop(stack, true)).toBeCloseTo(4.24);
+    expect(axisTop(stackOf(seriesOf({})), false)).toBe(1);
+  });
+});

@@ -1,0 +1,141 @@
+/**
+ * Series stacked for a chart. In: a series answer. Out: the step edges, and for each layer the running sum (cores) from
+ * the bottom; the largest layer lies at the bottom. Steps that nobody covered stay null: a gap is no zero.
+ */
+import type { SeriesAnswer } from "../api/types.ts";
+import type { Window } from "./time.ts";
+
+export interface Layer {
+  /** Label value; null for what the limit cut off. */
+  value: string | null;
+  samples: number;
+  cpuSeconds: number;
+  /** Cores of this layer alone, one a step. */
+  cores: (number | null)[];
+  /** Upper edge: this layer and all below it, one a step edge (one more than there are steps). */
+  top: (number | null)[];
+}
+
+export interface Stack {
+  /** Step edges, Unix milliseconds; the last is the end of the last step. */
+  edges: number[];
+  layers: Layer[];
+  /** Sum of all layers, one a step; null where uncovered. */
+  total: (number | null)[];
+  capacity: (number | null)[];
+  idle: (number | null)[];
+  /** Times that no agent covered, and times that only a part of the nodes covered. */
+  uncovered: Window[];
+  partly: Window[];
+  peak: number;
+  /** Means over the covered steps. */
+  meanTotal: number;
+  meanCapacity: number;
+  meanIdle: number | null;
+}
+
+/** Below this share a step counts as uncovered, above the second as whole: batches do not end on step edges. */
+const NOTHING = 0.02;
+const WHOLE = 0.98;
+
+export function stackOf(answer: SeriesAnswer): Stack {
+  const steps = answer.times.length;
+  const edges = [...answer.times];
+  const last = answer.times[steps - 1];
+  if (last !== undefined) edges.push(Math.min(last + answer.step_ms, Math.max(answer.until, last + 1)));
+  const covered = answer.times.map((_, i) => answer.covered[i] ?? 0);
+  const running: (number | null)[] = covered.map((share) => (share > NOTHING ? 0 : null));
+  const lines = answer.series.map((line) => ({ ...line, value: line.value as string | null }));
+  if (answer.other !== null) {
+    const { cores, samples, cpu_seconds } = answer.other;
+    lines.push({ value: null, cores, samples, cpu_seconds });
+  }
+  const layers = lines.map((line): Layer => {
+    for (let i = 0; i < steps; i++) {
+      const cores = line.cores[i];
+      // A sample proves that somebody watched, however short the covered part of the step was.
+      if (cores !== null && cores !== undefined) running[i] = (running[i] ?? 0) + cores;
+    }
+    const top = [...running];
+    top.push(top[steps - 1] ?? null);
+    return { value: line.value, samples: line.samples, cpuSeconds: line.cpu_seconds, cores: line.cores, top };
+  });
+  // A layer whose steps were null before a later layer proved cover must not leave a hole there.
+  for (const layer of layers) {
+    for (let i = 0; i < steps; i++) if (layer.top[i] === null && running[i] !== null) layer.top[i] = 0;
+  }
+  const capacity = answer.times.map((_, i) => answer.capacity[i] ?? null);
+  const idle = answer.times.map((_, i) => answer.idle[i] ?? null);
+  return {
+    edges,
+    layers,
+    total: running,
+    capacity,
+    idle,
+    uncovered: stretches(edges, covered, (share) => share <= NOTHING),
+    partly: stretches(edges, covered, (share) => share > NOTHING && share < WHOLE),
+    peak: running.reduce((most: number, value) => Math.max(most, value ?? 0), 0),
+    meanTotal: mean(running) ?? 0,
+    meanCapacity: mean(capacity) ?? 0,
+    meanIdle: mean(idle),
+  };
+}
+
+function stretches(edges: number[], covered: number[], wanted: (share: number) => boolean): Window[] {
+  const out: Window[] = [];
+  covered.forEach((share, i) => {
+    if (!wanted(share)) return;
+    const from = edges[i] as number;
+    const until = edges[i + 1] as number;
+    const last = out[out.length - 1];
+    if (last !== undefined && last.until === from) last.until = until;
+    else out.push({ from, until });
+  });
+  return out;
+}
+
+function mean(values: (number | null)[]): number | null {
+  let sum = 0;
+  let known = 0;
+  for (const value of values) {
+    if (value === null) continue;
+    sum += value;
+    known++;
+  }
+  return known === 0 ? null : sum / known;
+}
+
+/** The step that a moment lies in, or -1 outside of all. */
+export function stepAt(edges: readonly number[], moment: number): number {
+  let a = 0;
+  let b = edges.length - 1;
+  if (b < 1 || moment < (edges[0] as number) || moment >= (edges[b] as number)) return -1;
+  while (b - a > 1) {
+    const middle = (a + b) >>> 1;
+    if ((edges[middle] as number) <= moment) a = middle;
+    else b = middle;
+  }
+  return a;
+}
+
+/** Mean cores of all layers within a window: what the eye compares. */
+export function meanWithin(stack: Stack, window: Window): number | null {
+  let sum = 0;
+  let time = 0;
+  stack.total.forEach((value, i) => {
+    if (value === null) return;
+    const from = Math.max(window.from, stack.edges[i] as number);
+    const until = Math.min(window.until, stack.edges[i + 1] as number);
+    if (until <= from) return;
+    sum += value * (until - from);
+    time += until - from;
+  });
+  return time === 0 ? null : sum / time;
+}
+
+/** The highest value of the axis: room above the peak; the capacity too where that does not flatten the rest. */
+export function axisTop(stack: Stack, showCapacity: boolean): number {
+  const capacity = stack.capacity.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
+  const top = showCapacity ? Math.max(stack.peak, capacity) : stack.peak;
+  return top > 0 ? top * 1.06 : 1;
+}

@@ -1,0 +1,83 @@
+/**
+ * Times and ranges. The URL and the API hold a time as Unix milliseconds, RFC 3339, or relative to now (`now-90s`,
+ * `now-1h`); pages compute in Unix milliseconds and show the browser's own time zone.
+ */
+
+export interface Window {
+  from: number;
+  until: number;
+}
+
+const UNIT_MS: Record<string, number> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+/** Unix milliseconds, or null where the text is no time. */
+export function parseTime(text: string, now: number): number | null {
+  const value = text.trim();
+  if (value === "now") return now;
+  const relative = /^now-(\d+)(ms|s|m|h|d|w)$/.exec(value);
+  if (relative !== null) return now - Number(relative[1]) * (UNIT_MS[relative[2] as string] as number);
+  if (/^\d{1,16}$/.test(value)) return Number(value);
+  if (!/^\d{4}-\d{2}-\d{2}T/.test(value)) return null;
+  const moment = Date.parse(value);
+  return Number.isNaN(moment) ? null : moment;
+}
+
+export function isRelative(text: string): boolean {
+  return text.startsWith("now");
+}
+
+const two = (value: number) => String(value).padStart(2, "0");
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+export function clock(ms: number, seconds = true): string {
+  const t = new Date(ms);
+  const text = `${two(t.getHours())}:${two(t.getMinutes())}`;
+  return seconds ? `${text}:${two(t.getSeconds())}` : text;
+}
+
+export function day(ms: number): string {
+  const t = new Date(ms);
+  return `${t.getDate()} ${MONTHS[t.getMonth()]}`;
+}
+
+export function sameDay(a: number, b: number): boolean {
+  return new Date(a).toDateString() === new Date(b).toDateString();
+}
+
+/** `14:05:00 – 14:20:00`, with the day where it is not the day of `now`. */
+export function rangeText(window: Window, now: number): string {
+  const seconds = window.until - window.from < 3_600_000 || window.from % 60_000 !== 0;
+  const begin = `${sameDay(window.from, now) ? "" : `${day(window.from)} `}${clock(window.from, seconds)}`;
+  const end = `${sameDay(window.from, window.until) ? "" : `${day(window.until)} `}${clock(window.until, seconds)}`;
+  return `${begin} – ${end}`;
+}
+
+/** For `<input type="datetime-local" step="1">`, in local time. */
+export function toLocalInput(ms: number): string {
+  const t = new Date(ms);
+  const date = `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
+  return `${date}T${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
+}
+
+export function fromLocalInput(text: string): number | null {
+  const ms = new Date(text).getTime();
+  return Number.isNaN(ms) ? null : ms;
+}
+
+/** Labels of an axis: days at midnight, else hours and minutes, seconds only where the steps are that fine. */
+export function tickLabels(ticks: readonly number[], stepMs: number): string[] {
+  let last: number | null = null;
+  return ticks.map((tick) => {
+    const newDay = last !== null && !sameDay(last, tick);
+    last = tick;
+    if (stepMs >= 86_400_000 || (newDay && clock(tick) === "00:00:00")) return day(tick);
+    return clock(tick, stepMs < 60_000);
+  });
+}

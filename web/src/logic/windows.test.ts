@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { around, before, move, moveEdge, ordered, pairOf, placeWithin, SHORTEST_MS, zoomOut } from "./windows.ts";
+
+const bounds = { from: 0, until: 100_000 };
+
+describe("windows", () => {
+  it("moves as a whole and stops at the edge with its length", () => {
+    expect(move({ from: 10_000, until: 30_000 }, 5_000, bounds)).toEqual({ from: 15_000, until: 35_000 });
+    expect(move({ from: 10_000, until: 30_000 }, -50_000, bounds)).toEqual({ from: 0, until: 20_000 });
+    expect(move({ from: 10_000, until: 30_000 }, 500_000, bounds)).toEqual({ from: 80_000, until: 100_000 });
+  });
+
+  it("moves one edge, never past the other", () => {
+    const window = { from: 10_000, until: 30_000 };
+    expect(moveEdge(window, "from", 20_000, bounds)).toEqual({ from: 20_000, until: 30_000 });
+    expect(moveEdge(window, "from", 90_000, bounds).from).toBe(30_000 - SHORTEST_MS);
+    expect(moveEdge(window, "until", -5, bounds).until).toBe(10_000 + SHORTEST_MS);
+    expect(moveEdge(window, "until", 1e9, bounds).until).toBe(100_000);
+  });
+
+  it("orders what was dragged either way", () => {
+    expect(ordered(5_000.4, 1_000)).toEqual({ from: 1_000, until: 5_000 });
+    expect(ordered(7, 7)).toEqual({ from: 7, until: 7 + SHORTEST_MS });
+  });
+
+  it("zooms out around the middle, not beyond now", () => {
+    expect(zoomOut({ from: 40_000, until: 60_000 }, 1e9)).toEqual({ from: 30_000, until: 70_000 });
+    expect(zoomOut({ from: 80_000, until: 100_000 }, 100_000)).toEqual({ from: 60_000, until: 100_000 });
+  });
+
+  it("knows the window before and the chart around both", () => {
+    const b = { from: 60_000, until: 70_000 };
+    expect(before(b)).toEqual({ from: 50_000, until: 60_000 });
+    expect(around({ from: 20_000, until: 30_000 }, b)).toEqual({ from: 13_750, until: 76_250 });
+  });
+});
+
+describe("the pair of a comparison", () => {
+  const now = 1_000_000_000;
+
+  it("takes what the address says", () => {
+    const pair = pairOf({ from: "900000", until: "960000", baseFrom: "100000", baseUntil: "160000" }, now);
+    expect(pair).toEqual({ base: { from: 100_000, until: 160_000 }, comparison: { from: 900_000, until: 960_000 } });
+  });
+
+  it("puts A before a chosen window, and halves a range that follows the present", () => {
+    expect(pairOf({ from: "900000", until: "960000", baseFrom: "", baseUntil: "" }, now).base).toEqual({
+      from: 840_000,
+      until: 900_000,
+    });
+    expect(pairOf({ from: "now-10s", until: "now", baseFrom: "", baseUntil: "" }, now)).toEqual({
+      base: { from: now - 10_000, until: now - 5_000 },
+      comparison: { from: now - 5_000, until: now },
+    });
+  });
+
+  it("brings windows into a new chart only where they would be out of sight", () => {
+    const pair = { base: { from: 10_000, until: 20_000 }, comparison: { from: 50_000, until: 60_000 } };
+    expect(placeWithin(pair, bounds)).toBe(pair);
+    const chart = { from: 200_000, until: 280_000 };
+    expect(placeWithin(pair, chart)).toEqual({
+      base: { from: 210_000, until: 230_000 },
+      comparison: { from: 250_000, until: 270_000 },
+    });
+  });
+});

@@ -1,0 +1,98 @@
+/** Arithmetic of time windows: what dragging, keys and presets do. In and out: Unix milliseconds, whole. */
+import { isRelative, parseTime, type Window } from "./time.ts";
+
+export type { Window } from "./time.ts";
+
+/** No window is shorter: a sampler of 20 Hz says nothing about less. */
+export const SHORTEST_MS = 1000;
+
+export function lengthOf(window: Window): number {
+  return window.until - window.from;
+}
+
+/** In order and not below the shortest length, whatever the two ends were. */
+export function ordered(a: number, b: number): Window {
+  const from = Math.round(Math.min(a, b));
+  return { from, until: Math.max(Math.round(Math.max(a, b)), from + SHORTEST_MS) };
+}
+
+/** Moves as a whole; stops at the bounds without changing its length. */
+export function move(window: Window, by: number, bounds: Window): Window {
+  const length = lengthOf(window);
+  const highest = Math.max(bounds.from, bounds.until - length);
+  const from = Math.round(Math.min(Math.max(window.from + by, bounds.from), highest));
+  return { from, until: from + length };
+}
+
+export type Edge = "from" | "until";
+
+/** Moves one edge; it stops at the bounds and at the shortest length. */
+export function moveEdge(window: Window, edge: Edge, to: number, bounds: Window): Window {
+  if (edge === "from") {
+    const from = Math.min(Math.max(to, bounds.from), window.until - SHORTEST_MS);
+    return { from: Math.round(from), until: window.until };
+  }
+  const until = Math.max(Math.min(to, bounds.until), window.from + SHORTEST_MS);
+  return { from: window.from, until: Math.round(until) };
+}
+
+/** Twice as long around the same middle, not beyond now. */
+export function zoomOut(window: Window, now: number): Window {
+  const half = lengthOf(window) / 2;
+  const until = Math.min(window.until + half, Math.max(now, window.until));
+  return { from: Math.round(until - half * 4), until: Math.round(until) };
+}
+
+export function shift(window: Window, by: number): Window {
+  return { from: Math.round(window.from + by), until: Math.round(window.until + by) };
+}
+
+/** The window of the same length that ends where this one begins. */
+export function before(window: Window): Window {
+  return shift(window, -lengthOf(window));
+}
+
+/** Both windows with an eighth of air on each side: what a chart must show so that both can be dragged. */
+export function around(a: Window, b: Window): Window {
+  const from = Math.min(a.from, b.from);
+  const until = Math.max(a.until, b.until);
+  const air = (until - from) / 8;
+  return { from: Math.round(from - air), until: Math.round(until + air) };
+}
+
+export interface Pair {
+  base: Window;
+  comparison: Window;
+}
+
+export interface PairTexts {
+  from: string;
+  until: string;
+  baseFrom: string;
+  baseUntil: string;
+}
+
+/**
+ * The two windows of a comparison. Side A is given, or derived: the equal window before one that somebody picked, the
+ * first half of a range that only follows the present (side B is then the second half).
+ */
+export function pairOf(texts: PairTexts, now: number): Pair {
+  const given = ordered(parseTime(texts.from, now) ?? now - 3_600_000, parseTime(texts.until, now) ?? now);
+  const baseFrom = parseTime(texts.baseFrom, now);
+  const baseUntil = parseTime(texts.baseUntil, now);
+  if (baseFrom !== null && baseUntil !== null) return { base: ordered(baseFrom, baseUntil), comparison: given };
+  if (!isRelative(texts.until)) return { base: before(given), comparison: given };
+  const middle = Math.round((given.from + given.until) / 2);
+  return { base: { from: given.from, until: middle }, comparison: { from: middle, until: given.until } };
+}
+
+/** Both windows within a new chart: kept where they can be seen there, else laid out left and right. */
+export function placeWithin(pair: Pair, chart: Window): Pair {
+  const seen = (w: Window) => w.from < chart.until && w.until > chart.from && lengthOf(w) <= lengthOf(chart);
+  if (seen(pair.base) && seen(pair.comparison)) return pair;
+  const eighth = lengthOf(chart) / 8;
+  return {
+    base: ordered(chart.from + eighth, chart.from + 3 * eighth),
+    comparison: ordered(chart.from + 5 * eighth, chart.from + 7 * eighth),
+  };
+}

@@ -1,0 +1,12 @@
+import { render } from "preact";
+import { App } from "./views/App.tsx";
+import "./style/base.css";
+import "./style/controls.css";
+import "./style/header.css";
+import "./style/chart.css";
+import "./style/graph.css";
+import "./style/tables.css";
+import "./style/screens.css";
+
+const root = document.getElementById("app");
+if (root !== null) render(<App />, root);

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { DEFAULTS, readState, writeState } from "./url.ts";
+
+describe("the address", () => {
+  it("is empty where everything has its default", () => {
+    expect(writeState(DEFAULTS)).toBe("");
+    expect(readState("")).toEqual(DEFAULTS);
+  });
+
+  it("holds the whole state", () => {
+    const state = {
+      view: "compare",
+      type: "off_cpu",
+      query: '{service="a b",node=~"x|y"}',
+      from: "1763713380000",
+      until: "1763713440000",
+      by: "pod",
+      baseQuery: '{service="c"}',
+      baseFrom: "1763713000000",
+      baseUntil: "1763713060000",
+      normalize: "share",
+      match: "/a&b=c+d/i",
+      focus: "main;f<a,b>(int);100 %",
+      theme: "dark",
+      chartFrom: "1",
+      chartUntil: "2",
+      layout: "flame",
+      pane: "table",
+      width: "after",
+      only: "significant",
+      live: true,
+      capacity: true,
+    } as const;
+    expect(new Set(Object.keys(state))).toEqual(new Set(Object.keys(DEFAULTS)));
+    expect(readState(writeState(state))).toEqual(state);
+  });
+
+  it("falls back to the default for what it does not know", () => {
+    expect(readState("?view=party&normalize=odd&unknown=1&theme=pink&live=yes")).toEqual(DEFAULTS);
+  });
+});

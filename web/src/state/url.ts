@@ -1,0 +1,93 @@
+/**
+ * The URL is the state. In: the search part of the address. Out: a complete `PageState`; and back, leaving out what has
+ * its default. Unknown parameters and bad values fall back to the default, so that an old link still opens.
+ */
+import type { Normalize } from "../api/types.ts";
+import type { Width } from "../logic/tree.ts";
+
+export interface PageState {
+  view: "explore" | "compare" | "nodes";
+  type: string;
+  query: string;
+  from: string;
+  until: string;
+  by: string;
+  /** Side A's selector; empty means the same as `query`. */
+  baseQuery: string;
+  baseFrom: string;
+  baseUntil: string;
+  /** Empty: the server chooses. */
+  normalize: Normalize | "";
+  match: string;
+  focus: string;
+  theme: "" | "light" | "dark";
+  /** What the chart of the compare view shows; empty: both windows with some air. */
+  chartFrom: string;
+  chartUntil: string;
+  layout: "icicle" | "flame";
+  pane: "both" | "graph" | "table";
+  width: Width;
+  only: "" | "significant";
+  live: boolean;
+  capacity: boolean;
+}
+
+export const DEFAULTS: PageState = {
+  view: "explore",
+  type: "cpu",
+  query: "",
+  from: "now-1h",
+  until: "now",
+  by: "service",
+  baseQuery: "",
+  baseFrom: "",
+  baseUntil: "",
+  normalize: "",
+  match: "",
+  focus: "",
+  theme: "",
+  chartFrom: "",
+  chartUntil: "",
+  layout: "icicle",
+  pane: "both",
+  width: "both",
+  only: "",
+  live: false,
+  capacity: false,
+};
+
+const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
+  view: ["explore", "compare", "nodes"],
+  normalize: ["", "rate", "share", "absolute"],
+  theme: ["", "light", "dark"],
+  layout: ["icicle", "flame"],
+  pane: ["both", "graph", "table"],
+  width: ["both", "before", "after"],
+  only: ["", "significant"],
+};
+
+const KEYS = Object.keys(DEFAULTS) as (keyof PageState)[];
+
+export function readState(search: string): PageState {
+  const given = new URLSearchParams(search);
+  const state: Record<string, string | boolean> = { ...DEFAULTS };
+  for (const key of KEYS) {
+    const text = given.get(key);
+    if (text === null) continue;
+    if (typeof DEFAULTS[key] === "boolean") state[key] = text === "1";
+    else if (CHOICES[key] === undefined || (CHOICES[key] as readonly string[]).includes(text)) state[key] = text;
+  }
+  return state as unknown as PageState;
+}
+
+/** `?a=b&…`, or an empty text where everything has its default. */
+export function writeState(state: PageState): string {
+  const out = new URLSearchParams();
+  for (const key of KEYS) {
+    const value = state[key];
+    if (value === DEFAULTS[key]) continue;
+    out.set(key, typeof value === "boolean" ? (value ? "1" : "0") : value);
+  }
+  const text = out.toString();
+  return text === "" ? "" : `?${text}`;
+}

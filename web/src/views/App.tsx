@@ -1,0 +1,24 @@
+/** The page: the bar on top and one view below it. */
+import { page } from "../state/index.ts";
+import { Compare } from "./Compare.tsx";
+import { Explore } from "./Explore.tsx";
+import { Header } from "./Header.tsx";
+import { Nodes } from "./Nodes.tsx";
+
+const TITLES = { explore: "Explore", compare: "Compare", nodes: "Nodes" } as const;
+
+export function App() {
+  const { view, query } = page.value;
+  document.title = `${query === "" ? "" : `${query} · `}${TITLES[view]} · Stakeout`;
+  return (
+    <>
+      <Header />
+      <main class={`main ${view}`}>
+        <h1 class="visually-hidden">{TITLES[view]}</h1>
+        {view === "explore" && <Explore />}
+        {view === "compare" && <Compare />}
+        {view === "nodes" && <Nodes />}
+      </main>
+    </>
+  );
+}

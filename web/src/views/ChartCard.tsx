@@ -1,0 +1,106 @@
+/** The chart of cores over time with its list; what lies over the plot differs between the views. */
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import type { SeriesAnswer } from "../api/index.ts";
+import { layerColours } from "../logic/colour.ts";
+import { cores, percent } from "../logic/format.ts";
+import { type Stack, stepAt } from "../logic/stack.ts";
+import { clock, type Window } from "../logic/time.ts";
+import { labels, theme } from "../state/data.ts";
+import { navigate, page } from "../state/index.ts";
+import { type Plot, TimeChart } from "./chart/TimeChart.tsx";
+import { LayerList } from "./LayerList.tsx";
+import { Busy } from "./Notices.tsx";
+
+interface Props {
+  answer: SeriesAnswer;
+  stack: Stack;
+  loading: boolean;
+  label: string;
+  tools?: ComponentChildren;
+  overlay: (plot: Plot, hover: number | null, onHover: (moment: number | null) => void) => ComponentChildren;
+}
+
+const BY = ["service", "node", "process", "thread", "mode", "container", "pod", "namespace", "workload", "unit", "cpu"];
+
+export function ChartCard({ answer, stack, loading, label, tools, overlay }: Props) {
+  const [hover, setHover] = useState<number | null>(null);
+  const colours = useMemo(() => layerColours(stack.layers.map((layer) => layer.value)), [stack]);
+  const range: Window = useMemo(() => ({ from: answer.from, until: answer.until }), [answer]);
+  const { by, capacity } = page.value;
+  const known = labels.data.value?.labels;
+  const choices =
+    known === undefined
+      ? BY
+      : [...BY.filter((one) => known.includes(one)), ...known.filter((one) => !BY.includes(one))];
+  return (
+    <section class="card chart" aria-label={label}>
+      <Busy on={loading} />
+      <div class="toolbar">
+        <h2>Cores</h2>
+        <label class="inline">
+          by{" "}
+          <select value={by} data-testid="by" onChange={(event) => navigate({ by: event.currentTarget.value })}>
+            {choices.map((one) => (
+              <option key={one} value={one}>
+                {one}
+              </option>
+            ))}
+          </select>
+        </label>
+        {tools}
+        <span class="spring" />
+        <ChartFigures stack={stack} hover={hover} />
+        <label class="inline check">
+          <input type="checkbox" checked={capacity} onChange={() => navigate({ capacity: !capacity })} /> up to capacity
+        </label>
+      </div>
+      <div class="chart-row">
+        <TimeChart
+          stack={stack}
+          colours={colours}
+          range={range}
+          theme={theme.value}
+          showCapacity={capacity}
+          label={label}
+        >
+          {(plot) => overlay(plot, hover, setHover)}
+        </TimeChart>
+        <LayerList
+          stack={stack}
+          by={answer.by}
+          colours={colours}
+          hover={hover}
+          otherCount={answer.other?.series ?? 0}
+        />
+      </div>
+    </section>
+  );
+}
+
+function ChartFigures({ stack, hover }: { stack: Stack; hover: number | null }) {
+  const step = hover === null ? -1 : stepAt(stack.edges, hover);
+  if (step >= 0) {
+    const total = stack.total[step];
+    const capacity = stack.capacity[step];
+    return (
+      <span class="figures">
+        <b>{clock(stack.edges[step] as number)}</b>{" "}
+        {total === null || total === undefined ? (
+          "no agent covered this time"
+        ) : (
+          <>
+            {cores(total)} cores{capacity === null || capacity === undefined ? "" : ` of ${cores(capacity)}`}
+          </>
+        )}
+      </span>
+    );
+  }
+  const { meanTotal, meanCapacity, meanIdle } = stack;
+  return (
+    <span class="figures">
+      <b>{cores(meanTotal)}</b> cores{meanCapacity > 0 ? ` of ${cores(meanCapacity)}` : ""}
+      {meanIdle !== null && meanCapacity > 0 ? `, ${percent(meanIdle / meanCapacity)} idle` : ""}
+    </span>
+  );
+}

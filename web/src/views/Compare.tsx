@@ -1,0 +1,292 @@
+/** Two windows, or two selections: what changed, and what only looks as if it had. */
+import type { Normalize } from "../api/index.ts";
+import { cores, count, plural } from "../logic/format.ts";
+import { meanWithin } from "../logic/stack.ts";
+import { rangeText } from "../logic/time.ts";
+import { around, before, lengthOf, type Pair, shift, type Window } from "../logic/windows.ts";
+import { compareSeries, compareStack, diff, diffTop, matching, pair, pairParameters, present } from "../state/data.ts";
+import { navigate, page, refresh } from "../state/index.ts";
+import { ChartCard } from "./ChartCard.tsx";
+import { WindowPair } from "./chart/WindowPair.tsx";
+import { DiffTable } from "./DiffTable.tsx";
+import { Download } from "./Download.tsx";
+import { findName, Graph } from "./Graph.tsx";
+import { Menu } from "./Menu.tsx";
+import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
+import { Quality } from "./Quality.tsx";
+import { QueryBox } from "./QueryBox.tsx";
+import { Moments } from "./TimeRange.tsx";
+
+function setPair({ base, comparison }: Pair, chart: Window | null, gesture = ""): void {
+  navigate(
+    {
+      baseFrom: String(base.from),
+      baseUntil: String(base.until),
+      from: String(comparison.from),
+      until: String(comparison.until),
+      chartFrom: chart === null ? "" : String(chart.from),
+      chartUntil: chart === null ? "" : String(chart.until),
+    },
+    gesture,
+  );
+}
+
+export function Compare() {
+  return (
+    <>
+      <CompareChart />
+      <Sides />
+      <CompareProfile />
+    </>
+  );
+}
+
+function CompareChart() {
+  const answer = compareSeries.data.value;
+  const stack = compareStack.value;
+  const error = compareSeries.error.value;
+  const windows = pair.value;
+  const loading = compareSeries.loading.value;
+  if (error !== null && answer === null)
+    return error.code === "bad_query" ? null : <ErrorNotice error={error} onRetry={refresh} />;
+  if (answer === null || stack === null)
+    return (
+      <div class="card chart waiting">
+        <Busy on={loading} />
+      </div>
+    );
+  return (
+    <ChartCard
+      answer={answer}
+      stack={stack}
+      loading={loading}
+      label="Cores over time with the two windows that are compared."
+      tools={
+        <>
+          <button
+            type="button"
+            class="button"
+            title="Let the chart show both windows closely"
+            onClick={() => setPair(windows, around(windows.base, windows.comparison))}
+          >
+            Fit
+          </button>
+          <button
+            type="button"
+            class="button"
+            title="Exchange before and after"
+            onClick={() => setPair({ base: windows.comparison, comparison: windows.base }, windows.chart)}
+          >
+            ⇄ Swap
+          </button>
+        </>
+      }
+      overlay={(plot) => (
+        <WindowPair
+          plot={plot}
+          pair={windows}
+          now={present.value}
+          onChange={(changed, gesture) => setPair(changed, windows.chart, gesture)}
+        />
+      )}
+    />
+  );
+}
+
+function Sides() {
+  const windows = pair.value;
+  const { baseQuery, query, normalize } = page.value;
+  const stack = compareStack.value;
+  const answer = diff.data.value;
+  const now = present.value;
+  const set = (side: keyof Pair, window: Window) => setPair({ ...windows, [side]: window }, null);
+  const side = (name: keyof Pair, letter: string, word: string) => {
+    const window = windows[name];
+    const level = stack === null ? null : meanWithin(stack, window);
+    return (
+      <div class={`side ${name}`}>
+        <span class="side-letter">{letter}</span>
+        <span>{word}</span>
+        <Menu label={rangeText(window, now)} name={`Choose window ${letter}`}>
+          {(close) => (
+            <Moments
+              window={window}
+              onApply={(w) => {
+                set(name, w);
+                close();
+              }}
+            />
+          )}
+        </Menu>
+        {level !== null && <span class="dim">{cores(level)} cores</span>}
+      </div>
+    );
+  };
+  const presets: readonly [string, () => Window][] = [
+    ["just before B", () => before(windows.comparison)],
+    ["an hour earlier", () => shift(windows.comparison, -3_600_000)],
+    ["a day earlier", () => shift(windows.comparison, -86_400_000)],
+    ["a week earlier", () => shift(windows.comparison, -604_800_000)],
+    ["same time", () => ({ ...windows.comparison })],
+  ];
+  return (
+    <div class="sides card">
+      {side("base", "A", "before")}
+      <label class="inline">
+        A is{" "}
+        <select
+          value=""
+          aria-label="Place window A"
+          onChange={(event) => {
+            const preset = presets[Number(event.currentTarget.value)];
+            event.currentTarget.value = "";
+            if (preset !== undefined) set("base", preset[1]());
+          }}
+        >
+          <option value="">…</option>
+          {presets.map(([title], i) => (
+            <option key={title} value={String(i)}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      <QueryBox
+        name="Selector of A"
+        value={baseQuery}
+        placeholder={`A: same as B${query === "" ? "" : ` ${query}`}`}
+        error={null}
+        onSubmit={(text) => navigate({ baseQuery: text === query ? "" : text, focus: "" })}
+      />
+      {side("comparison", "B", "after")}
+      <span class="spring" />
+      <label class="inline">
+        normalise{" "}
+        <select
+          value={normalize}
+          data-testid="normalize"
+          onChange={(event) => navigate({ normalize: event.currentTarget.value as Normalize | "" })}
+        >
+          <option value="">auto{normalize === "" && answer !== null ? ` (${answer.normalize})` : ""}</option>
+          <option value="rate">rate: cores</option>
+          <option value="share">share of each side</option>
+          <option value="absolute">samples as they are</option>
+        </select>
+      </label>
+      {lengthOf(windows.base) !== lengthOf(windows.comparison) && normalize === "absolute" && (
+        <span class="warn-text">The windows differ in length: absolute numbers do too.</span>
+      )}
+    </div>
+  );
+}
+
+function CompareProfile() {
+  const answer = diff.data.value;
+  const error = diff.error.value;
+  const loading = diff.loading.value;
+  const top = diffTop.data.value;
+  const wanted = matching.value;
+  const { only, width, query, baseQuery } = page.value;
+  if (answer === null) {
+    if (error !== null) {
+      return error.code === "bad_query" ? (
+        <EmptyNotice title="A selector can't be read." />
+      ) : (
+        <ErrorNotice error={error} onRetry={refresh} />
+      );
+    }
+    return (
+      <div class="card graph waiting">
+        <Busy on={loading} />
+      </div>
+    );
+  }
+  const { base, comparison } = answer;
+  if (base.samples === 0 && comparison.samples === 0) {
+    return (
+      <EmptyNotice title="Neither window has samples.">
+        <p>Drag the windows to where the chart shows something, or change the selector.</p>
+      </EmptyNotice>
+    );
+  }
+  const significant = only === "significant";
+  return (
+    <>
+      {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
+      <div class="verdict card">
+        <div role="status" data-testid="verdict">
+          <b class={comparison.cores > base.cores ? "up" : "down"}>
+            {cores(base.cores)} → {cores(comparison.cores)} cores
+          </b>
+          <div title="The share of wrong findings that the test allows among the coloured frames, and how far samples come in bursts.">
+            {answer.significant === 0
+              ? "Nothing differs beyond chance"
+              : `${count(answer.significant)} of ${plural(answer.tested, "tested frame")} differ`}{" "}
+            <span class="dim">
+              (false discovery rate {answer.false_discovery_rate}, dispersion {answer.dispersion.toFixed(1)})
+            </span>
+          </div>
+        </div>
+        <div>
+          <Quality name="A" {...side(base)} />
+          <Quality name="B" {...side(comparison)} />
+        </div>
+      </div>
+      <Graph
+        measure={{
+          title: `the difference of ${baseQuery === "" ? query || "all samples" : `${baseQuery} and ${query || "all samples"}`}`,
+          secondsPerSample: answer.period_ns / 1e9,
+          coresPerSample: 0,
+          normalize: answer.normalize,
+        }}
+        loading={loading}
+        download={<Download path="/diff" parameters={pairParameters()} />}
+        tools={
+          <>
+            <label class="inline">
+              width{" "}
+              <select
+                value={width}
+                onChange={(event) => navigate({ width: event.currentTarget.value as "both" | "before" | "after" })}
+              >
+                <option value="both">A + B</option>
+                <option value="before">A, before</option>
+                <option value="after">B, after</option>
+              </select>
+            </label>
+            <label class="inline check">
+              <input
+                type="checkbox"
+                checked={significant}
+                data-testid="only-significant"
+                onChange={() => navigate({ only: significant ? "" : "significant" })}
+              />{" "}
+              only significant
+            </label>
+          </>
+        }
+        table={
+          <DiffTable
+            rows={top?.rows ?? []}
+            normalize={answer.normalize}
+            matcher={wanted !== null && "matcher" in wanted ? wanted.matcher : null}
+            onlySignificant={significant}
+            complete={top?.complete ?? true}
+            onFind={findName}
+          />
+        }
+      />
+    </>
+  );
+}
+
+function side(answer: {
+  samples: number;
+  cores: number;
+  cpu_seconds: number;
+  exposure: Parameters<typeof Quality>[0]["exposure"];
+  quality: Parameters<typeof Quality>[0]["quality"];
+}) {
+  const { samples, cpu_seconds: cpuSeconds, exposure, quality } = answer;
+  return { samples, cores: answer.cores, cpuSeconds, exposure, quality };
+}

@@ -1,0 +1,42 @@
+/** Links to the same profile in the formats of other tools. */
+import { address, type Parameters } from "../api/index.ts";
+import { Menu } from "./Menu.tsx";
+
+interface Props {
+  path: "/flamegraph" | "/diff";
+  parameters: Parameters;
+}
+
+const FORMATS: Record<Props["path"], readonly [string, string, string][]> = {
+  "/flamegraph": [
+    ["svg", "SVG", "a picture that can be zoomed and searched"],
+    ["collapsed", "Collapsed stacks", "a;b;c N, for flamegraph.pl and inferno"],
+    ["pprof", "pprof", "for go tool pprof"],
+    ["speedscope", "speedscope", "for speedscope.app"],
+    ["json", "JSON", "what this page draws"],
+  ],
+  "/diff": [
+    ["svg", "SVG", "the differential flamegraph as a picture"],
+    ["collapsed", "Collapsed stacks", "a;b;c BEFORE AFTER, for inferno-flamegraph"],
+    ["json", "JSON", "what this page draws"],
+  ],
+};
+
+export function Download({ path, parameters }: Props) {
+  return (
+    <Menu label="Download ▾" name="Download" class="to-left">
+      {(close) => (
+        <ul class="menu-list">
+          {FORMATS[path].map(([format, title, purpose]) => (
+            <li key={format}>
+              <a href={address(path, { ...parameters, format })} download="" onClick={close}>
+                <b>{title}</b>
+                <small>{purpose}</small>
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Menu>
+  );
+}

@@ -1,0 +1,174 @@
+/** One selection, one window: where the time went. */
+import { parseTime } from "../logic/time.ts";
+import { before, ordered } from "../logic/windows.ts";
+import { exploreSeries, exploreStack, flamegraph, focus, info, matching, present, theme, tree } from "../state/data.ts";
+import { navigate, page, refresh } from "../state/index.ts";
+import { ChartCard } from "./ChartCard.tsx";
+import { Brush } from "./chart/Brush.tsx";
+import { Download } from "./Download.tsx";
+import { FunctionTable } from "./FunctionTable.tsx";
+import type { Measure } from "./flame/Tooltip.tsx";
+import { findName, Graph } from "./Graph.tsx";
+import { InstallLine } from "./Header.tsx";
+import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
+import { Quality } from "./Quality.tsx";
+
+export function Explore() {
+  return (
+    <>
+      <ExploreChart />
+      <ExploreProfile />
+    </>
+  );
+}
+
+function ExploreChart() {
+  const answer = exploreSeries.data.value;
+  const stack = exploreStack.value;
+  const error = exploreSeries.error.value;
+  const loading = exploreSeries.loading.value;
+  if (error !== null && answer === null)
+    return error.code === "bad_query" ? null : <ErrorNotice error={error} onRetry={refresh} />;
+  if (answer === null || stack === null)
+    return (
+      <div class="card chart waiting">
+        <Busy on={loading} />
+      </div>
+    );
+  return (
+    <ChartCard
+      answer={answer}
+      stack={stack}
+      loading={loading}
+      label="Cores over time. Drag to choose a window."
+      tools={
+        <button
+          type="button"
+          class="button"
+          title="Compare this window with the equal one before it"
+          onClick={compareWithBefore}
+        >
+          Compare with before
+        </button>
+      }
+      overlay={(plot, hover, onHover) => (
+        <Brush
+          plot={plot}
+          hover={hover}
+          onHover={onHover}
+          onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
+        />
+      )}
+    />
+  );
+}
+
+function compareWithBefore(): void {
+  const now = Date.now();
+  const { from, until } = page.value;
+  const window = ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now);
+  const base = before(window);
+  navigate({
+    view: "compare",
+    focus: "",
+    from: String(window.from),
+    until: String(window.until),
+    baseFrom: String(base.from),
+    baseUntil: String(base.until),
+    baseQuery: "",
+    chartFrom: "",
+    chartUntil: "",
+    live: false,
+  });
+}
+
+function ExploreProfile() {
+  const answer = flamegraph.data.value;
+  const error = flamegraph.error.value;
+  const loading = flamegraph.loading.value;
+  if (answer === null) {
+    if (error !== null) {
+      return error.code === "bad_query" ? (
+        <EmptyNotice title="The selector can't be read." />
+      ) : (
+        <ErrorNotice error={error} onRetry={refresh} />
+      );
+    }
+    return (
+      <div class="card graph waiting">
+        <Busy on={loading} />
+      </div>
+    );
+  }
+  if (answer.samples === 0) return <NoSamples />;
+  const shown = tree.value.tree;
+  const wanted = matching.value;
+  const measure: Measure = {
+    title: page.value.query === "" ? "all samples" : page.value.query,
+    secondsPerSample: answer.cpu_seconds / answer.samples,
+    coresPerSample: answer.cores / answer.samples,
+    normalize: null,
+  };
+  return (
+    <>
+      {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
+      <Quality
+        name=""
+        samples={answer.samples}
+        cores={answer.cores}
+        cpuSeconds={answer.cpu_seconds}
+        exposure={answer.exposure}
+        quality={answer.quality}
+      />
+      <Graph
+        measure={measure}
+        loading={loading}
+        download={
+          <Download
+            path="/flamegraph"
+            parameters={{ type: answer.type, query: page.value.query, from: answer.from, until: answer.until }}
+          />
+        }
+        table={
+          shown !== null && (
+            <FunctionTable
+              tree={shown}
+              focus={focus.value.node}
+              matcher={wanted !== null && "matcher" in wanted ? wanted.matcher : null}
+              theme={theme.value}
+              onFind={findName}
+            />
+          )
+        }
+      />
+    </>
+  );
+}
+
+function NoSamples() {
+  const { query, from, until } = page.value;
+  const now = present.value;
+  const length = (parseTime(until, now) ?? now) - (parseTime(from, now) ?? now);
+  const command = info.data.value?.install_command;
+  return (
+    <EmptyNotice title="No samples in this window.">
+      {query !== "" && (
+        <p>
+          Nothing matches <code>{query}</code> here.{" "}
+          <button type="button" class="button" onClick={() => navigate({ query: "" })}>
+            Show everything
+          </button>
+        </p>
+      )}
+      {length < 86_400_000 && (
+        <p>
+          Perhaps it ran at another time.{" "}
+          <button type="button" class="button" onClick={() => navigate({ from: "now-24h", until: "now" })}>
+            Look at 24 hours
+          </button>
+        </p>
+      )}
+      {query === "" && command !== undefined && command !== "" && <InstallLine command={command} />}
+    </EmptyNotice>
+  );
+}

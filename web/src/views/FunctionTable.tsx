@@ -1,0 +1,88 @@
+/** The functions of one window: what the flamegraph shows, as text. */
+import { useMemo, useState } from "preact/hooks";
+import { kindOf, kindSwatch, type Theme } from "../logic/colour.ts";
+import { count, percent, plural } from "../logic/format.ts";
+import { type FunctionRow, functionsOf, type SortKey, sortFunctions } from "../logic/functions.ts";
+import type { Matcher } from "../logic/search.ts";
+import { frameName, ROOT, type Tree } from "../logic/tree.ts";
+import { type Column, VirtualTable } from "./VirtualTable.tsx";
+
+interface Props {
+  tree: Tree;
+  focus: number;
+  matcher: Matcher | null;
+  theme: Theme;
+  onFind: (name: string) => void;
+}
+
+export function FunctionTable({ tree, focus, matcher, theme, onFind }: Props) {
+  const [sort, setSort] = useState<{ key: SortKey; descending: boolean }>({ key: "self", descending: true });
+  const all = useMemo(() => functionsOf(tree, focus), [tree, focus]);
+  const rows = useMemo(() => {
+    const wanted = matcher === null ? all : all.filter((row) => matcher(row.name));
+    return sortFunctions(wanted, sort.key, sort.descending);
+  }, [all, matcher, sort]);
+  const whole = tree.total[focus] as number;
+  const share = (samples: number) => (whole > 0 ? samples / whole : 0);
+  const columns: Column<FunctionRow, SortKey>[] = [
+    {
+      key: "name",
+      title: "Function",
+      hint: "Sort by name",
+      number: false,
+      cell: (row) => (
+        <span class="function" title={`${row.name}\n${row.kind}${row.module === "" ? "" : ` · ${row.module}`}`}>
+          <i class="swatch" style={{ background: kindSwatch(kindOf(row.kind, false), theme) }} />
+          {row.name}
+          <small>{row.module}</small>
+        </span>
+      ),
+    },
+    {
+      key: "self",
+      title: "Self",
+      hint: "Samples in the function itself",
+      number: true,
+      cell: (row) => <Amount samples={row.self} share={share(row.self)} />,
+    },
+    {
+      key: "total",
+      title: "Total",
+      hint: "Samples in the function and all that it calls; a recursion counts once",
+      number: true,
+      cell: (row) => <Amount samples={row.total} share={share(row.total)} />,
+    },
+  ];
+  return (
+    <div class="tablebox">
+      <div class="tablebox-title">
+        <b>{plural(rows.length, "function")}</b>
+        <span class="dim">
+          {focus === ROOT ? "" : `within ${frameName(tree, focus)}`}
+          {matcher === null ? "" : " that match"}
+        </span>
+      </div>
+      <VirtualTable
+        label="Functions"
+        rows={rows}
+        columns={columns}
+        sort={sort.key}
+        descending={sort.descending}
+        onSort={(key, descending) => setSort({ key, descending })}
+        onTake={(row) => onFind(row.name)}
+        rowClass={() => ""}
+        empty={matcher === null ? "No samples in this window." : "No function matches the search."}
+      />
+    </div>
+  );
+}
+
+function Amount({ samples, share }: { samples: number; share: number }) {
+  return (
+    <span class="amount" title={`${count(samples)} samples, ${percent(share)}`}>
+      <i style={{ width: `${Math.min(100, share * 100)}%` }} />
+      <em>{count(samples)}</em>
+      <b>{percent(share)}</b>
+    </span>
+  );
+}

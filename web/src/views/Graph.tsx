@@ -1,0 +1,256 @@
+/** The lower half of both views: tools, flamegraph and table side by side. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { CHANGE_WORDS, type Change, diffPaint, KINDS, kindSwatch, MARK } from "../logic/colour.ts";
+import { focusOf } from "../logic/focus.ts";
+import { count, percent, plural } from "../logic/format.ts";
+import { exactPattern, nextHit } from "../logic/search.ts";
+import { frameName, ROOT } from "../logic/tree.ts";
+import { focus, matching, searchResult, selected, theme, tree } from "../state/data.ts";
+import { navigate, page } from "../state/index.ts";
+import { Flamegraph } from "./flame/Flamegraph.tsx";
+import type { Measure } from "./flame/Tooltip.tsx";
+import { Busy, EmptyNotice } from "./Notices.tsx";
+
+interface Props {
+  measure: Measure;
+  loading: boolean;
+  download: ComponentChildren;
+  tools?: ComponentChildren;
+  table: ComponentChildren;
+}
+
+export function zoomTo(node: number): void {
+  const shown = tree.value.tree;
+  if (shown !== null) navigate({ focus: focusOf(shown, node) });
+}
+
+export function findName(name: string): void {
+  const text = exactPattern(name);
+  navigate({ match: page.value.match === text ? "" : text });
+}
+
+export function Graph({ measure, loading, download, tools, table }: Props) {
+  const { tree: shown, fault } = tree.value;
+  const { pane, layout } = page.value;
+  const zoomed = focus.value;
+  if (shown === null)
+    return fault === "" ? <Busy on={loading} /> : <EmptyNotice title={`The answer is broken: ${fault}.`} />;
+  return (
+    <section class="card graph" aria-label="Profile">
+      <Busy on={loading} />
+      <div class="toolbar">
+        <SearchBox />
+        <SearchFigures />
+        <span class="spring" />
+        {tools}
+        <div class="segments" role="group" aria-label="Show">
+          {(["both", "graph", "table"] as const).map((one) => (
+            <button key={one} type="button" aria-pressed={pane === one} onClick={() => navigate({ pane: one })}>
+              {one === "both" ? "Both" : one === "graph" ? "Graph" : "Table"}
+            </button>
+          ))}
+        </div>
+        <button
+          type="button"
+          class="button"
+          title={layout === "icicle" ? "Put the root at the bottom" : "Put the root on top"}
+          onClick={() => navigate({ layout: layout === "icicle" ? "flame" : "icicle" })}
+        >
+          {layout === "icicle" ? "Icicle" : "Flame"}
+        </button>
+        {download}
+      </div>
+      <div class="legendbar">
+        {shown.diff === null ? <KindLegend /> : <ChangeLegend />}
+        <span class="spring" />
+        <Crumbs />
+      </div>
+      {zoomed.lost && (
+        <div class="notice empty slim">
+          The zoomed frame has no samples in this window, so all is shown.
+          <button type="button" class="button" onClick={() => navigate({ focus: "" })}>
+            Forget it
+          </button>
+        </div>
+      )}
+      <div class={`panes ${pane}`}>
+        {pane !== "table" && (
+          <Flamegraph
+            tree={shown}
+            focus={zoomed.node}
+            search={searchResult.value}
+            selected={selected.value}
+            theme={theme.value}
+            flame={layout === "flame"}
+            measure={measure}
+            onZoom={zoomTo}
+            onSelect={(node) => {
+              selected.value = node;
+            }}
+            onFind={findName}
+          />
+        )}
+        {pane !== "graph" && table}
+      </div>
+    </section>
+  );
+}
+
+function SearchBox() {
+  const { match } = page.value;
+  const input = useRef<HTMLInputElement>(null);
+  const [text, setText] = useState(match);
+  useEffect(() => setText(match), [match]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
+      if (event.key !== "/" || typing) return;
+      event.preventDefault();
+      input.current?.focus();
+      input.current?.select();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const wanted = matching.value;
+  const fault = wanted !== null && "error" in wanted ? wanted.error : "";
+  return (
+    <div class={`search${fault === "" ? "" : " bad"}`}>
+      <input
+        ref={input}
+        type="search"
+        placeholder="Find a function or /regex/"
+        aria-label="Find functions"
+        aria-invalid={fault !== ""}
+        title={fault || "Press / to come here. Text matches anywhere; /…/ is a regular expression."}
+        spellcheck={false}
+        value={text}
+        data-testid="search"
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          navigate({ match: event.currentTarget.value }, "search");
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") jump(event.shiftKey ? -1 : 1);
+          if (event.key === "Escape") navigate({ match: "" });
+        }}
+      />
+      {fault !== "" && (
+        <span class="search-fault" role="alert">
+          {fault}
+        </span>
+      )}
+    </div>
+  );
+}
+
+function jump(direction: 1 | -1): void {
+  const shown = tree.value.tree;
+  const found = searchResult.value;
+  if (shown === null || found === null) return;
+  const next = nextHit(shown, found.hits, selected.value ?? focus.value.node, direction);
+  if (next === null) return;
+  const within = next >= focus.value.node && next < (shown.end[focus.value.node] as number);
+  if (!within) navigate({ focus: "" });
+  selected.value = next;
+}
+
+function SearchFigures() {
+  const found = searchResult.value;
+  const shown = tree.value.tree;
+  if (found === null || shown === null) return null;
+  const within = focus.value.node === ROOT ? "" : " of the zoomed frame";
+  return (
+    <span class="found" role="status" data-testid="found">
+      {found.frames === 0 ? (
+        "no frame matches"
+      ) : (
+        <>
+          <b>
+            {shown.diff === null
+              ? percent(found.afterShare)
+              : `${percent(found.baseShare)} → ${percent(found.afterShare)}`}
+          </b>
+          {within} ·{" "}
+          {shown.diff === null ? count(found.samples) : `${count(found.baseSamples)} → ${count(found.samples)}`} samples
+          in {plural(found.frames, "frame")}
+          <button type="button" class="button tiny" aria-label="Previous match" onClick={() => jump(-1)}>
+            ‹
+          </button>
+          <button type="button" class="button tiny" aria-label="Next match" onClick={() => jump(1)}>
+            ›
+          </button>
+        </>
+      )}
+      {shown.trimmed && found.frames > 0 && (
+        <span class="dim" title="Frames below a hundred thousandth of the window are folded and not searched.">
+          {" "}
+          (at least)
+        </span>
+      )}
+    </span>
+  );
+}
+
+function KindLegend() {
+  return (
+    <ul class="legend" aria-label="Colours">
+      {KINDS.map((kind) => (
+        <li key={kind}>
+          <i class="swatch" style={{ background: kindSwatch(kind, theme.value) }} />
+          {kind === "jit" ? "JIT" : kind}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const LEGEND: readonly [Change, number][] = [
+  ["shrank", 1],
+  ["shrank", 0.3],
+  ["same", 0],
+  ["grew", 0.3],
+  ["grew", 1],
+];
+
+function ChangeLegend() {
+  return (
+    <ul class="legend" aria-label="Colours">
+      <li class="ramp">
+        <span>▼ shrank</span>
+        {LEGEND.map(([change, strength]) => (
+          <i
+            key={`${change}${strength}`}
+            class="swatch"
+            title={CHANGE_WORDS[change]}
+            style={{ background: diffPaint(change, strength, theme.value).fill }}
+          />
+        ))}
+        <span>grew ▲</span>
+      </li>
+      <li title="Grey: the difference is within what chance explains.">grey: not shown to differ</li>
+      <li>{MARK.new} new</li>
+      <li>{MARK.gone} gone</li>
+    </ul>
+  );
+}
+
+function Crumbs() {
+  const shown = tree.value.tree;
+  const { node } = focus.value;
+  if (shown === null || node === ROOT) return null;
+  const parent = shown.parent[node] as number;
+  return (
+    <div class="crumbs">
+      <span class="dim">zoomed:</span>
+      <b title={frameName(shown, node)}>{frameName(shown, node)}</b>
+      <button type="button" class="button tiny" onClick={() => zoomTo(parent)}>
+        caller
+      </button>
+      <button type="button" class="button tiny" data-testid="reset-zoom" onClick={() => zoomTo(ROOT)}>
+        reset
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,184 @@
+/** The bar on top: where one is, what is selected, which time, and how to add a machine. */
+import { useState } from "preact/hooks";
+import { parseTime } from "../logic/time.ts";
+import { ordered, pairOf, placeWithin } from "../logic/windows.ts";
+import { compareSeries, diff, exploreSeries, flamegraph, info, pair, present, theme } from "../state/data.ts";
+import { linkTo, navigate, page, refresh } from "../state/index.ts";
+import { Menu } from "./Menu.tsx";
+import { QueryBox } from "./QueryBox.tsx";
+import { TimeRange } from "./TimeRange.tsx";
+
+const VIEWS = [
+  ["explore", "Explore"],
+  ["compare", "Compare"],
+  ["nodes", "Nodes"],
+] as const;
+
+type View = (typeof VIEWS)[number][0];
+
+/** What changes with the view: a comparison starts from the range that was looked at, and leads back to it. */
+function changeFor(view: View) {
+  const { from, until, baseFrom, baseUntil, view: old } = page.value;
+  if (view !== "compare" || old === "compare") return { view, focus: "" };
+  const now = present.value;
+  const { base, comparison } = pairOf({ from, until, baseFrom: "", baseUntil: "" }, now);
+  const kept = baseFrom !== "" && baseUntil !== "" && from === String(comparison.from);
+  return {
+    view,
+    focus: "",
+    from: String(comparison.from),
+    until: String(comparison.until),
+    baseFrom: kept ? baseFrom : String(base.from),
+    baseUntil: kept ? baseUntil : String(base.until),
+    chartFrom: "",
+    chartUntil: "",
+    live: false,
+  };
+}
+
+export function Header() {
+  const { view, query, match } = page.value;
+  void match;
+  const failed =
+    view === "compare"
+      ? (diff.error.value ?? compareSeries.error.value)
+      : (flamegraph.error.value ?? exploreSeries.error.value);
+  const queryError = failed?.code === "bad_query" ? failed : null;
+  return (
+    <header class="header">
+      <a class="brand" href="/" onClick={(event) => follow(event, () => navigate(changeFor("explore")))}>
+        <img src="/icon.svg" alt="" width="22" height="22" />
+        <span>Stakeout</span>
+      </a>
+      <nav class="tabs" aria-label="Views">
+        {VIEWS.map(([name, title]) => (
+          <a
+            key={name}
+            href={linkTo({ view: name })}
+            aria-current={view === name ? "page" : undefined}
+            onClick={(event) => follow(event, () => navigate(changeFor(name)))}
+          >
+            {title}
+          </a>
+        ))}
+      </nav>
+      {view !== "nodes" && (
+        <QueryBox
+          name="Selector"
+          value={query}
+          placeholder='all samples — try {service="…"}'
+          error={queryError}
+          onSubmit={(text) => navigate({ query: text, focus: "" })}
+        />
+      )}
+      {view === "explore" && <ExploreRange />}
+      {view === "compare" && <CompareRange />}
+      <div class="header-end">
+        <Install />
+        <ThemeButton />
+      </div>
+    </header>
+  );
+}
+
+function follow(event: MouseEvent, go: () => void): void {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  go();
+}
+
+function ExploreRange() {
+  const { from, until, live } = page.value;
+  const now = present.value;
+  return (
+    <TimeRange
+      window={ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now)}
+      from={from}
+      until={until}
+      now={now}
+      live={live}
+      onRange={(a, b) => navigate({ from: a, until: b, live: live && b === "now" })}
+      onLive={(on) => navigate({ live: on })}
+      onRefresh={refresh}
+    />
+  );
+}
+
+/** In a comparison the range is what the chart shows; both windows are moved into it where they don't lie there. */
+function CompareRange() {
+  const { base, comparison, chart } = pair.value;
+  return (
+    <TimeRange
+      window={chart}
+      from=""
+      until=""
+      now={present.value}
+      live={false}
+      onRange={(a, b) => {
+        const now = Date.now();
+        const wanted = ordered(parseTime(a, now) ?? chart.from, parseTime(b, now) ?? chart.until);
+        const placed = placeWithin({ base, comparison }, wanted);
+        navigate({
+          chartFrom: String(wanted.from),
+          chartUntil: String(wanted.until),
+          baseFrom: String(placed.base.from),
+          baseUntil: String(placed.base.until),
+          from: String(placed.comparison.from),
+          until: String(placed.comparison.until),
+        });
+      }}
+      onLive={() => {}}
+      onRefresh={refresh}
+    />
+  );
+}
+
+function ThemeButton() {
+  const next = theme.value === "dark" ? "light" : "dark";
+  return (
+    <button
+      type="button"
+      class="button icon"
+      title={`Switch to ${next} colours`}
+      aria-label={`Switch to ${next} colours`}
+      data-testid="theme"
+      onClick={() => navigate({ theme: next })}
+    >
+      {theme.value === "dark" ? "☀" : "☾"}
+    </button>
+  );
+}
+
+export function Install() {
+  const command = info.data.value?.install_command;
+  if (command === undefined || command === "") return null;
+  return (
+    <Menu label="+ Add machine" name="Add a machine" class="to-left">
+      {() => <InstallLine command={command} />}
+    </Menu>
+  );
+}
+
+export function InstallLine({ command }: { command: string }) {
+  const [said, setSaid] = useState("Copy");
+  return (
+    <div class="install">
+      <p>Run this on a Linux machine (5.10 or newer) to profile it:</p>
+      <div class="install-line">
+        <code>{command}</code>
+        <button
+          type="button"
+          class="button primary"
+          onClick={() =>
+            navigator.clipboard?.writeText(command).then(
+              () => setSaid("Copied"),
+              () => setSaid("Select and copy"),
+            )
+          }
+        >
+          {said}
+        </button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,123 @@
+/** Every agent: when it was last heard of, what it took and lost, what it costs. */
+
+import type { NodeRow } from "../api/index.ts";
+import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/format.ts";
+import { formatSelector } from "../logic/selector.ts";
+import { clockNow, info, nodes } from "../state/data.ts";
+import { linkTo, navigate, refresh } from "../state/index.ts";
+import { InstallLine } from "./Header.tsx";
+import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
+
+const HEAD: readonly [string, string, boolean][] = [
+  ["Node", "Host name; one row an agent that ran there", false],
+  ["Last seen", "End of the newest batch", false],
+  ["Rate", "Samples a second and CPU", true],
+  ["CPUs", "CPUs that the agent watches", true],
+  ["Idle", "Share of the newest interval's ticks that hit an idle CPU", true],
+  ["Taken", "Samples that the agent took since it started", true],
+  ["Stored", "Samples of this agent in the store", true],
+  ["Lost", "Samples that the agent took and could not deliver, by cause", true],
+  ["Agent CPU", "CPU time of the agent's process and of its BPF programs", true],
+  ["RSS", "Resident memory of the agent", true],
+  ["BPF maps", "Kernel memory of its maps", true],
+  ["Version", "Agent, kernel, machine", false],
+];
+
+export function Nodes() {
+  const answer = nodes.data.value;
+  const error = nodes.error.value;
+  const command = info.data.value?.install_command;
+  if (answer === null) {
+    if (error !== null) return <ErrorNotice error={error} onRetry={refresh} />;
+    return (
+      <div class="card waiting">
+        <Busy on={nodes.loading.value} />
+      </div>
+    );
+  }
+  const rows = answer.nodes;
+  const late = rows.filter((row) => row.late).length;
+  return (
+    <section class="card nodes" aria-label="Nodes">
+      {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
+      <div class="toolbar">
+        <h2>{plural(new Set(rows.map((row) => row.node)).size, "node")}</h2>
+        <span class="dim">
+          {plural(rows.length, "agent")}
+          {late > 0 ? `, ${count(late)} silent` : ""}
+        </span>
+      </div>
+      {rows.length === 0 ? (
+        <EmptyNotice title="No agent has reported yet.">
+          {command !== undefined && command !== "" && <InstallLine command={command} />}
+        </EmptyNotice>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the box scrolls sideways on narrow screens.
+        <div class="nodes-scroll" tabIndex={0} role="region" aria-label="Table of agents">
+          <table class="grid">
+            <thead>
+              <tr>
+                {HEAD.map(([title, hint, number]) => (
+                  <th key={title} scope="col" title={hint} class={number ? "number" : ""}>
+                    {title}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <NodeLine key={row.instance} row={row} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function NodeLine({ row }: { row: NodeRow }) {
+  const query = formatSelector([{ label: "node", operator: "=", value: row.node }]);
+  const lost = Object.entries(row.samples_lost ?? {}).filter(([, n]) => n > 0);
+  const lostSum = lost.reduce((sum, [, n]) => sum + n, 0);
+  return (
+    <tr class={row.late ? "late" : ""}>
+      <th scope="row">
+        <a
+          href={linkTo({ view: "explore", query, focus: "" })}
+          title={`Instance ${row.instance}`}
+          onClick={(event) => {
+            if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+            event.preventDefault();
+            navigate({ view: "explore", query, focus: "" });
+          }}
+        >
+          {row.node}
+        </a>
+      </th>
+      <td title={new Date(row.last_seen).toISOString()}>
+        {row.late && <span class="badge">silent</span>} {ago(row.last_seen, clockNow.value)}
+      </td>
+      <td class="number">{count(row.frequency_hz)} Hz</td>
+      <td class="number">{count(row.cpus)}</td>
+      <td class="number">{row.idle_share === null || row.idle_share === undefined ? "–" : percent(row.idle_share)}</td>
+      <td class="number" title={count(row.samples_taken)}>
+        {brief(row.samples_taken)}
+      </td>
+      <td class="number" title={count(row.samples_stored)}>
+        {brief(row.samples_stored)}
+      </td>
+      <td class={`number${lostSum > 0 ? " warn-text" : ""}`}>
+        {lostSum === 0 ? "0" : lost.map(([cause, n]) => `${cause} ${brief(n)}`).join(", ")}
+      </td>
+      <td class="number" title={`process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`}>
+        {digits(row.cpu_seconds)} + {digits(row.bpf_seconds)} s
+      </td>
+      <td class="number">{bytes(row.rss_bytes)}</td>
+      <td class="number">{bytes(row.bpf_map_bytes)}</td>
+      <td class="dim">
+        {row.agent_version} · {row.kernel} · {row.arch}
+      </td>
+    </tr>
+  );
+}

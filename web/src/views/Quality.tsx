@@ -1,0 +1,86 @@
+/** How much a window's numbers can be trusted: one line under the chart. */
+import type { Exposure, Quality as QualityFigures } from "../api/index.ts";
+import { brief, cores, count, duration, percent, plural } from "../logic/format.ts";
+
+interface Props {
+  name: string;
+  samples: number;
+  cores: number;
+  cpuSeconds: number;
+  exposure: Exposure;
+  quality: QualityFigures;
+}
+
+/** Above these shares a figure asks for attention. */
+const MUCH_TRUNCATED = 0.02;
+const MUCH_UNNAMED = 0.1;
+
+export function Quality(props: Props) {
+  const { samples, exposure, quality } = props;
+  const share = (part: number) => (samples > 0 ? part / samples : 0);
+  const lost = Object.entries(quality.lost ?? {}).filter(([, n]) => n > 0);
+  const lostSum = lost.reduce((sum, [, n]) => sum + n, 0);
+  const gapMs = (exposure.gaps ?? []).reduce((sum, [from, until]) => sum + until - from, 0);
+  const truncated = share(quality.truncated_samples);
+  const unnamed = share(quality.unnamed_samples);
+  return (
+    <dl class="quality" aria-label={`Quality of ${props.name}`}>
+      {props.name !== "" && <div class="quality-name">{props.name}</div>}
+      <Figure name="samples" value={brief(samples)} hint={`${count(samples)} samples`} />
+      <Figure name="cores" value={cores(props.cores)} hint={`${duration(props.cpuSeconds)} of CPU time`} />
+      <Figure name="CPU time" value={duration(props.cpuSeconds)} hint="Samples times their period" />
+      {exposure.idle_share !== null && exposure.idle_share !== undefined && (
+        <Figure
+          name="idle"
+          value={percent(exposure.idle_share)}
+          hint={`of ${duration(exposure.observed_cpu_seconds)} of observed CPU time on ${plural(exposure.nodes, "node")}`}
+        />
+      )}
+      <Figure
+        name="cut stacks"
+        value={percent(truncated)}
+        hint={`${count(quality.truncated_samples)} samples whose root is missing`}
+        warn={truncated > MUCH_TRUNCATED}
+      />
+      <Figure
+        name="without name"
+        value={percent(unnamed)}
+        hint={`${count(quality.unnamed_samples)} samples whose innermost frame has no name`}
+        warn={unnamed > MUCH_UNNAMED}
+      />
+      <Figure
+        name="lost"
+        value={lostSum === 0 ? "none" : brief(lostSum)}
+        hint={
+          lostSum === 0
+            ? "No agent lost a sample in this window"
+            : lost.map(([cause, n]) => `${cause}: ${count(n)}`).join(", ")
+        }
+        warn={lostSum > 0}
+      />
+      <Figure
+        name="not covered"
+        value={gapMs === 0 ? "none" : duration(gapMs / 1000)}
+        hint={
+          gapMs === 0
+            ? "Agents watched all the time"
+            : `${plural(exposure.gaps.length, "gap")} without any agent; rates leave them out`
+        }
+        warn={gapMs > 0}
+      />
+    </dl>
+  );
+}
+
+function Figure({ name, value, hint, warn = false }: { name: string; value: string; hint: string; warn?: boolean }) {
+  return (
+    <div class={warn ? "figure warn" : "figure"} title={hint}>
+      <dt>{name}</dt>
+      <dd>
+        {warn && <span aria-hidden="true">! </span>}
+        {value}
+        <span class="visually-hidden"> ({hint})</span>
+      </dd>
+    </div>
+  );
+}

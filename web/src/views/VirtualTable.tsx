@@ -1,0 +1,122 @@
+/** A table of any length of which only the rows in sight exist. Rows are links to something: click or Enter takes one. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { scrollToRow, visibleRows } from "../logic/rows.ts";
+import { useSize } from "./hooks.ts";
+
+export interface Column<Row, Key extends string> {
+  key: Key;
+  title: string;
+  hint: string;
+  number: boolean;
+  cell: (row: Row) => ComponentChildren;
+}
+
+interface Props<Row, Key extends string> {
+  label: string;
+  rows: readonly Row[];
+  columns: readonly Column<Row, Key>[];
+  sort: Key;
+  descending: boolean;
+  onSort: (key: Key, descending: boolean) => void;
+  onTake: (row: Row) => void;
+  rowClass: (row: Row) => string;
+  empty: string;
+}
+
+export const TABLE_ROW = 24;
+
+export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
+  const { label, rows, columns, sort, descending, onSort, onTake, rowClass, empty } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const size = useSize(box);
+  const [scroll, setScroll] = useState(0);
+  const [active, setActive] = useState(0);
+  const head = TABLE_ROW;
+  const { first, behind } = visibleRows(rows.length, TABLE_ROW, scroll, Math.max(0, size.height - head));
+
+  useEffect(() => {
+    if (active >= rows.length) setActive(0);
+  }, [rows.length, active]);
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.target !== event.currentTarget) return;
+    const page = Math.max(1, Math.floor((size.height - head) / TABLE_ROW) - 1);
+    const by: Record<string, number> = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -1e9,
+      End: 1e9,
+    };
+    const row = rows[active];
+    if (event.key === "Enter" && row !== undefined) onTake(row);
+    else if (by[event.key] !== undefined) {
+      const next = Math.min(Math.max(active + (by[event.key] as number), 0), rows.length - 1);
+      setActive(next);
+      if (box.current) box.current.scrollTop = scrollToRow(next, TABLE_ROW, box.current.scrollTop, size.height - head);
+    } else return;
+    event.preventDefault();
+  };
+
+  return (
+    <div
+      class="vtable"
+      ref={box}
+      role="table"
+      aria-label={label}
+      aria-rowcount={rows.length + 1}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the box scrolls and its rows are walked with the arrow keys.
+      tabIndex={0}
+      onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
+      onKeyDown={onKeyDown}
+    >
+      <div class="vtable-head" role="row" aria-rowindex={1}>
+        {columns.map((column) => {
+          const sorted = column.key === sort;
+          return (
+            <div
+              key={column.key}
+              role="columnheader"
+              class={column.number ? "number" : "text"}
+              aria-sort={sorted ? (descending ? "descending" : "ascending") : "none"}
+            >
+              <button
+                type="button"
+                title={column.hint}
+                onClick={() => onSort(column.key, sorted ? !descending : column.number)}
+              >
+                {column.title}
+                <span aria-hidden="true">{sorted ? (descending ? " ▾" : " ▴") : ""}</span>
+              </button>
+            </div>
+          );
+        })}
+      </div>
+      <div class="vtable-body" role="rowgroup" style={{ height: `${rows.length * TABLE_ROW}px` }}>
+        {rows.slice(first, behind).map((row, i) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the table itself takes the keys for its active row.
+          <div
+            key={first + i}
+            role="row"
+            aria-rowindex={first + i + 2}
+            class={`vtable-row ${rowClass(row)}${first + i === active ? " active" : ""}`}
+            style={{ transform: `translateY(${(first + i) * TABLE_ROW}px)` }}
+            onClick={() => {
+              setActive(first + i);
+              onTake(row);
+            }}
+          >
+            {columns.map((column) => (
+              <div key={column.key} role="cell" class={column.number ? "number" : "text"}>
+                {column.cell(row)}
+              </div>
+            ))}
+          </div>
+        ))}
+      </div>
+      {rows.length === 0 && <div class="vtable-empty">{empty}</div>}
+    </div>
+  );
+}

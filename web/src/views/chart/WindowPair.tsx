@@ -1,0 +1,132 @@
+/**
+ * The two windows of a comparison on one chart. Each can be dragged as a whole or by an edge, with the pointer or with
+ * the arrow keys (Shift: ten times as far). What is dragged is shown at once and reported when it is let go.
+ */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { duration } from "../../logic/format.ts";
+import { rangeText, type Window } from "../../logic/time.ts";
+import { type Edge, lengthOf, move, moveEdge, ordered, type Pair } from "../../logic/windows.ts";
+import { momentAt, pixelOf } from "./Brush.tsx";
+import type { Plot } from "./TimeChart.tsx";
+
+interface Props {
+  plot: Plot;
+  pair: Pair;
+  now: number;
+  /** Changes of the same gesture (a key held down) come with the same name. */
+  onChange: (pair: Pair, gesture: string) => void;
+}
+
+type Side = keyof Pair;
+type Grip = Edge | "body" | "new";
+
+const NAMES: Record<Side, string> = { base: "A, before", comparison: "B, after" };
+const LETTER: Record<Side, string> = { base: "A", comparison: "B" };
+const KEY_PART = 1 / 200;
+
+export function WindowPair({ plot, pair, now, onChange }: Props) {
+  const [draft, setDraft] = useState<Pair | null>(null);
+  const gesture = useRef<{ side: Side; grip: Grip; x: number; start: Window } | null>(null);
+  const layer = useRef<HTMLDivElement>(null);
+  const shown = draft ?? pair;
+  const bounds = plot.range;
+
+  // A new pair from outside replaces what was being dragged.
+  useEffect(() => setDraft(null), [pair.base.from, pair.base.until, pair.comparison.from, pair.comparison.until]);
+
+  const place = (event: PointerEvent) => {
+    const box = layer.current?.getBoundingClientRect();
+    return event.clientX - (box?.left ?? 0);
+  };
+  const moved = (grip: Grip, start: Window, by: number): Window => {
+    if (grip === "body") return move(start, by, bounds);
+    return moveEdge(start, grip === "new" ? "until" : grip, (grip === "from" ? start.from : start.until) + by, bounds);
+  };
+  const begin = (side: Side, grip: Grip) => (event: PointerEvent) => {
+    if (event.button !== 0) return;
+    event.stopPropagation();
+    (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+    gesture.current = { side, grip, x: place(event), start: shown[side] };
+  };
+  const during = (event: PointerEvent) => {
+    const g = gesture.current;
+    if (g === null) return;
+    const x = place(event);
+    const scale = lengthOf(bounds) / plot.width;
+    if (g.grip === "new") setDraft({ ...pair, [g.side]: ordered(momentAt(plot, g.x), momentAt(plot, x)) });
+    else setDraft({ ...pair, [g.side]: moved(g.grip, g.start, (x - g.x) * scale) });
+  };
+  const end = () => {
+    const g = gesture.current;
+    gesture.current = null;
+    if (g !== null && draft !== null) onChange(draft, "");
+  };
+  const cancel = () => {
+    gesture.current = null;
+    setDraft(null);
+  };
+  const onKey = (side: Side, grip: Grip) => (event: KeyboardEvent) => {
+    const direction = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
+    if (direction === 0) return;
+    event.preventDefault();
+    const by = direction * lengthOf(bounds) * KEY_PART * (event.shiftKey ? 10 : 1);
+    onChange({ ...shown, [side]: moved(grip, shown[side], by) }, `window ${side} ${grip}`);
+  };
+  const handlers = (side: Side, grip: Grip) => ({
+    onPointerDown: begin(side, grip),
+    onPointerMove: during,
+    onPointerUp: end,
+    onPointerCancel: cancel,
+    onKeyDown: onKey(side, grip),
+  });
+
+  return (
+    <div class="pair-layer" ref={layer} onPointerMove={during} onPointerUp={end} onPointerCancel={cancel}>
+      {(["base", "comparison"] as const).map((side) => {
+        const window = shown[side];
+        const left = pixelOf(plot, window.from);
+        const right = pixelOf(plot, window.until);
+        const range = rangeText(window, now);
+        return (
+          <div
+            key={side}
+            class={`pair-window ${side}`}
+            data-testid={`window-${side}`}
+            style={{ left: `${left}px`, width: `${Math.max(2, right - left)}px` }}
+          >
+            <div
+              class="pair-body"
+              role="slider"
+              tabIndex={0}
+              aria-label={`Window ${NAMES[side]}`}
+              aria-valuemin={bounds.from}
+              aria-valuemax={bounds.until}
+              aria-valuenow={window.from}
+              aria-valuetext={range}
+              title={`${NAMES[side]}: ${range}. Drag to move.`}
+              {...handlers(side, "body")}
+            >
+              <span class="pair-letter">{LETTER[side]}</span>
+              <span class="pair-length">{duration(lengthOf(window) / 1000)}</span>
+            </div>
+            {(["from", "until"] as const).map((edge) => (
+              <div
+                key={edge}
+                class={`pair-edge ${edge}`}
+                role="slider"
+                tabIndex={0}
+                aria-label={`${edge === "from" ? "Start" : "End"} of window ${NAMES[side]}`}
+                aria-valuemin={bounds.from}
+                aria-valuemax={bounds.until}
+                aria-valuenow={window[edge]}
+                aria-valuetext={rangeText(window, now)}
+                data-testid={`edge-${side}-${edge}`}
+                {...handlers(side, edge)}
+              />
+            ))}
+          </div>
+        );
+      })}
+    </div>
+  );
+}

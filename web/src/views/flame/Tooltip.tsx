@@ -1,0 +1,168 @@
+/** What one frame stands for, beside the pointer and as a sentence. */
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { Normalize } from "../../api/index.ts";
+import { CHANGE_WORDS, kindOf, MARK } from "../../logic/colour.ts";
+import { cores, count, duration, factor, percent, signed } from "../../logic/format.ts";
+import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { changeOf } from "./paint.ts";
+
+/** How samples become seconds and cores. */
+export interface Measure {
+  title: string;
+  /** CPU seconds that one sample stands for. */
+  secondsPerSample: number;
+  /** Cores that one sample stands for, over the observed time. */
+  coresPerSample: number;
+  normalize: Normalize | null;
+}
+
+export function normText(value: number, normalize: Normalize | null): string {
+  if (normalize === "share") return percent(value);
+  if (normalize === "absolute") return count(value);
+  return cores(value);
+}
+
+export function normUnit(normalize: Normalize | null): string {
+  if (normalize === "share") return "share";
+  if (normalize === "absolute") return "samples";
+  return "cores";
+}
+
+const part = (value: number, whole: number) => (whole > 0 ? value / whole : 0);
+
+export function tooltipText(tree: Tree, node: number, focus: number, measure: Measure): string {
+  const { diff } = tree;
+  const name = frameName(tree, node);
+  if (diff !== null) {
+    const before = normText(diff.baseNorm[node] as number, measure.normalize);
+    const after = normText(diff.norm[node] as number, measure.normalize);
+    return `${name}: before ${count(diff.baseTotal[node] as number)} samples, ${before}; after ${count(tree.total[node] as number)} samples, ${after} ${normUnit(measure.normalize)}; ${CHANGE_WORDS[changeOf(tree, node)]}`;
+  }
+  const total = tree.total[node] as number;
+  const ofAll = percent(part(total, tree.total[ROOT] as number));
+  const ofFocus = focus === ROOT ? "" : `, ${percent(part(total, tree.total[focus] as number))} of the zoomed frame`;
+  return `${name}, ${kindName(tree, node)}: ${count(total)} samples, ${ofAll} of the total${ofFocus}`;
+}
+
+interface Props {
+  tree: Tree;
+  node: number;
+  focus: number;
+  x: number;
+  y: number;
+  measure: Measure;
+}
+
+export function Tooltip({ tree, node, focus, x, y, measure }: Props) {
+  const element = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const box = element.current;
+    if (box === null) return;
+    const { width, height } = box.getBoundingClientRect();
+    const left = x + 14 + width > innerWidth - 8 ? Math.max(8, x - 14 - width) : x + 14;
+    const top = y + 16 + height > innerHeight - 8 ? Math.max(8, y - 12 - height) : y + 16;
+    box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+  });
+  const kind = kindOf(kindName(tree, node), false);
+  const module = moduleName(tree, node);
+  const inlined = tree.inlined[node] === 1 ? ", inlined" : "";
+  return (
+    <div class="tooltip" ref={element} aria-hidden="true" data-testid="tooltip">
+      <div class="tooltip-name">{frameName(tree, node)}</div>
+      <div class="tooltip-where">
+        {kind === "root" ? "everything in this window" : `${kind}${inlined}${module === "" ? "" : ` · ${module}`}`}
+      </div>
+      {tree.diff === null ? (
+        <OneSide tree={tree} node={node} focus={focus} measure={measure} />
+      ) : (
+        <BothSides tree={tree} node={node} measure={measure} />
+      )}
+    </div>
+  );
+}
+
+function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "focus" | "measure">) {
+  const total = tree.total[node] as number;
+  const self = tree.self[node] as number;
+  const row = (label: string, samples: number) => (
+    <tr>
+      <th>{label}</th>
+      <td>{count(samples)}</td>
+      <td>{duration(samples * measure.secondsPerSample)}</td>
+      <td>{cores(samples * measure.coresPerSample)}</td>
+      <td>{percent(part(samples, tree.total[ROOT] as number))}</td>
+      {focus !== ROOT && <td>{percent(part(samples, tree.total[focus] as number))}</td>}
+    </tr>
+  );
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th />
+          <th>samples</th>
+          <th>CPU time</th>
+          <th>cores</th>
+          <th>of total</th>
+          {focus !== ROOT && <th>of zoomed</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {row("total", total)}
+        {row("self", self)}
+      </tbody>
+    </table>
+  );
+}
+
+function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" | "measure">) {
+  const diff = tree.diff;
+  if (diff === null) return null;
+  const { normalize } = measure;
+  const change = changeOf(tree, node);
+  const delta = diff.delta[node] as number;
+  const before = diff.baseNorm[node] as number;
+  const after = diff.norm[node] as number;
+  const value = (v: number) => normText(v, normalize);
+  return (
+    <>
+      <table>
+        <thead>
+          <tr>
+            <th />
+            <th>samples</th>
+            <th>{normUnit(normalize)}</th>
+            <th>self samples</th>
+            <th>self {normUnit(normalize)}</th>
+          </tr>
+        </thead>
+        <tbody>
+          <tr>
+            <th>A, before</th>
+            <td>{count(diff.baseTotal[node] as number)}</td>
+            <td>{value(before)}</td>
+            <td>{count(diff.baseSelf[node] as number)}</td>
+            <td>{value(diff.baseSelfNorm[node] as number)}</td>
+          </tr>
+          <tr>
+            <th>B, after</th>
+            <td>{count(tree.total[node] as number)}</td>
+            <td>{value(after)}</td>
+            <td>{count(tree.self[node] as number)}</td>
+            <td>{value(diff.selfNorm[node] as number)}</td>
+          </tr>
+        </tbody>
+      </table>
+      <div class={`tooltip-verdict ${change}`}>
+        <b>
+          {MARK[change]} {signed(value(delta), delta)}
+        </b>{" "}
+        <span>{factor(before, after)}</span>
+        <span class="dim">
+          95 %: {signed(value(diff.low[node] as number), diff.low[node] as number)} to{" "}
+          {signed(value(diff.high[node] as number), diff.high[node] as number)}
+        </span>
+        <span>{CHANGE_WORDS[change]}</span>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,46 @@
+/** Small hooks that several views share. */
+import type { RefObject } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+export interface Size {
+  width: number;
+  height: number;
+}
+
+/** The content box of an element in whole CSS pixels; zero before the first layout. */
+export function useSize(ref: RefObject<HTMLElement | null>): Size {
+  const [size, setSize] = useState<Size>({ width: 0, height: 0 });
+  useEffect(() => {
+    const element = ref.current;
+    if (element === null) return;
+    const observer = new ResizeObserver(() => {
+      const width = Math.floor(element.clientWidth);
+      const height = Math.floor(element.clientHeight);
+      setSize((old) => (old.width === width && old.height === height ? old : { width, height }));
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [ref]);
+  return size;
+}
+
+/** Closes something that lies open when the person clicks elsewhere or presses Escape. */
+export function useDismiss(open: boolean, close: () => void) {
+  const ref = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!open) return;
+    const onPointer = (event: PointerEvent) => {
+      if (ref.current !== null && !ref.current.contains(event.target as Node)) close();
+    };
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key === "Escape") close();
+    };
+    addEventListener("pointerdown", onPointer, true);
+    addEventListener("keydown", onKey);
+    return () => {
+      removeEventListener("pointerdown", onPointer, true);
+      removeEventListener("keydown", onKey);
+    };
+  }, [open, close]);
+  return ref;
+}
