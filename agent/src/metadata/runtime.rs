@@ -1,0 +1,231 @@
+//! Names of containers and pods from what the runtimes keep on the disk: kubelet's log folder, Docker's and Podman's state.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::cgroup::Place;
+use super::read;
+
+const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
+const LIST_LIMIT_BYTES: u64 = 8 << 20;
+/// kubelet runs a few hundred containers on a node at most.
+const LOGS_LIMIT: usize = 8192;
+/// An unknown container makes the list be read again, but not more often than this.
+const REREAD_AFTER: Duration = Duration::from_secs(5);
+
+/// What a runtime knows of a container.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) container: Option<String>,
+    pub(super) pod: Option<String>,
+    pub(super) namespace: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Runtimes {
+    kubelet_logs: PathBuf,
+    docker: PathBuf,
+    podman: PathBuf,
+    kubernetes: Listed,
+    podman_names: Listed,
+}
+
+/// By container id, as of the last reading.
+#[derive(Debug, Default)]
+struct Listed {
+    by_id: HashMap<String, Known>,
+    read_at: Option<Instant>,
+}
+
+impl Listed {
+    fn get(&mut self, id: &str, list: impl FnOnce() -> HashMap<String, Known>) -> Option<Known> {
+        if !self.by_id.contains_key(id) && self.read_at.is_none_or(|at| at.elapsed() >= REREAD_AFTER) {
+            self.by_id = list();
+            self.read_at = Some(Instant::now());
+        }
+        self.by_id.get(id).cloned()
+    }
+}
+
+impl Runtimes {
+    pub(super) fn below(host_root: &Path) -> Self {
+        Self {
+            kubelet_logs: host_root.join("var/log/containers"),
+            docker: host_root.join("var/lib/docker/containers"),
+            podman: host_root.join("var/lib/containers/storage/overlay-containers/containers.json"),
+            kubernetes: Listed::default(),
+            podman_names: Listed::default(),
+        }
+    }
+
+    pub(super) fn look_up(&mut self, place: &Place) -> Known {
+        let Some(id) = place.container_id.as_deref() else {
+            return Known::default();
+        };
+        if place.kubernetes
+            && let Some(known) = self.kubernetes.get(id, || kubelet_logs(&self.kubelet_logs))
+        {
+            return known;
+        }
+        if place.path.contains("libpod") {
+            let list = || podman_list(&read(&self.podman, LIST_LIMIT_BYTES));
+            return self.podman_names.get(id, list).unwrap_or_default();
+        }
+        // The id is hex digits: it leads nowhere else.
+        docker_config(&read(&self.docker.join(id).join("config.v2.json"), CONFIG_LIMIT_BYTES))
+    }
+}
+
+fn kubelet_logs(folder: &Path) -> HashMap<String, Known> {
+    let Ok(files) = std::fs::read_dir(folder) else {
+        return HashMap::new();
+    };
+    files
+        .flatten()
+        .take(LOGS_LIMIT)
+        .filter_map(|file| log_name(file.file_name().to_str()?))
+        .collect()
+}
+
+/// `POD_NAMESPACE_CONTAINER-ID.log`, as kubelet links the log of each container. None of the names can hold `_`.
+fn log_name(name: &str) -> Option<(String, Known)> {
+    let (names, id) = name.strip_suffix(".log")?.rsplit_once('-')?;
+    let mut names = names.split('_').map(str::to_owned);
+    let (pod, namespace, container) = (names.next(), names.next()?, names.next()?);
+    Some((
+        id.into(),
+        Known {
+            container: Some(container),
+            pod,
+            namespace: Some(namespace),
+        },
+    ))
+}
+
+#[derive(Deserialize)]
+struct DockerConfig {
+    #[serde(rename = "Name")]
+    name: String,
+}
+
+fn docker_config(json: &[u8]) -> Known {
+    let config = serde_json::from_slice::<DockerConfig>(json).ok();
+    let name = config.map(|config| config.name.trim_start_matches('/').to_owned());
+    Known {
+        container: name.filter(|name| !name.is_empty()),
+        ..Known::default()
+    }
+}
+
+#[derive(Deserialize)]
+struct PodmanContainer {
+    id: String,
+    #[serde(default)]
+    names: Vec<String>,
+}
+
+fn podman_list(json: &[u8]) -> HashMap<String, Known> {
+    let containers: Vec<PodmanContainer> = serde_json::from_slice(json).unwrap_or_default();
+    let known = |container: PodmanContainer| {
+        let name = container.names.into_iter().next();
+        (
+            container.id,
+            Known {
+                container: name,
+                ..Known::default()
+            },
+        )
+    };
+    containers.into_iter().map(known).collect()
+}
+
+/// The pod's owner by Kubernetes' rules for names: a replica set adds a hash of the template and five random characters, a daemon
+/// set or job five random characters, a stateful set a number, a cron job its minute. Hashes and random characters are of an
+/// alphabet without vowels and without 0, 1 and 3 (k8s.io/apimachinery/pkg/util/rand).
+pub(super) fn workload(pod: &str) -> &str {
+    let safe = |text: &str| text.bytes().all(|b| b"bcdfghjklmnpqrstvwxz2456789".contains(&b));
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let Some((owner, suffix)) = pod.rsplit_once('-').filter(|(owner, _)| !owner.is_empty()) else {
+        return pod;
+    };
+    if suffix.len() == 5 && safe(suffix) {
+        return match owner.rsplit_once('-') {
+            Some((deployment, hash)) if !deployment.is_empty() && (6..=10).contains(&hash.len()) && safe(hash) => {
+                deployment
+            }
+            Some((cron_job, minute)) if !cron_job.is_empty() && minute.len() == 8 && number(minute) => cron_job,
+            _ => owner,
+        };
+    }
+    if number(suffix) { owner } else { pod }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubelet_log_names_hold_all_names() {
+        let (id, known) = log_name("web-7d4b9c6f5-x2x4z_prod_nginx-sidecar-abc123.log").unwrap();
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(id, "abc123");
+        let expected = Known {
+            container: text("nginx-sidecar"),
+            pod: text("web-7d4b9c6f5-x2x4z"),
+            namespace: text("prod"),
+        };
+        assert_eq!(known, expected);
+        for other in ["", "x.log", "a_b-c.log", "a_b_c-d.txt"] {
+            assert!(log_name(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn docker_and_podman_names_are_read() {
+        assert_eq!(
+            docker_config(br#"{"ID":"x","Name":"/db","Config":{}}"#)
+                .container
+                .as_deref(),
+            Some("db")
+        );
+        assert_eq!(docker_config(b"{"), Known::default());
+        let list = podman_list(br#"[{"id":"a1","names":["cache"],"layer":"x"},{"id":"b2"}]"#);
+        assert_eq!(list["a1"].container.as_deref(), Some("cache"));
+        assert_eq!(list["b2"].container, None);
+        assert!(podman_list(b"nothing").is_empty());
+    }
+
+    #[test]
+    fn owners_are_told_from_pods() {
+        for (pod, owner) in [
+            ("web-7d4b9c6f5-x2x4z", "web"),
+            ("kube-proxy-x2x4z", "kube-proxy"),
+            ("db-0", "db"),
+            ("db-12", "db"),
+            ("backup-28930140-x2x4z", "backup"),
+            ("etcd", "etcd"),
+            ("kube-apiserver-node1", "kube-apiserver-node1"),
+            ("-x2x4z", "-x2x4z"),
+            ("", ""),
+        ] {
+            assert_eq!(workload(pod), owner, "{pod}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_container_does_not_make_every_look_up_read() {
+        let mut listed = Listed::default();
+        let mut readings = 0;
+        for _ in 0..3 {
+            let found = listed.get("a", || {
+                readings += 1;
+                HashMap::new()
+            });
+            assert_eq!(found, None);
+        }
+        assert_eq!(readings, 1);
+    }
+}
