@@ -1,1 +1,64 @@
-fn main() {}
+//! Stakeout's development commands: `cargo xtask COMMAND`.
+//!
+//! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`, `service`,
+//! `http`). Nothing here is part of the product: the agent and the server never depend on it, and it talks to them only as
+//! a user does, by their command line and their HTTP interface.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
+
+mod artifacts;
+mod demo;
+mod dist;
+mod e2e;
+mod http;
+mod packages;
+mod repo;
+mod run;
+mod service;
+mod signals;
+mod stack;
+mod test;
+mod tidy;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Stakeout's development commands",
+    max_term_width = 110
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Build everything, start a server and an agent on this machine, print the page's URL, stop both on Ctrl-C.
+    Up(up::Args),
+    /// Play the kubelet jump on this machine and print a link to the differential flamegraph of before and after.
+    Demo(demo::Args),
+    /// Run every check that CI runs; the last line is `N passed, N failed`.
+    Test(test::Args),
+    /// Build release binaries with the embedded page into a folder, with SHA-256 sums.
+    Dist(dist::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Up(args) => up::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Dist(args) => dist::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

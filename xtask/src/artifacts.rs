@@ -1,0 +1,137 @@
+//! Builds what runs: the page's assets, then the two binaries (the server embeds the assets).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+use sha2::{Digest, Sha256};
+
+use crate::{packages, repo, run};
+
+/// How much the compiler optimises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Profile {
+    /// Builds fastest, runs slowest: what the tests use.
+    Debug,
+    /// Optimised: what is shipped and measured.
+    Release,
+}
+
+/// The two programs.
+#[derive(Clone, Debug)]
+pub(crate) struct Binaries {
+    pub(crate) agent: PathBuf,
+    pub(crate) server: PathBuf,
+}
+
+/// Builds the page if it changed, then agent and server.
+pub(crate) fn all(profile: Profile) -> Result<Binaries> {
+    packages::ensure_build()?;
+    web()?;
+    binaries(profile)
+}
+
+/// Builds agent and server with whatever `web/dist` holds.
+pub(crate) fn binaries(profile: Profile) -> Result<Binaries> {
+    let mut build = repo::cargo();
+    build.args([
+        "build",
+        "--locked",
+        "-p",
+        "stakeout-agent",
+        "-p",
+        "stakeout-server",
+        "--bins",
+    ]);
+    if profile == Profile::Release {
+        build.arg("--release");
+    }
+    run::run(&mut build)?;
+    let dir = repo::target_dir()?.join(match profile {
+        Profile::Debug => "debug",
+        Profile::Release => "release",
+    });
+    let binaries = Binaries {
+        agent: dir.join("stakeout-agent"),
+        server: dir.join("stakeout-server"),
+    };
+    for file in [&binaries.agent, &binaries.server] {
+        ensure!(file.is_file(), "cargo built no {}", file.display());
+    }
+    Ok(binaries)
+}
+
+/// Installs the page's packages if the lock file changed, builds it if anything changed. Content counts, not time stamps:
+/// switching branches back and forth builds nothing.
+pub(crate) fn web() -> Result<()> {
+    web_packages()?;
+    let dir = repo::root().join("web");
+    let stamp = dir.join("node_modules/.stakeout-built");
+    let digest = digest(&sources(&dir)?)?;
+    if dir.join("dist/index.html").is_file() && fs::read_to_string(&stamp).is_ok_and(|built| built == digest) {
+        return Ok(());
+    }
+    run::run(npm().args(["run", "build"]))?;
+    fs::write(&stamp, digest).with_context(|| format!("can't write {}", stamp.display()))
+}
+
+/// `npm ci`, unless the installed packages are those of the lock file.
+pub(crate) fn web_packages() -> Result<()> {
+    let dir = repo::root().join("web");
+    let lock = dir.join("package-lock.json");
+    let stamp = dir.join("node_modules/.stakeout-installed");
+    let digest = digest(std::slice::from_ref(&lock))?;
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == digest) {
+        return Ok(());
+    }
+    run::run(npm().args(["ci", "--no-audit", "--no-fund"]))?;
+    fs::write(&stamp, digest).with_context(|| format!("can't write {}", stamp.display()))
+}
+
+/// npm in the page's folder.
+pub(crate) fn npm() -> Command {
+    let mut npm = Command::new("npm");
+    npm.current_dir(repo::root().join("web"));
+    npm
+}
+
+/// Every file that the page's build can read, in order; what git ignores is not one of them.
+fn sources(dir: &Path) -> Result<Vec<PathBuf>> {
+    let listed = run::output(Command::new("git").current_dir(dir).args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]));
+    let mut files: Vec<PathBuf> = match listed {
+        Ok(names) => names
+            .split('\0')
+            .filter(|name| !name.is_empty())
+            .map(|name| dir.join(name))
+            .collect(),
+        // A source archive has no git: build every time rather than miss a change.
+        Err(_) => return Ok(vec![]),
+    };
+    files.retain(|file| file.is_file());
+    files.sort();
+    Ok(files)
+}
+
+fn digest(files: &[PathBuf]) -> Result<String> {
+    let mut sha = Sha256::new();
+    for file in files {
+        let content = fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
+        sha.update(file.as_os_str().as_encoded_bytes());
+        sha.update((content.len() as u64).to_le_bytes());
+        sha.update(content);
+    }
+    Ok(hex(&sha.finalize()))
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,79 @@
+//! End-to-end tests on the real binaries, a real kernel and real files: what the acceptance list asks for beyond one
+//! crate. In: the built binaries. Out: a tally and, on failure, what was expected and what was found.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::artifacts::Binaries;
+use crate::signals::Stop;
+use crate::stack::{Options, Stack};
+use crate::test::Tally;
+
+mod names;
+
+/// What a test gets.
+pub(crate) struct Scene<'a> {
+    pub(crate) binaries: &'a Binaries,
+    pub(crate) stop: &'a Stop,
+}
+
+impl Scene<'_> {
+    /// Options with a state folder of its own and a free port.
+    pub(crate) fn options(&self, state_dir: &std::path::Path, frequency_hz: u32) -> Options {
+        Options {
+            binaries: self.binaries.clone(),
+            state_dir: state_dir.to_owned(),
+            listen: "127.0.0.1:0".to_owned(),
+            frequency_hz,
+        }
+    }
+}
+
+type Case = fn(&Scene<'_>) -> Result<()>;
+
+const CASES: &[(&str, Case)] = &[("names_within_20_seconds", names::within_20_seconds)];
+
+/// Runs every case whose name contains `filter`, one after the other: each wants the machine for itself.
+pub(crate) fn run(binaries: &Binaries, filter: Option<&str>) -> Result<Tally> {
+    let stop = Stop::install()?;
+    let scene = Scene { binaries, stop: &stop };
+    let mut tally = Tally::default();
+    for (name, case) in CASES
+        .iter()
+        .filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
+    {
+        stop.check()?;
+        let begin = Instant::now();
+        let outcome = case(&scene);
+        let took = begin.elapsed().as_secs_f64();
+        match outcome {
+            Ok(()) => {
+                println!("test e2e::{name} ... ok ({took:.1} s)");
+                tally.passed += 1;
+            }
+            Err(error) => {
+                println!("test e2e::{name} ... FAILED ({took:.1} s)\n{error:#}");
+                tally.failed += 1;
+            }
+        }
+    }
+    let word = if tally.failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "\ntest result: {word}. {} passed; {} failed",
+        tally.passed, tally.failed
+    );
+    Ok(tally)
+}
+
+/// Runs something on a server and an agent that have samples, and stops both in order afterwards.
+pub(crate) fn with_stack<T>(binaries: &Binaries, work: impl FnOnce(&mut Stack) -> Result<T>) -> Result<T> {
+    let stop = Stop::install()?;
+    let dir = tempfile::tempdir().context("can't make a temporary folder")?;
+    let scene = Scene { binaries, stop: &stop };
+    let mut stack = Stack::start(&scene.options(dir.path(), 99), &stop)?;
+    stack.wait_samples(Duration::from_secs(60), &stop)?;
+    let outcome = work(&mut stack);
+    stack.stop()?;
+    outcome
+}

@@ -1,0 +1,203 @@
+//! What a bare machine lacks: finds out, says which and why, installs by apt where there is apt.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{repo, run};
+
+/// How to see that a package is there.
+#[derive(Clone, Copy)]
+enum Sign {
+    Program(&'static str),
+    File(&'static str),
+}
+
+/// One thing from the system's package manager.
+struct Need {
+    apt: &'static str,
+    elsewhere: &'static str,
+    sign: Sign,
+    why: &'static str,
+}
+
+const fn need(apt: &'static str, elsewhere: &'static str, sign: Sign, why: &'static str) -> Need {
+    Need {
+        apt,
+        elsewhere,
+        sign,
+        why,
+    }
+}
+
+const BUILD: &[Need] = &[
+    need("clang", "clang", Sign::Program("clang"), "compiles the BPF programs"),
+    need("gcc", "gcc", Sign::Program("cc"), "links, compiles libbpf"),
+    need("make", "make", Sign::Program("make"), "builds libbpf"),
+    need("pkg-config", "pkgconf", Sign::Program("pkg-config"), "finds libelf"),
+    need(
+        "libelf-dev",
+        "elfutils-libelf-devel",
+        Sign::File("/usr/include/libelf.h"),
+        "reads BPF objects",
+    ),
+    need(
+        "zlib1g-dev",
+        "zlib-devel",
+        Sign::File("/usr/include/zlib.h"),
+        "libelf needs it",
+    ),
+];
+
+const TEST: &[Need] = &[
+    need(
+        "chromium",
+        "chromium",
+        Sign::Program("chromium"),
+        "runs the page's tests",
+    ),
+    need(
+        "shellcheck",
+        "ShellCheck",
+        Sign::Program("shellcheck"),
+        "checks the install script",
+    ),
+    need(
+        "debootstrap",
+        "debootstrap",
+        Sign::Program("debootstrap"),
+        "makes the clean system of the install test",
+    ),
+    need(
+        "golang-go",
+        "golang",
+        Sign::Program("go"),
+        "`go tool pprof` reads the pprof export",
+    ),
+    need(
+        "curl",
+        "curl",
+        Sign::Program("curl"),
+        "the install script downloads with it",
+    ),
+    need(
+        "libcap2-bin",
+        "libcap",
+        Sign::Program("capsh"),
+        "runs the agent with exactly the capabilities it names",
+    ),
+    need(
+        "g++",
+        "gcc-c++",
+        Sign::Program("c++"),
+        "compiles programs whose stacks are known",
+    ),
+];
+
+/// What the build needs, Node.js for the page included.
+pub(crate) fn ensure_build() -> Result<()> {
+    ensure(BUILD)?;
+    node()
+}
+
+/// What the tests need beyond the build.
+pub(crate) fn ensure_test() -> Result<()> {
+    ensure(TEST)
+}
+
+fn ensure(needs: &[Need]) -> Result<()> {
+    let present = |need: &&Need| match need.sign {
+        Sign::Program(name) => repo::find_program(name).is_some(),
+        Sign::File(path) => Path::new(path).exists(),
+    };
+    let missing: Vec<&Need> = needs.iter().filter(|need| !present(need)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("These system packages are missing:");
+    for need in &missing {
+        println!("  {:<14} {}", need.apt, need.why);
+    }
+    if repo::find_program("apt-get").is_none() {
+        let names: Vec<_> = missing.iter().map(|need| need.elsewhere).collect();
+        bail!(
+            "this system has no apt; please install them with its own package manager and try again; \
+             Fedora's names for them: {}",
+            names.join(" ")
+        );
+    }
+    println!("They are installed with apt now.");
+    // A list of packages that is months old names versions that the mirrors no longer have.
+    run::run(as_root("the packages above are installed for the whole system")?.args(["apt-get", "update", "-q"]))?;
+    run::run(
+        as_root("")?
+            .args([
+                "env",
+                "DEBIAN_FRONTEND=noninteractive",
+                "apt-get",
+                "install",
+                "-q",
+                "-y",
+                "--no-install-recommends",
+            ])
+            .args(missing.iter().map(|need| need.apt)),
+    )?;
+    let still: Vec<_> = missing
+        .iter()
+        .filter(|need| !present(need))
+        .map(|need| need.apt)
+        .collect();
+    ensure!(
+        still.is_empty(),
+        "still missing after apt-get install: {}",
+        still.join(" ")
+    );
+    Ok(())
+}
+
+/// Whether this process is root.
+pub(crate) fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// The start of a command that runs as root: `env` where this process is root already, else `sudo`, after saying why.
+pub(crate) fn as_root(why: &str) -> Result<Command> {
+    if is_root() {
+        return Ok(Command::new("env"));
+    }
+    ensure!(
+        repo::find_program("sudo").is_some(),
+        "{} and there is no sudo: run this command as root",
+        if why.is_empty() { "root is needed" } else { why }
+    );
+    if !why.is_empty() {
+        println!("sudo: {why}.");
+    }
+    let mut command = Command::new("sudo");
+    command.arg("--");
+    Ok(command)
+}
+
+/// The page's tools need Node.js 20 or later with npm.
+fn node() -> Result<()> {
+    let version = Command::new("node")
+        .arg("--version")
+        .output()
+        .ok()
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default();
+    let major = version
+        .trim_start_matches('v')
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok());
+    let hint = "please install Node.js 20 or later with npm, from https://nodejs.org or your system's packages";
+    let major = major.with_context(|| format!("Node.js is missing (the page is built with it): {hint}"))?;
+    ensure!(major >= 20, "Node.js {version} is too old to build the page: {hint}");
+    ensure!(
+        repo::find_program("npm").is_some(),
+        "npm is missing (the page is built with it): {hint}"
+    );
+    Ok(())
+}

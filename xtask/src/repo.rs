@@ -1,0 +1,60 @@
+//! Where things are: the clone's root, cargo's target folder, the folders for state and caches.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, ensure};
+
+/// The clone's root folder.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// The cargo that runs this command, else the one on the path.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Cargo's target folder, as cargo itself sees it (environment and configuration included).
+pub(crate) fn target_dir() -> Result<&'static Path> {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(dir) = DIR.get() {
+        return Ok(dir);
+    }
+    let output = cargo()
+        .args(["metadata", "--format-version=1", "--no-deps"])
+        .output()
+        .context("can't run cargo")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?;
+    let dir = metadata["target_directory"]
+        .as_str()
+        .context("cargo metadata names no target folder")?;
+    Ok(DIR.get_or_init(|| PathBuf::from(dir)))
+}
+
+/// Tools and files that are dear to make and belong to no commit: inside the target folder, so that CI keeps them with it.
+pub(crate) fn cache_dir(name: &str) -> Result<PathBuf> {
+    let dir = target_dir()?.join("xtask").join(name);
+    std::fs::create_dir_all(&dir).with_context(|| format!("can't make {}", dir.display()))?;
+    Ok(dir)
+}
+
+/// The program `name` on the search path.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    // Administrators' folders are often missing from a user's search path; Go's own installer uses the last one.
+    let more = ["/usr/sbin", "/sbin", "/usr/local/go/bin"].map(PathBuf::from);
+    env::split_paths(&path)
+        .chain(more)
+        .map(|dir| dir.join(name))
+        .find(|file| file.is_file())
+}

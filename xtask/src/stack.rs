@@ -1,0 +1,186 @@
+//! A server and an agent of this machine, side by side: what `up` shows, what the demo and the tests run on.
+
+use std::net::{TcpListener, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::artifacts::Binaries;
+use crate::http::{Client, integer};
+use crate::service::{POLL, Service, make_dir};
+use crate::signals::Stop;
+
+/// Where and how to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) binaries: Binaries,
+    /// Holds `data`, `agent` and the logs.
+    pub(crate) state_dir: PathBuf,
+    /// `HOST:PORT`; port 0 takes a free one.
+    pub(crate) listen: String,
+    pub(crate) frequency_hz: u32,
+}
+
+/// The running pair.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    pub(crate) server: Service,
+    pub(crate) agent: Service,
+    pub(crate) client: Client,
+    started_ms: i64,
+}
+
+impl Stack {
+    /// Starts the server, waits until it is ready, starts the agent.
+    pub(crate) fn start(options: &Options, stop: &Stop) -> Result<Stack> {
+        make_dir(&options.state_dir)?;
+        let listen = free_address(&options.listen)?;
+        let client = Client::new(&format!("http://{listen}"));
+        let mut server = start_server(options, &listen, &[])?;
+        wait_ready(&mut server, &client, stop)?;
+        let started_ms = now_ms();
+        let agent = start_agent(options, client.base(), &[])?;
+        Ok(Stack {
+            server,
+            agent,
+            client,
+            started_ms,
+        })
+    }
+
+    /// Waits until samples of this agent are stored.
+    pub(crate) fn wait_samples(&mut self, limit: Duration, stop: &Stop) -> Result<()> {
+        let deadline = Instant::now() + limit;
+        loop {
+            stop.check()?;
+            self.check()?;
+            let nodes = self.client.get_json("/api/v1/nodes")?;
+            let arrived = nodes["nodes"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|node| integer(&node["last_seen"]) >= self.started_ms && integer(&node["samples_stored"]) > 0);
+            if arrived {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!(
+                    "no samples arrived within {} s; the agent's last lines ({}):\n{}",
+                    limit.as_secs(),
+                    self.agent.log().display(),
+                    self.agent.last_lines(10)
+                );
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// An error, with the last lines of its log, if one of the two has ended.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        alive(&mut self.server)?;
+        alive(&mut self.agent)
+    }
+
+    /// Stops the agent first, so that its last samples still reach the server. Says how each one ended; an error if one
+    /// had to be killed or reported a failure.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        let mut bad = vec![];
+        for service in [&mut self.agent, &mut self.server] {
+            match service.stop(Duration::from_secs(20)) {
+                Some(status) if status.success() => println!("{} stopped", service.name()),
+                Some(status) => bad.push(format!("the {} ended with {status}", service.name())),
+                None => bad.push(format!("the {} didn't stop within 20 s and was killed", service.name())),
+            }
+        }
+        ensure!(bad.is_empty(), "{}", bad.join("; "));
+        Ok(())
+    }
+}
+
+/// Starts a server with more arguments than the usual.
+pub(crate) fn start_server(options: &Options, listen: &str, more: &[&str]) -> Result<Service> {
+    let mut command = Command::new(&options.binaries.server);
+    command
+        .args(["--listen", listen, "--data"])
+        .arg(options.state_dir.join("data"))
+        .args(more);
+    Service::start("server", &mut command, &options.state_dir.join("server.log"))
+}
+
+/// Starts an agent that ships to `url`, with more arguments than the usual.
+pub(crate) fn start_agent(options: &Options, url: &str, more: &[&str]) -> Result<Service> {
+    let mut command = Command::new(&options.binaries.agent);
+    command.args([
+        "--server",
+        url,
+        "--frequency",
+        &options.frequency_hz.to_string(),
+        "--state-dir",
+    ]);
+    command.arg(options.state_dir.join("agent")).args(more);
+    let why = "the agent samples every process through eBPF, which only root may do";
+    Service::start_as_root("agent", &command, &options.state_dir.join("agent.log"), why)
+}
+
+/// Waits for `/readyz`.
+pub(crate) fn wait_ready(server: &mut Service, client: &Client, stop: &Stop) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        stop.check()?;
+        alive(server)?;
+        let answer = client.get("/readyz");
+        if answer.as_ref().is_ok_and(|answer| answer.status == 200) {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            let said = answer
+                .map(|answer| answer.text())
+                .unwrap_or_else(|error| format!("{error:#}"));
+            bail!("the server is not ready after 60 s: {said}\n{}", server.last_lines(10));
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// An error, with its last lines, if the program has ended.
+pub(crate) fn alive(service: &mut Service) -> Result<()> {
+    if let Some(status) = service.ended() {
+        bail!(
+            "the {} ended by itself ({status}); its last lines ({}):\n{}",
+            service.name(),
+            service.log().display(),
+            service.last_lines(10)
+        );
+    }
+    Ok(())
+}
+
+/// The address with its port free right now; port 0 becomes a free one.
+pub(crate) fn free_address(listen: &str) -> Result<String> {
+    let address = listen
+        .to_socket_addrs()
+        .with_context(|| format!("--listen {listen} is not HOST:PORT, such as 127.0.0.1:7373"))?
+        .next()
+        .with_context(|| format!("--listen {listen} names no address"))?;
+    let socket = TcpListener::bind(address).with_context(|| {
+        format!(
+            "can't listen on {listen}; if another program holds it, choose another port with --listen 127.0.0.1:PORT"
+        )
+    })?;
+    Ok(socket.local_addr()?.to_string())
+}
+
+/// The folder for state: as given, else `.stakeout` in the clone, which git ignores.
+pub(crate) fn state_dir(given: Option<&Path>) -> Result<PathBuf> {
+    let dir = given.map_or_else(|| crate::repo::root().join(".stakeout"), Path::to_owned);
+    std::path::absolute(&dir).with_context(|| format!("{} is not a folder", dir.display()))
+}
+
+/// Wall time in Unix milliseconds.
+pub(crate) fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,394 @@
+//! `cargo xtask test`: exactly what CI runs. Goes on after a failure, so that one run tells all of them.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::artifacts::{self, Profile};
+use crate::{e2e, packages, repo, run, tidy};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only what takes few minutes: format, lints, rules, unit tests of both languages
+    #[arg(long)]
+    quick: bool,
+    /// Only these steps, separated by commas; --list names them
+    #[arg(long, value_delimiter = ',', value_name = "STEP")]
+    only: Vec<String>,
+    /// Of the end-to-end tests only those whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Name the steps and do nothing
+    #[arg(long)]
+    list: bool,
+}
+
+/// What one step found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u32,
+    pub(crate) failed: u32,
+}
+
+impl Tally {
+    /// A check that is one test.
+    fn one(passed: bool) -> Tally {
+        Tally {
+            passed: u32::from(passed),
+            failed: u32::from(!passed),
+        }
+    }
+
+    fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+type Run = fn(&Args) -> Result<Tally>;
+
+/// Name, whether it belongs to `--quick`, what it does. In order: cheap first, then what needs the built binaries.
+const STEPS: &[(&str, bool, Run)] = &[
+    ("format", true, format),
+    ("tidy", true, rules),
+    ("licences", false, licences),
+    ("page-check", true, page_check),
+    ("page-unit", true, page_unit),
+    ("page-build", false, page_build),
+    ("lints", true, lints),
+    ("unit", true, unit),
+    ("binaries", false, binaries),
+    ("integration", false, integration),
+    ("root", false, root),
+    ("shell", false, shell),
+    ("end-to-end", false, end_to_end),
+    ("browser", false, browser),
+    ("install", false, install),
+];
+
+/// Runs the steps and prints the sum as the last line.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let known: Vec<&str> = STEPS.iter().map(|(name, ..)| *name).collect();
+    if args.list {
+        println!("{}", known.join("\n"));
+        return Ok(());
+    }
+    if let Some(wrong) = args.only.iter().find(|name| !known.contains(&name.as_str())) {
+        bail!("there is no step {wrong}; there are: {}", known.join(", "));
+    }
+    let chosen = |name: &str, quick: bool| {
+        if args.only.is_empty() {
+            quick || !args.quick
+        } else {
+            args.only.iter().any(|only| only == name)
+        }
+    };
+    packages::ensure_build()?;
+    if !args.quick {
+        packages::ensure_test()?;
+    }
+    let mut table = vec![];
+    let mut sum = Tally::default();
+    for (name, quick, step) in STEPS {
+        if !chosen(name, *quick) {
+            continue;
+        }
+        println!("\n=== {name} ===");
+        let begin = Instant::now();
+        let tally = step(args).unwrap_or_else(|error| {
+            println!("error: {error:#}");
+            Tally::one(false)
+        });
+        table.push((*name, tally, begin.elapsed()));
+        sum.add(tally);
+    }
+    println!("\n{:<14}{:>8}{:>8}{:>9}", "step", "passed", "failed", "seconds");
+    for (name, tally, took) in &table {
+        println!("{name:<14}{:>8}{:>8}{:>9}", tally.passed, tally.failed, seconds(*took));
+    }
+    println!("{} passed, {} failed", sum.passed, sum.failed);
+    if sum.failed > 0 {
+        // Not an error with a message: the sum stays the last line.
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+fn seconds(took: Duration) -> String {
+    format!("{:.1}", took.as_secs_f64())
+}
+
+/// One command that is one test.
+fn command(command: &mut Command) -> Result<Tally> {
+    Ok(Tally::one(run::tee(command, |_| ())?))
+}
+
+/// A test runner: its own summary lines are added up. A run that fails without a failed test (it didn't compile, it
+/// crashed) is one failure.
+fn runner(command: &mut Command, read: fn(&str) -> Option<Tally>) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let ok = run::tee(command.env("NO_COLOR", "1"), |line| {
+        if let Some(more) = read(line) {
+            tally.add(more);
+        }
+    })?;
+    if !ok && tally.failed == 0 {
+        tally.failed = 1;
+    }
+    ensure!(tally.passed + tally.failed > 0, "no test ran");
+    Ok(tally)
+}
+
+/// `test result: ok. 12 passed; 0 failed; 1 ignored; …`
+fn read_cargo(line: &str) -> Option<Tally> {
+    let counts = line.trim().strip_prefix("test result: ")?.split_once(". ")?.1;
+    let count = |word: &str| {
+        let part = counts.split(';').find(|part| part.trim().ends_with(word))?;
+        part.trim().strip_suffix(word)?.trim().parse().ok()
+    };
+    Some(Tally {
+        passed: count(" passed")?,
+        failed: count(" failed")?,
+    })
+}
+
+/// Vitest: `     Tests  1 failed | 11 passed (12)`.
+fn read_vitest(line: &str) -> Option<Tally> {
+    let counts = line.trim().strip_prefix("Tests ")?.trim();
+    let mut tally = Tally::default();
+    for part in counts.split('|') {
+        let (number, word) = part.trim().split_once(' ')?;
+        match word.split(' ').next()? {
+            "passed" => tally.passed = number.parse().ok()?,
+            "failed" => tally.failed = number.parse().ok()?,
+            _ => {}
+        }
+    }
+    Some(tally)
+}
+
+/// Playwright: lines `  12 passed (10s)`, `  1 failed`, and flaky ones, which passed on a second try only.
+fn read_playwright(line: &str) -> Option<Tally> {
+    let (number, word) = line.trim().split_once(' ')?;
+    let number = number.parse().ok()?;
+    match word.split(' ').next()? {
+        "passed" => Some(Tally {
+            passed: number,
+            failed: 0,
+        }),
+        "failed" | "flaky" => Some(Tally {
+            passed: 0,
+            failed: number,
+        }),
+        _ => None,
+    }
+}
+
+fn format(_: &Args) -> Result<Tally> {
+    component("rustfmt", "cargo-fmt")?;
+    command(repo::cargo().args(["fmt", "--all", "--", "--check"]))
+}
+
+fn lints(_: &Args) -> Result<Tally> {
+    component("clippy", "cargo-clippy")?;
+    command(repo::cargo().args([
+        "clippy",
+        "--locked",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+/// A part of the Rust toolchain that minimal installations lack.
+fn component(name: &str, program: &str) -> Result<()> {
+    if repo::find_program(program).is_some() || repo::find_program("rustup").is_none() {
+        return Ok(());
+    }
+    run::run(Command::new("rustup").args(["component", "add", name]))
+}
+
+fn rules(_: &Args) -> Result<Tally> {
+    let (findings, warnings) = tidy::check()?;
+    let mut tally = Tally::default();
+    for finding in &findings {
+        let kept = finding.broken.is_empty();
+        println!("tidy: {} ... {}", finding.rule, if kept { "ok" } else { "FAILED" });
+        for place in &finding.broken {
+            println!("    {place}");
+        }
+        tally.add(Tally::one(kept));
+    }
+    for warning in &warnings {
+        println!("warning: {warning}");
+    }
+    println!(
+        "tidy result: {} passed; {} failed; {} warnings",
+        tally.passed,
+        tally.failed,
+        warnings.len()
+    );
+    Ok(tally)
+}
+
+fn licences(_: &Args) -> Result<Tally> {
+    let mut deny = repo::find_program("cargo-deny");
+    if deny.is_none() {
+        let tools = repo::cache_dir("tools")?;
+        let program = tools.join("bin/cargo-deny");
+        if !program.is_file() {
+            println!("cargo-deny is missing and is built once, in about five minutes");
+            let mut install = repo::cargo();
+            install
+                .args(["install", "cargo-deny", "--locked", "--root"])
+                .arg(&tools);
+            run::run(install.env("CARGO_TARGET_DIR", tools.join("build")))?;
+            // The program is all that is needed; what it was built from is ten times as large.
+            std::fs::remove_dir_all(tools.join("build")).ok();
+        }
+        deny = Some(program);
+    }
+    let deny = || -> Result<Command> {
+        let mut command = Command::new(deny.as_ref().context("no cargo-deny")?);
+        command.current_dir(repo::root()).args(["--workspace", "check"]);
+        Ok(command)
+    };
+    let mut tally = command(deny()?.args(["licenses", "bans", "sources"]))?;
+    // Advisories live in a git repository that may be out of reach; then the rest still counts.
+    let answer = deny()?.arg("advisories").output().context("can't start cargo-deny")?;
+    let said = String::from_utf8_lossy(&answer.stderr).into_owned();
+    if said.contains("failed to fetch advisory database") {
+        println!("advisories: NOT CHECKED, the advisory database can't be reached from here");
+    } else {
+        print!("{said}");
+        tally.add(Tally::one(answer.status.success()));
+    }
+    Ok(tally)
+}
+
+fn page_check(_: &Args) -> Result<Tally> {
+    artifacts::web_packages()?;
+    command(artifacts::npm().args(["run", "check"]))
+}
+
+fn page_unit(_: &Args) -> Result<Tally> {
+    artifacts::web_packages()?;
+    runner(artifacts::npm().args(["run", "test"]), read_vitest)
+}
+
+fn page_build(_: &Args) -> Result<Tally> {
+    artifacts::web()?;
+    Ok(Tally::one(true))
+}
+
+fn unit(_: &Args) -> Result<Tally> {
+    runner(
+        repo::cargo().args(["test", "--locked", "--workspace", "--lib", "--bins"]),
+        read_cargo,
+    )
+}
+
+/// The real binaries, which the integration tests may start.
+fn binaries(_: &Args) -> Result<Tally> {
+    artifacts::all(Profile::Debug)?;
+    Ok(Tally::one(true))
+}
+
+/// Integration tests; as root, those of the agent on the real kernel are among them and must run.
+fn integration(_: &Args) -> Result<Tally> {
+    let mut test = repo::cargo();
+    test.args(["test", "--locked", "--workspace", "--test", "*"]);
+    if packages::is_root() {
+        test.env("CI", "true");
+    }
+    runner(&mut test, read_cargo)
+}
+
+/// The agent's tests on the real kernel again as root, where the step before was not.
+fn root(_: &Args) -> Result<Tally> {
+    if packages::is_root() {
+        println!("ran as root in the step before");
+        return Ok(Tally::default());
+    }
+    let mut build = repo::cargo();
+    build.args([
+        "test",
+        "--locked",
+        "-p",
+        "stakeout-agent",
+        "--test",
+        "root",
+        "--no-run",
+        "--message-format=json",
+    ]);
+    let messages = run::output(&mut build)?;
+    let program = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "root")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .context("cargo built no `root` test")?;
+    let mut test = packages::as_root("the agent's tests load BPF programs into this kernel")?;
+    test.current_dir(repo::root().join("agent")).args(["env", "CI=true"]);
+    if let Some(path) = env::var_os("PATH") {
+        let mut pair = std::ffi::OsString::from("PATH=");
+        pair.push(path);
+        test.arg(pair);
+    }
+    runner(test.arg(program), read_cargo)
+}
+
+fn shell(_: &Args) -> Result<Tally> {
+    let listed = run::output(
+        Command::new("git")
+            .current_dir(repo::root())
+            .args(["ls-files", "*.sh", ".ci/run"]),
+    )?;
+    let mut check = Command::new("shellcheck");
+    command(check.current_dir(repo::root()).args(listed.lines()))
+}
+
+fn end_to_end(args: &Args) -> Result<Tally> {
+    let binaries = artifacts::all(Profile::Debug)?;
+    e2e::run(&binaries, args.filter.as_deref())
+}
+
+fn browser(_: &Args) -> Result<Tally> {
+    let binaries = artifacts::all(Profile::Debug)?;
+    e2e::with_stack(&binaries, |stack| {
+        let mut npm = artifacts::npm();
+        npm.args(["run", "e2e"])
+            .env("CI", "true")
+            .env("STAKEOUT_URL", stack.client.base());
+        runner(&mut npm, read_playwright)
+    })
+}
+
+fn install(_: &Args) -> Result<Tally> {
+    println!("not there yet");
+    Ok(Tally::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_runners_summaries() {
+        let tally = |passed, failed| Some(Tally { passed, failed });
+        let cargo =
+            "test result: FAILED. 41 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.42s";
+        assert_eq!(read_cargo(cargo), tally(41, 2));
+        assert_eq!(read_cargo("test a ... ok"), None);
+        assert_eq!(read_vitest("      Tests  1 failed | 11 passed (12)"), tally(11, 1));
+        assert_eq!(read_vitest(" Test Files  3 passed (3)"), None);
+        assert_eq!(read_playwright("  12 passed (10.1s)"), tally(12, 0));
+        assert_eq!(read_playwright("  1 flaky"), tally(0, 1));
+        assert_eq!(read_playwright("Running 12 tests using 1 worker"), None);
+    }
+}
