@@ -45,7 +45,7 @@ describe("functions of a difference", () => {
   const row = (name: string, base_norm: number, norm: number, state: string) =>
     ({ name, base_norm, norm, delta: norm - base_norm, state }) as DiffTopRow;
   const rows = [
-    row("same", 5, 5.1, "same"),
+    row("same", 5, 9.1, "same"),
     row("grew", 1, 3, "grew"),
     row("gone", 4, 0, "gone"),
     row("new", 0, 1, "new"),

@@ -1,6 +1,6 @@
 /** Two windows, or two selections: what changed, and what only looks as if it had. */
 import type { Normalize } from "../api/index.ts";
-import { cores, count, plural } from "../logic/format.ts";
+import { cores, count, percent, plural } from "../logic/format.ts";
 import { meanWithin } from "../logic/stack.ts";
 import { rangeText } from "../logic/time.ts";
 import { around, before, lengthOf, type Pair, shift, type Window } from "../logic/windows.ts";
@@ -218,13 +218,12 @@ function CompareProfile() {
           <b class={comparison.cores > base.cores ? "up" : "down"}>
             {cores(base.cores)} → {cores(comparison.cores)} cores
           </b>
-          <div title="The share of wrong findings that the test allows among the coloured frames, and how far samples come in bursts.">
+          <div
+            title={`Of the coloured frames, ${percent(answer.false_discovery_rate)} are expected to be there by chance. Samples come in bursts: their counts scatter ${answer.dispersion.toFixed(1)} times as much as independent ones, which the test takes into account.`}
+          >
             {answer.significant === 0
-              ? "Nothing differs beyond chance"
-              : `${count(answer.significant)} of ${plural(answer.tested, "tested frame")} differ`}{" "}
-            <span class="dim">
-              (false discovery rate {answer.false_discovery_rate}, dispersion {answer.dispersion.toFixed(1)})
-            </span>
+              ? "nothing differs beyond chance"
+              : `${count(answer.significant)} of ${plural(answer.tested, "tested frame")} differ`}
           </div>
         </div>
         <div>

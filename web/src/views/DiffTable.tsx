@@ -59,7 +59,7 @@ export function DiffTable({ rows, normalize, matcher, onlySignificant, complete,
     {
       key: "delta",
       title: "Change",
-      hint: "After minus before; sorted by size in either direction",
+      hint: "After minus before; what differs first, then by size in either direction",
       number: true,
       cell: (row) => (
         <span

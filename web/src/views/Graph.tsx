@@ -57,7 +57,7 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
           title={layout === "icicle" ? "Put the root at the bottom" : "Put the root on top"}
           onClick={() => navigate({ layout: layout === "icicle" ? "flame" : "icicle" })}
         >
-          {layout === "icicle" ? "Icicle" : "Flame"}
+          ⇅ {layout === "icicle" ? "Icicle" : "Flame"}
         </button>
         {download}
       </div>

@@ -153,7 +153,15 @@ export function Install() {
   const command = info.data.value?.install_command;
   if (command === undefined || command === "") return null;
   return (
-    <Menu label="+ Add machine" name="Add a machine" class="to-left">
+    <Menu
+      label={
+        <>
+          +<span class="wide-only"> Add machine</span>
+        </>
+      }
+      name="Add a machine"
+      class="to-left"
+    >
       {() => <InstallLine command={command} />}
     </Menu>
   );

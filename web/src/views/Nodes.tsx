@@ -18,6 +18,7 @@ const HEAD: readonly [string, string, boolean][] = [
   ["Stored", "Samples of this agent in the store", true],
   ["Lost", "Samples that the agent took and could not deliver, by cause", true],
   ["Agent CPU", "CPU time of the agent's process and of its BPF programs", true],
+  ["per sample", "CPU time of process and BPF programs for each sample taken", true],
   ["RSS", "Resident memory of the agent", true],
   ["BPF maps", "Kernel memory of its maps", true],
   ["Version", "Agent, kernel, machine", false],
@@ -112,6 +113,9 @@ function NodeLine({ row }: { row: NodeRow }) {
       </td>
       <td class="number" title={`process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`}>
         {digits(row.cpu_seconds)} + {digits(row.bpf_seconds)} s
+      </td>
+      <td class="number">
+        {row.samples_taken > 0 ? `${digits(((row.cpu_seconds + row.bpf_seconds) / row.samples_taken) * 1e6)} µs` : "–"}
       </td>
       <td class="number">{bytes(row.rss_bytes)}</td>
       <td class="number">{bytes(row.bpf_map_bytes)}</td>

@@ -38,10 +38,12 @@ export function Flamegraph(props: Props) {
   const view = useRef<View>(viewOf(tree, focus));
   const [hover, setHover] = useState<{ node: number; x: number; y: number } | null>(null);
   const [copied, setCopied] = useState("");
-  const rows = useMemo(
+  const deep = useMemo(
     () => (size.width === 0 ? 1 : deepestVisible(tree, focus, size.width, ROW_WORTH) + 1),
     [tree, focus, size.width],
   );
+  // A short graph with its root at the bottom stands on the bottom of the box.
+  const rows = flame ? Math.max(deep, Math.floor(size.height / ROW)) : deep;
 
   const draw = useRef(() => {});
   draw.current = () => {
