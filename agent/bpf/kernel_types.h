@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The little of the kernel that the programs touch, declared by hand: only the fields that are read. Every struct is
+ * relocated at load time against the running kernel's BTF, so that one object fits all kernels and the machine that
+ * builds needs neither BTF nor kernel headers.
+ */
+#ifndef STAKEOUT_KERNEL_TYPES_H
+#define STAKEOUT_KERNEL_TYPES_H
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef signed short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+
+#define NULL ((void *)0)
+
+/* Values of the kernel's stable user API (uapi/linux/bpf.h). */
+enum {
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum {
+	BPF_RB_NO_WAKEUP = 1ULL << 0,
+	BPF_RB_FORCE_WAKEUP = 1ULL << 1,
+};
+/* uapi/linux/sched.h and include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+
+#define CORE __attribute__((preserve_access_index))
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct mm_struct;
+
+struct signal_struct {
+	atomic_t live;
+} CORE;
+
+/* arm64 keeps the preemption count here. */
+struct thread_info {
+	u64 preempt_count;
+} CORE;
+
+struct task_struct {
+	struct thread_info thread_info;
+	void *stack;
+	unsigned int flags;
+	struct mm_struct *mm;
+	int pid;
+	int tgid;
+	u64 self_exec_id;
+	u64 start_boottime;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+	char comm[16];
+} CORE;
+
+#if defined(__TARGET_ARCH_x86)
+
+/* What a perf event program gets; the layout is stable user API. */
+struct bpf_perf_event_data {
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+	u64 sample_period;
+	u64 addr;
+};
+
+struct pt_regs {
+	unsigned long bp;
+	unsigned long ip;
+	unsigned long cs;
+	unsigned long sp;
+} CORE;
+
+#elif defined(__TARGET_ARCH_arm64)
+
+struct bpf_perf_event_data {
+	u64 regs[31];
+	u64 sp;
+	u64 pc;
+	u64 pstate;
+	u64 sample_period;
+	u64 addr;
+};
+
+struct pt_regs {
+	u64 regs[31];
+	u64 sp;
+	u64 pc;
+	u64 pstate;
+} CORE;
+
+#else
+#error "this architecture is not supported: x86-64 and arm64 are"
+#endif
+
+/* Only asked for whether the running kernel has the helper. */
+enum bpf_func_id___stakeout {
+	BPF_FUNC_task_pt_regs___stakeout = 175,
+};
+
+/* Raw tracepoints get their arguments as an array of words. */
+struct bpf_raw_tracepoint_args {
+	u64 args[0];
+};
+
+#endif
