@@ -1,0 +1,99 @@
+//! The sampling timer of one CPU, and which CPUs there are.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use super::KernelError;
+
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
+/// `PERF_ATTR_SIZE_VER0`: this struct's size, which every kernel takes.
+const ATTRIBUTE_BYTES: u32 = 64;
+const FLAG_DISABLED: u64 = 1;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+
+/// The first version of `struct perf_event_attr` (uapi/linux/perf_event.h).
+#[repr(C)]
+#[derive(Default)]
+struct PerfEventAttributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+}
+
+/// Opens a timer that fires on `cpu` every `period_ns` of wall time, whatever runs there; not yet enabled.
+pub(super) fn open_cpu_clock(cpu: u32, period_ns: u64) -> io::Result<OwnedFd> {
+    let attributes = PerfEventAttributes {
+        kind: PERF_TYPE_SOFTWARE,
+        size: ATTRIBUTE_BYTES,
+        config: PERF_COUNT_SW_CPU_CLOCK,
+        sample_period: period_ns,
+        flags: FLAG_DISABLED,
+        ..Default::default()
+    };
+    // SAFETY: the kernel reads `size` bytes of the struct, which has exactly that size.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            std::ptr::from_ref(&attributes),
+            -1 as libc::c_int,
+            cpu as libc::c_int,
+            -1 as libc::c_int,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// CPUs that are online now.
+pub fn online_cpus() -> Result<Vec<u32>, KernelError> {
+    let content = std::fs::read_to_string(ONLINE).map_err(|source| KernelError::File { path: ONLINE, source })?;
+    parse_cpu_list(&content).ok_or(KernelError::Content { path: ONLINE, content })
+}
+
+/// Reads a list such as `0-3,7`. None where it is not one, or names more than 65,536 CPUs.
+pub fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last - first >= 65536 || cpus.len() >= 65536 {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(parse_cpu_list("0-2,5,7-8\n"), Some(vec![0, 1, 2, 5, 7, 8]));
+        assert_eq!(parse_cpu_list("0\n"), Some(vec![0]));
+        assert_eq!(parse_cpu_list("\n"), Some(vec![]));
+        assert_eq!(parse_cpu_list("0-"), None);
+        assert_eq!(parse_cpu_list("3-1"), None);
+        assert_eq!(parse_cpu_list("0-4294967295"), None);
+    }
+
+    #[test]
+    fn the_attributes_have_the_size_that_they_claim() {
+        assert_eq!(size_of::<PerfEventAttributes>(), ATTRIBUTE_BYTES as usize);
+    }
+}

@@ -1,0 +1,152 @@
+//! Files that are mapped as code, opened once and kept open, so that they can be named after their processes ended or the
+//! file was deleted.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::elf::gnu_build_id;
+use super::maps::MapLine;
+use super::table::SourceId;
+
+/// One file that holds code. While it is open its inode cannot be given to another file.
+#[derive(Debug)]
+pub struct Module {
+    pub id: SourceId,
+    /// As the first process that mapped it sees it.
+    pub path: Arc<str>,
+    /// Lower-case hex.
+    pub build_id: Option<Arc<str>>,
+    /// Size of the file.
+    pub bytes: u64,
+    file: Option<File>,
+    open_files: Arc<AtomicUsize>,
+}
+
+impl Module {
+    /// A path under which the file can be opened for as long as this module lives; none where it could not be opened.
+    pub fn open_path(&self) -> Option<String> {
+        self.file
+            .as_ref()
+            .map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()))
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            self.open_files.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Known modules by device and inode. Bounded: what was not asked for the longest goes first.
+#[derive(Debug)]
+pub struct ModuleTable {
+    modules: HashMap<(u64, u64), (Arc<Module>, u64)>,
+    uses: u64,
+    capacity: usize,
+    open_files: Arc<AtomicUsize>,
+    open_limit: usize,
+}
+
+impl ModuleTable {
+    /// Keeps at most `capacity` modules of its own and at most `open_limit` files open in all, those included that
+    /// processes still refer to.
+    pub fn new(capacity: usize, open_limit: usize) -> Self {
+        Self {
+            modules: HashMap::new(),
+            uses: 0,
+            capacity,
+            open_files: Arc::new(AtomicUsize::new(0)),
+            open_limit,
+        }
+    }
+
+    /// The module behind a mapping of the process `tgid`. A file that cannot be opened is a module without names.
+    pub(super) fn find(
+        &mut self,
+        tgid: u32,
+        line: &MapLine,
+        (device, inode): (u64, u64),
+        path: &str,
+        next_id: &mut impl FnMut() -> SourceId,
+    ) -> Arc<Module> {
+        self.uses += 1;
+        if let Some((module, used)) = self.modules.get_mut(&(device, inode)) {
+            // One that could not be opened may be readable through another process.
+            if module.file.is_some() || self.open_files.load(Ordering::Relaxed) >= self.open_limit {
+                *used = self.uses;
+                return Arc::clone(module);
+            }
+        }
+        let file = if self.open_files.load(Ordering::Relaxed) < self.open_limit {
+            open_mapped(tgid, line, inode, path)
+        } else {
+            None
+        };
+        if file.is_none()
+            && let Some((module, used)) = self.modules.get_mut(&(device, inode))
+        {
+            *used = self.uses;
+            return Arc::clone(module);
+        }
+        if file.is_some() {
+            self.open_files.fetch_add(1, Ordering::Relaxed);
+        }
+        let module = Arc::new(Module {
+            id: next_id(),
+            path: path.into(),
+            build_id: file.as_ref().and_then(gnu_build_id).map(Arc::from),
+            bytes: file
+                .as_ref()
+                .and_then(|file| file.metadata().ok())
+                .map_or(0, |metadata| metadata.len()),
+            file,
+            open_files: Arc::clone(&self.open_files),
+        });
+        self.modules.insert((device, inode), (Arc::clone(&module), self.uses));
+        if self.modules.len() > self.capacity {
+            self.forget_oldest();
+        }
+        module
+    }
+
+    fn forget_oldest(&mut self) {
+        let mut uses: Vec<u64> = self.modules.values().map(|(_, used)| *used).collect();
+        uses.sort_unstable();
+        let keep_from = uses[uses.len() - self.capacity * 3 / 4];
+        self.modules.retain(|_, (_, used)| *used >= keep_from);
+    }
+
+    /// Files held open.
+    pub fn open_files(&self) -> usize {
+        self.open_files.load(Ordering::Relaxed)
+    }
+}
+
+/// Opens the very file that is mapped: through map_files, which also reaches deleted files and other mount namespaces, or by
+/// its path inside the process's root if that still leads to the same inode.
+fn open_mapped(tgid: u32, line: &MapLine, inode: u64, path: &str) -> Option<File> {
+    // Opening a device can do things.
+    if path.starts_with("/dev/") && !path.starts_with("/dev/shm/") {
+        return None;
+    }
+    let open = |path: &str| {
+        let file = File::options()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(path)
+            .ok()?;
+        file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
+    };
+    open(&format!("/proc/{tgid}/map_files/{:x}-{:x}", line.start, line.end)).or_else(|| {
+        let file = open(&format!("/proc/{tgid}/root{path}"))?;
+        file.metadata()
+            .is_ok_and(|metadata| metadata.ino() == inode)
+            .then_some(file)
+    })
+}

@@ -1,0 +1,699 @@
+//! Processes that run or ran a moment ago, and where their code comes from.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::sync::Arc;
+
+use super::maps::{Backing, parse_maps};
+use super::modules::{Module, ModuleTable};
+use super::proc_files;
+use crate::metadata::{Metadata, Subject};
+
+/// Names a source of code for the life of the agent; never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceId(u32);
+
+impl SourceId {
+    pub const KERNEL: Self = Self(0);
+    pub const VDSO: Self = Self(1);
+    /// Nothing is mapped at the address, or its process is gone.
+    pub const UNKNOWN: Self = Self(2);
+    const FIRST_FREE: u32 = 16;
+}
+
+/// Where an address points: an offset in a file, or an address where there is no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    pub source: SourceId,
+    pub offset: u64,
+}
+
+/// What a [`SourceId`] stands for, beyond the fixed ones.
+#[derive(Debug, Clone)]
+pub enum Source {
+    Module(Arc<Module>),
+    /// Code made at run time by one program; its perf map, if it writes one.
+    Jit(Arc<JitCode>),
+    /// A name in brackets from /proc/PID/maps.
+    Special(Arc<str>),
+}
+
+/// Code that a program makes while it runs.
+#[derive(Debug)]
+pub struct JitCode {
+    pub tgid: u32,
+    /// `perf-PID.map` of the process, opened while it lived.
+    pub perf_map: Option<File>,
+}
+
+/// One program run by one process: execve makes another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProgramKey {
+    pub tgid: u32,
+    pub start_ticks: u64,
+    pub exec_id: u32,
+}
+
+/// What is known of a program.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    pub key: ProgramKey,
+    /// Base name; the thread name of kernel threads and of processes that were gone too soon.
+    pub executable: Arc<str>,
+    /// Empty for kernel threads.
+    pub executable_path: Arc<str>,
+    pub command_line: Arc<str>,
+    pub build_id: Option<Arc<str>>,
+    pub metadata: Arc<Metadata>,
+}
+
+/// One executable mapping of a program.
+#[derive(Debug, Clone, Copy)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    source: SourceId,
+    /// Added to an address inside gives the place's offset (wrapping).
+    to_offset: u64,
+}
+
+/// Executable mappings, ascending, and what their sources are.
+type AddressSpace = (Vec<Mapping>, Vec<(SourceId, Source)>);
+
+/// A program with its address space.
+#[derive(Debug)]
+struct Entry {
+    program: Arc<Program>,
+    mappings: Arc<Vec<Mapping>>,
+    sources: Arc<Vec<(SourceId, Source)>>,
+    /// Grows by one at each reading that found something new: addresses may mean something else since.
+    generation: u32,
+    read_ns: u64,
+    jit_looked_ns: u64,
+}
+
+#[derive(Debug)]
+struct ProcessEntry {
+    /// By exec id, newest last; at most [`PROGRAMS_PER_PROCESS`].
+    programs: Vec<Entry>,
+    exited_ns: Option<u64>,
+    used_ns: u64,
+}
+
+/// Programs of one process that are remembered: samples of the one before an exec may still be in the ring.
+const PROGRAMS_PER_PROCESS: usize = 3;
+/// Executable mappings looked at per process.
+const MAX_MAPPINGS: usize = 4096;
+/// How long an exited process is kept: its samples are in the ring or in the batch being gathered.
+const EXIT_GRACE_NS: u64 = 10_000_000_000;
+/// An address outside all known mappings leads to another reading, but not more often than this.
+const REREAD_NS: u64 = 500_000_000;
+/// Mappings older than this are read again before they are trusted: a library may have been unloaded and replaced.
+const STALE_NS: u64 = 60_000_000_000;
+/// Delay of the second look at a new program: by then its loader has mapped its libraries.
+const SECOND_LOOK_NS: u64 = 5_000_000;
+/// Programs opened early, per second; beyond it they are opened at their first sample.
+const EARLY_LOOKS_PER_SECOND: u64 = 100;
+const MAX_SECOND_LOOKS: usize = 256;
+
+/// What the table has done, for logs and tests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TableStats {
+    pub processes: usize,
+    pub open_files: usize,
+    /// Executions that were too many to be opened early.
+    pub early_looks_skipped: u64,
+    /// Processes that were forgotten for room.
+    pub forgotten: u64,
+}
+
+/// Finds the labels of a process. Asked once for each program, while the process lives where that is possible.
+pub type Labeller = Box<dyn FnMut(Subject<'_>) -> Metadata + Send>;
+
+/// All processes. Bounded: those that were not seen the longest go first.
+#[allow(missing_debug_implementations, reason = "holds a closure")]
+pub struct Table {
+    processes: HashMap<(u32, u64), ProcessEntry>,
+    modules: ModuleTable,
+    labeller: Labeller,
+    capacity: usize,
+    next_source: u32,
+    second_looks: VecDeque<(u64, ProgramKey)>,
+    early_window: (u64, u64),
+    stats: TableStats,
+    swept_ns: u64,
+}
+
+impl Table {
+    pub fn new(capacity: usize, modules: ModuleTable, labeller: Labeller) -> Self {
+        Self {
+            processes: HashMap::new(),
+            modules,
+            labeller,
+            capacity,
+            next_source: SourceId::FIRST_FREE,
+            second_looks: VecDeque::new(),
+            early_window: (0, 0),
+            stats: TableStats::default(),
+            swept_ns: 0,
+        }
+    }
+
+    pub fn stats(&self) -> TableStats {
+        TableStats {
+            processes: self.processes.len(),
+            open_files: self.modules.open_files(),
+            ..self.stats
+        }
+    }
+
+    /// A process became another program: opens its files at once, and its libraries a moment later.
+    pub fn on_exec(&mut self, key: ProgramKey, now_ns: u64) {
+        if now_ns.saturating_sub(self.early_window.0) >= 1_000_000_000 {
+            self.early_window = (now_ns, 0);
+        }
+        if self.early_window.1 >= EARLY_LOOKS_PER_SECOND {
+            self.stats.early_looks_skipped += 1;
+            return;
+        }
+        self.early_window.1 += 1;
+        if let Some(entry) = self.load(key, now_ns) {
+            self.insert(key, entry, now_ns);
+            if self.second_looks.len() < MAX_SECOND_LOOKS {
+                self.second_looks.push_back((now_ns + SECOND_LOOK_NS, key));
+            }
+        }
+    }
+
+    /// A new process is its parent's program until it calls exec.
+    pub fn on_fork(&mut self, child: ProgramKey, parent: ProgramKey, now_ns: u64) {
+        let Some(process) = self.processes.get_mut(&(parent.tgid, parent.start_ticks)) else {
+            return;
+        };
+        let Some(entry) = process
+            .programs
+            .iter()
+            .find(|entry| entry.program.key.exec_id == parent.exec_id)
+        else {
+            return;
+        };
+        let program = Program {
+            key: child,
+            executable: Arc::clone(&entry.program.executable),
+            executable_path: Arc::clone(&entry.program.executable_path),
+            command_line: Arc::clone(&entry.program.command_line),
+            build_id: entry.program.build_id.clone(),
+            metadata: Arc::clone(&entry.program.metadata),
+        };
+        let entry = Entry {
+            program: Arc::new(program),
+            mappings: Arc::clone(&entry.mappings),
+            sources: Arc::clone(&entry.sources),
+            generation: 0,
+            read_ns: entry.read_ns,
+            jit_looked_ns: entry.jit_looked_ns,
+        };
+        self.insert(child, entry, now_ns);
+    }
+
+    pub fn on_exit(&mut self, tgid: u32, start_ticks: u64, now_ns: u64) {
+        if let Some(process) = self.processes.get_mut(&(tgid, start_ticks)) {
+            process.exited_ns = Some(now_ns);
+        }
+    }
+
+    /// When the next second look is due; none where there is none.
+    pub fn next_look_ns(&self) -> Option<u64> {
+        self.second_looks.front().map(|(due, _)| *due)
+    }
+
+    /// Reads the mappings of programs that began a moment ago once more, and forgets what ended long enough ago.
+    pub fn tick(&mut self, now_ns: u64) {
+        while let Some((due, key)) = self.second_looks.front().copied() {
+            if due > now_ns {
+                break;
+            }
+            self.second_looks.pop_front();
+            self.reread(key, now_ns);
+        }
+        if now_ns.saturating_sub(self.swept_ns) >= 1_000_000_000 {
+            self.swept_ns = now_ns;
+            self.processes.retain(|_, process| {
+                process
+                    .exited_ns
+                    .is_none_or(|at| now_ns.saturating_sub(at) < EXIT_GRACE_NS)
+            });
+        }
+    }
+
+    /// The program of a sample, loaded if it is new, with a number that changes whenever the meaning of its addresses may
+    /// have changed. `comm` names it where nothing else is known.
+    pub fn program(&mut self, key: ProgramKey, kernel_thread: bool, comm: &str, now_ns: u64) -> (Arc<Program>, u32) {
+        let known = self
+            .processes
+            .get_mut(&(key.tgid, key.start_ticks))
+            .and_then(|process| {
+                process.used_ns = now_ns;
+                let position = process
+                    .programs
+                    .iter()
+                    .position(|entry| entry.program.key.exec_id == key.exec_id)?;
+                let last = position + 1 == process.programs.len();
+                Some((&process.programs[position], last && process.exited_ns.is_none()))
+            });
+        if let Some((entry, current)) = known {
+            let stale = current && !kernel_thread && now_ns.saturating_sub(entry.read_ns) > STALE_NS;
+            if !stale {
+                return (Arc::clone(&entry.program), entry.generation);
+            }
+            self.reread(key, now_ns);
+            if let Some(entry) = self.entry(key) {
+                return (Arc::clone(&entry.program), entry.generation);
+            }
+        }
+        let newer_known = self.processes.get(&(key.tgid, key.start_ticks)).is_some_and(|process| {
+            process
+                .programs
+                .iter()
+                .any(|entry| entry.program.key.exec_id > key.exec_id)
+        });
+        let loaded = if kernel_thread || newer_known {
+            None
+        } else {
+            self.load(key, now_ns)
+        };
+        let entry = loaded.unwrap_or_else(|| self.nameless(key, kernel_thread, comm, now_ns));
+        let result = (Arc::clone(&entry.program), entry.generation);
+        self.insert(key, entry, now_ns);
+        result
+    }
+
+    /// Where a user address of the program comes from. Reads the mappings again where none covers it.
+    pub fn place(&mut self, key: ProgramKey, address: u64, now_ns: u64) -> Place {
+        let unknown = Place {
+            source: SourceId::UNKNOWN,
+            offset: address,
+        };
+        let Some(entry) = self.entry(key) else { return unknown };
+        if let Some(place) = entry.find(address) {
+            return place;
+        }
+        if now_ns.saturating_sub(entry.read_ns) < REREAD_NS || !self.reread(key, now_ns) {
+            return unknown;
+        }
+        self.entry(key).and_then(|entry| entry.find(address)).unwrap_or(unknown)
+    }
+
+    /// What a source of this program stands for; none for the fixed ones.
+    pub fn source(&mut self, key: ProgramKey, id: SourceId, now_ns: u64) -> Option<Source> {
+        let entry = self.entry(key)?;
+        let source = entry
+            .sources
+            .iter()
+            .find(|(known, _)| *known == id)
+            .map(|(_, source)| source.clone())?;
+        // A program may begin to write its perf map long after its first code.
+        if let Source::Jit(code) = &source
+            && code.perf_map.is_none()
+            && now_ns.saturating_sub(entry.jit_looked_ns) >= 1_000_000_000
+        {
+            let perf_map = open_perf_map(key.tgid);
+            let entry = self.entry_mut(key)?;
+            entry.jit_looked_ns = now_ns;
+            if perf_map.is_some() {
+                let found = Source::Jit(Arc::new(JitCode {
+                    tgid: key.tgid,
+                    perf_map,
+                }));
+                for (known, source) in Arc::make_mut(&mut entry.sources) {
+                    if *known == id {
+                        *source = found.clone();
+                    }
+                }
+                return Some(found);
+            }
+        }
+        Some(source)
+    }
+
+    fn entry(&self, key: ProgramKey) -> Option<&Entry> {
+        let process = self.processes.get(&(key.tgid, key.start_ticks))?;
+        process
+            .programs
+            .iter()
+            .find(|entry| entry.program.key.exec_id == key.exec_id)
+    }
+
+    fn entry_mut(&mut self, key: ProgramKey) -> Option<&mut Entry> {
+        let process = self.processes.get_mut(&(key.tgid, key.start_ticks))?;
+        process
+            .programs
+            .iter_mut()
+            .find(|entry| entry.program.key.exec_id == key.exec_id)
+    }
+
+    fn insert(&mut self, key: ProgramKey, entry: Entry, now_ns: u64) {
+        if self.processes.len() >= self.capacity && !self.processes.contains_key(&(key.tgid, key.start_ticks)) {
+            self.forget_oldest();
+        }
+        let process = self
+            .processes
+            .entry((key.tgid, key.start_ticks))
+            .or_insert_with(|| ProcessEntry {
+                programs: Vec::new(),
+                exited_ns: None,
+                used_ns: now_ns,
+            });
+        process.used_ns = now_ns;
+        process
+            .programs
+            .retain(|known| known.program.key.exec_id != key.exec_id);
+        process.programs.push(entry);
+        process.programs.sort_by_key(|entry| entry.program.key.exec_id);
+        if process.programs.len() > PROGRAMS_PER_PROCESS {
+            process.programs.remove(0);
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let mut uses: Vec<u64> = self.processes.values().map(|process| process.used_ns).collect();
+        uses.sort_unstable();
+        let keep_from = uses[uses.len() / 4];
+        let before = self.processes.len();
+        self.processes.retain(|_, process| process.used_ns > keep_from);
+        self.stats.forgotten += (before - self.processes.len()) as u64;
+    }
+
+    /// Reads a live process; none where it is gone or its id was given to another.
+    fn load(&mut self, key: ProgramKey, now_ns: u64) -> Option<Entry> {
+        if proc_files::start_ticks(key.tgid)? != key.start_ticks {
+            return None;
+        }
+        let path = proc_files::executable_path(key.tgid)?;
+        let executable = path.rsplit('/').next().unwrap_or(&path).to_owned();
+        let command_line = proc_files::command_line(key.tgid);
+        let (mappings, sources) = self.read_mappings(key.tgid, &[])?;
+        let build_id = sources.iter().find_map(|(_, source)| match source {
+            Source::Module(module) if *module.path == *path => module.build_id.clone(),
+            _ => None,
+        });
+        let subject = Subject {
+            tgid: key.tgid,
+            executable: &executable,
+            kernel_thread: false,
+        };
+        let metadata = Arc::new((self.labeller)(subject));
+        // Asked again after everything was read: had the id been reused meanwhile, all of it would be another process's.
+        if proc_files::start_ticks(key.tgid)? != key.start_ticks {
+            return None;
+        }
+        Some(Entry {
+            program: Arc::new(Program {
+                key,
+                executable: executable.into(),
+                executable_path: path.into(),
+                command_line: command_line.into(),
+                build_id,
+                metadata,
+            }),
+            mappings: Arc::new(mappings),
+            sources: Arc::new(sources),
+            generation: 0,
+            read_ns: now_ns,
+            jit_looked_ns: 0,
+        })
+    }
+
+    fn nameless(&mut self, key: ProgramKey, kernel_thread: bool, comm: &str, now_ns: u64) -> Entry {
+        // Each CPU has an idle task of its own, all with process id 0.
+        let executable = if key.tgid == 0 { "swapper" } else { comm };
+        Entry {
+            program: Arc::new(Program {
+                key,
+                executable: executable.into(),
+                executable_path: "".into(),
+                command_line: "".into(),
+                build_id: None,
+                metadata: Arc::new((self.labeller)(Subject {
+                    tgid: key.tgid,
+                    executable,
+                    kernel_thread,
+                })),
+            }),
+            mappings: Arc::new(Vec::new()),
+            sources: Arc::new(Vec::new()),
+            generation: 0,
+            read_ns: now_ns,
+            jit_looked_ns: 0,
+        }
+    }
+
+    /// Reads the mappings of the process's present program again. False where that is not the one meant, or it is gone.
+    fn reread(&mut self, key: ProgramKey, now_ns: u64) -> bool {
+        let Some(process) = self.processes.get_mut(&(key.tgid, key.start_ticks)) else {
+            return false;
+        };
+        let exited = process.exited_ns.is_some();
+        let Some(entry) = process.programs.last_mut().filter(|entry| entry.program.key == key) else {
+            return false;
+        };
+        entry.read_ns = now_ns;
+        if exited || entry.program.executable_path.is_empty() {
+            return false;
+        }
+        let old_sources = Arc::clone(&entry.sources);
+        if proc_files::start_ticks(key.tgid) != Some(key.start_ticks) {
+            return false;
+        }
+        // The mappings of a process that is exiting are empty: what was known before is better.
+        let Some((mappings, sources)) = self
+            .read_mappings(key.tgid, &old_sources)
+            .filter(|(m, _)| !m.is_empty())
+        else {
+            return false;
+        };
+        let Some(entry) = self.entry_mut(key) else { return false };
+        let same = mappings.len() == entry.mappings.len()
+            && mappings.iter().zip(entry.mappings.iter()).all(|(new, old)| {
+                (new.start, new.end, new.source, new.to_offset) == (old.start, old.end, old.source, old.to_offset)
+            });
+        if !same {
+            entry.mappings = Arc::new(mappings);
+            entry.sources = Arc::new(sources);
+            entry.generation += 1;
+        }
+        true
+    }
+
+    /// Sources that were known before keep their ids.
+    fn read_mappings(&mut self, tgid: u32, known: &[(SourceId, Source)]) -> Option<AddressSpace> {
+        let text = proc_files::maps(tgid)?;
+        let mut mappings = Vec::new();
+        let mut sources: Vec<(SourceId, Source)> = Vec::new();
+        for line in parse_maps(&text, MAX_MAPPINGS) {
+            let (source, to_offset) = match &line.backing {
+                Backing::File { device, inode, path } => {
+                    let next_source = &mut self.next_source;
+                    let module = self
+                        .modules
+                        .find(tgid, &line, (*device, *inode), path, &mut || take_id(next_source));
+                    let id = module.id;
+                    if !sources.iter().any(|(known, _)| *known == id) {
+                        sources.push((id, Source::Module(module)));
+                    }
+                    (id, line.file_offset.wrapping_sub(line.start))
+                }
+                // A 32-bit process has another vDSO than the one that names are known of.
+                Backing::Vdso if line.start >= 1 << 32 => (SourceId::VDSO, 0u64.wrapping_sub(line.start)),
+                Backing::Anonymous => {
+                    let is_jit = |(_, source): &&(SourceId, Source)| matches!(source, Source::Jit(_));
+                    let (id, source) = match sources.iter().find(is_jit).or_else(|| known.iter().find(is_jit)) {
+                        Some(found) => found.clone(),
+                        None => {
+                            let code = JitCode {
+                                tgid,
+                                perf_map: open_perf_map(tgid),
+                            };
+                            (take_id(&mut self.next_source), Source::Jit(Arc::new(code)))
+                        }
+                    };
+                    if !sources.iter().any(|(known, _)| *known == id) {
+                        sources.push((id, source));
+                    }
+                    (id, 0)
+                }
+                Backing::Vdso | Backing::Special(_) => {
+                    let name = match &line.backing {
+                        Backing::Special(name) => name.as_str(),
+                        _ => "[vdso]",
+                    };
+                    let is_same = |(_, source): &&(SourceId, Source)| matches!(source, Source::Special(known) if **known == *name);
+                    let (id, source) = match sources.iter().find(is_same).or_else(|| known.iter().find(is_same)) {
+                        Some(found) => found.clone(),
+                        None => (take_id(&mut self.next_source), Source::Special(name.into())),
+                    };
+                    if !sources.iter().any(|(known, _)| *known == id) {
+                        sources.push((id, source));
+                    }
+                    (id, 0)
+                }
+            };
+            mappings.push(Mapping {
+                start: line.start,
+                end: line.end,
+                source,
+                to_offset,
+            });
+        }
+        Some((mappings, sources))
+    }
+}
+
+impl Entry {
+    fn find(&self, address: u64) -> Option<Place> {
+        let after = self.mappings.partition_point(|mapping| mapping.start <= address);
+        let mapping = self.mappings[..after].last().filter(|mapping| address < mapping.end)?;
+        Some(Place {
+            source: mapping.source,
+            offset: address.wrapping_add(mapping.to_offset),
+        })
+    }
+}
+
+fn take_id(next: &mut u32) -> SourceId {
+    let id = SourceId(*next);
+    *next = next.wrapping_add(1).max(SourceId::FIRST_FREE);
+    id
+}
+
+/// The perf map lies in the process's own /tmp under the id that the process itself sees.
+fn open_perf_map(tgid: u32) -> Option<File> {
+    let inner = proc_files::namespaced_tgid(tgid).unwrap_or(tgid);
+    let file = File::open(format!("/proc/{tgid}/root/tmp/perf-{inner}.map")).ok()?;
+    file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let labeller: Labeller = Box::new(|subject| Metadata {
+            service: subject.executable.into(),
+            ..Metadata::default()
+        });
+        Table::new(100, ModuleTable::new(100, 100), labeller)
+    }
+
+    fn own_key() -> ProgramKey {
+        let tgid = std::process::id();
+        ProgramKey {
+            tgid,
+            start_ticks: proc_files::start_ticks(tgid).unwrap(),
+            exec_id: 7,
+        }
+    }
+
+    #[test]
+    fn an_address_of_this_program_is_found_in_its_own_file() {
+        let mut table = table();
+        let key = own_key();
+        let (program, _) = table.program(key, false, "x", 1);
+        let path = std::env::current_exe().unwrap();
+        assert_eq!(*program.executable_path, *path.to_str().unwrap());
+        assert_eq!(*program.executable, *path.file_name().unwrap().to_str().unwrap());
+        let function: fn() -> ProgramKey = own_key;
+        let place = table.place(key, function as usize as u64, 2);
+        let Some(Source::Module(module)) = table.source(key, place.source, 2) else {
+            panic!("no module")
+        };
+        assert_eq!(*module.path, *path.to_str().unwrap());
+        assert!(place.offset < module.bytes);
+        assert!(module.open_path().is_some_and(|path| std::fs::metadata(path).is_ok()));
+    }
+
+    #[test]
+    fn a_reused_process_id_is_another_process() {
+        let mut table = table();
+        let key = own_key();
+        let old = ProgramKey {
+            start_ticks: key.start_ticks - 1,
+            ..key
+        };
+        let (gone, _) = table.program(old, false, "old", 1);
+        assert_eq!(
+            &*gone.executable, "old",
+            "what /proc says now is not about the old process"
+        );
+        let (present, _) = table.program(key, false, "new", 1);
+        assert_ne!(gone.executable, present.executable);
+    }
+
+    #[test]
+    fn samples_from_before_an_exec_are_not_given_the_new_program() {
+        let mut table = table();
+        let key = own_key();
+        table.on_exec(key, 1);
+        let before = ProgramKey {
+            exec_id: key.exec_id - 1,
+            ..key
+        };
+        assert_eq!(&*table.program(before, false, "sh", 2).0.executable, "sh");
+        assert_ne!(&*table.program(key, false, "sh", 2).0.executable, "sh");
+    }
+
+    #[test]
+    fn a_child_is_its_parents_program_even_after_it_ended() {
+        let mut table = table();
+        let parent = own_key();
+        let (program, _) = table.program(parent, false, "x", 1);
+        let child = ProgramKey {
+            tgid: 1_000_000_000,
+            start_ticks: 5,
+            exec_id: parent.exec_id,
+        };
+        table.on_fork(child, parent, 2);
+        table.on_exit(child.tgid, child.start_ticks, 3);
+        let (inherited, _) = table.program(child, false, "x", 4);
+        assert_eq!((&inherited.executable, inherited.key), (&program.executable, child));
+        let function: fn() -> ProgramKey = own_key;
+        assert_ne!(
+            table.place(child, function as usize as u64, 5).source,
+            SourceId::UNKNOWN
+        );
+        table.tick(4 + EXIT_GRACE_NS);
+        assert_eq!(table.stats().processes, 1);
+    }
+
+    #[test]
+    fn kernel_threads_and_the_idle_task_have_no_files() {
+        let mut table = table();
+        let key = ProgramKey {
+            tgid: 2,
+            start_ticks: 1,
+            exec_id: 0,
+        };
+        assert_eq!(&*table.program(key, true, "kthreadd", 1).0.executable, "kthreadd");
+        let idle = ProgramKey {
+            tgid: 0,
+            start_ticks: 0,
+            exec_id: 0,
+        };
+        assert_eq!(&*table.program(idle, true, "swapper/3", 1).0.executable, "swapper");
+    }
+
+    #[test]
+    fn the_table_is_bounded() {
+        let mut table = table();
+        for tgid in 0..1000 {
+            let key = ProgramKey {
+                tgid: 2_000_000_000 + tgid,
+                start_ticks: 1,
+                exec_id: 0,
+            };
+            table.program(key, true, "kworker", u64::from(tgid));
+        }
+        assert!(table.stats().processes <= 100);
+        assert!(table.stats().forgotten >= 900);
+    }
+}
