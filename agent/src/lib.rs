@@ -2,5 +2,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
+pub mod agent;
+pub mod config;
+pub mod kernel;
 pub mod metadata;
+pub mod process;
 pub mod ship;
+pub mod symbolize;

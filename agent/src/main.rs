@@ -1,1 +1,98 @@
-fn main() {}
+//! The agent's program: flags, checks, start, clean stop.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use stakeout_agent::agent::Agent;
+use stakeout_agent::config::Arguments;
+use stakeout_agent::kernel::preflight;
+use stakeout_agent::metadata::{Resolver, Subject};
+use stakeout_agent::ship::{Shipper, Submitted};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// How long a stop may wait for the server; what is not sent by then stays in the spool.
+const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("stakeout-agent: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let filter = EnvFilter::try_new(&arguments.log)
+        .with_context(|| format!("--log {:?} is no log filter; write a level such as info", arguments.log))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+
+    let ship = arguments.ship()?;
+    let problems = preflight::check();
+    let fatal: Vec<String> = problems.iter().filter(|p| p.fatal).map(ToString::to_string).collect();
+    if !fatal.is_empty() {
+        bail!("{}", fatal.join("; "));
+    }
+    for problem in &problems {
+        tracing::warn!("{problem}");
+    }
+    // One thread is enough: it only waits for signals.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(async {
+        // Before anything starts, so that an early signal also ends in a clean stop.
+        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+        let shipper = Arc::new(Shipper::start(ship)?);
+        let mut resolver = Resolver::default();
+        let labeller = Box::new(move |subject: Subject<'_>| resolver.resolve(subject));
+        let sink = {
+            let shipper = Arc::clone(&shipper);
+            move |batch| {
+                if shipper.submit(batch) == Submitted::Dropped {
+                    tracing::error!("a batch was dropped: the shipper is stuck");
+                }
+            }
+        };
+        let agent = Agent::start(arguments.agent(), labeller, sink)?;
+        tracing::info!(
+            server = arguments.server,
+            frequency_hz = arguments.frequency,
+            instance = %shipper.instance(),
+            "sampling"
+        );
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                () = tokio::time::sleep(Duration::from_secs(1)) => if agent.has_failed() { break },
+            }
+        }
+        tracing::info!("stopping");
+        let totals = tokio::task::spawn_blocking(move || agent.stop())
+            .await
+            .context("the stop did not run")?;
+        let shipper = Arc::into_inner(shipper).context("the shipper is still in use")?;
+        let shipped = shipper.shutdown(FLUSH_DEADLINE).await;
+        let totals = totals?;
+        tracing::info!(
+            samples_taken = totals.kernel.taken,
+            samples_batched = totals.batched,
+            samples_acknowledged = shipped.acknowledged_samples,
+            batches_waiting = shipped.spooled_batches,
+            "stopped"
+        );
+        Ok(())
+    })
+}

@@ -1,0 +1,421 @@
+//! The way of a sample through the agent: kernel, process table, names, batch.
+//!
+//! In: a rate. Out: one [`Batch`] about every five seconds, handed to a sink. Two threads: `stakeout-sample` drains the
+//! kernel side and finds out where each address comes from while the process still lives; `stakeout-name` names and builds
+//! the batch. Between them stand at most two intervals; while both wait, the present one goes on. Every sample that the
+//! kernel side took is in a batch or counted as lost, also at a clean stop.
+
+mod gather;
+mod naming;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::kernel::{self, Counters, Event, KernelError, Sensor};
+use crate::process::{Labeller, ModuleTable, ProgramKey, Table, TableStats};
+use crate::ship::{Batch, Report};
+use crate::symbolize::{Namer, NamerConfig, NamerStats};
+use gather::{Interval, Memory};
+use naming::Finished;
+
+/// How the agent samples and gathers.
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    /// Samples per second and CPU.
+    pub frequency_hz: u32,
+    /// Mean length of an interval; each is up to a tenth shorter or longer, so that the agents of a fleet don't march in step.
+    pub interval: Duration,
+    /// How often the ring buffer is drained.
+    pub drain_every: Duration,
+    /// Processes that are remembered.
+    pub max_processes: usize,
+    pub names: NamerConfig,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            frequency_hz: 20,
+            interval: Duration::from_secs(5),
+            drain_every: Duration::from_millis(200),
+            max_processes: 16_384,
+            names: NamerConfig::default(),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+    #[error("the {0} thread ended unexpectedly; the log says why")]
+    Ended(&'static str),
+}
+
+/// What a stopped agent did over its life.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// The kernel side's own counters.
+    pub kernel: Counters,
+    /// Samples that were handed over in batches.
+    pub batched: u64,
+    pub batches: u64,
+    /// By cause, as in [`Report::lost`].
+    pub lost: BTreeMap<&'static str, u64>,
+    pub table: TableStats,
+    pub names: NamerStats,
+}
+
+/// Samples that found the kernel's ring buffer full.
+pub const CAUSE_RING_FULL: &str = "ring_full";
+/// Records that the agent could not understand.
+pub const CAUSE_MALFORMED: &str = "malformed_record";
+/// Samples beyond what one interval may hold.
+pub const CAUSE_INTERVAL_FULL: &str = "interval_full";
+/// The kernel side counted more than arrived. Never seen; named so that it would be.
+pub const CAUSE_UNACCOUNTED: &str = "unaccounted";
+
+/// Intervals that may wait for their names.
+const WAITING_INTERVALS: usize = 2;
+/// Pause after process events: it bounds how often a storm of short processes can wake the agent.
+const EVENT_PAUSE: Duration = Duration::from_millis(5);
+/// Stacks that were not seen for one to two of these are forgotten.
+const MEMORY_NS: u64 = 60_000_000_000;
+const HOTPLUG_NS: u64 = 1_000_000_000;
+const MAX_OPEN_FILES: u64 = 4096;
+
+/// A running agent. Dropping it stops it; [`Agent::stop`] also says what it did.
+#[derive(Debug)]
+pub struct Agent {
+    stop: Arc<AtomicBool>,
+    sampling: Option<JoinHandle<Result<Totals, AgentError>>>,
+    naming: Option<JoinHandle<(u64, u64, NamerStats)>>,
+}
+
+impl Agent {
+    /// Loads the kernel side and starts to sample. `sink` gets each batch, on a thread where it may take its time;
+    /// `labeller` finds the labels of a process.
+    pub fn start(
+        config: AgentConfig,
+        labeller: Labeller,
+        sink: impl FnMut(Batch) + Send + 'static,
+    ) -> Result<Self, AgentError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (intervals, finished) = mpsc::sync_channel(WAITING_INTERVALS);
+        let names = config.names.clone();
+        let naming = spawn("stakeout-name", move || naming::run(Namer::new(names), &finished, sink))?;
+        // The kernel side stays on the thread that loads it; only whether that went well comes back.
+        let (started, outcome) = mpsc::sync_channel(1);
+        let sampling = {
+            let stop = Arc::clone(&stop);
+            spawn("stakeout-sample", move || {
+                match Sensor::start(config.frequency_hz) {
+                    Ok(sensor) => {
+                        // The receiver waits for exactly this message.
+                        let _ = started.send(Ok(()));
+                        Sampling::new(config, sensor, labeller, intervals).run(&stop)
+                    }
+                    Err(error) => {
+                        let _ = started.send(Err(error));
+                        Ok(Totals::default())
+                    }
+                }
+            })?
+        };
+        let agent = Self {
+            stop,
+            sampling: Some(sampling),
+            naming: Some(naming),
+        };
+        match outcome.recv() {
+            Ok(Ok(())) => Ok(agent),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(AgentError::Ended("sampling")),
+        }
+    }
+
+    /// True once the sampling thread has ended by itself.
+    pub fn has_failed(&self) -> bool {
+        self.sampling.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Detaches, drains the ring, hands the last batch to the sink and waits until that has taken it.
+    pub fn stop(mut self) -> Result<Totals, AgentError> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Result<Totals, AgentError> {
+        self.stop.store(true, Ordering::Release);
+        let totals = match self.sampling.take() {
+            Some(thread) => thread.join().map_err(|_| AgentError::Ended("sampling"))?,
+            None => Err(AgentError::Ended("sampling")),
+        };
+        let naming = self.naming.take().ok_or(AgentError::Ended("naming"))?;
+        let (batches, batched, names) = naming.join().map_err(|_| AgentError::Ended("naming"))?;
+        Ok(Totals {
+            batches,
+            batched,
+            names,
+            ..totals?
+        })
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if self.sampling.is_some() {
+            // Whoever drops the agent does not ask how it went.
+            let _ = self.join();
+        }
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, AgentError> {
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(work)
+        .map_err(AgentError::Thread)
+}
+
+/// The sampling thread's state.
+struct Sampling {
+    config: AgentConfig,
+    sensor: Sensor,
+    table: Table,
+    interval: Interval,
+    memory: Memory,
+    aged_ns: u64,
+    intervals: mpsc::SyncSender<Finished>,
+    /// Samples drained so far, whatever became of them.
+    drained: u64,
+    lost: BTreeMap<&'static str, u64>,
+    sent_counters: Counters,
+    from_unix_ns: u64,
+    /// CPUs observed at any time in the interval.
+    cpus: u32,
+}
+
+impl Sampling {
+    fn new(config: AgentConfig, sensor: Sensor, labeller: Labeller, intervals: mpsc::SyncSender<Finished>) -> Self {
+        // A part of the descriptors stays free for everything else.
+        let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
+        let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
+        let table = Table::new(config.max_processes, ModuleTable::new(1024, open_files), labeller);
+        let cpus = sensor.cpus();
+        Self {
+            config,
+            sensor,
+            table,
+            interval: Interval::default(),
+            memory: Memory::default(),
+            aged_ns: 0,
+            intervals,
+            drained: 0,
+            lost: BTreeMap::new(),
+            sent_counters: Counters::default(),
+            from_unix_ns: kernel::wall_ns(),
+            cpus,
+        }
+    }
+
+    fn run(mut self, stop: &AtomicBool) -> Result<Totals, AgentError> {
+        let drain_ns = self.config.drain_every.as_nanos() as u64;
+        let mut now = kernel::monotonic_ns();
+        let (mut next_drain, mut next_batch, mut next_hotplug) =
+            (now + drain_ns, now + self.jittered_interval_ns(now), now + HOTPLUG_NS);
+        while !stop.load(Ordering::Acquire) {
+            let wake = self
+                .table
+                .next_look_ns()
+                .map_or(next_drain, |look| look.min(next_drain));
+            // epoll counts in milliseconds: rounded up, so that it does not spin.
+            let timeout = Duration::from_millis(wake.saturating_sub(now).div_ceil(1_000_000));
+            let events = self.take_events(timeout)?;
+            now = kernel::monotonic_ns();
+            self.table.tick(now);
+            if now >= next_hotplug {
+                next_hotplug = now + HOTPLUG_NS;
+                self.sensor.follow_hotplug()?;
+                self.cpus = self.cpus.max(self.sensor.cpus());
+            }
+            if now >= next_drain {
+                next_drain = now + drain_ns;
+                self.drain(now)?;
+            }
+            if now >= next_batch {
+                next_batch = now + self.jittered_interval_ns(now);
+                self.finish_interval(false)?;
+            }
+            if events > 0 {
+                std::thread::sleep(EVENT_PAUSE);
+                now = kernel::monotonic_ns();
+            }
+        }
+        self.finish()
+    }
+
+    /// Between 0.9 and 1.1 intervals. The clock's low digits are random enough for that.
+    fn jittered_interval_ns(&self, now: u64) -> u64 {
+        let interval = self.config.interval.as_nanos() as u64;
+        interval - interval / 10 + xxhash_rust::xxh3::xxh3_64(&now.to_ne_bytes()) % (interval / 5).max(1)
+    }
+
+    fn take_events(&mut self, timeout: Duration) -> Result<usize, AgentError> {
+        let table = &mut self.table;
+        let count = self.sensor.wait_events(timeout, |event| {
+            let now = kernel::monotonic_ns();
+            match event {
+                Event::Exec {
+                    tgid,
+                    start_ticks,
+                    exec_id,
+                } => {
+                    table.on_exec(
+                        ProgramKey {
+                            tgid,
+                            start_ticks,
+                            exec_id,
+                        },
+                        now,
+                    );
+                }
+                Event::Fork {
+                    tgid,
+                    start_ticks,
+                    exec_id,
+                    parent_tgid,
+                    parent_start_ticks,
+                } => {
+                    let parent = ProgramKey {
+                        tgid: parent_tgid,
+                        start_ticks: parent_start_ticks,
+                        exec_id,
+                    };
+                    table.on_fork(
+                        ProgramKey {
+                            tgid,
+                            start_ticks,
+                            exec_id,
+                        },
+                        parent,
+                        now,
+                    );
+                }
+                Event::Exit { tgid, start_ticks } => table.on_exit(tgid, start_ticks, now),
+            }
+        })?;
+        Ok(count)
+    }
+
+    fn drain(&mut self, now: u64) -> Result<(), AgentError> {
+        let Self {
+            sensor,
+            table,
+            interval,
+            memory,
+            drained,
+            lost,
+            ..
+        } = self;
+        let malformed = sensor.drain(|sample| {
+            *drained += 1;
+            if !interval.add(&sample, memory, table, now) {
+                *lost.entry(CAUSE_INTERVAL_FULL).or_default() += 1;
+            }
+        })?;
+        if malformed > 0 {
+            *drained += malformed;
+            *lost.entry(CAUSE_MALFORMED).or_default() += malformed;
+        }
+        Ok(())
+    }
+
+    /// Hands the interval over, unless the naming thread is behind and need not have it now.
+    fn finish_interval(&mut self, last: bool) -> Result<(), AgentError> {
+        let now = kernel::monotonic_ns();
+        self.drain(now)?;
+        if now.saturating_sub(self.aged_ns) >= MEMORY_NS {
+            self.aged_ns = now;
+            self.memory.age();
+        }
+        let counters = self.sensor.counters()?;
+        let mut taken = self.drained + counters.lost_ring_full;
+        if last && counters.taken > taken {
+            let missing = counters.taken - taken;
+            tracing::error!(samples = missing, "the kernel side counted more samples than arrived");
+            *self.lost.entry(CAUSE_UNACCOUNTED).or_default() += missing;
+            taken = counters.taken;
+        }
+        self.lost.insert(CAUSE_RING_FULL, counters.lost_ring_full);
+        let (mono, wall) = (kernel::monotonic_ns(), kernel::wall_ns());
+        // Intervals abut even where somebody sets the clock back.
+        let until_unix_ns = wall.max(self.from_unix_ns + 1);
+        let report = Report {
+            cpus: self.cpus,
+            ticks: counters.ticks - self.sent_counters.ticks,
+            idle_ticks: counters.idle_ticks - self.sent_counters.idle_ticks,
+            samples_taken: taken,
+            lost: self.lost.clone(),
+            cpu_seconds: kernel::process_cpu_ns() as f64 / 1e9,
+            bpf_seconds: counters.bpf_ns as f64 / 1e9,
+            rss_bytes: resident_bytes(),
+            bpf_map_bytes: self.sensor.map_bytes(),
+        };
+        let finished = Finished {
+            interval: std::mem::take(&mut self.interval),
+            from_unix_ns: self.from_unix_ns,
+            until_unix_ns,
+            monotonic_to_unix_ns: wall as i64 - mono as i64,
+            frequency_hz: self.config.frequency_hz,
+            period_ns: kernel::period_ns(self.config.frequency_hz),
+            report,
+        };
+        if last {
+            self.intervals.send(finished).map_err(|_| AgentError::Ended("naming"))?;
+        } else {
+            match self.intervals.try_send(finished) {
+                Ok(()) => {}
+                Err(mpsc::TrySendError::Full(finished)) => {
+                    tracing::debug!("naming is behind: the interval goes on");
+                    self.interval = finished.interval;
+                    return Ok(());
+                }
+                Err(mpsc::TrySendError::Disconnected(_)) => return Err(AgentError::Ended("naming")),
+            }
+        }
+        self.sent_counters = counters;
+        self.from_unix_ns = until_unix_ns;
+        self.cpus = self.sensor.cpus();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Totals, AgentError> {
+        self.sensor.detach_timers();
+        self.take_events(Duration::ZERO)?;
+        self.finish_interval(true)?;
+        Ok(Totals {
+            kernel: self.sensor.counters()?,
+            lost: self.lost,
+            table: self.table.stats(),
+            ..Totals::default()
+        })
+    }
+}
+
+/// What the kernel counts as this process's resident memory, without BPF maps.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kibibytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
+    kibibytes.unwrap_or(0u64) * 1024
+}

@@ -1,0 +1,190 @@
+//! The naming thread: intervals in, batches out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use super::gather::{Interval, LocatedStack};
+use crate::kernel::WalkEnd;
+use crate::process::{Place, Program, Source, SourceId};
+use crate::ship::{Batch, Frame, Process, Report, Sample, Stack};
+use crate::symbolize::{Frames, Namer, NamerStats};
+
+/// An interval that has ended, with the account of it.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) interval: Interval,
+    pub(super) from_unix_ns: u64,
+    pub(super) until_unix_ns: u64,
+    /// Wall clock minus the samples' clock.
+    pub(super) monotonic_to_unix_ns: i64,
+    pub(super) frequency_hz: u32,
+    pub(super) period_ns: u64,
+    pub(super) report: Report,
+}
+
+/// Names interval after interval until the sender is gone. Returns batches, samples in them, and what the namer did.
+pub(super) fn run(
+    mut namer: Namer,
+    finished: &Receiver<Finished>,
+    mut sink: impl FnMut(Batch),
+) -> (u64, u64, NamerStats) {
+    let (mut batches, mut samples) = (0, 0);
+    for interval in finished {
+        let batch = build(&mut namer, interval);
+        batches += 1;
+        samples += batch.samples.len() as u64;
+        sink(batch);
+    }
+    (batches, samples, namer.stats())
+}
+
+fn build(namer: &mut Namer, finished: Finished) -> Batch {
+    let Finished {
+        interval,
+        from_unix_ns,
+        until_unix_ns,
+        monotonic_to_unix_ns,
+        frequency_hz,
+        period_ns,
+        report,
+    } = finished;
+    let mut place_index: HashMap<Place, usize> = HashMap::new();
+    let mut places: Vec<Place> = Vec::new();
+    let mut sources: HashMap<SourceId, Source> = HashMap::new();
+    for stack in &interval.stacks {
+        for place in stack.kernel.iter().chain(&stack.user) {
+            place_index.entry(*place).or_insert_with(|| {
+                places.push(*place);
+                places.len() - 1
+            });
+        }
+        for (id, source) in &stack.sources {
+            sources.entry(*id).or_insert_with(|| source.clone());
+        }
+    }
+    let named = namer.name(&places, &sources, crate::kernel::monotonic_ns());
+
+    let mut dictionary = Dictionary::default();
+    let frames_of = |place: &Place| place_index.get(place).map(|index| &named[*index]);
+    let stacks = interval
+        .stacks
+        .iter()
+        .map(|stack| dictionary.stack(stack, frames_of))
+        .collect();
+    let processes = interval.programs.iter().map(|program| process(program)).collect();
+    let samples = interval
+        .samples
+        .into_iter()
+        .map(|sample| {
+            let wall = sample.time_ns.saturating_add_signed(monotonic_to_unix_ns);
+            Sample {
+                // One that arrived while the interval before ended, or met a change of the clock, stays in the interval.
+                ts_unix_ns: wall.clamp(from_unix_ns, until_unix_ns - 1),
+                cpu: sample.cpu,
+                tid: sample.tid,
+                thread: sample.thread,
+                process: sample.program,
+                stack: sample.stack,
+            }
+        })
+        .collect();
+    Batch {
+        from_unix_ns,
+        until_unix_ns,
+        period_ns,
+        frequency_hz,
+        report,
+        frames: dictionary.frames,
+        stacks,
+        processes,
+        samples,
+    }
+}
+
+fn process(program: &Program) -> Process {
+    Process {
+        tgid: program.key.tgid,
+        start_ticks: program.key.start_ticks,
+        exec_count: program.key.exec_id,
+        executable: Arc::clone(&program.executable),
+        executable_path: Arc::clone(&program.executable_path),
+        command_line: Arc::clone(&program.command_line),
+        build_id: program.build_id.clone(),
+        metadata: Arc::clone(&program.metadata),
+    }
+}
+
+/// The frames of one batch, each once. The namer gives equal frames as one allocation.
+#[derive(Default)]
+struct Dictionary {
+    frames: Vec<Frame>,
+    index: HashMap<*const Frame, u32>,
+}
+
+impl Dictionary {
+    fn stack<'a>(&mut self, stack: &LocatedStack, frames_of: impl Fn(&Place) -> Option<&'a Frames>) -> Stack {
+        let mut frames = Vec::with_capacity(stack.kernel.len() + stack.user.len());
+        for place in stack.kernel.iter().chain(&stack.user) {
+            for frame in frames_of(place).into_iter().flat_map(|frames| frames.iter()) {
+                frames.push(self.frame(frame));
+            }
+        }
+        let user_cut = match stack.walk_end {
+            WalkEnd::None | WalkEnd::Root => false,
+            WalkEnd::Cut => true,
+            WalkEnd::Broken => !self.ends_at_a_root(&frames),
+        };
+        Stack {
+            truncated: stack.kernel_cut || user_cut,
+            frames,
+        }
+    }
+
+    fn frame(&mut self, frame: &Arc<Frame>) -> u32 {
+        *self.index.entry(Arc::as_ptr(frame)).or_insert_with(|| {
+            self.frames.push((**frame).clone());
+            (self.frames.len() - 1) as u32
+        })
+    }
+
+    /// A C library without frame pointers breaks the chain just above `main`: what called it is then the last frame, and
+    /// above that there is nothing that anybody misses.
+    fn ends_at_a_root(&self, frames: &[u32]) -> bool {
+        let function = |from_end: usize| {
+            let index = frames.len().checked_sub(from_end)?;
+            self.frames[frames[index] as usize].function.as_deref()
+        };
+        function(1).is_some_and(is_root) || function(2) == Some("main")
+    }
+}
+
+/// Functions that nothing calls.
+fn is_root(function: &str) -> bool {
+    const ROOTS: [&str; 10] = [
+        "_start",
+        "__libc_start_main",
+        "__libc_start_call_main",
+        "__libc_start_main_impl",
+        "start_thread",
+        "clone",
+        "clone3",
+        "__clone3",
+        "runtime.goexit",
+        "runtime.rt0_go",
+    ];
+    let plain = function.split('@').next().unwrap_or(function);
+    let plain = plain.strip_suffix(".abi0").unwrap_or(plain);
+    ROOTS.contains(&plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots() {
+        assert!(is_root("_start") && is_root("__libc_start_main@@GLIBC_2.34") && is_root("runtime.goexit.abi0"));
+        assert!(!is_root("main") && !is_root("restart_thread"));
+    }
+}

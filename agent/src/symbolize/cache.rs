@@ -1,0 +1,125 @@
+//! Bounded memory of names.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::Frames;
+use crate::process::{Place, SourceId};
+use crate::ship::Frame;
+
+/// Names by place, in two generations: when the younger is full it becomes the older, and what was in the older and was not
+/// asked for since is forgotten.
+#[derive(Debug)]
+pub(super) struct PlaceCache {
+    young: HashMap<Place, Frames>,
+    old: HashMap<Place, Frames>,
+    capacity: usize,
+}
+
+impl PlaceCache {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            capacity: capacity.max(2),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
+    pub(super) fn get(&mut self, place: &Place) -> Option<Frames> {
+        if let Some(frames) = self.young.get(place) {
+            return Some(Arc::clone(frames));
+        }
+        let frames = self.old.remove(place)?;
+        self.insert(*place, Arc::clone(&frames));
+        Some(frames)
+    }
+
+    pub(super) fn insert(&mut self, place: Place, frames: Frames) {
+        if self.young.len() >= self.capacity / 2 {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(place, frames);
+    }
+
+    pub(super) fn forget_source(&mut self, source: SourceId) {
+        self.young.retain(|place, _| place.source != source);
+        self.old.retain(|place, _| place.source != source);
+    }
+}
+
+/// Equal frames become one allocation, so that a batch can tell them apart by address, and memory holds each once.
+#[derive(Debug, Default)]
+pub(super) struct Interner {
+    frames: HashSet<Arc<Frame>>,
+}
+
+impl Interner {
+    pub(super) fn intern(&mut self, frames: Vec<Frame>) -> Frames {
+        frames.into_iter().map(|frame| self.one(frame)).collect()
+    }
+
+    fn one(&mut self, frame: Frame) -> Arc<Frame> {
+        if let Some(known) = self.frames.get(&frame) {
+            return Arc::clone(known);
+        }
+        let frame = Arc::new(frame);
+        self.frames.insert(Arc::clone(&frame));
+        frame
+    }
+
+    /// The known frame, or one of its own.
+    pub(super) fn lookup_only(&self, frame: Frame) -> Frames {
+        let frame = self.frames.get(&frame).map_or_else(|| Arc::new(frame), Arc::clone);
+        Arc::from(vec![frame])
+    }
+
+    /// Forgets frames that nothing refers to any more, once there are more than `limit`.
+    pub(super) fn tidy(&mut self, limit: usize) {
+        if self.frames.len() > limit {
+            self.frames.retain(|frame| Arc::strong_count(frame) > 1);
+            self.frames.shrink_to(limit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(offset: u64) -> Place {
+        Place {
+            source: SourceId::VDSO,
+            offset,
+        }
+    }
+
+    #[test]
+    fn the_cache_keeps_what_is_asked_for_and_stays_bounded() {
+        let mut interner = Interner::default();
+        let mut cache = PlaceCache::new(100);
+        for offset in 0..10_000 {
+            let mut frame = super::super::unknown_frame();
+            frame.line = offset as u32;
+            cache.insert(place(offset), interner.intern(vec![frame]));
+            assert!(cache.get(&place(0)).is_some(), "asked for all the time");
+            assert!(cache.len() <= 102, "{}", cache.len());
+            interner.tidy(200);
+            assert!(interner.frames.len() <= 201);
+        }
+        assert!(cache.get(&place(5)).is_none());
+        cache.forget_source(SourceId::VDSO);
+        assert_eq!(cache.len(), 0);
+    }
+
+    #[test]
+    fn equal_frames_are_one() {
+        let mut interner = Interner::default();
+        let first = interner.intern(vec![super::super::unknown_frame()]);
+        let second = interner.intern(vec![super::super::unknown_frame()]);
+        assert!(Arc::ptr_eq(&first[0], &second[0]));
+    }
+}

@@ -1,0 +1,53 @@
+//! Which kernel module holds an address: /proc/modules.
+
+use std::sync::Arc;
+
+/// Address ranges of the loaded modules, ascending.
+#[derive(Debug, Default)]
+pub(super) struct KernelModules {
+    ranges: Vec<(u64, u64, Arc<str>)>,
+}
+
+impl KernelModules {
+    pub(super) fn read() -> Self {
+        Self::parse(&std::fs::read_to_string("/proc/modules").unwrap_or_default())
+    }
+
+    /// Lines such as `xfs 2383872 1 - Live 0xffffffffc0a00000`. Addresses are zero without CAP_SYSLOG; those are left out.
+    fn parse(text: &str) -> Self {
+        let mut ranges: Vec<(u64, u64, Arc<str>)> = text
+            .lines()
+            .filter_map(|line| {
+                let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+                let bytes: u64 = fields.get(1)?.parse().ok()?;
+                let start = u64::from_str_radix(fields.get(5)?.strip_prefix("0x")?, 16).ok()?;
+                (start != 0).then(|| (start, start.saturating_add(bytes), format!("[{}]", fields[0]).into()))
+            })
+            .collect();
+        ranges.sort_by_key(|range| range.0);
+        Self { ranges }
+    }
+
+    /// The module's name in brackets.
+    pub(super) fn find(&self, address: u64) -> Option<Arc<str>> {
+        let after = self.ranges.partition_point(|range| range.0 <= address);
+        let (_, end, name) = self.ranges[..after].last()?;
+        (address < *end).then(|| Arc::clone(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_belongs_to_the_module_around_it() {
+        let modules = KernelModules::parse(
+            "xfs 4096 1 - Live 0xffffffffc0a00000\next4 8192 0 - Live 0xffffffffc0900000 (E)\nhidden 10 0 - Live 0x0000000000000000\nbad\n",
+        );
+        assert_eq!(modules.find(0xffff_ffff_c0a0_0fff).as_deref(), Some("[xfs]"));
+        assert_eq!(modules.find(0xffff_ffff_c0a0_1000), None);
+        assert_eq!(modules.find(0xffff_ffff_c090_1fff).as_deref(), Some("[ext4]"));
+        assert_eq!(modules.find(5), None);
+    }
+}
