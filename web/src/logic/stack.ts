@@ -118,14 +118,14 @@ export function stepAt(edges: readonly number[], moment: number): number {
   return a;
 }
 
-/** Mean cores of all layers within a window: what the eye compares. */
-export function meanWithin(stack: Stack, window: Window): number | null {
+/** Mean cores of all layers within a range: what the eye compares. */
+export function meanWithin(stack: Stack, range: Window): number | null {
   let sum = 0;
   let time = 0;
   stack.total.forEach((value, i) => {
     if (value === null) return;
-    const from = Math.max(window.from, stack.edges[i] as number);
-    const until = Math.min(window.until, stack.edges[i + 1] as number);
+    const from = Math.max(range.from, stack.edges[i] as number);
+    const until = Math.min(range.until, stack.edges[i + 1] as number);
     if (until <= from) return;
     sum += value * (until - from);
     time += until - from;

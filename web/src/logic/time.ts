@@ -52,10 +52,10 @@ export function sameDay(a: number, b: number): boolean {
 }
 
 /** `14:05:00 – 14:20:00`, with the day where it is not the day of `now`. */
-export function rangeText(window: Window, now: number): string {
-  const seconds = window.until - window.from < 3_600_000 || window.from % 60_000 !== 0;
-  const begin = `${sameDay(window.from, now) ? "" : `${day(window.from)} `}${clock(window.from, seconds)}`;
-  const end = `${sameDay(window.from, window.until) ? "" : `${day(window.until)} `}${clock(window.until, seconds)}`;
+export function rangeText(range: Window, now: number): string {
+  const seconds = range.until - range.from < 3_600_000 || range.from % 60_000 !== 0;
+  const begin = `${sameDay(range.from, now) ? "" : `${day(range.from)} `}${clock(range.from, seconds)}`;
+  const end = `${sameDay(range.from, range.until) ? "" : `${day(range.until)} `}${clock(range.until, seconds)}`;
   return `${begin} – ${end}`;
 }
 

@@ -11,11 +11,11 @@ describe("windows", () => {
   });
 
   it("moves one edge, never past the other", () => {
-    const window = { from: 10_000, until: 30_000 };
-    expect(moveEdge(window, "from", 20_000, bounds)).toEqual({ from: 20_000, until: 30_000 });
-    expect(moveEdge(window, "from", 90_000, bounds).from).toBe(30_000 - SHORTEST_MS);
-    expect(moveEdge(window, "until", -5, bounds).until).toBe(10_000 + SHORTEST_MS);
-    expect(moveEdge(window, "until", 1e9, bounds).until).toBe(100_000);
+    const range = { from: 10_000, until: 30_000 };
+    expect(moveEdge(range, "from", 20_000, bounds)).toEqual({ from: 20_000, until: 30_000 });
+    expect(moveEdge(range, "from", 90_000, bounds).from).toBe(30_000 - SHORTEST_MS);
+    expect(moveEdge(range, "until", -5, bounds).until).toBe(10_000 + SHORTEST_MS);
+    expect(moveEdge(range, "until", 1e9, bounds).until).toBe(100_000);
   });
 
   it("orders what was dragged either way", () => {

@@ -6,8 +6,8 @@ export type { Window } from "./time.ts";
 /** No window is shorter: a sampler of 20 Hz says nothing about less. */
 export const SHORTEST_MS = 1000;
 
-export function lengthOf(window: Window): number {
-  return window.until - window.from;
+export function lengthOf(range: Window): number {
+  return range.until - range.from;
 }
 
 /** In order and not below the shortest length, whatever the two ends were. */
@@ -17,39 +17,39 @@ export function ordered(a: number, b: number): Window {
 }
 
 /** Moves as a whole; stops at the bounds without changing its length. */
-export function move(window: Window, by: number, bounds: Window): Window {
-  const length = lengthOf(window);
+export function move(range: Window, by: number, bounds: Window): Window {
+  const length = lengthOf(range);
   const highest = Math.max(bounds.from, bounds.until - length);
-  const from = Math.round(Math.min(Math.max(window.from + by, bounds.from), highest));
+  const from = Math.round(Math.min(Math.max(range.from + by, bounds.from), highest));
   return { from, until: from + length };
 }
 
 export type Edge = "from" | "until";
 
 /** Moves one edge; it stops at the bounds and at the shortest length. */
-export function moveEdge(window: Window, edge: Edge, to: number, bounds: Window): Window {
+export function moveEdge(range: Window, edge: Edge, to: number, bounds: Window): Window {
   if (edge === "from") {
-    const from = Math.min(Math.max(to, bounds.from), window.until - SHORTEST_MS);
-    return { from: Math.round(from), until: window.until };
+    const from = Math.min(Math.max(to, bounds.from), range.until - SHORTEST_MS);
+    return { from: Math.round(from), until: range.until };
   }
-  const until = Math.max(Math.min(to, bounds.until), window.from + SHORTEST_MS);
-  return { from: window.from, until: Math.round(until) };
+  const until = Math.max(Math.min(to, bounds.until), range.from + SHORTEST_MS);
+  return { from: range.from, until: Math.round(until) };
 }
 
 /** Twice as long around the same middle, not beyond now. */
-export function zoomOut(window: Window, now: number): Window {
-  const half = lengthOf(window) / 2;
-  const until = Math.min(window.until + half, Math.max(now, window.until));
+export function zoomOut(range: Window, now: number): Window {
+  const half = lengthOf(range) / 2;
+  const until = Math.min(range.until + half, Math.max(now, range.until));
   return { from: Math.round(until - half * 4), until: Math.round(until) };
 }
 
-export function shift(window: Window, by: number): Window {
-  return { from: Math.round(window.from + by), until: Math.round(window.until + by) };
+export function shift(range: Window, by: number): Window {
+  return { from: Math.round(range.from + by), until: Math.round(range.until + by) };
 }
 
 /** The window of the same length that ends where this one begins. */
-export function before(window: Window): Window {
-  return shift(window, -lengthOf(window));
+export function before(range: Window): Window {
+  return shift(range, -lengthOf(range));
 }
 
 /** Both windows with an eighth of air on each side: what a chart must show so that both can be dragged. */

@@ -1,0 +1,173 @@
+import { at, colours, expect, parameter, test } from "./stack.ts";
+
+test.describe("explore", () => {
+  test("shows who used the cores, and frames with names", async ({ page, windows, request }) => {
+    await page.goto(at(windows.after, { by: "process" }));
+    await expect(page.getByTestId("layers").getByRole("button", { name: "Only process dd" })).toBeVisible();
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+    const answer = await request.get(`/api/v1/flamegraph?from=${windows.after.from}&until=${windows.after.until}`);
+    const { samples } = (await answer.json()) as { samples: number };
+    expect(samples).toBeGreaterThan(50);
+    const shown = await page.locator(".quality dd").first().textContent();
+    expect(shown?.replace(/\D/g, "")).toContain(String(samples));
+    await expect(page.getByRole("table", { name: "Functions" }).getByRole("row").nth(1)).toContainText(/[a-z_]{4,}/);
+  });
+
+  test("a dragged window becomes the range, and Back undoes it", async ({ page, windows }) => {
+    const range = { from: windows.before.from, until: windows.after.until };
+    await page.goto(at(range));
+    const plot = page.getByTestId("brush");
+    const box = await plot.boundingBox();
+    if (box === null) throw new Error("the chart has no plot");
+    await page.mouse.move(box.x + box.width * 0.25, box.y + 40);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 50, { steps: 5 });
+    await page.mouse.up();
+    const length = range.until - range.from;
+    await expect.poll(() => Number(parameter(page, "from"))).toBeGreaterThan(range.from);
+    const tolerance = (length / box.width) * 3;
+    expect(Math.abs(Number(parameter(page, "from")) - (range.from + length * 0.25))).toBeLessThan(tolerance);
+    expect(Math.abs(Number(parameter(page, "until")) - (range.from + length * 0.5))).toBeLessThan(tolerance);
+    await page.goBack();
+    expect(parameter(page, "from")).toBe(String(range.from));
+    await page.getByTestId("zoom-out").click();
+    await expect.poll(() => Number(parameter(page, "until")) - Number(parameter(page, "from"))).toBe(length * 2);
+  });
+
+  test("a click on a layer narrows everything to it", async ({ page, windows, request }) => {
+    await page.goto(at(windows.after, { by: "process" }));
+    await page.getByRole("button", { name: "Only process dd" }).click();
+    await expect(page.getByTestId("query")).toHaveValue('{process="dd"}');
+    expect(parameter(page, "query")).toBe('{process="dd"}');
+    const parameters = new URLSearchParams({
+      query: '{process="dd"}',
+      from: String(windows.after.from),
+      until: String(windows.after.until),
+    });
+    const answer = await request.get(`/api/v1/flamegraph?${parameters}`);
+    const { samples } = (await answer.json()) as { samples: number };
+    expect(samples).toBeGreaterThan(50);
+    await expect
+      .poll(async () => (await page.locator(".quality dd").first().textContent())?.replace(/\D/g, ""))
+      .toContain(String(samples));
+  });
+
+  test("zoom by click, kept over a reload, reset by Escape", async ({ page, windows }) => {
+    await page.goto(at(windows.after, { query: '{process="dd"}' }));
+    const canvas = page.getByTestId("flamegraph");
+    await expect.poll(() => colours(page)).toBeGreaterThan(3);
+    await canvas.click({ position: { x: 60, y: 28 } });
+    await expect(page.getByTestId("reset-zoom")).toBeVisible();
+    const focus = parameter(page, "focus");
+    expect(focus).toBeTruthy();
+    await page.reload();
+    await expect(page.getByTestId("reset-zoom")).toBeVisible();
+    expect(parameter(page, "focus")).toBe(focus);
+    await canvas.focus();
+    await page.keyboard.press("Escape");
+    await expect(page.getByTestId("reset-zoom")).toBeHidden();
+    expect(parameter(page, "focus")).toBeNull();
+    await page.goBack();
+    await expect(page.getByTestId("reset-zoom")).toBeVisible();
+  });
+
+  test("the keyboard alone walks, zooms and says where it is", async ({ page, windows }) => {
+    await page.goto(at(windows.after, { query: '{process="dd"}' }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(3);
+    await page.getByTestId("flamegraph").focus();
+    const said = page.getByTestId("selected-frame");
+    await page.keyboard.press("ArrowDown");
+    await expect(said).toContainText(/^all, /);
+    await page.keyboard.press("ArrowDown");
+    await expect(said).toContainText(/samples, .*of the total/);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await expect(page.getByTestId("reset-zoom")).toBeVisible();
+    expect(parameter(page, "focus")).toBeTruthy();
+    await page.keyboard.press("/");
+    await expect(page.getByTestId("search")).toBeFocused();
+  });
+
+  test("the share of a search is the server's, recursion counted once", async ({ page, windows, request }) => {
+    await page.goto(at(windows.after));
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+    await page.getByTestId("search").fill("read");
+    const parameters = new URLSearchParams({
+      match: "(?i).*read.*",
+      from: String(windows.after.from),
+      until: String(windows.after.until),
+    });
+    const answer = await request.get(`/api/v1/flamegraph?${parameters}`);
+    const { match } = (await answer.json()) as { match: { samples: number; share: number } };
+    expect(match.samples).toBeGreaterThan(0);
+    const found = page.getByTestId("found");
+    await expect(found).toContainText("frame");
+    const digits = (await found.textContent())?.replace(/\u2009/g, "") ?? "";
+    expect(Number(/· (\d+) samples/.exec(digits)?.[1])).toBe(match.samples);
+    expect(Math.abs(Number.parseFloat(digits) / 100 - match.share)).toBeLessThan(0.001);
+    await page.reload();
+    await expect(page.getByTestId("search")).toHaveValue("read");
+    await page.getByTestId("search").fill("/(/");
+    await expect(page.locator(".search-fault")).toBeVisible();
+  });
+
+  test("a hovered frame tells samples, time and shares", async ({ page, windows }) => {
+    await page.goto(at(windows.after));
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+    await page.getByTestId("flamegraph").hover({ position: { x: 60, y: 10 } });
+    const tooltip = page.getByTestId("tooltip");
+    await expect(tooltip).toContainText("all");
+    await expect(tooltip).toContainText("100");
+  });
+
+  test("completion leads to a selector", async ({ page, windows }) => {
+    await page.goto(at(windows.after));
+    const box = page.getByTestId("query");
+    await box.click();
+    await box.pressSequentially("proc");
+    await page.getByRole("option", { name: "process", exact: true }).click();
+    await expect(box).toHaveValue('{process="');
+    await box.pressSequentially("dd");
+    await page.getByRole("option", { name: "dd", exact: true }).click();
+    await expect.poll(() => parameter(page, "query")).toBe('{process="dd"}');
+  });
+
+  test("every download answers", async ({ page, windows, request }) => {
+    await page.goto(at(windows.after));
+    await page.getByRole("button", { name: "Download" }).click();
+    const links = await page
+      .locator(".menu-list a")
+      .evaluateAll((all) => all.map((a) => (a as HTMLAnchorElement).href));
+    expect(links).toHaveLength(5);
+    for (const link of links) {
+      const answer = await request.get(link);
+      expect(answer.status(), link).toBe(200);
+      expect((await answer.body()).length, link).toBeGreaterThan(100);
+    }
+  });
+
+  test("a window without samples says what to do", async ({ page }) => {
+    await page.goto(at({ from: 1_000_000_000_000, until: 1_000_000_060_000 }));
+    await expect(page.getByText("No samples in this window.")).toBeVisible();
+    await page.getByRole("button", { name: "Look at 24 hours" }).click();
+    expect(parameter(page, "from")).toBe("now-24h");
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  });
+});
+
+test.describe("a selector that can't be read", () => {
+  test.use({ allowErrors: [/status of 400/] });
+
+  test("is explained at the box, and can be corrected", async ({ page, windows }) => {
+    await page.goto(at(windows.after));
+    const box = page.getByTestId("query");
+    await box.fill("{process=dd}");
+    await box.press("Enter");
+    await expect(page.locator(".querybox-error")).toBeVisible();
+    await expect(box).toHaveAttribute("aria-invalid", "true");
+    await box.fill("");
+    await box.press("Enter");
+    await expect(page.locator(".querybox-error")).toBeHidden();
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  });
+});

@@ -1,0 +1,104 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "@playwright/test";
+import type { AxeResults, RunOptions } from "axe-core";
+import { at, colours, comparison, expect, parameter, test } from "./stack.ts";
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Findings that a person with a screen reader or weak sight would stumble over. */
+async function serious(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource);
+  const results = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run: (root: Document, options: RunOptions) => Promise<AxeResults> };
+    };
+    return axe.run(document, { resultTypes: ["violations"] });
+  });
+  return results.violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`);
+}
+
+for (const theme of ["light", "dark"] as const) {
+  test(`everything is accessible in ${theme}`, async ({ page, windows }) => {
+    await page.goto(at(windows.after, { theme }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+    expect(await serious(page)).toEqual([]);
+    await page.goto(comparison(windows, { theme }));
+    await expect(page.getByTestId("verdict")).toBeVisible();
+    await expect.poll(() => colours(page)).toBeGreaterThan(2);
+    expect(await serious(page)).toEqual([]);
+    await page.goto(`/?view=nodes&theme=${theme}`);
+    await expect(page.locator("table.grid tbody tr").first()).toBeVisible();
+    expect(await serious(page)).toEqual([]);
+  });
+}
+
+test("follows the system's colours until one is chosen", async ({ page, windows }) => {
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.goto(at(windows.after));
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
+  await page.emulateMedia({ colorScheme: "light" });
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "light");
+  await page.getByTestId("theme").click();
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
+  expect(parameter(page, "theme")).toBe("dark");
+});
+
+for (const width of [360, 390, 768]) {
+  test(`fits ${width} pixels`, async ({ page, windows }) => {
+    await page.setViewportSize({ width, height: 800 });
+    for (const address of [at(windows.after), comparison(windows), "/?view=nodes"]) {
+      await page.goto(address);
+      if (address.includes("nodes")) await expect(page.locator("table.grid tbody tr").first()).toBeVisible();
+      else await expect.poll(() => colours(page)).toBeGreaterThan(2);
+      const overflow = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      expect(overflow, address).toBe(0);
+    }
+  });
+}
+
+test("lists this machine's agent with its cost", async ({ page, windows }) => {
+  expect(windows.after.until).toBeGreaterThan(0);
+  await page.goto("/?view=nodes");
+  const row = page.locator("table.grid tbody tr").first();
+  await expect(row).toContainText("Hz");
+  await expect(row).toContainText("MiB");
+  await row.getByRole("link").click();
+  await expect(page.getByTestId("query")).toHaveValue(/^\{node="/);
+});
+
+test("a whole address opens as it was copied", async ({ page, windows }) => {
+  const address = comparison(windows, {
+    query: '{process="dd"}',
+    by: "process",
+    match: "/read|random/",
+    layout: "flame",
+    pane: "graph",
+    width: "after",
+    theme: "dark",
+  });
+  await page.goto(address);
+  await expect.poll(() => colours(page)).toBeGreaterThan(2);
+  expect(new URL(page.url()).search).toBe(new URL(address, page.url()).search);
+  await expect(page.getByTestId("search")).toHaveValue("/read|random/");
+  await expect(page.getByRole("button", { name: "Graph", exact: true })).toHaveAttribute("aria-pressed", "true");
+  await expect(page.getByRole("table")).toHaveCount(0);
+});
+
+test("nothing but the server is spoken to, and the policy forbids more", async ({ page, windows, baseURL }) => {
+  const foreign: string[] = [];
+  page.on("request", (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (protocol !== "data:" && origin !== new URL(baseURL ?? "").origin) foreign.push(request.url());
+  });
+  const answer = await page.goto(at(windows.after));
+  const policy = answer?.headers()["content-security-policy"] ?? "";
+  expect(policy).toMatch(/script-src 'self'(;|$)/);
+  expect(policy).toMatch(/style-src 'self'(;|$)/);
+  await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  expect(foreign).toEqual([]);
+});

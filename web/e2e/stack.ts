@@ -1,0 +1,108 @@
+/**
+ * What all flows need: a page that reports every error, and a machine with something to see. A `dd` that reads random
+ * numbers starts after a quiet time, so that "before" and "after" are known by construction.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { type APIRequestContext, test as base, expect, type Page } from "@playwright/test";
+
+export interface Windows {
+  /** Without `dd`, and with it; Unix milliseconds. */
+  before: { from: number; until: number };
+  after: { from: number; until: number };
+}
+
+interface Series {
+  until: number;
+  times: number[];
+  covered: number[];
+  series: { value: string; samples: number; cores: (number | null)[] }[];
+}
+
+const QUIET_MS = 8_000;
+const BUSY_MS = 10_000;
+const PATIENCE_MS = 90_000;
+
+async function series(request: APIRequestContext, by: string): Promise<Series> {
+  const answer = await request.get(`/api/v1/series?from=now-5m&step=1s&limit=200&by=${by}`);
+  expect(answer.status(), await answer.text()).toBe(200);
+  return (await answer.json()) as Series;
+}
+
+/** The newest moment that an agent's batches cover, or 0. */
+async function coveredUntil(request: APIRequestContext): Promise<number> {
+  const { times, covered } = await series(request, "node");
+  const last = covered.findLastIndex((share) => share > 0.99);
+  return last < 0 ? 0 : (times[last] as number) + 1000;
+}
+
+/** Waits until the store holds everything up to the moment. */
+async function waitCovered(request: APIRequestContext, moment: number): Promise<void> {
+  await expect
+    .poll(() => coveredUntil(request), { timeout: PATIENCE_MS, intervals: [1000] })
+    .toBeGreaterThanOrEqual(moment);
+}
+
+export const test = base.extend<{ page: Page; allowErrors: RegExp[] }, { windows: Windows }>({
+  allowErrors: [[], { option: true }],
+  windows: [
+    async ({ playwright }, use) => {
+      const request = await playwright.request.newContext({ baseURL: process.env.STAKEOUT_URL ?? "" });
+      const begin = Math.ceil(Date.now() / 1000) * 1000;
+      await waitCovered(request, begin + QUIET_MS);
+      const before = { from: begin, until: begin + QUIET_MS };
+      const load: ChildProcess = spawn("dd", ["if=/dev/urandom", "of=/dev/null", "bs=64k"], { stdio: "ignore" });
+      try {
+        const started = Math.ceil(Date.now() / 1000) * 1000 + 1000;
+        await waitCovered(request, started + BUSY_MS);
+        await use({ before, after: { from: started, until: started + BUSY_MS } });
+      } finally {
+        load.kill("SIGKILL");
+        await request.dispose();
+      }
+    },
+    { scope: "worker", timeout: 2 * PATIENCE_MS },
+  ],
+  // Every flow fails on an error in the console, on an exception, and on what the security policy forbids.
+  page: async ({ page, allowErrors }, use) => {
+    const errors: string[] = [];
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") errors.push(message.text());
+    });
+    page.on("pageerror", (error) => errors.push(String(error)));
+    await use(page);
+    expect(errors.filter((text) => !allowErrors.some((allowed) => allowed.test(text)))).toEqual([]);
+  },
+});
+
+export { expect };
+
+/** The address of a view over a window. */
+export function at(range: { from: number; until: number }, more: Record<string, string> = {}): string {
+  return `/?${new URLSearchParams({ from: String(range.from), until: String(range.until), ...more })}`;
+}
+
+export function comparison({ before, after }: Windows, more: Record<string, string> = {}): string {
+  return at(after, {
+    view: "compare",
+    baseFrom: String(before.from),
+    baseUntil: String(before.until),
+    ...more,
+  });
+}
+
+/** How many different colours the flamegraph shows: a blank canvas has one. */
+export function colours(page: Page): Promise<number> {
+  return page.getByTestId("flamegraph").evaluate((element) => {
+    const canvas = element as HTMLCanvasElement;
+    const data = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+    const seen = new Set<number>();
+    for (let i = 0; i < data.length; i += 4) {
+      seen.add(((data[i] as number) << 16) | ((data[i + 1] as number) << 8) | (data[i + 2] as number));
+    }
+    return seen.size;
+  });
+}
+
+export function parameter(page: Page, name: string): string | null {
+  return new URL(page.url()).searchParams.get(name);
+}
