@@ -180,7 +180,7 @@ struct Trouble {
 impl State {
     /// Sends the lane's batches one after the other: the server refuses a number below one that it has.
     async fn lane(&self, lane: Lane) {
-        let mut failures = 0;
+        let (mut failures, mut hurried) = (0, false);
         loop {
             let head = self.spool.borrow_mut().head(lane);
             let parcel = match head {
@@ -192,7 +192,7 @@ impl State {
                 }
                 Head::Unreadable(error) => {
                     let wait = self.failed(format!("the spool cannot be read: {error}"), None, false, failures);
-                    failures = self.pause(wait, failures).await;
+                    failures = self.pause(wait, failures, &mut hurried).await;
                     continue;
                 }
             };
@@ -214,17 +214,26 @@ impl State {
                     needs_person,
                 } => {
                     let wait = self.failed(reason, after, needs_person, failures);
-                    failures = self.pause(wait, failures).await;
+                    failures = self.pause(wait, failures, &mut hurried).await;
                 }
             }
         }
     }
 
-    /// Waits after a failed attempt. Returns how many have failed in a row, from when waits are to grow.
-    async fn pause(&self, wait: Duration, failures: u32) -> u32 {
+    /// Waits after a failed attempt; the end cuts it short, once. Returns how many have failed in a row, from when waits are to grow.
+    async fn pause(&self, wait: Duration, failures: u32, hurried: &mut bool) -> u32 {
+        let end = async {
+            if !self.finished.get() {
+                self.hurry.notified().await;
+            }
+        };
         tokio::select! {
+            biased;
+            () = end, if !*hurried => {
+                *hurried = true;
+                0
+            }
             () = tokio::time::sleep(wait) => failures + 1,
-            () = self.hurry.notified() => 0,
         }
     }
 

@@ -1,0 +1,6 @@
+//! Tests of the agent that need folders and loopback, but no privileges.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod metadata;
+mod peer;
+mod ship;
