@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { seriesOf } from "./fixtures.ts";
-import { axisTop, meanWithin, stackOf, stepAt } from "./stack.ts";
+import { axisTop, layerAt, meanWithin, stackOf, stepAt } from "./stack.ts";
 
 const line = (value: string, cores: (number | null)[]) => ({ value, cores, samples: 1, cpu_seconds: 1 });
 
@@ -44,6 +44,12 @@ describe("stack", () => {
     expect(stepAt([], 5)).toBe(-1);
     expect(meanWithin(stack, { from: 5_000, until: 25_000 })).toBe(3);
     expect(meanWithin(stack, { from: 12_000, until: 13_000 })).toBeNull();
+  });
+
+  it("tells the layer at a height", () => {
+    const stack = stackOf(seriesOf({ series: [line("a", [1, 2, 0]), line("b", [1, 1, 1])] }));
+    expect([0, 0.9, 1, 1.9, 2].map((cores) => layerAt(stack, 0, cores))).toEqual([0, 0, 1, 1, -1]);
+    expect(layerAt(stack, 2, 0.5)).toBe(1);
   });
 
   it("leaves room above the peak and shows the capacity on request", () => {

@@ -118,6 +118,11 @@ export function stepAt(edges: readonly number[], moment: number): number {
   return a;
 }
 
+/** The layer at a height (cores) of a step, or -1 above all. */
+export function layerAt(stack: Stack, step: number, cores: number): number {
+  return stack.layers.findIndex((layer) => (layer.top[step] ?? 0) > cores);
+}
+
 /** Mean cores of all layers within a range: what the eye compares. */
 export function meanWithin(stack: Stack, range: Window): number | null {
   let sum = 0;

@@ -2,7 +2,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import { api, type DiffAnswer, type FlamegraphAnswer, type Parameters } from "../api/index.ts";
 import { findFocus } from "../logic/focus.ts";
-import { matcherOf, search } from "../logic/search.ts";
+import { matcherOf, search, serverPattern } from "../logic/search.ts";
 import { stackOf } from "../logic/stack.ts";
 import { parseTime, type Window } from "../logic/time.ts";
 import { BadTree, diffTreeOf, ROOT, type Tree, treeOf } from "../logic/tree.ts";
@@ -186,6 +186,22 @@ export const searchResult = computed(() => {
   const wanted = matching.value;
   if (shown === null || wanted === null || "error" in wanted) return null;
   return search(shown, wanted.matcher, focus.value.node);
+});
+
+/** The share of a search in the whole profile, asked for where the tree on the screen was trimmed. */
+export const wholeMatch = resource(() => {
+  const wanted = matching.value;
+  if (view.value !== "explore" || tree.value.tree?.trimmed !== true || wanted === null || "error" in wanted)
+    return null;
+  const { from: begin, until: end } = flamegraph.data.value ?? { from: 0, until: 0 };
+  const parameters = {
+    ...selection.value,
+    from: begin,
+    until: end,
+    min_share: 1,
+    match: serverPattern(matchText.value),
+  };
+  return ask("match", parameters, async (signal) => (await api.flamegraph(parameters, signal)).match);
 });
 
 /** The frame that the keyboard or a click selected; null for none. Forgotten with the tree that it belongs to. */

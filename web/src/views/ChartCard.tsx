@@ -4,12 +4,13 @@ import { useMemo, useState } from "preact/hooks";
 import type { SeriesAnswer } from "../api/index.ts";
 import { layerColours } from "../logic/colour.ts";
 import { cores, percent } from "../logic/format.ts";
-import { type Stack, stepAt } from "../logic/stack.ts";
+import { axisTop, layerAt, type Stack, stepAt } from "../logic/stack.ts";
 import { clock, type Window } from "../logic/time.ts";
 import { labels, theme } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
+import type { Hover } from "./chart/Brush.tsx";
 import { type Plot, TimeChart } from "./chart/TimeChart.tsx";
-import { LayerList } from "./LayerList.tsx";
+import { LayerList, layerName } from "./LayerList.tsx";
 import { Busy } from "./Notices.tsx";
 
 interface Props {
@@ -18,16 +19,28 @@ interface Props {
   loading: boolean;
   label: string;
   tools?: ComponentChildren;
-  overlay: (plot: Plot, hover: number | null, onHover: (moment: number | null) => void) => ComponentChildren;
+  overlay: (plot: Plot, chart: Hovering) => ComponentChildren;
+}
+
+export interface Hovering {
+  hover: Hover | null;
+  onHover: (hover: Hover | null) => void;
+  /** The layer under the pointer, or -1. */
+  layer: number;
+  caption: string;
 }
 
 const BY = ["service", "node", "process", "thread", "mode", "container", "pod", "namespace", "workload", "unit", "cpu"];
 
 export function ChartCard({ answer, stack, loading, label, tools, overlay }: Props) {
-  const [hover, setHover] = useState<number | null>(null);
+  const [hover, setHover] = useState<Hover | null>(null);
   const colours = useMemo(() => layerColours(stack.layers.map((layer) => layer.value)), [stack]);
   const range: Window = useMemo(() => ({ from: answer.from, until: answer.until }), [answer]);
   const { by, capacity } = page.value;
+  const layer =
+    hover === null ? -1 : layerAt(stack, stepAt(stack.edges, hover.moment), hover.height * axisTop(stack, capacity));
+  const under = stack.layers[layer];
+  const caption = under === undefined ? "" : layerName(under.value, answer.other?.series ?? 0);
   const known = labels.data.value?.labels;
   const choices =
     known === undefined
@@ -50,7 +63,7 @@ export function ChartCard({ answer, stack, loading, label, tools, overlay }: Pro
         </label>
         {tools}
         <span class="spring" />
-        <ChartFigures stack={stack} hover={hover} />
+        <ChartFigures stack={stack} hover={hover?.moment ?? null} />
         <label class="inline check">
           <input type="checkbox" checked={capacity} onChange={() => navigate({ capacity: !capacity })} /> up to capacity
         </label>
@@ -64,13 +77,14 @@ export function ChartCard({ answer, stack, loading, label, tools, overlay }: Pro
           showCapacity={capacity}
           label={label}
         >
-          {(plot) => overlay(plot, hover, setHover)}
+          {(plot) => overlay(plot, { hover, onHover: setHover, layer, caption })}
         </TimeChart>
         <LayerList
           stack={stack}
           by={answer.by}
           colours={colours}
-          hover={hover}
+          hover={hover?.moment ?? null}
+          highlighted={layer}
           otherCount={answer.other?.series ?? 0}
         />
       </div>

@@ -81,11 +81,12 @@ function CompareChart() {
           </button>
         </>
       }
-      overlay={(plot) => (
+      overlay={(plot, { onHover }) => (
         <WindowPair
           plot={plot}
           pair={windows}
           now={present.value}
+          onHover={(moment) => onHover(moment === null ? null : { moment, height: Number.POSITIVE_INFINITY })}
           onChange={(changed, gesture) => setPair(changed, windows.chart, gesture)}
         />
       )}

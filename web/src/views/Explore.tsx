@@ -10,6 +10,7 @@ import { FunctionTable } from "./FunctionTable.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { InstallLine } from "./Header.tsx";
+import { onlyLayer } from "./LayerList.tsx";
 import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
 
@@ -51,11 +52,16 @@ function ExploreChart() {
           Compare with before
         </button>
       }
-      overlay={(plot, hover, onHover) => (
+      overlay={(plot, { hover, onHover, layer, caption }) => (
         <Brush
           plot={plot}
           hover={hover}
           onHover={onHover}
+          caption={caption}
+          onTake={() => {
+            const value = stack.layers[layer]?.value;
+            if (typeof value === "string") onlyLayer(answer.by, value, "=");
+          }}
           onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
         />
       )}

@@ -6,7 +6,7 @@ import { focusOf } from "../logic/focus.ts";
 import { count, percent, plural } from "../logic/format.ts";
 import { exactPattern, nextHit } from "../logic/search.ts";
 import { frameName, ROOT } from "../logic/tree.ts";
-import { focus, matching, searchResult, selected, theme, tree } from "../state/data.ts";
+import { focus, matching, searchResult, selected, theme, tree, wholeMatch } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { Flamegraph } from "./flame/Flamegraph.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
@@ -160,21 +160,22 @@ function SearchFigures() {
   const found = searchResult.value;
   const shown = tree.value.tree;
   if (found === null || shown === null) return null;
-  const within = focus.value.node === ROOT ? "" : " of the zoomed frame";
+  const atRoot = focus.value.node === ROOT;
+  // The server has searched what was too small to be sent.
+  const whole = shown.trimmed && atRoot && !wholeMatch.loading.value ? wholeMatch.data.value : null;
+  const samples = whole?.samples ?? found.samples;
+  const share = whole?.share ?? found.afterShare;
+  const both = shown.diff !== null;
   return (
     <span class="found" role="status" data-testid="found">
-      {found.frames === 0 ? (
+      {samples === 0 && found.frames === 0 ? (
         "no frame matches"
       ) : (
         <>
-          <b>
-            {shown.diff === null
-              ? percent(found.afterShare)
-              : `${percent(found.baseShare)} → ${percent(found.afterShare)}`}
-          </b>
-          {within} ·{" "}
-          {shown.diff === null ? count(found.samples) : `${count(found.baseSamples)} → ${count(found.samples)}`} samples
-          in {plural(found.frames, "frame")}
+          <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>
+          {atRoot ? "" : " of the zoomed frame"} ·{" "}
+          {both ? `${count(found.baseSamples)} → ${count(samples)}` : count(samples)} samples in{" "}
+          {plural(found.frames, "frame")}
           <button type="button" class="button tiny" aria-label="Previous match" onClick={() => jump(-1)}>
             ‹
           </button>
@@ -183,7 +184,7 @@ function SearchFigures() {
           </button>
         </>
       )}
-      {shown.trimmed && found.frames > 0 && (
+      {shown.trimmed && whole === null && (
         <span class="dim" title="Frames below a hundred thousandth of the window are folded and not searched.">
           {" "}
           (at least)

@@ -9,22 +9,31 @@ interface Props {
   by: string;
   colours: string[];
   hover: number | null;
+  /** The layer under the pointer, or -1. */
+  highlighted: number;
   otherCount: number;
 }
 
-export function LayerList({ stack, by, colours, hover, otherCount }: Props) {
+export function layerName(value: string | null, otherCount: number): string {
+  return value === null ? `${count(otherCount)} others` : value === "" ? "(none)" : value;
+}
+
+/** Narrows the selector to one layer, or to all but it. */
+export function onlyLayer(by: string, value: string, operator: "=" | "!="): void {
+  navigate({ query: withMatcher(page.value.query, { label: by, operator, value }), focus: "" });
+}
+
+export function LayerList({ stack, by, colours, hover, highlighted, otherCount }: Props) {
   const all = stack.layers.reduce((sum, layer) => sum + layer.cpuSeconds, 0);
   const step = hover === null ? -1 : stepAt(stack.edges, hover);
   const covered = stack.total.filter((value) => value !== null).length;
   const mean = (values: (number | null)[]) =>
     covered === 0 ? 0 : values.reduce((sum: number, v) => sum + (v ?? 0), 0) / covered;
-  const filter = (value: string, operator: "=" | "!=") =>
-    navigate({ query: withMatcher(page.value.query, { label: by, operator, value }), focus: "" });
   return (
     <ul class="layers" aria-label={`Cores by ${by}`} data-testid="layers">
       {stack.layers.map((layer, i) => {
         const value = layer.value;
-        const name = value === null ? `${count(otherCount)} others` : value === "" ? "(none)" : value;
+        const name = layerName(value, otherCount);
         const now = step >= 0 ? layer.cores[step] : undefined;
         const figures = (
           <>
@@ -36,7 +45,7 @@ export function LayerList({ stack, by, colours, hover, otherCount }: Props) {
         );
         const title = `${name}: ${count(layer.samples)} samples, ${duration(layer.cpuSeconds)} of CPU time`;
         return (
-          <li key={value ?? " others"} title={title}>
+          <li key={value ?? " others"} title={title} class={i === highlighted ? "highlighted" : ""}>
             <i class="swatch" style={{ background: colours[i] ?? "" }} />
             {value === null ? (
               <span class="layer-name dim">{name}</span>
@@ -44,7 +53,7 @@ export function LayerList({ stack, by, colours, hover, otherCount }: Props) {
               <button
                 type="button"
                 class="layer-name"
-                onClick={() => filter(value, "=")}
+                onClick={() => onlyLayer(by, value, "=")}
                 aria-label={`Only ${by} ${name}`}
               >
                 {name}
@@ -57,7 +66,7 @@ export function LayerList({ stack, by, colours, hover, otherCount }: Props) {
                 class="layer-without"
                 title={`Without ${name}`}
                 aria-label={`Without ${by} ${name}`}
-                onClick={() => filter(value, "!=")}
+                onClick={() => onlyLayer(by, value, "!=")}
               >
                 ≠
               </button>

@@ -5,7 +5,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { duration } from "../../logic/format.ts";
 import { rangeText, type Window } from "../../logic/time.ts";
-import { type Edge, lengthOf, move, moveEdge, ordered, type Pair } from "../../logic/windows.ts";
+import { type Edge, lengthOf, move, moveEdge, type Pair } from "../../logic/windows.ts";
 import { momentAt, pixelOf } from "./Brush.tsx";
 import type { Plot } from "./TimeChart.tsx";
 
@@ -13,18 +13,19 @@ interface Props {
   plot: Plot;
   pair: Pair;
   now: number;
+  onHover: (moment: number | null) => void;
   /** Changes of the same gesture (a key held down) come with the same name. */
   onChange: (pair: Pair, gesture: string) => void;
 }
 
 type Side = keyof Pair;
-type Grip = Edge | "body" | "new";
+type Grip = Edge | "body";
 
 const NAMES: Record<Side, string> = { base: "A, before", comparison: "B, after" };
 const LETTER: Record<Side, string> = { base: "A", comparison: "B" };
 const KEY_PART = 1 / 200;
 
-export function WindowPair({ plot, pair, now, onChange }: Props) {
+export function WindowPair({ plot, pair, now, onHover, onChange }: Props) {
   const [draft, setDraft] = useState<Pair | null>(null);
   const gesture = useRef<{ side: Side; grip: Grip; x: number; start: Window } | null>(null);
   const layer = useRef<HTMLDivElement>(null);
@@ -40,7 +41,7 @@ export function WindowPair({ plot, pair, now, onChange }: Props) {
   };
   const moved = (grip: Grip, start: Window, by: number): Window => {
     if (grip === "body") return move(start, by, bounds);
-    return moveEdge(start, grip === "new" ? "until" : grip, (grip === "from" ? start.from : start.until) + by, bounds);
+    return moveEdge(start, grip, start[grip] + by, bounds);
   };
   const begin = (side: Side, grip: Grip) => (event: PointerEvent) => {
     if (event.button !== 0) return;
@@ -50,11 +51,11 @@ export function WindowPair({ plot, pair, now, onChange }: Props) {
   };
   const during = (event: PointerEvent) => {
     const g = gesture.current;
-    if (g === null) return;
     const x = place(event);
+    onHover(momentAt(plot, x));
+    if (g === null) return;
     const scale = lengthOf(bounds) / plot.width;
-    if (g.grip === "new") setDraft({ ...pair, [g.side]: ordered(momentAt(plot, g.x), momentAt(plot, x)) });
-    else setDraft({ ...pair, [g.side]: moved(g.grip, g.start, (x - g.x) * scale) });
+    setDraft({ ...pair, [g.side]: moved(g.grip, g.start, (x - g.x) * scale) });
   };
   const end = () => {
     const g = gesture.current;
@@ -74,14 +75,18 @@ export function WindowPair({ plot, pair, now, onChange }: Props) {
   };
   const handlers = (side: Side, grip: Grip) => ({
     onPointerDown: begin(side, grip),
-    onPointerMove: during,
-    onPointerUp: end,
-    onPointerCancel: cancel,
     onKeyDown: onKey(side, grip),
   });
 
   return (
-    <div class="pair-layer" ref={layer} onPointerMove={during} onPointerUp={end} onPointerCancel={cancel}>
+    <div
+      class="pair-layer"
+      ref={layer}
+      onPointerMove={during}
+      onPointerUp={end}
+      onPointerCancel={cancel}
+      onPointerLeave={() => onHover(null)}
+    >
       {(["base", "comparison"] as const).map((side) => {
         const window = shown[side];
         const left = pixelOf(plot, window.from);

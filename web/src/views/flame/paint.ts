@@ -180,7 +180,9 @@ function paintMark(
     context.stroke();
     context.restore();
   }
-  if (width < 22 * ratio) return left;
+  // Where there is little room, the name says more than an arrow that repeats the colour.
+  const least = change === "new" || change === "gone" ? 16 : 64;
+  if (width < least * ratio) return left;
   context.fillStyle = text;
   context.fillText(MARK[change], left, top + height / 2 + ratio * 0.5);
   return left + 13 * ratio;
