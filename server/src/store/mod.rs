@@ -1,36 +1,336 @@
 //! The tables on disk: takes rows in, commits them in groups, and hands out consistent views.
 //!
-//! In: [`Rows`], record batches of every table that belong to one accepted request. Out: [`Snapshot`]s, in which a row that
-//! was appended stands exactly once: among the pending rows, or in a committed file. Times are nanoseconds since the Unix
-//! epoch. Knows nothing of HTTP or OTLP.
+//! In: [`Rows`], record batches of every table that belong to one accepted batch. Out: [`Snapshot`]s, in which a row that was
+//! appended stands exactly once: among the pending rows, or in a committed file. Times are nanoseconds since the Unix epoch.
+//! Nothing is acknowledged before it is committed and synced to the disk. Knows nothing of HTTP or OTLP.
 
+mod batch_row;
+mod commit;
+mod compact;
+mod dedup;
+mod error;
+mod file;
+mod known;
+mod ledger;
+mod local;
+mod log;
+mod nodes;
+mod provider;
+mod retain;
 mod schema;
 mod snapshot;
 
-pub use schema::{SERIES_LABELS, Table};
+pub use batch_row::BatchRow;
+pub use error::StoreError;
+pub use nodes::NodeInfo;
+pub use schema::{SERIES_LABELS, Table, day, hour};
 pub use snapshot::{ColumnRange, DataFile, Snapshot};
 
 use arrow::array::RecordBatch;
+use commit::Inbox;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use ledger::Ledger;
+use local::DurableStore;
+use log::TableLog;
+use nodes::Nodes;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
-/// The rows of one accepted request, with each table's whole schema (partition column included). Every batch holds the rows
-/// of one partition only.
+/// The rows of one accepted batch, with each table's whole schema (partition column included). Every record batch holds rows
+/// of one partition only; `batches` has none, its row is [`Rows::batch`].
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
     pub tables: [Vec<RecordBatch>; Table::COUNT],
+    /// The sender's account of the batch, where there is one.
+    pub batch: Option<BatchRow>,
 }
 
-/// The open tables.
+/// What makes a batch the same batch as another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BatchId {
+    /// The sender's instance, a UUID.
+    pub instance: String,
+    /// From 1 up.
+    pub number: i64,
+}
+
+/// How an accepted batch ended up on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ack {
+    Stored,
+    /// It was stored, or on its way, before.
+    Duplicate,
+}
+
+/// How the store behaves.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    pub dir: PathBuf,
+    /// Time from one commit to the next.
+    pub commit_interval: Duration,
+    /// Memory that rows may take while they wait for their commit.
+    pub max_pending_bytes: u64,
+    /// Below this much free space nothing is taken in.
+    pub min_free_bytes: u64,
+    /// Memory for queries, all together.
+    pub query_memory_bytes: usize,
+    /// How long samples are kept.
+    pub retention_samples: Duration,
+    /// How long files stay that a newer version of a table has replaced, for queries that still read them.
+    pub vacuum_grace: Duration,
+    /// Time from one round of compaction and retention to the next.
+    pub maintenance_interval: Duration,
+    /// An hour or day that still changes is rewritten when it has this many files.
+    pub compact_files: usize,
+}
+
+impl StoreConfig {
+    /// The defaults, for a directory.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            commit_interval: Duration::from_secs(2),
+            max_pending_bytes: 256 << 20,
+            min_free_bytes: 256 << 20,
+            query_memory_bytes: 2 << 30,
+            retention_samples: Duration::from_secs(30 * 24 * 3600),
+            vacuum_grace: Duration::from_secs(600),
+            maintenance_interval: Duration::from_secs(10),
+            compact_files: 16,
+        }
+    }
+}
+
+/// Counters since the start.
+#[derive(Debug, Default)]
+pub struct StoreCounters {
+    pub samples_stored: AtomicU64,
+    pub batches_stored: AtomicU64,
+    pub batches_duplicate: AtomicU64,
+    pub commits: AtomicU64,
+    pub commits_failed: AtomicU64,
+    pub commit_milliseconds: AtomicU64,
+    pub bytes_written: AtomicU64,
+    pub files_compacted: AtomicU64,
+    pub files_expired: AtomicU64,
+}
+
+/// The open tables. One process at a time has a data directory open.
 #[derive(Debug)]
 pub struct Store {
-    state: std::sync::RwLock<Snapshot>,
+    config: StoreConfig,
+    view: RwLock<Snapshot>,
+    inbox: Mutex<Inbox>,
+    nodes: Mutex<Nodes>,
+    logs: [tokio::sync::Mutex<TableLog>; Table::COUNT],
+    files: DurableStore,
+    garbage: Mutex<Vec<retain::Garbage>>,
+    /// Wakes the committer before its time.
+    wake: Arc<Notify>,
+    disk_full: AtomicBool,
+    pub counters: StoreCounters,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+    stop: tokio::sync::watch::Sender<bool>,
+    /// Locked as long as the store is open.
+    _lock: File,
 }
 
 impl Store {
+    /// Opens the directory, creating what is missing, and starts committing and maintenance in the background.
+    pub async fn open(config: StoreConfig) -> Result<Arc<Self>, StoreError> {
+        let config = StoreConfig {
+            dir: prepare_dir(&config.dir)?,
+            ..config
+        };
+        let lock = lock_dir(&config.dir)?;
+        let staging = config.dir.join("tmp");
+        empty_staging(&staging).map_err(|cause| data_dir(&staging, cause))?;
+        let opening = |cause: object_store::Error| data_dir(&config.dir, std::io::Error::other(cause));
+        let files = DurableStore::new(Some(&config.dir), staging.clone()).map_err(opening)?;
+        let runtime = runtime(&config, &files)?;
+        let mut view = Snapshot::new(runtime);
+        let mut logs = Vec::with_capacity(Table::COUNT);
+        let mut txns = Vec::new();
+        let mut garbage = Vec::new();
+        for table in Table::ALL {
+            let loaded = TableLog::open(table, &config.dir, staging.clone()).await?;
+            garbage.extend(retain::unreferenced(table, &config.dir, &loaded.files));
+            view.files[table.index()] = Arc::new(loaded.files);
+            txns.extend(loaded.txns);
+            logs.push(tokio::sync::Mutex::new(loaded.log));
+        }
+        let nodes = Nodes::load(&view)
+            .await
+            .map_err(StoreError::table(Table::Batches, "read the agents' accounts"))?;
+        let logs = <[_; Table::COUNT]>::try_from(logs).map_err(|_| StoreError::Stopping)?;
+        let store = Arc::new(Self {
+            view: RwLock::new(view),
+            inbox: Mutex::new(Inbox::new(Ledger::from_txns(&txns))),
+            nodes: Mutex::new(nodes),
+            logs,
+            files,
+            garbage: Mutex::new(garbage),
+            wake: Arc::new(Notify::new()),
+            disk_full: AtomicBool::new(false),
+            counters: StoreCounters::default(),
+            tasks: Mutex::new(Vec::new()),
+            stop: tokio::sync::watch::Sender::new(false),
+            _lock: lock,
+            config,
+        });
+        store.check_space();
+        let mut tasks = lock_mutex(&store.tasks);
+        tasks.push(tokio::spawn(commit::run(
+            Arc::downgrade(&store),
+            store.stop.subscribe(),
+        )));
+        tasks.push(tokio::spawn(retain::run(
+            Arc::downgrade(&store),
+            store.stop.subscribe(),
+        )));
+        drop(tasks);
+        Ok(store)
+    }
+
     /// A cheap, consistent view: rows appended before this call are in it exactly once, later ones never.
     pub fn snapshot(&self) -> Snapshot {
-        self.state
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Every agent's latest account, newest first.
+    pub fn nodes(&self) -> Vec<NodeInfo> {
+        lock_mutex(&self.nodes).list()
+    }
+
+    /// Bytes that wait for their commit.
+    pub fn pending_bytes(&self) -> u64 {
+        lock_mutex(&self.inbox).pending_bytes()
+    }
+
+    /// Whether ingest is stopped for want of disk space. Checked anew on every commit interval.
+    pub fn is_disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// How samples age out.
+    pub fn retention_samples(&self) -> Duration {
+        self.config.retention_samples
+    }
+
+    /// Commits what is pending now, and returns when that is done.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        let waiter = lock_mutex(&self.inbox).waiter();
+        self.wake.notify_one();
+        match waiter {
+            Some(waiter) => commit::outcome(waiter).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes nothing more in, commits what is pending, and ends the background tasks.
+    pub async fn close(&self) {
+        lock_mutex(&self.inbox).stop();
+        self.stop.send_replace(true);
+        let tasks = std::mem::take(&mut *lock_mutex(&self.tasks));
+        for task in tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a background task of the store failed");
+            }
+        }
+    }
+
+    /// Looks at the free space and sets whether ingest is stopped.
+    fn check_space(&self) {
+        let free = match rustix::fs::statvfs(&self.config.dir) {
+            Ok(stat) => stat.f_bavail.saturating_mul(stat.f_frsize),
+            Err(error) => {
+                tracing::warn!(%error, dir = %self.config.dir.display(), "cannot read the free space");
+                return;
+            }
+        };
+        let full = free < self.config.min_free_bytes;
+        if full != self.disk_full.swap(full, Ordering::Relaxed) {
+            let (free_bytes, min_free_bytes) = (free, self.config.min_free_bytes);
+            if full {
+                tracing::error!(
+                    free_bytes,
+                    min_free_bytes,
+                    "disk full: taking nothing in until there is space"
+                );
+            } else {
+                tracing::info!(free_bytes, min_free_bytes, "there is space again: taking batches in");
+            }
+        }
+    }
+}
+
+/// A poisoned lock only says that a thread panicked elsewhere; what it guards is changed in single steps.
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn data_dir(path: &Path, cause: std::io::Error) -> StoreError {
+    StoreError::DataDir {
+        path: path.to_owned(),
+        cause: Arc::new(cause),
+    }
+}
+
+fn prepare_dir(dir: &Path) -> Result<PathBuf, StoreError> {
+    let text = dir.to_string_lossy();
+    if let Some((scheme, _)) = text.split_once("://") {
+        if scheme != "file" {
+            return Err(StoreError::Unsupported { url: text.into_owned() });
+        }
+        let path = url::Url::parse(&text).ok().and_then(|url| url.to_file_path().ok());
+        return match path {
+            Some(path) => prepare_dir(&path),
+            None => Err(StoreError::Unsupported { url: text.into_owned() }),
+        };
+    }
+    let absolute = std::path::absolute(dir).map_err(|cause| data_dir(dir, cause))?;
+    local::create_dir_durably(&absolute).map_err(|cause| data_dir(&absolute, cause))?;
+    absolute.canonicalize().map_err(|cause| data_dir(&absolute, cause))
+}
+
+fn lock_dir(dir: &Path) -> Result<File, StoreError> {
+    let path = dir.join("lock");
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(|cause| data_dir(&path, cause))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: dir.to_owned() }),
+        Err(TryLockError::Error(cause)) => Err(data_dir(&path, cause)),
+    }
+}
+
+/// Unfinished files of a run that was killed.
+fn empty_staging(staging: &Path) -> std::io::Result<()> {
+    local::create_dir_durably(staging)?;
+    for entry in std::fs::read_dir(staging)? {
+        std::fs::remove_file(entry?.path())?;
+    }
+    Ok(())
+}
+
+fn runtime(config: &StoreConfig, files: &DurableStore) -> Result<Arc<RuntimeEnv>, StoreError> {
+    let failed = StoreError::table(Table::Samples, "set up queries");
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(FairSpillPool::new(config.query_memory_bytes)))
+        .build_arc()
+        .map_err(failed)?;
+    let url = url::Url::parse(provider::STORE_URL).map_err(StoreError::table(Table::Samples, "set up queries"))?;
+    runtime.register_object_store(&url, Arc::new(files.clone()));
+    Ok(runtime)
 }

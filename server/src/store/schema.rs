@@ -200,6 +200,20 @@ pub const SERIES_LABELS: [&str; 10] = [
     "cgroup",
 ];
 
+/// The day that a time belongs to, UTC, such as `2026-11-21`: the partition of every table but `samples`.
+pub fn day(ts_ns: i64) -> String {
+    chrono::DateTime::from_timestamp_nanos(ts_ns)
+        .format("%Y-%m-%d")
+        .to_string()
+}
+
+/// The hour that a time belongs to, UTC, such as `2026-11-21T08`: the partition of `samples`.
+pub fn hour(ts_ns: i64) -> String {
+    chrono::DateTime::from_timestamp_nanos(ts_ns)
+        .format("%Y-%m-%dT%H")
+        .to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

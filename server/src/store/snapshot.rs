@@ -1,7 +1,10 @@
 //! A consistent view of all tables.
 
+use super::provider::SnapshotTable;
 use super::schema::Table;
 use arrow::array::RecordBatch;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::prelude::{SessionConfig, SessionContext};
 use std::sync::Arc;
 
 /// Smallest and largest value of a column in a file, inclusive.
@@ -20,22 +23,49 @@ pub struct DataFile {
     pub partition: String,
     pub size_bytes: u64,
     pub rows: u64,
-    /// Modification time, Unix milliseconds.
+    /// When it was written, Unix milliseconds.
     pub modified_ms: i64,
-    /// Ranges of the integer columns that have statistics, by column name.
+    /// Ranges of the 64-bit integer columns without nulls, by column name.
     pub int_ranges: Vec<(String, ColumnRange<i64>)>,
-    /// Ranges of the string columns that have statistics (`type`, `service`, `node`); long values are never cut.
+    /// Ranges of the low-cardinality string columns (`type`, `service`, `node`, …); values are whole, never cut.
     pub string_ranges: Vec<(String, ColumnRange<String>)>,
 }
 
+impl DataFile {
+    /// Range of an integer column, where it is known.
+    pub fn int_range(&self, column: &str) -> Option<&ColumnRange<i64>> {
+        self.int_ranges
+            .iter()
+            .find(|(name, _)| name == column)
+            .map(|(_, range)| range)
+    }
+
+    /// Range of a string column, where it is known.
+    pub fn string_range(&self, column: &str) -> Option<&ColumnRange<String>> {
+        self.string_ranges
+            .iter()
+            .find(|(name, _)| name == column)
+            .map(|(_, range)| range)
+    }
+}
+
 /// See [`super::Store::snapshot`].
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Snapshot {
     pub(super) files: [Arc<Vec<Arc<DataFile>>>; Table::COUNT],
     pub(super) pending: [Arc<Vec<RecordBatch>>; Table::COUNT],
+    pub(super) runtime: Arc<RuntimeEnv>,
 }
 
 impl Snapshot {
+    pub(super) fn new(runtime: Arc<RuntimeEnv>) -> Self {
+        Self {
+            files: Default::default(),
+            pending: Default::default(),
+            runtime,
+        }
+    }
+
     /// The committed files of a table, in order of partition.
     pub fn files(&self, table: Table) -> &[Arc<DataFile>] {
         &self.files[table.index()]
@@ -44,5 +74,28 @@ impl Snapshot {
     /// Rows that wait for their commit, in the table's whole schema, each batch of one partition.
     pub fn pending(&self, table: Table) -> &[RecordBatch] {
         &self.pending[table.index()]
+    }
+
+    /// A SQL session over this view, with every table under its name. Rows of all tables but `samples` come once a key.
+    /// Sessions share one memory limit and one cache of file footers.
+    pub fn session(&self) -> SessionContext {
+        self.session_with(SessionConfig::new().with_information_schema(true))
+    }
+
+    /// As [`Snapshot::session`], with the caller's options.
+    pub fn session_with(&self, config: SessionConfig) -> SessionContext {
+        let mut config = config;
+        let options = config.options_mut();
+        options.execution.parquet.pushdown_filters = true;
+        options.execution.parquet.reorder_filters = true;
+        let context = SessionContext::new_with_config_rt(config, self.runtime.clone());
+        for table in Table::ALL {
+            let provider = Arc::new(SnapshotTable::new(table, self.clone()));
+            if let Err(error) = context.register_table(table.name(), provider) {
+                // Cannot happen with a fresh catalog; a query would then say that the table is missing.
+                tracing::error!(table = table.name(), %error, "registering a table failed");
+            }
+        }
+        context
     }
 }

@@ -1,0 +1,422 @@
+//! Group commit: gathers the rows of all senders, writes them every few seconds, and only then tells the senders.
+//!
+//! Order on the disk: dictionaries, then `batches`, then `samples` together with each instance's highest number. So a crash in
+//! between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
+
+use super::file::{self, Effort, Encoded};
+use super::known::{Known, NewId};
+use super::ledger::{Ledger, Seen};
+use super::log::add_action;
+use super::{Ack, BatchId, BatchRow, DataFile, Rows, Store, StoreError, Table, lock_mutex};
+use arrow::array::RecordBatch;
+use object_store::path::Path;
+use object_store::{ObjectStore, PutMode, PutOptions};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Instant;
+use tokio::sync::watch;
+
+/// More rows than this are committed without waiting for the interval.
+const EARLY_COMMIT_ROWS: usize = 2_000_000;
+
+/// Instances beyond this are refused: no fleet has as many, but a broken sender can make up ids.
+const MAX_INSTANCES: usize = 1_000_000;
+
+type Outcome = Option<Result<(), StoreError>>;
+type Waiter = watch::Receiver<Outcome>;
+
+/// What one commit takes.
+#[derive(Debug)]
+pub(super) struct Group {
+    rows: [Vec<RecordBatch>; Table::COUNT],
+    batches: Vec<(String, i64)>,
+    accounts: Vec<BatchRow>,
+    new_ids: Vec<NewId>,
+    bytes: u64,
+    samples: usize,
+    /// Accepted requests, those without rows included.
+    requests: usize,
+    done: watch::Sender<Outcome>,
+}
+
+impl Group {
+    fn new() -> Self {
+        Self {
+            rows: Default::default(),
+            batches: Vec::new(),
+            accounts: Vec::new(),
+            new_ids: Vec::new(),
+            bytes: 0,
+            samples: 0,
+            requests: 0,
+            done: watch::Sender::new(None),
+        }
+    }
+}
+
+/// What has been accepted and is not committed.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    group: Group,
+    ledger: Ledger<Waiter>,
+    known: Known,
+    /// Of the gathering group and of the one that is being written.
+    bytes: u64,
+    stopping: bool,
+}
+
+impl Inbox {
+    pub(super) fn new(ledger: Ledger<Waiter>) -> Self {
+        Self {
+            group: Group::new(),
+            ledger,
+            known: Known::default(),
+            bytes: 0,
+            stopping: false,
+        }
+    }
+
+    pub(super) fn pending_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What tells the end of the gathering group; none when it is empty.
+    pub(super) fn waiter(&self) -> Option<Waiter> {
+        (self.group.requests > 0).then(|| self.group.done.subscribe())
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    pub(super) fn ledger_mut(&mut self) -> &mut Ledger<Waiter> {
+        &mut self.ledger
+    }
+
+    pub(super) fn known_mut(&mut self) -> &mut Known {
+        &mut self.known
+    }
+}
+
+/// Waits until a group's end is known.
+pub(super) async fn outcome(mut waiter: Waiter) -> Result<(), StoreError> {
+    match waiter.wait_for(Option::is_some).await {
+        Ok(outcome) => outcome.clone().unwrap_or(Err(StoreError::Stopping)),
+        // The group was dropped without an end: the store is gone.
+        Err(_) => Err(StoreError::Stopping),
+    }
+}
+
+impl Store {
+    /// Takes rows in and returns when they are committed and synced. They are visible to snapshots at once. With an `id`, a
+    /// batch that is stored or pending is not stored again: the answer comes with the first's.
+    pub async fn append(&self, rows: Rows, id: Option<BatchId>) -> Result<Ack, StoreError> {
+        let (waiter, ack) = match self.admit(rows, id)? {
+            Admitted::Committed => {
+                self.counters.batches_duplicate.fetch_add(1, Ordering::Relaxed);
+                return Ok(Ack::Duplicate);
+            }
+            Admitted::Repeat(waiter) => (waiter, Ack::Duplicate),
+            Admitted::New(waiter) => (waiter, Ack::Stored),
+        };
+        outcome(waiter).await?;
+        if ack == Ack::Duplicate {
+            self.counters.batches_duplicate.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(ack)
+    }
+
+    fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Admitted, StoreError> {
+        let mut inbox = lock_mutex(&self.inbox);
+        let inbox = &mut *inbox;
+        if let Some(id) = &id {
+            match inbox.ledger.check(&id.instance, id.number) {
+                Seen::Committed => return Ok(Admitted::Committed),
+                Seen::Pending(waiter) => return Ok(Admitted::Repeat(waiter)),
+                Seen::New => {}
+            }
+        }
+        if inbox.stopping {
+            return Err(StoreError::Stopping);
+        }
+        if self.is_disk_full() {
+            return Err(StoreError::DiskFull {
+                detail: "too little space is left".to_owned(),
+            });
+        }
+        let limit_bytes = self.config.max_pending_bytes;
+        if inbox.bytes > limit_bytes || inbox.ledger.len() > MAX_INSTANCES {
+            return Err(StoreError::Overloaded {
+                pending_bytes: inbox.bytes,
+                limit_bytes,
+            });
+        }
+        let mut new_ids = Vec::new();
+        let fresh = inbox
+            .known
+            .fresh_rows(&rows, &mut new_ids)
+            .inspect_err(|_| inbox.known.forget(&new_ids))?;
+        let bytes: usize = fresh.iter().flatten().map(RecordBatch::get_array_memory_size).sum();
+        let group = &mut inbox.group;
+        group.requests += 1;
+        group.bytes += bytes as u64;
+        inbox.bytes += bytes as u64;
+        group.samples += fresh[Table::Samples.index()]
+            .iter()
+            .map(RecordBatch::num_rows)
+            .sum::<usize>();
+        group.new_ids.append(&mut new_ids);
+        group.accounts.extend(rows.batch);
+        let waiter = group.done.subscribe();
+        if let Some(id) = id {
+            inbox.ledger.add_pending(&id.instance, id.number, waiter.clone());
+            group.batches.push((id.instance, id.number));
+        }
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        for (table, batches) in fresh.into_iter().enumerate() {
+            if !batches.is_empty() {
+                Arc::make_mut(&mut view.pending[table]).extend(batches.iter().cloned());
+                group.rows[table].extend(batches);
+            }
+        }
+        drop(view);
+        if group.samples > EARLY_COMMIT_ROWS || inbox.bytes > limit_bytes / 2 {
+            self.wake.notify_one();
+        }
+        Ok(Admitted::New(waiter))
+    }
+
+    /// Writes the gathered group.
+    async fn commit(&self) {
+        self.check_space();
+        let group = std::mem::replace(&mut lock_mutex(&self.inbox).group, Group::new());
+        if group.requests == 0 {
+            return;
+        }
+        let start = Instant::now();
+        let result = if self.is_disk_full() {
+            Err((
+                StoreError::DiskFull {
+                    detail: "too little space is left".to_owned(),
+                },
+                Default::default(),
+            ))
+        } else {
+            self.write(&group).await
+        };
+        self.counters
+            .commit_milliseconds
+            .fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);
+        match result {
+            Ok(files) => self.finish(group, files),
+            Err((error, files)) => self.abandon(group, files, error),
+        }
+    }
+
+    /// Writes and commits all tables in order. An error comes with what was committed before it.
+    async fn write(&self, group: &Group) -> Result<NewFiles, (StoreError, NewFiles)> {
+        const DICTIONARIES: [Table; 4] = [Table::Frames, Table::Stacks, Table::Series, Table::Processes];
+        let mut files = NewFiles::default();
+        let written =
+            futures::future::join_all(DICTIONARIES.map(|table| self.write_table(table, group, Vec::new()))).await;
+        let mut failed = None;
+        for (table, result) in DICTIONARIES.into_iter().zip(written) {
+            match result {
+                Ok(new) => files[table.index()] = new,
+                Err(error) => failed = Some(error),
+            }
+        }
+        if let Some(error) = failed {
+            return Err((error, files));
+        }
+        match self.write_table(Table::Batches, group, Vec::new()).await {
+            Ok(new) => files[Table::Batches.index()] = new,
+            Err(error) => return Err((error, files)),
+        }
+        let now_ms = chrono::Utc::now().timestamp_millis();
+        let txns = lock_mutex(&self.inbox).ledger.transactions(&group.batches, now_ms);
+        match self.write_table(Table::Samples, group, txns).await {
+            Ok(new) => files[Table::Samples.index()] = new,
+            Err(error) => return Err((error, files)),
+        }
+        Ok(files)
+    }
+
+    async fn write_table(
+        &self,
+        table: Table,
+        group: &Group,
+        txns: Vec<super::log::Txn>,
+    ) -> Result<Vec<Arc<DataFile>>, StoreError> {
+        let mut partitions: BTreeMap<String, Vec<RecordBatch>> = BTreeMap::new();
+        for batch in &group.rows[table.index()] {
+            if let Some(partition) = file::partition_of(batch) {
+                partitions.entry(partition).or_default().push(batch.clone());
+            }
+        }
+        if partitions.is_empty() && txns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut new: Vec<Arc<DataFile>> = Vec::new();
+        let written = async {
+            for (partition, batches) in partitions {
+                if let Some(file) = self.write_file(table, partition, batches, Effort::Fresh).await? {
+                    new.push(file);
+                }
+            }
+            let add = new.iter().map(|file| add_action(table, file, true)).collect();
+            self.logs[table.index()]
+                .lock()
+                .await
+                .commit(add, &[], &txns, true)
+                .await
+        }
+        .await;
+        if let Err(error) = written {
+            self.delete_now(table, &new).await;
+            return Err(error);
+        }
+        Ok(new)
+    }
+
+    /// Encodes rows of one partition and puts them on the disk, not yet part of the table.
+    pub(super) async fn write_file(
+        &self,
+        table: Table,
+        partition: String,
+        batches: Vec<RecordBatch>,
+        effort: Effort,
+    ) -> Result<Option<Arc<DataFile>>, StoreError> {
+        let encoded = tokio::task::spawn_blocking(move || file::encode(table, &partition, &batches, effort))
+            .await
+            .map_err(StoreError::table(table, "encode a file"))??;
+        let Some(Encoded { bytes, file }) = encoded else {
+            return Ok(None);
+        };
+        let path = Path::from(format!("{}/{}", table.name(), file.path));
+        let create = PutOptions {
+            mode: PutMode::Create,
+            ..Default::default()
+        };
+        self.files
+            .put_opts(&path, bytes.into(), create)
+            .await
+            .map_err(StoreError::table(table, "write a file"))?;
+        self.counters
+            .bytes_written
+            .fetch_add(file.size_bytes, Ordering::Relaxed);
+        Ok(Some(Arc::new(file)))
+    }
+
+    /// The group is on the disk: its rows move from pending to files in one step, and its senders hear of it.
+    fn finish(&self, group: Group, files: NewFiles) {
+        let now_ms = chrono::Utc::now().timestamp_millis();
+        let mut inbox = lock_mutex(&self.inbox);
+        inbox.ledger.committed(&group.batches, now_ms);
+        inbox.bytes = inbox.bytes.saturating_sub(group.bytes);
+        {
+            let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+            for (table, files) in files.into_iter().enumerate() {
+                // The oldest pending rows are this group's: rows are only ever added at the end.
+                Arc::make_mut(&mut view.pending[table]).drain(..group.rows[table].len());
+                add_files(&mut view.files[table], files);
+            }
+        }
+        drop(inbox);
+        let mut nodes = lock_mutex(&self.nodes);
+        for account in &group.accounts {
+            nodes.add(account);
+        }
+        drop(nodes);
+        self.counters
+            .samples_stored
+            .fetch_add(group.samples as u64, Ordering::Relaxed);
+        self.counters
+            .batches_stored
+            .fetch_add(group.requests as u64, Ordering::Relaxed);
+        self.counters.commits.fetch_add(1, Ordering::Relaxed);
+        group.done.send_replace(Some(Ok(())));
+    }
+
+    /// The group could not be written. What came after it may rely on its dictionary rows, so all that is pending goes; the
+    /// senders, who have no answer yet, send again.
+    fn abandon(&self, group: Group, files: NewFiles, error: StoreError) {
+        if matches!(error, StoreError::DiskFull { .. }) {
+            self.disk_full.store(true, Ordering::Relaxed);
+            tracing::error!(%error, batches = group.requests, "commit failed; the senders keep their batches");
+        } else {
+            tracing::error!(%error, batches = group.requests, "commit failed; the senders are asked to try again");
+        }
+        self.counters.commits_failed.fetch_add(1, Ordering::Relaxed);
+        let mut inbox = lock_mutex(&self.inbox);
+        let next = std::mem::replace(&mut inbox.group, Group::new());
+        inbox.ledger.forget_pending();
+        inbox.known.forget(&group.new_ids);
+        inbox.known.forget(&next.new_ids);
+        inbox.bytes = 0;
+        {
+            let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+            for (table, files) in files.into_iter().enumerate() {
+                view.pending[table] = Arc::default();
+                add_files(&mut view.files[table], files);
+            }
+        }
+        drop(inbox);
+        next.done.send_replace(Some(Err(error.clone())));
+        group.done.send_replace(Some(Err(error)));
+    }
+
+    /// Removes files that never became part of a table.
+    pub(super) async fn delete_now(&self, table: Table, files: &[Arc<DataFile>]) {
+        use object_store::ObjectStoreExt;
+        for file in files {
+            let path = Path::from(format!("{}/{}", table.name(), file.path));
+            if let Err(error) = self.files.delete(&path).await {
+                tracing::warn!(%error, %path, "cannot remove a file that is not needed; the next start will");
+            }
+        }
+    }
+}
+
+type NewFiles = [Vec<Arc<DataFile>>; Table::COUNT];
+
+/// Adds files in order of partition.
+pub(super) fn add_files(files: &mut Arc<Vec<Arc<DataFile>>>, new: Vec<Arc<DataFile>>) {
+    if new.is_empty() {
+        return;
+    }
+    let files = Arc::make_mut(files);
+    for file in new {
+        let at = files.partition_point(|other| other.partition <= file.partition);
+        files.insert(at, file);
+    }
+}
+
+enum Admitted {
+    New(Waiter),
+    Repeat(Waiter),
+    Committed,
+}
+
+/// Commits on every interval until told to stop, and once more then.
+pub(super) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
+    let Some((interval, wake)) = store
+        .upgrade()
+        .map(|store| (store.config.commit_interval, store.wake.clone()))
+    else {
+        return;
+    };
+    loop {
+        let stopping = tokio::select! {
+            () = tokio::time::sleep(interval) => false,
+            () = wake.notified() => false,
+            _ = stop.wait_for(|stop| *stop) => true,
+        };
+        let Some(store) = store.upgrade() else { return };
+        store.commit().await;
+        if stopping {
+            return;
+        }
+    }
+}

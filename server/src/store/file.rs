@@ -1,0 +1,270 @@
+//! Rows to a sorted Parquet file with statistics, in memory.
+
+use super::error::StoreError;
+use super::schema::Table;
+use super::snapshot::{ColumnRange, DataFile};
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, StringArray, UInt32Array};
+use arrow::compute::{concat_batches, take, take_record_batch};
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use arrow::error::ArrowError;
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::schema::types::ColumnPath;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Rows of a row group: one scan task's work, and the grain at which min and max skip.
+const ROW_GROUP_ROWS: usize = 512 * 1024;
+
+/// Longer strings are no use as a range.
+const MAX_RANGE_STRING_BYTES: usize = 256;
+
+/// How much effort goes into compression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// A commit every few seconds: fast.
+    Fresh,
+    /// A rewrite that lasts: small.
+    Compact,
+}
+
+/// The partition that the rows of a batch belong to; none for an empty batch.
+pub(super) fn partition_of(batch: &RecordBatch) -> Option<String> {
+    let column = batch.columns().last()?.as_dictionary_opt::<Int32Type>()?;
+    if column.is_empty() {
+        return None;
+    }
+    let values = column.values().as_string_opt::<i32>()?;
+    Some(values.value(column.key(0)?).to_owned())
+}
+
+/// An encoded file and what the log says about it.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    pub(super) bytes: Bytes,
+    pub(super) file: DataFile,
+}
+
+/// Sorts the rows of one partition, keeps one of each key, and encodes them. CPU-bound: call it on a blocking thread.
+/// `batches` have the table's whole schema; none comes back when there are no rows.
+pub(super) fn encode(
+    table: Table,
+    partition: &str,
+    batches: &[RecordBatch],
+    effort: Effort,
+) -> Result<Option<Encoded>, StoreError> {
+    let rows = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
+    if rows.num_rows() == 0 {
+        return Ok(None);
+    }
+    let rows = sorted(table, &rows).map_err(StoreError::table(table, "sort rows"))?;
+    let columns: Vec<usize> = (0..rows.num_columns() - 1).collect();
+    let rows = rows
+        .project(&columns)
+        .map_err(StoreError::table(table, "drop the partition column"))?;
+    let mut buffer = Vec::new();
+    let encode = StoreError::table(table, "encode a file");
+    (|| {
+        let mut writer = ArrowWriter::try_new(&mut buffer, table.file_schema(), Some(properties(table, effort)))?;
+        writer.write(&rows)?;
+        writer.close().map(drop)
+    })()
+    .map_err(encode)?;
+    let (int_ranges, string_ranges) = ranges(&rows);
+    let file = DataFile {
+        path: format!(
+            "{}={partition}/part-{}.zstd.parquet",
+            table.partition_column(),
+            uuid::Uuid::new_v4()
+        ),
+        partition: partition.to_owned(),
+        size_bytes: buffer.len() as u64,
+        rows: rows.num_rows() as u64,
+        modified_ms: chrono::Utc::now().timestamp_millis(),
+        int_ranges,
+        string_ranges,
+    };
+    Ok(Some(Encoded {
+        bytes: buffer.into(),
+        file,
+    }))
+}
+
+fn properties(table: Table, effort: Effort) -> WriterProperties {
+    let level = match effort {
+        Effort::Fresh => 1,
+        Effort::Compact => 6,
+    };
+    let mut builder = WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_2_0)
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(level).unwrap_or_default()))
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_created_by(concat!("stakeout-server ", env!("CARGO_PKG_VERSION")).to_owned());
+    match table {
+        Table::Samples => {
+            // Times are almost all distinct: a dictionary of them is only in the way; neighbours differ by little.
+            let time = ColumnPath::from("ts_ns");
+            builder = builder
+                .set_column_dictionary_enabled(time.clone(), false)
+                .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED);
+        }
+        Table::Stacks | Table::Frames | Table::Series | Table::Processes => {
+            // One row an id: every id is distinct and random.
+            builder = builder.set_column_dictionary_enabled(ColumnPath::from(table.key()[0]), false);
+        }
+        Table::Batches => {}
+    }
+    builder.set_statistics_enabled(EnabledStatistics::Page).build()
+}
+
+/// Rank of every value of a dictionary column in string order, by row.
+fn string_ranks(column: &DictionaryArray<Int32Type>) -> Vec<u32> {
+    let values = column.values().as_string::<i32>();
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by_key(|index| values.value(*index));
+    let mut rank_of = vec![0_u32; values.len()];
+    let mut rank = 0;
+    for (position, index) in order.iter().enumerate() {
+        if position > 0 && values.value(order[position - 1]) != values.value(*index) {
+            rank += 1;
+        }
+        rank_of[*index] = rank;
+    }
+    column
+        .keys()
+        .values()
+        .iter()
+        .map(|key| rank_of[*key as usize])
+        .collect()
+}
+
+fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let int = |name: &str| -> Result<&[i64], ArrowError> {
+        let column = rows.column_by_name(name).ok_or_else(|| missing(name))?;
+        Ok(column.as_primitive::<Int64Type>().values())
+    };
+    let order: Vec<u32> = match table {
+        Table::Samples => {
+            let ranks = |name: &str| -> Result<Vec<u32>, ArrowError> {
+                Ok(string_ranks(
+                    rows.column_by_name(name).ok_or_else(|| missing(name))?.as_dictionary(),
+                ))
+            };
+            let (kinds, services) = (ranks("type")?, ranks("service")?);
+            let (series, times) = (int("series_id")?, int("ts_ns")?);
+            let mut keyed: Vec<(u64, i64, i64, u32)> = (0..rows.num_rows())
+                .map(|row| {
+                    let name = (u64::from(kinds[row]) << 32) | u64::from(services[row]);
+                    (name, series[row], times[row], row as u32)
+                })
+                .collect();
+            keyed.sort_unstable();
+            keyed.into_iter().map(|key| key.3).collect()
+        }
+        Table::Batches => {
+            let text = |name: &str| -> Result<&StringArray, ArrowError> {
+                Ok(rows.column_by_name(name).ok_or_else(|| missing(name))?.as_string())
+            };
+            let (nodes, instances, numbers) = (text("node")?, text("instance")?, int("number")?);
+            let key = |row: u32| {
+                let row = row as usize;
+                (nodes.value(row), instances.value(row), numbers[row])
+            };
+            let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+            order.sort_by_key(|row| key(*row));
+            order.dedup_by_key(|row| {
+                let (_, instance, number) = key(*row);
+                (instance, number)
+            });
+            order
+        }
+        Table::Series | Table::Stacks | Table::Frames | Table::Processes => {
+            let ids = int(table.key()[0])?;
+            let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+            order.sort_by_key(|row| ids[*row as usize]);
+            order.dedup_by_key(|row| ids[*row as usize]);
+            order
+        }
+    };
+    let sorted = take_record_batch(rows, &UInt32Array::from(order))?;
+    let columns = sorted
+        .columns()
+        .iter()
+        .map(compact_dictionary)
+        .collect::<Result<Vec<_>, _>>()?;
+    RecordBatch::try_new(sorted.schema(), columns)
+}
+
+fn missing(name: &str) -> ArrowError {
+    ArrowError::SchemaError(format!("no column {name}"))
+}
+
+/// Gathering many requests' rows repeats dictionary values; the file should hold each once.
+fn compact_dictionary(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let DataType::Dictionary(..) = column.data_type() else {
+        return Ok(column.clone());
+    };
+    let dictionary = column.as_dictionary::<Int32Type>();
+    let values = dictionary.values().as_string::<i32>();
+    let mut place = std::collections::HashMap::new();
+    let mut kept: Vec<u32> = Vec::new();
+    let mut renamed: Vec<Option<i32>> = vec![None; values.len()];
+    let keys: Int32Array = dictionary
+        .keys()
+        .values()
+        .iter()
+        .map(|key| {
+            let old = *key as usize;
+            let new = renamed[old].unwrap_or_else(|| {
+                *place.entry(values.value(old)).or_insert_with(|| {
+                    kept.push(old as u32);
+                    kept.len() as i32 - 1
+                })
+            });
+            renamed[old] = Some(new);
+            Some(new)
+        })
+        .collect();
+    let keys = Int32Array::new(keys.values().clone(), dictionary.keys().nulls().cloned());
+    let values = take(dictionary.values(), &UInt32Array::from(kept), None)?;
+    Ok(Arc::new(DictionaryArray::try_new(keys, values)?))
+}
+
+type Ranges<T> = Vec<(String, ColumnRange<T>)>;
+
+/// Smallest and largest values of the columns without nulls.
+fn ranges(rows: &RecordBatch) -> (Ranges<i64>, Ranges<String>) {
+    let mut ints = Vec::new();
+    let mut strings = Vec::new();
+    for (field, column) in rows.schema_ref().fields().iter().zip(rows.columns()) {
+        if column.null_count() > 0 {
+            continue;
+        }
+        match column.data_type() {
+            DataType::Int64 => {
+                let values = column.as_primitive::<Int64Type>().values();
+                if let (Some(min), Some(max)) = (values.iter().min(), values.iter().max()) {
+                    ints.push((field.name().clone(), ColumnRange { min: *min, max: *max }));
+                }
+            }
+            DataType::Dictionary(..) => {
+                // Compacted above, so that every value of the dictionary is in use.
+                let values = column.as_dictionary::<Int32Type>().values().as_string::<i32>();
+                let distinct: HashSet<&str> = values.iter().flatten().collect();
+                if let (Some(min), Some(max)) = (distinct.iter().min(), distinct.iter().max())
+                    && min.len().max(max.len()) <= MAX_RANGE_STRING_BYTES
+                {
+                    let range = ColumnRange {
+                        min: (*min).to_owned(),
+                        max: (*max).to_owned(),
+                    };
+                    strings.push((field.name().clone(), range));
+                }
+            }
+            _ => {}
+        }
+    }
+    (ints, strings)
+}

@@ -1,0 +1,114 @@
+//! Remembers which dictionary rows are on the disk or on their way, so that each is written about once a day.
+//!
+//! Forgetting only costs space: a row is then written again, and compaction drops the repeat.
+
+use super::file::partition_of;
+use super::schema::Table;
+use super::{Rows, StoreError};
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::Int64Type;
+use arrow::error::ArrowError;
+use std::collections::{HashMap, HashSet};
+
+/// Ids kept per table, over all days: about 40 MB for the largest table.
+const MAX_IDS: usize = 2_000_000;
+
+/// An id that a group brought in.
+#[derive(Debug)]
+pub(super) struct NewId {
+    table: Table,
+    day: String,
+    id: i64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    days: [HashMap<String, HashSet<i64>>; Table::COUNT],
+}
+
+impl Known {
+    /// The rows that have to be written: all samples and accounts, and what is new of the dictionaries. After an error the ids
+    /// in `new_ids` are to be forgotten.
+    pub(super) fn fresh_rows(
+        &mut self,
+        rows: &Rows,
+        new_ids: &mut Vec<NewId>,
+    ) -> Result<[Vec<RecordBatch>; Table::COUNT], StoreError> {
+        let mut fresh: [Vec<RecordBatch>; Table::COUNT] = Default::default();
+        for table in Table::ALL {
+            for batch in &rows.tables[table.index()] {
+                let Some(partition) = partition_of(batch) else { continue };
+                let batch = self
+                    .only_new(table, &partition, batch, new_ids)
+                    .map_err(StoreError::table(table, "look for new rows"))?;
+                if batch.num_rows() > 0 {
+                    fresh[table.index()].push(batch);
+                }
+            }
+        }
+        if let Some(account) = &rows.batch {
+            let batch = account
+                .to_record_batch()
+                .map_err(StoreError::table(Table::Batches, "make a row"))?;
+            fresh[Table::Batches.index()].push(batch);
+        }
+        Ok(fresh)
+    }
+
+    /// The rows of one day's batch that are not known yet; they count as known from here on. Tables whose key is not a single
+    /// id come back whole.
+    fn only_new(
+        &mut self,
+        table: Table,
+        day: &str,
+        batch: &RecordBatch,
+        new_ids: &mut Vec<NewId>,
+    ) -> Result<RecordBatch, ArrowError> {
+        let [key] = table.key() else { return Ok(batch.clone()) };
+        let Some(ids) = batch
+            .column_by_name(key)
+            .and_then(|column| column.as_primitive_opt::<Int64Type>())
+        else {
+            return Ok(batch.clone());
+        };
+        let days = &mut self.days[table.index()];
+        if days.values().map(HashSet::len).sum::<usize>() + ids.len() > MAX_IDS {
+            // The oldest day first; when there is only one, all of it.
+            if let Some(oldest) = days.keys().min().cloned() {
+                days.remove(&oldest);
+            }
+        }
+        let known = days.entry(day.to_owned()).or_default();
+        let keep: BooleanArray = ids
+            .values()
+            .iter()
+            .map(|id| {
+                let new = known.insert(*id);
+                if new {
+                    new_ids.push(NewId {
+                        table,
+                        day: day.to_owned(),
+                        id: *id,
+                    });
+                }
+                Some(new)
+            })
+            .collect();
+        filter_record_batch(batch, &keep)
+    }
+
+    /// These were not written after all.
+    pub(super) fn forget(&mut self, ids: &[NewId]) {
+        for NewId { table, day, id } in ids {
+            if let Some(known) = self.days[table.index()].get_mut(day) {
+                known.remove(id);
+            }
+        }
+    }
+
+    /// A day's rows are gone.
+    pub(super) fn forget_day(&mut self, table: Table, day: &str) {
+        self.days[table.index()].remove(day);
+    }
+}

@@ -1,0 +1,244 @@
+//! Object store over a local directory whose writes survive a power cut.
+//!
+//! The library's own local store renames without syncing. Here a write is: temporary file, fsync, link (create) or rename
+//! (replace), fsync of the directory. Reading and listing are the library's.
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
+};
+use std::fs::{self, File};
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path as FsPath, PathBuf};
+use std::sync::Arc;
+
+const STORE: &str = "local";
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct DurableStore {
+    inner: Arc<LocalFileSystem>,
+    /// Folder for unfinished files, on the same file system.
+    staging: PathBuf,
+}
+
+impl DurableStore {
+    /// `root`: the folder that is `/` of this store, or none for the file system's own. `staging` must exist.
+    pub(super) fn new(root: Option<&FsPath>, staging: PathBuf) -> Result<Self> {
+        let inner = match root {
+            Some(root) => LocalFileSystem::new_with_prefix(root)?,
+            None => LocalFileSystem::new(),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+            staging,
+        })
+    }
+}
+
+impl std::fmt::Display for DurableStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DurableStore({})", self.inner)
+    }
+}
+
+fn generic(source: std::io::Error) -> object_store::Error {
+    object_store::Error::Generic {
+        store: STORE,
+        source: Box::new(source),
+    }
+}
+
+/// Makes the names in a folder durable.
+pub(super) fn sync_dir(dir: &FsPath) -> std::io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Creates a folder and those above it, each durable.
+pub(super) fn create_dir_durably(dir: &FsPath) -> std::io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let Some(parent) = dir.parent() else { return Ok(()) };
+    create_dir_durably(parent)?;
+    match fs::create_dir(dir) {
+        Ok(()) => sync_dir(parent),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_durably(staging: &FsPath, target: &FsPath, payload: &PutPayload, replace: bool) -> std::io::Result<()> {
+    let dir = target
+        .parent()
+        .ok_or_else(|| std::io::Error::other("a file needs a folder"))?;
+    create_dir_durably(dir)?;
+    let temporary = staging.join(uuid::Uuid::new_v4().simple().to_string());
+    let written = (|| {
+        let mut file = File::create_new(&temporary)?;
+        for chunk in payload.iter() {
+            file.write_all(chunk)?;
+        }
+        file.sync_all()?;
+        drop(file);
+        if replace {
+            fs::rename(&temporary, target)
+        } else {
+            fs::hard_link(&temporary, target)
+        }
+    })();
+    if written.is_err() || !replace {
+        // After a link the temporary name is only a second name; after a failure it is waste.
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    sync_dir(dir).inspect_err(|_| {
+        // The caller is told that nothing was written, so nothing may be there.
+        if !replace {
+            let _ = fs::remove_file(target);
+        }
+    })
+}
+
+#[async_trait]
+impl ObjectStore for DurableStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let replace = match opts.mode {
+            PutMode::Overwrite => true,
+            PutMode::Create => false,
+            PutMode::Update(_) => {
+                return Err(object_store::Error::NotSupported {
+                    source: "conditional update of a local file".into(),
+                });
+            }
+        };
+        let target = self.inner.path_to_filesystem(location)?;
+        let staging = self.staging.clone();
+        let written = tokio::task::spawn_blocking(move || write_durably(&staging, &target, &payload, replace))
+            .await
+            .map_err(|source| object_store::Error::JoinError { source })?;
+        match written {
+            Ok(()) => Ok(PutResult {
+                e_tag: None,
+                version: None,
+            }),
+            Err(source) if source.kind() == std::io::ErrorKind::AlreadyExists => {
+                Err(object_store::Error::AlreadyExists {
+                    path: location.to_string(),
+                    source: Box::new(source),
+                })
+            }
+            Err(source) => Err(generic(source)),
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        _opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        Ok(Box::new(GatheredUpload {
+            store: self.clone(),
+            location: location.clone(),
+            parts: Vec::new(),
+        }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<bytes::Bytes>> {
+        self.inner.get_ranges(location, ranges).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.inner.rename_opts(from, to, options).await
+    }
+}
+
+/// An upload in parts, kept in memory until it is whole: only checkpoints of the Delta log come this way.
+#[derive(Debug)]
+struct GatheredUpload {
+    store: DurableStore,
+    location: Path,
+    parts: Vec<PutPayload>,
+}
+
+#[async_trait]
+impl MultipartUpload for GatheredUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.parts.push(data);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let payload: PutPayload = std::mem::take(&mut self.parts)
+            .into_iter()
+            .flat_map(|part| part.into_iter())
+            .collect();
+        self.store
+            .put_opts(&self.location, payload, PutOptions::default())
+            .await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.parts.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::ObjectStoreExt as _;
+
+    #[tokio::test]
+    async fn create_refuses_what_exists_and_leaves_no_temporary_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let staging = dir.path().join("tmp");
+        fs::create_dir(&staging).unwrap();
+        let store = DurableStore::new(Some(dir.path()), staging.clone()).unwrap();
+        let path = Path::from("a/b/c");
+        let create = || PutOptions {
+            mode: PutMode::Create,
+            ..Default::default()
+        };
+        store.put_opts(&path, "one".into(), create()).await.unwrap();
+        let again = store.put_opts(&path, "two".into(), create()).await.unwrap_err();
+        assert!(matches!(again, object_store::Error::AlreadyExists { .. }), "{again}");
+        assert_eq!(store.get(&path).await.unwrap().bytes().await.unwrap(), "one");
+        store.put(&path, "three".into()).await.unwrap();
+        assert_eq!(store.get(&path).await.unwrap().bytes().await.unwrap(), "three");
+        let mut upload = store.put_multipart(&Path::from("parts")).await.unwrap();
+        upload.put_part("12".into()).await.unwrap();
+        upload.put_part("34".into()).await.unwrap();
+        upload.complete().await.unwrap();
+        assert_eq!(
+            store.get(&Path::from("parts")).await.unwrap().bytes().await.unwrap(),
+            "1234"
+        );
+        assert_eq!(fs::read_dir(&staging).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,496 @@
+//! One table's Delta log: create, load, commit, checkpoint.
+//!
+//! The data directory is locked by one server, so a commit is "write the next version": nothing is listed or read before it,
+//! however many commits there are.
+
+use super::error::StoreError;
+use super::local::DurableStore;
+use super::schema::Table;
+use super::snapshot::{ColumnRange, DataFile};
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType as ArrowType, Int64Type};
+use deltalake_core::DeltaTable;
+use deltalake_core::kernel::transaction::{CommitData, TransactionError};
+use deltalake_core::kernel::{
+    Action, Add, ArrayType, DataType, LogicalFileView, PrimitiveType, Remove, StructField, Transaction,
+};
+use deltalake_core::logstore::{CommitOrBytes, LogStoreRef, StorageConfig, default_logstore};
+use deltalake_core::operations::create::CreateBuilder;
+use deltalake_core::protocol::{DeltaOperation, SaveMode};
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::collections::HashMap;
+use std::path::{Path as FsPath, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long an instance's highest number is remembered; longer than any agent's spool lives.
+pub(super) const TRANSACTION_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How long log entries stay that a checkpoint has made superfluous.
+const LOG_RETENTION: Duration = Duration::from_secs(2 * 3600);
+
+/// How long the log names removed files.
+const TOMBSTONE_RETENTION: Duration = Duration::from_secs(3600);
+
+/// An application transaction as the log keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Txn {
+    pub(super) app_id: String,
+    pub(super) version: i64,
+    /// Unix milliseconds.
+    pub(super) updated_ms: i64,
+}
+
+/// What a table holds when it is opened.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) log: TableLog,
+    pub(super) files: Vec<Arc<DataFile>>,
+    pub(super) txns: Vec<Txn>,
+}
+
+/// The writer's end of a table's log.
+pub(super) struct TableLog {
+    table: Table,
+    log_store: LogStoreRef,
+    version: u64,
+}
+
+impl std::fmt::Debug for TableLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableLog")
+            .field("table", &self.table)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TableLog {
+    /// Opens the table in `dir`/its name, and creates it where there is none. `staging`: see [`DurableStore`].
+    pub(super) async fn open(table: Table, dir: &FsPath, staging: PathBuf) -> Result<Loaded, StoreError> {
+        let dir = dir.join(table.name());
+        super::local::create_dir_durably(&dir).map_err(StoreError::table(table, "create its folder"))?;
+        let log_store = open_log_store(table, &dir, staging)?;
+        let exists = log_store
+            .is_delta_table_location()
+            .await
+            .map_err(StoreError::table(table, "look for its log"))?;
+        if !exists {
+            create(table, log_store.clone()).await?;
+        }
+        let mut delta = DeltaTable::new(log_store.clone());
+        delta.load().await.map_err(StoreError::table(table, "read its log"))?;
+        let state = delta.snapshot().map_err(StoreError::table(table, "read its log"))?;
+        let version = state.version();
+        let mut files: Vec<_> = state
+            .log_data()
+            .iter()
+            .filter_map(|file| data_file(table, &file))
+            .map(Arc::new)
+            .collect();
+        files.sort_by(|a, b| (&a.partition, &a.path).cmp(&(&b.partition, &b.path)));
+        let txns = match table {
+            Table::Samples => read_txns(log_store.object_store(None), version)
+                .await
+                .map_err(|cause| StoreError::Table {
+                    table: table.name(),
+                    what: "read its transactions",
+                    cause,
+                })?,
+            _ => Vec::new(),
+        };
+        Ok(Loaded {
+            log: Self {
+                table,
+                log_store,
+                version,
+            },
+            files,
+            txns,
+        })
+    }
+
+    /// Version of the last commit.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Commits. When this returns well, the commit is on the disk. `data_change` is false for a rewrite of the same rows.
+    pub(super) async fn commit(
+        &mut self,
+        add: Vec<Add>,
+        remove: &[Arc<DataFile>],
+        txns: &[Txn],
+        data_change: bool,
+    ) -> Result<(), StoreError> {
+        let now_ms = chrono::Utc::now().timestamp_millis();
+        let removes = remove.iter().map(|file| {
+            Action::Remove(Remove {
+                path: file.path.clone(),
+                data_change,
+                deletion_timestamp: Some(now_ms),
+                extended_file_metadata: Some(true),
+                partition_values: Some(partition_values(self.table, &file.partition)),
+                size: Some(i64::try_from(file.size_bytes).unwrap_or(i64::MAX)),
+                ..Remove::default()
+            })
+        });
+        let actions: Vec<Action> = removes.chain(add.into_iter().map(Action::Add)).collect();
+        let operation = DeltaOperation::Write {
+            mode: SaveMode::Append,
+            partition_by: Some(vec![self.table.partition_column().to_owned()]),
+            predicate: None,
+        };
+        let txns = txns
+            .iter()
+            .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
+            .collect();
+        let bytes = CommitData::new(actions, operation, HashMap::new(), txns)
+            .get_bytes()
+            .map_err(StoreError::table(self.table, "encode a commit"))?;
+        let version = self.version + 1;
+        let written = self
+            .log_store
+            .write_commit_entry(version, CommitOrBytes::LogBytes(bytes), uuid::Uuid::new_v4())
+            .await;
+        match written {
+            Ok(()) => {
+                self.version = version;
+                Ok(())
+            }
+            Err(error) => {
+                if matches!(error, TransactionError::VersionAlreadyExists(_)) {
+                    // Only a commit whose last sync failed, or a stranger in the directory, leaves a version behind.
+                    self.version = version;
+                }
+                Err(StoreError::table(self.table, "write a commit")(error))
+            }
+        }
+    }
+
+    /// What a checkpoint needs, so that it can be written while commits go on.
+    pub(super) fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
+            table: self.table,
+            log_store: self.log_store.clone(),
+            version: self.version,
+        }
+    }
+}
+
+/// A checkpoint to be written.
+pub(super) struct Checkpoint {
+    table: Table,
+    log_store: LogStoreRef,
+    version: u64,
+}
+
+impl Checkpoint {
+    /// Writes it and removes log entries that are no longer needed.
+    pub(super) async fn write(self) -> Result<(), StoreError> {
+        use deltalake_core::checkpoints::{cleanup_expired_logs_for, create_checkpoint};
+        let mut delta = DeltaTable::new(self.log_store.clone());
+        delta
+            .load_version(self.version)
+            .await
+            .map_err(StoreError::table(self.table, "read its log"))?;
+        create_checkpoint(&delta, None)
+            .await
+            .map_err(StoreError::table(self.table, "write a checkpoint"))?;
+        let cutoff_ms = chrono::Utc::now().timestamp_millis() - millis(LOG_RETENTION);
+        cleanup_expired_logs_for(self.version, self.log_store.as_ref(), cutoff_ms, None)
+            .await
+            .map_err(StoreError::table(self.table, "remove old log entries"))?;
+        Ok(())
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn open_log_store(table: Table, dir: &FsPath, staging: PathBuf) -> Result<LogStoreRef, StoreError> {
+    let prefixed: Arc<dyn ObjectStore> =
+        Arc::new(DurableStore::new(Some(dir), staging.clone()).map_err(StoreError::table(table, "open its folder"))?);
+    let root: Arc<dyn ObjectStore> =
+        Arc::new(DurableStore::new(None, staging).map_err(StoreError::table(table, "open its folder"))?);
+    let url = url::Url::from_directory_path(dir).map_err(|()| StoreError::Table {
+        table: table.name(),
+        what: "open its folder",
+        cause: format!("{} is not an absolute path", dir.display()),
+    })?;
+    Ok(default_logstore(prefixed, root, &url, &StorageConfig::default()))
+}
+
+async fn create(table: Table, log_store: LogStoreRef) -> Result<(), StoreError> {
+    let seconds = |duration: Duration| Some(format!("interval {} seconds", duration.as_secs()));
+    let columns = table
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| StructField::new(field.name(), delta_type(field.data_type()), field.is_nullable()))
+        .collect::<Vec<_>>();
+    CreateBuilder::new()
+        .with_log_store(log_store)
+        .with_table_name(table.name())
+        .with_columns(columns)
+        .with_partition_columns([table.partition_column()])
+        .with_configuration([
+            ("delta.logRetentionDuration", seconds(LOG_RETENTION)),
+            ("delta.deletedFileRetentionDuration", seconds(TOMBSTONE_RETENTION)),
+            ("delta.setTransactionRetentionDuration", seconds(TRANSACTION_RETENTION)),
+        ])
+        .await
+        .map_err(StoreError::table(table, "create it"))?;
+    Ok(())
+}
+
+fn delta_type(arrow: &ArrowType) -> DataType {
+    match arrow {
+        ArrowType::Int32 => DataType::Primitive(PrimitiveType::Integer),
+        ArrowType::Int64 => DataType::Primitive(PrimitiveType::Long),
+        ArrowType::Float64 => DataType::Primitive(PrimitiveType::Double),
+        ArrowType::Boolean => DataType::Primitive(PrimitiveType::Boolean),
+        ArrowType::List(element) => DataType::Array(Box::new(ArrayType::new(
+            delta_type(element.data_type()),
+            element.is_nullable(),
+        ))),
+        _ => DataType::Primitive(PrimitiveType::String),
+    }
+}
+
+fn partition_values(table: Table, partition: &str) -> HashMap<String, Option<String>> {
+    HashMap::from([(table.partition_column().to_owned(), Some(partition.to_owned()))])
+}
+
+/// The log's action that adds a file.
+pub(super) fn add_action(table: Table, file: &DataFile, data_change: bool) -> Add {
+    let mut min = serde_json::Map::new();
+    let mut max = serde_json::Map::new();
+    for (column, range) in &file.int_ranges {
+        min.insert(column.clone(), range.min.into());
+        max.insert(column.clone(), range.max.into());
+    }
+    for (column, range) in &file.string_ranges {
+        min.insert(column.clone(), range.min.as_str().into());
+        max.insert(column.clone(), range.max.as_str().into());
+    }
+    let nulls: serde_json::Map<_, _> = min.keys().map(|column| (column.clone(), 0.into())).collect();
+    let stats = serde_json::json!({"numRecords": file.rows, "minValues": min, "maxValues": max, "nullCount": nulls});
+    Add {
+        path: file.path.clone(),
+        partition_values: partition_values(table, &file.partition),
+        size: i64::try_from(file.size_bytes).unwrap_or(i64::MAX),
+        modification_time: file.modified_ms,
+        data_change,
+        stats: Some(stats.to_string()),
+        ..Add::default()
+    }
+}
+
+/// A file as the log has it; none when it lacks what Stakeout always writes.
+fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
+    let partition = file.partition_values_map().remove(table.partition_column())??;
+    let stats: serde_json::Value = serde_json::from_str(&file.stats()?).ok()?;
+    let mut int_ranges = Vec::new();
+    let mut string_ranges = Vec::new();
+    if let (Some(min), Some(max)) = (stats["minValues"].as_object(), stats["maxValues"].as_object()) {
+        for (column, min) in min {
+            let Some(max) = max.get(column) else { continue };
+            if let (Some(min), Some(max)) = (min.as_i64(), max.as_i64()) {
+                int_ranges.push((column.clone(), ColumnRange { min, max }));
+            } else if let (Some(min), Some(max)) = (min.as_str(), max.as_str()) {
+                string_ranges.push((
+                    column.clone(),
+                    ColumnRange {
+                        min: min.to_owned(),
+                        max: max.to_owned(),
+                    },
+                ));
+            }
+        }
+    }
+    Some(DataFile {
+        path: file.path().into_owned(),
+        partition,
+        size_bytes: u64::try_from(file.size()).ok()?,
+        rows: stats["numRecords"].as_u64()?,
+        modified_ms: file.modification_time(),
+        int_ranges,
+        string_ranges,
+    })
+}
+
+/// All application transactions of a table at `version`: those of the last checkpoint, then those of the commits after it.
+/// The library answers only for one application at a time, and does not say which there are.
+async fn read_txns(store: Arc<dyn ObjectStore>, version: u64) -> Result<Vec<Txn>, String> {
+    let mut checkpoint: Option<(u64, Path)> = None;
+    let mut commits: Vec<(u64, Path)> = Vec::new();
+    let mut entries = store.list(Some(&Path::from("_delta_log")));
+    while let Some(entry) = entries.try_next().await.map_err(|error| error.to_string())? {
+        let Some(name) = entry.location.filename() else {
+            continue;
+        };
+        let Some((digits, kind)) = name.split_once('.') else {
+            continue;
+        };
+        let Ok(at) = digits.parse::<u64>() else { continue };
+        if at > version {
+            continue;
+        }
+        match kind {
+            "json" => commits.push((at, entry.location)),
+            "checkpoint.parquet" if checkpoint.as_ref().is_none_or(|(newest, _)| at > *newest) => {
+                checkpoint = Some((at, entry.location));
+            }
+            _ => {}
+        }
+    }
+    let mut txns: HashMap<String, Txn> = HashMap::new();
+    let mut after = None;
+    if let Some((at, path)) = checkpoint {
+        after = Some(at);
+        let bytes = store
+            .get(&path)
+            .await
+            .map_err(|e| e.to_string())?
+            .bytes()
+            .await
+            .map_err(|e| e.to_string())?;
+        for txn in checkpoint_txns(bytes).map_err(|error| format!("{path}: {error}"))? {
+            txns.insert(txn.app_id.clone(), txn);
+        }
+    }
+    commits.retain(|(at, _)| after.is_none_or(|after| *at > after));
+    commits.sort();
+    for (_, path) in commits {
+        let bytes = store
+            .get(&path)
+            .await
+            .map_err(|e| e.to_string())?
+            .bytes()
+            .await
+            .map_err(|e| e.to_string())?;
+        for line in bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| line.starts_with(b"{\"txn\""))
+        {
+            #[derive(serde::Deserialize)]
+            struct Line {
+                txn: Transaction,
+            }
+            let line: Line = serde_json::from_slice(line).map_err(|error| format!("{path}: {error}"))?;
+            let updated_ms = line.txn.last_updated.unwrap_or_default();
+            let txn = Txn {
+                app_id: line.txn.app_id,
+                version: line.txn.version,
+                updated_ms,
+            };
+            txns.insert(txn.app_id.clone(), txn);
+        }
+    }
+    Ok(txns.into_values().collect())
+}
+
+fn checkpoint_txns(bytes: bytes::Bytes) -> Result<Vec<Txn>, Box<dyn std::error::Error + Send + Sync>> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
+    let roots = builder.parquet_schema().root_schema().get_fields();
+    let Some(column) = roots.iter().position(|field| field.name() == "txn") else {
+        return Ok(Vec::new());
+    };
+    let mask = ProjectionMask::roots(builder.parquet_schema(), [column]);
+    let mut txns = Vec::new();
+    for batch in builder.with_projection(mask).build()? {
+        let batch = batch?;
+        let column = batch.column(0).as_struct();
+        let part = |name: &str| {
+            column
+                .column_by_name(name)
+                .ok_or_else(|| format!("txn has no field {name}"))
+        };
+        let app_id = part("appId")?.clone();
+        let app_id = arrow::compute::cast(&app_id, &ArrowType::Utf8)?;
+        let app_id = app_id.as_string::<i32>();
+        let number = part("version")?.as_primitive::<Int64Type>();
+        let updated = part("lastUpdated")?.as_primitive::<Int64Type>();
+        for row in (0..column.len()).filter(|row| column.is_valid(*row)) {
+            let updated_ms = if updated.is_valid(row) { updated.value(row) } else { 0 };
+            txns.push(Txn {
+                app_id: app_id.value(row).to_owned(),
+                version: number.value(row),
+                updated_ms,
+            });
+        }
+    }
+    Ok(txns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(table: Table, name: &str) -> DataFile {
+        DataFile {
+            path: format!("{}=2026-11-21T08/{name}.parquet", table.partition_column()),
+            partition: "2026-11-21T08".to_owned(),
+            size_bytes: 10,
+            rows: 3,
+            modified_ms: 1,
+            int_ranges: vec![("ts_ns".to_owned(), ColumnRange { min: -5, max: i64::MAX })],
+            string_ranges: vec![(
+                "service".to_owned(),
+                ColumnRange {
+                    min: "a".to_owned(),
+                    max: "ü".to_owned(),
+                },
+            )],
+        }
+    }
+
+    #[tokio::test]
+    async fn files_and_transactions_are_read_back_from_commits_and_from_a_checkpoint() {
+        let dir = tempfile::tempdir().unwrap();
+        let staging = dir.path().join("tmp");
+        std::fs::create_dir(&staging).unwrap();
+        let open = || TableLog::open(Table::Samples, dir.path(), staging.clone());
+        let now_ms = chrono::Utc::now().timestamp_millis();
+        let txn = |id: &str, version| Txn {
+            app_id: id.to_owned(),
+            version,
+            updated_ms: now_ms,
+        };
+        let mut log = open().await.unwrap().log;
+        let first = file(Table::Samples, "one");
+        log.commit(
+            vec![add_action(Table::Samples, &first, true)],
+            &[],
+            &[txn("a", 1), txn("b", 7)],
+            true,
+        )
+        .await
+        .unwrap();
+        log.checkpoint().write().await.unwrap();
+        let second = file(Table::Samples, "two");
+        log.commit(
+            vec![add_action(Table::Samples, &second, true)],
+            &[],
+            &[txn("a", 2)],
+            true,
+        )
+        .await
+        .unwrap();
+        let loaded = open().await.unwrap();
+        let files: Vec<_> = loaded.files.iter().map(|file| file.as_ref().clone()).collect();
+        assert_eq!(files, [first.clone(), second.clone()]);
+        let mut txns = loaded.txns;
+        txns.sort_by(|a, b| a.app_id.cmp(&b.app_id));
+        assert_eq!(txns, [txn("a", 2), txn("b", 7)]);
+        let mut log = loaded.log;
+        log.commit(vec![], &[Arc::new(first)], &[], true).await.unwrap();
+        assert_eq!(open().await.unwrap().files.len(), 1);
+    }
+}

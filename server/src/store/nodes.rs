@@ -1,0 +1,120 @@
+//! The latest account of every agent, kept in memory.
+
+use super::batch_row::BatchRow;
+use super::snapshot::Snapshot;
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{Float64Type, Int64Type};
+use std::collections::HashMap;
+
+/// An agent instance as its last committed batch describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeInfo {
+    pub last: BatchRow,
+    /// Rows of `samples` over all its committed batches that are still within retention or came since the start.
+    pub samples_stored: i64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    instances: HashMap<String, NodeInfo>,
+}
+
+impl Nodes {
+    pub(super) fn add(&mut self, row: &BatchRow) {
+        match self.instances.get_mut(&row.instance) {
+            Some(info) => {
+                info.samples_stored += row.samples;
+                if row.number > info.last.number {
+                    info.last = row.clone();
+                }
+            }
+            None => {
+                let info = NodeInfo {
+                    last: row.clone(),
+                    samples_stored: row.samples,
+                };
+                self.instances.insert(row.instance.clone(), info);
+            }
+        }
+    }
+
+    /// Newest first.
+    pub(super) fn list(&self) -> Vec<NodeInfo> {
+        let mut list: Vec<_> = self.instances.values().cloned().collect();
+        list.sort_by(|a, b| (b.last.until_ns, &a.last.instance).cmp(&(a.last.until_ns, &b.last.instance)));
+        list
+    }
+
+    pub(super) fn forget_older(&mut self, cutoff_ns: i64) {
+        self.instances.retain(|_, info| info.last.until_ns >= cutoff_ns);
+    }
+
+    /// From the table `batches`, once at the start.
+    pub(super) async fn load(snapshot: &Snapshot) -> datafusion::common::Result<Self> {
+        const COLUMNS: &str = "node, number, from_ns, until_ns, period_ns, frequency_hz, cpus, ticks, idle_ticks, \
+             samples_taken, lost, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch";
+        let last: Vec<String> = COLUMNS
+            .split(", ")
+            .map(|name| format!("last_value({name} ORDER BY number) AS {name}"))
+            .collect();
+        let query = format!(
+            "SELECT instance, sum(samples) AS samples, {} FROM batches GROUP BY instance",
+            last.join(", ")
+        );
+        let mut nodes = Self::default();
+        for batch in snapshot.session().sql(&query).await?.collect().await? {
+            for row in 0..batch.num_rows() {
+                if let Some(last) = read_row(&batch, row) {
+                    let info = NodeInfo {
+                        samples_stored: last.samples,
+                        last,
+                    };
+                    nodes.instances.insert(info.last.instance.clone(), info);
+                }
+            }
+        }
+        Ok(nodes)
+    }
+}
+
+fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
+    let int = |name: &str| {
+        let column = batch.column_by_name(name)?.as_primitive_opt::<Int64Type>()?;
+        column.is_valid(row).then(|| column.value(row))
+    };
+    let real = |name: &str| {
+        let column = batch.column_by_name(name)?.as_primitive_opt::<Float64Type>()?;
+        column.is_valid(row).then(|| column.value(row))
+    };
+    let text = |name: &str| {
+        Some(
+            batch
+                .column_by_name(name)?
+                .as_string_opt::<i32>()?
+                .value(row)
+                .to_owned(),
+        )
+    };
+    Some(BatchRow {
+        node: text("node")?,
+        instance: text("instance")?,
+        number: int("number")?,
+        from_ns: int("from_ns")?,
+        until_ns: int("until_ns")?,
+        period_ns: int("period_ns")?,
+        frequency_hz: int("frequency_hz"),
+        cpus: int("cpus"),
+        ticks: int("ticks"),
+        idle_ticks: int("idle_ticks"),
+        samples: int("samples")?,
+        samples_taken: int("samples_taken"),
+        lost: serde_json::from_str(&text("lost")?).unwrap_or_default(),
+        cpu_seconds: real("cpu_seconds"),
+        bpf_seconds: real("bpf_seconds"),
+        rss_bytes: int("rss_bytes"),
+        bpf_map_bytes: int("bpf_map_bytes"),
+        agent_version: text("agent_version")?,
+        kernel: text("kernel")?,
+        arch: text("arch")?,
+    })
+}
