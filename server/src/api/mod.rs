@@ -3,10 +3,12 @@
 //! In: HTTP requests. Out: JSON, protobuf and files. Never computes: it calls `ingest`, `store`, `query` and `render`.
 
 pub mod error;
+mod ingest;
 pub mod query;
 
 pub use error::ApiError;
 
+use crate::ingest::Ingest;
 use crate::store::Store;
 use axum::Router;
 use std::sync::Arc;
@@ -15,9 +17,13 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct AppState {
     pub store: Arc<Store>,
+    pub ingest: Arc<Ingest>,
 }
 
 /// The whole application.
 pub fn app(state: AppState) -> Router {
-    Router::new().merge(query::router()).with_state(state)
+    Router::new()
+        .merge(ingest::router())
+        .merge(query::router())
+        .with_state(state)
 }

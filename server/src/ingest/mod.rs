@@ -1,4 +1,42 @@
 //! From OTLP bytes to rows of the tables.
 //!
-//! In: a compressed or plain `ExportProfilesServiceRequest`. Out: record batches of every table, with content-hash ids.
-//! Never touches the disk and never allocates by a size that the sender claims.
+//! In: a compressed or plain `ExportProfilesServiceRequest`. Out: record batches of every table, with content-hash ids, and
+//! the identity of each batch. Never touches the disk, never allocates by a size that the sender claims, and checks every index
+//! before it is used.
+
+mod admit;
+mod attributes;
+mod bytes;
+mod convert;
+mod dictionary;
+mod rows;
+
+pub use admit::{Ingest, IngestConfig, IngestCounters, Outcome};
+pub use bytes::{Encoding, decode, decompress};
+pub use convert::{Converted, Part, TimeWindow, convert};
+
+use crate::store::StoreError;
+
+/// Why a request is not taken in.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum IngestError {
+    #[error("{what} is larger than {limit_bytes} bytes")]
+    TooLarge { what: &'static str, limit_bytes: usize },
+    #[error("the body is not valid {what}: {cause}")]
+    Compression { what: &'static str, cause: String },
+    #[error("the body is not an OTLP ExportProfilesServiceRequest: {cause}")]
+    Protobuf { cause: String },
+    #[error("{user} refers to {table}[{index}], but {table} has {size} entries")]
+    Index {
+        user: &'static str,
+        table: &'static str,
+        index: i32,
+        size: usize,
+    },
+    #[error("{0}")]
+    Invalid(String),
+    #[error("too much is being received at the moment")]
+    Busy,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,278 @@
+//! OTLP profiles over HTTP and gRPC.
+
+use super::{ApiError, AppState, error::Code};
+use crate::ingest::{Encoding, IngestError, Outcome};
+use crate::store::{BatchId, StoreError};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use bytes::{Buf, Bytes};
+use http_body_util::{BodyExt, Limited};
+use opentelemetry_proto::tonic::collector::profiles::v1development::{
+    ExportProfilesPartialSuccess, ExportProfilesServiceResponse,
+};
+use prost::Message;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::{Code as GrpcCode, Status};
+
+const PROTOBUF: &str = "application/x-protobuf";
+const GRPC_PATH: &str = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export";
+
+/// Identity of a batch, as headers and as gRPC metadata.
+const INSTANCE_HEADER: &str = "stakeout-instance";
+const BATCH_HEADER: &str = "stakeout-batch";
+
+/// A body must have arrived in this time.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What a sender is asked to wait before it tries again, seconds.
+const RETRY_SECONDS: u32 = 2;
+const DISK_FULL_RETRY_SECONDS: u32 = 15;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/v1development/profiles", post(http))
+        .route(GRPC_PATH, post(grpc))
+}
+
+async fn http(State(state): State<AppState>, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    check_content_type(&parts.headers)?;
+    let encoding = content_encoding(&parts.headers)?;
+    let id = batch_id(&parts.headers)?;
+    let limit = state.ingest.config().max_body_bytes;
+    let announced = parts
+        .headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    // A body of unknown length takes the room of a middling one first; what is longer asks for more below.
+    let mut room = state.ingest.reserve(announced.unwrap_or(1 << 20))?;
+    let body = receive(body, limit).await?;
+    if announced.is_none() && body.len() > 1 << 20 {
+        room.merge(state.ingest.reserve(body.len() - (1 << 20))?);
+    }
+    let outcome = state.ingest.ingest(body, encoding, id, room).await?;
+    let body = response(outcome).encode_to_vec();
+    Ok(([(header::CONTENT_TYPE, PROTOBUF)], body).into_response())
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let value = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("");
+    let essence = value.split(';').next().unwrap_or("").trim();
+    if essence.eq_ignore_ascii_case(PROTOBUF) {
+        return Ok(());
+    }
+    let message = match essence {
+        "" => "the request has no content type".to_owned(),
+        other => format!("content type {other:?} is not supported"),
+    };
+    Err(ApiError::new(Code::UnsupportedMediaType, message)
+        .hint("send OTLP profiles as application/x-protobuf, or as gRPC to the same port"))
+}
+
+fn content_encoding(headers: &HeaderMap) -> Result<Encoding, ApiError> {
+    let Some(value) = headers.get(header::CONTENT_ENCODING) else {
+        return Ok(Encoding::Identity);
+    };
+    let value = value.to_str().unwrap_or("?");
+    Encoding::from_header(value).ok_or_else(|| {
+        ApiError::new(
+            Code::UnsupportedMediaType,
+            format!("content encoding {value:?} is not supported"),
+        )
+        .hint("allowed: identity, gzip, zstd")
+    })
+}
+
+fn batch_id(headers: &HeaderMap) -> Result<Option<BatchId>, ApiError> {
+    let bad = |message: String| {
+        ApiError::new(Code::BadProfile, message)
+            .hint("stakeout-instance is a UUID, stakeout-batch a number from 1 up; give both or none")
+    };
+    match (headers.get(INSTANCE_HEADER), headers.get(BATCH_HEADER)) {
+        (None, None) => Ok(None),
+        (Some(instance), Some(number)) => {
+            let instance = instance
+                .to_str()
+                .map_err(|_| bad(format!("{INSTANCE_HEADER} is not text")))?;
+            let number = number
+                .to_str()
+                .ok()
+                .and_then(|number| number.parse().ok())
+                .ok_or_else(|| bad(format!("{BATCH_HEADER} is not a number")))?;
+            Ok(Some(BatchId {
+                instance: instance.to_owned(),
+                number,
+            }))
+        }
+        _ => Err(bad(format!(
+            "of the headers {INSTANCE_HEADER} and {BATCH_HEADER} only one is there"
+        ))),
+    }
+}
+
+async fn receive(body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await;
+    match collected {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(IngestError::TooLarge {
+            what: "the body",
+            limit_bytes: limit,
+        }
+        .into()),
+        Ok(Err(error)) => Err(ApiError::new(Code::BadProfile, "the body broke off")
+            .hint("send the batch again")
+            .cause(error)),
+        Err(_) => Err(ApiError::new(
+            Code::Timeout,
+            format!("the body did not arrive within {BODY_TIMEOUT:?}"),
+        )
+        .status(StatusCode::REQUEST_TIMEOUT)
+        .hint("send the batch again")),
+    }
+}
+
+fn response(outcome: Outcome) -> ExportProfilesServiceResponse {
+    let partial_success = (!outcome.message.is_empty()).then(|| ExportProfilesPartialSuccess {
+        rejected_profiles: outcome.rejected_profiles,
+        error_message: outcome.message,
+    });
+    ExportProfilesServiceResponse { partial_success }
+}
+
+impl From<IngestError> for ApiError {
+    fn from(error: IngestError) -> Self {
+        let message = error.to_string();
+        match error {
+            IngestError::TooLarge { .. } => {
+                Self::new(Code::TooLarge, message).hint("send the samples in several smaller batches")
+            }
+            IngestError::Compression { .. } => Self::new(Code::BadProfile, message)
+                .hint("the body must be compressed as Content-Encoding says: identity, gzip or zstd"),
+            IngestError::Protobuf { .. } => {
+                Self::new(Code::BadProfile, message).hint("the format is OTLP profiles, v1development")
+            }
+            IngestError::Index { .. } => {
+                Self::new(Code::BadProfile, message).hint("an index must be at least 0 and below the table's size")
+            }
+            IngestError::Invalid(_) => {
+                Self::new(Code::BadProfile, message).hint("see \"The wire\" in the server's README")
+            }
+            IngestError::Busy => Self::new(Code::Overloaded, message)
+                .hint("try again shortly")
+                .retry_after(RETRY_SECONDS),
+            IngestError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::DiskFull { .. } => Self::new(Code::DiskFull, error.to_string())
+                .hint("keep the batch and send it again; queries go on")
+                .retry_after(DISK_FULL_RETRY_SECONDS),
+            StoreError::Overloaded { .. } | StoreError::Stopping => Self::new(Code::Overloaded, error.to_string())
+                .hint("try again shortly")
+                .retry_after(RETRY_SECONDS),
+            _ => Self::new(Code::Internal, "the samples could not be stored")
+                .hint("keep the batch and send it again; the server's log has the cause")
+                .retry_after(RETRY_SECONDS)
+                .cause(error),
+        }
+    }
+}
+
+async fn grpc(State(state): State<AppState>, request: Request) -> Response {
+    let limit = state.ingest.config().max_plain_bytes;
+    let mut grpc = tonic::server::Grpc::new(RawCodec)
+        .accept_compressed(CompressionEncoding::Gzip)
+        .accept_compressed(CompressionEncoding::Zstd)
+        .apply_max_message_size_config(Some(limit), None);
+    grpc.unary(Export(state), request).await.map(Body::new)
+}
+
+#[derive(Clone)]
+struct Export(AppState);
+
+impl tonic::server::UnaryService<Bytes> for Export {
+    type Response = ExportProfilesServiceResponse;
+    type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Self::Response>, Status>> + Send>>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let state = self.0.clone();
+        Box::pin(async move {
+            let (metadata, _, message) = request.into_parts();
+            let id = batch_id(&metadata.into_headers()).map_err(|error| status(&error))?;
+            let outcome = async {
+                // The message is in memory already; beyond the limit of a body it counts as the largest one.
+                let room = state
+                    .ingest
+                    .reserve(message.len().min(state.ingest.config().max_body_bytes))?;
+                state.ingest.ingest(message, Encoding::Identity, id, room).await
+            };
+            match outcome.await {
+                Ok(outcome) => Ok(tonic::Response::new(response(outcome))),
+                Err(error) => Err(status(&error.into())),
+            }
+        })
+    }
+}
+
+/// As the OTLP specification maps them: what a sender may retry is UNAVAILABLE.
+fn status(error: &ApiError) -> Status {
+    let code = match error.code() {
+        Code::TooLarge | Code::BadProfile | Code::UnsupportedMediaType => GrpcCode::InvalidArgument,
+        Code::Overloaded | Code::DiskFull | Code::Timeout | Code::Internal => GrpcCode::Unavailable,
+        Code::Unauthorized => GrpcCode::Unauthenticated,
+        _ => GrpcCode::Unknown,
+    };
+    Status::new(code, error.to_string())
+}
+
+/// Hands the message over undecoded: `ingest` decodes, with its own limits.
+#[derive(Debug, Clone, Copy)]
+struct RawCodec;
+
+impl Codec for RawCodec {
+    type Encode = ExportProfilesServiceResponse;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for RawCodec {
+    type Item = ExportProfilesServiceResponse;
+    type Error = Status;
+
+    fn encode(&mut self, item: Self::Item, dst: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        item.encode(dst).map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+impl Decoder for RawCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, src: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        let length = src.remaining();
+        Ok(Some(src.copy_to_bytes(length)))
+    }
+}

@@ -1,0 +1,135 @@
+//! The attributes that Stakeout knows, on a resource, a sample, a mapping or a location.
+
+use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value::Value};
+
+/// What an attribute says. Times are nanoseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Attribute<'a> {
+    Node(&'a str),
+    NodeFallback(&'a str),
+    Arch(&'a str),
+    Kernel(&'a str),
+    Service(&'a str),
+    ExecutableName(&'a str),
+    ExecutablePath(&'a str),
+    CommandLine(&'a str),
+    BuildId(&'a str),
+    BuildIdFallback(&'a str),
+    Tgid(i64),
+    Tid(i64),
+    Thread(&'a str),
+    Cpu(i64),
+    StartTicks(i64),
+    ExecCount(i64),
+    Cgroup(&'a str),
+    ContainerId(&'a str),
+    ContainerName(&'a str),
+    Pod(&'a str),
+    Namespace(&'a str),
+    Workload(&'a str),
+    WorkloadFallback(&'a str),
+    Cluster(&'a str),
+    Unit(&'a str),
+    Truncated(bool),
+    FrameType(&'a str),
+    Instance(&'a str),
+    Batch(i64),
+    AgentVersion(&'a str),
+    BootId(&'a str),
+    FrequencyHz(i64),
+    From(i64),
+    Until(i64),
+    Cpus(i64),
+    Ticks(i64),
+    IdleTicks(i64),
+    SamplesTaken(i64),
+    Lost(&'a str, i64),
+    CpuSeconds(f64),
+    BpfSeconds(f64),
+    RssBytes(i64),
+    BpfMapBytes(i64),
+    /// Not one of ours, or of a type that makes no sense for its key.
+    Other,
+}
+
+/// Reads an attribute. `string` looks a string index up.
+pub(super) fn read<'a, E>(
+    key: &'a str,
+    value: Option<&'a AnyValue>,
+    string: impl Fn(i32) -> Result<&'a str, E>,
+) -> Result<Attribute<'a>, E> {
+    use Attribute as A;
+    let Some(value) = value.and_then(|value| value.value.as_ref()) else {
+        return Ok(A::Other);
+    };
+    let text = match value {
+        Value::StringValue(text) => Some(text.as_str()),
+        Value::StringValueStrindex(index) => Some(string(*index)?),
+        _ => None,
+    };
+    let int = match value {
+        Value::IntValue(int) => Some(*int),
+        _ => None,
+    };
+    let real = match value {
+        Value::DoubleValue(real) => Some(*real),
+        Value::IntValue(int) => Some(*int as f64),
+        _ => None,
+    };
+    let of_text = |make: fn(&'a str) -> A<'a>| text.map_or(A::Other, make);
+    let of_int = |make: fn(i64) -> A<'a>| int.map_or(A::Other, make);
+    let of_real = |make: fn(f64) -> A<'a>| real.filter(|real| real.is_finite()).map_or(A::Other, make);
+    Ok(match key {
+        "host.name" => of_text(A::Node),
+        "k8s.node.name" | "host.id" => of_text(A::NodeFallback),
+        "host.arch" => of_text(A::Arch),
+        "os.version" => of_text(A::Kernel),
+        "service.name" => of_text(A::Service),
+        "process.executable.name" => of_text(A::ExecutableName),
+        "process.executable.path" => of_text(A::ExecutablePath),
+        "process.command_line" => of_text(A::CommandLine),
+        "process.executable.build_id.gnu" => of_text(A::BuildId),
+        "process.executable.build_id.go" | "process.executable.build_id.htlhash" => of_text(A::BuildIdFallback),
+        "process.pid" => of_int(A::Tgid),
+        "thread.id" => of_int(A::Tid),
+        "thread.name" => of_text(A::Thread),
+        "cpu.logical_number" => of_int(A::Cpu),
+        "stakeout.process.start_ticks" => of_int(A::StartTicks),
+        "stakeout.process.exec_count" => of_int(A::ExecCount),
+        "process.linux.cgroup" => of_text(A::Cgroup),
+        "container.id" => of_text(A::ContainerId),
+        "container.name" | "k8s.container.name" => of_text(A::ContainerName),
+        "k8s.pod.name" => of_text(A::Pod),
+        "k8s.namespace.name" => of_text(A::Namespace),
+        "k8s.workload.name" => of_text(A::Workload),
+        "k8s.deployment.name" | "k8s.statefulset.name" | "k8s.daemonset.name" | "k8s.cronjob.name" | "k8s.job.name" => {
+            of_text(A::WorkloadFallback)
+        }
+        "k8s.cluster.name" => of_text(A::Cluster),
+        "systemd.unit" => of_text(A::Unit),
+        "stakeout.stack.truncated" => match value {
+            Value::BoolValue(truncated) => A::Truncated(*truncated),
+            _ => A::Other,
+        },
+        "profile.frame.type" => of_text(A::FrameType),
+        "stakeout.instance" => of_text(A::Instance),
+        "stakeout.batch" => of_int(A::Batch),
+        "stakeout.agent.version" => of_text(A::AgentVersion),
+        "stakeout.boot_id" => of_text(A::BootId),
+        "stakeout.frequency_hz" => of_int(A::FrequencyHz),
+        "stakeout.from_unix_nano" => of_int(A::From),
+        "stakeout.until_unix_nano" => of_int(A::Until),
+        "stakeout.cpus" => of_int(A::Cpus),
+        "stakeout.ticks" => of_int(A::Ticks),
+        "stakeout.idle_ticks" => of_int(A::IdleTicks),
+        "stakeout.samples_taken" => of_int(A::SamplesTaken),
+        "stakeout.cpu_seconds" => of_real(A::CpuSeconds),
+        "stakeout.bpf_seconds" => of_real(A::BpfSeconds),
+        "stakeout.rss_bytes" => of_int(A::RssBytes),
+        "stakeout.bpf_map_bytes" => of_int(A::BpfMapBytes),
+        _ => match (key.strip_prefix("stakeout.lost."), int) {
+            (Some(cause), Some(count)) => A::Lost(cause, count),
+            _ => A::Other,
+        },
+    })
+}
