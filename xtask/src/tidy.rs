@@ -72,7 +72,14 @@ pub(crate) fn check() -> Result<(Vec<Finding>, Vec<String>)> {
             .flat_map(|word| calls(&files, word, &["agent/src/unwind/", "server/src/query/diff"]))
             .collect(),
     );
-    let page = ["fetch(", "document.", "window.", "localStorage"];
+    let page = [
+        "fetch(",
+        "document.",
+        "window.location",
+        "globalThis",
+        "localStorage",
+        "EventListener(",
+    ];
     rule(
         "web/src/logic is pure",
         page.iter()
