@@ -141,7 +141,7 @@ pub(crate) fn play(client: &Client, before: u64, after: u64, stop: &Stop) -> Res
         .context("can't make a temporary folder")?;
     let program = compile(dir.path())?;
     let root = dir.path().join("pods");
-    grow(&root.join("small"), 4, 3, 4)?;
+    grow(&root.join("small"), 4, 14, 18)?;
     let child = Command::new(&program).arg(&root).stdin(Stdio::piped()).spawn();
     let mut workload = Workload(child.with_context(|| format!("can't start {}", program.display()))?);
     // What a program does to start, and the first walk of a cold folder, belong to neither window.

@@ -1,0 +1,225 @@
+//! A synthetic fleet: agents that never ran ship samples whose number and content are known by construction.
+//!
+//! In: a server's URL and the fleet's size. Out: one JSON line an agent on standard output, with what the server has
+//! acknowledged. Every batch is sent until it is acknowledged, under the same instance and number, as the real agent does;
+//! so the server must hold each sample exactly once, whatever happened on the way.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use serde_json::json;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+mod encode;
+mod fleet;
+
+use encode::Batch;
+use fleet::{Fleet, Rng};
+
+#[derive(Clone, Debug, Parser)]
+#[command(about = "A synthetic fleet that ships to a Stakeout server", max_term_width = 110)]
+struct Args {
+    /// The server, such as http://127.0.0.1:7373
+    #[arg(long)]
+    url: String,
+    /// Agents, one a node, each with an instance of its own
+    #[arg(long, default_value_t = 10)]
+    agents: u32,
+    /// Batches an agent; 0: until standard input ends
+    #[arg(long, default_value_t = 10)]
+    batches: u64,
+    /// Samples a batch
+    #[arg(long, default_value_t = 1000)]
+    samples: u32,
+    /// Time that a batch covers, in milliseconds
+    #[arg(long, default_value_t = 5000)]
+    interval_ms: u64,
+    /// Pause after each acknowledged batch, in milliseconds
+    #[arg(long, default_value_t = 0)]
+    pace_ms: u64,
+    /// When the first batch begins, in seconds before now [default: so that the last one ends about now]
+    #[arg(long)]
+    start_ago: Option<u64>,
+    /// Services of the whole fleet
+    #[arg(long, default_value_t = 100)]
+    services: u32,
+    /// Services that run on one node
+    #[arg(long, default_value_t = 10)]
+    services_per_node: u32,
+    /// Distinct stacks of a service
+    #[arg(long, default_value_t = 5000)]
+    stacks: u32,
+    /// Beginning of the nodes' names
+    #[arg(long, default_value = "load")]
+    node_prefix: String,
+    /// Bearer token
+    #[arg(long, env = "STAKEOUT_TOKEN")]
+    token: Option<String>,
+    /// Give up when one batch is not acknowledged for so long, in seconds
+    #[arg(long, default_value_t = 300)]
+    patience: u64,
+}
+
+/// What one agent can say about itself at the end.
+#[derive(Debug, Default)]
+struct Outcome {
+    node: String,
+    instance: Uuid,
+    batches: u64,
+    samples: u64,
+    attempts: u64,
+    sent_bytes: u64,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let args = Args::parse();
+    ensure!(
+        args.services_per_node >= 1 && args.services >= 1 && args.stacks >= 1,
+        "a fleet without services has no samples"
+    );
+    let fleet = Arc::new(Fleet::new(args.services, args.stacks));
+    let client = reqwest::Client::builder()
+        .timeout(Duration::from_secs(60))
+        .pool_idle_timeout(Duration::from_secs(5))
+        .build()
+        .context("can't make an HTTP client")?;
+    let over = Arc::new(AtomicBool::new(false));
+    if args.batches == 0 {
+        let over = Arc::clone(&over);
+        std::thread::spawn(move || {
+            let _ = std::io::stdin().read_to_end(&mut vec![]);
+            over.store(true, Ordering::Relaxed);
+        });
+    }
+    let now_ns = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos())?;
+    let ago_ns = args
+        .start_ago
+        .map_or(args.batches * args.interval_ms * 1_000_000, |seconds| {
+            seconds * 1_000_000_000
+        });
+    let mut agents = JoinSet::new();
+    for number in 0..args.agents {
+        let agent = Agent {
+            args: args.clone(),
+            fleet: Arc::clone(&fleet),
+            client: client.clone(),
+            over: Arc::clone(&over),
+            number,
+            start_ns: now_ns - ago_ns,
+        };
+        agents.spawn(agent.run());
+    }
+    while let Some(outcome) = agents.join_next().await {
+        let outcome = outcome.context("an agent panicked")??;
+        println!(
+            "{}",
+            json!({"node": outcome.node, "instance": outcome.instance.to_string(), "batches": outcome.batches,
+                   "samples": outcome.samples, "attempts": outcome.attempts, "sent_bytes": outcome.sent_bytes})
+        );
+    }
+    Ok(())
+}
+
+struct Agent {
+    args: Args,
+    fleet: Arc<Fleet>,
+    client: reqwest::Client,
+    over: Arc<AtomicBool>,
+    number: u32,
+    start_ns: u64,
+}
+
+impl Agent {
+    async fn run(self) -> Result<Outcome> {
+        let node = format!("{}-{:03}", self.args.node_prefix, self.number);
+        let mut outcome = Outcome {
+            node,
+            instance: Uuid::new_v4(),
+            ..Outcome::default()
+        };
+        let mut rng = Rng::new(u64::from(self.number) + 1);
+        let services: Vec<u32> = (0..self.args.services_per_node)
+            .map(|index| (self.number * self.args.services_per_node + index) % self.args.services)
+            .collect();
+        let interval_ns = self.args.interval_ms * 1_000_000;
+        loop {
+            let done = outcome.batches;
+            let enough = if self.args.batches == 0 {
+                self.over.load(Ordering::Relaxed)
+            } else {
+                done == self.args.batches
+            };
+            if enough {
+                return Ok(outcome);
+            }
+            let batch = Batch {
+                node: &outcome.node,
+                instance: outcome.instance,
+                number: done + 1,
+                from_ns: self.start_ns + done * interval_ns,
+                until_ns: self.start_ns + (done + 1) * interval_ns,
+                samples: self.args.samples,
+                taken: outcome.samples + u64::from(self.args.samples),
+            };
+            let request = encode::request(&batch, &self.fleet, &services, &mut rng);
+            let body = zstd::encode_all(request.as_slice(), 1).context("can't compress")?;
+            outcome.attempts += self.send(outcome.instance, done + 1, &body).await?;
+            outcome.sent_bytes += body.len() as u64;
+            outcome.batches += 1;
+            outcome.samples += u64::from(self.args.samples);
+            if self.args.pace_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(self.args.pace_ms)).await;
+            }
+        }
+    }
+
+    /// Sends one batch until it is acknowledged; returns the number of attempts.
+    async fn send(&self, instance: Uuid, number: u64, body: &[u8]) -> Result<u64> {
+        let url = format!("{}/v1development/profiles", self.args.url.trim_end_matches('/'));
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(self.args.patience);
+        for attempt in 1.. {
+            let mut request = self
+                .client
+                .post(&url)
+                .header("content-type", "application/x-protobuf")
+                .header("content-encoding", "zstd")
+                .header("stakeout-instance", instance.to_string())
+                .header("stakeout-batch", number.to_string());
+            if let Some(token) = &self.args.token {
+                request = request.bearer_auth(token);
+            }
+            let answer = request.body(body.to_vec()).send().await;
+            let said = match answer {
+                Ok(answer) if answer.status().is_success() => {
+                    // Only a whole answer is an acknowledgement.
+                    if answer.bytes().await.is_ok() {
+                        return Ok(attempt);
+                    }
+                    "the answer was cut off".to_owned()
+                }
+                Ok(answer) => {
+                    let status = answer.status();
+                    let said = answer.text().await.unwrap_or_default();
+                    ensure!(
+                        status.as_u16() != 400 && status.as_u16() != 413,
+                        "batch {number} refused: {status} {said}"
+                    );
+                    format!("{status} {said}")
+                }
+                Err(error) => format!("{error:#}"),
+            };
+            ensure!(
+                tokio::time::Instant::now() < deadline,
+                "batch {number} not acknowledged: {said}"
+            );
+            tokio::time::sleep(Duration::from_millis(50 << attempt.min(4))).await;
+        }
+        Ok(0)
+    }
+}
