@@ -29,10 +29,9 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The programs: `services`, each with `stacks` distinct stacks.
+/// The programs: any number of services, each with `stacks` distinct stacks.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    pub(crate) services: u32,
     stacks: u32,
 }
 
@@ -44,8 +43,8 @@ pub(crate) struct Frame {
 }
 
 impl Fleet {
-    pub(crate) fn new(services: u32, stacks: u32) -> Fleet {
-        Fleet { services, stacks }
+    pub(crate) fn new(stacks: u32) -> Fleet {
+        Fleet { stacks }
     }
 
     /// A stack's number; low ones are hot (the product of two uniform numbers falls off like a logarithm).

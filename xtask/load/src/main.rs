@@ -83,7 +83,7 @@ async fn main() -> Result<()> {
         args.services_per_node >= 1 && args.services >= 1 && args.stacks >= 1,
         "a fleet without services has no samples"
     );
-    let fleet = Arc::new(Fleet::new(args.services, args.stacks));
+    let fleet = Arc::new(Fleet::new(args.stacks));
     let client = reqwest::Client::builder()
         .timeout(Duration::from_secs(60))
         .pool_idle_timeout(Duration::from_secs(5))
