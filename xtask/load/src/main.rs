@@ -4,7 +4,7 @@
 //! acknowledged. Every batch is sent until it is acknowledged, under the same instance and number, as the real agent does;
 //! so the server must hold each sample exactly once, whatever happened on the way.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 mod encode;
 mod fleet;
+mod spoil;
 
 use encode::Batch;
 use fleet::{Fleet, Rng};
@@ -25,7 +26,7 @@ use fleet::{Fleet, Rng};
 #[command(about = "A synthetic fleet that ships to a Stakeout server", max_term_width = 110)]
 struct Args {
     /// The server, such as http://127.0.0.1:7373
-    #[arg(long)]
+    #[arg(long, default_value = "http://127.0.0.1:7373")]
     url: String,
     /// Agents, one a node, each with an instance of its own
     #[arg(long, default_value_t = 10)]
@@ -60,6 +61,9 @@ struct Args {
     /// Bearer token
     #[arg(long, env = "STAKEOUT_TOKEN")]
     token: Option<String>,
+    /// Send nothing; write one request, spoilt in this way, to standard output
+    #[arg(long, value_enum, value_name = "HOW")]
+    spoil: Option<spoil::Spoil>,
     /// Give up when one batch is not acknowledged for so long, in seconds
     #[arg(long, default_value_t = 300)]
     patience: u64,
@@ -84,6 +88,20 @@ async fn main() -> Result<()> {
         "a fleet without services has no samples"
     );
     let fleet = Arc::new(Fleet::new(args.stacks));
+    if let Some(spoil) = args.spoil {
+        let now_ns = now_ns()?;
+        let batch = Batch {
+            node: "spoilt",
+            instance: Uuid::new_v4(),
+            number: 1,
+            from_ns: now_ns - args.interval_ms * 1_000_000,
+            until_ns: now_ns,
+            samples: args.samples,
+            taken: u64::from(args.samples),
+        };
+        let good = encode::request(&batch, &fleet, &[0, 1, 2], &mut Rng::new(1));
+        return Ok(std::io::stdout().write_all(&spoil::body(&good, spoil)?)?);
+    }
     let client = reqwest::Client::builder()
         .timeout(Duration::from_secs(60))
         .pool_idle_timeout(Duration::from_secs(5))
@@ -97,7 +115,7 @@ async fn main() -> Result<()> {
             over.store(true, Ordering::Relaxed);
         });
     }
-    let now_ns = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos())?;
+    let now_ns = now_ns()?;
     let ago_ns = args
         .start_ago
         .map_or(args.batches * args.interval_ms * 1_000_000, |seconds| {
@@ -124,6 +142,10 @@ async fn main() -> Result<()> {
         );
     }
     Ok(())
+}
+
+fn now_ns() -> Result<u64> {
+    Ok(u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos())?)
 }
 
 struct Agent {

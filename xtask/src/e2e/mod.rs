@@ -10,7 +10,11 @@ use crate::signals::Stop;
 use crate::stack::{Options, Stack};
 use crate::test::Tally;
 
+mod bad_input;
+mod formats;
 mod names;
+mod outage;
+mod proxy;
 
 /// What a test gets.
 pub(crate) struct Scene<'a> {
@@ -32,7 +36,17 @@ impl Scene<'_> {
 
 type Case = fn(&Scene<'_>) -> Result<()>;
 
-const CASES: &[(&str, Case)] = &[("names_within_20_seconds", names::within_20_seconds)];
+const CASES: &[(&str, Case)] = &[
+    ("names_within_20_seconds", names::within_20_seconds),
+    ("demo_in_every_format", formats::demo_in_every_format),
+    ("outages_lose_and_repeat_nothing", outage::loses_and_repeats_nothing),
+    ("bad_queries", bad_input::queries),
+    ("bad_profiles", bad_input::profiles),
+    ("bad_starts", bad_input::starts),
+    ("bad_data_directory", bad_input::unwritable_as_user),
+    ("no_http", bad_input::no_http),
+    ("ten_thousand_connections", bad_input::ten_thousand_connections),
+];
 
 /// Runs every case whose name contains `filter`, one after the other: each wants the machine for itself.
 pub(crate) fn run(binaries: &Binaries, filter: Option<&str>) -> Result<Tally> {

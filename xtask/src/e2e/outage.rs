@@ -1,0 +1,235 @@
+//! The server is killed under load, the network path is cut: what was acknowledged is stored, once.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::Scene;
+use super::proxy::Path;
+use crate::http::{Client, integer};
+use crate::stack::{self, free_address, start_agent, start_server, wait_ready};
+use crate::{repo, run};
+
+/// How long the path stays cut; the whole two minutes of the acceptance list with `STAKEOUT_LONG=1`.
+fn cut_time() -> Duration {
+    Duration::from_secs(if std::env::var_os("STAKEOUT_LONG").is_some() {
+        120
+    } else {
+        15
+    })
+}
+
+/// Ten synthetic agents and the real one ship through a proxy; the server is killed three times without warning, and the
+/// path is cut once. Every agent's samples are stored exactly once.
+pub(crate) fn loses_and_repeats_nothing(scene: &Scene<'_>) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut options = scene.options(dir.path(), 99);
+    options.listen = free_address(&options.listen)?;
+    let client = Client::new(&format!("http://{}", options.listen));
+    let mut server = start_server(&options, &options.listen, &[])?;
+    wait_ready(&mut server, &client, scene.stop)?;
+    let path = Path::to(&options.listen)?;
+    let mut agent = start_agent(&options, &path.url(), &[])?;
+    let load = Load::start(
+        &path.url(),
+        &[
+            "--agents",
+            "10",
+            "--batches",
+            "0",
+            "--samples",
+            "400",
+            "--pace-ms",
+            "50",
+        ],
+    )?;
+    let stored = || client.sql_number("SELECT count(*) FROM samples");
+    for round in 1..=3 {
+        // More than before: the load runs again, and there is something to lose.
+        let before = stored()?;
+        until("more samples are stored", || Ok(stored()? > before + 20_000))?;
+        server.signal(Signal::SIGKILL);
+        ensure!(
+            server.wait(Duration::from_secs(10)).is_some(),
+            "the server survives kill -9"
+        );
+        println!("round {round}: server killed with at least {before} samples stored");
+        server = start_server(&options, &options.listen, &[])?;
+        wait_ready(&mut server, &client, scene.stop)?;
+        ensure!(
+            stored()? >= before,
+            "after the restart fewer samples are stored than had been answered before"
+        );
+    }
+    let before = stored()?;
+    until("the load runs again", || Ok(stored()? > before + 20_000))?;
+    path.cut();
+    let end = Instant::now() + cut_time();
+    while Instant::now() < end {
+        scene.stop.check()?;
+        stack::alive(&mut agent)?;
+        thread::sleep(Duration::from_millis(200));
+    }
+    path.mend();
+    let before = stored()?;
+    until("the load runs again after the cut", || Ok(stored()? > before + 20_000))?;
+    let report = load.finish()?;
+    let status = agent.stop(Duration::from_secs(60));
+    ensure!(
+        status.is_some_and(|status| status.success()),
+        "the agent ended badly: {}",
+        agent.last_lines(10)
+    );
+    let met = path.met();
+    println!(
+        "path cut for {} s; {met} open connections met the cut",
+        cut_time().as_secs()
+    );
+    ensure!(
+        met > 0,
+        "no connection was open during the cut: this test tested nothing"
+    );
+    check_load(&client, &report)?;
+    check_agent(&client)?;
+    ensure!(
+        server
+            .stop(Duration::from_secs(20))
+            .is_some_and(|status| status.success()),
+        "the server ended badly"
+    );
+    Ok(())
+}
+
+/// What was sent equals what is stored, agent by agent; no sample's time stamp occurs twice.
+fn check_load(client: &Client, report: &[Value]) -> Result<()> {
+    let rows = client
+        .sql("SELECT node, count(*), count(DISTINCT ts_ns) FROM samples WHERE node LIKE 'load-%' GROUP BY node")?;
+    ensure!(
+        rows.len() == report.len(),
+        "{} agents sent, {} are stored",
+        report.len(),
+        rows.len()
+    );
+    let (mut sent, mut repeats) = (0, 0);
+    for agent in report {
+        let row = rows
+            .iter()
+            .find(|row| row.first() == Some(&agent["node"]))
+            .context("a node is missing")?;
+        let (stored, distinct) = (row.get(1).map_or(0, integer), row.get(2).map_or(0, integer));
+        let acknowledged = integer(&agent["samples"]);
+        ensure!(
+            stored == acknowledged && distinct == acknowledged,
+            "{}: {acknowledged} samples acknowledged, {stored} stored, {distinct} of them distinct",
+            agent["node"]
+        );
+        sent += acknowledged;
+        repeats += integer(&agent["attempts"]) - integer(&agent["batches"]);
+    }
+    println!("synthetic agents: {sent} samples acknowledged = stored = distinct; {repeats} batches sent again");
+    ensure!(repeats > 0, "no batch was ever sent twice: this test tested nothing");
+    Ok(())
+}
+
+/// The real agent's own counters: taken - lost = stored = rows of the table, each of another instant of its CPU.
+fn check_agent(client: &Client) -> Result<()> {
+    let nodes = client.get_json("/api/v1/nodes")?;
+    let real = nodes["nodes"].as_array().into_iter().flatten();
+    let mut real = real.filter(|node| !node["node"].as_str().unwrap_or("").starts_with("load-"));
+    let node = real.next().context("the real agent is not listed")?;
+    ensure!(real.next().is_none(), "more than one instance of the real agent");
+    let name = node["node"].as_str().context("no name")?;
+    let lost: i64 = node["samples_lost"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(_, count)| integer(count))
+        .sum();
+    let (taken, stored) = (integer(&node["samples_taken"]), integer(&node["samples_stored"]));
+    let rows = client.sql_number(&format!("SELECT count(*) FROM samples WHERE node = '{name}'"))?;
+    let distinct = format!("SELECT count(*) FROM (SELECT DISTINCT cpu, tid, ts_ns FROM samples WHERE node = '{name}')");
+    let distinct = client.sql_number(&distinct)?;
+    println!("real agent: {taken} taken, {lost} lost, {stored} stored by its ledger, {rows} rows, {distinct} distinct");
+    ensure!(taken > 0, "the agent took no sample");
+    ensure!(
+        taken - lost == stored && stored == rows && rows == distinct,
+        "these numbers don't agree"
+    );
+    Ok(())
+}
+
+/// Waits up to two minutes; errors of the connection count as "not yet".
+fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let answer = holds();
+        if matches!(answer, Ok(true)) {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            answer?;
+            anyhow::bail!("not within two minutes: {what}");
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// The synthetic fleet as a background process.
+pub(crate) struct Load {
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+impl Load {
+    /// Builds and starts it.
+    pub(crate) fn start(url: &str, arguments: &[&str]) -> Result<Load> {
+        let mut command = Command::new(load_program(false)?);
+        // Two hours ago: however fast the batches come, none is from the future.
+        command.args(["--url", url, "--start-ago", "7200"]).args(arguments);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("can't start the load")?;
+        let stdin = child.stdin.take();
+        Ok(Load { child, stdin })
+    }
+
+    /// Tells it to end once everything is acknowledged; one report an agent.
+    pub(crate) fn finish(mut self) -> Result<Vec<Value>> {
+        self.stdin = None;
+        let stdout = self.child.stdout.take().context("no output")?;
+        let lines: Vec<String> = BufReader::new(stdout).lines().collect::<Result<_, _>>()?;
+        let status = self.child.wait()?;
+        ensure!(status.success(), "the load ended with {status}");
+        lines
+            .iter()
+            .map(|line| serde_json::from_str(line).context("not JSON"))
+            .collect()
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Builds the synthetic fleet.
+pub(crate) fn load_program(release: bool) -> Result<std::path::PathBuf> {
+    let mut build = repo::cargo();
+    build.args(["build", "--quiet", "--locked", "-p", "stakeout-load"]);
+    if release {
+        build.arg("--release");
+    }
+    run::run(&mut build)?;
+    Ok(repo::target_dir()?
+        .join(if release { "release" } else { "debug" })
+        .join("stakeout-load"))
+}
