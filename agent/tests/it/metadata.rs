@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use stakeout_agent::metadata::{Resolver, Subject};
 use tempfile::TempDir;
