@@ -263,6 +263,8 @@ place_program() {
 	is_the_agent "$download" ||
 		die "the download's SHA-256 is not $checksum: it is damaged or not what the server announced. Nothing was changed."
 	chmod 755 "$download"
+	"$download" --version >/dev/null 2>"$work/problem" ||
+		die "the agent does not run on this system: $(problem). Nothing was changed."
 	mv -f "$download" "$program"
 	download=''
 	changed=yes

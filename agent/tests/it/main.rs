@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod metadata;
+mod packaging;
 mod peer;
 mod ship;
