@@ -31,6 +31,15 @@ fn a_running_process_is_named_by_its_environment() {
         .arg("600")
         .env("OTEL_RESOURCE_ATTRIBUTES", "service.name=shop,k8s.namespace.name=prod");
     let child = Running(command.spawn().unwrap());
+    // The new program is there a moment before its environment is.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while std::fs::read(format!("/proc/{}/environ", child.0.id()))
+        .unwrap()
+        .is_empty()
+    {
+        assert!(Instant::now() < deadline, "no environment");
+        std::thread::yield_now();
+    }
     let subject = Subject {
         tgid: child.0.id(),
         executable: "sleep",
