@@ -77,11 +77,11 @@ test.describe("compare", () => {
     await expect.poll(() => colours(page)).toBeGreaterThan(2);
     await page.getByTestId("flamegraph").hover({ position: { x: 60, y: 10 } });
     await expect(page.getByTestId("tooltip")).toContainText("share");
-    await page.getByLabel("Selector of A").fill('mode="kernel"');
-    await page.getByLabel("Selector of A").press("Enter");
+    await page.getByRole("combobox", { name: "Selector of A" }).fill('mode="kernel"');
+    await page.getByRole("combobox", { name: "Selector of A" }).press("Enter");
     await expect.poll(() => parameter(page, "baseQuery")).toBe('{mode="kernel"}');
     await page.reload();
-    await expect(page.getByLabel("Selector of A")).toHaveValue('{mode="kernel"}');
+    await expect(page.getByRole("combobox", { name: "Selector of A" })).toHaveValue('{mode="kernel"}');
     await expect(page.getByTestId("normalize")).toHaveValue("share");
   });
 

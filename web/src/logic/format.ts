@@ -1,7 +1,8 @@
 /** Numbers, sizes and times as text. Everything a person reads goes through here, so that it reads the same everywhere. */
 
 const MINUS = "−";
-const THIN = " ";
+/** Narrow and unbreakable: a number and its unit stay together. */
+const THIN = "\u202f";
 
 /** `1 234 567`, whole. */
 export function count(value: number): string {

@@ -5,7 +5,7 @@ import { fitName } from "./names.ts";
 import { scrollToRow, visibleRows } from "./rows.ts";
 import { fromLocalInput, parseTime, tickLabels, toLocalInput } from "./time.ts";
 
-const plain = (text: string) => text.replace(/\u2009/g, " ");
+const plain = (text: string) => text.replace(/\u202f/g, " ");
 
 describe("numbers", () => {
   it.each([

@@ -1,4 +1,5 @@
 /** One selection, one window: where the time went. */
+import type { ApiError } from "../api/index.ts";
 import { parseTime } from "../logic/time.ts";
 import { before, ordered } from "../logic/windows.ts";
 import { exploreSeries, exploreStack, flamegraph, focus, info, matching, present, theme, tree } from "../state/data.ts";
@@ -95,7 +96,7 @@ function ExploreProfile() {
   if (answer === null) {
     if (error !== null) {
       return error.code === "bad_query" ? (
-        <EmptyNotice title="The selector can't be read." />
+        <UnreadableSelector error={error} />
       ) : (
         <ErrorNotice error={error} onRetry={refresh} />
       );
@@ -148,6 +149,21 @@ function ExploreProfile() {
         }
       />
     </>
+  );
+}
+
+function UnreadableSelector({ error }: { error: ApiError }) {
+  return (
+    <EmptyNotice title="The selector can't be read.">
+      <p>{error.message}</p>
+      {error.hint !== "" && <p class="dim">{error.hint}</p>}
+      <p>
+        Examples: <code>{'{service="kubelet"}'}</code> <code>{'{node=~"db-.*",mode="kernel"}'}</code>
+      </p>
+      <button type="button" class="button" onClick={() => navigate({ query: "" })}>
+        Show everything
+      </button>
+    </EmptyNotice>
   );
 }
 

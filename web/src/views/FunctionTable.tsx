@@ -1,7 +1,7 @@
 /** The functions of one window: what the flamegraph shows, as text. */
 import { useMemo, useState } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../logic/colour.ts";
-import { count, percent, plural } from "../logic/format.ts";
+import { brief, count, percent, plural } from "../logic/format.ts";
 import { type FunctionRow, functionsOf, type SortKey, sortFunctions } from "../logic/functions.ts";
 import type { Matcher } from "../logic/search.ts";
 import { frameName, ROOT, type Tree } from "../logic/tree.ts";
@@ -81,7 +81,7 @@ function Amount({ samples, share }: { samples: number; share: number }) {
   return (
     <span class="amount" title={`${count(samples)} samples, ${percent(share)}`}>
       <i style={{ width: `${Math.min(100, share * 100)}%` }} />
-      <em>{count(samples)}</em>
+      <em>{brief(samples)}</em>
       <b>{percent(share)}</b>
     </span>
   );

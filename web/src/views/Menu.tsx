@@ -16,14 +16,7 @@ export function Menu({ label, name, children, class: extra = "" }: Props) {
   const ref = useDismiss(open, close);
   return (
     <div class={`menu ${extra}`} ref={ref}>
-      <button
-        type="button"
-        class="button"
-        aria-expanded={open}
-        title={name}
-        aria-label={name}
-        onClick={() => setOpen(!open)}
-      >
+      <button type="button" class="button" aria-expanded={open} title={name} onClick={() => setOpen(!open)}>
         {label}
       </button>
       {open && <div class="menu-panel">{children(close)}</div>}

@@ -24,51 +24,53 @@ export function Quality(props: Props) {
   const truncated = share(quality.truncated_samples);
   const unnamed = share(quality.unnamed_samples);
   return (
-    <dl class="quality" aria-label={`Quality of ${props.name}`}>
-      {props.name !== "" && <div class="quality-name">{props.name}</div>}
-      <Figure name="samples" value={brief(samples)} hint={`${count(samples)} samples`} />
-      <Figure name="cores" value={cores(props.cores)} hint={`${duration(props.cpuSeconds)} of CPU time`} />
-      <Figure name="CPU time" value={duration(props.cpuSeconds)} hint="Samples times their period" />
-      {exposure.idle_share !== null && exposure.idle_share !== undefined && (
+    <div class={`quality side-${props.name}`}>
+      {props.name !== "" && <span class="quality-name">{props.name}</span>}
+      <dl>
+        <Figure name="samples" value={brief(samples)} hint={`${count(samples)} samples`} />
+        <Figure name="cores" value={cores(props.cores)} hint={`${duration(props.cpuSeconds)} of CPU time`} />
+        <Figure name="CPU time" value={duration(props.cpuSeconds)} hint="Samples times their period" />
+        {exposure.idle_share !== null && exposure.idle_share !== undefined && (
+          <Figure
+            name="idle"
+            value={percent(exposure.idle_share)}
+            hint={`of ${duration(exposure.observed_cpu_seconds)} of observed CPU time on ${plural(exposure.nodes, "node")}`}
+          />
+        )}
         <Figure
-          name="idle"
-          value={percent(exposure.idle_share)}
-          hint={`of ${duration(exposure.observed_cpu_seconds)} of observed CPU time on ${plural(exposure.nodes, "node")}`}
+          name="cut stacks"
+          value={percent(truncated)}
+          hint={`${count(quality.truncated_samples)} samples whose root is missing`}
+          warn={truncated > MUCH_TRUNCATED}
         />
-      )}
-      <Figure
-        name="cut stacks"
-        value={percent(truncated)}
-        hint={`${count(quality.truncated_samples)} samples whose root is missing`}
-        warn={truncated > MUCH_TRUNCATED}
-      />
-      <Figure
-        name="without name"
-        value={percent(unnamed)}
-        hint={`${count(quality.unnamed_samples)} samples whose innermost frame has no name`}
-        warn={unnamed > MUCH_UNNAMED}
-      />
-      <Figure
-        name="lost"
-        value={lostSum === 0 ? "none" : brief(lostSum)}
-        hint={
-          lostSum === 0
-            ? "No agent lost a sample in this window"
-            : lost.map(([cause, n]) => `${cause}: ${count(n)}`).join(", ")
-        }
-        warn={lostSum > 0}
-      />
-      <Figure
-        name="not covered"
-        value={gapMs === 0 ? "none" : duration(gapMs / 1000)}
-        hint={
-          gapMs === 0
-            ? "Agents watched all the time"
-            : `${plural(exposure.gaps.length, "gap")} without any agent; rates leave them out`
-        }
-        warn={gapMs > 0}
-      />
-    </dl>
+        <Figure
+          name="without name"
+          value={percent(unnamed)}
+          hint={`${count(quality.unnamed_samples)} samples whose innermost frame has no name`}
+          warn={unnamed > MUCH_UNNAMED}
+        />
+        <Figure
+          name="lost"
+          value={lostSum === 0 ? "none" : brief(lostSum)}
+          hint={
+            lostSum === 0
+              ? "No agent lost a sample in this window"
+              : lost.map(([cause, n]) => `${cause}: ${count(n)}`).join(", ")
+          }
+          warn={lostSum > 0}
+        />
+        <Figure
+          name="not covered"
+          value={gapMs === 0 ? "none" : duration(gapMs / 1000)}
+          hint={
+            gapMs === 0
+              ? "Agents watched all the time"
+              : `${plural(exposure.gaps.length, "gap")} without any agent; rates leave them out`
+          }
+          warn={gapMs > 0}
+        />
+      </dl>
+    </div>
   );
 }
 
