@@ -1,9 +1,404 @@
-//! The query endpoints.
+//! The query endpoints: parameters to questions, answers to responses.
 
 use super::AppState;
+use super::error::{ApiError, Code};
+use crate::query::diff::Normalize;
+use crate::query::selector::{Label, Selector, compile_regex};
+use crate::query::time::{Window, parse_duration, rfc3339};
+use crate::query::tree::Shape;
+use crate::query::{self, By, Engine, MAX_STEPS, Question, QueryError, Steps, View};
+use crate::render;
+use crate::store::Snapshot;
 use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Longest query string, in bytes.
+const MAX_QUERY_BYTES: usize = 64 * 1024;
+/// Most rows of a table, and lines of a chart.
+const MAX_LIMIT: usize = 10_000;
+const COMMON: [&str; 4] = ["type", "query", "from", "until"];
+const BASE: [&str; 4] = ["base_query", "base_from", "base_until", "normalize"];
+const VIEW: [&str; 4] = ["min_share", "match", "root", "transform"];
 
 /// Routes of everything that reads.
 pub fn router() -> Router<AppState> {
+    router_with(Engine::default())
+}
+
+/// As [`router`], with limits of the caller's choice.
+pub fn router_with(engine: Engine) -> Router<AppState> {
     Router::new()
+        .route("/api/v1/labels", get(labels))
+        .route("/api/v1/labels/{name}/values", get(label_values))
+        .route("/api/v1/series", get(series))
+        .route("/api/v1/flamegraph", get(flamegraph))
+        .route("/api/v1/diff", get(diff))
+        .route("/api/v1/top", get(top))
+        .route("/api/v1/sql", post(sql))
+        .layer(Extension(Arc::new(engine)))
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        let code = match &error {
+            QueryError::BadQuery { .. } => Code::BadQuery,
+            QueryError::BadTime { .. } => Code::BadTime,
+            QueryError::BadParameter { .. } => Code::BadParameter,
+            QueryError::TooLarge { .. } => Code::TooLarge,
+            QueryError::Overloaded { .. } => Code::Overloaded,
+            QueryError::Timeout { .. } => Code::Timeout,
+            QueryError::Internal { .. } => Code::Internal,
+        };
+        let api = ApiError::new(code, error.to_string()).hint(error.hint());
+        match error {
+            QueryError::Overloaded { .. } => api.retry_after(2),
+            QueryError::Internal { what, cause } => api.cause(format!("{what}: {cause}")),
+            _ => api,
+        }
+    }
+}
+
+impl From<render::RenderError> for ApiError {
+    fn from(error: render::RenderError) -> Self {
+        ApiError::internal(error)
+    }
+}
+
+/// The parameters of one request, each given once and known to the endpoint.
+#[derive(Debug)]
+struct Parameters {
+    values: BTreeMap<String, String>,
+    now_ns: i64,
+}
+
+impl Parameters {
+    fn read(query: Option<String>, allowed: &[&[&str]]) -> Result<Parameters, QueryError> {
+        let query = query.unwrap_or_default();
+        if query.len() > MAX_QUERY_BYTES {
+            return Err(QueryError::BadParameter {
+                message: format!("the query string has {} bytes, at most {MAX_QUERY_BYTES} are allowed", query.len()),
+                hint: "shorten the selector".to_owned(),
+            });
+        }
+        let names = || allowed.concat().join(", ");
+        let mut values = BTreeMap::new();
+        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            let bad = |what: &str, hint: String| {
+                let name: String = name.chars().take(80).collect();
+                QueryError::BadParameter { message: format!("{what} parameter `{name}`"), hint }
+            };
+            if !allowed.iter().any(|names| names.contains(&name.as_ref())) {
+                return Err(bad("unknown", format!("this endpoint takes {}", names())));
+            }
+            // An empty value is the same as none: forms send them.
+            if !value.is_empty() && values.insert(name.to_string(), value.into_owned()).is_some() {
+                return Err(bad("repeated", "give it once".to_owned()));
+            }
+        }
+        Ok(Parameters { values, now_ns: now_ns() })
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    fn or<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
+        self.get(name).unwrap_or(default)
+    }
+
+    /// One of a few words.
+    fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], default: T) -> Result<T, QueryError> {
+        let Some(given) = self.get(name) else {
+            return Ok(default);
+        };
+        words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or_else(|| {
+            let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.bad(name, format!("one of {}", allowed.join(", ")))
+        })
+    }
+
+    fn number(&self, name: &str, default: usize) -> Result<usize, QueryError> {
+        let Some(given) = self.get(name) else {
+            return Ok(default);
+        };
+        let number = given.parse().ok().filter(|n| (1..=MAX_LIMIT).contains(n));
+        number.ok_or_else(|| self.bad(name, format!("a number from 1 to {MAX_LIMIT}")))
+    }
+
+    fn bad(&self, name: &str, allowed: String) -> QueryError {
+        let given: String = self.or(name, "").chars().take(80).collect();
+        QueryError::BadParameter { message: format!("`{name}` cannot be `{given}`"), hint: format!("`{name}` is {allowed}") }
+    }
+
+    fn question(&self) -> Result<Question, QueryError> {
+        let window =
+            Window::parse(self.or("from", "now-1h"), self.or("until", "now"), ["from", "until"], self.now_ns)?;
+        Ok(Question { profile: self.profile()?, selector: Selector::parse(self.or("query", "{}"))?, window })
+    }
+
+    /// Side A of a difference, if any of its parameters is given: what is absent is as in side B.
+    fn base_question(&self) -> Result<Option<Question>, QueryError> {
+        if ["base_query", "base_from", "base_until"].iter().all(|name| self.get(name).is_none()) {
+            return Ok(None);
+        }
+        let from = self.or("base_from", self.or("from", "now-1h"));
+        let until = self.or("base_until", self.or("until", "now"));
+        let window = Window::parse(from, until, ["base_from", "base_until"], self.now_ns)?;
+        let selector = Selector::parse(self.or("base_query", self.or("query", "{}")))?;
+        Ok(Some(Question { profile: self.profile()?, selector, window }))
+    }
+
+    fn profile(&self) -> Result<String, QueryError> {
+        let profile = self.or("type", "cpu");
+        let simple = profile.len() <= 64 && profile.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if simple { Ok(profile.to_owned()) } else { Err(self.bad("type", "a profile's type such as cpu".to_owned())) }
+    }
+
+    fn normalize(&self, base: &Question, comparison: &Question) -> Result<Normalize, QueryError> {
+        let same = base.selector.to_string() == comparison.selector.to_string();
+        let default = if same { Normalize::Rate } else { Normalize::Share };
+        let words = [Normalize::Rate, Normalize::Share, Normalize::Absolute].map(|n| (n.name(), n));
+        self.word("normalize", &words, default)
+    }
+
+    fn view(&self) -> Result<View, QueryError> {
+        let regex = |name: &str| {
+            self.get(name).map(|pattern| compile_regex(pattern, &format!("the regular expression of `{name}`"))).transpose()
+        };
+        let merge_recursion = self.word("transform", &[("merge_recursion", true)], false)?;
+        Ok(View { shape: Shape { root: regex("root")?, merge_recursion }, matching: regex("match")? })
+    }
+
+    fn min_share(&self) -> Result<f64, QueryError> {
+        let share = self.or("min_share", "0").parse::<f64>().ok().filter(|share| (0.0..1.0).contains(share));
+        share.ok_or_else(|| self.bad("min_share", "a share from 0 to below 1, such as 0.001".to_owned()))
+    }
+
+    fn label(&self, default: &str) -> Result<Label, QueryError> {
+        Label::parse(self.or("by", default)).ok_or_else(|| self.bad("by", format!("one of {}", Label::names())))
+    }
+}
+
+fn now_ns() -> i64 {
+    chrono::Utc::now().timestamp_nanos_opt().unwrap_or(i64::MAX)
+}
+
+/// The snapshot that a query reads.
+fn snapshot(state: &AppState) -> Snapshot {
+    state.store.snapshot()
+}
+
+fn json(body: Vec<u8>) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (headers, body).into_response()
+}
+
+/// A file to be saved under a name that says what it holds.
+fn attachment(body: impl Into<Vec<u8>>, content_type: &'static str, name: &str, question: &Question, extension: &str) -> Response {
+    let time = |ns: i64| chrono::DateTime::from_timestamp_nanos(ns).format("%Y%m%dT%H%M%SZ").to_string();
+    let window = question.window;
+    let disposition = format!(
+        "attachment; filename=\"stakeout-{name}-{}-{}-{}.{extension}\"",
+        question.profile,
+        time(window.from_ns),
+        time(window.until_ns)
+    );
+    let headers = [
+        (header::CONTENT_TYPE, content_type.to_owned()),
+        (header::CONTENT_DISPOSITION, disposition),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    (headers, body.into()).into_response()
+}
+
+/// Rendering large answers is work too: apart from the threads that serve requests.
+async fn rendered<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, render::RenderError> + Send + 'static,
+) -> Result<T, ApiError> {
+    Ok(tokio::task::spawn_blocking(work).await.map_err(ApiError::internal)??)
+}
+
+async fn labels(RawQuery(query): RawQuery) -> Result<Response, ApiError> {
+    Parameters::read(query, &[&COMMON])?;
+    Ok(json(render::labels()?))
+}
+
+async fn label_values(
+    State(state): State<AppState>,
+    Extension(engine): Extension<Arc<Engine>>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let question = Parameters::read(query, &[&COMMON])?.question()?;
+    let label = Label::parse(&name).ok_or_else(|| {
+        let name: String = name.chars().take(80).collect();
+        ApiError::new(Code::NotFound, format!("unknown label `{name}`")).hint(format!("labels are {}", Label::names()))
+    })?;
+    let values = engine.run(query::label_values(&engine, &snapshot(&state), &question, label)).await?;
+    Ok(json(render::label_values(label, &values)?))
+}
+
+async fn series(
+    State(state): State<AppState>,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, &[&COMMON, &["by", "step", "limit"]])?;
+    let question = parameters.question()?;
+    let by = parameters.label("service")?;
+    let step_ns = match parameters.get("step") {
+        Some(text) => parse_duration(text, "step")?,
+        None => query::usual_step(question.window),
+    };
+    let steps = Steps::of(question.window, step_ns);
+    if steps.count > MAX_STEPS {
+        return Err(QueryError::BadParameter {
+            message: format!("`step` cuts the window into {} steps, at most {MAX_STEPS} are allowed", steps.count),
+            hint: "give a longer `step`, or none".to_owned(),
+        }
+        .into());
+    }
+    let limit = parameters.number("limit", 20)?;
+    let series = engine.run(query::series(&engine, &snapshot(&state), question, by, steps, limit)).await?;
+    Ok(json(rendered(move || render::series(&series)).await?))
+}
+
+async fn flamegraph(
+    State(state): State<AppState>,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, &[&COMMON, &["format"], &VIEW])?;
+    let formats = ["json", "svg", "collapsed", "pprof", "speedscope"].map(|name| (name, name));
+    let format = parameters.word("format", &formats, "json")?;
+    let (question, view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
+    let graph = engine.run(query::flamegraph(&engine, &snapshot(&state), question.clone(), view)).await?;
+    let title = title(&question);
+    let about = question.clone();
+    let body = rendered(move || {
+        Ok(match format {
+            "svg" => {
+                let summary = &graph.summary;
+                let subtitle = format!(
+                    "{} samples, {:.3} cores, {:.2} CPU seconds",
+                    summary.samples,
+                    summary.cores(),
+                    summary.cpu_seconds()
+                );
+                render::svg(&graph, &title, &subtitle)?
+            }
+            "collapsed" => render::collapsed(&graph).into_bytes(),
+            "pprof" => render::pprof(&graph)?,
+            "speedscope" => render::speedscope(&graph, &title)?,
+            _ => render::flamegraph(&graph, min_share)?,
+        })
+    })
+    .await?;
+    let file = |content_type, extension| attachment(body.clone(), content_type, "flamegraph", &about, extension);
+    Ok(match format {
+        "svg" => file("image/svg+xml", "svg"),
+        "collapsed" => file("text/plain; charset=utf-8", "collapsed.txt"),
+        "pprof" => file("application/octet-stream", "pb.gz"),
+        "speedscope" => file("application/json", "speedscope.json"),
+        _ => json(body),
+    })
+}
+
+fn title(question: &Question) -> String {
+    let window = question.window;
+    format!("{} {} {} to {}", question.profile, question.selector, rfc3339(window.from_ns), rfc3339(window.until_ns))
+}
+
+fn without_base() -> QueryError {
+    QueryError::BadParameter {
+        message: "nothing to compare with: none of `base_query`, `base_from`, `base_until` is given".to_owned(),
+        hint: "base_from and base_until name the window before, base_query another selector".to_owned(),
+    }
+}
+
+async fn diff(
+    State(state): State<AppState>,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, &[&COMMON, &BASE, &["format"], &VIEW])?;
+    let formats = ["json", "svg", "collapsed"].map(|name| (name, name));
+    let format = parameters.word("format", &formats, "json")?;
+    let comparison = parameters.question()?;
+    let base = parameters.base_question()?.ok_or_else(without_base)?;
+    let normalize = parameters.normalize(&base, &comparison)?;
+    let (view, min_share) = (parameters.view()?, parameters.min_share()?);
+    let about = comparison.clone();
+    let tables = snapshot(&state);
+    let difference = engine.run(query::difference(&engine, &tables, base, comparison, normalize, view)).await?;
+    let body = rendered(move || {
+        Ok(match format {
+            "svg" => render::diff_svg(&difference, "Difference of two windows").into_bytes(),
+            "collapsed" => render::differential(&difference).into_bytes(),
+            _ => render::diff(&difference, min_share)?,
+        })
+    })
+    .await?;
+    Ok(match format {
+        "svg" => attachment(body, "image/svg+xml", "diff", &about, "svg"),
+        "collapsed" => attachment(body, "text/plain; charset=utf-8", "diff", &about, "collapsed.txt"),
+        _ => json(body),
+    })
+}
+
+async fn top(
+    State(state): State<AppState>,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, &[&COMMON, &BASE, &["by", "limit", "format"]])?;
+    let format = parameters.word("format", &[("json", "json"), ("csv", "csv")], "json")?;
+    let question = parameters.question()?;
+    let by = match parameters.or("by", "function") {
+        "function" => By::Function,
+        name => By::Label(Label::parse(name).ok_or_else(|| {
+            parameters.bad("by", format!("function, or one of {}", Label::names()))
+        })?),
+    };
+    let limit = parameters.number("limit", 100)?;
+    let tables = snapshot(&state);
+    let about = question.clone();
+    let table = match parameters.base_question()? {
+        Some(base) => {
+            let normalize = parameters.normalize(&base, &question)?;
+            engine.run(query::top_difference(&engine, &tables, base, question, normalize, by, limit)).await?
+        }
+        None if parameters.get("normalize").is_some() => return Err(without_base().into()),
+        None => engine.run(query::top(&engine, &tables, question, by, limit)).await?,
+    };
+    Ok(match format {
+        "csv" => attachment(render::top_csv(&table), "text/csv; charset=utf-8", "top", &about, "csv"),
+        _ => json(render::top(&table)?),
+    })
+}
+
+async fn sql(
+    State(state): State<AppState>,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Request {
+        query: String,
+    }
+    Parameters::read(query, &[])?;
+    let request: Request = serde_json::from_slice(&body).map_err(|error| {
+        ApiError::new(Code::BadParameter, format!("the body is no SQL request: {error}"))
+            .hint("send JSON such as {\"query\":\"SELECT count(*) FROM samples\"}")
+    })?;
+    let rows = engine.run(query::sql(&engine, &snapshot(&state), &request.query)).await?;
+    Ok(json(rendered(move || render::sql(&rows)).await?))
 }

@@ -172,6 +172,20 @@ pub struct Judgement {
     pub tested: usize,
     /// Items that are.
     pub significant: usize,
+    normalize: Normalize,
+    exposures: [f64; 2],
+}
+
+impl Judgement {
+    /// Values and interval of counts that were not tested: never more than [`State::Same`].
+    pub fn describe(&self, base: u64, comparison: u64) -> Verdict {
+        verdict(self.normalize, self.exposures, [base, comparison], (self.dispersion, f64::INFINITY), false)
+    }
+
+    /// The normalised value of a count of one side (0: base, 1: comparison).
+    pub fn normalized(&self, side: usize, count: u64) -> f64 {
+        if self.exposures[side] > 0.0 { count as f64 / self.exposures[side] } else { 0.0 }
+    }
 }
 
 /// Counts of all items of both sides.
@@ -269,6 +283,8 @@ pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_
         dispersion: pooled,
         tested: tested.len(),
         significant,
+        normalize,
+        exposures,
     }
 }
 

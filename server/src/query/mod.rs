@@ -1,13 +1,37 @@
 //! Questions to answers: a selector, a window and a snapshot of the store in; trees, differences and series out.
 //!
-//! Times are nanoseconds since the Unix epoch, counts are samples, CPU time is in seconds. `diff`, `stats`, `tree`, `selector` and `time`
-//! do no I/O. Nothing here knows HTTP, and nothing writes.
+//! Times are nanoseconds since the Unix epoch, counts are samples, CPU time is in seconds. `diff`, `stats`, `tree`, `trim`, `selector` and
+//! `time` do no I/O. Nothing here knows HTTP, and nothing writes.
+
+mod counts;
+mod dictionary;
+mod difference;
+mod engine;
+mod error;
+mod exposure;
+mod flamegraph;
+mod group;
+mod labels;
+mod select;
+mod series;
+mod sql;
+mod stats;
+mod top;
 
 pub mod diff;
-pub mod error;
 pub mod selector;
-pub mod stats;
 pub mod time;
 pub mod tree;
+pub mod trim;
 
+pub use counts::Steps;
+pub use difference::{Difference, difference};
+pub use engine::{Engine, Limits};
 pub use error::QueryError;
+pub use exposure::Exposure;
+pub use flamegraph::{Flamegraph, Matching, Summary, View, flamegraph};
+pub use labels::{Values, label_values};
+pub use select::Question;
+pub use series::{Line, MAX_STEPS, Series, series, usual_step};
+pub use sql::{Rows, sql};
+pub use top::{By, Row, Top, Whole, top, top_difference};

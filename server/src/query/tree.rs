@@ -173,37 +173,23 @@ pub struct Tree {
 impl Tree {
     /// The union of all paths.
     pub fn build(stacks: &Stacks, shape: &Shape) -> Tree {
-        let (names, name_of_frame) = intern(&stacks.frames);
-        let starts: Option<Vec<bool>> = shape
-            .root
-            .as_ref()
-            .map(|root| names.iter().map(|name| root.is_match(&name.function)).collect());
+        let paths = Paths::new(stacks, shape);
         let mut draft = Draft::default();
         let mut leaf_of = Vec::with_capacity(stacks.stacks.len());
+        let mut path = Vec::new();
         for stack in &stacks.stacks {
-            let mut frames = &stack.frames[..];
-            if let Some(starts) = &starts {
-                match frames.iter().rposition(|f| starts[name_of_frame[*f as usize] as usize]) {
-                    Some(outermost) => frames = &frames[..=outermost],
-                    None => {
-                        leaf_of.push(NONE);
-                        continue;
-                    }
-                }
+            if !paths.of(stack, &mut path) {
+                leaf_of.push(NONE);
+                continue;
             }
             let mut node = 0;
-            let mut last = NONE;
-            for frame in frames.iter().rev() {
-                let name = name_of_frame[*frame as usize];
-                if shape.merge_recursion && name == last {
-                    continue;
-                }
+            for frame in path.iter().rev() {
+                let name = paths.name_of_frame[*frame as usize];
                 node = draft.child(node, name, stacks.frames[*frame as usize].inlined);
-                last = name;
             }
             leaf_of.push(node);
         }
-        draft.finish(names, leaf_of)
+        draft.finish(paths.names, leaf_of)
     }
 
     /// Nodes, the root included.
@@ -282,6 +268,42 @@ impl Tree {
             }
             visit(node, name, is_outermost);
         }
+    }
+}
+
+/// The paths that stacks become in a shape.
+#[derive(Debug)]
+pub struct Paths {
+    names: Vec<Name>,
+    name_of_frame: Vec<u32>,
+    /// For each name whether a path may begin with it; `None`: with any.
+    starts: Option<Vec<bool>>,
+    merge_recursion: bool,
+}
+
+impl Paths {
+    pub fn new(stacks: &Stacks, shape: &Shape) -> Paths {
+        let (names, name_of_frame) = intern(&stacks.frames);
+        let starts =
+            shape.root.as_ref().map(|root| names.iter().map(|name| root.is_match(&name.function)).collect());
+        Paths { names, name_of_frame, starts, merge_recursion: shape.merge_recursion }
+    }
+
+    /// Writes the frames of a stack's path, leaf first; false when the stack is left out.
+    pub fn of(&self, stack: &Stack, path: &mut Vec<u32>) -> bool {
+        path.clear();
+        let mut frames = &stack.frames[..];
+        if let Some(starts) = &self.starts {
+            match frames.iter().rposition(|frame| starts[self.name_of_frame[*frame as usize] as usize]) {
+                Some(outermost) => frames = &frames[..=outermost],
+                None => return false,
+            }
+        }
+        path.extend_from_slice(frames);
+        if self.merge_recursion {
+            path.dedup_by_key(|frame| self.name_of_frame[*frame as usize]);
+        }
+        true
     }
 }
 

@@ -1,1 +1,34 @@
-//! Turns the results of `query` into SVG, collapsed stacks, pprof and speedscope.
+//! Answers of `query` to the formats that people and tools read: JSON, collapsed stacks, SVG, pprof, speedscope, CSV.
+//!
+//! Trees, differences and tables in, bytes out. Counts are samples, times in answers are Unix milliseconds. Computes nothing that
+//! is not a matter of presentation: every format shows the same numbers. Does no I/O.
+
+mod collapsed;
+mod csv;
+mod diff_svg;
+mod json;
+mod pprof;
+mod speedscope;
+mod svg;
+
+pub use collapsed::{collapsed, differential};
+pub use csv::top as top_csv;
+pub use diff_svg::diff_svg;
+pub use json::{diff, flamegraph, label_values, labels, series, sql, top};
+pub use pprof::pprof;
+pub use speedscope::speedscope;
+pub use svg::svg;
+
+/// A format that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("writing {format} failed: {cause}")]
+pub struct RenderError {
+    format: &'static str,
+    cause: String,
+}
+
+impl RenderError {
+    fn new(format: &'static str, cause: impl std::fmt::Display) -> Self {
+        RenderError { format, cause: cause.to_string() }
+    }
+}

@@ -1,0 +1,187 @@
+//! Two windows, or two selectors, to one union tree with a judged difference.
+
+use super::counts::StackCounts;
+use super::diff::{Chains, Items, Judgement, Normalize, Side as Totals, Spread, Verdict, judge};
+use super::engine::Engine;
+use super::error::QueryError;
+use super::exposure::Exposure;
+use super::flamegraph::{Side, Summary, View, blocking, side, summarize};
+use super::select::{Days, Question};
+use super::tree::{Stacks, Tree};
+use crate::store::Snapshot;
+use std::collections::HashMap;
+
+/// Sub-windows of each side that tell how samples spread in time.
+pub(super) const PARTS: usize = 20;
+
+/// A union tree with both sides' counts and the judgement on every node.
+#[derive(Debug)]
+pub struct Difference {
+    pub normalize: Normalize,
+    /// Side A, "before".
+    pub base: Summary,
+    /// Side B, "after".
+    pub comparison: Summary,
+    pub tree: Tree,
+    pub base_own: Vec<u64>,
+    pub own: Vec<u64>,
+    pub base_totals: Vec<u64>,
+    pub totals: Vec<u64>,
+    /// One a node.
+    pub verdicts: Vec<Verdict>,
+    /// On the chains of nodes; it also describes counts that were not judged, such as those of nodes folded into one.
+    pub judgement: Judgement,
+}
+
+/// Both sides, counted over the same stacks.
+pub(super) struct Pair {
+    pub base: Side,
+    pub comparison: Side,
+    pub stacks: Stacks,
+    /// Slot of each stack in either side's counts.
+    pub slots: [Vec<Option<u32>>; 2],
+}
+
+/// Counts both sides and resolves the union of their stacks.
+pub(super) async fn pair(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    base: Question,
+    comparison: Question,
+) -> Result<Pair, QueryError> {
+    let days = Days::of(base.window).union(&Days::of(comparison.window));
+    let (base, comparison) =
+        tokio::try_join!(side(engine, snapshot, base, PARTS), side(engine, snapshot, comparison, PARTS))?;
+    let (ids, slots) = union(&base.counts, &comparison.counts);
+    let stacks = engine.dictionary.resolve(snapshot, &days, &ids).await?;
+    Ok(Pair { base, comparison, stacks, slots })
+}
+
+fn union(base: &StackCounts, comparison: &StackCounts) -> (Vec<i64>, [Vec<Option<u32>>; 2]) {
+    let mut ids = base.ids.clone();
+    let known: HashMap<i64, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+    let mut base_slots: Vec<Option<u32>> = (0..ids.len() as u32).map(Some).collect();
+    let mut slots = vec![None; ids.len()];
+    for (slot, id) in comparison.ids.iter().enumerate() {
+        match known.get(id) {
+            Some(at) => slots[*at] = Some(slot as u32),
+            None => {
+                ids.push(*id);
+                base_slots.push(None);
+                slots.push(Some(slot as u32));
+            }
+        }
+    }
+    (ids, [base_slots, slots])
+}
+
+/// The judge's view of a side.
+pub(super) fn totals_of(exposure: &Exposure, samples: u64, period_ns: f64) -> Totals {
+    let samples_per_core = if period_ns > 0.0 { exposure.total_s() / (period_ns / 1e9) } else { 0.0 };
+    Totals { samples_per_core, samples }
+}
+
+/// The judge's view of both sides. A side without samples has no period of its own: the other's is taken.
+pub(super) fn both_totals(sides: [(&Exposure, u64, f64); 2]) -> [Totals; 2] {
+    let period = |own: f64, other: f64| if own > 0.0 { own } else { other };
+    let [(exposure_a, samples_a, period_a), (exposure_b, samples_b, period_b)] = sides;
+    [
+        totals_of(exposure_a, samples_a, period(period_a, period_b)),
+        totals_of(exposure_b, samples_b, period(period_b, period_a)),
+    ]
+}
+
+/// Part of a side's exposure that lies in each sub-window, in the terms of the normalisation.
+pub(super) fn part_weights(normalize: Normalize, exposure: &Exposure, samples: &[u64]) -> Vec<f64> {
+    let weights: Vec<f64> = match normalize {
+        Normalize::Share => samples.iter().map(|s| *s as f64).collect(),
+        Normalize::Rate | Normalize::Absolute => exposure.observed_s.clone(),
+    };
+    let sum: f64 = weights.iter().sum();
+    weights.into_iter().map(|w| if sum > 0.0 { w / sum } else { 0.0 }).collect()
+}
+
+impl Pair {
+    /// Samples of each stack on one side (0: base, 1: comparison).
+    pub(super) fn stack_samples(&self, which: usize) -> Vec<u64> {
+        let counts = if which == 0 { &self.base.counts } else { &self.comparison.counts };
+        self.slots[which].iter().map(|slot| slot.map_or(0, |slot| counts.total(slot as usize))).collect()
+    }
+
+    /// How the items' samples of one side spread over its sub-windows. `items` maps own counts of nodes to counts of items.
+    pub(super) fn spread(
+        &self,
+        which: usize,
+        normalize: Normalize,
+        tree: &Tree,
+        count: usize,
+        items: impl Fn(&[u64]) -> Vec<u64>,
+    ) -> Spread {
+        let side = if which == 0 { &self.base } else { &self.comparison };
+        let own_of = |part: usize| {
+            let of_slot = |slot: &Option<u32>| slot.map_or(0, |slot| side.counts.in_step(slot as usize, part));
+            tree.own_counts(self.slots[which].iter().map(of_slot))
+        };
+        let samples: Vec<u64> = match normalize {
+            Normalize::Share => (0..side.steps.count).map(|part| own_of(part).iter().sum()).collect(),
+            Normalize::Rate | Normalize::Absolute => Vec::new(),
+        };
+        let weights = part_weights(normalize, &side.exposure, &samples);
+        let mut spread = Spread::new(count);
+        for (part, weight) in weights.into_iter().enumerate() {
+            spread.add(weight, &items(&own_of(part)));
+        }
+        spread
+    }
+}
+
+/// Answers with the difference of two questions.
+pub async fn difference(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    base: Question,
+    comparison: Question,
+    normalize: Normalize,
+    view: View,
+) -> Result<Difference, QueryError> {
+    let pair = pair(engine, snapshot, base, comparison).await?;
+    blocking(move || build(&pair, normalize, &view)).await
+}
+
+fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
+    let tree = Tree::build(&pair.stacks, &view.shape);
+    let [base_samples, samples] = [0, 1].map(|which| pair.stack_samples(which));
+    let [base_own, own] = [&base_samples, &samples].map(|s| tree.own_counts(s.iter().copied()));
+    let [base_totals, totals] = [&base_own, &own].map(|own| tree.totals(own));
+    let base = summarize(&pair.base, &pair.stacks, &tree, &base_own, &base_samples, view);
+    let comparison = summarize(&pair.comparison, &pair.stacks, &tree, &own, &samples, view);
+
+    let chains = Chains::of(&tree.parent, &base_totals, &totals);
+    let [base_spread, spread] = [0, 1].map(|which| {
+        pair.spread(which, normalize, &tree, chains.heads.len(), |own| chains.pick(&tree.totals(own)))
+    });
+    let sides = both_totals([
+        (&base.exposure, base.samples, base.period_ns),
+        (&comparison.exposure, comparison.samples, comparison.period_ns),
+    ]);
+    let items = Items {
+        base: &chains.pick(&base_totals),
+        comparison: &chains.pick(&totals),
+        base_spread: &base_spread,
+        spread: &spread,
+    };
+    let judgement = judge(normalize, sides[0], sides[1], items);
+    let verdicts = chains.chain_of.iter().map(|chain| judgement.verdicts[*chain as usize]).collect();
+    Difference {
+        normalize,
+        base,
+        comparison,
+        tree,
+        base_own,
+        own,
+        base_totals,
+        totals,
+        verdicts,
+        judgement,
+    }
+}

@@ -1,0 +1,263 @@
+//! What was observed: the intervals that agents covered, from `batches`.
+//!
+//! Rates are CPU seconds per observed second, summed over nodes: a node that was covered half of the window counts with half of
+//! it. Formally the observed time is the mean of the covered time of the nodes that were covered at all. A window in which no
+//! agent accounts for itself (other senders do not) is taken as observed throughout.
+
+use super::counts::Steps;
+use super::error::QueryError;
+use super::select::{Days, Question, collect_rows};
+use super::selector::Label;
+use super::time::Window;
+use crate::store::Snapshot;
+use arrow::array::{Array, AsArray, PrimitiveArray};
+use arrow::datatypes::Int64Type;
+use datafusion::prelude::{col, lit};
+use std::collections::BTreeMap;
+
+/// Batches that ended so long before the window still tell what had been lost before it began.
+const LOOK_BACK_NS: i64 = 600 * 1_000_000_000;
+/// Gaps shorter than this are not listed: intervals of one agent abut only to its clock's grain.
+const LEAST_GAP_NS: i64 = 1_000_000;
+/// Most gaps that are listed.
+const MAX_GAPS: usize = 1_000;
+
+/// One batch's account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interval {
+    pub node: String,
+    pub instance: String,
+    pub number: i64,
+    pub from_ns: i64,
+    pub until_ns: i64,
+    pub cpus: i64,
+    /// Share of the ticks that met an idle CPU; `None` when the agent did not count.
+    pub idle_share: Option<f64>,
+    /// Lost samples by cause, cumulative over the instance, this batch included.
+    pub lost: BTreeMap<String, i64>,
+}
+
+/// What was observed in a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exposure {
+    /// Covered seconds of each step, a mean over the nodes.
+    pub observed_s: Vec<f64>,
+    /// CPU seconds that were observed in each step, over all nodes.
+    pub cpu_s: Vec<f64>,
+    /// Idle CPU seconds in each step, over all nodes.
+    pub idle_s: Vec<f64>,
+    /// Nodes that were covered at all; 0 when nobody accounts for the window.
+    pub nodes: usize,
+    /// Start and end of each time that no node covered, nanoseconds since the Unix epoch.
+    pub gaps: Vec<(i64, i64)>,
+    /// Samples lost in the window, by cause.
+    pub lost: BTreeMap<String, i64>,
+}
+
+impl Exposure {
+    /// Covered seconds of the window, a mean over the nodes.
+    pub fn total_s(&self) -> f64 {
+        self.observed_s.iter().sum()
+    }
+
+    /// CPU seconds that were observed, over all nodes.
+    pub fn total_cpu_s(&self) -> f64 {
+        self.cpu_s.iter().sum()
+    }
+
+    /// Share of the observed CPU time that was idle.
+    pub fn idle_share(&self) -> Option<f64> {
+        let cpu = self.total_cpu_s();
+        (cpu > 0.0).then(|| self.idle_s.iter().sum::<f64>() / cpu)
+    }
+}
+
+/// Reads what the selected nodes' agents covered.
+pub async fn observe(snapshot: &Snapshot, question: &Question, steps: Steps) -> Result<Exposure, QueryError> {
+    let window = question.window;
+    let days = Days::of(window).widened(86_400_000_000_000);
+    let overlap = col("until_ns").gt(lit(window.from_ns - LOOK_BACK_NS)).and(col("from_ns").lt(lit(window.until_ns)));
+    let columns = ["node", "instance", "number", "from_ns", "until_ns", "cpus", "ticks", "idle_ticks", "lost"];
+    let nodes: Vec<_> = question.selector.matchers().iter().filter(|m| m.label() == Label::Node).collect();
+    let mut intervals = Vec::new();
+    collect_rows(snapshot, "batches", days.filter().and(overlap), &columns, |batch| {
+        let text = |column: usize, row: usize| batch.column(column).as_string::<i32>().value(row);
+        let number = |column: usize| batch.column(column).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            if !nodes.iter().all(|matcher| matcher.accepts(text(0, row))) {
+                continue;
+            }
+            let known = |column: &PrimitiveArray<Int64Type>| (!column.is_null(row)).then(|| column.value(row));
+            let (ticks, idle) = (known(number(6)), known(number(7)));
+            intervals.push(Interval {
+                node: text(0, row).to_owned(),
+                instance: text(1, row).to_owned(),
+                number: number(2).value(row),
+                from_ns: number(3).value(row),
+                until_ns: number(4).value(row),
+                cpus: known(number(5)).unwrap_or(0).clamp(0, 1 << 20),
+                idle_share: ticks.zip(idle).filter(|(ticks, _)| *ticks > 0).map(|(t, i)| (i as f64 / t as f64).clamp(0.0, 1.0)),
+                lost: serde_json::from_str(text(8, row)).unwrap_or_default(),
+            });
+        }
+    })
+    .await?;
+    Ok(summarize(intervals, steps))
+}
+
+/// Pure part of [`observe`].
+pub fn summarize(mut intervals: Vec<Interval>, steps: Steps) -> Exposure {
+    let window = steps.window;
+    let lost = lost_within(&intervals, window);
+    intervals.retain(|interval| interval.until_ns > window.from_ns && interval.from_ns < window.until_ns);
+    intervals.sort_by(|a, b| (&a.node, a.from_ns, a.until_ns).cmp(&(&b.node, b.from_ns, b.until_ns)));
+    let mut exposure = Exposure {
+        observed_s: vec![0.0; steps.count],
+        cpu_s: vec![0.0; steps.count],
+        idle_s: vec![0.0; steps.count],
+        nodes: 0,
+        gaps: Vec::new(),
+        lost,
+    };
+    let mut node: Option<(&str, i64)> = None;
+    let mut covered: Vec<(i64, i64)> = Vec::new();
+    for interval in &intervals {
+        // Two instances of one node may overlap at a restart: no time is counted twice.
+        let behind = match node {
+            Some((name, until)) if name == interval.node => until,
+            _ => {
+                exposure.nodes += 1;
+                window.from_ns
+            }
+        };
+        let from = interval.from_ns.max(behind);
+        let until = interval.until_ns.min(window.until_ns);
+        node = Some((&interval.node, behind.max(until)));
+        if from >= until {
+            continue;
+        }
+        covered.push((from, until));
+        for step in steps.index(from)..=steps.index(until - 1) {
+            let (start, end) = steps.bounds(step);
+            let seconds = (until.min(end) - from.max(start)) as f64 / 1e9;
+            exposure.observed_s[step] += seconds;
+            exposure.cpu_s[step] += seconds * interval.cpus as f64;
+            exposure.idle_s[step] += seconds * interval.cpus as f64 * interval.idle_share.unwrap_or(0.0);
+        }
+    }
+    if exposure.nodes == 0 {
+        for (step, observed) in exposure.observed_s.iter_mut().enumerate() {
+            let (start, end) = steps.bounds(step);
+            *observed = (end - start) as f64 / 1e9;
+        }
+        return exposure;
+    }
+    for observed in &mut exposure.observed_s {
+        *observed /= exposure.nodes as f64;
+    }
+    exposure.gaps = gaps(covered, window);
+    exposure
+}
+
+/// What no interval covers.
+fn gaps(mut covered: Vec<(i64, i64)>, window: Window) -> Vec<(i64, i64)> {
+    covered.sort_unstable();
+    covered.push((window.until_ns, window.until_ns));
+    let mut gaps = Vec::new();
+    let mut behind = window.from_ns;
+    for (from, until) in covered {
+        if from - behind >= LEAST_GAP_NS && gaps.len() < MAX_GAPS {
+            gaps.push((behind, from));
+        }
+        behind = behind.max(until);
+    }
+    gaps
+}
+
+/// Counters at the end of the window minus counters at its start, summed over instances. An instance whose first batch lies in
+/// the window started from zero; of one that is not known from its start, losses count from its first known batch.
+fn lost_within(intervals: &[Interval], window: Window) -> BTreeMap<String, i64> {
+    let mut instances: BTreeMap<&str, Vec<&Interval>> = BTreeMap::new();
+    for interval in intervals {
+        instances.entry(&interval.instance).or_default().push(interval);
+    }
+    let mut lost = BTreeMap::new();
+    for batches in instances.values_mut() {
+        batches.sort_by_key(|batch| batch.number);
+        let within = |batch: &&&Interval| batch.until_ns > window.from_ns && batch.from_ns < window.until_ns;
+        let (Some(first), Some(last)) = (batches.iter().find(within), batches.iter().rfind(within)) else {
+            continue;
+        };
+        let before = batches.iter().rfind(|batch| batch.number < first.number && batch.until_ns <= window.from_ns);
+        for (cause, count) in &last.lost {
+            let start = match before {
+                Some(before) => before.lost.get(cause).copied().unwrap_or(0),
+                None if first.number == 1 => 0,
+                None => first.lost.get(cause).copied().unwrap_or(0),
+            };
+            *lost.entry(cause.clone()).or_insert(0) += (count - start).max(0);
+        }
+    }
+    lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+
+    fn interval(node: &str, number: i64, from_s: i64, until_s: i64, lost: i64) -> Interval {
+        Interval {
+            node: node.into(),
+            instance: format!("i-{node}"),
+            number,
+            from_ns: from_s * S,
+            until_ns: until_s * S,
+            cpus: 2,
+            idle_share: Some(0.25),
+            lost: BTreeMap::from([("ring_full".to_owned(), lost)]),
+        }
+    }
+
+    fn steps(from_s: i64, until_s: i64, step_s: i64) -> Steps {
+        Steps::of(Window { from_ns: from_s * S, until_ns: until_s * S }, step_s * S)
+    }
+
+    #[test]
+    fn coverage_is_cut_to_the_window_and_averaged_over_nodes() {
+        let intervals = vec![interval("a", 1, 0, 10, 0), interval("a", 2, 10, 20, 0), interval("b", 1, 15, 30, 0)];
+        let exposure = summarize(intervals, steps(5, 25, 10));
+        assert_eq!(exposure.nodes, 2);
+        // a covers 5 to 20, b 15 to 25: of the steps 5-15 and 15-25.
+        assert_eq!(exposure.observed_s, [5.0, 7.5]);
+        assert_eq!(exposure.cpu_s, [20.0, 30.0]);
+        assert_eq!(exposure.idle_share(), Some(0.25));
+        assert!(exposure.gaps.is_empty());
+    }
+
+    #[test]
+    fn overlapping_instances_of_a_node_count_once_and_gaps_are_listed() {
+        let mut second = interval("a", 1, 8, 12, 0);
+        second.instance = "other".into();
+        let exposure = summarize(vec![interval("a", 7, 0, 10, 0), second, interval("a", 9, 14, 16, 0)], steps(0, 20, 20));
+        assert_eq!(exposure.total_s(), 14.0);
+        assert_eq!(exposure.gaps, [(12 * S, 14 * S), (16 * S, 20 * S)]);
+    }
+
+    #[test]
+    fn without_any_account_the_whole_window_counts() {
+        let exposure = summarize(Vec::new(), steps(0, 25, 10));
+        assert_eq!((exposure.nodes, exposure.total_s()), (0, 25.0));
+        assert_eq!(exposure.observed_s, [10.0, 10.0, 5.0]);
+        assert_eq!(exposure.idle_share(), None);
+    }
+
+    #[test]
+    fn losses_are_those_of_the_window() {
+        let known = vec![interval("a", 4, 0, 10, 100), interval("a", 5, 10, 20, 103), interval("a", 6, 20, 30, 110)];
+        assert_eq!(summarize(known, steps(10, 30, 20)).lost["ring_full"], 10);
+        assert_eq!(summarize(vec![interval("a", 1, 0, 10, 3)], steps(0, 30, 30)).lost["ring_full"], 3);
+        assert_eq!(summarize(vec![interval("a", 5, 0, 10, 3)], steps(0, 30, 30)).lost["ring_full"], 0);
+    }
+}

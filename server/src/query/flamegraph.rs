@@ -1,0 +1,169 @@
+//! One window to one tree.
+
+use super::counts::{StackCounts, Steps};
+use super::engine::Engine;
+use super::error::QueryError;
+use super::exposure::{Exposure, observe};
+use super::select::{Days, Question, scan, scope};
+use super::tree::{NONE, Shape, Stacks, Tree};
+use crate::store::Snapshot;
+use regex::Regex;
+
+/// How a tree is looked at.
+#[derive(Debug, Default)]
+pub struct View {
+    pub shape: Shape,
+    /// Samples with a frame whose function matches are counted.
+    pub matching: Option<Regex>,
+}
+
+/// Samples of one side, counted, with what was observed.
+#[derive(Debug)]
+pub struct Side {
+    pub question: Question,
+    pub counts: StackCounts,
+    pub exposure: Exposure,
+    pub steps: Steps,
+}
+
+impl Side {
+    /// CPU time that one sample stands for, in nanoseconds: a mean, where the rate changed.
+    pub fn period_ns(&self) -> f64 {
+        period_ns(self.counts.value_ns, self.counts.samples)
+    }
+}
+
+/// A mean period.
+pub(super) fn period_ns(value_ns: i64, samples: u64) -> f64 {
+    if samples == 0 { 0.0 } else { value_ns as f64 / samples as f64 }
+}
+
+/// What a side's tree says about itself.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    pub question: Question,
+    /// Samples in the tree.
+    pub samples: u64,
+    /// Nanoseconds of CPU time that a sample stands for.
+    pub period_ns: f64,
+    pub exposure: Exposure,
+    /// Samples whose stack lacks its root.
+    pub truncated_samples: u64,
+    /// Samples with a frame whose function is not known.
+    pub unnamed_samples: u64,
+    /// Samples with a matching frame.
+    pub matching: Option<Matching>,
+}
+
+impl Summary {
+    pub fn cpu_seconds(&self) -> f64 {
+        self.samples as f64 * self.period_ns / 1e9
+    }
+
+    /// CPU seconds per observed second.
+    pub fn cores(&self) -> f64 {
+        let observed = self.exposure.total_s();
+        if observed > 0.0 { self.cpu_seconds() / observed } else { 0.0 }
+    }
+}
+
+/// The answer to a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matching {
+    pub pattern: String,
+    pub samples: u64,
+}
+
+/// A tree with its counts.
+#[derive(Debug)]
+pub struct Flamegraph {
+    pub summary: Summary,
+    /// How the stacks became the tree.
+    pub shape: Shape,
+    pub stacks: Stacks,
+    pub tree: Tree,
+    /// Samples of each stack.
+    pub stack_samples: Vec<u64>,
+    /// Samples that end in each node.
+    pub own: Vec<u64>,
+    /// Samples of each node and what is below it.
+    pub totals: Vec<u64>,
+}
+
+/// Counts the samples of one side; `parts` sub-windows.
+pub(super) async fn side(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    parts: usize,
+) -> Result<Side, QueryError> {
+    let steps = if parts == 1 { Steps::one(question.window) } else { Steps::parts(question.window, parts) };
+    let selected = scope(snapshot, &question).await?;
+    let limit = engine.limits.stacks;
+    let (counts, exposure) = tokio::try_join!(
+        scan(snapshot, &question, &selected, || StackCounts::new(steps, limit)),
+        observe(snapshot, &question, steps),
+    )?;
+    Ok(Side { question, counts, exposure, steps })
+}
+
+/// Answers with the tree of one window.
+pub async fn flamegraph(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    view: View,
+) -> Result<Flamegraph, QueryError> {
+    let days = Days::of(question.window);
+    let side = side(engine, snapshot, question, 1).await?;
+    let stacks = engine.dictionary.resolve(snapshot, &days, &side.counts.ids).await?;
+    blocking(move || build(&side, stacks, view)).await
+}
+
+/// Runs what only computes apart from the threads that serve requests.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, QueryError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| QueryError::internal("compute the answer", error))
+}
+
+fn build(side: &Side, stacks: Stacks, view: View) -> Flamegraph {
+    let tree = Tree::build(&stacks, &view.shape);
+    let stack_samples: Vec<u64> = (0..side.counts.ids.len()).map(|slot| side.counts.total(slot)).collect();
+    let own = tree.own_counts(stack_samples.iter().copied());
+    let totals = tree.totals(&own);
+    let summary = summarize(side, &stacks, &tree, &own, &stack_samples, &view);
+    Flamegraph { summary, shape: view.shape, stacks, tree, stack_samples, own, totals }
+}
+
+/// `own` and `stack_samples` are those of the side.
+pub(super) fn summarize(
+    side: &Side,
+    stacks: &Stacks,
+    tree: &Tree,
+    own: &[u64],
+    stack_samples: &[u64],
+    view: &View,
+) -> Summary {
+    let unnamed: Vec<bool> = stacks.frames.iter().map(|frame| !frame.named).collect();
+    let (mut truncated_samples, mut unnamed_samples) = (0, 0);
+    for ((stack, samples), leaf) in stacks.stacks.iter().zip(stack_samples).zip(&tree.leaf_of) {
+        if *leaf == NONE {
+            continue;
+        }
+        truncated_samples += if stack.truncated { *samples } else { 0 };
+        unnamed_samples += if stack.frames.iter().any(|f| unnamed[*f as usize]) { *samples } else { 0 };
+    }
+    let matching = view.matching.as_ref().map(|pattern| {
+        let reached = tree.reached(|name| pattern.is_match(&name.function));
+        let samples = own.iter().zip(&reached).filter(|(_, reached)| **reached).map(|(count, _)| count).sum();
+        Matching { pattern: pattern.as_str().to_owned(), samples }
+    });
+    Summary {
+        question: side.question.clone(),
+        samples: own.iter().sum(),
+        period_ns: side.period_ns(),
+        exposure: side.exposure.clone(),
+        truncated_samples,
+        unnamed_samples,
+        matching,
+    }
+}

@@ -1,0 +1,126 @@
+//! Cores over time by a label.
+
+use super::counts::{Group, Steps};
+use super::engine::Engine;
+use super::error::QueryError;
+use super::exposure::{Exposure, observe};
+use super::group::by_label;
+use super::select::Question;
+use super::selector::Label;
+use super::time::Window;
+use crate::store::Snapshot;
+use std::sync::Arc;
+
+/// Steps that an answer has when the question names none.
+const USUAL_STEPS: i64 = 200;
+/// Most steps of an answer.
+pub const MAX_STEPS: usize = 5_000;
+const S: i64 = 1_000_000_000;
+/// Steps that people read well, in seconds.
+const ROUND_S: [i64; 16] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400];
+
+/// One line of the chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    pub value: Arc<str>,
+    /// CPU seconds per observed second in each step, summed over nodes; `None` where no agent covered the step.
+    pub cores: Vec<Option<f64>>,
+    pub samples: u64,
+    pub cpu_seconds: f64,
+}
+
+/// The chart.
+#[derive(Debug)]
+pub struct Series {
+    pub question: Question,
+    pub by: Label,
+    pub steps: Steps,
+    /// Observed share of each step, a mean over nodes.
+    pub covered: Vec<f64>,
+    /// Idle CPUs, summed over nodes.
+    pub idle: Vec<Option<f64>>,
+    /// Observed CPUs, summed over nodes.
+    pub capacity: Vec<Option<f64>>,
+    /// By samples, most first.
+    pub lines: Vec<Line>,
+    /// How many lines the limit cut off, and their sum.
+    pub other: Option<(usize, Line)>,
+}
+
+/// The step that makes a chart of about 200 points, in nanoseconds.
+pub fn usual_step(window: Window) -> i64 {
+    let exact = window.length_ns() / USUAL_STEPS;
+    ROUND_S.into_iter().map(|s| s * S).find(|step| *step >= exact).unwrap_or_else(|| (exact / (86_400 * S) + 1) * 86_400 * S)
+}
+
+/// Answers with a line for each of the label's `limit` busiest values.
+pub async fn series(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    by: Label,
+    steps: Steps,
+    limit: usize,
+) -> Result<Series, QueryError> {
+    let (groups, exposure) = tokio::try_join!(
+        by_label(engine, snapshot, &question, by, steps),
+        observe(snapshot, &question, steps),
+    )?;
+    let mut groups = groups;
+    groups.sort_by(|(a_name, a), (b_name, b)| (b.samples, a_name).cmp(&(a.samples, b_name)));
+    let rest = groups.split_off(limit.min(groups.len()));
+    let covered: Vec<f64> = (0..steps.count)
+        .map(|step| {
+            let (from, until) = steps.bounds(step);
+            (exposure.observed_s[step] / ((until - from) as f64 / 1e9)).min(1.0)
+        })
+        .collect();
+    let per_second = |values: &[f64]| -> Vec<Option<f64>> {
+        let rate = |(value, observed): (&f64, &f64)| (*observed > 0.0 && exposure.nodes > 0).then(|| value / observed);
+        values.iter().zip(&exposure.observed_s).map(rate).collect()
+    };
+    let other = (!rest.is_empty()).then(|| {
+        let mut sum = Group { steps_ns: vec![0; steps.count], ..Group::default() };
+        for (_, group) in &rest {
+            sum.samples += group.samples;
+            sum.value_ns = sum.value_ns.saturating_add(group.value_ns);
+            sum.steps_ns.iter_mut().zip(&group.steps_ns).for_each(|(s, v)| *s = s.saturating_add(*v));
+        }
+        (rest.len(), line("".into(), &sum, &exposure))
+    });
+    Ok(Series {
+        by,
+        steps,
+        covered,
+        idle: per_second(&exposure.idle_s),
+        capacity: per_second(&exposure.cpu_s),
+        lines: groups.into_iter().map(|(name, group)| line(name, &group, &exposure)).collect(),
+        other,
+        question,
+    })
+}
+
+fn line(value: Arc<str>, group: &Group, exposure: &Exposure) -> Line {
+    let rate = |(ns, observed): (&i64, &f64)| (*observed > 0.0).then(|| *ns as f64 / 1e9 / observed);
+    Line {
+        value,
+        cores: group.steps_ns.iter().zip(&exposure.observed_s).map(rate).collect(),
+        samples: group.samples,
+        cpu_seconds: group.value_ns as f64 / 1e9,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_step_is_round_and_gives_about_two_hundred_points() {
+        for (length_s, step_s) in [(60, 1), (200, 1), (3_600, 30), (86_400, 600), (7 * 86_400, 3_600), (400 * 86_400, 172_800 + 86_400)] {
+            let window = Window { from_ns: 0, until_ns: length_s * S };
+            assert!(usual_step(window) <= step_s * S, "{length_s}");
+            let count = Steps::of(window, usual_step(window)).count;
+            assert!(count <= 200 && (count >= 60 || length_s <= 60), "{length_s}: {count}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Ranked tables of functions or of a label's values, of one window or as a difference.
+
+use super::counts::{Group, Steps};
+use super::diff::{Items, Judgement, Normalize, Spread, Verdict, judge};
+use super::difference::{PARTS, both_totals, pair, part_weights};
+use super::engine::Engine;
+use super::error::QueryError;
+use super::exposure::{Exposure, observe};
+use super::flamegraph::{View, blocking, flamegraph, period_ns};
+use super::group::by_label;
+use super::select::Question;
+use super::selector::Label;
+use super::tree::{Kind, Shape, Tree};
+use crate::store::Snapshot;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What rows are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Function,
+    Label(Label),
+}
+
+/// One row; of a difference, the counts are those of side B.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub name: Arc<str>,
+    /// Of functions: base name of the module and kind.
+    pub frame: Option<(Arc<str>, Kind)>,
+    /// Samples that end there; of labels all of them.
+    pub own: u64,
+    /// Samples with it anywhere in the stack, each counted once.
+    pub total: u64,
+    /// Of labels: samples in user mode.
+    pub user: Option<u64>,
+    /// Of a difference: own and total samples of side A, and the judgement on `total`.
+    pub change: Option<(u64, u64, Verdict)>,
+}
+
+/// One side as a whole.
+#[derive(Debug, Clone)]
+pub struct Whole {
+    pub samples: u64,
+    /// Nanoseconds of CPU time that a sample stands for.
+    pub period_ns: f64,
+    /// Covered seconds.
+    pub observed_s: f64,
+}
+
+impl Whole {
+    fn new(samples: u64, period_ns: f64, exposure: &Exposure) -> Whole {
+        Whole { samples, period_ns, observed_s: exposure.total_s() }
+    }
+
+    /// CPU seconds of so many samples.
+    pub fn cpu_seconds(&self, samples: u64) -> f64 {
+        samples as f64 * self.period_ns / 1e9
+    }
+
+    /// CPU seconds per observed second of so many samples.
+    pub fn cores(&self, samples: u64) -> f64 {
+        if self.observed_s > 0.0 { self.cpu_seconds(samples) / self.observed_s } else { 0.0 }
+    }
+}
+
+/// The table.
+#[derive(Debug)]
+pub struct Top {
+    pub by: By,
+    /// The window, or side B.
+    pub whole: Whole,
+    /// Of a difference: side A, the normalisation and the judgement.
+    pub base: Option<(Whole, Normalize, Judgement)>,
+    /// Most first: by `total`, functions by `own` and then `total`, a difference by the size of the change.
+    pub rows: Vec<Row>,
+    /// No row was cut off by the limit.
+    pub complete: bool,
+}
+
+/// The table of one window.
+pub async fn top(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    by: By,
+    limit: usize,
+) -> Result<Top, QueryError> {
+    let (whole, mut rows) = match by {
+        By::Function => functions(engine, snapshot, question).await?,
+        By::Label(label) => labels(engine, snapshot, question, label).await?,
+    };
+    rows.sort_by(|a, b| (b.own, b.total, &a.name).cmp(&(a.own, a.total, &b.name)));
+    let complete = rows.len() <= limit;
+    rows.truncate(limit);
+    Ok(Top { by, whole, base: None, rows, complete })
+}
+
+async fn functions(engine: &Engine, snapshot: &Snapshot, question: Question) -> Result<(Whole, Vec<Row>), QueryError> {
+    let graph = flamegraph(engine, snapshot, question, View::default()).await?;
+    let rows = function_rows(&graph.tree, &graph.totals, &graph.own);
+    let summary = &graph.summary;
+    Ok((Whole::new(summary.samples, summary.period_ns, &summary.exposure), rows))
+}
+
+fn function_rows(tree: &Tree, totals: &[u64], own: &[u64]) -> Vec<Row> {
+    let counts = tree.by_name(totals, own);
+    let row = |(name, (total, own)): (&super::tree::Name, (u64, u64))| Row {
+        name: name.function.clone(),
+        frame: Some((name.module.clone(), name.kind)),
+        own,
+        total,
+        user: None,
+        change: None,
+    };
+    tree.names.iter().zip(counts).map(row).collect()
+}
+
+async fn labels(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    label: Label,
+) -> Result<(Whole, Vec<Row>), QueryError> {
+    let steps = Steps::one(question.window);
+    let (groups, exposure) = tokio::try_join!(
+        by_label(engine, snapshot, &question, label, steps),
+        observe(snapshot, &question, steps),
+    )?;
+    let (samples, period) = sums(groups.iter().map(|(_, group)| group));
+    let row = |(name, group): (Arc<str>, Group)| Row {
+        name,
+        frame: None,
+        own: group.samples,
+        total: group.samples,
+        user: Some(group.user),
+        change: None,
+    };
+    Ok((Whole::new(samples, period, &exposure), groups.into_iter().map(row).collect()))
+}
+
+/// Samples of all groups, and the mean period.
+fn sums<'a>(groups: impl Iterator<Item = &'a Group>) -> (u64, f64) {
+    let (mut samples, mut value_ns) = (0, 0_i64);
+    for group in groups {
+        samples += group.samples;
+        value_ns = value_ns.saturating_add(group.value_ns);
+    }
+    (samples, period_ns(value_ns, samples))
+}
+
+/// The table of a difference.
+pub async fn top_difference(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    base: Question,
+    comparison: Question,
+    normalize: Normalize,
+    by: By,
+    limit: usize,
+) -> Result<Top, QueryError> {
+    let mut top = match by {
+        By::Function => {
+            let pair = pair(engine, snapshot, base, comparison).await?;
+            blocking(move || functions_difference(&pair, normalize)).await?
+        }
+        By::Label(label) => labels_difference(engine, snapshot, base, comparison, normalize, label).await?,
+    };
+    let size = |row: &Row| row.change.map_or(0.0, |(_, _, verdict)| verdict.delta.abs());
+    let found = |row: &Row| row.change.is_some_and(|(_, _, verdict)| verdict.strength > 0.0);
+    top.rows.sort_by(|a, b| {
+        (found(b), size(b)).partial_cmp(&(found(a), size(a))).unwrap_or(std::cmp::Ordering::Equal).then(a.name.cmp(&b.name))
+    });
+    top.complete = top.rows.len() <= limit;
+    top.rows.truncate(limit);
+    Ok(top)
+}
+
+fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) -> Top {
+    let tree = Tree::build(&pair.stacks, &Shape::default());
+    let sides = [0, 1].map(|which| {
+        let own = tree.own_counts(pair.stack_samples(which));
+        tree.by_name(&tree.totals(&own), &own)
+    });
+    let totals = [0, 1].map(|which| sides[which].iter().map(|(total, _)| *total).collect::<Vec<u64>>());
+    let spreads = [0, 1].map(|which| {
+        pair.spread(which, normalize, &tree, tree.names.len(), |own| {
+            tree.by_name(&tree.totals(own), own).into_iter().map(|(total, _)| total).collect()
+        })
+    });
+    let wholes = [&pair.base, &pair.comparison]
+        .map(|side| Whole::new(side.counts.samples, side.period_ns(), &side.exposure));
+    let judged = both_totals([
+        (&pair.base.exposure, wholes[0].samples, wholes[0].period_ns),
+        (&pair.comparison.exposure, wholes[1].samples, wholes[1].period_ns),
+    ]);
+    let items = Items { base: &totals[0], comparison: &totals[1], base_spread: &spreads[0], spread: &spreads[1] };
+    let judgement = judge(normalize, judged[0], judged[1], items);
+    let rows = tree.names.iter().enumerate().map(|(i, name)| Row {
+        name: name.function.clone(),
+        frame: Some((name.module.clone(), name.kind)),
+        own: sides[1][i].1,
+        total: sides[1][i].0,
+        user: None,
+        change: Some((sides[0][i].1, sides[0][i].0, judgement.verdicts[i])),
+    });
+    let rows = rows.collect();
+    let [base, whole] = wholes;
+    Top { by: By::Function, whole, base: Some((base, normalize, judgement)), rows, complete: true }
+}
+
+async fn labels_difference(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    base: Question,
+    comparison: Question,
+    normalize: Normalize,
+    label: Label,
+) -> Result<Top, QueryError> {
+    let steps = [&base, &comparison].map(|question| Steps::parts(question.window, PARTS));
+    let (groups_a, groups_b, exposure_a, exposure_b) = tokio::try_join!(
+        by_label(engine, snapshot, &base, label, steps[0]),
+        by_label(engine, snapshot, &comparison, label, steps[1]),
+        observe(snapshot, &base, steps[0]),
+        observe(snapshot, &comparison, steps[1]),
+    )?;
+    let mut both: BTreeMap<Arc<str>, [Group; 2]> = BTreeMap::new();
+    for (which, groups) in [groups_a, groups_b].into_iter().enumerate() {
+        for (name, group) in groups {
+            both.entry(name).or_default()[which] = group;
+        }
+    }
+    let exposures = [exposure_a, exposure_b];
+    let wholes = [0, 1].map(|which| {
+        let (samples, period) = sums(both.values().map(|groups| &groups[which]));
+        Whole::new(samples, period, &exposures[which])
+    });
+    let spreads = [0, 1].map(|which| {
+        let in_part = |group: &Group, part: usize| group.steps.get(part).map_or(0, |count| u64::from(*count));
+        let part_counts =
+            |part: usize| -> Vec<u64> { both.values().map(|groups| in_part(&groups[which], part)).collect() };
+        let samples: Vec<u64> = (0..steps[which].count).map(|part| part_counts(part).iter().sum()).collect();
+        let mut spread = Spread::new(both.len());
+        for (part, weight) in part_weights(normalize, &exposures[which], &samples).into_iter().enumerate() {
+            spread.add(weight, &part_counts(part));
+        }
+        spread
+    });
+    let totals = [0, 1].map(|which| both.values().map(|groups| groups[which].samples).collect::<Vec<u64>>());
+    let judged = both_totals([
+        (&exposures[0], wholes[0].samples, wholes[0].period_ns),
+        (&exposures[1], wholes[1].samples, wholes[1].period_ns),
+    ]);
+    let items = Items { base: &totals[0], comparison: &totals[1], base_spread: &spreads[0], spread: &spreads[1] };
+    let judgement = judge(normalize, judged[0], judged[1], items);
+    let rows = both.into_iter().zip(&judgement.verdicts).map(|((name, [a, b]), verdict)| Row {
+        name,
+        frame: None,
+        own: b.samples,
+        total: b.samples,
+        user: Some(b.user),
+        change: Some((a.samples, a.samples, *verdict)),
+    });
+    let rows = rows.collect();
+    let [base, whole] = wholes;
+    Ok(Top { by: By::Label(label), whole, base: Some((base, normalize, judgement)), rows, complete: true })
+}

@@ -1,0 +1,75 @@
+//! Ranked tables as CSV (RFC 4180).
+
+use crate::query::{Row, Top};
+
+/// A header and a line a row, the same columns as the JSON.
+pub fn top(top: &Top) -> String {
+    let functions = top.rows.iter().any(|row| row.frame.is_some());
+    let mut header = vec!["name"];
+    if functions {
+        header.extend(["module", "kind"]);
+    }
+    header.extend(["self", "total", "self_share", "total_share", "self_cores", "cores", "cpu_seconds"]);
+    if !functions {
+        header.push("user_share");
+    }
+    if top.base.is_some() {
+        header.extend(["base_self", "base_total", "base_norm", "norm", "delta", "low", "high", "state"]);
+    }
+    let mut text = header.join(",") + "\r\n";
+    for row in &top.rows {
+        text.push_str(&fields(top, row, functions).join(","));
+        text.push_str("\r\n");
+    }
+    text
+}
+
+fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
+    let share = |count: u64, of: u64| if of == 0 { 0.0 } else { count as f64 / of as f64 };
+    let mut fields = vec![quoted(&row.name)];
+    if functions {
+        let (module, kind) = row.frame.as_ref().map_or(("", ""), |(module, kind)| (module, kind.name()));
+        fields.extend([quoted(module), kind.to_owned()]);
+    }
+    let whole = &top.whole;
+    fields.extend([row.own.to_string(), row.total.to_string()]);
+    let numbers = [
+        share(row.own, whole.samples),
+        share(row.total, whole.samples),
+        whole.cores(row.own),
+        whole.cores(row.total),
+        whole.cpu_seconds(row.total),
+    ];
+    fields.extend(numbers.map(|number| number.to_string()));
+    if !functions {
+        fields.push(share(row.user.unwrap_or(0), row.total).to_string());
+    }
+    if let Some((base_own, base_total, verdict)) = &row.change {
+        fields.extend([base_own.to_string(), base_total.to_string()]);
+        let numbers = [verdict.base_norm, verdict.norm, verdict.delta, verdict.low, verdict.high];
+        fields.extend(numbers.map(|number| number.to_string()));
+        fields.push(verdict.state.name().to_owned());
+    }
+    fields
+}
+
+/// Quoted where it has to be. A spreadsheet takes a cell that begins with one of `=+-@` for a formula: an apostrophe stops that.
+fn quoted(text: &str) -> String {
+    let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
+    if guard.is_empty() && !text.contains([',', '"', '\n', '\r']) {
+        return text.to_owned();
+    }
+    format!("\"{guard}{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn cells_are_quoted_where_needed() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("f<a, \"b\">"), "\"f<a, \"\"b\"\">\"");
+        assert_eq!(quoted("=1+1"), "\"'=1+1\"");
+    }
+}

@@ -1,0 +1,343 @@
+//! The JSON answers of the HTTP API; the server's README describes each.
+
+use super::RenderError;
+use crate::query::diff::{FALSE_DISCOVERY_RATE, Normalize, State, Verdict};
+use crate::query::selector::Label;
+use crate::query::tree::{Kind, NONE, Name, Tree};
+use crate::query::trim::{Place, Trimmed};
+use crate::query::{By, Difference, Flamegraph, Line, Matching, Rows, Series, Summary, Top, Values};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const NS_PER_MS: i64 = 1_000_000;
+
+fn bytes(value: &impl Serialize) -> Result<Vec<u8>, RenderError> {
+    serde_json::to_vec(value).map_err(|error| RenderError::new("JSON", error))
+}
+
+/// The columns that every tree has.
+#[derive(Serialize)]
+struct Columns {
+    parent: Vec<i64>,
+    name: Vec<u32>,
+    module: Vec<u32>,
+    kind: Vec<u8>,
+    inlined: Vec<u8>,
+    total: Vec<u64>,
+    #[serde(rename = "self")]
+    own: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Strings {
+    texts: Vec<Arc<str>>,
+    index: HashMap<Arc<str>, u32>,
+}
+
+impl Strings {
+    fn of(&mut self, text: &Arc<str>) -> u32 {
+        if let Some(index) = self.index.get(text) {
+            return *index;
+        }
+        let index = self.texts.len() as u32;
+        self.texts.push(text.clone());
+        self.index.insert(text.clone(), index);
+        index
+    }
+}
+
+fn columns(tree: &Tree, trimmed: &Trimmed, totals: &[u64], own: &[u64]) -> (Columns, Vec<Arc<str>>) {
+    let mut strings = Strings::default();
+    strings.of(&"".into());
+    let root = Name { function: "all".into(), module: "".into(), kind: Kind::Root };
+    let count = trimmed.places.len();
+    let mut columns = Columns {
+        parent: trimmed.parent.iter().map(|p| if *p == NONE { -1 } else { i64::from(*p) }).collect(),
+        name: Vec::with_capacity(count),
+        module: Vec::with_capacity(count),
+        kind: Vec::with_capacity(count),
+        inlined: Vec::with_capacity(count),
+        total: trimmed.totals(totals),
+        own: trimmed.own(own, totals),
+    };
+    for (place, folded) in trimmed.places.iter().zip(&trimmed.folded_names) {
+        let (name, inlined) = match (place, folded) {
+            (Place::Node(0), _) => (&root, false),
+            (Place::Node(node), _) => (&tree.names[tree.name[*node as usize] as usize], tree.inlined[*node as usize]),
+            (Place::Folded(_), Some(name)) => (name, false),
+            (Place::Folded(_), None) => (&root, false),
+        };
+        columns.name.push(strings.of(&name.function));
+        columns.module.push(strings.of(&name.module));
+        columns.kind.push(name.kind as u8);
+        columns.inlined.push(u8::from(inlined));
+    }
+    (columns, strings.texts)
+}
+
+fn kinds() -> [&'static str; 7] {
+    Kind::ALL.map(Kind::name)
+}
+
+fn exposure(summary: &Summary) -> Value {
+    let exposure = &summary.exposure;
+    let gaps: Vec<[i64; 2]> = exposure.gaps.iter().map(|(from, until)| [from / NS_PER_MS, until / NS_PER_MS]).collect();
+    json!({
+        "observed_cpu_seconds": exposure.total_cpu_s(),
+        "observed_seconds": exposure.total_s(),
+        "idle_share": exposure.idle_share(),
+        "gaps": gaps,
+        "nodes": exposure.nodes,
+    })
+}
+
+fn quality(summary: &Summary) -> Value {
+    json!({
+        "truncated_samples": summary.truncated_samples,
+        "unnamed_samples": summary.unnamed_samples,
+        "lost": summary.exposure.lost,
+    })
+}
+
+fn share(count: u64, of: u64) -> f64 {
+    if of == 0 { 0.0 } else { count as f64 / of as f64 }
+}
+
+fn matching(summary: &Summary) -> Option<Value> {
+    let Matching { pattern, samples } = summary.matching.as_ref()?;
+    Some(json!({"pattern": pattern, "samples": samples, "share": share(*samples, summary.samples)}))
+}
+
+fn side(summary: &Summary) -> Value {
+    let question = &summary.question;
+    json!({
+        "query": question.selector.to_string(),
+        "from": question.window.from_ms(),
+        "until": question.window.until_ms(),
+        "samples": summary.samples,
+        "cores": summary.cores(),
+        "cpu_seconds": summary.cpu_seconds(),
+        "exposure": exposure(summary),
+        "quality": quality(summary),
+    })
+}
+
+/// One window. Nodes with less than `min_share` of all samples are folded.
+pub fn flamegraph(graph: &Flamegraph, min_share: f64) -> Result<Vec<u8>, RenderError> {
+    #[derive(Serialize)]
+    struct Answer {
+        #[serde(flatten)]
+        head: Value,
+        strings: Vec<Arc<str>>,
+        kinds: [&'static str; 7],
+        nodes: Columns,
+    }
+    let least = least_samples(min_share, graph.summary.samples);
+    let trimmed = Trimmed::new(&graph.tree, |node| graph.totals[node] as f64 >= least);
+    let (nodes, strings) = columns(&graph.tree, &trimmed, &graph.totals, &graph.own);
+    let mut head = side(&graph.summary);
+    head["type"] = json!(graph.summary.question.profile);
+    head["unit"] = json!("samples");
+    head["period_ns"] = json!(graph.summary.period_ns.round() as i64);
+    head["match"] = matching(&graph.summary).unwrap_or(Value::Null);
+    bytes(&Answer { head, strings, kinds: kinds(), nodes })
+}
+
+fn least_samples(min_share: f64, samples: u64) -> f64 {
+    min_share * samples as f64
+}
+
+/// Two windows. Nodes with less than `min_share` of the samples of both sides are folded.
+pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderError> {
+    #[derive(Serialize)]
+    struct Nodes {
+        #[serde(flatten)]
+        columns: Columns,
+        base_total: Vec<u64>,
+        base_self: Vec<u64>,
+        base_norm: Vec<f64>,
+        norm: Vec<f64>,
+        delta: Vec<f64>,
+        low: Vec<f64>,
+        high: Vec<f64>,
+        base_self_norm: Vec<f64>,
+        self_norm: Vec<f64>,
+        state: Vec<u8>,
+        strength: Vec<f64>,
+    }
+    #[derive(Serialize)]
+    struct Answer {
+        #[serde(flatten)]
+        head: Value,
+        strings: Vec<Arc<str>>,
+        kinds: [&'static str; 7],
+        states: [&'static str; 5],
+        nodes: Nodes,
+    }
+    let d = difference;
+    let least = [least_samples(min_share, d.base.samples), least_samples(min_share, d.comparison.samples)];
+    let trimmed = Trimmed::new(&d.tree, |node| {
+        let (base, comparison) = (d.base_totals[node] as f64, d.totals[node] as f64);
+        min_share <= 0.0 || (base > 0.0 && base >= least[0]) || (comparison > 0.0 && comparison >= least[1])
+    });
+    let (columns, strings) = columns(&d.tree, &trimmed, &d.totals, &d.own);
+    let base_total = trimmed.totals(&d.base_totals);
+    let base_self = trimmed.own(&d.base_own, &d.base_totals);
+    let verdicts: Vec<Verdict> = trimmed
+        .places
+        .iter()
+        .enumerate()
+        .map(|(at, place)| match place {
+            Place::Node(node) => d.verdicts[*node as usize],
+            Place::Folded(_) => d.judgement.describe(base_total[at], columns.total[at]),
+        })
+        .collect();
+    let nodes = Nodes {
+        base_self_norm: base_self.iter().map(|count| d.judgement.normalized(0, *count)).collect(),
+        self_norm: columns.own.iter().map(|count| d.judgement.normalized(1, *count)).collect(),
+        columns,
+        base_total,
+        base_self,
+        base_norm: verdicts.iter().map(|v| v.base_norm).collect(),
+        norm: verdicts.iter().map(|v| v.norm).collect(),
+        delta: verdicts.iter().map(|v| v.delta).collect(),
+        low: verdicts.iter().map(|v| v.low).collect(),
+        high: verdicts.iter().map(|v| v.high).collect(),
+        state: verdicts.iter().map(|v| v.state as u8).collect(),
+        strength: verdicts.iter().map(|v| v.strength).collect(),
+    };
+    // A side without samples has no period.
+    let period_ns = if d.comparison.period_ns > 0.0 { d.comparison.period_ns } else { d.base.period_ns };
+    let both = d.base.matching.as_ref().zip(d.comparison.matching.as_ref());
+    let head = json!({
+        "type": d.comparison.question.profile,
+        "normalize": d.normalize.name(),
+        "unit": d.normalize.unit(),
+        "period_ns": period_ns.round() as i64,
+        "base": side(&d.base),
+        "comparison": side(&d.comparison),
+        "dispersion": d.judgement.dispersion,
+        "tested": d.judgement.tested,
+        "significant": d.judgement.significant,
+        "false_discovery_rate": FALSE_DISCOVERY_RATE,
+        "match": both.map(|(base, comparison)| json!({
+            "pattern": comparison.pattern,
+            "base_samples": base.samples,
+            "base_share": share(base.samples, d.base.samples),
+            "samples": comparison.samples,
+            "share": share(comparison.samples, d.comparison.samples),
+        })),
+    });
+    bytes(&Answer { head, strings, kinds: kinds(), states: State::ALL.map(State::name), nodes })
+}
+
+/// Cores over time.
+pub fn series(series: &Series) -> Result<Vec<u8>, RenderError> {
+    let line = |line: &Line| {
+        json!({"value": line.value, "cores": line.cores, "samples": line.samples, "cpu_seconds": line.cpu_seconds})
+    };
+    let other = series.other.as_ref().map(|(count, sum)| {
+        json!({"series": count, "cores": sum.cores, "samples": sum.samples, "cpu_seconds": sum.cpu_seconds})
+    });
+    let window = series.question.window;
+    let times: Vec<i64> = (0..series.steps.count).map(|step| series.steps.bounds(step).0.div_euclid(NS_PER_MS)).collect();
+    bytes(&json!({
+        "type": series.question.profile,
+        "query": series.question.selector.to_string(),
+        "from": window.from_ms(),
+        "until": window.until_ms(),
+        "step_ms": series.steps.step_ns / NS_PER_MS,
+        "by": series.by.name(),
+        "unit": "cores",
+        "times": times,
+        "covered": series.covered,
+        "idle": series.idle,
+        "capacity": series.capacity,
+        "series": series.lines.iter().map(line).collect::<Vec<_>>(),
+        "other": other,
+    }))
+}
+
+/// A ranked table.
+pub fn top(top: &Top) -> Result<Vec<u8>, RenderError> {
+    let whole = &top.whole;
+    let rows: Vec<Value> = top
+        .rows
+        .iter()
+        .map(|row| {
+            let mut value = json!({
+                "name": row.name,
+                "self": row.own,
+                "total": row.total,
+                "self_share": share(row.own, whole.samples),
+                "total_share": share(row.total, whole.samples),
+                "self_cores": whole.cores(row.own),
+                "cores": whole.cores(row.total),
+                "cpu_seconds": whole.cpu_seconds(row.total),
+            });
+            if let Some((module, kind)) = &row.frame {
+                value["module"] = json!(module);
+                value["kind"] = json!(kind.name());
+            }
+            if let Some(user) = row.user {
+                value["user_share"] = json!(share(user, row.total));
+            }
+            if let Some((base_own, base_total, verdict)) = &row.change {
+                value["base_self"] = json!(base_own);
+                value["base_total"] = json!(base_total);
+                let numbers = [
+                    ("base_norm", verdict.base_norm),
+                    ("norm", verdict.norm),
+                    ("delta", verdict.delta),
+                    ("low", verdict.low),
+                    ("high", verdict.high),
+                    ("strength", verdict.strength),
+                ];
+                for (name, number) in numbers {
+                    value[name] = json!(number);
+                }
+                value["state"] = json!(verdict.state.name());
+            }
+            value
+        })
+        .collect();
+    let by = match top.by {
+        By::Function => "function",
+        By::Label(label) => label.name(),
+    };
+    let mut answer = json!({
+        "by": by,
+        "unit": top.base.as_ref().map_or(Normalize::Rate, |(_, normalize, _)| *normalize).unit(),
+        "samples": whole.samples,
+        "cpu_seconds": whole.cpu_seconds(whole.samples),
+        "complete": top.complete,
+        "rows": rows,
+    });
+    if let Some((base, normalize, judgement)) = &top.base {
+        answer["normalize"] = json!(normalize.name());
+        answer["base_samples"] = json!(base.samples);
+        answer["base_cpu_seconds"] = json!(base.cpu_seconds(base.samples));
+        answer["dispersion"] = json!(judgement.dispersion);
+        answer["tested"] = json!(judgement.tested);
+        answer["significant"] = json!(judgement.significant);
+    }
+    bytes(&answer)
+}
+
+/// The names of all labels.
+pub fn labels() -> Result<Vec<u8>, RenderError> {
+    bytes(&json!({"labels": Label::ALL.map(Label::name)}))
+}
+
+/// The values of one label.
+pub fn label_values(label: Label, values: &Values) -> Result<Vec<u8>, RenderError> {
+    bytes(&json!({"label": label.name(), "values": values.values, "complete": values.complete}))
+}
+
+/// Rows of an SQL statement.
+pub fn sql(rows: &Rows) -> Result<Vec<u8>, RenderError> {
+    let columns: Vec<Value> = rows.columns.iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect();
+    bytes(&json!({"columns": columns, "rows": rows.rows, "complete": rows.complete}))
+}

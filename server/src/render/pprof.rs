@@ -1,0 +1,229 @@
+//! pprof: the messages of <https://github.com/google/pprof/blob/main/proto/profile.proto>, gzipped.
+
+use super::RenderError;
+use crate::query::Flamegraph;
+use crate::query::tree::{Frame, Paths};
+use prost::Message;
+use std::collections::HashMap;
+use std::io::Write;
+
+#[derive(Clone, PartialEq, Message)]
+struct Profile {
+    #[prost(message, repeated, tag = "1")]
+    sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "3")]
+    mapping: Vec<Mapping>,
+    #[prost(message, repeated, tag = "4")]
+    location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    function: Vec<Function>,
+    #[prost(string, repeated, tag = "6")]
+    string_table: Vec<String>,
+    #[prost(int64, tag = "9")]
+    time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    duration_nanos: i64,
+    #[prost(message, optional, tag = "11")]
+    period_type: Option<ValueType>,
+    #[prost(int64, tag = "12")]
+    period: i64,
+    /// Indices into the string table.
+    #[prost(int64, repeated, tag = "13")]
+    comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    default_sample_type: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ValueType {
+    #[prost(int64, tag = "1")]
+    kind: i64,
+    #[prost(int64, tag = "2")]
+    unit: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Sample {
+    /// Leaf first.
+    #[prost(uint64, repeated, tag = "1")]
+    location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    value: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Mapping {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(int64, tag = "5")]
+    filename: i64,
+    #[prost(int64, tag = "6")]
+    build_id: i64,
+    #[prost(bool, tag = "7")]
+    has_functions: bool,
+    #[prost(bool, tag = "8")]
+    has_filenames: bool,
+    #[prost(bool, tag = "9")]
+    has_line_numbers: bool,
+    #[prost(bool, tag = "10")]
+    has_inline_frames: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Location {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(uint64, tag = "2")]
+    mapping_id: u64,
+    #[prost(uint64, tag = "3")]
+    address: u64,
+    /// Innermost inlined function first.
+    #[prost(message, repeated, tag = "4")]
+    line: Vec<Line>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Line {
+    #[prost(uint64, tag = "1")]
+    function_id: u64,
+    #[prost(int64, tag = "2")]
+    line: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Function {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(int64, tag = "2")]
+    name: i64,
+    #[prost(int64, tag = "3")]
+    system_name: i64,
+    #[prost(int64, tag = "4")]
+    filename: i64,
+}
+
+/// The stacks of a window with two values each: samples (count) and cpu (nanoseconds).
+pub fn pprof(graph: &Flamegraph) -> Result<Vec<u8>, RenderError> {
+    let encoded = profile(graph).encode_to_vec();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&encoded).map_err(|error| RenderError::new("pprof", error))?;
+    gzip.finish().map_err(|error| RenderError::new("pprof", error))
+}
+
+fn profile(graph: &Flamegraph) -> Profile {
+    let mut tables = Tables::default();
+    tables.text("");
+    let window = graph.summary.question.window;
+    let period = graph.summary.period_ns;
+    let samples = ValueType { kind: tables.text("samples"), unit: tables.text("count") };
+    let cpu = ValueType { kind: tables.text(&graph.summary.question.profile), unit: tables.text("nanoseconds") };
+    let default_sample_type = cpu.kind;
+    let comment = vec![tables.text(&format!("query {}", graph.summary.question.selector))];
+    let paths = Paths::new(&graph.stacks, &graph.shape);
+    let mut path = Vec::new();
+    let mut sample = Vec::with_capacity(graph.stacks.stacks.len());
+    for (stack, count) in graph.stacks.stacks.iter().zip(&graph.stack_samples) {
+        if *count == 0 || !paths.of(stack, &mut path) {
+            continue;
+        }
+        // Inlined frames and the frame that they were inlined into have one address: one location.
+        let location_id = path
+            .chunk_by(|inner, _| graph.stacks.frames[*inner as usize].inlined)
+            .map(|frames| tables.location(graph, frames))
+            .collect();
+        let value = vec![*count as i64, (*count as f64 * period).round() as i64];
+        sample.push(Sample { location_id, value });
+    }
+    Profile {
+        sample_type: vec![samples, cpu.clone()],
+        sample,
+        mapping: tables.mappings,
+        location: tables.locations,
+        function: tables.functions,
+        string_table: tables.strings,
+        time_nanos: window.from_ns,
+        duration_nanos: window.length_ns(),
+        period_type: Some(cpu),
+        period: period.round() as i64,
+        comment,
+        default_sample_type,
+    }
+}
+
+#[derive(Default)]
+struct Tables {
+    strings: Vec<String>,
+    string_of: HashMap<String, i64>,
+    mappings: Vec<Mapping>,
+    mapping_of: HashMap<(i64, i64), u64>,
+    locations: Vec<Location>,
+    location_of: HashMap<Vec<u32>, u64>,
+    functions: Vec<Function>,
+    function_of: HashMap<(i64, i64), u64>,
+}
+
+impl Tables {
+    fn text(&mut self, text: &str) -> i64 {
+        if let Some(index) = self.string_of.get(text) {
+            return *index;
+        }
+        let index = self.strings.len() as i64;
+        self.strings.push(text.to_owned());
+        self.string_of.insert(text.to_owned(), index);
+        index
+    }
+
+    /// `frames` are of one address, innermost first.
+    fn location(&mut self, graph: &Flamegraph, frames: &[u32]) -> u64 {
+        if let Some(id) = self.location_of.get(frames) {
+            return *id;
+        }
+        let line = frames
+            .iter()
+            .map(|frame| {
+                let frame = &graph.stacks.frames[*frame as usize];
+                Line { function_id: self.function(frame), line: i64::from(frame.line) }
+            })
+            .collect();
+        let outer = frames.last().map(|frame| graph.stacks.frames[*frame as usize].clone());
+        let mapping_id = outer.as_ref().map_or(0, |frame| self.mapping(frame));
+        let id = self.locations.len() as u64 + 1;
+        self.locations.push(Location { id, mapping_id, address: outer.map_or(0, |frame| frame.offset), line });
+        self.location_of.insert(frames.to_vec(), id);
+        id
+    }
+
+    fn mapping(&mut self, frame: &Frame) -> u64 {
+        if frame.name.module.is_empty() {
+            return 0;
+        }
+        let key = (self.text(&frame.name.module), self.text(&frame.build_id));
+        let next = self.mappings.len() as u64 + 1;
+        let id = *self.mapping_of.entry(key).or_insert(next);
+        if id == next {
+            self.mappings.push(Mapping {
+                id,
+                filename: key.0,
+                build_id: key.1,
+                // Names are final: a reader need not look for the binary.
+                has_functions: true,
+                has_filenames: true,
+                has_line_numbers: true,
+                has_inline_frames: true,
+            });
+        }
+        id
+    }
+
+    fn function(&mut self, frame: &Frame) -> u64 {
+        let key = (self.text(&frame.name.function), self.text(&frame.file));
+        let next = self.functions.len() as u64 + 1;
+        let id = *self.function_of.entry(key).or_insert(next);
+        if id == next {
+            self.functions.push(Function { id, name: key.0, system_name: key.0, filename: key.1 });
+        }
+        id
+    }
+}
