@@ -75,8 +75,12 @@ function refusal(status: number, body: string): ApiError {
     const { error } = JSON.parse(body) as { error: { code?: string; message?: string; hint?: string } };
     return new ApiError(error.code ?? "internal", error.message ?? `Status ${status}.`, error.hint ?? "", status);
   } catch {
-    const hint = status === 401 ? "Open the page with a viewing token." : "The server's log says more.";
-    return new ApiError("internal", `The server answered with status ${status}.`, hint, status);
+    return new ApiError(
+      "internal",
+      `The server answered with status ${status}.`,
+      "The server's log says more.",
+      status,
+    );
   }
 }
 

@@ -47,8 +47,10 @@ function CompareChart() {
   const error = compareSeries.error.value;
   const windows = pair.value;
   const loading = compareSeries.loading.value;
-  if (error !== null && answer === null)
-    return error.code === "bad_query" ? null : <ErrorNotice error={error} onRetry={refresh} />;
+  if (error !== null && answer === null) {
+    // What both answers refuse is said once, below.
+    return diff.error.value?.code === error.code ? null : <ErrorNotice error={error} onRetry={refresh} />;
+  }
   if (answer === null || stack === null)
     return (
       <div class="card chart waiting">

@@ -29,8 +29,10 @@ function ExploreChart() {
   const stack = exploreStack.value;
   const error = exploreSeries.error.value;
   const loading = exploreSeries.loading.value;
-  if (error !== null && answer === null)
-    return error.code === "bad_query" ? null : <ErrorNotice error={error} onRetry={refresh} />;
+  if (error !== null && answer === null) {
+    // What both answers refuse is said once, below.
+    return flamegraph.error.value?.code === error.code ? null : <ErrorNotice error={error} onRetry={refresh} />;
+  }
   if (answer === null || stack === null)
     return (
       <div class="card chart waiting">

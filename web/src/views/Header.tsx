@@ -47,7 +47,7 @@ export function Header() {
   return (
     <header class="header">
       <a class="brand" href="/" onClick={(event) => follow(event, () => navigate(changeFor("explore")))}>
-        <img src="/icon.svg" alt="" width="22" height="22" />
+        <img src="/favicon.svg" alt="" width="22" height="22" />
         <span>Stakeout</span>
       </a>
       <nav class="tabs" aria-label="Views">

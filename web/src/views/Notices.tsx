@@ -7,7 +7,12 @@ export function ErrorNotice({ error, onRetry }: { error: ApiError; onRetry?: () 
     <div class="notice bad" role="alert">
       <b>{error.message}</b>
       {error.hint !== "" && <span>{error.hint}</span>}
-      {onRetry !== undefined && error.code !== "bad_query" && (
+      {error.status === 401 && (
+        <a class="button" href={`/login?next=${encodeURIComponent(location.pathname + location.search)}`}>
+          Sign in
+        </a>
+      )}
+      {onRetry !== undefined && error.status !== 401 && error.code !== "bad_query" && (
         <button type="button" class="button" onClick={onRetry}>
           Try again
         </button>
