@@ -133,6 +133,17 @@ test.describe("explore", () => {
     await expect.poll(() => parameter(page, "query")).toBe('{process="dd"}');
   });
 
+  test("ranks processes, with what the kernel spent for them", async ({ page, windows }) => {
+    await page.goto(at(windows.after, { pane: "table" }));
+    await page.getByTestId("rank").selectOption("process");
+    const row = page.getByRole("table", { name: "Ranked by process" }).getByRole("row").filter({ hasText: /^dd/ });
+    await expect(row).toContainText("%");
+    const kernel = await row.getByRole("cell").nth(1).textContent();
+    expect(Number.parseFloat(kernel ?? "")).toBeGreaterThan(80);
+    await row.click();
+    await expect(page.getByTestId("query")).toHaveValue('{process="dd"}');
+  });
+
   test("every download answers", async ({ page, windows, request }) => {
     await page.goto(at(windows.after));
     await page.getByRole("button", { name: "Download" }).click();

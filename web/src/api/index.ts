@@ -10,6 +10,7 @@ import type {
   NodeRow,
   SeriesAnswer,
   TopAnswer,
+  TopRow,
 } from "./types.ts";
 
 export type * from "./types.ts";
@@ -89,6 +90,7 @@ export const api = {
   flamegraph: (parameters: Parameters, signal: AbortSignal) => get<FlamegraphAnswer>("/flamegraph", parameters, signal),
   diff: (parameters: Parameters, signal: AbortSignal) => get<DiffAnswer>("/diff", parameters, signal),
   diffTop: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<DiffTopRow>>("/top", parameters, signal),
+  ranking: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<TopRow>>("/top", parameters, signal),
   nodes: (signal: AbortSignal) => get<{ nodes: NodeRow[] }>("/nodes", {}, signal),
   info: (signal: AbortSignal) => get<InfoAnswer>("/info", {}, signal),
   labels: (signal: AbortSignal) => get<{ labels: string[] }>("/labels", {}, signal),

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { DiffTopRow } from "../api/types.ts";
 import { diffRows } from "./diffrows.ts";
 import { answerOf } from "./fixtures.ts";
-import { functionsOf, sortFunctions } from "./functions.ts";
+import { functionsOf, sortFunctions, sortRanks } from "./functions.ts";
 import { ROOT, treeOf } from "./tree.ts";
 
 const tree = treeOf(
@@ -38,6 +38,19 @@ describe("functions", () => {
     const rows = functionsOf(tree, ROOT);
     expect(sortFunctions(rows, "self", true).map((r) => r.self)).toEqual([11, 6, 3, 1]);
     expect(sortFunctions(rows, "name", false).map((r) => r.name)).toEqual(["f", "f", "g", "main"]);
+  });
+});
+
+describe("values of a label", () => {
+  it("are ranked by all their time, or by what the kernel spent for them", () => {
+    const rows = [
+      { name: "a", total: 10, cpu_seconds: 1, user_share: 1 },
+      { name: "b", total: 8, cpu_seconds: 0.8, user_share: 0.25 },
+      { name: "c", total: 9, cpu_seconds: 0.9, user_share: 0.5 },
+    ];
+    expect(sortRanks(rows, "total", true).map((r) => r.name)).toEqual(["a", "c", "b"]);
+    expect(sortRanks(rows, "kernel", true).map((r) => r.name)).toEqual(["b", "c", "a"]);
+    expect(sortRanks(rows, "name", false).map((r) => r.name)).toEqual(["a", "b", "c"]);
   });
 });
 

@@ -47,6 +47,25 @@ export function sortFunctions(rows: readonly FunctionRow[], key: SortKey, descen
   });
 }
 
+export interface RankRow {
+  name: string;
+  total: number;
+  cpu_seconds: number;
+  user_share?: number | null;
+}
+
+export type RankKey = "name" | "total" | "kernel";
+
+export function sortRanks<Row extends RankRow>(rows: readonly Row[], key: RankKey, descending: boolean): Row[] {
+  const sign = descending ? -1 : 1;
+  const kernel = (row: Row) => row.total * (1 - (row.user_share ?? 1));
+  return [...rows].sort((a, b) => {
+    const by =
+      key === "name" ? compareText(a.name, b.name) : key === "kernel" ? kernel(a) - kernel(b) : a.total - b.total;
+    return sign * by || b.total - a.total || compareText(a.name, b.name);
+  });
+}
+
 export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

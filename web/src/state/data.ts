@@ -34,6 +34,7 @@ const baseUntil = field("baseUntil");
 const normalize = field("normalize");
 const width = field("width");
 const live = field("live");
+const rank = field("rank");
 const chartFrom = field("chartFrom");
 const chartUntil = field("chartUntil");
 
@@ -133,7 +134,7 @@ export const compareStack = computed(() =>
 
 export const diff: Resource<DiffAnswer> = resource(() => {
   if (view.value !== "compare") return null;
-  const parameters = pairParameters();
+  const parameters = { ...pairParameters(), min_share: MIN_SHARE };
   return ask("diff", parameters, (signal) => api.diff(parameters, signal));
 });
 
@@ -141,6 +142,13 @@ export const diffTop = resource(() => {
   if (view.value !== "compare") return null;
   const parameters = { ...pairParameters(), by: "function", limit: TOP_LIMIT };
   return ask("top", parameters, (signal) => api.diffTop(parameters, signal));
+});
+
+/** Values of a label by CPU time, where the table shows them instead of functions. */
+export const ranking = resource(() => {
+  if (view.value !== "explore" || rank.value === "function") return null;
+  const parameters = { ...selection.value, by: rank.value, limit: TOP_LIMIT };
+  return ask("ranking", parameters, (signal) => api.ranking(parameters, signal));
 });
 
 export const nodes = resource(() => {

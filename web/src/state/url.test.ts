@@ -26,6 +26,7 @@ describe("the address", () => {
       chartUntil: "2",
       layout: "flame",
       pane: "table",
+      rank: "process",
       width: "after",
       only: "significant",
       live: true,

@@ -26,6 +26,8 @@ export interface PageState {
   chartUntil: string;
   layout: "icicle" | "flame";
   pane: "both" | "graph" | "table";
+  /** What the table of one window ranks: functions, or the values of a label. */
+  rank: string;
   width: Width;
   only: "" | "significant";
   live: boolean;
@@ -50,6 +52,7 @@ export const DEFAULTS: PageState = {
   chartUntil: "",
   layout: "icicle",
   pane: "both",
+  rank: "function",
   width: "both",
   only: "",
   live: false,

@@ -2,7 +2,19 @@
 import type { ApiError } from "../api/index.ts";
 import { parseTime } from "../logic/time.ts";
 import { before, ordered } from "../logic/windows.ts";
-import { exploreSeries, exploreStack, flamegraph, focus, info, matching, present, theme, tree } from "../state/data.ts";
+import {
+  exploreSeries,
+  exploreStack,
+  flamegraph,
+  focus,
+  info,
+  labels,
+  matching,
+  present,
+  ranking,
+  theme,
+  tree,
+} from "../state/data.ts";
 import { navigate, page, refresh } from "../state/index.ts";
 import { ChartCard } from "./ChartCard.tsx";
 import { Brush } from "./chart/Brush.tsx";
@@ -14,6 +26,7 @@ import { InstallLine } from "./Header.tsx";
 import { onlyLayer } from "./LayerList.tsx";
 import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
+import { RankTable } from "./RankTable.tsx";
 
 export function Explore() {
   return (
@@ -139,18 +152,41 @@ function ExploreProfile() {
           />
         }
         table={
-          shown !== null && (
+          shown !== null &&
+          (page.value.rank === "function" ? (
             <FunctionTable
               tree={shown}
               focus={focus.value.node}
               matcher={wanted !== null && "matcher" in wanted ? wanted.matcher : null}
               theme={theme.value}
+              choice={<RankChoice />}
               onFind={findName}
             />
-          )
+          ) : (
+            <RankTable answer={ranking.data.value} choice={<RankChoice />} />
+          ))
         }
       />
     </>
+  );
+}
+
+function RankChoice() {
+  const known = labels.data.value?.labels ?? [];
+  return (
+    <select
+      aria-label="Rank by"
+      value={page.value.rank}
+      data-testid="rank"
+      onChange={(event) => navigate({ rank: event.currentTarget.value })}
+    >
+      <option value="function">function</option>
+      {known.map((label) => (
+        <option key={label} value={label}>
+          {label}
+        </option>
+      ))}
+    </select>
   );
 }
 

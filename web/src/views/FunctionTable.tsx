@@ -1,4 +1,5 @@
 /** The functions of one window: what the flamegraph shows, as text. */
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../logic/colour.ts";
 import { brief, count, percent, plural } from "../logic/format.ts";
@@ -12,10 +13,12 @@ interface Props {
   focus: number;
   matcher: Matcher | null;
   theme: Theme;
+  /** Chooses what is ranked. */
+  choice: ComponentChildren;
   onFind: (name: string) => void;
 }
 
-export function FunctionTable({ tree, focus, matcher, theme, onFind }: Props) {
+export function FunctionTable({ tree, focus, matcher, theme, choice, onFind }: Props) {
   const [sort, setSort] = useState<{ key: SortKey; descending: boolean }>({ key: "self", descending: true });
   const all = useMemo(() => functionsOf(tree, focus), [tree, focus]);
   const rows = useMemo(() => {
@@ -56,6 +59,7 @@ export function FunctionTable({ tree, focus, matcher, theme, onFind }: Props) {
   return (
     <div class="tablebox">
       <div class="tablebox-title">
+        {choice}
         <b>{plural(rows.length, "function")}</b>
         <span class="dim">
           {focus === ROOT ? "" : `within ${frameName(tree, focus)}`}
@@ -77,7 +81,7 @@ export function FunctionTable({ tree, focus, matcher, theme, onFind }: Props) {
   );
 }
 
-function Amount({ samples, share }: { samples: number; share: number }) {
+export function Amount({ samples, share }: { samples: number; share: number }) {
   return (
     <span class="amount" title={`${count(samples)} samples, ${percent(share)}`}>
       <i style={{ width: `${Math.min(100, share * 100)}%` }} />

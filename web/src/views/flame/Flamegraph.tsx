@@ -36,7 +36,9 @@ export function Flamegraph(props: Props) {
   const size = useSize(box);
   const colours = useRef<Colours | null>(null);
   const view = useRef<View>(viewOf(tree, focus));
-  const [hover, setHover] = useState<{ node: number; x: number; y: number } | null>(null);
+  const [pointed, setHover] = useState<{ tree: Tree; node: number; x: number; y: number } | null>(null);
+  // A frame of the tree before would be another frame in this one.
+  const hover = pointed !== null && pointed.tree === tree ? pointed : null;
   const [copied, setCopied] = useState("");
   const deep = useMemo(
     () => (size.width === 0 ? 1 : deepestVisible(tree, focus, size.width, ROW_WORTH) + 1),
@@ -200,7 +202,7 @@ export function Flamegraph(props: Props) {
             onPointerMove={(event) => {
               if (event.pointerType === "touch") return;
               const node = frameAt(event);
-              setHover(node === null ? null : { node, x: event.clientX, y: event.clientY });
+              setHover(node === null ? null : { tree, node, x: event.clientX, y: event.clientY });
             }}
             onPointerLeave={() => setHover(null)}
             onClick={(event) => {

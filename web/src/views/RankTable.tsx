@@ -1,0 +1,70 @@
+/** The values of a label by CPU time, with what the kernel spent of it: which process, container or pod it was. */
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import type { TopAnswer, TopRow } from "../api/index.ts";
+import { cores, duration, percent, plural } from "../logic/format.ts";
+import { type RankKey, sortRanks } from "../logic/functions.ts";
+import { layerName, onlyLayer } from "./LayerList.tsx";
+import { type Column, VirtualTable } from "./VirtualTable.tsx";
+
+interface Props {
+  answer: TopAnswer<TopRow> | null;
+  choice: ComponentChildren;
+}
+
+export function RankTable({ answer, choice }: Props) {
+  const [sort, setSort] = useState<{ key: RankKey; descending: boolean }>({ key: "total", descending: true });
+  const rows = useMemo(() => sortRanks(answer?.rows ?? [], sort.key, sort.descending), [answer, sort]);
+  const whole = answer?.samples ?? 0;
+  const columns: Column<TopRow, RankKey>[] = [
+    {
+      key: "name",
+      title: answer?.by ?? "",
+      hint: "Sort by name; a click on a row narrows to it",
+      number: false,
+      cell: (row) => <span title={row.name}>{layerName(row.name, 0)}</span>,
+    },
+    {
+      key: "kernel",
+      title: "Kernel",
+      hint: "Share of its time that was spent in the kernel; sorted by the time itself",
+      number: true,
+      cell: (row) => (row.user_share === null || row.user_share === undefined ? "" : percent(1 - row.user_share)),
+    },
+    {
+      key: "total",
+      title: "CPU time",
+      hint: "CPU time in this window and its share",
+      number: true,
+      cell: (row) => {
+        const share = whole > 0 ? row.total / whole : 0;
+        return (
+          <span class="amount" title={`${cores(row.cores)} cores, ${plural(row.total, "sample")}`}>
+            <i style={{ width: `${share * 100}%` }} />
+            <em>{duration(row.cpu_seconds)}</em>
+            <b>{percent(share)}</b>
+          </span>
+        );
+      },
+    },
+  ];
+  return (
+    <div class="tablebox ranks">
+      <div class="tablebox-title">
+        {choice}
+        <b>{answer === null ? "" : plural(rows.length, "value")}</b>
+      </div>
+      <VirtualTable
+        label={`Ranked by ${answer?.by ?? "label"}`}
+        rows={rows}
+        columns={columns}
+        sort={sort.key}
+        descending={sort.descending}
+        onSort={(key, descending) => setSort({ key, descending })}
+        onTake={(row) => answer !== null && onlyLayer(answer.by, row.name, "=")}
+        rowClass={() => ""}
+        empty={answer === null ? "Loading …" : "No samples in this window."}
+      />
+    </div>
+  );
+}
