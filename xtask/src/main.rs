@@ -6,11 +6,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod artifacts;
+mod bench;
 mod demo;
 mod dist;
 mod e2e;
 mod http;
 mod packages;
+mod proc;
 mod repo;
 mod run;
 mod service;
@@ -43,6 +45,8 @@ enum Command {
     Demo(demo::Args),
     /// Run every check that CI runs; the last line is `N passed, N failed`.
     Test(test::Args),
+    /// Measure the agent, ingest or queries on release builds and print the figures beside their targets.
+    Bench(bench::Args),
     /// Build release binaries with the embedded page into a folder, with SHA-256 sums.
     Dist(dist::Args),
 }
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Dist(args) => dist::run(&args),
     };
     match outcome {

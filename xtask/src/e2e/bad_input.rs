@@ -13,6 +13,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::Scene;
 use super::outage::load_program;
 use crate::http::{Answer, Client, connect, path};
+use crate::proc::size_bytes;
 use crate::run;
 use crate::service::Service;
 use crate::stack::{self, Options, free_address, start_agent, start_server, wait_ready};
@@ -281,11 +282,11 @@ pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
         "bad_profile",
         "stakeout-instance",
     );
-    let before = rss_bytes(&server)?;
+    let before = size_bytes(server.pid(), "VmRSS")?;
     let bomb = spoilt("bomb")?;
     println!("  bomb: {} bytes stand for 1 GiB", bomb.len());
     expect("bomb", post(&[protobuf, zstd], &bomb), 413, "too_large", "");
-    let grown = rss_bytes(&server)?.saturating_sub(before);
+    let grown = size_bytes(server.pid(), "VmRSS")?.saturating_sub(before);
     ensure!(grown < 300 << 20, "the bomb made the server {} MiB larger", grown >> 20);
     for how in ["future", "past"] {
         let answer = post(&[protobuf], &spoilt(how)?)?;
@@ -321,15 +322,6 @@ pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
     Ok(())
 }
 
-fn rss_bytes(service: &Service) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", service.pid()))?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .context("no VmRSS")?;
-    Ok(line.trim().trim_end_matches(" kB").trim().parse::<u64>()? << 10)
-}
-
 /// 10,000 connections at once that send half a request and wait: the server goes on answering, and afterwards is as before.
 pub(crate) fn ten_thousand_connections(scene: &Scene<'_>) -> Result<()> {
     const WANTED: usize = 10_000;
@@ -342,7 +334,7 @@ pub(crate) fn ten_thousand_connections(scene: &Scene<'_>) -> Result<()> {
     let count = WANTED.min(usize::try_from(getrlimit(Resource::RLIMIT_NOFILE)?.0)?.saturating_sub(500));
     let dir = tempfile::tempdir()?;
     let (options, mut server, client) = server(scene, dir.path())?;
-    let before = rss_bytes(&server)?;
+    let before = size_bytes(server.pid(), "VmRSS")?;
     let mut open = vec![];
     let mut refused = 0;
     let begin = Instant::now();
@@ -379,7 +371,7 @@ pub(crate) fn ten_thousand_connections(scene: &Scene<'_>) -> Result<()> {
     println!(
         "  /healthz answered after {:.1} s, server {} MiB larger",
         served.elapsed().as_secs_f64(),
-        rss_bytes(&server)?.saturating_sub(before) >> 20
+        size_bytes(server.pid(), "VmRSS")?.saturating_sub(before) >> 20
     );
     drop(open);
     let answer = client.get("/readyz")?;

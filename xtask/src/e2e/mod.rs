@@ -16,6 +16,8 @@ mod names;
 mod outage;
 mod proxy;
 
+pub(crate) use outage::load_program;
+
 /// What a test gets.
 pub(crate) struct Scene<'a> {
     pub(crate) binaries: &'a Binaries,

@@ -1,0 +1,250 @@
+//! What the agent costs per delivered sample.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::mixed::Mixed;
+use crate::artifacts::{self, Profile};
+use crate::http::{Client, integer};
+use crate::proc::{Bpf, bpf, cpu_seconds, size_bytes};
+use crate::service::Service;
+use crate::signals::Stop;
+use crate::stack::{Options, free_address, now_ms, start_agent, start_server, wait_ready};
+use crate::{packages, repo, run};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Length of a window
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    seconds: u64,
+    /// Windows at each rate
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    windows: u32,
+    /// Time from the agent's start to the first window
+    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
+    warm_up: u64,
+    /// Rates to measure, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "20,99", value_name = "HZ")]
+    frequency: Vec<u32>,
+}
+
+/// Turns the kernel's BPF statistics on, and back to what they were.
+struct BpfStatistics(String);
+
+const BPF_STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
+
+impl BpfStatistics {
+    fn on() -> Result<BpfStatistics> {
+        let before = fs::read_to_string(BPF_STATISTICS).with_context(|| format!("can't read {BPF_STATISTICS}"))?;
+        fs::write(BPF_STATISTICS, "1").with_context(|| format!("can't write {BPF_STATISTICS}"))?;
+        Ok(BpfStatistics(before))
+    }
+}
+
+impl Drop for BpfStatistics {
+    fn drop(&mut self) {
+        let _ = fs::write(BPF_STATISTICS, &self.0);
+    }
+}
+
+/// One moment's counters.
+struct Counters {
+    at: std::time::Instant,
+    cpu_seconds: f64,
+    bpf: Bpf,
+    delivered: i64,
+}
+
+/// Measures each rate, then perf.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    ensure!(
+        packages::is_root(),
+        "the kernel's BPF statistics are root's: run this as root"
+    );
+    ensure!(
+        repo::find_program("bpftool").is_some(),
+        "bpftool is missing: apt install bpftool"
+    );
+    let binaries = artifacts::all(Profile::Release)?;
+    let stop = Stop::install()?;
+    let dir = tempfile::tempdir()?;
+    let mut options = Options {
+        binaries,
+        state_dir: dir.path().to_owned(),
+        listen: free_address("127.0.0.1:0")?,
+        frequency_hz: 20,
+    };
+    let client = Client::new(&format!("http://{}", options.listen));
+    let mut server = start_server(&options, &options.listen, &[])?;
+    wait_ready(&mut server, &client, &stop)?;
+    let mut load = Mixed::start(dir.path())?;
+    let _statistics = BpfStatistics::on()?;
+    let processes = fs::read_dir("/proc")?
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok())
+        .count();
+    println!(
+        "load: {}; {} CPUs, {processes} processes; windows of {} s after {} s",
+        load.names(),
+        thread::available_parallelism()?,
+        args.seconds,
+        args.warm_up
+    );
+    println!("kernel: {}", fs::read_to_string("/proc/sys/kernel/osrelease")?.trim());
+    println!("BPF time from the kernel's statistics, CPU time from /proc; own: what the agent reports of itself\n");
+    println!(
+        "{:>4} {:>9} {:>8} {:>8} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>6}",
+        "Hz",
+        "delivered",
+        "CPU s",
+        "BPF s",
+        "own BPF s",
+        "us/sample",
+        "BPF us",
+        "user us",
+        "RSS MiB",
+        "peak MiB",
+        "maps MiB",
+        "% of core",
+        "lost"
+    );
+    for &frequency_hz in &args.frequency {
+        options.frequency_hz = frequency_hz;
+        let mut agent = start_agent(&options, client.base(), &[])?;
+        let started = now_ms();
+        sleep(args.warm_up, &mut agent, &mut load, &stop)?;
+        for _ in 0..args.windows {
+            let own_before = own_bpf_seconds(&client, started)?;
+            let before = counters(&agent, &client, started)?;
+            sleep(args.seconds, &mut agent, &mut load, &stop)?;
+            let after = counters(&agent, &client, started)?;
+            let own = own_bpf_seconds(&client, started)? - own_before;
+            let (cpu, bpf_time) = (
+                after.cpu_seconds - before.cpu_seconds,
+                after.bpf.seconds - before.bpf.seconds,
+            );
+            let delivered = after.delivered - before.delivered;
+            let micros = |seconds: f64| seconds * 1e6 / delivered as f64;
+            let mib = |bytes: f64| bytes / 1_048_576.0;
+            println!(
+                "{frequency_hz:>4} {delivered:>9} {cpu:>8.2} {bpf_time:>8.3} {own:>10.3} {:>10.1} {:>10.1} {:>10.1} {:>9.1} {:>9.1} {:>9.1} {:>9.2} {:>6}",
+                micros(cpu + bpf_time),
+                micros(bpf_time),
+                micros(cpu),
+                mib(size_bytes(agent.pid(), "VmRSS")? as f64),
+                mib(size_bytes(agent.pid(), "VmHWM")? as f64),
+                mib(after.bpf.map_bytes as f64),
+                (cpu + bpf_time) / (after.at - before.at).as_secs_f64() * 100.0,
+                lost(&client, started)?,
+            );
+        }
+        ensure!(
+            agent
+                .stop(Duration::from_secs(30))
+                .is_some_and(|status| status.success()),
+            "the agent ended badly"
+        );
+    }
+    println!(
+        "\ntargets: at most 50 us/sample at 20 Hz and 25 us at 99 Hz; RSS + maps at most 64 MiB with 500 processes"
+    );
+    perf(args, dir.path(), &mut load, &stop)?;
+    server.stop(Duration::from_secs(20));
+    Ok(())
+}
+
+fn sleep(seconds: u64, agent: &mut Service, load: &mut Mixed, stop: &Stop) -> Result<()> {
+    for _ in 0..seconds {
+        thread::sleep(Duration::from_secs(1));
+        stop.check()?;
+        crate::stack::alive(agent)?;
+        load.check()?;
+    }
+    Ok(())
+}
+
+fn counters(agent: &Service, client: &Client, started: i64) -> Result<Counters> {
+    Ok(Counters {
+        at: std::time::Instant::now(),
+        cpu_seconds: cpu_seconds(agent.pid())?,
+        bpf: bpf(agent.pid())?,
+        delivered: integer(&this_node(client, started)?["samples_stored"]),
+    })
+}
+
+/// What the server has of the agent that was started then.
+fn this_node(client: &Client, started: i64) -> Result<serde_json::Value> {
+    let nodes = client.get_json("/api/v1/nodes")?;
+    let newest = nodes["nodes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .max_by_key(|node| integer(&node["last_seen"]));
+    let newest = newest.filter(|node| integer(&node["last_seen"]) >= started);
+    newest
+        .cloned()
+        .context("the server has nothing from the agent: is the warm-up too short?")
+}
+
+fn own_bpf_seconds(client: &Client, started: i64) -> Result<f64> {
+    Ok(this_node(client, started)?["bpf_seconds"].as_f64().unwrap_or(0.0))
+}
+
+fn lost(client: &Client, started: i64) -> Result<i64> {
+    let node = this_node(client, started)?;
+    Ok(node["samples_lost"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(_, count)| integer(count))
+        .sum())
+}
+
+/// `perf record` on the same load, for comparison; what it costs inside of the kernel nobody counts.
+fn perf(args: &Args, dir: &std::path::Path, load: &mut Mixed, stop: &Stop) -> Result<()> {
+    if repo::find_program("perf").is_none() {
+        println!("perf: not on this machine");
+        return Ok(());
+    }
+    let data = dir.join("perf.data");
+    let mut record = Command::new("perf");
+    record
+        .args(["record", "-e", "cpu-clock", "-F", "99", "-a", "-g", "-o"])
+        .arg(&data);
+    let mut perf = Service::start("perf", &mut record, &dir.join("perf.log"))?;
+    sleep(3, &mut perf, load, stop)?;
+    let before = cpu_seconds(perf.pid())?;
+    sleep(args.seconds, &mut perf, load, stop)?;
+    let cpu = cpu_seconds(perf.pid())? - before;
+    let rss = size_bytes(perf.pid(), "VmRSS")?;
+    perf.signal(nix::sys::signal::Signal::SIGINT);
+    perf.wait(Duration::from_secs(30)).context("perf doesn't end")?;
+    let report = run::output(Command::new("perf").args(["report", "--stats", "-i"]).arg(&data))?;
+    let samples: f64 = report
+        .lines()
+        .find_map(|line| {
+            line.trim()
+                .strip_prefix("SAMPLE events:")?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        })
+        .context("perf counts no samples")?;
+    // The file also has the seconds around the window.
+    let share = args.seconds as f64 / (args.seconds + 3) as f64;
+    println!(
+        "perf record -F 99 -a -g: about {:.0} samples in {} s, {cpu:.2} CPU s of its process ({:.1} us/sample), {:.0} bytes/sample, \
+         RSS {:.1} MiB; unnamed, on this disk only, its time inside of the kernel not counted",
+        samples * share,
+        args.seconds,
+        cpu * 1e6 / (samples * share),
+        fs::metadata(&data)?.len() as f64 / samples,
+        rss as f64 / 1_048_576.0
+    );
+    Ok(())
+}

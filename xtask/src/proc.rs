@@ -1,0 +1,75 @@
+//! What /proc and the kernel's BPF statistics say about a program's cost.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::http::integer;
+use crate::run;
+
+/// Linux reports times to user space in hundredths of a second on every machine that Stakeout runs on.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// CPU time of a process since its start, user and system, threads that have ended included, in seconds.
+pub(crate) fn cpu_seconds(tgid: u32) -> Result<f64> {
+    let path = format!("/proc/{tgid}/stat");
+    let stat = fs::read_to_string(&path).with_context(|| format!("can't read {path}"))?;
+    // The name, in parentheses, may hold anything; the fields after it start with the third.
+    let fields: Vec<&str> = stat
+        .rsplit_once(')')
+        .map_or(vec![], |(_, rest)| rest.split_whitespace().collect());
+    let ticks = |field: usize| fields.get(field - 3).and_then(|ticks| ticks.parse::<f64>().ok());
+    Ok((ticks(14).context("no utime")? + ticks(15).context("no stime")?) / TICKS_PER_SECOND)
+}
+
+/// One size of `/proc/TGID/status`, such as `VmRSS` or `VmHWM`, in bytes.
+pub(crate) fn size_bytes(tgid: u32, key: &str) -> Result<u64> {
+    let path = format!("/proc/{tgid}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("can't read {path}"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    let line = line.with_context(|| format!("no {key} in {path}"))?;
+    Ok(line
+        .trim()
+        .trim_end_matches(" kB")
+        .parse::<u64>()
+        .with_context(|| format!("{key}: {line}"))?
+        << 10)
+}
+
+/// What the kernel knows of one process's BPF programs and maps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bpf {
+    /// Time spent in its programs, in seconds; counted while `kernel.bpf_stats_enabled` is 1.
+    pub(crate) seconds: f64,
+    /// Memory of its maps.
+    pub(crate) map_bytes: i64,
+}
+
+/// Asks bpftool for the programs and maps that the process holds.
+pub(crate) fn bpf(tgid: u32) -> Result<Bpf> {
+    let show = |what: &str| -> Result<Vec<Value>> {
+        let text = run::output(Command::new("bpftool").args(["-j", what, "show"]))?;
+        let list: Value = serde_json::from_str(&text).context("bpftool's answer is not JSON")?;
+        let holds = |item: &&Value| {
+            item["pids"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|holder| integer(&holder["pid"]) == i64::from(tgid))
+        };
+        Ok(list.as_array().into_iter().flatten().filter(holds).cloned().collect())
+    };
+    let (programs, maps) = (show("prog")?, show("map")?);
+    Ok(Bpf {
+        seconds: programs
+            .iter()
+            .map(|program| integer(&program["run_time_ns"]))
+            .sum::<i64>() as f64
+            / 1e9,
+        map_bytes: maps.iter().map(|map| integer(&map["bytes_memlock"])).sum(),
+    })
+}
