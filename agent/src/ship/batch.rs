@@ -20,6 +20,26 @@ pub struct Batch {
     pub samples: Vec<Sample>,
 }
 
+impl Batch {
+    /// What is left to tell of a batch that was lost: its cumulative figures, of no time.
+    pub(super) fn without_samples(self) -> Self {
+        let report = Report {
+            cpus: 0,
+            ticks: 0,
+            idle_ticks: 0,
+            ..self.report
+        };
+        Self {
+            from_unix_ns: self.until_unix_ns,
+            until_unix_ns: self.until_unix_ns,
+            period_ns: self.period_ns,
+            frequency_hz: self.frequency_hz,
+            report,
+            ..Self::default()
+        }
+    }
+}
+
 /// The agent's account of itself. `*_ticks` and `cpus` are of this interval, everything else is cumulative or a gauge.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {

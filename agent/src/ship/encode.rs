@@ -54,24 +54,14 @@ pub(super) fn report(
     lost: &BTreeMap<&'static str, u64>,
 ) -> Vec<u8> {
     let empty = Batch {
-        frames: vec![],
-        stacks: vec![],
-        processes: vec![],
-        samples: vec![],
-        ..batch_head(batch)
-    };
-    request(identity, instance, number, &empty, lost)
-}
-
-fn batch_head(batch: &Batch) -> Batch {
-    Batch {
         from_unix_ns: batch.from_unix_ns,
         until_unix_ns: batch.until_unix_ns,
         period_ns: batch.period_ns,
         frequency_hz: batch.frequency_hz,
         report: batch.report.clone(),
         ..Batch::default()
-    }
+    };
+    request(identity, instance, number, &empty, lost)
 }
 
 /// A last word of an instance: `base` (any of its requests) as number `number`, without samples and covering no time, with `more`

@@ -1,6 +1,6 @@
 //! Batches in, OTLP requests out: encode (the only OTLP room of the agent), a bounded disk spool, send with retry.
 //!
-//! In: [`Batch`]es, one an interval, times in nanoseconds. Out: `POST {server}/v1development/profiles`, in order, each until it
+//! In: [`Batch`]es, one an interval, times in nanoseconds. Out: `POST {server}/v1development/profiles`, oldest first, each until it
 //! is acknowledged, refused or dropped for room; what is dropped is counted in samples and travels with later batches.
 //! Never: blocks the caller of [`Shipper::submit`], sends a batch that is not in the spool, or changes one that is.
 
@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
@@ -162,12 +163,18 @@ struct Submission {
 struct Shared {
     stats: Mutex<ShipStats>,
     queue_full_samples: AtomicU64,
+    /// The report of a batch that found the queue full, as long as no later batch tells the same and more.
+    untold: Mutex<Option<Batch>>,
 }
 
 impl Shared {
     /// Nothing in here can be left half-changed by a panic, so that a poisoned lock is as good as any.
     fn stats(&self) -> MutexGuard<'_, ShipStats> {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Option<Batch>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -229,10 +236,14 @@ impl Shipper {
             batch,
             queue_full_samples,
         }) {
-            Ok(()) => Submitted::Queued,
-            Err(_) => {
+            Ok(()) => {
+                *self.shared.untold() = None;
+                Submitted::Queued
+            }
+            Err(TrySendError::Full(Submission { batch, .. }) | TrySendError::Closed(Submission { batch, .. })) => {
                 self.shared.queue_full_samples.fetch_add(samples, Ordering::AcqRel);
                 *self.shared.stats().lost.entry(CAUSE_QUEUE_FULL).or_default() += samples;
+                *self.shared.untold() = Some(batch.without_samples());
                 Submitted::Dropped
             }
         }

@@ -9,11 +9,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::{JoinError, JoinSet};
 use uuid::Uuid;
 
 use super::send::{Outcome, Sender};
-use super::spool::{Head, Lane, Spool};
+use super::spool::{Head, IN_FLIGHT, Lane, Parcel, Spool};
 use super::{CAUSE_QUEUE_FULL, Identity, Retry, Shared, ShipConfig, ShipError, Submission, encode};
+
+/// How an attempt ended; `None` when there was none.
+type Joined = Option<Result<(Parcel, Outcome), JoinError>>;
 
 /// Trouble that lasts is said again this often.
 const REMIND_AFTER: Duration = Duration::from_secs(600);
@@ -55,7 +59,7 @@ impl Worker {
         } = self;
         let state = Rc::new(State {
             spool: RefCell::new(spool),
-            sender,
+            sender: Arc::new(sender),
             retry,
             shared,
             more: Notify::new(),
@@ -69,7 +73,6 @@ impl Worker {
             instance,
             identity,
             room_bytes: 0,
-            queue_full_told: 0,
         };
         loop {
             tokio::select! {
@@ -104,8 +107,6 @@ struct Intake {
     identity: Identity,
     /// Room to make before a batch is encoded, so that it tells of what had to go for it.
     room_bytes: u64,
-    /// `ship_queue_full` in the last batch.
-    queue_full_told: u64,
 }
 
 impl Intake {
@@ -124,7 +125,6 @@ impl Intake {
         if queue_full_samples > 0 {
             *lost.entry(CAUSE_QUEUE_FULL).or_default() += queue_full_samples;
         }
-        self.queue_full_told = queue_full_samples;
         let request = encode::request(&self.identity, self.instance, number, &batch, &lost);
         let report = encode::report(&self.identity, self.instance, number, &batch, &lost);
         let body = match encode::compress(&request) {
@@ -145,11 +145,17 @@ impl Intake {
     }
 
     fn finish(&mut self, state: &State) {
-        let queue_full = state.shared.queue_full_samples.load(Ordering::Acquire);
-        state
-            .spool
-            .borrow_mut()
-            .finish(CAUSE_QUEUE_FULL, queue_full - self.queue_full_told);
+        if let Some(report) = state.shared.untold().take() {
+            let queue_full_samples = state.shared.queue_full_samples.load(Ordering::Acquire);
+            self.take(
+                state,
+                Submission {
+                    batch: report,
+                    queue_full_samples,
+                },
+            );
+        }
+        state.spool.borrow_mut().finish();
         state.finished.set(true);
         state.more.notify_one();
         state.hurry.notify_waiters();
@@ -159,7 +165,7 @@ impl Intake {
 /// What intake and lanes share on the one thread. No borrow of the spool is held across an await.
 struct State {
     spool: RefCell<Spool>,
-    sender: Sender,
+    sender: Arc<Sender>,
     retry: Retry,
     shared: Arc<Shared>,
     /// The live lane may have something to do.
@@ -178,44 +184,91 @@ struct Trouble {
 }
 
 impl State {
-    /// Sends the lane's batches one after the other: the server refuses a number below one that it has.
+    /// Sends the lane's batches, several at a time while the server takes them, one at a time after a failure.
     async fn lane(&self, lane: Lane) {
         let (mut failures, mut hurried) = (0, false);
+        let mut in_flight = JoinSet::new();
+        let mut pace = 1;
         loop {
-            let head = self.spool.borrow_mut().head(lane);
-            let parcel = match head {
-                Head::Parcel(parcel) => parcel,
-                Head::Empty if lane == Lane::Earlier || self.finished.get() => return,
-                Head::Empty => {
-                    self.more.notified().await;
-                    continue;
+            let rest = self.fill(lane, &mut in_flight, pace);
+            let answer = if in_flight.is_empty() {
+                match rest {
+                    Head::Unreadable(error) => {
+                        let wait = self.failed(format!("the spool cannot be read: {error}"), None, false, failures);
+                        failures = self.pause(wait, failures, &mut hurried).await;
+                    }
+                    _ if lane == Lane::Earlier || self.finished.get() => return,
+                    _ => self.more.notified().await,
                 }
-                Head::Unreadable(error) => {
-                    let wait = self.failed(format!("the spool cannot be read: {error}"), None, false, failures);
-                    failures = self.pause(wait, failures, &mut hurried).await;
-                    continue;
+                continue;
+            } else {
+                tokio::select! {
+                    answer = in_flight.join_next() => answer,
+                    () = self.more.notified(), if lane == Lane::Live && in_flight.len() < pace => continue,
                 }
             };
-            match self.sender.send(&parcel).await {
-                Outcome::Acknowledged => {
-                    failures = 0;
-                    self.spool.borrow_mut().acknowledge(lane);
-                    self.acknowledged(lane, parcel.samples, parcel.body.len() as u64);
+            let Some(wait) = self.settle(lane, answer, failures) else {
+                (failures, pace) = (0, IN_FLIGHT);
+                continue;
+            };
+            // What else is under way is awaited first, so that the next attempt is the only one.
+            let mut wait = wait;
+            while let Some(answer) = in_flight.join_next().await {
+                wait = self
+                    .settle(lane, Some(answer), failures)
+                    .map_or(wait, |other| other.max(wait));
+            }
+            pace = 1;
+            failures = self.pause(wait, failures, &mut hurried).await;
+        }
+    }
+
+    /// Starts attempts until `pace` are under way. Returns why it stopped, if it was not that.
+    fn fill(&self, lane: Lane, in_flight: &mut JoinSet<(Parcel, Outcome)>, pace: usize) -> Head {
+        while in_flight.len() < pace {
+            match self.spool.borrow_mut().next(lane) {
+                Head::Parcel(parcel) => {
+                    let sender = Arc::clone(&self.sender);
+                    in_flight.spawn(async move {
+                        let outcome = sender.send(&parcel).await;
+                        (parcel, outcome)
+                    });
                 }
-                Outcome::Refused { why, message } => {
-                    failures = 0;
-                    self.spool.borrow_mut().refuse(lane, &why, &message);
-                    self.recovered();
-                    self.publish();
-                }
-                Outcome::Failed {
-                    reason,
-                    after,
-                    needs_person,
-                } => {
-                    let wait = self.failed(reason, after, needs_person, failures);
-                    failures = self.pause(wait, failures, &mut hurried).await;
-                }
+                rest => return rest,
+            }
+        }
+        Head::Empty
+    }
+
+    /// Brings an attempt's end to the books. Returns how long to wait if it has failed.
+    fn settle(&self, lane: Lane, answer: Joined, failures: u32) -> Option<Duration> {
+        let (parcel, outcome) = match answer {
+            Some(Ok(answer)) => answer,
+            // Tasks neither panic nor are cancelled while the lane lives; should one, its batch waits for the next start.
+            Some(Err(error)) => {
+                return Some(self.failed(format!("an attempt broke off: {error}"), None, false, failures));
+            }
+            None => return None,
+        };
+        match outcome {
+            Outcome::Acknowledged => {
+                self.spool.borrow_mut().acknowledge(lane, parcel.number);
+                self.acknowledged(lane, parcel.samples, parcel.body.len() as u64);
+                None
+            }
+            Outcome::Refused { why, message } => {
+                self.spool.borrow_mut().refuse(lane, parcel.number, &why, &message);
+                self.recovered();
+                self.publish();
+                None
+            }
+            Outcome::Failed {
+                reason,
+                after,
+                needs_person,
+            } => {
+                self.spool.borrow_mut().send_again(lane, parcel.number);
+                Some(self.failed(reason, after, needs_person, failures))
             }
         }
     }

@@ -1,5 +1,5 @@
 //! A server on loopback that answers by a script and keeps the rules of the real one: of each instance it takes a number once, and
-//! acknowledges without storing what is not above the highest that it has.
+//! acknowledges without storing what is further below the highest than it remembers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,6 +14,9 @@ use prost::Message;
 /// Longer than anything here takes; a test that waits so long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How far below the highest number of an instance the server knows which it has.
+const WINDOW: u64 = 64;
+
 /// What the peer does with one request. When the script is used up, it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -24,6 +27,8 @@ pub(crate) enum Step {
     HangUp,
     /// Never answers.
     Silence,
+    /// Accepts, but answers only after [`Peer::release`].
+    Stall,
     Status(u16),
     /// 503 with Retry-After in seconds.
     Later(u32),
@@ -59,9 +64,15 @@ pub(crate) struct Log {
     pub(crate) otherwise: Option<Step>,
     pub(crate) attempts: Vec<Seen>,
     pub(crate) stored: Vec<Seen>,
+    released: bool,
 }
 
 impl Log {
+    /// Of the stored batches the one with the highest number.
+    pub(crate) fn newest(&self) -> Option<&Seen> {
+        self.stored.iter().max_by_key(|seen| seen.number)
+    }
+
     /// All stored samples, sorted.
     pub(crate) fn samples(&self) -> Vec<u64> {
         let mut samples: Vec<u64> = self.stored.iter().flat_map(|seen| seen.samples.clone()).collect();
@@ -69,13 +80,12 @@ impl Log {
         samples
     }
 
-    /// The stored numbers of an instance as they came.
+    /// The stored numbers of an instance, sorted.
     pub(crate) fn numbers(&self, instance: &str) -> Vec<u64> {
-        self.stored
-            .iter()
-            .filter(|seen| seen.instance == instance)
-            .map(|seen| seen.number)
-            .collect()
+        let of_instance = self.stored.iter().filter(|seen| seen.instance == instance);
+        let mut numbers: Vec<u64> = of_instance.map(|seen| seen.number).collect();
+        numbers.sort_unstable();
+        numbers
     }
 }
 
@@ -117,6 +127,21 @@ impl Peer {
         read(&self.shared.0.lock().unwrap())
     }
 
+    /// Lets the stalled requests go on.
+    pub(crate) fn release(&self) {
+        self.shared.0.lock().unwrap().released = true;
+        self.shared.1.notify_all();
+    }
+
+    /// Waits until something is true that no request tells.
+    pub(crate) fn wait_for(&self, what: &str, done: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !done() {
+            assert!(Instant::now() < deadline, "waited in vain: {what}");
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits until `done` is true of the log.
     pub(crate) fn wait(&self, what: &str, done: impl Fn(&Log) -> bool) {
         let deadline = Instant::now() + PATIENCE;
@@ -136,26 +161,32 @@ fn serve(stream: TcpStream, shared: &(Mutex<Log>, Condvar)) {
         let step = {
             let mut log = shared.0.lock().unwrap();
             let mut step = log.script.pop_front().or(log.otherwise).unwrap_or(Step::Accept);
-            let highest = log
-                .stored
-                .iter()
-                .filter(|s| s.instance == seen.instance)
-                .map(|s| s.number)
-                .max();
-            if highest >= Some(seen.number) {
+            let of_instance = || {
+                log.stored
+                    .iter()
+                    .filter(|s| s.instance == seen.instance)
+                    .map(|s| s.number)
+            };
+            let highest = of_instance().max().unwrap_or(0);
+            let repeat = of_instance().any(|number| number == seen.number);
+            if repeat || seen.number + WINDOW < highest {
                 // A repeat of what is stored is not refused.
                 if matches!(step, Step::Status(400 | 413)) {
                     step = Step::Accept;
                 }
-            } else if matches!(step, Step::Accept | Step::AcceptAndHangUp) {
+            } else if matches!(step, Step::Accept | Step::AcceptAndHangUp | Step::Stall) {
                 log.stored.push(seen.clone());
             }
             log.attempts.push(seen);
             step
         };
         shared.1.notify_all();
+        if step == Step::Stall {
+            let log = shared.0.lock().unwrap();
+            drop(shared.1.wait_while(log, |log| !log.released).unwrap());
+        }
         let (status, extra, text) = match step {
-            Step::Accept => (200, "content-type: application/x-protobuf\r\n".to_owned(), ""),
+            Step::Accept | Step::Stall => (200, "content-type: application/x-protobuf\r\n".to_owned(), ""),
             Step::Welcome => (200, "content-type: text/html\r\n".to_owned(), "<h1>It works!</h1>"),
             Step::Status(status) => (
                 status,

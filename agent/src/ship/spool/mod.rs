@@ -1,6 +1,6 @@
 //! The spool: every batch lies here, in a file of its own, from its encoding until the server has it.
 //!
-//! In: compressed requests. Out: the oldest one of a lane, again and again until it is acknowledged or refused. Sizes in bytes.
+//! In: compressed requests. Out: the oldest ones of a lane, again and again until each is acknowledged or refused. Sizes in bytes.
 //! Never: hands out a batch under another identity than it was put in with, or drops one that may have reached the server.
 //!
 //!     STATE/lock                                   held while an agent runs
@@ -35,7 +35,14 @@ pub(super) type Losses = BTreeMap<&'static str, u64>;
 /// Bytes of batches that are held in memory because the disk refused them.
 const HELD_LIMIT_BYTES: u64 = 8 << 20;
 
-/// Batches of one lane go in order, one at a time; the lanes are independent of each other.
+/// Batches of one lane that are under way at a time: enough to catch up many times faster than batches come.
+pub(super) const IN_FLIGHT: usize = 8;
+
+/// The server remembers which of the 64 numbers below the highest it has, and takes everything further down for a repeat. So a batch
+/// goes out only while its number is less than this above that of the oldest one that is not acknowledged.
+const NUMBER_SPAN: u64 = 48;
+
+/// Batches of one lane go in order, a few at a time; the lanes are independent of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     /// This run's batches.
@@ -204,6 +211,7 @@ impl Spool {
             samples,
             bytes,
             attempted: false,
+            sending: false,
             synced: self.durable,
             held: None,
         };
@@ -258,16 +266,14 @@ impl Spool {
         self.durable = durable;
     }
 
-    /// No more batches of this run: what it still has to tell may follow its last batch. `untold` are losses from before the spool.
-    pub(super) fn finish(&mut self, cause: &'static str, untold: u64) {
-        self.live.lose(cause, untold);
-        self.live.tell();
+    /// No more batches of this run: what it still has to tell may follow its last batch.
+    pub(super) fn finish(&mut self) {
         self.settle();
         self.finished = true;
     }
 
-    /// The lane's oldest batch. It counts as sent from now on, and stays the oldest until it is acknowledged or refused.
-    pub(super) fn head(&mut self, lane: Lane) -> Head {
+    /// The lane's oldest batch that is not under way; from now on it is, and may have reached the server.
+    pub(super) fn next(&mut self, lane: Lane) -> Head {
         loop {
             let finished = self.finished || lane == Lane::Earlier;
             let Some(tenant) = self.lane(lane) else {
@@ -276,31 +282,40 @@ impl Spool {
             if finished {
                 tenant.close();
             }
-            match tenant.send_front() {
-                None if lane == Lane::Live => return Head::Empty,
-                None => self.retire_first_earlier(),
+            match tenant.send_next() {
+                None if lane == Lane::Earlier && tenant.entries.is_empty() => self.retire_first_earlier(),
+                None => return Head::Empty,
                 Some(Ok(parcel)) => return Head::Parcel(parcel),
-                Some(Err(Unreadable::Io(error))) => return Head::Unreadable(error),
-                Some(Err(Unreadable::Damaged(why))) => self.set_aside(lane, CAUSE_SPOOL_DAMAGED, "damaged", why),
+                Some(Err((_, Unreadable::Io(error)))) => return Head::Unreadable(error),
+                Some(Err((number, Unreadable::Damaged(why)))) => {
+                    self.set_aside(lane, number, CAUSE_SPOOL_DAMAGED, "damaged", why);
+                }
             }
         }
     }
 
-    /// The server has the lane's oldest batch.
-    pub(super) fn acknowledge(&mut self, lane: Lane) {
+    /// The attempt has failed: the batch is to be sent again.
+    pub(super) fn send_again(&mut self, lane: Lane, number: u64) {
+        if let Some(entry) = self.lane(lane).and_then(|tenant| tenant.entry(number)) {
+            entry.sending = false;
+        }
+    }
+
+    /// The server has the batch.
+    pub(super) fn acknowledge(&mut self, lane: Lane, number: u64) {
         if let Some(tenant) = self.lane(lane)
-            && let Some(entry) = tenant.entries.pop_front()
+            && let Some(entry) = tenant.take(number)
         {
             tenant.remove(&entry);
         }
     }
 
-    /// The server will never take the lane's oldest batch: it goes to quarantine, `why` into its file's name.
-    pub(super) fn refuse(&mut self, lane: Lane, why: &str, message: &str) {
-        self.set_aside(lane, CAUSE_REFUSED, why, message);
+    /// The server will never take the batch: it goes to quarantine, `why` into its file's name.
+    pub(super) fn refuse(&mut self, lane: Lane, number: u64, why: &str, message: &str) {
+        self.set_aside(lane, number, CAUSE_REFUSED, why, message);
     }
 
-    fn set_aside(&mut self, lane: Lane, cause: &'static str, why: &str, message: &str) {
+    fn set_aside(&mut self, lane: Lane, number: u64, cause: &'static str, why: &str, message: &str) {
         let tenant = match lane {
             Lane::Live => &mut self.live,
             Lane::Earlier => match self.earlier.front_mut() {
@@ -309,7 +324,7 @@ impl Spool {
             },
         };
         tenant.find_base();
-        let Some(entry) = tenant.entries.pop_front() else {
+        let Some(entry) = tenant.take(number) else {
             return;
         };
         let name = format!(
@@ -321,7 +336,7 @@ impl Spool {
         tenant.remove(&entry);
         tenant.lose(cause, entry.samples);
         tenant.tell();
-        let Entry { number, samples, .. } = entry;
+        let samples = entry.samples;
         let instance = tenant.instance;
         match kept {
             Ok(path) => {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::file::{self, Label, Unreadable};
-use super::{Losses, Parcel};
+use super::{IN_FLIGHT, Losses, NUMBER_SPAN, Parcel};
 use crate::ship::encode;
 
 const CLOSING: &str = "closing";
@@ -22,6 +22,8 @@ pub(super) struct Entry {
     pub(super) bytes: u64,
     /// The server may have it.
     pub(super) attempted: bool,
+    /// An attempt is under way.
+    pub(super) sending: bool,
     pub(super) synced: bool,
     /// The request, where the disk did not take it.
     pub(super) held: Option<Bytes>,
@@ -89,6 +91,7 @@ impl Tenant {
                     samples,
                     bytes,
                     attempted: false,
+                    sending: false,
                     synced: true,
                     held: None,
                 });
@@ -99,9 +102,9 @@ impl Tenant {
         }
         found.sort_unstable_by_key(|entry| entry.number);
         tenant.entries = found.into();
-        // It may have been under way when the agent ended.
-        if let Some(first) = tenant.entries.front_mut() {
-            first.attempted = true;
+        // They may have been under way when the agent ended.
+        for entry in tenant.entries.iter_mut().take(IN_FLIGHT) {
+            entry.attempted = true;
         }
         let last = tenant.entries.back().map_or(0, |entry| entry.number);
         tenant.next_number = last + 1;
@@ -174,16 +177,18 @@ impl Tenant {
         }
     }
 
-    /// Marks the oldest batch as sent and reads it.
-    pub(super) fn send_front(&mut self) -> Option<Result<Parcel, Unreadable>> {
-        let path = self.path(self.entries.front()?);
+    /// Marks the oldest batch that is not under way as sent and reads it. An error carries the batch's number.
+    pub(super) fn send_next(&mut self) -> Option<Result<Parcel, (u64, Unreadable)>> {
+        let oldest = self.entries.front()?.number;
+        let at = self.entries.iter().position(|entry| !entry.sending)?;
+        let Entry { number, samples, .. } = self.entries[at];
+        if number - oldest >= NUMBER_SPAN {
+            return None;
+        }
         let instance = self.instance;
-        let entry = self.entries.front_mut()?;
-        entry.attempted = true;
-        let Entry { number, samples, .. } = *entry;
-        let body = match &entry.held {
+        let body = match &self.entries[at].held {
             Some(body) => Ok(body.clone()),
-            None => file::read(&path).and_then(|(label, body)| {
+            None => file::read(&self.path(&self.entries[at])).and_then(|(label, body)| {
                 let same = label
                     == Label {
                         instance,
@@ -197,12 +202,26 @@ impl Tenant {
                 }
             }),
         };
-        Some(body.map(|body| Parcel {
-            instance,
-            number,
-            samples,
-            body,
-        }))
+        self.entries[at].sending = body.is_ok();
+        self.entries[at].attempted |= body.is_ok();
+        Some(
+            body.map(|body| Parcel {
+                instance,
+                number,
+                samples,
+                body,
+            })
+            .map_err(|error| (number, error)),
+        )
+    }
+
+    pub(super) fn entry(&mut self, number: u64) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.number == number)
+    }
+
+    pub(super) fn take(&mut self, number: u64) -> Option<Entry> {
+        let at = self.entries.iter().position(|entry| entry.number == number)?;
+        self.entries.remove(at)
     }
 
     /// For an earlier run: looks for a request to make the closing batch from, before the last one is gone.
@@ -286,6 +305,7 @@ impl Tenant {
                     samples: 0,
                     bytes,
                     attempted: false,
+                    sending: false,
                     synced: true,
                     held: None,
                 });
