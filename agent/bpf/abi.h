@@ -47,6 +47,7 @@ struct so_sample {
 	u8 walk_end;		/* enum so_walk_end */
 	u8 flags;		/* enum so_sample_flags */
 	u16 reserved;
+	u64 stack_top[2];	/* the two words at the user stack pointer; zero where there is no user stack */
 	u8 comm[SO_COMM_LENGTH];
 };
 

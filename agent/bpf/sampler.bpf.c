@@ -117,6 +117,8 @@ int sample(struct bpf_perf_event_data *ctx)
 		}
 	}
 
+	record->header.stack_top[0] = 0;
+	record->header.stack_top[1] = 0;
 	if (task_flags & PF_KTHREAD || (u32)pid_tgid == 0) {
 		flags |= SO_SAMPLE_KERNEL_THREAD;
 	} else if (BPF_CORE_READ(task, mm)) {
@@ -130,6 +132,10 @@ int sample(struct bpf_perf_event_data *ctx)
 			state.pc = BPF_CORE_READ(regs, PC_FIELD);
 			state.sp = BPF_CORE_READ(regs, sp);
 			state.fp = BPF_CORE_READ(regs, FP_FIELD);
+		}
+		if (so_read_user(record->header.stack_top, sizeof(record->header.stack_top), state.sp)) {
+			record->header.stack_top[0] = 0;
+			record->header.stack_top[1] = 0;
 		}
 		/* Stated for the verifier, which does not remember the clamp above through the branches. */
 		kernel_frames &= SO_MAX_KERNEL_FRAMES;

@@ -9,3 +9,4 @@ pub mod metadata;
 pub mod process;
 pub mod ship;
 pub mod symbolize;
+pub mod unwind;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::kernel::{RawSample, WalkEnd};
 use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
+use crate::unwind::{LeafRules, ReturnAddress};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
@@ -52,6 +53,7 @@ pub(super) struct Memory {
     old: HashMap<u128, Arc<LocatedStack>>,
     thread_names: HashMap<Box<[u8]>, Arc<str>>,
     hashed: Vec<u8>,
+    leaf_rules: LeafRules,
 }
 
 impl Memory {
@@ -73,7 +75,7 @@ impl Memory {
     }
 
     /// Of everything that decides what the stack's addresses mean. Kernel addresses mean the same in every process.
-    fn hash(&mut self, sample: &RawSample<'_>, key: ProgramKey, generation: u32) -> u128 {
+    fn hash(&mut self, sample: &RawSample<'_>, key: ProgramKey, generation: u32, caller: Option<u64>) -> u128 {
         let bytes = &mut self.hashed;
         bytes.clear();
         if !sample.user.is_empty() {
@@ -85,6 +87,7 @@ impl Memory {
         bytes.push(sample.walk_end as u8);
         bytes.push(u8::from(sample.kernel_cut));
         bytes.extend((sample.kernel.len() as u16).to_ne_bytes());
+        bytes.extend(caller.unwrap_or(0).to_ne_bytes());
         for address in sample.kernel.iter().chain(sample.user) {
             bytes.extend(address.to_ne_bytes());
         }
@@ -125,14 +128,15 @@ impl Interval {
             self.programs.push(program);
             (self.programs.len() - 1) as u32
         });
-        let hash = memory.hash(sample, key, generation);
+        let caller = caller_of_leaf(sample, key, memory, table, now_ns);
+        let hash = memory.hash(sample, key, generation, caller);
         let stack = match self.stack_index.get(&hash) {
             Some(stack) => *stack,
             None => {
                 let located = match memory.get(hash) {
                     Some(located) => located,
                     None => {
-                        let located = Arc::new(locate(sample, key, table, now_ns));
+                        let located = Arc::new(locate(sample, caller, key, table, now_ns));
                         memory.put(hash, Arc::clone(&located));
                         located
                     }
@@ -161,7 +165,13 @@ fn call_site(index: usize, address: u64) -> u64 {
     if index == 0 { address } else { address.wrapping_sub(1) }
 }
 
-fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u64) -> LocatedStack {
+fn locate(
+    sample: &RawSample<'_>,
+    caller: Option<u64>,
+    key: ProgramKey,
+    table: &mut Table,
+    now_ns: u64,
+) -> LocatedStack {
     let kernel = sample.kernel.iter().enumerate();
     let kernel = kernel
         .map(|(i, address)| Place {
@@ -171,7 +181,8 @@ fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u6
         .collect();
     let mut walk_end = sample.walk_end;
     let mut user: Vec<Place> = Vec::with_capacity(sample.user.len());
-    for (index, address) in sample.user.iter().enumerate() {
+    let (leaf, callers) = sample.user.split_at(sample.user.len().min(1));
+    for (index, address) in leaf.iter().chain(&caller).chain(callers).enumerate() {
         let place = table.place(key, call_site(index, *address), now_ns);
         // What returns to where there is no code is no frame: here the chain had already led astray.
         if index > 0 && place.source == SourceId::UNKNOWN {
@@ -194,4 +205,29 @@ fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u6
         kernel_cut: sample.kernel_cut,
         sources,
     }
+}
+
+/// The return address of an innermost function that keeps no frame: the walk by frame pointers passes over its caller.
+fn caller_of_leaf(
+    sample: &RawSample<'_>,
+    key: ProgramKey,
+    memory: &mut Memory,
+    table: &mut Table,
+    now_ns: u64,
+) -> Option<u64> {
+    let place = table.place(key, *sample.user.first()?, now_ns);
+    let rule = memory
+        .leaf_rules
+        .find(place, || match table.source(key, place.source, now_ns) {
+            Some(Source::Module(module)) => Some(move |offset: u64, bytes: &mut [u8]| module.read_at(offset, bytes)),
+            _ => None,
+        });
+    let ReturnAddress::StackWord(word) = rule else {
+        return None;
+    };
+    let caller = sample.stack_top[usize::from(word)];
+    // Some walks begin with it all the same, where the frame pointer is still this function's.
+    let known = sample.user.get(1) == Some(&caller);
+    let is_code = |table: &mut Table| table.place(key, caller.wrapping_sub(1), now_ns).source != SourceId::UNKNOWN;
+    (caller != 0 && !known && is_code(table)).then_some(caller)
 }

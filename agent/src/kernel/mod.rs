@@ -113,6 +113,8 @@ pub struct RawSample<'a> {
     pub kernel: &'a [u64],
     pub user: &'a [u64],
     pub walk_end: WalkEnd,
+    /// The two words at the user stack pointer: where the innermost function keeps no frame, its return address is there.
+    pub stack_top: [u64; 2],
     pub kernel_thread: bool,
     /// The kernel stack was longer than the kernel gives.
     pub kernel_cut: bool,
@@ -369,6 +371,7 @@ impl Sensor {
                     2 => WalkEnd::Cut,
                     _ => WalkEnd::Broken,
                 },
+                stack_top: header.stack_top,
                 kernel_thread: header.flags & 2 != 0,
                 kernel_cut: header.flags & 4 != 0,
             });

@@ -12,6 +12,8 @@ const PT_NOTE: u32 = 4;
 const NT_GNU_BUILD_ID: u32 = 3;
 /// Larger tables of program headers or notes are not looked at.
 const MAX_PROGRAM_HEADERS: usize = 128;
+const SECTION_HEADER_BYTES: usize = 64;
+const MAX_SECTIONS: usize = 4096;
 const MAX_NOTES_BYTES: u64 = 64 * 1024;
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -51,6 +53,34 @@ pub fn gnu_build_id(file: &File) -> Option<String> {
             // Notes are padded to 4 bytes, in some segments to 8.
             build_id_in_notes(&notes, 4).or_else(|| build_id_in_notes(&notes, 8))
         })
+}
+
+/// True where the file has a section of this name. Names longer than 64 KiB in all are not looked at to their end.
+pub(super) fn has_section(file: &File, name: &str) -> bool {
+    section_names(file).is_some_and(|names| names.iter().any(|known| known == name.as_bytes()))
+}
+
+fn section_names(file: &File) -> Option<Vec<Vec<u8>>> {
+    let mut header = [0; HEADER_BYTES];
+    file.read_exact_at(&mut header, 0).ok()?;
+    if &header[..4] != ELF_MAGIC || header[4] != CLASS_64 || header[5] != LITTLE_ENDIAN {
+        return None;
+    }
+    let count = usize::from(u16_at(&header, 60)?).min(MAX_SECTIONS);
+    if usize::from(u16_at(&header, 58)?) != SECTION_HEADER_BYTES {
+        return None;
+    }
+    let mut table = vec![0; count * SECTION_HEADER_BYTES];
+    file.read_exact_at(&mut table, u64_at(&header, 40)?).ok()?;
+    let names_at = usize::from(u16_at(&header, 62)?).checked_mul(SECTION_HEADER_BYTES)?;
+    let names_header = table.get(names_at..names_at + SECTION_HEADER_BYTES)?;
+    let mut names = vec![0; u64_at(names_header, 32)?.min(MAX_NOTES_BYTES) as usize];
+    file.read_exact_at(&mut names, u64_at(names_header, 24)?).ok()?;
+    let name_of = |entry: &[u8]| {
+        let name = names.get(u32_at(entry, 0)? as usize..)?;
+        Some(name.split(|byte| *byte == 0).next()?.to_vec())
+    };
+    Some(table.chunks_exact(SECTION_HEADER_BYTES).filter_map(name_of).collect())
 }
 
 fn build_id_in_notes(mut notes: &[u8], alignment: usize) -> Option<String> {
@@ -108,6 +138,9 @@ mod tests {
         if let Some(id) = gnu_build_id(&file) {
             assert!(id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
         }
-        assert_eq!(gnu_build_id(&File::open("/dev/null").unwrap()), None);
+        assert!(has_section(&file, ".text") && !has_section(&file, ".tex"));
+        let nothing = File::open("/dev/null").unwrap();
+        assert_eq!(gnu_build_id(&nothing), None);
+        assert!(!has_section(&nothing, ".text"));
     }
 }

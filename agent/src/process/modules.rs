@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::elf::gnu_build_id;
+use super::elf::{gnu_build_id, has_section};
 use super::maps::MapLine;
 use super::table::SourceId;
 
@@ -32,6 +32,18 @@ impl Module {
         self.file
             .as_ref()
             .map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()))
+    }
+
+    /// True where the file itself has line numbers.
+    pub fn has_lines(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| has_section(file, ".debug_line"))
+    }
+
+    /// Fills `bytes` from the file; false where it is not open or ends before.
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        self.file
+            .as_ref()
+            .is_some_and(|file| file.read_exact_at(bytes, offset).is_ok())
     }
 }
 

@@ -69,6 +69,8 @@ pub struct NamerStats {
 
 /// A parsed file; the module keeps its descriptor, and with it its path, alive.
 struct Loaded {
+    /// Line numbers are looked up too.
+    lines: bool,
     module: Arc<Module>,
     path: PathBuf,
     used_ns: u64,
@@ -256,15 +258,24 @@ impl Namer {
 
     fn name_module(&mut self, module: &Arc<Module>, offsets: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
         let path = module.open_path().map(PathBuf::from);
-        if let Some(path) = &path {
-            let loaded = Loaded {
-                module: Arc::clone(module),
-                path: path.clone(),
-                used_ns: now_ns,
-            };
-            self.loaded.insert(module.id, loaded);
-        }
-        let lines = module.bytes <= self.config.lines_limit_bytes;
+        let lines = match (&path, self.loaded.get_mut(&module.id)) {
+            (_, Some(loaded)) => {
+                loaded.used_ns = now_ns;
+                loaded.lines
+            }
+            (Some(path), None) => {
+                let loaded = Loaded {
+                    lines: module.bytes <= self.config.lines_limit_bytes && module.has_lines(),
+                    module: Arc::clone(module),
+                    path: path.clone(),
+                    used_ns: now_ns,
+                };
+                let lines = loaded.lines;
+                self.loaded.insert(module.id, loaded);
+                lines
+            }
+            (None, None) => false,
+        };
         self.name_elf(path, lines, &module.path, module.build_id.as_ref(), offsets)
     }
 

@@ -1,0 +1,102 @@
+//! Nothing is lost without being counted.
+
+use std::time::Duration;
+
+use stakeout_agent::agent::AgentConfig;
+use stakeout_agent::kernel;
+
+use crate::ground_truth::fast;
+use crate::program::Program;
+use crate::recording::{Recorded, Recording, possible};
+
+/// Every batch's account is exact, intervals abut, and at the end the kernel side's own counters agree.
+pub(crate) fn check_account(recorded: &Recorded) {
+    let Recorded { batches, totals } = recorded;
+    let (mut in_batches, mut ticks, mut idle) = (0, 0, 0);
+    for (index, batch) in batches.iter().enumerate() {
+        in_batches += batch.samples.len() as u64;
+        ticks += batch.report.ticks;
+        idle += batch.report.idle_ticks;
+        let lost: u64 = batch.report.lost.values().sum();
+        assert_eq!(batch.report.samples_taken, in_batches + lost, "batch {index}");
+        assert!(batch.from_unix_ns < batch.until_unix_ns);
+        if index > 0 {
+            assert_eq!(batch.from_unix_ns, batches[index - 1].until_unix_ns);
+        }
+        for sample in &batch.samples {
+            assert!((batch.from_unix_ns..batch.until_unix_ns).contains(&sample.ts_unix_ns));
+        }
+    }
+    let lost: u64 = totals.lost.values().sum();
+    assert_eq!(totals.batched, in_batches);
+    assert_eq!(totals.kernel.taken, in_batches + lost);
+    assert_eq!(totals.kernel.ticks, totals.kernel.taken + totals.kernel.idle_ticks);
+    assert_eq!((ticks, idle), (totals.kernel.ticks, totals.kernel.idle_ticks));
+    assert_eq!(totals.lost.get("unaccounted"), None);
+    assert_eq!(totals.lost.get("malformed_record"), None);
+}
+
+#[test]
+fn idle_is_counted_and_never_a_sample() {
+    if !possible() {
+        return;
+    }
+    let program = Program::burn("burn-beside-idleness");
+    let recording = Recording::start(fast());
+    program.spawn(3000, Some(0)).finish();
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let first = &recorded.batches[0];
+    assert_eq!(
+        u64::from(first.report.cpus),
+        kernel::online_cpus().unwrap().len() as u64
+    );
+    // The leaf of an idle CPU is the instruction that halts it.
+    let halted = recorded.samples().filter(|seen| seen.process.tgid == 0).find(|seen| {
+        let names = seen.functions();
+        names
+            .first()
+            .is_some_and(|leaf| leaf.contains("halt") || leaf.contains("idle"))
+    });
+    assert!(halted.is_none(), "{:?}", halted.map(|seen| seen.functions()));
+    println!(
+        "{} ticks, {} of them idle",
+        recorded.totals.kernel.ticks, recorded.totals.kernel.idle_ticks
+    );
+}
+
+#[test]
+fn a_ring_that_overflows_loses_samples_and_says_how_many() {
+    if !possible() {
+        return;
+    }
+    // Never drained but at the end: 256 KiB hold some hundred samples.
+    let recording = Recording::start(AgentConfig {
+        frequency_hz: 1000,
+        drain_every: Duration::from_secs(600),
+        interval: Duration::from_secs(600),
+        ..AgentConfig::default()
+    });
+    Program::burn("burn-until-overflow").spawn(8000, None).finish();
+    let recorded = recording.stop();
+    assert!(recorded.totals.lost["ring_full"] > 0, "{:?}", recorded.totals);
+    check_account(&recorded);
+}
+
+#[test]
+fn nothing_stays_attached() {
+    if !possible() {
+        return;
+    }
+    let recording = Recording::start(fast());
+    Program::burn("burn-before-detaching").spawn(300, None).finish();
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let left: Vec<String> = std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .map(|target| target.to_string_lossy().into_owned())
+        .filter(|target| target.contains("bpf") || target.contains("perf_event"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}

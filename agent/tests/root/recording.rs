@@ -1,0 +1,138 @@
+//! Runs the agent and keeps its batches.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use stakeout_agent::agent::{Agent, AgentConfig, Totals};
+use stakeout_agent::kernel::preflight;
+use stakeout_agent::metadata::{Resolver, Subject};
+use stakeout_agent::ship::{Batch, Frame, FrameKind, Process, Sample, Stack};
+
+/// One agent at a time: each would see the others' work as load.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// False, with a word of why, where the kernel side cannot run here.
+pub(crate) fn possible() -> bool {
+    let fatal: Vec<_> = preflight::check().into_iter().filter(|problem| problem.fatal).collect();
+    if fatal.is_empty() {
+        return true;
+    }
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "with CI=true this must run: {fatal:?}"
+    );
+    println!("SKIPPED, since the kernel side cannot run here: {fatal:?}");
+    false
+}
+
+#[derive(Default)]
+struct Shared {
+    batches: Mutex<Vec<Batch>>,
+    arrived: Condvar,
+}
+
+/// A running agent that keeps its batches.
+pub(crate) struct Recording {
+    agent: Agent,
+    shared: Arc<Shared>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// What was recorded.
+pub(crate) struct Recorded {
+    pub(crate) batches: Vec<Batch>,
+    pub(crate) totals: Totals,
+}
+
+/// One sample with everything that it refers to.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub(crate) sample: &'a Sample,
+    pub(crate) process: &'a Process,
+    pub(crate) stack: &'a Stack,
+    batch: &'a Batch,
+}
+
+impl Recording {
+    pub(crate) fn start(config: AgentConfig) -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = Arc::new(Shared::default());
+        let sink = {
+            let shared = Arc::clone(&shared);
+            move |batch| {
+                shared.batches.lock().unwrap().push(batch);
+                shared.arrived.notify_all();
+            }
+        };
+        let mut resolver = Resolver::default();
+        let labeller = Box::new(move |subject: Subject<'_>| resolver.resolve(subject));
+        let agent = Agent::start(config, labeller, sink).unwrap();
+        Self {
+            agent,
+            shared,
+            _turn: turn,
+        }
+    }
+
+    /// Waits until a sample is there that `wanted` accepts.
+    pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(Seen<'_>) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(90);
+        let mut batches = self.shared.batches.lock().unwrap();
+        while !batches.iter().flat_map(samples_of).any(&wanted) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "no sample of {what} within 90 s");
+            batches = self.shared.arrived.wait_timeout(batches, left).unwrap().0;
+        }
+    }
+
+    pub(crate) fn stop(self) -> Recorded {
+        let totals = self.agent.stop().unwrap();
+        let batches = std::mem::take(&mut *self.shared.batches.lock().unwrap());
+        Recorded { batches, totals }
+    }
+}
+
+fn samples_of(batch: &Batch) -> impl Iterator<Item = Seen<'_>> {
+    batch.samples.iter().map(move |sample| Seen {
+        sample,
+        process: &batch.processes[sample.process as usize],
+        stack: &batch.stacks[sample.stack as usize],
+        batch,
+    })
+}
+
+impl Recorded {
+    pub(crate) fn samples(&self) -> impl Iterator<Item = Seen<'_>> {
+        self.batches.iter().flat_map(samples_of)
+    }
+
+    pub(crate) fn of_tgid(&self, tgid: u32) -> Vec<Seen<'_>> {
+        self.samples().filter(|seen| seen.process.tgid == tgid).collect()
+    }
+}
+
+impl<'a> Seen<'a> {
+    /// Leaf first.
+    pub(crate) fn frames(self) -> impl DoubleEndedIterator<Item = &'a Frame> + Clone {
+        self.stack
+            .frames
+            .iter()
+            .map(move |index| &self.batch.frames[*index as usize])
+    }
+
+    pub(crate) fn functions(self) -> Vec<&'a str> {
+        self.frames()
+            .map(|frame| frame.function.as_deref().unwrap_or("?"))
+            .collect()
+    }
+
+    pub(crate) fn has(self, function: &str) -> bool {
+        self.frames().any(|frame| frame.function.as_deref() == Some(function))
+    }
+
+    pub(crate) fn in_kernel(self) -> bool {
+        self.frames()
+            .next()
+            .is_some_and(|frame| frame.kind == FrameKind::Kernel)
+    }
+}
