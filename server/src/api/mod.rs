@@ -2,15 +2,26 @@
 //!
 //! In: HTTP requests. Out: JSON, protobuf and files. Never computes: it calls `ingest`, `store`, `query` and `render`.
 
+mod assets;
+mod auth;
 pub mod error;
 mod ingest;
+mod ops;
 pub mod query;
+mod serve;
 
+pub use assets::Agents;
+pub use auth::Tokens;
 pub use error::ApiError;
+pub use serve::serve;
 
 use crate::ingest::Ingest;
 use crate::store::Store;
 use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use std::sync::Arc;
 
 /// What every handler can reach.
@@ -18,12 +29,74 @@ use std::sync::Arc;
 pub struct AppState {
     pub store: Arc<Store>,
     pub ingest: Arc<Ingest>,
+    pub agents: Arc<Agents>,
+    pub ingest_tokens: Tokens,
+    pub view_tokens: Tokens,
+    /// Whether this server speaks TLS itself.
+    pub tls: bool,
+    /// How others reach this server, without a slash at the end; else what a request's Host header says.
+    pub public_url: Option<String>,
+}
+
+impl AppState {
+    /// A state without tokens, TLS and agents to hand out: for tests and for use on loopback.
+    pub fn new(store: Arc<Store>) -> Self {
+        Self {
+            ingest: Arc::new(Ingest::new(store.clone(), crate::ingest::IngestConfig::default())),
+            store,
+            agents: Arc::new(Agents::new(None)),
+            ingest_tokens: Tokens::default(),
+            view_tokens: Tokens::default(),
+            tls: false,
+            public_url: None,
+        }
+    }
+
+    /// The server's address as its users have it.
+    fn base_url(&self, headers: &HeaderMap) -> Option<String> {
+        if let Some(url) = &self.public_url {
+            return Some(url.clone());
+        }
+        let host = headers.get(header::HOST)?.to_str().ok()?;
+        let scheme = if self.tls { "https" } else { "http" };
+        Some(format!("{scheme}://{host}"))
+    }
 }
 
 /// The whole application.
 pub fn app(state: AppState) -> Router {
     Router::new()
         .merge(ingest::router())
+        .merge(ops::router())
+        .merge(auth::router())
         .merge(query::router())
+        .merge(assets::router())
+        .layer(middleware::from_fn_with_state(state.clone(), auth::guard))
+        .layer(middleware::from_fn(secure_headers))
         .with_state(state)
+}
+
+/// Nothing but this server's own files runs or is shown on its pages, and nobody frames them.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+     font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The login page's form goes to this server.
+const LOGIN_POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+async fn secure_headers(request: Request, next: Next) -> Response {
+    let login = request.uri().path() == "/login";
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let policy = if login { LOGIN_POLICY } else { POLICY };
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
 }

@@ -135,7 +135,7 @@ pub struct Store {
     wake: Arc<Notify>,
     disk_full: AtomicBool,
     pub counters: StoreCounters,
-    tasks: Mutex<Vec<JoinHandle<()>>>,
+    tasks: tokio::sync::Mutex<Vec<JoinHandle<()>>>,
     stop: tokio::sync::watch::Sender<bool>,
     /// Locked as long as the store is open.
     _lock: File,
@@ -179,13 +179,13 @@ impl Store {
             wake: Arc::new(Notify::new()),
             disk_full: AtomicBool::new(false),
             counters: StoreCounters::default(),
-            tasks: Mutex::new(Vec::new()),
+            tasks: tokio::sync::Mutex::new(Vec::new()),
             stop: tokio::sync::watch::Sender::new(false),
             _lock: lock,
             config,
         });
         store.check_space();
-        let mut tasks = lock_mutex(&store.tasks);
+        let mut tasks = store.tasks.lock().await;
         tasks.push(tokio::spawn(commit::run(
             Arc::downgrade(&store),
             store.stop.subscribe(),
@@ -237,8 +237,9 @@ impl Store {
     pub async fn close(&self) {
         lock_mutex(&self.inbox).stop();
         self.stop.send_replace(true);
-        let tasks = std::mem::take(&mut *lock_mutex(&self.tasks));
-        for task in tasks {
+        // A second caller waits for the first: whoever returns may rely on the commit.
+        let mut tasks = self.tasks.lock().await;
+        for task in tasks.drain(..) {
             if let Err(error) = task.await {
                 tracing::error!(%error, "a background task of the store failed");
             }

@@ -1,0 +1,77 @@
+//! Embeds the web page and the agent's install script, where they have been built.
+//!
+//! `web/dist` comes from `npm run build` in `web/`; without it the server builds all the same and its page says what to do.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let root = here.parent().unwrap_or(&here);
+    let dist = root.join("web/dist");
+    let install = root.join("agent/packaging/install.sh");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed={}", existing(&dist).display());
+    println!("cargo:rerun-if-changed={}", existing(&install).display());
+
+    let mut files = Vec::new();
+    if dist.join("index.html").is_file() {
+        collect(&dist, &mut files)?;
+    }
+    files.sort();
+    let mut code = String::from("static FILES: &[Embedded] = &[\n");
+    for file in &files {
+        if matches!(file.extension().and_then(|e| e.to_str()), Some("gz" | "br")) {
+            continue;
+        }
+        println!("cargo:rerun-if-changed={}", file.display());
+        let sibling = |suffix: &str| {
+            let mut name = file.clone().into_os_string();
+            name.push(suffix);
+            let name = PathBuf::from(name);
+            if files.contains(&name) {
+                format!("Some(include_bytes!({name:?}))")
+            } else {
+                "None".to_owned()
+            }
+        };
+        let path = file
+            .strip_prefix(&dist)
+            .unwrap_or(file)
+            .to_string_lossy()
+            .replace('\\', "/");
+        let _ = writeln!(
+            code,
+            "Embedded {{ path: {path:?}, plain: include_bytes!({file:?}), gzip: {}, brotli: {} }},",
+            sibling(".gz"),
+            sibling(".br")
+        );
+    }
+    code.push_str("];\n");
+    let script = if install.is_file() {
+        format!("Some(include_str!({install:?}))")
+    } else {
+        "None".to_owned()
+    };
+    let _ = writeln!(code, "static INSTALL_SCRIPT: Option<&str> = {script};");
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    fs::write(out.join("embedded.rs"), code)
+}
+
+/// The path, or the nearest folder above it that exists: cargo reruns forever for a path that does not.
+fn existing(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.exists()).unwrap_or(path)
+}
+
+fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! The page, the install script and the agent's binaries.
+
+use super::{ApiError, AppState, error::Code};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::SystemTime;
+use tokio::io::AsyncReadExt;
+
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// A file of the built page, with its compressed forms.
+struct Embedded {
+    path: &'static str,
+    plain: &'static [u8],
+    gzip: Option<&'static [u8]>,
+    brotli: Option<&'static [u8]>,
+}
+
+/// Architectures that an agent can be offered for.
+const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
+
+/// A file of this size is no agent; nothing larger is read.
+const MAX_AGENT_BYTES: u64 = 1 << 30;
+
+static TAGS: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
+    FILES
+        .iter()
+        .map(|file| (file.path, format!("\"{}\"", &hex(&Sha256::digest(file.plain))[..32])))
+        .collect()
+});
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/install.sh", get(install_script))
+        .route("/download/{name}", get(download))
+        .fallback(get(page))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// A file of the page. An unknown path is the page itself unless it looks like a file or an API: its state is in the URL.
+async fn page(uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
+    let path = uri.path().trim_start_matches('/');
+    let find = |path: &str| FILES.iter().find(|file| file.path == path);
+    let api = path.starts_with("api/") || path.starts_with("v1development/") || path.starts_with("download/");
+    let file = match find(path) {
+        Some(file) => file,
+        None if api || path.rsplit('/').next().is_some_and(|name| name.contains('.')) => {
+            return Err(ApiError::new(Code::NotFound, format!("there is nothing at /{path}"))
+                .hint("the server's README lists the paths"));
+        }
+        None => match find("index.html") {
+            Some(file) => file,
+            None => return Ok((StatusCode::OK, Html(NOT_BUILT)).into_response()),
+        },
+    };
+    Ok(serve(file, &headers))
+}
+
+const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><title>Stakeout</title><h1>Stakeout</h1>\
+    <p>This server was built without its page. Run <code>npm ci &amp;&amp; npm run build</code> in <code>web/</code>, \
+    then build the server again; <code>cargo xtask up</code> does both. The API works all the same.</p></html>";
+
+fn serve(file: &'static Embedded, headers: &HeaderMap) -> Response {
+    let tag = TAGS.get(file.path).map_or("\"\"", String::as_str);
+    // The build names files in assets/ by their content.
+    let caching = if file.path.starts_with("assets/") {
+        "public, max-age=31536000, immutable"
+    } else {
+        "no-cache"
+    };
+    let mut response = if headers
+        .get(header::IF_NONE_MATCH)
+        .is_some_and(|known| known.as_bytes() == tag.as_bytes())
+    {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let accepted = headers
+            .get(header::ACCEPT_ENCODING)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("");
+        let accepts = |name: &str| {
+            accepted.split(',').any(|part| {
+                let mut part = part.split(';').map(str::trim);
+                part.next() == Some(name) && !part.any(|quality| matches!(quality, "q=0" | "q=0.0"))
+            })
+        };
+        let (bytes, encoding) = match (file.brotli, file.gzip) {
+            (Some(brotli), _) if accepts("br") => (brotli, Some("br")),
+            (_, Some(gzip)) if accepts("gzip") => (gzip, Some("gzip")),
+            _ => (file.plain, None),
+        };
+        let mut response = Body::from(bytes).into_response();
+        if let Some(encoding) = encoding {
+            response
+                .headers_mut()
+                .insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
+        }
+        response
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(file.path)));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}
+
+fn content_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map_or("", |(_, extension)| extension) {
+        "html" => "text/html; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "json" | "map" => "application/json",
+        "webmanifest" => "application/manifest+json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        "woff2" => "font/woff2",
+        "txt" => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+/// The agent binaries that the server can hand out, with their checksums.
+#[derive(Debug)]
+pub struct Agents {
+    /// Folders to look in, first match wins.
+    dirs: Vec<PathBuf>,
+    /// Checksum by path, as long as the file is the same.
+    checksums: Mutex<HashMap<PathBuf, (SystemTime, u64, String)>>,
+}
+
+/// An agent's binary.
+struct Agent {
+    path: PathBuf,
+    sha256: String,
+    bytes: u64,
+}
+
+impl Agents {
+    /// Looks in `dir` where it is given, else beside the server's executable.
+    pub fn new(dir: Option<PathBuf>) -> Self {
+        let dirs = match dir {
+            Some(dir) => vec![dir],
+            None => std::env::current_exe()
+                .ok()
+                .and_then(|exe| Some(exe.parent()?.to_owned()))
+                .into_iter()
+                .collect(),
+        };
+        Self {
+            dirs,
+            checksums: Mutex::default(),
+        }
+    }
+
+    /// Whether there is an agent for this machine's own architecture.
+    pub fn any(&self) -> bool {
+        ARCHITECTURES
+            .iter()
+            .any(|architecture| self.path(architecture).is_some())
+    }
+
+    /// `stakeout-agent-linux-ARCH`, or for the server's own architecture a plain `stakeout-agent` as a build leaves it.
+    fn path(&self, architecture: &str) -> Option<PathBuf> {
+        let plain = (architecture == std::env::consts::ARCH).then_some("stakeout-agent".to_owned());
+        let names = [Some(format!("stakeout-agent-linux-{architecture}")), plain];
+        self.dirs
+            .iter()
+            .flat_map(|dir| names.iter().flatten().map(move |name| dir.join(name)))
+            .find(|path| path.is_file())
+    }
+
+    async fn find(&self, architecture: &str) -> Option<Agent> {
+        let path = self.path(architecture)?;
+        let metadata = tokio::fs::metadata(&path).await.ok()?;
+        let (modified, bytes) = (metadata.modified().ok()?, metadata.len());
+        if bytes > MAX_AGENT_BYTES {
+            return None;
+        }
+        let known = self
+            .checksums
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&path)
+            .cloned();
+        if let Some((at, size, sha256)) = known
+            && (at, size) == (modified, bytes)
+        {
+            return Some(Agent { path, sha256, bytes });
+        }
+        let mut file = tokio::fs::File::open(&path).await.ok()?;
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; 256 * 1024];
+        loop {
+            match file.read(&mut buffer).await.ok()? {
+                0 => break,
+                read => hash.update(&buffer[..read]),
+            }
+        }
+        let sha256 = hex(&hash.finalize());
+        let mut checksums = self.checksums.lock().unwrap_or_else(PoisonError::into_inner);
+        checksums.insert(path.clone(), (modified, bytes, sha256.clone()));
+        drop(checksums);
+        Some(Agent { path, sha256, bytes })
+    }
+}
+
+async fn download(State(state): State<AppState>, Path(name): Path<String>) -> Result<Response, ApiError> {
+    let (file, checksum) = match name.strip_suffix(".sha256") {
+        Some(file) => (file, true),
+        None => (name.as_str(), false),
+    };
+    let architecture = file
+        .strip_prefix("stakeout-agent-linux-")
+        .filter(|arch| ARCHITECTURES.contains(arch));
+    let Some(architecture) = architecture else {
+        return Err(ApiError::new(Code::NotFound, format!("there is no download {name:?}"))
+            .hint("stakeout-agent-linux-x86_64 and stakeout-agent-linux-aarch64, each also with .sha256"));
+    };
+    let agent = state.agents.find(architecture).await.ok_or_else(|| {
+        ApiError::new(Code::NotFound, format!("this server has no agent for {architecture}"))
+            .hint("put the binary beside the server's, or name its folder with --agent-dir")
+    })?;
+    if checksum {
+        return Ok(format!("{}  {file}\n", agent.sha256).into_response());
+    }
+    let content = tokio::fs::File::open(&agent.path).await.map_err(ApiError::internal)?;
+    let stream = futures::stream::try_unfold(content, |mut content| async move {
+        let mut buffer = vec![0; 256 * 1024];
+        let read = content.read(&mut buffer).await?;
+        buffer.truncate(read);
+        Ok::<_, std::io::Error>((read > 0).then_some((buffer, content)))
+    });
+    let mut response = Body::from_stream(stream).into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/octet-stream"),
+    );
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(agent.bytes));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(response)
+}
+
+async fn install_script(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let Some(template) = INSTALL_SCRIPT else {
+        return Err(
+            ApiError::new(Code::NotFound, "this server was built without the install script")
+                .hint("build it in a checkout that has agent/packaging/install.sh"),
+        );
+    };
+    let url = state
+        .base_url(&headers)
+        .filter(|url| is_plain_url(url))
+        .ok_or_else(|| {
+            ApiError::new(Code::BadParameter, "the request's Host header is no plain host name")
+                .hint("start the server with --public-url")
+        })?;
+    let mut script = template
+        .replace("@SERVER_URL@", &url)
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    for architecture in ARCHITECTURES {
+        let sha256 = state
+            .agents
+            .find(architecture)
+            .await
+            .map_or_else(String::new, |agent| agent.sha256);
+        script = script.replace(&format!("@SHA256_{}@", architecture.to_ascii_uppercase()), &sha256);
+    }
+    let headers = [
+        (header::CONTENT_TYPE, "text/x-shellscript; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    Ok((headers, script).into_response())
+}
+
+/// Only characters that mean nothing to a shell: the URL becomes part of a script that runs as root.
+fn is_plain_url(url: &str) -> bool {
+    url.len() < 512
+        && url
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b":/.-_[]".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_with_shell_characters_is_refused() {
+        assert!(is_plain_url("https://stakeout.example.com:7373"));
+        assert!(is_plain_url("http://[::1]:7373"));
+        for bad in [
+            "http://a$(id)",
+            "http://a\"b",
+            "http://a b",
+            "http://a;b",
+            "http://a'b",
+            "http://a`b`",
+        ] {
+            assert!(!is_plain_url(bad), "{bad}");
+        }
+    }
+}

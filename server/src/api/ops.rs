@@ -1,0 +1,214 @@
+//! Health, metrics, agents.
+
+use super::{ApiError, AppState, error::Code};
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An agent that has not sent for this many of its intervals is late.
+const LATE_INTERVALS: i64 = 6;
+
+/// And at least for this long, milliseconds.
+const LATE_MS: i64 = 30_000;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .route("/api/v1/nodes", get(nodes))
+        .route("/api/v1/info", get(info))
+}
+
+async fn ready(State(state): State<AppState>) -> Result<&'static str, ApiError> {
+    if state.store.is_disk_full() {
+        return Err(ApiError::new(Code::DiskFull, "the disk of the data directory is full")
+            .hint("queries work; ingest goes on as soon as there is space"));
+    }
+    Ok("ready\n")
+}
+
+async fn info(State(state): State<AppState>, headers: HeaderMap) -> Json<serde_json::Value> {
+    let url = state.base_url(&headers).unwrap_or_default();
+    Json(serde_json::json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "install_command": format!("curl -fsSL {url}/install.sh | sudo sh"),
+        "agent_download": state.agents.any(),
+    }))
+}
+
+async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
+    let now_ms = chrono::Utc::now().timestamp_millis();
+    let nodes: Vec<_> = state
+        .store
+        .nodes()
+        .into_iter()
+        .map(|node| {
+            let last = &node.last;
+            let last_seen = last.until_ns / 1_000_000;
+            let interval_ms = (last.until_ns - last.from_ns) / 1_000_000;
+            let idle_share = match (last.idle_ticks, last.ticks) {
+                (Some(idle), Some(ticks)) if ticks > 0 => Some(idle as f64 / ticks as f64),
+                _ => None,
+            };
+            serde_json::json!({
+                "node": last.node,
+                "instance": last.instance,
+                "agent_version": last.agent_version,
+                "kernel": last.kernel,
+                "arch": last.arch,
+                "last_seen": last_seen,
+                "frequency_hz": last.frequency_hz,
+                "cpus": last.cpus,
+                "samples_taken": last.samples_taken,
+                "samples_lost": last.lost,
+                "samples_stored": node.samples_stored,
+                "idle_share": idle_share,
+                "cpu_seconds": last.cpu_seconds,
+                "bpf_seconds": last.bpf_seconds,
+                "rss_bytes": last.rss_bytes,
+                "bpf_map_bytes": last.bpf_map_bytes,
+                "late": now_ms - last_seen > LATE_MS.max(LATE_INTERVALS * interval_ms),
+            })
+        })
+        .collect();
+    Json(serde_json::json!({ "nodes": nodes }))
+}
+
+async fn metrics(State(state): State<AppState>) -> Result<Response, ApiError> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Collector(state)));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).map_err(ApiError::internal)?;
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, content_type)], text).into_response())
+}
+
+/// Reads the rooms' counters when it is asked.
+#[derive(Debug)]
+struct Collector(AppState);
+
+impl prometheus_client::collector::Collector for Collector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let store = &self.0.store;
+        let (ingest, stored) = (&self.0.ingest.counters, &store.counters);
+        let counters: [(&str, &str, &AtomicU64); 15] = [
+            (
+                "stakeout_ingest_requests",
+                "Requests with profiles that were received",
+                &ingest.requests,
+            ),
+            (
+                "stakeout_ingest_body_bytes",
+                "Bytes of these requests as they came",
+                &ingest.body_bytes,
+            ),
+            (
+                "stakeout_ingest_plain_bytes",
+                "Bytes of these requests after decompression",
+                &ingest.plain_bytes,
+            ),
+            (
+                "stakeout_ingest_invalid_requests",
+                "Requests that were refused for good",
+                &ingest.requests_invalid,
+            ),
+            (
+                "stakeout_ingest_busy_requests",
+                "Requests that were asked to come again",
+                &ingest.requests_busy,
+            ),
+            (
+                "stakeout_ingest_rejected_samples",
+                "Samples left out for their time or value",
+                &ingest.samples_rejected,
+            ),
+            (
+                "stakeout_store_samples",
+                "Samples that were stored",
+                &stored.samples_stored,
+            ),
+            (
+                "stakeout_store_batches",
+                "Batches that were stored",
+                &stored.batches_stored,
+            ),
+            (
+                "stakeout_store_duplicate_batches",
+                "Batches that had been stored before",
+                &stored.batches_duplicate,
+            ),
+            ("stakeout_store_commits", "Group commits", &stored.commits),
+            (
+                "stakeout_store_failed_commits",
+                "Group commits that failed",
+                &stored.commits_failed,
+            ),
+            (
+                "stakeout_store_commit_milliseconds",
+                "Time that group commits took",
+                &stored.commit_milliseconds,
+            ),
+            (
+                "stakeout_store_written_bytes",
+                "Bytes of data files that were written",
+                &stored.bytes_written,
+            ),
+            (
+                "stakeout_store_compacted_files",
+                "Data files that compaction replaced",
+                &stored.files_compacted,
+            ),
+            (
+                "stakeout_store_expired_files",
+                "Data files that were older than the retention",
+                &stored.files_expired,
+            ),
+        ];
+        for (name, help, value) in counters {
+            let counter = ConstCounter::new(value.load(Ordering::Relaxed));
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        let snapshot = store.snapshot();
+        let files: usize = crate::store::Table::ALL
+            .iter()
+            .map(|table| snapshot.files(*table).len())
+            .sum();
+        let bytes: u64 = crate::store::Table::ALL
+            .iter()
+            .flat_map(|table| snapshot.files(*table))
+            .map(|file| file.size_bytes)
+            .sum();
+        let gauges: [(&str, &str, u64); 5] = [
+            ("stakeout_store_files", "Data files of all tables", files as u64),
+            ("stakeout_store_bytes", "Bytes of all data files", bytes),
+            (
+                "stakeout_store_pending_bytes",
+                "Memory of rows that wait for their commit",
+                store.pending_bytes(),
+            ),
+            (
+                "stakeout_store_disk_full",
+                "1 while ingest is stopped for want of space",
+                u64::from(store.is_disk_full()),
+            ),
+            (
+                "stakeout_agents",
+                "Agent instances that are known",
+                store.nodes().len() as u64,
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! The command line, and what it must not allow.
+
+use clap::Parser;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Takes profiles in, keeps every sample, answers with flamegraphs.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "stakeout-server", version, max_term_width = 110)]
+pub struct Config {
+    /// Address and port to listen on, for pages, queries and ingest (HTTP and gRPC)
+    #[arg(
+        long,
+        env = "STAKEOUT_LISTEN",
+        default_value = "127.0.0.1:7373",
+        value_name = "ADDRESS:PORT"
+    )]
+    pub listen: SocketAddr,
+
+    /// Directory that holds the tables; made where it is missing
+    #[arg(long, env = "STAKEOUT_DATA", value_name = "DIR")]
+    pub data: PathBuf,
+
+    /// Certificate chain, PEM; with --tls-key this makes the server speak TLS
+    #[arg(long, env = "STAKEOUT_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Private key of the certificate, PEM
+    #[arg(long, env = "STAKEOUT_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// File with the tokens that senders may use, one a line
+    #[arg(long, env = "STAKEOUT_INGEST_TOKEN_FILE", value_name = "FILE")]
+    pub ingest_token_file: Option<PathBuf>,
+
+    /// File with the tokens that open pages and queries, one a line
+    #[arg(long, env = "STAKEOUT_VIEW_TOKEN_FILE", value_name = "FILE")]
+    pub view_token_file: Option<PathBuf>,
+
+    /// Listen beyond loopback without TLS: everyone on the way can read and change everything
+    #[arg(long, env = "STAKEOUT_INSECURE_NO_TLS")]
+    pub insecure_no_tls: bool,
+
+    /// Listen beyond loopback without tokens: everyone who reaches the port can send and read everything
+    #[arg(long, env = "STAKEOUT_INSECURE_NO_AUTH")]
+    pub insecure_no_auth: bool,
+
+    /// How others reach this server, for the install script; default: what the request's Host header says
+    #[arg(long, env = "STAKEOUT_PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<String>,
+
+    /// Directory with stakeout-agent-linux-x86_64 and -aarch64 to hand out; default: beside this executable
+    #[arg(long, env = "STAKEOUT_AGENT_DIR", value_name = "DIR")]
+    pub agent_dir: Option<PathBuf>,
+
+    /// Time between two commits; a batch is acknowledged with its commit
+    #[arg(long, env = "STAKEOUT_COMMIT_INTERVAL", default_value = "2s", value_parser = duration, value_name = "TIME")]
+    pub commit_interval: Duration,
+
+    /// How long samples are kept; whole hours are removed after that
+    #[arg(long, env = "STAKEOUT_RETENTION_SAMPLES", default_value = "30d", value_parser = duration, value_name = "TIME")]
+    pub retention_samples: Duration,
+
+    /// Free space below which nothing is taken in, while queries go on
+    #[arg(long, env = "STAKEOUT_MIN_FREE", default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    pub min_free: u64,
+
+    /// Memory for samples that wait for their commit
+    #[arg(long, env = "STAKEOUT_MAX_PENDING", default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    pub max_pending: u64,
+
+    /// Memory for all queries together
+    #[arg(long, env = "STAKEOUT_QUERY_MEMORY", default_value = "2GiB", value_parser = bytes, value_name = "SIZE")]
+    pub query_memory: u64,
+
+    /// Connections at the same time; more wait until one ends
+    #[arg(long, env = "STAKEOUT_MAX_CONNECTIONS", default_value_t = 4096, value_name = "COUNT")]
+    pub max_connections: usize,
+
+    /// What is logged, as in "info,stakeout_server=debug"
+    #[arg(
+        long,
+        env = "STAKEOUT_LOG",
+        default_value = "info,deltalake_core=warn,delta_kernel=warn",
+        value_name = "FILTER"
+    )]
+    pub log: String,
+}
+
+/// What the command line asks for and cannot have.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error(
+        "{listen} is reachable from other machines and the server has no TLS: give --tls-cert and --tls-key, or listen on \
+         127.0.0.1, or say --insecure-no-tls"
+    )]
+    NoTls { listen: SocketAddr },
+    #[error(
+        "{listen} is reachable from other machines and the server has no {missing}: give it, or listen on 127.0.0.1, or say \
+         --insecure-no-auth"
+    )]
+    NoAuth { listen: SocketAddr, missing: &'static str },
+}
+
+impl Config {
+    /// Beyond loopback nothing is open by accident.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let listen = self.listen;
+        if listen.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        if self.tls_cert.is_none() && !self.insecure_no_tls {
+            return Err(ConfigError::NoTls { listen });
+        }
+        let missing = match (&self.ingest_token_file, &self.view_token_file) {
+            (None, _) => "--ingest-token-file",
+            (_, None) => "--view-token-file",
+            _ => return Ok(()),
+        };
+        if self.insecure_no_auth {
+            Ok(())
+        } else {
+            Err(ConfigError::NoAuth { listen, missing })
+        }
+    }
+}
+
+/// A number and a unit, such as `500ms`, `2s`, `15m`, `12h`, `30d`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split(text);
+    let milliseconds: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err("give a number with ms, s, m, h or d, such as 30d".to_owned()),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "the number must be whole and not negative".to_owned())?;
+    match number.checked_mul(milliseconds) {
+        Some(0) => Err("it must be more than nothing".to_owned()),
+        Some(milliseconds) => Ok(Duration::from_millis(milliseconds)),
+        None => Err("that is longer than can be counted".to_owned()),
+    }
+}
+
+/// A number and a unit, such as `256MiB`, `2GiB`; bytes without a unit.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let factor: u64 = match unit {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return Err("give a number with KiB, MiB, GiB or TiB, such as 256MiB".to_owned()),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "the number must be whole and not negative".to_owned())?;
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| "that is more than can be counted".to_owned())
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(arguments: &[&str]) -> Config {
+        Config::try_parse_from(["stakeout-server", "--data", "x"].iter().chain(arguments)).unwrap()
+    }
+
+    #[test]
+    fn beyond_loopback_needs_tls_and_tokens_or_the_flags_that_waive_them() {
+        assert!(config(&[]).check().is_ok());
+        assert!(config(&["--listen", "[::1]:1"]).check().is_ok());
+        let open = ["--listen", "0.0.0.0:1"];
+        let check = |more: &[&str]| config(&[&open, more].concat()).check();
+        assert!(matches!(check(&[]), Err(ConfigError::NoTls { .. })));
+        assert!(matches!(check(&["--insecure-no-tls"]), Err(ConfigError::NoAuth { .. })));
+        assert!(matches!(check(&["--insecure-no-auth"]), Err(ConfigError::NoTls { .. })));
+        assert!(check(&["--insecure-no-tls", "--insecure-no-auth"]).is_ok());
+        let tls = ["--tls-cert", "c", "--tls-key", "k"];
+        assert!(matches!(
+            check(&[&tls[..], &["--ingest-token-file", "i"]].concat()),
+            Err(ConfigError::NoAuth { .. })
+        ));
+        assert!(check(&[&tls[..], &["--ingest-token-file", "i", "--view-token-file", "v"]].concat()).is_ok());
+    }
+
+    #[test]
+    fn times_and_sizes_need_units_that_exist() {
+        assert_eq!(duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(bytes("256MiB"), Ok(256 << 20));
+        assert_eq!(bytes("7"), Ok(7));
+        for bad in ["", "30", "d", "-1s", "0s", "1.5h", "99999999999999999d", "1 week"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "MiB", "1MB", "99999999999TiB"] {
+            assert!(bytes(bad).is_err(), "{bad}");
+        }
+    }
+}
