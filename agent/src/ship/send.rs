@@ -12,6 +12,8 @@ use super::{ShipConfig, ShipError, Token};
 
 const PATH: &str = "/v1development/profiles";
 const PROTOBUF: &str = "application/x-protobuf";
+/// Answer: samples of the batch that were left out of what was stored.
+const REFUSED_SAMPLES: &str = "stakeout-rejected-samples";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What is read of an answer: enough for its message.
 const ANSWER_LIMIT_BYTES: usize = 64 << 10;
@@ -22,12 +24,10 @@ const RETRY_AFTER_LIMIT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    Acknowledged,
+    /// Taken, but for `refused` samples, of which `message` tells.
+    Acknowledged { refused: u64, message: String },
     /// Never to be sent again: `why` names it for the quarantine, `message` is the server's.
-    Refused {
-        why: String,
-        message: String,
-    },
+    Refused { why: String, message: String },
     /// To be sent again, not before `after`.
     Failed {
         reason: String,
@@ -107,7 +107,8 @@ impl Sender {
 
     async fn judge(&self, mut response: Response) -> Outcome {
         let status = response.status();
-        let after = retry_after(response.headers());
+        let after = seconds(response.headers()).map(|s| Duration::from_secs(s).min(RETRY_AFTER_LIMIT));
+        let refused = number(response.headers(), REFUSED_SAMPLES);
         let protobuf = response
             .headers()
             .get(CONTENT_TYPE)
@@ -125,12 +126,39 @@ impl Sender {
                 break;
             }
         }
-        verdict(&self.url, status, after, protobuf, &body)
+        verdict(
+            &self.url,
+            Reply {
+                status,
+                after,
+                refused,
+                protobuf,
+                body: &body,
+            },
+        )
     }
 }
 
+/// What is looked at of an answer.
+struct Reply<'a> {
+    status: StatusCode,
+    after: Option<Duration>,
+    /// Samples that the server left out, where it says so.
+    refused: Option<u64>,
+    /// By its content type.
+    protobuf: bool,
+    body: &'a [u8],
+}
+
 /// What an answer means. Pure, so that every status can be tested.
-fn verdict(url: &Url, status: StatusCode, after: Option<Duration>, protobuf: bool, body: &[u8]) -> Outcome {
+fn verdict(url: &Url, reply: Reply<'_>) -> Outcome {
+    let Reply {
+        status,
+        after,
+        refused,
+        protobuf,
+        body,
+    } = reply;
     let failed = |reason: String, needs_person| Outcome::Failed {
         reason,
         after,
@@ -142,10 +170,20 @@ fn verdict(url: &Url, status: StatusCode, after: Option<Duration>, protobuf: boo
     };
     match status.as_u16() {
         200..=299 if protobuf || body.is_empty() => match encode::answer(body) {
-            Answer::Taken => Outcome::Acknowledged,
-            Answer::Rejected { message, .. } => Outcome::Refused {
-                why: "rejected".into(),
-                message: printable(&message),
+            Answer::Taken => Outcome::Acknowledged {
+                refused: 0,
+                message: String::new(),
+            },
+            Answer::Rejected { message, .. } => match refused {
+                Some(refused) => Outcome::Acknowledged {
+                    refused,
+                    message: printable(&message),
+                },
+                // OTLP counts profiles, and a batch is one.
+                None => Outcome::Refused {
+                    why: "rejected".into(),
+                    message: printable(&message),
+                },
             },
             Answer::Foreign => not_a_server(),
         },
@@ -162,10 +200,13 @@ fn verdict(url: &Url, status: StatusCode, after: Option<Duration>, protobuf: boo
     }
 }
 
-/// Whole seconds only: dates need clocks that agree.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(RETRY_AFTER_LIMIT))
+/// Retry-After in seconds; dates need clocks that agree.
+fn seconds(headers: &HeaderMap) -> Option<u64> {
+    number(headers, RETRY_AFTER.as_str())
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
 /// The message of our own error format, else the text itself, fit for a log.
@@ -245,7 +286,24 @@ mod tests {
 
     fn judged(status: u16, protobuf: bool, body: &[u8]) -> Outcome {
         let url = profiles_url("http://server:7373").unwrap();
-        verdict(&url, StatusCode::from_u16(status).unwrap(), None, protobuf, body)
+        let status = StatusCode::from_u16(status).unwrap();
+        verdict(
+            &url,
+            Reply {
+                status,
+                after: None,
+                refused: None,
+                protobuf,
+                body,
+            },
+        )
+    }
+
+    fn taken() -> Outcome {
+        Outcome::Acknowledged {
+            refused: 0,
+            message: String::new(),
+        }
     }
 
     fn reason(outcome: Outcome) -> (String, bool) {
@@ -282,8 +340,8 @@ mod tests {
 
     #[test]
     fn only_an_otlp_answer_is_an_acknowledgement() {
-        assert_eq!(judged(200, true, b""), Outcome::Acknowledged);
-        assert_eq!(judged(204, false, b""), Outcome::Acknowledged);
+        assert_eq!(judged(200, true, b""), taken());
+        assert_eq!(judged(204, false, b""), taken());
         let (reason, needs_person) = reason(judged(200, false, b"<html>welcome</html>"));
         assert!(
             reason.contains("http://server:7373") && reason.contains("server URL"),
@@ -321,6 +379,26 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_may_be_taken_in_part() {
+        let url = profiles_url("http://server:7373").unwrap();
+        let partial = [0x0a, 0x06, 0x08, 0x01, 0x12, 0x02, b'n', b'o'];
+        let reply = Reply {
+            status: StatusCode::OK,
+            after: None,
+            refused: Some(3),
+            protobuf: true,
+            body: &partial,
+        };
+        assert_eq!(
+            verdict(&url, reply),
+            Outcome::Acknowledged {
+                refused: 3,
+                message: "no".into()
+            }
+        );
+    }
+
+    #[test]
     fn the_rest_is_tried_again() {
         for status in [408, 429, 500, 502, 503, 504] {
             assert!(!reason(judged(status, false, b"busy\n\x1b[31m")).1, "{status}");
@@ -333,14 +411,13 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_read_in_seconds_and_capped() {
+    fn retry_after_is_read_in_seconds() {
         let after = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, HeaderValue::from_str(text).unwrap());
-            retry_after(&headers)
+            seconds(&headers)
         };
-        assert_eq!(after("7"), Some(Duration::from_secs(7)));
-        assert_eq!(after("999999"), Some(RETRY_AFTER_LIMIT));
+        assert_eq!(after("7"), Some(7));
         assert_eq!(after("-1"), None);
         assert_eq!(after("Fri, 31 Dec 1999 23:59:59 GMT"), None);
     }

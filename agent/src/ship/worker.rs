@@ -251,9 +251,18 @@ impl State {
             None => return None,
         };
         match outcome {
-            Outcome::Acknowledged => {
-                self.spool.borrow_mut().acknowledge(lane, parcel.number);
-                self.acknowledged(lane, parcel.samples, parcel.body.len() as u64);
+            Outcome::Acknowledged { refused, message } => {
+                let refused = refused.min(parcel.samples);
+                if refused > 0 {
+                    tracing::error!(
+                        batch = parcel.number,
+                        samples = refused,
+                        why = message,
+                        "the server left samples out"
+                    );
+                }
+                self.spool.borrow_mut().acknowledge(lane, parcel.number, refused);
+                self.acknowledged(lane, parcel.samples - refused, parcel.body.len() as u64);
                 None
             }
             Outcome::Refused { why, message } => {

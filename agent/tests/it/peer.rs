@@ -25,6 +25,8 @@ pub(crate) enum Step {
     AcceptAndHangUp,
     /// Closes without having stored anything.
     HangUp,
+    /// Stores the batch without its first samples, this many, and says so.
+    AcceptWithout(u64),
     /// Never answers.
     Silence,
     /// Accepts, but answers only after [`Peer::release`].
@@ -176,6 +178,11 @@ fn serve(stream: TcpStream, shared: &(Mutex<Log>, Condvar)) {
                 }
             } else if matches!(step, Step::Accept | Step::AcceptAndHangUp | Step::Stall) {
                 log.stored.push(seen.clone());
+            } else if let Step::AcceptWithout(samples) = step {
+                let mut part = seen.clone();
+                part.samples.sort_unstable();
+                part.samples.drain(..samples as usize);
+                log.stored.push(part);
             }
             log.attempts.push(seen);
             step
@@ -187,6 +194,12 @@ fn serve(stream: TcpStream, shared: &(Mutex<Log>, Condvar)) {
         }
         let (status, extra, text) = match step {
             Step::Accept | Step::Stall => (200, "content-type: application/x-protobuf\r\n".to_owned(), ""),
+            Step::AcceptWithout(samples) => (
+                200,
+                format!("content-type: application/x-protobuf\r\nstakeout-rejected-samples: {samples}\r\n"),
+                // partial_success { rejected_profiles: 1 }
+                "\n\x02\x08\x01",
+            ),
             Step::Welcome => (200, "content-type: text/html\r\n".to_owned(), "<h1>It works!</h1>"),
             Step::Status(status) => (
                 status,

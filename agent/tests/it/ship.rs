@@ -430,6 +430,20 @@ fn refused_batches_are_kept_apart_and_counted() {
 }
 
 #[test]
+fn samples_that_the_server_leaves_out_are_counted() {
+    let (peer, state) = (Peer::start(&[Step::AcceptWithout(3)]), TempDir::new().unwrap());
+    let mut agent = Agent::start(config(&peer.url(), state.path()));
+    agent.submit(10);
+    let stats = agent.stop();
+    assert_eq!(stats.lost, BTreeMap::from([("server_refused", 3)]));
+    assert_eq!(stats.acknowledged_samples, 7);
+    peer.log(|log| {
+        assert_eq!(log.samples().len(), 7);
+        assert_eq!(log.newest().unwrap().lost(), 3);
+    });
+}
+
+#[test]
 fn damaged_files_are_set_aside_and_their_samples_counted() {
     let (peer, state) = (Peer::start(&[]), TempDir::new().unwrap());
     peer.otherwise(Step::HangUp);

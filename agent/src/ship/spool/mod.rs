@@ -301,12 +301,16 @@ impl Spool {
         }
     }
 
-    /// The server has the batch.
-    pub(super) fn acknowledge(&mut self, lane: Lane, number: u64) {
-        if let Some(tenant) = self.lane(lane)
-            && let Some(entry) = tenant.take(number)
-        {
+    /// The server has the batch but for `refused` samples.
+    pub(super) fn acknowledge(&mut self, lane: Lane, number: u64, refused: u64) {
+        let Some(tenant) = self.lane(lane) else { return };
+        if refused > 0 {
+            tenant.find_base();
+        }
+        if let Some(entry) = tenant.take(number) {
             tenant.remove(&entry);
+            tenant.lose(CAUSE_REFUSED, refused);
+            tenant.tell();
         }
     }
 
