@@ -1,5 +1,6 @@
 //! The agent's program: flags, checks, start, clean stop.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +15,10 @@ use stakeout_agent::ship::{Shipper, Submitted};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// How long a stop may wait for the server; what is not sent by then stays in the spool.
+/// How long a stop may wait for the server, and for one that did not answer before; what is not sent by then stays in the
+/// spool.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
+const FLUSH_DEADLINE_IN_TROUBLE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -34,6 +37,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
 
     let ship = arguments.ship()?;
@@ -84,7 +88,13 @@ fn run(arguments: &Arguments) -> Result<()> {
             .await
             .context("the stop did not run")?;
         let shipper = Arc::into_inner(shipper).context("the shipper is still in use")?;
-        let shipped = shipper.shutdown(FLUSH_DEADLINE).await;
+        let in_trouble = shipper.stats().trouble.is_some();
+        let deadline = if in_trouble {
+            FLUSH_DEADLINE_IN_TROUBLE
+        } else {
+            FLUSH_DEADLINE
+        };
+        let shipped = shipper.shutdown(deadline).await;
         let totals = totals?;
         tracing::info!(
             samples_taken = totals.kernel.taken,

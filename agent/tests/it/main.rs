@@ -5,3 +5,4 @@ mod metadata;
 mod packaging;
 mod peer;
 mod ship;
+mod walk;

@@ -8,4 +8,5 @@ mod accounting;
 mod ground_truth;
 mod privileges;
 mod program;
+mod program_binary;
 mod recording;

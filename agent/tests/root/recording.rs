@@ -11,6 +11,11 @@ use stakeout_agent::ship::{Batch, Frame, FrameKind, Process, Sample, Stack};
 /// One agent at a time: each would see the others' work as load.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// Waits for the other tests that run an agent.
+pub(crate) fn take_turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// False, with a word of why, where the kernel side cannot run here.
 pub(crate) fn possible() -> bool {
     let fatal: Vec<_> = preflight::check().into_iter().filter(|problem| problem.fatal).collect();
@@ -55,7 +60,7 @@ pub(crate) struct Seen<'a> {
 
 impl Recording {
     pub(crate) fn start(config: AgentConfig) -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = take_turn();
         let shared = Arc::new(Shared::default());
         let sink = {
             let shared = Arc::clone(&shared);

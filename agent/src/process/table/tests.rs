@@ -1,0 +1,123 @@
+//! The table against this process's own /proc.
+
+use super::*;
+
+fn table() -> Table {
+    let labeller: Labeller = Box::new(|subject| Metadata {
+        service: subject.executable.into(),
+        ..Metadata::default()
+    });
+    Table::new(100, ModuleTable::new(100, 100), labeller)
+}
+
+fn own_key() -> ProgramKey {
+    let tgid = std::process::id();
+    ProgramKey {
+        tgid,
+        start_ticks: proc_files::start_ticks(tgid).unwrap(),
+        exec_id: 7,
+    }
+}
+
+#[test]
+fn an_address_of_this_program_is_found_in_its_own_file() {
+    let mut table = table();
+    let key = own_key();
+    let (program, _) = table.program(key, false, "x", 1);
+    let path = std::env::current_exe().unwrap();
+    assert_eq!(*program.executable_path, *path.to_str().unwrap());
+    assert_eq!(*program.executable, *path.file_name().unwrap().to_str().unwrap());
+    let function: fn() -> ProgramKey = own_key;
+    let place = table.place(key, function as usize as u64, 2);
+    let Some(Source::Module(module)) = table.source(key, place.source, 2) else {
+        panic!("no module")
+    };
+    assert_eq!(*module.path, *path.to_str().unwrap());
+    assert!(place.offset < module.bytes);
+    assert!(module.open_path().is_some_and(|path| std::fs::metadata(path).is_ok()));
+}
+
+#[test]
+fn a_reused_process_id_is_another_process() {
+    let mut table = table();
+    let key = own_key();
+    let old = ProgramKey {
+        start_ticks: key.start_ticks - 1,
+        ..key
+    };
+    let (gone, _) = table.program(old, false, "old", 1);
+    assert_eq!(
+        &*gone.executable, "old",
+        "what /proc says now is not about the old process"
+    );
+    let (present, _) = table.program(key, false, "new", 1);
+    assert_ne!(gone.executable, present.executable);
+}
+
+#[test]
+fn samples_from_before_an_exec_are_not_given_the_new_program() {
+    let mut table = table();
+    let key = own_key();
+    table.on_exec(key, 1);
+    let before = ProgramKey {
+        exec_id: key.exec_id - 1,
+        ..key
+    };
+    assert_eq!(&*table.program(before, false, "sh", 2).0.executable, "sh");
+    assert_ne!(&*table.program(key, false, "sh", 2).0.executable, "sh");
+}
+
+#[test]
+fn a_child_is_its_parents_program_even_after_it_ended() {
+    let mut table = table();
+    let parent = own_key();
+    let (program, _) = table.program(parent, false, "x", 1);
+    let child = ProgramKey {
+        tgid: 1_000_000_000,
+        start_ticks: 5,
+        exec_id: parent.exec_id,
+    };
+    table.on_fork(child, parent, 2);
+    table.on_exit(child.tgid, child.start_ticks, 3);
+    let (inherited, _) = table.program(child, false, "x", 4);
+    assert_eq!((&inherited.executable, inherited.key), (&program.executable, child));
+    let function: fn() -> ProgramKey = own_key;
+    assert_ne!(
+        table.place(child, function as usize as u64, 5).source,
+        SourceId::UNKNOWN
+    );
+    table.tick(4 + EXIT_GRACE_NS);
+    assert_eq!(table.stats().processes, 1);
+}
+
+#[test]
+fn kernel_threads_and_the_idle_task_have_no_files() {
+    let mut table = table();
+    let key = ProgramKey {
+        tgid: 2,
+        start_ticks: 1,
+        exec_id: 0,
+    };
+    assert_eq!(&*table.program(key, true, "kthreadd", 1).0.executable, "kthreadd");
+    let idle = ProgramKey {
+        tgid: 0,
+        start_ticks: 0,
+        exec_id: 0,
+    };
+    assert_eq!(&*table.program(idle, true, "swapper/3", 1).0.executable, "swapper");
+}
+
+#[test]
+fn the_table_is_bounded() {
+    let mut table = table();
+    for tgid in 0..1000 {
+        let key = ProgramKey {
+            tgid: 2_000_000_000 + tgid,
+            start_ticks: 1,
+            exec_id: 0,
+        };
+        table.program(key, true, "kworker", u64::from(tgid));
+    }
+    assert!(table.stats().processes <= 100);
+    assert!(table.stats().forgotten >= 900);
+}
