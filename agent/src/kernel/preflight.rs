@@ -101,7 +101,23 @@ pub fn check() -> Vec<Problem> {
                 .into(),
         });
     }
+    problems.extend(check_pid_namespace(
+        std::fs::read_link("/proc/self/ns/pid").ok().as_deref(),
+    ));
     problems
+}
+
+/// The kernel side tells process ids of the whole machine; seen from inside a container they are other processes'.
+fn check_pid_namespace(link: Option<&Path>) -> Option<Problem> {
+    // include/linux/proc_ns.h: PROC_PID_INIT_INO
+    const FIRST: &str = "pid:[4026531836]";
+    let own = link?.to_str()?;
+    (own != FIRST).then(|| Problem {
+        fatal: false,
+        message: "the agent runs in a process id namespace of its own: processes have neither names nor user frames; \
+                  start the container with the host's (docker run --pid=host, or hostPID: true)"
+            .into(),
+    })
 }
 
 fn effective_capabilities(status: &str) -> Option<u64> {
@@ -190,6 +206,12 @@ mod tests {
         let problems = check_capabilities(1 << SYS_ADMIN_BIT);
         assert!(problems.iter().all(|problem| !problem.fatal));
         assert_eq!(problems.len(), 3);
+    }
+
+    #[test]
+    fn only_the_first_process_id_namespace_will_do() {
+        assert_eq!(check_pid_namespace(Some(Path::new("pid:[4026531836]"))), None);
+        assert!(check_pid_namespace(Some(Path::new("pid:[4026532801]"))).is_some_and(|problem| !problem.fatal));
     }
 
     #[test]

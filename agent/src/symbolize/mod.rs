@@ -23,7 +23,7 @@ use blazesym::{MaybeDefault, symbolize::evict};
 use crate::process::{Module, Place, Source, SourceId};
 use crate::ship::{Frame, FrameKind};
 use cache::{Interner, PlaceCache};
-use kernel_modules::KernelModules;
+use kernel_modules::{KernelModules, addresses_are_hidden};
 use perf_map::PerfMap;
 use vdso::Vdso;
 
@@ -94,6 +94,8 @@ pub struct Namer {
 struct KernelNames {
     symbolizer: Symbolizer,
     modules: KernelModules,
+    /// The kernel does not tell its addresses.
+    hidden: bool,
     read_ns: u64,
     used_ns: u64,
 }
@@ -208,6 +210,7 @@ impl Namer {
                 .enable_inlined_fns(false)
                 .build(),
             modules: KernelModules::read(),
+            hidden: addresses_are_hidden(),
             read_ns: now_ns,
             used_ns: now_ns,
         });
@@ -218,12 +221,16 @@ impl Namer {
             debug_syms: false,
             ..Kernel::default()
         });
-        let symbols = match kernel.symbolizer.symbolize(&source, Input::AbsAddr(addresses)) {
-            Ok(symbols) => symbols,
-            Err(error) => {
-                tracing::debug!(%error, "kernel symbols are not available");
-                Vec::new()
-            }
+        let symbols = if kernel.hidden {
+            Vec::new()
+        } else {
+            kernel
+                .symbolizer
+                .symbolize(&source, Input::AbsAddr(addresses))
+                .unwrap_or_else(|error| {
+                    tracing::debug!(%error, "kernel symbols are not available");
+                    Vec::new()
+                })
         };
         let kernel_text: Arc<str> = "[kernel]".into();
         let mut frames = Vec::with_capacity(addresses.len());

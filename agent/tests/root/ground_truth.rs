@@ -200,6 +200,36 @@ fn processes_of_a_few_milliseconds_have_their_names() {
     );
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn code_made_at_run_time_is_named_by_its_perf_map() {
+    if !possible() {
+        return;
+    }
+    let program = Program::compile("jit.c", "makes-code-at-run-time");
+    let recording = Recording::start(fast());
+    let running = program.spawn(1500, None);
+    let tgid = running.tgid();
+    running.finish();
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let seen = recorded.of_tgid(tgid);
+    let named = seen.iter().filter(|seen| {
+        let mut frames = seen.frames().skip_while(|frame| frame.kind == FrameKind::Kernel);
+        let leaf = frames.next();
+        leaf.is_some_and(|frame| frame.kind == FrameKind::Jit && frame.function.as_deref() == Some("made_at_run_time"))
+            && frames
+                .next()
+                .is_some_and(|frame| frame.function.as_deref() == Some("main"))
+    });
+    let named = named.count();
+    assert!(
+        seen.len() > 100 && named * 100 > seen.len() * 90,
+        "{named} of {}",
+        seen.len()
+    );
+}
+
 #[test]
 fn kernel_threads_are_there() {
     if !possible() {

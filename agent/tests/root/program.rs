@@ -14,9 +14,13 @@ impl Program {
     /// own name can be right.
     pub(crate) fn burn(name: &str) -> Self {
         assert!(name.len() > 15);
+        Self::compile("burn.c", name)
+    }
+
+    pub(crate) fn compile(source: &str, name: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(name);
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root/burn.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root").join(source);
         let done = Command::new("cc")
             .args([
                 "-O1",
