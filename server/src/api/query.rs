@@ -6,7 +6,7 @@ use crate::query::diff::Normalize;
 use crate::query::selector::{Label, Selector, compile_regex};
 use crate::query::time::{Window, parse_duration, rfc3339};
 use crate::query::tree::Shape;
-use crate::query::{self, By, Engine, MAX_STEPS, Question, QueryError, Steps, View};
+use crate::query::{self, By, Engine, MAX_STEPS, QueryError, Question, Steps, View};
 use crate::render;
 use crate::store::Snapshot;
 use axum::Router;
@@ -82,7 +82,10 @@ impl Parameters {
         let query = query.unwrap_or_default();
         if query.len() > MAX_QUERY_BYTES {
             return Err(QueryError::BadParameter {
-                message: format!("the query string has {} bytes, at most {MAX_QUERY_BYTES} are allowed", query.len()),
+                message: format!(
+                    "the query string has {} bytes, at most {MAX_QUERY_BYTES} are allowed",
+                    query.len()
+                ),
                 hint: "shorten the selector".to_owned(),
             });
         }
@@ -91,7 +94,10 @@ impl Parameters {
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             let bad = |what: &str, hint: String| {
                 let name: String = name.chars().take(80).collect();
-                QueryError::BadParameter { message: format!("{what} parameter `{name}`"), hint }
+                QueryError::BadParameter {
+                    message: format!("{what} parameter `{name}`"),
+                    hint,
+                }
             };
             if !allowed.iter().any(|names| names.contains(&name.as_ref())) {
                 return Err(bad("unknown", format!("this endpoint takes {}", names())));
@@ -101,7 +107,10 @@ impl Parameters {
                 return Err(bad("repeated", "give it once".to_owned()));
             }
         }
-        Ok(Parameters { values, now_ns: now_ns() })
+        Ok(Parameters {
+            values,
+            now_ns: now_ns(),
+        })
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -117,10 +126,14 @@ impl Parameters {
         let Some(given) = self.get(name) else {
             return Ok(default);
         };
-        words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or_else(|| {
-            let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.bad(name, format!("one of {}", allowed.join(", ")))
-        })
+        words
+            .iter()
+            .find(|(word, _)| *word == given)
+            .map(|(_, value)| *value)
+            .ok_or_else(|| {
+                let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                self.bad(name, format!("one of {}", allowed.join(", ")))
+            })
     }
 
     fn number(&self, name: &str, default: usize) -> Result<usize, QueryError> {
@@ -133,31 +146,53 @@ impl Parameters {
 
     fn bad(&self, name: &str, allowed: String) -> QueryError {
         let given: String = self.or(name, "").chars().take(80).collect();
-        QueryError::BadParameter { message: format!("`{name}` cannot be `{given}`"), hint: format!("`{name}` is {allowed}") }
+        QueryError::BadParameter {
+            message: format!("`{name}` cannot be `{given}`"),
+            hint: format!("`{name}` is {allowed}"),
+        }
     }
 
     fn question(&self) -> Result<Question, QueryError> {
-        let window =
-            Window::parse(self.or("from", "now-1h"), self.or("until", "now"), ["from", "until"], self.now_ns)?;
-        Ok(Question { profile: self.profile()?, selector: Selector::parse(self.or("query", "{}"))?, window })
+        let window = Window::parse(
+            self.or("from", "now-1h"),
+            self.or("until", "now"),
+            ["from", "until"],
+            self.now_ns,
+        )?;
+        Ok(Question {
+            profile: self.profile()?,
+            selector: Selector::parse(self.or("query", "{}"))?,
+            window,
+        })
     }
 
     /// Side A of a difference, if any of its parameters is given: what is absent is as in side B.
     fn base_question(&self) -> Result<Option<Question>, QueryError> {
-        if ["base_query", "base_from", "base_until"].iter().all(|name| self.get(name).is_none()) {
+        if ["base_query", "base_from", "base_until"]
+            .iter()
+            .all(|name| self.get(name).is_none())
+        {
             return Ok(None);
         }
         let from = self.or("base_from", self.or("from", "now-1h"));
         let until = self.or("base_until", self.or("until", "now"));
         let window = Window::parse(from, until, ["base_from", "base_until"], self.now_ns)?;
         let selector = Selector::parse(self.or("base_query", self.or("query", "{}")))?;
-        Ok(Some(Question { profile: self.profile()?, selector, window }))
+        Ok(Some(Question {
+            profile: self.profile()?,
+            selector,
+            window,
+        }))
     }
 
     fn profile(&self) -> Result<String, QueryError> {
         let profile = self.or("type", "cpu");
         let simple = profile.len() <= 64 && profile.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if simple { Ok(profile.to_owned()) } else { Err(self.bad("type", "a profile's type such as cpu".to_owned())) }
+        if simple {
+            Ok(profile.to_owned())
+        } else {
+            Err(self.bad("type", "a profile's type such as cpu".to_owned()))
+        }
     }
 
     fn normalize(&self, base: &Question, comparison: &Question) -> Result<Normalize, QueryError> {
@@ -169,14 +204,26 @@ impl Parameters {
 
     fn view(&self) -> Result<View, QueryError> {
         let regex = |name: &str| {
-            self.get(name).map(|pattern| compile_regex(pattern, &format!("the regular expression of `{name}`"))).transpose()
+            self.get(name)
+                .map(|pattern| compile_regex(pattern, &format!("the regular expression of `{name}`")))
+                .transpose()
         };
         let merge_recursion = self.word("transform", &[("merge_recursion", true)], false)?;
-        Ok(View { shape: Shape { root: regex("root")?, merge_recursion }, matching: regex("match")? })
+        Ok(View {
+            shape: Shape {
+                root: regex("root")?,
+                merge_recursion,
+            },
+            matching: regex("match")?,
+        })
     }
 
     fn min_share(&self) -> Result<f64, QueryError> {
-        let share = self.or("min_share", "0").parse::<f64>().ok().filter(|share| (0.0..1.0).contains(share));
+        let share = self
+            .or("min_share", "0")
+            .parse::<f64>()
+            .ok()
+            .filter(|share| (0.0..1.0).contains(share));
         share.ok_or_else(|| self.bad("min_share", "a share from 0 to below 1, such as 0.001".to_owned()))
     }
 
@@ -195,13 +242,26 @@ fn snapshot(state: &AppState) -> Snapshot {
 }
 
 fn json(body: Vec<u8>) -> Response {
-    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    let headers = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
     (headers, body).into_response()
 }
 
 /// A file to be saved under a name that says what it holds.
-fn attachment(body: impl Into<Vec<u8>>, content_type: &'static str, name: &str, question: &Question, extension: &str) -> Response {
-    let time = |ns: i64| chrono::DateTime::from_timestamp_nanos(ns).format("%Y%m%dT%H%M%SZ").to_string();
+fn attachment(
+    body: impl Into<Vec<u8>>,
+    content_type: &'static str,
+    name: &str,
+    question: &Question,
+    extension: &str,
+) -> Response {
+    let time = |ns: i64| {
+        chrono::DateTime::from_timestamp_nanos(ns)
+            .format("%Y%m%dT%H%M%SZ")
+            .to_string()
+    };
     let window = question.window;
     let disposition = format!(
         "attachment; filename=\"stakeout-{name}-{}-{}-{}.{extension}\"",
@@ -240,7 +300,9 @@ async fn label_values(
         let name: String = name.chars().take(80).collect();
         ApiError::new(Code::NotFound, format!("unknown label `{name}`")).hint(format!("labels are {}", Label::names()))
     })?;
-    let values = engine.run(query::label_values(&engine, &snapshot(&state), &question, label)).await?;
+    let values = engine
+        .run(query::label_values(&engine, &snapshot(&state), &question, label))
+        .await?;
     Ok(json(render::label_values(label, &values)?))
 }
 
@@ -259,13 +321,18 @@ async fn series(
     let steps = Steps::of(question.window, step_ns);
     if steps.count > MAX_STEPS {
         return Err(QueryError::BadParameter {
-            message: format!("`step` cuts the window into {} steps, at most {MAX_STEPS} are allowed", steps.count),
+            message: format!(
+                "`step` cuts the window into {} steps, at most {MAX_STEPS} are allowed",
+                steps.count
+            ),
             hint: "give a longer `step`, or none".to_owned(),
         }
         .into());
     }
     let limit = parameters.number("limit", 20)?;
-    let series = engine.run(query::series(&engine, &snapshot(&state), question, by, steps, limit)).await?;
+    let series = engine
+        .run(query::series(&engine, &snapshot(&state), question, by, steps, limit))
+        .await?;
     Ok(json(rendered(move || render::series(&series)).await?))
 }
 
@@ -278,7 +345,9 @@ async fn flamegraph(
     let formats = ["json", "svg", "collapsed", "pprof", "speedscope"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
     let (question, view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
-    let graph = engine.run(query::flamegraph(&engine, &snapshot(&state), question.clone(), view)).await?;
+    let graph = engine
+        .run(query::flamegraph(&engine, &snapshot(&state), question.clone(), view))
+        .await?;
     let title = title(&question);
     let about = question.clone();
     let body = rendered(move || {
@@ -312,7 +381,13 @@ async fn flamegraph(
 
 fn title(question: &Question) -> String {
     let window = question.window;
-    format!("{} {} {} to {}", question.profile, question.selector, rfc3339(window.from_ns), rfc3339(window.until_ns))
+    format!(
+        "{} {} {} to {}",
+        question.profile,
+        question.selector,
+        rfc3339(window.from_ns),
+        rfc3339(window.until_ns)
+    )
 }
 
 fn without_base() -> QueryError {
@@ -336,7 +411,9 @@ async fn diff(
     let (view, min_share) = (parameters.view()?, parameters.min_share()?);
     let about = comparison.clone();
     let tables = snapshot(&state);
-    let difference = engine.run(query::difference(&engine, &tables, base, comparison, normalize, view)).await?;
+    let difference = engine
+        .run(query::difference(&engine, &tables, base, comparison, normalize, view))
+        .await?;
     let body = rendered(move || {
         Ok(match format {
             "svg" => render::diff_svg(&difference, "Difference of two windows").into_bytes(),
@@ -362,9 +439,10 @@ async fn top(
     let question = parameters.question()?;
     let by = match parameters.or("by", "function") {
         "function" => By::Function,
-        name => By::Label(Label::parse(name).ok_or_else(|| {
-            parameters.bad("by", format!("function, or one of {}", Label::names()))
-        })?),
+        name => By::Label(
+            Label::parse(name)
+                .ok_or_else(|| parameters.bad("by", format!("function, or one of {}", Label::names())))?,
+        ),
     };
     let limit = parameters.number("limit", 100)?;
     let tables = snapshot(&state);
@@ -372,7 +450,11 @@ async fn top(
     let table = match parameters.base_question()? {
         Some(base) => {
             let normalize = parameters.normalize(&base, &question)?;
-            engine.run(query::top_difference(&engine, &tables, base, question, normalize, by, limit)).await?
+            engine
+                .run(query::top_difference(
+                    &engine, &tables, base, question, normalize, by, limit,
+                ))
+                .await?
         }
         None if parameters.get("normalize").is_some() => return Err(without_base().into()),
         None => engine.run(query::top(&engine, &tables, question, by, limit)).await?,
@@ -399,6 +481,8 @@ async fn sql(
         ApiError::new(Code::BadParameter, format!("the body is no SQL request: {error}"))
             .hint("send JSON such as {\"query\":\"SELECT count(*) FROM samples\"}")
     })?;
-    let rows = engine.run(query::sql(&engine, &snapshot(&state), &request.query)).await?;
+    let rows = engine
+        .run(query::sql(&engine, &snapshot(&state), &request.query))
+        .await?;
     Ok(json(rendered(move || render::sql(&rows)).await?))
 }

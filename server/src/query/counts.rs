@@ -35,7 +35,11 @@ impl Steps {
 
     /// The window as one step.
     pub fn one(window: Window) -> Steps {
-        Steps { window, step_ns: window.length_ns(), count: 1 }
+        Steps {
+            window,
+            step_ns: window.length_ns(),
+            count: 1,
+        }
     }
 
     /// The step in which a time of the window lies.
@@ -52,7 +56,7 @@ impl Steps {
 
 /// Samples by stack.
 #[derive(Debug, Clone)]
-pub struct StackCounts {
+pub(super) struct StackCounts {
     steps: Steps,
     limit: usize,
     slots: HashMap<i64, u32, MixState>,
@@ -68,7 +72,7 @@ pub struct StackCounts {
 
 impl StackCounts {
     /// At most `limit` distinct stacks are taken.
-    pub fn new(steps: Steps, limit: usize) -> StackCounts {
+    pub(super) fn new(steps: Steps, limit: usize) -> StackCounts {
         StackCounts {
             steps,
             limit,
@@ -81,12 +85,15 @@ impl StackCounts {
     }
 
     /// Samples of a slot.
-    pub fn total(&self, slot: usize) -> u64 {
-        self.cells[slot * self.steps.count..][..self.steps.count].iter().map(|c| u64::from(*c)).sum()
+    pub(super) fn total(&self, slot: usize) -> u64 {
+        self.cells[slot * self.steps.count..][..self.steps.count]
+            .iter()
+            .map(|c| u64::from(*c))
+            .sum()
     }
 
     /// Samples of a slot in one step.
-    pub fn in_step(&self, slot: usize, step: usize) -> u64 {
+    pub(super) fn in_step(&self, slot: usize, step: usize) -> u64 {
         u64::from(self.cells[slot * self.steps.count + step])
     }
 
@@ -115,12 +122,18 @@ impl Collector for StackCounts {
         let times = rows.column(2).as_primitive::<Int64Type>().values();
         for (id, ts) in ids.iter().zip(times) {
             let slot = self.slot(*id)?;
-            let step = if self.steps.count == 1 { 0 } else { self.steps.index(*ts) };
+            let step = if self.steps.count == 1 {
+                0
+            } else {
+                self.steps.index(*ts)
+            };
             let cell = &mut self.cells[slot * self.steps.count + step];
             *cell = cell.saturating_add(1);
         }
         self.samples += rows.num_rows() as u64;
-        self.value_ns = self.value_ns.saturating_add(sum(rows.column(1).as_primitive::<Int64Type>().values()));
+        self.value_ns = self
+            .value_ns
+            .saturating_add(sum(rows.column(1).as_primitive::<Int64Type>().values()));
         Ok(())
     }
 
@@ -149,7 +162,7 @@ fn sum(values: &[i64]) -> i64 {
 
 /// Where a sample's group is found.
 #[derive(Debug, Clone)]
-pub enum GroupBy {
+pub(super) enum GroupBy {
     /// By an id in the rows, and the group of each id; ids without one are of the group with the empty name.
     Id(Arc<HashMap<i64, Arc<str>, MixState>>),
     /// By the text of the column itself.
@@ -158,7 +171,7 @@ pub enum GroupBy {
 
 /// What is known of one group.
 #[derive(Debug, Clone, Default)]
-pub struct Group {
+pub(super) struct Group {
     pub samples: u64,
     pub value_ns: i64,
     /// Samples in user mode.
@@ -171,7 +184,7 @@ pub struct Group {
 
 /// Samples by a label's value. `C` is the column that tells the group.
 #[derive(Debug, Clone)]
-pub struct GroupCounts<C> {
+pub(super) struct GroupCounts<C> {
     by: GroupBy,
     steps: Steps,
     /// Most cells (groups times steps).
@@ -185,7 +198,7 @@ pub struct GroupCounts<C> {
 }
 
 /// The column of `samples` that tells the group.
-pub trait GroupColumn: Send + 'static {
+pub(super) trait GroupColumn: Send + 'static {
     const COLUMNS: &'static [&'static str];
 }
 
@@ -193,7 +206,7 @@ macro_rules! group_columns {
     ($($name:ident $column:literal),*) => { $(
         #[doc = concat!("Groups by `", $column, "`.")]
         #[derive(Debug, Clone)]
-        pub struct $name;
+        pub(super) struct $name;
         impl GroupColumn for $name {
             const COLUMNS: &'static [&'static str] = &[$column, "value", "ts_ns", "mode"];
         }
@@ -202,7 +215,7 @@ macro_rules! group_columns {
 group_columns!(BySeries "series_id", ByProcess "process_id", ByThread "thread", ByTid "tid", ByCpu "cpu", ByMode "mode");
 
 impl<C> GroupCounts<C> {
-    pub fn new(by: GroupBy, steps: Steps, limit: usize) -> Self {
+    pub(super) fn new(by: GroupBy, steps: Steps, limit: usize) -> Self {
         GroupCounts {
             by,
             steps,
@@ -215,7 +228,7 @@ impl<C> GroupCounts<C> {
     }
 
     /// Every group with its name, in no order.
-    pub fn named(self) -> impl Iterator<Item = (Arc<str>, Group)> {
+    pub(super) fn named(self) -> impl Iterator<Item = (Arc<str>, Group)> {
         let mut names: Vec<(Arc<str>, u32)> = self.index.into_iter().collect();
         names.sort_unstable_by_key(|(_, index)| *index);
         names.into_iter().map(|(name, _)| name).zip(self.groups)
@@ -227,14 +240,22 @@ impl<C> GroupCounts<C> {
         }
         if (self.groups.len() + 1) * self.steps.count > self.limit {
             return Err(QueryError::too_large(
-                format!("the selection has more than {} groups of {} steps each", self.groups.len(), self.steps.count),
+                format!(
+                    "the selection has more than {} groups of {} steps each",
+                    self.groups.len(),
+                    self.steps.count
+                ),
                 "ask for another `by`, a longer `step`, or a narrower selector",
             ));
         }
         let index = self.groups.len() as u32;
         self.index.insert(name.into(), index);
         let (steps, steps_ns) = (vec![0; self.steps.count], vec![0; self.steps.count]);
-        self.groups.push(Group { steps, steps_ns, ..Group::default() });
+        self.groups.push(Group {
+            steps,
+            steps_ns,
+            ..Group::default()
+        });
         Ok(index)
     }
 
@@ -320,14 +341,21 @@ mod tests {
     use arrow::array::Int64Array;
     use std::collections::BTreeMap;
 
-    const WINDOW: Window = Window { from_ns: 0, until_ns: 1_000_000_000 };
+    const WINDOW: Window = Window {
+        from_ns: 0,
+        until_ns: 1_000_000_000,
+    };
 
     fn rows(stacks: &[(i64, i64)]) -> RecordBatch {
         let ids: Int64Array = stacks.iter().map(|(id, _)| *id).collect();
         let values: Int64Array = stacks.iter().map(|_| 50).collect();
         let times: Int64Array = stacks.iter().map(|(_, ts)| *ts).collect();
-        RecordBatch::try_from_iter([("stack_id", Arc::new(ids) as _), ("value", Arc::new(values) as _), ("ts_ns", Arc::new(times) as _)])
-            .unwrap()
+        RecordBatch::try_from_iter([
+            ("stack_id", Arc::new(ids) as _),
+            ("value", Arc::new(values) as _),
+            ("ts_ns", Arc::new(times) as _),
+        ])
+        .unwrap()
     }
 
     fn counted(parts: &[Vec<(i64, i64)>]) -> StackCounts {
@@ -339,7 +367,11 @@ mod tests {
     }
 
     fn content(counts: &StackCounts) -> (BTreeMap<i64, Vec<u64>>, u64, i64) {
-        let cells = counts.ids.iter().enumerate().map(|(slot, id)| (*id, (0..4).map(|s| counts.in_step(slot, s)).collect()));
+        let cells = counts
+            .ids
+            .iter()
+            .enumerate()
+            .map(|(slot, id)| (*id, (0..4).map(|s| counts.in_step(slot, s)).collect()));
         (cells.collect(), counts.samples, counts.value_ns)
     }
 
@@ -347,12 +379,18 @@ mod tests {
     fn merging_is_associative_and_commutative_and_loses_nothing() {
         let mut state = 0x5eed_u64;
         let mut next = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
         for _ in 0..50 {
             let parts: Vec<Vec<(i64, i64)>> = (0..3)
-                .map(|_| (0..next(40)).map(|_| (next(7) as i64 - 3, next(1_000_000_000) as i64)).collect())
+                .map(|_| {
+                    (0..next(40))
+                        .map(|_| (next(7) as i64 - 3, next(1_000_000_000) as i64))
+                        .collect()
+                })
                 .collect();
             let whole = counted(&parts);
             let [a, b, c] = [0, 1, 2].map(|i| counted(&parts[i..=i]));

@@ -36,7 +36,12 @@ struct Generations<T> {
 
 impl<T> Generations<T> {
     fn new(limit_bytes: usize) -> Self {
-        Generations { young: HashMap::default(), old: HashMap::default(), young_bytes: 0, limit_bytes }
+        Generations {
+            young: HashMap::default(),
+            old: HashMap::default(),
+            young_bytes: 0,
+            limit_bytes,
+        }
     }
 
     fn get(&mut self, id: i64, size: impl Fn(&T) -> usize) -> Option<Arc<T>> {
@@ -112,11 +117,17 @@ impl Dictionary {
                     })
                 })
                 .collect();
-            stacks.push(Stack { frames, truncated: entry.truncated });
+            stacks.push(Stack {
+                frames,
+                truncated: entry.truncated,
+            });
         }
         let found = self.frame_entries(snapshot, days, &frame_ids).await?;
         let unknown = Arc::new(Frame::new(Kind::Unknown, "", "", None));
-        let mut frames: Vec<Arc<Frame>> = found.into_iter().map(|f| f.unwrap_or_else(|| unknown.clone())).collect();
+        let mut frames: Vec<Arc<Frame>> = found
+            .into_iter()
+            .map(|f| f.unwrap_or_else(|| unknown.clone()))
+            .collect();
         let missing = frames.len() as u32;
         frames.push(unknown);
         for (stack, entry) in stacks.iter_mut().zip(&entries) {
@@ -143,18 +154,27 @@ impl Dictionary {
         }
         let mut fetched: Entries<StackEntry> = HashMap::default();
         let columns = ["stack_id", "frames", "truncated"];
-        collect_rows(snapshot, "stacks", days.filter().and(id_filter("stack_id", &missing)), &columns, |batch| {
-            let ids = batch.column(0).as_primitive::<Int64Type>();
-            let lists = batch.column(1).as_list::<i32>();
-            let truncated = batch.column(2).as_boolean();
-            for row in 0..batch.num_rows() {
-                if missing.contains(&ids.value(row)) {
-                    let frames = lists.value(row).as_primitive::<Int64Type>().values().as_ref().into();
-                    let entry = StackEntry { frames, truncated: truncated.value(row) };
-                    fetched.insert(ids.value(row), Arc::new(entry));
+        collect_rows(
+            snapshot,
+            "stacks",
+            days.filter().and(id_filter("stack_id", &missing)),
+            &columns,
+            |batch| {
+                let ids = batch.column(0).as_primitive::<Int64Type>();
+                let lists = batch.column(1).as_list::<i32>();
+                let truncated = batch.column(2).as_boolean();
+                for row in 0..batch.num_rows() {
+                    if missing.contains(&ids.value(row)) {
+                        let frames = lists.value(row).as_primitive::<Int64Type>().values().as_ref().into();
+                        let entry = StackEntry {
+                            frames,
+                            truncated: truncated.value(row),
+                        };
+                        fetched.insert(ids.value(row), Arc::new(entry));
+                    }
                 }
-            }
-        })
+            },
+        )
         .await?;
         fill(&mut entries, ids, &fetched);
         let mut kept = lock(&self.stacks);
@@ -180,10 +200,18 @@ impl Dictionary {
         }
         let mut fetched: Entries<Frame> = HashMap::default();
         let mut shared = Shared::default();
-        let columns = ["frame_id", "kind", "module", "function", "offset", "inlined", "file", "line", "build_id"];
-        collect_rows(snapshot, "frames", days.filter().and(id_filter("frame_id", &missing)), &columns, |batch| {
-            read_frames(batch, &missing, &mut shared, &mut fetched);
-        })
+        let columns = [
+            "frame_id", "kind", "module", "function", "offset", "inlined", "file", "line", "build_id",
+        ];
+        collect_rows(
+            snapshot,
+            "frames",
+            days.filter().and(id_filter("frame_id", &missing)),
+            &columns,
+            |batch| {
+                read_frames(batch, &missing, &mut shared, &mut fetched);
+            },
+        )
         .await?;
         fill(&mut entries, ids, &fetched);
         let mut kept = lock(&self.frames);
@@ -195,7 +223,11 @@ impl Dictionary {
 }
 
 fn missing<T>(ids: &[i64], entries: &[Option<Arc<T>>]) -> HashSet<i64, MixState> {
-    ids.iter().zip(entries).filter(|(_, entry)| entry.is_none()).map(|(id, _)| *id).collect()
+    ids.iter()
+        .zip(entries)
+        .filter(|(_, entry)| entry.is_none())
+        .map(|(id, _)| *id)
+        .collect()
 }
 
 fn fill<T>(entries: &mut [Option<Arc<T>>], ids: &[i64], fetched: &Entries<T>) {
@@ -241,7 +273,12 @@ fn read_frames(batch: &RecordBatch, wanted: &HashSet<i64, MixState>, shared: &mu
             continue;
         }
         let at = (!offset.is_null(row)).then(|| offset.value(row) as u64);
-        let mut frame = Frame::new(Kind::of_frame(kind.value(row)), module.value(row), function.value(row), at);
+        let mut frame = Frame::new(
+            Kind::of_frame(kind.value(row)),
+            module.value(row),
+            function.value(row),
+            at,
+        );
         frame.name.module = shared.text(&frame.name.module);
         frame.inlined = inlined.value(row);
         frame.file = shared.text(file.value(row));
@@ -258,7 +295,12 @@ mod tests {
     #[test]
     fn what_is_used_stays_and_the_memory_is_bounded() {
         let mut kept: Generations<StackEntry> = Generations::new(10_000);
-        let entry = || Arc::new(StackEntry { frames: vec![0; 10].into(), truncated: false });
+        let entry = || {
+            Arc::new(StackEntry {
+                frames: vec![0; 10].into(),
+                truncated: false,
+            })
+        };
         kept.insert(-1, entry(), stack_size);
         for id in 0..1_000 {
             kept.insert(id, entry(), stack_size);

@@ -179,12 +179,22 @@ pub struct Judgement {
 impl Judgement {
     /// Values and interval of counts that were not tested: never more than [`State::Same`].
     pub fn describe(&self, base: u64, comparison: u64) -> Verdict {
-        verdict(self.normalize, self.exposures, [base, comparison], (self.dispersion, f64::INFINITY), false)
+        verdict(
+            self.normalize,
+            self.exposures,
+            [base, comparison],
+            (self.dispersion, f64::INFINITY),
+            false,
+        )
     }
 
     /// The normalised value of a count of one side (0: base, 1: comparison).
     pub fn normalized(&self, side: usize, count: u64) -> f64 {
-        if self.exposures[side] > 0.0 { count as f64 / self.exposures[side] } else { 0.0 }
+        if self.exposures[side] > 0.0 {
+            count as f64 / self.exposures[side]
+        } else {
+            0.0
+        }
     }
 }
 

@@ -50,11 +50,18 @@ pub(super) async fn pair(
     comparison: Question,
 ) -> Result<Pair, QueryError> {
     let days = Days::of(base.window).union(&Days::of(comparison.window));
-    let (base, comparison) =
-        tokio::try_join!(side(engine, snapshot, base, PARTS), side(engine, snapshot, comparison, PARTS))?;
+    let (base, comparison) = tokio::try_join!(
+        side(engine, snapshot, base, PARTS),
+        side(engine, snapshot, comparison, PARTS)
+    )?;
     let (ids, slots) = union(&base.counts, &comparison.counts);
     let stacks = engine.dictionary.resolve(snapshot, &days, &ids).await?;
-    Ok(Pair { base, comparison, stacks, slots })
+    Ok(Pair {
+        base,
+        comparison,
+        stacks,
+        slots,
+    })
 }
 
 fn union(base: &StackCounts, comparison: &StackCounts) -> (Vec<i64>, [Vec<Option<u32>>; 2]) {
@@ -77,8 +84,15 @@ fn union(base: &StackCounts, comparison: &StackCounts) -> (Vec<i64>, [Vec<Option
 
 /// The judge's view of a side.
 pub(super) fn totals_of(exposure: &Exposure, samples: u64, period_ns: f64) -> Totals {
-    let samples_per_core = if period_ns > 0.0 { exposure.total_s() / (period_ns / 1e9) } else { 0.0 };
-    Totals { samples_per_core, samples }
+    let samples_per_core = if period_ns > 0.0 {
+        exposure.total_s() / (period_ns / 1e9)
+    } else {
+        0.0
+    };
+    Totals {
+        samples_per_core,
+        samples,
+    }
 }
 
 /// The judge's view of both sides. A side without samples has no period of its own: the other's is taken.
@@ -98,14 +112,24 @@ pub(super) fn part_weights(normalize: Normalize, exposure: &Exposure, samples: &
         Normalize::Rate | Normalize::Absolute => exposure.observed_s.clone(),
     };
     let sum: f64 = weights.iter().sum();
-    weights.into_iter().map(|w| if sum > 0.0 { w / sum } else { 0.0 }).collect()
+    weights
+        .into_iter()
+        .map(|w| if sum > 0.0 { w / sum } else { 0.0 })
+        .collect()
 }
 
 impl Pair {
     /// Samples of each stack on one side (0: base, 1: comparison).
     pub(super) fn stack_samples(&self, which: usize) -> Vec<u64> {
-        let counts = if which == 0 { &self.base.counts } else { &self.comparison.counts };
-        self.slots[which].iter().map(|slot| slot.map_or(0, |slot| counts.total(slot as usize))).collect()
+        let counts = if which == 0 {
+            &self.base.counts
+        } else {
+            &self.comparison.counts
+        };
+        self.slots[which]
+            .iter()
+            .map(|slot| slot.map_or(0, |slot| counts.total(slot as usize)))
+            .collect()
     }
 
     /// How the items' samples of one side spread over its sub-windows. `items` maps own counts of nodes to counts of items.
@@ -158,7 +182,9 @@ fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
 
     let chains = Chains::of(&tree.parent, &base_totals, &totals);
     let [base_spread, spread] = [0, 1].map(|which| {
-        pair.spread(which, normalize, &tree, chains.heads.len(), |own| chains.pick(&tree.totals(own)))
+        pair.spread(which, normalize, &tree, chains.heads.len(), |own| {
+            chains.pick(&tree.totals(own))
+        })
     });
     let sides = both_totals([
         (&base.exposure, base.samples, base.period_ns),
@@ -171,7 +197,11 @@ fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
         spread: &spread,
     };
     let judgement = judge(normalize, sides[0], sides[1], items);
-    let verdicts = chains.chain_of.iter().map(|chain| judgement.verdicts[*chain as usize]).collect();
+    let verdicts = chains
+        .chain_of
+        .iter()
+        .map(|chain| judgement.verdicts[*chain as usize])
+        .collect();
     Difference {
         normalize,
         base,

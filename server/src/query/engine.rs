@@ -81,7 +81,9 @@ impl Engine {
         };
         tokio::time::timeout(self.limits.timeout, timed)
             .await
-            .unwrap_or(Err(QueryError::Timeout { seconds: self.limits.timeout.as_secs() }))
+            .unwrap_or(Err(QueryError::Timeout {
+                seconds: self.limits.timeout.as_secs(),
+            }))
     }
 
     async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, QueryError> {
@@ -90,9 +92,15 @@ impl Engine {
         }
         let queue = Queue::enter(&self.waiting);
         if queue.length > self.limits.waiting {
-            return Err(QueryError::Overloaded { running: self.limits.running, waiting: self.limits.waiting });
+            return Err(QueryError::Overloaded {
+                running: self.limits.running,
+                waiting: self.limits.waiting,
+            });
         }
-        self.turns.acquire().await.map_err(|error| QueryError::internal("wait for a turn", error))
+        self.turns
+            .acquire()
+            .await
+            .map_err(|error| QueryError::internal("wait for a turn", error))
     }
 }
 
@@ -104,7 +112,10 @@ struct Queue<'a> {
 
 impl<'a> Queue<'a> {
     fn enter(waiting: &'a AtomicUsize) -> Self {
-        Queue { waiting, length: waiting.fetch_add(1, Ordering::Relaxed) + 1 }
+        Queue {
+            waiting,
+            length: waiting.fetch_add(1, Ordering::Relaxed) + 1,
+        }
     }
 }
 
@@ -120,13 +131,21 @@ mod tests {
 
     #[tokio::test]
     async fn too_many_waiting_queries_are_refused_and_slow_ones_stopped() {
-        let limits = Limits { timeout: Duration::from_millis(200), running: 1, waiting: 1, ..Limits::default() };
+        let limits = Limits {
+            timeout: Duration::from_millis(200),
+            running: 1,
+            waiting: 1,
+            ..Limits::default()
+        };
         let engine = Engine::new(limits);
         let never = || std::future::pending::<Result<(), QueryError>>();
         let (first, second, third) = tokio::join!(engine.run(never()), engine.run(never()), engine.run(never()));
         assert!(matches!(first, Err(QueryError::Timeout { .. })));
         assert!(matches!(second, Err(QueryError::Timeout { .. })), "it waited its time");
         assert!(matches!(third, Err(QueryError::Overloaded { running: 1, waiting: 1 })));
-        assert!(engine.run(async { Ok(7) }).await.is_ok_and(|v| v == 7), "all places are free again");
+        assert!(
+            engine.run(async { Ok(7) }).await.is_ok_and(|v| v == 7),
+            "all places are free again"
+        );
     }
 }

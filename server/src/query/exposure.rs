@@ -24,7 +24,7 @@ const MAX_GAPS: usize = 1_000;
 
 /// One batch's account.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Interval {
+pub(super) struct Interval {
     pub node: String,
     pub instance: String,
     pub number: i64,
@@ -73,12 +73,29 @@ impl Exposure {
 }
 
 /// Reads what the selected nodes' agents covered.
-pub async fn observe(snapshot: &Snapshot, question: &Question, steps: Steps) -> Result<Exposure, QueryError> {
+pub(super) async fn observe(snapshot: &Snapshot, question: &Question, steps: Steps) -> Result<Exposure, QueryError> {
     let window = question.window;
     let days = Days::of(window).widened(86_400_000_000_000);
-    let overlap = col("until_ns").gt(lit(window.from_ns - LOOK_BACK_NS)).and(col("from_ns").lt(lit(window.until_ns)));
-    let columns = ["node", "instance", "number", "from_ns", "until_ns", "cpus", "ticks", "idle_ticks", "lost"];
-    let nodes: Vec<_> = question.selector.matchers().iter().filter(|m| m.label() == Label::Node).collect();
+    let overlap = col("until_ns")
+        .gt(lit(window.from_ns - LOOK_BACK_NS))
+        .and(col("from_ns").lt(lit(window.until_ns)));
+    let columns = [
+        "node",
+        "instance",
+        "number",
+        "from_ns",
+        "until_ns",
+        "cpus",
+        "ticks",
+        "idle_ticks",
+        "lost",
+    ];
+    let nodes: Vec<_> = question
+        .selector
+        .matchers()
+        .iter()
+        .filter(|m| m.label() == Label::Node)
+        .collect();
     let mut intervals = Vec::new();
     collect_rows(snapshot, "batches", days.filter().and(overlap), &columns, |batch| {
         let text = |column: usize, row: usize| batch.column(column).as_string::<i32>().value(row);
@@ -96,7 +113,10 @@ pub async fn observe(snapshot: &Snapshot, question: &Question, steps: Steps) -> 
                 from_ns: number(3).value(row),
                 until_ns: number(4).value(row),
                 cpus: known(number(5)).unwrap_or(0).clamp(0, 1 << 20),
-                idle_share: ticks.zip(idle).filter(|(ticks, _)| *ticks > 0).map(|(t, i)| (i as f64 / t as f64).clamp(0.0, 1.0)),
+                idle_share: ticks
+                    .zip(idle)
+                    .filter(|(ticks, _)| *ticks > 0)
+                    .map(|(t, i)| (i as f64 / t as f64).clamp(0.0, 1.0)),
                 lost: serde_json::from_str(text(8, row)).unwrap_or_default(),
             });
         }
@@ -106,7 +126,7 @@ pub async fn observe(snapshot: &Snapshot, question: &Question, steps: Steps) -> 
 }
 
 /// Pure part of [`observe`].
-pub fn summarize(mut intervals: Vec<Interval>, steps: Steps) -> Exposure {
+pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps) -> Exposure {
     let window = steps.window;
     let lost = lost_within(&intervals, window);
     intervals.retain(|interval| interval.until_ns > window.from_ns && interval.from_ns < window.until_ns);
@@ -188,7 +208,9 @@ fn lost_within(intervals: &[Interval], window: Window) -> BTreeMap<String, i64> 
         let (Some(first), Some(last)) = (batches.iter().find(within), batches.iter().rfind(within)) else {
             continue;
         };
-        let before = batches.iter().rfind(|batch| batch.number < first.number && batch.until_ns <= window.from_ns);
+        let before = batches
+            .iter()
+            .rfind(|batch| batch.number < first.number && batch.until_ns <= window.from_ns);
         for (cause, count) in &last.lost {
             let start = match before {
                 Some(before) => before.lost.get(cause).copied().unwrap_or(0),
@@ -221,12 +243,22 @@ mod tests {
     }
 
     fn steps(from_s: i64, until_s: i64, step_s: i64) -> Steps {
-        Steps::of(Window { from_ns: from_s * S, until_ns: until_s * S }, step_s * S)
+        Steps::of(
+            Window {
+                from_ns: from_s * S,
+                until_ns: until_s * S,
+            },
+            step_s * S,
+        )
     }
 
     #[test]
     fn coverage_is_cut_to_the_window_and_averaged_over_nodes() {
-        let intervals = vec![interval("a", 1, 0, 10, 0), interval("a", 2, 10, 20, 0), interval("b", 1, 15, 30, 0)];
+        let intervals = vec![
+            interval("a", 1, 0, 10, 0),
+            interval("a", 2, 10, 20, 0),
+            interval("b", 1, 15, 30, 0),
+        ];
         let exposure = summarize(intervals, steps(5, 25, 10));
         assert_eq!(exposure.nodes, 2);
         // a covers 5 to 20, b 15 to 25: of the steps 5-15 and 15-25.
@@ -240,7 +272,10 @@ mod tests {
     fn overlapping_instances_of_a_node_count_once_and_gaps_are_listed() {
         let mut second = interval("a", 1, 8, 12, 0);
         second.instance = "other".into();
-        let exposure = summarize(vec![interval("a", 7, 0, 10, 0), second, interval("a", 9, 14, 16, 0)], steps(0, 20, 20));
+        let exposure = summarize(
+            vec![interval("a", 7, 0, 10, 0), second, interval("a", 9, 14, 16, 0)],
+            steps(0, 20, 20),
+        );
         assert_eq!(exposure.total_s(), 14.0);
         assert_eq!(exposure.gaps, [(12 * S, 14 * S), (16 * S, 20 * S)]);
     }
@@ -255,9 +290,19 @@ mod tests {
 
     #[test]
     fn losses_are_those_of_the_window() {
-        let known = vec![interval("a", 4, 0, 10, 100), interval("a", 5, 10, 20, 103), interval("a", 6, 20, 30, 110)];
+        let known = vec![
+            interval("a", 4, 0, 10, 100),
+            interval("a", 5, 10, 20, 103),
+            interval("a", 6, 20, 30, 110),
+        ];
         assert_eq!(summarize(known, steps(10, 30, 20)).lost["ring_full"], 10);
-        assert_eq!(summarize(vec![interval("a", 1, 0, 10, 3)], steps(0, 30, 30)).lost["ring_full"], 3);
-        assert_eq!(summarize(vec![interval("a", 5, 0, 10, 3)], steps(0, 30, 30)).lost["ring_full"], 0);
+        assert_eq!(
+            summarize(vec![interval("a", 1, 0, 10, 3)], steps(0, 30, 30)).lost["ring_full"],
+            3
+        );
+        assert_eq!(
+            summarize(vec![interval("a", 5, 0, 10, 3)], steps(0, 30, 30)).lost["ring_full"],
+            0
+        );
     }
 }

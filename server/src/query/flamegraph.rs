@@ -19,7 +19,7 @@ pub struct View {
 
 /// Samples of one side, counted, with what was observed.
 #[derive(Debug)]
-pub struct Side {
+pub(super) struct Side {
     pub question: Question,
     pub counts: StackCounts,
     pub exposure: Exposure,
@@ -28,14 +28,18 @@ pub struct Side {
 
 impl Side {
     /// CPU time that one sample stands for, in nanoseconds: a mean, where the rate changed.
-    pub fn period_ns(&self) -> f64 {
+    pub(super) fn period_ns(&self) -> f64 {
         period_ns(self.counts.value_ns, self.counts.samples)
     }
 }
 
 /// A mean period.
 pub(super) fn period_ns(value_ns: i64, samples: u64) -> f64 {
-    if samples == 0 { 0.0 } else { value_ns as f64 / samples as f64 }
+    if samples == 0 {
+        0.0
+    } else {
+        value_ns as f64 / samples as f64
+    }
 }
 
 /// What a side's tree says about itself.
@@ -63,7 +67,11 @@ impl Summary {
     /// CPU seconds per observed second.
     pub fn cores(&self) -> f64 {
         let observed = self.exposure.total_s();
-        if observed > 0.0 { self.cpu_seconds() / observed } else { 0.0 }
+        if observed > 0.0 {
+            self.cpu_seconds() / observed
+        } else {
+            0.0
+        }
     }
 }
 
@@ -97,14 +105,23 @@ pub(super) async fn side(
     question: Question,
     parts: usize,
 ) -> Result<Side, QueryError> {
-    let steps = if parts == 1 { Steps::one(question.window) } else { Steps::parts(question.window, parts) };
+    let steps = if parts == 1 {
+        Steps::one(question.window)
+    } else {
+        Steps::parts(question.window, parts)
+    };
     let selected = scope(snapshot, &question).await?;
     let limit = engine.limits.stacks;
     let (counts, exposure) = tokio::try_join!(
         scan(snapshot, &question, &selected, || StackCounts::new(steps, limit)),
         observe(snapshot, &question, steps),
     )?;
-    Ok(Side { question, counts, exposure, steps })
+    Ok(Side {
+        question,
+        counts,
+        exposure,
+        steps,
+    })
 }
 
 /// Answers with the tree of one window.
@@ -122,7 +139,9 @@ pub async fn flamegraph(
 
 /// Runs what only computes apart from the threads that serve requests.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, QueryError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| QueryError::internal("compute the answer", error))
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| QueryError::internal("compute the answer", error))
 }
 
 fn build(side: &Side, stacks: Stacks, view: View) -> Flamegraph {
@@ -131,7 +150,15 @@ fn build(side: &Side, stacks: Stacks, view: View) -> Flamegraph {
     let own = tree.own_counts(stack_samples.iter().copied());
     let totals = tree.totals(&own);
     let summary = summarize(side, &stacks, &tree, &own, &stack_samples, &view);
-    Flamegraph { summary, shape: view.shape, stacks, tree, stack_samples, own, totals }
+    Flamegraph {
+        summary,
+        shape: view.shape,
+        stacks,
+        tree,
+        stack_samples,
+        own,
+        totals,
+    }
 }
 
 /// `own` and `stack_samples` are those of the side.
@@ -150,12 +177,24 @@ pub(super) fn summarize(
             continue;
         }
         truncated_samples += if stack.truncated { *samples } else { 0 };
-        unnamed_samples += if stack.frames.iter().any(|f| unnamed[*f as usize]) { *samples } else { 0 };
+        unnamed_samples += if stack.frames.iter().any(|f| unnamed[*f as usize]) {
+            *samples
+        } else {
+            0
+        };
     }
     let matching = view.matching.as_ref().map(|pattern| {
         let reached = tree.reached(|name| pattern.is_match(&name.function));
-        let samples = own.iter().zip(&reached).filter(|(_, reached)| **reached).map(|(count, _)| count).sum();
-        Matching { pattern: pattern.as_str().to_owned(), samples }
+        let samples = own
+            .iter()
+            .zip(&reached)
+            .filter(|(_, reached)| **reached)
+            .map(|(count, _)| count)
+            .sum();
+        Matching {
+            pattern: pattern.as_str().to_owned(),
+            samples,
+        }
     });
     Summary {
         question: side.question.clone(),

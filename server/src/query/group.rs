@@ -1,6 +1,8 @@
 //! Selected samples by the values of any label.
 
-use super::counts::{ByCpu, ByMode, ByProcess, BySeries, ByThread, ByTid, Group, GroupBy, GroupColumn, GroupCounts, Steps};
+use super::counts::{
+    ByCpu, ByMode, ByProcess, BySeries, ByThread, ByTid, Group, GroupBy, GroupColumn, GroupCounts, Steps,
+};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::select::{Days, Question, Scope, collect_rows, scan, scope};
@@ -24,7 +26,9 @@ pub(super) async fn by_label(
     let limit = engine.limits.cells;
     let by = match label.home() {
         Home::Samples => GroupBy::Text,
-        _ => GroupBy::Id(Arc::new(values_by_id(snapshot, &Days::of(question.window), label).await?)),
+        _ => GroupBy::Id(Arc::new(
+            values_by_id(snapshot, &Days::of(question.window), label).await?,
+        )),
     };
     match label {
         Label::Tgid => counted::<ByProcess>(snapshot, question, &selected, by, steps, limit).await,
@@ -44,7 +48,10 @@ async fn counted<C: GroupColumn>(
     steps: Steps,
     limit: usize,
 ) -> Result<Vec<(Arc<str>, Group)>, QueryError> {
-    let counts = scan(snapshot, question, selected, || GroupCounts::<C>::new(by.clone(), steps, limit)).await?;
+    let counts = scan(snapshot, question, selected, || {
+        GroupCounts::<C>::new(by.clone(), steps, limit)
+    })
+    .await?;
     Ok(counts.named().collect())
 }
 

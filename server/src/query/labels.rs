@@ -11,7 +11,7 @@ use arrow::array::AsArray;
 use std::collections::BTreeSet;
 
 /// Most values that are listed.
-pub const MAX_VALUES: usize = 10_000;
+pub(super) const MAX_VALUES: usize = 10_000;
 
 /// The values that a label has in the selected samples, sorted.
 #[derive(Debug)]
@@ -28,7 +28,11 @@ pub async fn label_values(
     question: &Question,
     label: Label,
 ) -> Result<Values, QueryError> {
-    let only_series = question.selector.matchers().iter().all(|m| m.label().home() == Home::Series);
+    let only_series = question
+        .selector
+        .matchers()
+        .iter()
+        .all(|m| m.label().home() == Home::Series);
     let mut values: Vec<String> = if label.home() == Home::Series && only_series {
         of_series(snapshot, question, label).await?.into_iter().collect()
     } else {
@@ -54,14 +58,22 @@ async fn of_series(snapshot: &Snapshot, question: &Question, label: Label) -> Re
     columns.dedup();
     let position = |label: Label| columns.iter().position(|column| *column == label.name()).unwrap_or(0);
     let mut values = BTreeSet::new();
-    collect_rows(snapshot, "series", Days::of(question.window).filter(), &columns, |batch| {
-        for row in 0..batch.num_rows() {
-            let text = |label: Label| batch.column(position(label)).as_string::<i32>().value(row);
-            if matchers.iter().all(|matcher| matcher.accepts(text(matcher.label()))) && !values.contains(text(label)) {
-                values.insert(text(label).to_owned());
+    collect_rows(
+        snapshot,
+        "series",
+        Days::of(question.window).filter(),
+        &columns,
+        |batch| {
+            for row in 0..batch.num_rows() {
+                let text = |label: Label| batch.column(position(label)).as_string::<i32>().value(row);
+                if matchers.iter().all(|matcher| matcher.accepts(text(matcher.label())))
+                    && !values.contains(text(label))
+                {
+                    values.insert(text(label).to_owned());
+                }
             }
-        }
-    })
+        },
+    )
     .await?;
     Ok(values)
 }

@@ -33,36 +33,53 @@ pub struct Question {
 
 /// The days and hours that a window touches, as the partitions are named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Days {
+pub(super) struct Days {
     first_ns: i64,
     last_ns: i64,
 }
 
 impl Days {
     /// Of one window.
-    pub fn of(window: Window) -> Days {
-        Days { first_ns: window.from_ns, last_ns: window.until_ns - 1 }
+    pub(super) fn of(window: Window) -> Days {
+        Days {
+            first_ns: window.from_ns,
+            last_ns: window.until_ns - 1,
+        }
     }
 
     /// From the earlier to the later of two.
     #[must_use]
-    pub fn union(&self, other: &Days) -> Days {
-        Days { first_ns: self.first_ns.min(other.first_ns), last_ns: self.last_ns.max(other.last_ns) }
+    pub(super) fn union(&self, other: &Days) -> Days {
+        Days {
+            first_ns: self.first_ns.min(other.first_ns),
+            last_ns: self.last_ns.max(other.last_ns),
+        }
     }
 
     /// With so much time before and after.
     #[must_use]
-    pub fn widened(&self, ns: i64) -> Days {
-        Days { first_ns: self.first_ns.saturating_sub(ns).max(0), last_ns: self.last_ns.saturating_add(ns) }
+    pub(super) fn widened(&self, ns: i64) -> Days {
+        Days {
+            first_ns: self.first_ns.saturating_sub(ns).max(0),
+            last_ns: self.last_ns.saturating_add(ns),
+        }
     }
 
     /// The condition on the partition column of every table but `samples`.
-    pub fn filter(&self) -> Expr {
-        between("day", &partition(self.first_ns, "%Y-%m-%d"), &partition(self.last_ns, "%Y-%m-%d"))
+    pub(super) fn filter(&self) -> Expr {
+        between(
+            "day",
+            &partition(self.first_ns, "%Y-%m-%d"),
+            &partition(self.last_ns, "%Y-%m-%d"),
+        )
     }
 
     fn hours(&self) -> Expr {
-        between("hour", &partition(self.first_ns, "%Y-%m-%dT%H"), &partition(self.last_ns, "%Y-%m-%dT%H"))
+        between(
+            "hour",
+            &partition(self.first_ns, "%Y-%m-%dT%H"),
+            &partition(self.last_ns, "%Y-%m-%dT%H"),
+        )
     }
 }
 
@@ -117,7 +134,7 @@ type Ids = Option<Arc<HashSet<i64, MixState>>>;
 
 /// The selected series and processes.
 #[derive(Debug, Clone)]
-pub struct Scope {
+pub(super) struct Scope {
     series: Ids,
     processes: Ids,
     services: Option<BTreeSet<String>>,
@@ -125,22 +142,37 @@ pub struct Scope {
 
 impl Scope {
     /// Nothing can be selected.
-    pub fn is_empty(&self) -> bool {
-        [&self.series, &self.processes].into_iter().flatten().any(|ids| ids.is_empty())
+    pub(super) fn is_empty(&self) -> bool {
+        [&self.series, &self.processes]
+            .into_iter()
+            .flatten()
+            .any(|ids| ids.is_empty())
     }
 }
 
 /// Answers the conditions on series and processes.
-pub async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Scope, QueryError> {
+pub(super) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Scope, QueryError> {
     let days = Days::of(question.window);
-    let mut scope = Scope { series: None, processes: None, services: None };
+    let mut scope = Scope {
+        series: None,
+        processes: None,
+        services: None,
+    };
     if question.selector.has(Home::Series) {
         let labels: Vec<Label> = question.selector.of(Home::Series).map(Matcher::label).collect();
         let mut columns = vec!["series_id", "service"];
-        columns.extend(labels.iter().map(|label| label.name()).filter(|name| *name != "service"));
+        columns.extend(
+            labels
+                .iter()
+                .map(|label| label.name())
+                .filter(|name| *name != "service"),
+        );
         columns = dedup(columns);
-        let matchers: Vec<(usize, &Matcher)> =
-            question.selector.of(Home::Series).map(|m| (position(&columns, m.label().name()), m)).collect();
+        let matchers: Vec<(usize, &Matcher)> = question
+            .selector
+            .of(Home::Series)
+            .map(|m| (position(&columns, m.label().name()), m))
+            .collect();
         let mut ids: HashSet<i64, MixState> = HashSet::default();
         let mut services = BTreeSet::new();
         collect_rows(snapshot, "series", days.filter(), &columns, |batch| {
@@ -165,7 +197,11 @@ pub async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Scope, Qu
         collect_rows(snapshot, "processes", days.filter(), &["process_id", "tgid"], |batch| {
             let tgids = batch.column(1).as_primitive::<Int64Type>();
             for (row, id) in batch.column(0).as_primitive::<Int64Type>().values().iter().enumerate() {
-                let tgid = if tgids.is_null(row) { String::new() } else { tgids.value(row).to_string() };
+                let tgid = if tgids.is_null(row) {
+                    String::new()
+                } else {
+                    tgids.value(row).to_string()
+                };
                 if matchers.iter().all(|matcher| matcher.accepts(&tgid)) {
                     ids.insert(*id);
                 }
@@ -188,7 +224,7 @@ fn position(columns: &[&str], name: &str) -> usize {
 }
 
 /// Takes selected samples in, in any order and in several threads, each with its own collector.
-pub trait Collector: Send + 'static {
+pub(super) trait Collector: Send + 'static {
     /// Columns of `samples` that it reads, in the order in which `add` gets them.
     const COLUMNS: &'static [&'static str];
 
@@ -200,7 +236,7 @@ pub trait Collector: Send + 'static {
 }
 
 /// Hands every selected sample to a collector.
-pub async fn scan<C: Collector>(
+pub(super) async fn scan<C: Collector>(
     snapshot: &Snapshot,
     question: &Question,
     scope: &Scope,
@@ -211,16 +247,21 @@ pub async fn scan<C: Collector>(
         return Ok(whole);
     }
     let rest = Arc::new(RowTest::new(question, scope, C::COLUMNS));
-    let columns: Vec<&str> = C::COLUMNS.iter().chain(&rest.columns).copied().collect();
     let context = session(snapshot);
     let plan = async {
         let samples: DataFrame = context.table("samples").await?;
-        samples.filter(pushed_down(question, scope))?.select_columns(&columns)?.create_physical_plan().await
+        samples
+            .filter(pushed_down(question, scope))?
+            .select_columns(&rest.columns)?
+            .create_physical_plan()
+            .await
     };
     let plan = plan.await.map_err(engine_error("plan a scan of samples"))?;
     let mut tasks = JoinSet::new();
     for partition in 0..plan.output_partitioning().partition_count() {
-        let stream = plan.execute(partition, context.task_ctx()).map_err(engine_error("scan samples"))?;
+        let stream = plan
+            .execute(partition, context.task_ctx())
+            .map_err(engine_error("scan samples"))?;
         tasks.spawn(collect(stream, new(), rest.clone()));
     }
     while let Some(part) = tasks.join_next().await {
@@ -273,11 +314,11 @@ fn listable(ids: &Ids) -> Option<Vec<Expr>> {
 /// The conditions that are left to the rows themselves.
 #[derive(Debug)]
 struct RowTest {
-    /// Columns that only the test reads; they come after the collector's.
+    /// Columns that are read, each once.
     columns: Vec<&'static str>,
-    /// Columns that the collector reads.
-    wanted: usize,
-    /// Where in the rows each set of ids applies.
+    /// Where the collector's columns stand among them.
+    wanted: Vec<usize>,
+    /// Where each set of ids applies.
     ids: Vec<(usize, Arc<HashSet<i64, MixState>>)>,
     matchers: Vec<(usize, Matcher)>,
 }
@@ -286,20 +327,29 @@ impl RowTest {
     fn new(question: &Question, scope: &Scope, wanted: &[&'static str]) -> RowTest {
         let mut columns: Vec<&'static str> = Vec::new();
         let mut place = |name: &'static str| {
-            if let Some(known) = wanted.iter().chain(&columns).position(|column| *column == name) {
-                return known;
-            }
-            columns.push(name);
-            wanted.len() + columns.len() - 1
+            columns.iter().position(|column| *column == name).unwrap_or_else(|| {
+                columns.push(name);
+                columns.len() - 1
+            })
         };
+        let wanted = wanted.iter().map(|name| place(name)).collect();
         let mut ids = Vec::new();
         for (name, set) in [("series_id", &scope.series), ("process_id", &scope.processes)] {
             if let Some(set) = set.as_ref().filter(|set| set.len() > MAX_LISTED) {
                 ids.push((place(name), set.clone()));
             }
         }
-        let matchers = question.selector.of(Home::Samples).map(|m| (place(m.label().name()), m.clone())).collect();
-        RowTest { columns, wanted: wanted.len(), ids, matchers }
+        let matchers = question
+            .selector
+            .of(Home::Samples)
+            .map(|m| (place(m.label().name()), m.clone()))
+            .collect();
+        RowTest {
+            columns,
+            wanted,
+            ids,
+            matchers,
+        }
     }
 
     /// The rows that pass, with the collector's columns only.
@@ -319,8 +369,7 @@ impl RowTest {
         for (column, matcher) in &self.matchers {
             also(matching(batch.column(*column), matcher)?)?;
         }
-        let wanted: Vec<usize> = (0..self.wanted).collect();
-        let rows = batch.project(&wanted).map_err(arrow_error)?;
+        let rows = batch.project(&self.wanted).map_err(arrow_error)?;
         match mask {
             Some(mask) => arrow::compute::filter_record_batch(&rows, &mask).map_err(arrow_error),
             None => Ok(rows),
@@ -350,10 +399,17 @@ pub(super) fn coded(column: &ArrayRef) -> Result<(Vec<u32>, Vec<String>), QueryE
     let column = arrow::compute::cast(column, &texts).map_err(arrow_error)?;
     let dictionary: &DictionaryArray<Int32Type> = column.as_dictionary();
     let values = dictionary.values().as_string::<i32>();
-    let mut names: Vec<String> = values.iter().map(|value| value.unwrap_or_default().to_owned()).collect();
+    let mut names: Vec<String> = values
+        .iter()
+        .map(|value| value.unwrap_or_default().to_owned())
+        .collect();
     names.push(String::new());
     let absent = names.len() as u32 - 1;
-    let codes = dictionary.keys().iter().map(|key| key.map_or(absent, |key| key as u32)).collect();
+    let codes = dictionary
+        .keys()
+        .iter()
+        .map(|key| key.map_or(absent, |key| key as u32))
+        .collect();
     Ok((codes, names))
 }
 

@@ -17,7 +17,9 @@ const USUAL_STEPS: i64 = 200;
 pub const MAX_STEPS: usize = 5_000;
 const S: i64 = 1_000_000_000;
 /// Steps that people read well, in seconds.
-const ROUND_S: [i64; 16] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400];
+const ROUND_S: [i64; 16] = [
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400,
+];
 
 /// One line of the chart.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +52,11 @@ pub struct Series {
 /// The step that makes a chart of about 200 points, in nanoseconds.
 pub fn usual_step(window: Window) -> i64 {
     let exact = window.length_ns() / USUAL_STEPS;
-    ROUND_S.into_iter().map(|s| s * S).find(|step| *step >= exact).unwrap_or_else(|| (exact / (86_400 * S) + 1) * 86_400 * S)
+    ROUND_S
+        .into_iter()
+        .map(|s| s * S)
+        .find(|step| *step >= exact)
+        .unwrap_or_else(|| (exact / (86_400 * S) + 1) * 86_400 * S)
 }
 
 /// Answers with a line for each of the label's `limit` busiest values.
@@ -80,11 +86,17 @@ pub async fn series(
         values.iter().zip(&exposure.observed_s).map(rate).collect()
     };
     let other = (!rest.is_empty()).then(|| {
-        let mut sum = Group { steps_ns: vec![0; steps.count], ..Group::default() };
+        let mut sum = Group {
+            steps_ns: vec![0; steps.count],
+            ..Group::default()
+        };
         for (_, group) in &rest {
             sum.samples += group.samples;
             sum.value_ns = sum.value_ns.saturating_add(group.value_ns);
-            sum.steps_ns.iter_mut().zip(&group.steps_ns).for_each(|(s, v)| *s = s.saturating_add(*v));
+            sum.steps_ns
+                .iter_mut()
+                .zip(&group.steps_ns)
+                .for_each(|(s, v)| *s = s.saturating_add(*v));
         }
         (rest.len(), line("".into(), &sum, &exposure))
     });
@@ -94,7 +106,10 @@ pub async fn series(
         covered,
         idle: per_second(&exposure.idle_s),
         capacity: per_second(&exposure.cpu_s),
-        lines: groups.into_iter().map(|(name, group)| line(name, &group, &exposure)).collect(),
+        lines: groups
+            .into_iter()
+            .map(|(name, group)| line(name, &group, &exposure))
+            .collect(),
         other,
         question,
     })
@@ -116,8 +131,18 @@ mod tests {
 
     #[test]
     fn the_usual_step_is_round_and_gives_about_two_hundred_points() {
-        for (length_s, step_s) in [(60, 1), (200, 1), (3_600, 30), (86_400, 600), (7 * 86_400, 3_600), (400 * 86_400, 172_800 + 86_400)] {
-            let window = Window { from_ns: 0, until_ns: length_s * S };
+        for (length_s, step_s) in [
+            (60, 1),
+            (200, 1),
+            (3_600, 30),
+            (86_400, 600),
+            (7 * 86_400, 3_600),
+            (400 * 86_400, 172_800 + 86_400),
+        ] {
+            let window = Window {
+                from_ns: 0,
+                until_ns: length_s * S,
+            };
             assert!(usual_step(window) <= step_s * S, "{length_s}");
             let count = Steps::of(window, usual_step(window)).count;
             assert!(count <= 200 && (count >= 60 || length_s <= 60), "{length_s}: {count}");

@@ -4,7 +4,10 @@ use super::engine::Engine;
 use super::error::QueryError;
 use crate::store::Snapshot;
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::DataFusionError;
 use datafusion::execution::context::SQLOptions;
@@ -33,14 +36,25 @@ pub struct Rows {
 /// `bad_query` for what is no SQL, what would write, and what fails because of its data.
 pub async fn sql(engine: &Engine, snapshot: &Snapshot, statement: &str) -> Result<Rows, QueryError> {
     if statement.len() > MAX_STATEMENT_BYTES {
-        return Err(QueryError::bad_query(format!("the statement is longer than {MAX_STATEMENT_BYTES} bytes"), "shorten it"));
+        return Err(QueryError::bad_query(
+            format!("the statement is longer than {MAX_STATEMENT_BYTES} bytes"),
+            "shorten it",
+        ));
     }
-    let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+    let options = SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false);
     let context = snapshot.session();
-    let frame = context.sql_with_options(statement, options).await.map_err(statement_error)?;
+    let frame = context
+        .sql_with_options(statement, options)
+        .await
+        .map_err(statement_error)?;
     if !matches!(frame.logical_plan(), LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
         // One row more than is shown tells whether there are more.
-        let limited = frame.limit(0, Some(engine.limits.sql_rows + 1)).map_err(statement_error)?;
+        let limited = frame
+            .limit(0, Some(engine.limits.sql_rows + 1))
+            .map_err(statement_error)?;
         return read(engine, limited).await;
     }
     read(engine, frame).await
@@ -48,8 +62,15 @@ pub async fn sql(engine: &Engine, snapshot: &Snapshot, statement: &str) -> Resul
 
 async fn read(engine: &Engine, frame: datafusion::prelude::DataFrame) -> Result<Rows, QueryError> {
     let fields = frame.schema().fields().clone();
-    let columns = fields.iter().map(|field| (field.name().clone(), type_name(field.data_type()))).collect();
-    let mut answer = Rows { columns, rows: Vec::new(), complete: true };
+    let columns = fields
+        .iter()
+        .map(|field| (field.name().clone(), type_name(field.data_type())))
+        .collect();
+    let mut answer = Rows {
+        columns,
+        rows: Vec::new(),
+        complete: true,
+    };
     let mut bytes = 0;
     let mut stream = frame.execute_stream().await.map_err(statement_error)?;
     while let Some(batch) = stream.next().await {
@@ -59,7 +80,11 @@ async fn read(engine: &Engine, frame: datafusion::prelude::DataFrame) -> Result<
                 answer.complete = false;
                 return Ok(answer);
             }
-            let values = batch.columns().iter().map(|column| value(column, row)).collect::<Result<Vec<_>, _>>()?;
+            let values = batch
+                .columns()
+                .iter()
+                .map(|column| value(column, row))
+                .collect::<Result<Vec<_>, _>>()?;
             bytes += values.iter().map(size).sum::<usize>();
             answer.rows.push(values);
         }
@@ -106,7 +131,11 @@ fn value(column: &ArrayRef, row: usize) -> Result<Value, QueryError> {
         DataType::Float64 => column.as_primitive::<Float64Type>().value(row).into(),
         DataType::List(_) => {
             let items = column.as_list::<i32>().value(row);
-            Value::Array((0..items.len()).map(|item| value(&items, item)).collect::<Result<_, _>>()?)
+            Value::Array(
+                (0..items.len())
+                    .map(|item| value(&items, item))
+                    .collect::<Result<_, _>>()?,
+            )
         }
         DataType::Dictionary(..) => {
             let dictionary = column.as_any_dictionary();
@@ -122,7 +151,11 @@ fn value(column: &ArrayRef, row: usize) -> Result<Value, QueryError> {
 }
 
 fn integer(value: i128) -> Value {
-    if value.unsigned_abs() <= u128::from(MAX_EXACT) { Value::from(value as i64) } else { Value::String(value.to_string()) }
+    if value.unsigned_abs() <= u128::from(MAX_EXACT) {
+        Value::from(value as i64)
+    } else {
+        Value::String(value.to_string())
+    }
 }
 
 /// What is wrong with a statement is its author's business, unless the disk or we are to blame.

@@ -4,7 +4,7 @@
 //! Library of Mathematical Functions (DLMF, <https://dlmf.nist.gov>), where no other source is named.
 
 /// ln Γ(x) for x > 0: Stirling's series (A&S 6.1.41) after shifting the argument up by Γ(x + 1) = x Γ(x).
-pub fn ln_gamma(mut x: f64) -> f64 {
+pub(super) fn ln_gamma(mut x: f64) -> f64 {
     let mut shift = 0.0;
     while x < 10.0 {
         shift += x.ln();
@@ -18,7 +18,7 @@ pub fn ln_gamma(mut x: f64) -> f64 {
 
 /// The regularised incomplete beta function I_x(a, b) for a, b > 0, by its continued fraction (DLMF 8.17.22), evaluated from
 /// the front as a ratio of convergents (Lentz).
-pub fn beta_tail(a: f64, b: f64, x: f64) -> f64 {
+pub(super) fn beta_tail(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
@@ -62,7 +62,7 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
 }
 
 /// P(Z > z) of a standard normal variable: A&S 7.1.5 (series) near zero and 7.1.14 (continued fraction) in the tail.
-pub fn normal_tail(z: f64) -> f64 {
+pub(super) fn normal_tail(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;
     let half_erfc = if x < 2.0 {
         let mut term = x;
@@ -87,7 +87,7 @@ pub fn normal_tail(z: f64) -> f64 {
 }
 
 /// The z with P(Z > z) = p, for 0 < p <= 1/2: Newton's method on ln P.
-pub fn normal_quantile(p: f64) -> f64 {
+pub(super) fn normal_quantile(p: f64) -> f64 {
     let p = p.clamp(1e-300, 0.5);
     let mut z = (-2.0 * (2.0 * p).ln()).sqrt();
     for _ in 0..50 {
@@ -103,12 +103,12 @@ pub fn normal_quantile(p: f64) -> f64 {
 }
 
 /// P(T > t) of Student's t with `df` degrees of freedom, t >= 0 (A&S 26.7.1).
-pub fn student_tail(t: f64, df: f64) -> f64 {
+pub(super) fn student_tail(t: f64, df: f64) -> f64 {
     0.5 * beta_tail(df / 2.0, 0.5, df / (df + t * t))
 }
 
 /// The two-sided 95 % point of Student's t, to the first terms of its expansion in 1/df (A&S 26.7.5).
-pub fn student_95(df: f64) -> f64 {
+pub(super) fn student_95(df: f64) -> f64 {
     let z = 1.959_963_985_f64;
     let df = df.max(1.0);
     let (z3, z5) = (z.powi(3), z.powi(5));
@@ -117,7 +117,7 @@ pub fn student_95(df: f64) -> f64 {
 
 /// Two-sided p of b among a + b events, each of which falls to side B with probability `p`: twice the smaller tail of the
 /// exact binomial distribution (A&S 26.5.24), which the beta function continues to counts that are no integers.
-pub fn binomial_p(a: f64, b: f64, p: f64) -> f64 {
+pub(super) fn binomial_p(a: f64, b: f64, p: f64) -> f64 {
     let n = a + b;
     let variance = n * p * (1.0 - p);
     if variance > 1e4 {
@@ -131,7 +131,7 @@ pub fn binomial_p(a: f64, b: f64, p: f64) -> f64 {
 
 /// The largest of `p_values` that is significant at false discovery rate `q`; none: `None`. Y. Benjamini and Y. Hochberg,
 /// *Controlling the False Discovery Rate*, J. R. Statist. Soc. B 57 (1995).
-pub fn false_discovery_threshold(p_values: &[f64], q: f64) -> Option<f64> {
+pub(super) fn false_discovery_threshold(p_values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = p_values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let m = sorted.len() as f64;
@@ -144,14 +144,14 @@ pub fn false_discovery_threshold(p_values: &[f64], q: f64) -> Option<f64> {
 }
 
 /// Score interval of a Poisson mean from `x` events, at `z` standard errors.
-pub fn poisson_interval(x: f64, z: f64) -> (f64, f64) {
+pub(super) fn poisson_interval(x: f64, z: f64) -> (f64, f64) {
     let middle = x + z * z / 2.0;
     let half = z * (x + z * z / 4.0).sqrt();
     ((middle - half).max(0.0), middle + half)
 }
 
 /// Score interval of a share from `x` of `n`: E. B. Wilson, J. Am. Statist. Assoc. 22 (1927).
-pub fn share_interval(x: f64, n: f64, z: f64) -> (f64, f64) {
+pub(super) fn share_interval(x: f64, n: f64, z: f64) -> (f64, f64) {
     let z2 = z * z;
     let middle = (x + z2 / 2.0) / (n + z2);
     let half = z / (n + z2) * (x * (n - x).max(0.0) / n + z2 / 4.0).sqrt();

@@ -50,7 +50,11 @@ pub struct Whole {
 
 impl Whole {
     fn new(samples: u64, period_ns: f64, exposure: &Exposure) -> Whole {
-        Whole { samples, period_ns, observed_s: exposure.total_s() }
+        Whole {
+            samples,
+            period_ns,
+            observed_s: exposure.total_s(),
+        }
     }
 
     /// CPU seconds of so many samples.
@@ -60,7 +64,11 @@ impl Whole {
 
     /// CPU seconds per observed second of so many samples.
     pub fn cores(&self, samples: u64) -> f64 {
-        if self.observed_s > 0.0 { self.cpu_seconds(samples) / self.observed_s } else { 0.0 }
+        if self.observed_s > 0.0 {
+            self.cpu_seconds(samples) / self.observed_s
+        } else {
+            0.0
+        }
     }
 }
 
@@ -93,7 +101,13 @@ pub async fn top(
     rows.sort_by(|a, b| (b.own, b.total, &a.name).cmp(&(a.own, a.total, &b.name)));
     let complete = rows.len() <= limit;
     rows.truncate(limit);
-    Ok(Top { by, whole, base: None, rows, complete })
+    Ok(Top {
+        by,
+        whole,
+        base: None,
+        rows,
+        complete,
+    })
 }
 
 async fn functions(engine: &Engine, snapshot: &Snapshot, question: Question) -> Result<(Whole, Vec<Row>), QueryError> {
@@ -136,7 +150,10 @@ async fn labels(
         user: Some(group.user),
         change: None,
     };
-    Ok((Whole::new(samples, period, &exposure), groups.into_iter().map(row).collect()))
+    Ok((
+        Whole::new(samples, period, &exposure),
+        groups.into_iter().map(row).collect(),
+    ))
 }
 
 /// Samples of all groups, and the mean period.
@@ -169,7 +186,10 @@ pub async fn top_difference(
     let size = |row: &Row| row.change.map_or(0.0, |(_, _, verdict)| verdict.delta.abs());
     let found = |row: &Row| row.change.is_some_and(|(_, _, verdict)| verdict.strength > 0.0);
     top.rows.sort_by(|a, b| {
-        (found(b), size(b)).partial_cmp(&(found(a), size(a))).unwrap_or(std::cmp::Ordering::Equal).then(a.name.cmp(&b.name))
+        (found(b), size(b))
+            .partial_cmp(&(found(a), size(a)))
+            .unwrap_or(std::cmp::Ordering::Equal)
+            .then(a.name.cmp(&b.name))
     });
     top.complete = top.rows.len() <= limit;
     top.rows.truncate(limit);
@@ -185,16 +205,24 @@ fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) ->
     let totals = [0, 1].map(|which| sides[which].iter().map(|(total, _)| *total).collect::<Vec<u64>>());
     let spreads = [0, 1].map(|which| {
         pair.spread(which, normalize, &tree, tree.names.len(), |own| {
-            tree.by_name(&tree.totals(own), own).into_iter().map(|(total, _)| total).collect()
+            tree.by_name(&tree.totals(own), own)
+                .into_iter()
+                .map(|(total, _)| total)
+                .collect()
         })
     });
-    let wholes = [&pair.base, &pair.comparison]
-        .map(|side| Whole::new(side.counts.samples, side.period_ns(), &side.exposure));
+    let wholes =
+        [&pair.base, &pair.comparison].map(|side| Whole::new(side.counts.samples, side.period_ns(), &side.exposure));
     let judged = both_totals([
         (&pair.base.exposure, wholes[0].samples, wholes[0].period_ns),
         (&pair.comparison.exposure, wholes[1].samples, wholes[1].period_ns),
     ]);
-    let items = Items { base: &totals[0], comparison: &totals[1], base_spread: &spreads[0], spread: &spreads[1] };
+    let items = Items {
+        base: &totals[0],
+        comparison: &totals[1],
+        base_spread: &spreads[0],
+        spread: &spreads[1],
+    };
     let judgement = judge(normalize, judged[0], judged[1], items);
     let rows = tree.names.iter().enumerate().map(|(i, name)| Row {
         name: name.function.clone(),
@@ -206,7 +234,13 @@ fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) ->
     });
     let rows = rows.collect();
     let [base, whole] = wholes;
-    Top { by: By::Function, whole, base: Some((base, normalize, judgement)), rows, complete: true }
+    Top {
+        by: By::Function,
+        whole,
+        base: Some((base, normalize, judgement)),
+        rows,
+        complete: true,
+    }
 }
 
 async fn labels_difference(
@@ -239,9 +273,14 @@ async fn labels_difference(
         let in_part = |group: &Group, part: usize| group.steps.get(part).map_or(0, |count| u64::from(*count));
         let part_counts =
             |part: usize| -> Vec<u64> { both.values().map(|groups| in_part(&groups[which], part)).collect() };
-        let samples: Vec<u64> = (0..steps[which].count).map(|part| part_counts(part).iter().sum()).collect();
+        let samples: Vec<u64> = (0..steps[which].count)
+            .map(|part| part_counts(part).iter().sum())
+            .collect();
         let mut spread = Spread::new(both.len());
-        for (part, weight) in part_weights(normalize, &exposures[which], &samples).into_iter().enumerate() {
+        for (part, weight) in part_weights(normalize, &exposures[which], &samples)
+            .into_iter()
+            .enumerate()
+        {
             spread.add(weight, &part_counts(part));
         }
         spread
@@ -251,17 +290,31 @@ async fn labels_difference(
         (&exposures[0], wholes[0].samples, wholes[0].period_ns),
         (&exposures[1], wholes[1].samples, wholes[1].period_ns),
     ]);
-    let items = Items { base: &totals[0], comparison: &totals[1], base_spread: &spreads[0], spread: &spreads[1] };
+    let items = Items {
+        base: &totals[0],
+        comparison: &totals[1],
+        base_spread: &spreads[0],
+        spread: &spreads[1],
+    };
     let judgement = judge(normalize, judged[0], judged[1], items);
-    let rows = both.into_iter().zip(&judgement.verdicts).map(|((name, [a, b]), verdict)| Row {
-        name,
-        frame: None,
-        own: b.samples,
-        total: b.samples,
-        user: Some(b.user),
-        change: Some((a.samples, a.samples, *verdict)),
-    });
+    let rows = both
+        .into_iter()
+        .zip(&judgement.verdicts)
+        .map(|((name, [a, b]), verdict)| Row {
+            name,
+            frame: None,
+            own: b.samples,
+            total: b.samples,
+            user: Some(b.user),
+            change: Some((a.samples, a.samples, *verdict)),
+        });
     let rows = rows.collect();
     let [base, whole] = wholes;
-    Ok(Top { by: By::Label(label), whole, base: Some((base, normalize, judgement)), rows, complete: true })
+    Ok(Top {
+        by: By::Label(label),
+        whole,
+        base: Some((base, normalize, judgement)),
+        rows,
+        complete: true,
+    })
 }

@@ -260,11 +260,11 @@ impl Tree {
         let ends = self.ends();
         // The end of the subtree in which a name is already open.
         let mut open_until = vec![0_u32; self.names.len()];
-        for node in 1..self.len() {
+        for (node, end) in ends.iter().enumerate().skip(1) {
             let name = self.name[node] as usize;
             let is_outermost = node as u32 >= open_until[name];
             if is_outermost {
-                open_until[name] = ends[node];
+                open_until[name] = *end;
             }
             visit(node, name, is_outermost);
         }
@@ -284,9 +284,16 @@ pub struct Paths {
 impl Paths {
     pub fn new(stacks: &Stacks, shape: &Shape) -> Paths {
         let (names, name_of_frame) = intern(&stacks.frames);
-        let starts =
-            shape.root.as_ref().map(|root| names.iter().map(|name| root.is_match(&name.function)).collect());
-        Paths { names, name_of_frame, starts, merge_recursion: shape.merge_recursion }
+        let starts = shape
+            .root
+            .as_ref()
+            .map(|root| names.iter().map(|name| root.is_match(&name.function)).collect());
+        Paths {
+            names,
+            name_of_frame,
+            starts,
+            merge_recursion: shape.merge_recursion,
+        }
     }
 
     /// Writes the frames of a stack's path, leaf first; false when the stack is left out.
@@ -294,7 +301,10 @@ impl Paths {
         path.clear();
         let mut frames = &stack.frames[..];
         if let Some(starts) = &self.starts {
-            match frames.iter().rposition(|frame| starts[self.name_of_frame[*frame as usize] as usize]) {
+            match frames
+                .iter()
+                .rposition(|frame| starts[self.name_of_frame[*frame as usize] as usize])
+            {
                 Some(outermost) => frames = &frames[..=outermost],
                 None => return false,
             }

@@ -26,7 +26,11 @@ impl Trimmed {
     /// Keeps the root and the nodes that `keep` accepts; `keep` must not accept a node below one that it refuses.
     pub fn new(tree: &Tree, keep: impl Fn(usize) -> bool) -> Trimmed {
         let ends = tree.ends();
-        let mut result = Trimmed { places: Vec::new(), parent: Vec::new(), folded_names: Vec::new() };
+        let mut result = Trimmed {
+            places: Vec::new(),
+            parent: Vec::new(),
+            folded_names: Vec::new(),
+        };
         let mut place_of = vec![NONE; tree.len()];
         let mut folded: Vec<Vec<u32>> = vec![Vec::new(); tree.len()];
         // Parents whose subtree is not over yet: their folded node comes at its end.
@@ -46,7 +50,11 @@ impl Trimmed {
             }
             if node == 0 || keep(node) {
                 place_of[node] = result.places.len() as u32;
-                let parent = if node == 0 { NONE } else { place_of[tree.parent[node] as usize] };
+                let parent = if node == 0 {
+                    NONE
+                } else {
+                    place_of[tree.parent[node] as usize]
+                };
                 result.push(Place::Node(node as u32), parent, None);
                 open.push(node);
                 node += 1;
@@ -61,7 +69,11 @@ impl Trimmed {
     fn fold(&mut self, siblings: Vec<u32>, frames: u32, parent: u32) {
         let plural = if frames == 1 { "frame" } else { "frames" };
         let function = format!("{frames} {plural} below the threshold").into();
-        let name = Name { function, module: "".into(), kind: Kind::Trimmed };
+        let name = Name {
+            function,
+            module: "".into(),
+            kind: Kind::Trimmed,
+        };
         self.push(Place::Folded(siblings), parent, Some(name));
     }
 
@@ -107,7 +119,10 @@ mod tests {
             let (t, s) = (trimmed.totals(&totals), trimmed.own(&own, &totals));
             assert_eq!(t[0], 162);
             for place in 0..t.len() {
-                let below: u64 = (0..t.len()).filter(|p| trimmed.parent[*p] == place as u32).map(|p| t[p]).sum();
+                let below: u64 = (0..t.len())
+                    .filter(|p| trimmed.parent[*p] == place as u32)
+                    .map(|p| t[p])
+                    .sum();
                 assert_eq!(t[place], s[place] + below, "threshold {threshold}, place {place}");
                 assert!(place == 0 || trimmed.parent[place] < place as u32, "pre-order");
             }
@@ -116,6 +131,9 @@ mod tests {
         assert_eq!(whole.places.len(), tree.len());
         let none = Trimmed::new(&tree, |_| false);
         assert_eq!(none.places.len(), 2);
-        assert_eq!(&*none.folded_names[1].as_ref().unwrap().function, "13 frames below the threshold");
+        assert_eq!(
+            &*none.folded_names[1].as_ref().unwrap().function,
+            "13 frames below the threshold"
+        );
     }
 }

@@ -7,9 +7,13 @@ use std::fmt::Write;
 
 /// Samples of one window.
 pub fn collapsed(graph: &Flamegraph) -> String {
-    write(&graph.tree, |node| graph.own[node] > 0, |line, node| {
-        let _ = write!(line, " {}", graph.own[node]);
-    })
+    write(
+        &graph.tree,
+        |node| graph.own[node] > 0,
+        |line, node| {
+            let _ = write!(line, " {}", graph.own[node]);
+        },
+    )
 }
 
 /// Samples of both sides of a difference, side A first.
@@ -73,7 +77,11 @@ pub(super) fn sanitized(name: &Name) -> String {
     if clean.starts_with("# ") {
         clean.replace_range(1..2, "_");
     }
-    if clean.is_empty() { "[unknown]".to_owned() } else { clean }
+    if clean.is_empty() {
+        "[unknown]".to_owned()
+    } else {
+        clean
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +92,11 @@ mod tests {
     #[test]
     fn names_cannot_break_lines() {
         let clean = |function: &str| {
-            sanitized(&Name { function: function.into(), module: "".into(), kind: Kind::Native })
+            sanitized(&Name {
+                function: function.into(),
+                module: "".into(),
+                kind: Kind::Native,
+            })
         };
         assert_eq!(clean("a;b\nc\td"), "a:b c d");
         assert_eq!(clean("operator() 5"), "operator()_5");

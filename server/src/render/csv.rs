@@ -9,12 +9,29 @@ pub fn top(top: &Top) -> String {
     if functions {
         header.extend(["module", "kind"]);
     }
-    header.extend(["self", "total", "self_share", "total_share", "self_cores", "cores", "cpu_seconds"]);
+    header.extend([
+        "self",
+        "total",
+        "self_share",
+        "total_share",
+        "self_cores",
+        "cores",
+        "cpu_seconds",
+    ]);
     if !functions {
         header.push("user_share");
     }
     if top.base.is_some() {
-        header.extend(["base_self", "base_total", "base_norm", "norm", "delta", "low", "high", "state"]);
+        header.extend([
+            "base_self",
+            "base_total",
+            "base_norm",
+            "norm",
+            "delta",
+            "low",
+            "high",
+            "state",
+        ]);
     }
     let mut text = header.join(",") + "\r\n";
     for row in &top.rows {
@@ -28,7 +45,10 @@ fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
     let share = |count: u64, of: u64| if of == 0 { 0.0 } else { count as f64 / of as f64 };
     let mut fields = vec![quoted(&row.name)];
     if functions {
-        let (module, kind) = row.frame.as_ref().map_or(("", ""), |(module, kind)| (module, kind.name()));
+        let (module, kind) = row
+            .frame
+            .as_ref()
+            .map_or(("", ""), |(module, kind)| (module, kind.name()));
         fields.extend([quoted(module), kind.to_owned()]);
     }
     let whole = &top.whole;
@@ -46,7 +66,13 @@ fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
     }
     if let Some((base_own, base_total, verdict)) = &row.change {
         fields.extend([base_own.to_string(), base_total.to_string()]);
-        let numbers = [verdict.base_norm, verdict.norm, verdict.delta, verdict.low, verdict.high];
+        let numbers = [
+            verdict.base_norm,
+            verdict.norm,
+            verdict.delta,
+            verdict.low,
+            verdict.high,
+        ];
         fields.extend(numbers.map(|number| number.to_string()));
         fields.push(verdict.state.name().to_owned());
     }
@@ -55,7 +81,11 @@ fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
 
 /// Quoted where it has to be. A spreadsheet takes a cell that begins with one of `=+-@` for a formula: an apostrophe stops that.
 fn quoted(text: &str) -> String {
-    let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
+    let guard = if text.starts_with(['=', '+', '-', '@']) {
+        "'"
+    } else {
+        ""
+    };
     if guard.is_empty() && !text.contains([',', '"', '\n', '\r']) {
         return text.to_owned();
     }

@@ -41,7 +41,10 @@ pub fn diff_svg(difference: &Difference, title: &str) -> String {
     if hidden > 0 {
         let plural = if hidden == 1 { "frame is" } else { "frames are" };
         let y = height - 12.0;
-        let _ = writeln!(svg, "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#5a6475\">{hidden} {plural} too narrow to be drawn</text>");
+        let _ = writeln!(
+            svg,
+            "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#5a6475\">{hidden} {plural} too narrow to be drawn</text>"
+        );
     }
     svg.push_str("</svg>\n");
     svg
@@ -68,9 +71,16 @@ impl Layout {
         let mut left = vec![MARGIN; tree.len()];
         // Where the next child of each node begins.
         let mut cursor = vec![MARGIN; tree.len()];
-        let mut layout = Layout { frames: Vec::new(), depth: 0 };
+        let mut layout = Layout {
+            frames: Vec::new(),
+            depth: 0,
+        };
         for node in 0..tree.len() {
-            let width = if node == 0 { WIDTH - 2.0 * MARGIN } else { weight(node) * scale };
+            let width = if node == 0 {
+                WIDTH - 2.0 * MARGIN
+            } else {
+                weight(node) * scale
+            };
             if node > 0 {
                 let parent = tree.parent[node] as usize;
                 depth[node] = depth[parent] + 1;
@@ -80,7 +90,12 @@ impl Layout {
             cursor[node] = left[node];
             if width >= LEAST {
                 layout.depth = layout.depth.max(depth[node]);
-                layout.frames.push(Frame { node, x: left[node], width, depth: depth[node] });
+                layout.frames.push(Frame {
+                    node,
+                    x: left[node],
+                    width,
+                    depth: depth[node],
+                });
             }
         }
         layout
@@ -96,7 +111,11 @@ fn head(svg: &mut String, difference: &Difference, title: &str) {
     let sides = [("before", &difference.base), ("after", &difference.comparison)];
     for (line, (word, summary)) in sides.into_iter().enumerate() {
         let y = 46.0 + line as f64 * 16.0;
-        let _ = writeln!(svg, "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#2b3445\">{}</text>", escaped(&side(word, summary)));
+        let _ = writeln!(
+            svg,
+            "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#2b3445\">{}</text>",
+            escaped(&side(word, summary))
+        );
     }
     let legend = [
         (State::Grew, 1.0, "grew"),
@@ -125,7 +144,11 @@ fn head(svg: &mut String, difference: &Difference, title: &str) {
         judgement.tested,
         judgement.dispersion
     );
-    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"86\" fill=\"#5a6475\">{}</text>", escaped(&note));
+    let _ = writeln!(
+        svg,
+        "<text x=\"{x:.1}\" y=\"86\" fill=\"#5a6475\">{}</text>",
+        escaped(&note)
+    );
 }
 
 fn side(word: &str, summary: &Summary) -> String {
@@ -171,7 +194,13 @@ fn draw(svg: &mut String, difference: &Difference, frame: &Frame) {
     let room = ((frame.width - 7.0) / (FONT * CHARACTER)).floor();
     if room >= 3.0 {
         let label = shortened(&format!("{}{function}", mark(verdict.state)), room as usize);
-        let _ = write!(svg, "<text x=\"{:.2}\" y=\"{:.1}\" fill=\"{ink}\">{}</text>", frame.x + 3.5, y + 12.5, escaped(&label));
+        let _ = write!(
+            svg,
+            "<text x=\"{:.2}\" y=\"{:.1}\" fill=\"{ink}\">{}</text>",
+            frame.x + 3.5,
+            y + 12.5,
+            escaped(&label)
+        );
     }
     svg.push_str("</g>\n");
 }
@@ -190,7 +219,11 @@ fn tooltip(difference: &Difference, node: usize, function: &str, module: &str) -
         Normalize::Share => format!("{:.2} %", x * 100.0),
         Normalize::Absolute => format!("{x:.0} samples"),
     };
-    let place = if module.is_empty() { String::new() } else { format!(" ({module})") };
+    let place = if module.is_empty() {
+        String::new()
+    } else {
+        format!(" ({module})")
+    };
     let word = match v.state {
         State::Same => "not shown to differ",
         other => other.name(),
@@ -224,10 +257,19 @@ fn paint(state: State, strength: f64) -> (String, &'static str) {
     let (hue, saturation, lightness, ink) = match state {
         State::Same => (220.0, 10.0, 86.0, "#1b2130"),
         _ => {
-            let hue = if matches!(state, State::Grew | State::New) { 4.0 } else { 217.0 };
+            let hue = if matches!(state, State::Grew | State::New) {
+                4.0
+            } else {
+                217.0
+            };
             // Even the weakest significant change must be seen beside grey.
             let t = 0.22 + 0.78 * strength.clamp(0.0, 1.0);
-            (hue, 40.0 + 42.0 * t, 86.0 - 33.0 * t, if t > 0.78 { "#ffffff" } else { "#10141c" })
+            (
+                hue,
+                40.0 + 42.0 * t,
+                86.0 - 33.0 * t,
+                if t > 0.78 { "#ffffff" } else { "#10141c" },
+            )
         }
     };
     let (r, g, b) = rgb(hue, saturation / 100.0, lightness / 100.0);

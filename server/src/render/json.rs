@@ -51,10 +51,18 @@ impl Strings {
 fn columns(tree: &Tree, trimmed: &Trimmed, totals: &[u64], own: &[u64]) -> (Columns, Vec<Arc<str>>) {
     let mut strings = Strings::default();
     strings.of(&"".into());
-    let root = Name { function: "all".into(), module: "".into(), kind: Kind::Root };
+    let root = Name {
+        function: "all".into(),
+        module: "".into(),
+        kind: Kind::Root,
+    };
     let count = trimmed.places.len();
     let mut columns = Columns {
-        parent: trimmed.parent.iter().map(|p| if *p == NONE { -1 } else { i64::from(*p) }).collect(),
+        parent: trimmed
+            .parent
+            .iter()
+            .map(|p| if *p == NONE { -1 } else { i64::from(*p) })
+            .collect(),
         name: Vec::with_capacity(count),
         module: Vec::with_capacity(count),
         kind: Vec::with_capacity(count),
@@ -65,7 +73,10 @@ fn columns(tree: &Tree, trimmed: &Trimmed, totals: &[u64], own: &[u64]) -> (Colu
     for (place, folded) in trimmed.places.iter().zip(&trimmed.folded_names) {
         let (name, inlined) = match (place, folded) {
             (Place::Node(0), _) => (&root, false),
-            (Place::Node(node), _) => (&tree.names[tree.name[*node as usize] as usize], tree.inlined[*node as usize]),
+            (Place::Node(node), _) => (
+                &tree.names[tree.name[*node as usize] as usize],
+                tree.inlined[*node as usize],
+            ),
             (Place::Folded(_), Some(name)) => (name, false),
             (Place::Folded(_), None) => (&root, false),
         };
@@ -83,7 +94,11 @@ fn kinds() -> [&'static str; 7] {
 
 fn exposure(summary: &Summary) -> Value {
     let exposure = &summary.exposure;
-    let gaps: Vec<[i64; 2]> = exposure.gaps.iter().map(|(from, until)| [from / NS_PER_MS, until / NS_PER_MS]).collect();
+    let gaps: Vec<[i64; 2]> = exposure
+        .gaps
+        .iter()
+        .map(|(from, until)| [from / NS_PER_MS, until / NS_PER_MS])
+        .collect();
     json!({
         "observed_cpu_seconds": exposure.total_cpu_s(),
         "observed_seconds": exposure.total_s(),
@@ -142,7 +157,12 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64) -> Result<Vec<u8>, RenderE
     head["unit"] = json!("samples");
     head["period_ns"] = json!(graph.summary.period_ns.round() as i64);
     head["match"] = matching(&graph.summary).unwrap_or(Value::Null);
-    bytes(&Answer { head, strings, kinds: kinds(), nodes })
+    bytes(&Answer {
+        head,
+        strings,
+        kinds: kinds(),
+        nodes,
+    })
 }
 
 fn least_samples(min_share: f64, samples: u64) -> f64 {
@@ -177,7 +197,10 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
         nodes: Nodes,
     }
     let d = difference;
-    let least = [least_samples(min_share, d.base.samples), least_samples(min_share, d.comparison.samples)];
+    let least = [
+        least_samples(min_share, d.base.samples),
+        least_samples(min_share, d.comparison.samples),
+    ];
     let trimmed = Trimmed::new(&d.tree, |node| {
         let (base, comparison) = (d.base_totals[node] as f64, d.totals[node] as f64);
         min_share <= 0.0 || (base > 0.0 && base >= least[0]) || (comparison > 0.0 && comparison >= least[1])
@@ -195,8 +218,15 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
         })
         .collect();
     let nodes = Nodes {
-        base_self_norm: base_self.iter().map(|count| d.judgement.normalized(0, *count)).collect(),
-        self_norm: columns.own.iter().map(|count| d.judgement.normalized(1, *count)).collect(),
+        base_self_norm: base_self
+            .iter()
+            .map(|count| d.judgement.normalized(0, *count))
+            .collect(),
+        self_norm: columns
+            .own
+            .iter()
+            .map(|count| d.judgement.normalized(1, *count))
+            .collect(),
         columns,
         base_total,
         base_self,
@@ -209,7 +239,11 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
         strength: verdicts.iter().map(|v| v.strength).collect(),
     };
     // A side without samples has no period.
-    let period_ns = if d.comparison.period_ns > 0.0 { d.comparison.period_ns } else { d.base.period_ns };
+    let period_ns = if d.comparison.period_ns > 0.0 {
+        d.comparison.period_ns
+    } else {
+        d.base.period_ns
+    };
     let both = d.base.matching.as_ref().zip(d.comparison.matching.as_ref());
     let head = json!({
         "type": d.comparison.question.profile,
@@ -230,19 +264,25 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
             "share": share(comparison.samples, d.comparison.samples),
         })),
     });
-    bytes(&Answer { head, strings, kinds: kinds(), states: State::ALL.map(State::name), nodes })
+    bytes(&Answer {
+        head,
+        strings,
+        kinds: kinds(),
+        states: State::ALL.map(State::name),
+        nodes,
+    })
 }
 
 /// Cores over time.
 pub fn series(series: &Series) -> Result<Vec<u8>, RenderError> {
-    let line = |line: &Line| {
-        json!({"value": line.value, "cores": line.cores, "samples": line.samples, "cpu_seconds": line.cpu_seconds})
-    };
+    let line = |line: &Line| json!({"value": line.value, "cores": line.cores, "samples": line.samples, "cpu_seconds": line.cpu_seconds});
     let other = series.other.as_ref().map(|(count, sum)| {
         json!({"series": count, "cores": sum.cores, "samples": sum.samples, "cpu_seconds": sum.cpu_seconds})
     });
     let window = series.question.window;
-    let times: Vec<i64> = (0..series.steps.count).map(|step| series.steps.bounds(step).0.div_euclid(NS_PER_MS)).collect();
+    let times: Vec<i64> = (0..series.steps.count)
+        .map(|step| series.steps.bounds(step).0.div_euclid(NS_PER_MS))
+        .collect();
     bytes(&json!({
         "type": series.question.profile,
         "query": series.question.selector.to_string(),
@@ -338,6 +378,10 @@ pub fn label_values(label: Label, values: &Values) -> Result<Vec<u8>, RenderErro
 
 /// Rows of an SQL statement.
 pub fn sql(rows: &Rows) -> Result<Vec<u8>, RenderError> {
-    let columns: Vec<Value> = rows.columns.iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect();
+    let columns: Vec<Value> = rows
+        .columns
+        .iter()
+        .map(|(name, kind)| json!({"name": name, "type": kind}))
+        .collect();
     bytes(&json!({"columns": columns, "rows": rows.rows, "complete": rows.complete}))
 }

@@ -29,6 +29,9 @@ pub struct RenderError {
 
 impl RenderError {
     fn new(format: &'static str, cause: impl std::fmt::Display) -> Self {
-        RenderError { format, cause: cause.to_string() }
+        RenderError {
+            format,
+            cause: cause.to_string(),
+        }
     }
 }

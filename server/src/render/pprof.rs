@@ -108,7 +108,8 @@ struct Function {
 pub fn pprof(graph: &Flamegraph) -> Result<Vec<u8>, RenderError> {
     let encoded = profile(graph).encode_to_vec();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&encoded).map_err(|error| RenderError::new("pprof", error))?;
+    gzip.write_all(&encoded)
+        .map_err(|error| RenderError::new("pprof", error))?;
     gzip.finish().map_err(|error| RenderError::new("pprof", error))
 }
 
@@ -117,8 +118,14 @@ fn profile(graph: &Flamegraph) -> Profile {
     tables.text("");
     let window = graph.summary.question.window;
     let period = graph.summary.period_ns;
-    let samples = ValueType { kind: tables.text("samples"), unit: tables.text("count") };
-    let cpu = ValueType { kind: tables.text(&graph.summary.question.profile), unit: tables.text("nanoseconds") };
+    let samples = ValueType {
+        kind: tables.text("samples"),
+        unit: tables.text("count"),
+    };
+    let cpu = ValueType {
+        kind: tables.text(&graph.summary.question.profile),
+        unit: tables.text("nanoseconds"),
+    };
     let default_sample_type = cpu.kind;
     let comment = vec![tables.text(&format!("query {}", graph.summary.question.selector))];
     let paths = Paths::new(&graph.stacks, &graph.shape);
@@ -184,13 +191,21 @@ impl Tables {
             .iter()
             .map(|frame| {
                 let frame = &graph.stacks.frames[*frame as usize];
-                Line { function_id: self.function(frame), line: i64::from(frame.line) }
+                Line {
+                    function_id: self.function(frame),
+                    line: i64::from(frame.line),
+                }
             })
             .collect();
         let outer = frames.last().map(|frame| graph.stacks.frames[*frame as usize].clone());
         let mapping_id = outer.as_ref().map_or(0, |frame| self.mapping(frame));
         let id = self.locations.len() as u64 + 1;
-        self.locations.push(Location { id, mapping_id, address: outer.map_or(0, |frame| frame.offset), line });
+        self.locations.push(Location {
+            id,
+            mapping_id,
+            address: outer.map_or(0, |frame| frame.offset),
+            line,
+        });
         self.location_of.insert(frames.to_vec(), id);
         id
     }
@@ -222,7 +237,12 @@ impl Tables {
         let next = self.functions.len() as u64 + 1;
         let id = *self.function_of.entry(key).or_insert(next);
         if id == next {
-            self.functions.push(Function { id, name: key.0, system_name: key.0, filename: key.1 });
+            self.functions.push(Function {
+                id,
+                name: key.0,
+                system_name: key.0,
+                filename: key.1,
+            });
         }
         id
     }

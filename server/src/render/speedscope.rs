@@ -10,7 +10,13 @@ pub fn speedscope(graph: &Flamegraph, title: &str) -> Result<Vec<u8>, RenderErro
     let mut frames: Vec<_> = tree
         .names
         .iter()
-        .map(|name| if name.module.is_empty() { json!({"name": name.function}) } else { json!({"name": name.function, "file": name.module}) })
+        .map(|name| {
+            if name.module.is_empty() {
+                json!({"name": name.function})
+            } else {
+                json!({"name": name.function, "file": name.module})
+            }
+        })
         .collect();
     let period_ns = graph.summary.period_ns;
     let (mut samples, mut weights) = (Vec::new(), Vec::new());

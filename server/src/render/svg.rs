@@ -26,7 +26,8 @@ pub fn svg(graph: &Flamegraph, title: &str, subtitle: &str) -> Result<Vec<u8>, R
     options.palette_map = Some(&mut palette);
     let mut out = Vec::new();
     let text = collapsed(graph);
-    inferno::flamegraph::from_lines(&mut options, text.lines(), &mut out).map_err(|error| RenderError::new("SVG", error))?;
+    inferno::flamegraph::from_lines(&mut options, text.lines(), &mut out)
+        .map_err(|error| RenderError::new("SVG", error))?;
     Ok(out)
 }
 
@@ -74,9 +75,15 @@ fn color(kind: Kind, seed: &str) -> Color {
         Kind::Unknown | Kind::Trimmed => (220.0, 0.08, 0.74),
     };
     // FNV-1a (RFC draft-eastlake-fnv).
-    let hash = seed.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = seed.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
     let flat = matches!(kind, Kind::Root | Kind::Unknown | Kind::Trimmed);
-    let shade = if flat { 0.0 } else { f64::from((hash ^ (hash >> 15)) % 7) - 3.0 };
+    let shade = if flat {
+        0.0
+    } else {
+        f64::from((hash ^ (hash >> 15)) % 7) - 3.0
+    };
     let (r, g, b) = rgb(hue + shade * 1.6, saturation, lightness + shade * 0.021);
     Color { r, g, b }
 }

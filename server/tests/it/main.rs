@@ -1,3 +1,6 @@
 //! Integration tests: the real store in temporary folders, the real application on loopback, the real binary.
 //! One test binary, because linking the query engine takes long.
 #![allow(clippy::unwrap_used, reason = "tests")]
+
+mod query;
+mod wire;

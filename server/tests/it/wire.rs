@@ -1,0 +1,205 @@
+//! OTLP requests from a few words, by the conventions of the server's README.
+
+use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::profiles::v1development as otlp;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use prost::Message;
+
+/// CPU time that a sample stands for: 50 ms.
+pub(crate) const PERIOD_NS: i64 = 50_000_000;
+pub(crate) const CPUS: i64 = 2;
+
+/// One sample.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) ts_ns: i64,
+    pub(crate) service: &'static str,
+    pub(crate) tgid: i64,
+    pub(crate) tid: i64,
+    pub(crate) thread: &'static str,
+    pub(crate) cpu: i64,
+    /// Root first, such as `main;work;k:sys_read`: `k:` marks kernel frames, `?` a frame without a name.
+    pub(crate) stack: &'static str,
+}
+
+/// One agent's samples of one interval.
+#[derive(Debug, Clone)]
+pub(crate) struct Batch<'a> {
+    pub(crate) node: &'a str,
+    pub(crate) instance: &'a str,
+    pub(crate) number: i64,
+    pub(crate) from_ns: i64,
+    pub(crate) until_ns: i64,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// The first place of an equal entry, which is added if there is none.
+fn place<T: PartialEq>(table: &mut Vec<T>, entry: T) -> i32 {
+    let at = table.iter().position(|known| *known == entry).unwrap_or_else(|| {
+        table.push(entry);
+        table.len() - 1
+    });
+    at as i32
+}
+
+struct Dictionary(otlp::ProfilesDictionary);
+
+impl Dictionary {
+    fn text(&mut self, text: &str) -> i32 {
+        place(&mut self.0.string_table, text.to_owned())
+    }
+
+    fn attribute(&mut self, key: &str, value: Value) -> i32 {
+        let key_strindex = self.text(key);
+        let entry = otlp::KeyValueAndUnit {
+            key_strindex,
+            value: Some(AnyValue { value: Some(value) }),
+            ..Default::default()
+        };
+        place(&mut self.0.attribute_table, entry)
+    }
+
+    fn location(&mut self, frame: &str) -> i32 {
+        let (kind, module, function) = match frame.strip_prefix("k:") {
+            Some(function) => ("kernel", "[kernel]", function),
+            None => ("native", "/usr/bin/app", frame),
+        };
+        let filename_strindex = self.text(module);
+        let mapping_index = place(
+            &mut self.0.mapping_table,
+            otlp::Mapping {
+                filename_strindex,
+                ..Default::default()
+            },
+        );
+        let kind = self.attribute("profile.frame.type", Value::StringValue(kind.to_owned()));
+        let mut location = otlp::Location {
+            mapping_index,
+            attribute_indices: vec![kind],
+            ..Default::default()
+        };
+        if function == "?" {
+            location.address = 0x1f20;
+        } else {
+            let name_strindex = self.text(function);
+            let filename_strindex = self.text("/src/app.c");
+            let function = otlp::Function {
+                name_strindex,
+                filename_strindex,
+                ..Default::default()
+            };
+            let function_index = place(&mut self.0.function_table, function);
+            location.lines = vec![otlp::Line {
+                function_index,
+                line: 7,
+                ..Default::default()
+            }];
+        }
+        place(&mut self.0.location_table, location)
+    }
+
+    fn stack(&mut self, stack: &str) -> i32 {
+        let location_indices = stack.split(';').rev().map(|frame| self.location(frame)).collect();
+        place(&mut self.0.stack_table, otlp::Stack { location_indices })
+    }
+}
+
+/// The encoded request.
+pub(crate) fn request(batch: &Batch<'_>) -> Vec<u8> {
+    let mut dictionary = Dictionary(otlp::ProfilesDictionary {
+        mapping_table: vec![Default::default()],
+        location_table: vec![Default::default()],
+        function_table: vec![Default::default()],
+        link_table: vec![Default::default()],
+        string_table: vec![String::new()],
+        attribute_table: vec![Default::default()],
+        stack_table: vec![Default::default()],
+    });
+    let samples = batch
+        .samples
+        .iter()
+        .map(|sample| {
+            let text = |text: &str| Value::StringValue(text.to_owned());
+            let attributes = [
+                ("service.name", text(sample.service)),
+                ("process.executable.name", text("app")),
+                ("process.pid", Value::IntValue(sample.tgid)),
+                ("stakeout.process.start_ticks", Value::IntValue(sample.tgid)),
+                ("thread.id", Value::IntValue(sample.tid)),
+                ("thread.name", text(sample.thread)),
+                ("cpu.logical_number", Value::IntValue(sample.cpu)),
+            ];
+            otlp::Sample {
+                stack_index: dictionary.stack(sample.stack),
+                attribute_indices: attributes
+                    .into_iter()
+                    .map(|(key, value)| dictionary.attribute(key, value))
+                    .collect(),
+                timestamps_unix_nano: vec![sample.ts_ns as u64],
+                ..Default::default()
+            }
+        })
+        .collect();
+    let value_type = |dictionary: &mut Dictionary, kind: &str, unit: &str| otlp::ValueType {
+        type_strindex: dictionary.text(kind),
+        unit_strindex: dictionary.text(unit),
+    };
+    let profile = otlp::Profile {
+        sample_type: Some(value_type(&mut dictionary, "samples", "count")),
+        period_type: Some(value_type(&mut dictionary, "cpu", "nanoseconds")),
+        period: PERIOD_NS,
+        time_unix_nano: batch.from_ns as u64,
+        duration_nano: (batch.until_ns - batch.from_ns) as u64,
+        samples,
+        ..Default::default()
+    };
+    ExportProfilesServiceRequest {
+        resource_profiles: vec![otlp::ResourceProfiles {
+            resource: Some(Resource {
+                attributes: resource(batch),
+                ..Default::default()
+            }),
+            scope_profiles: vec![otlp::ScopeProfiles {
+                profiles: vec![profile],
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        dictionary: Some(dictionary.0),
+    }
+    .encode_to_vec()
+}
+
+fn resource(batch: &Batch<'_>) -> Vec<KeyValue> {
+    let ticks = (batch.until_ns - batch.from_ns) / PERIOD_NS * CPUS;
+    let text = |text: &str| Value::StringValue(text.to_owned());
+    [
+        ("host.name", text(batch.node)),
+        ("stakeout.instance", text(batch.instance)),
+        ("stakeout.batch", Value::IntValue(batch.number)),
+        ("stakeout.boot_id", text("boot")),
+        ("stakeout.frequency_hz", Value::IntValue(20)),
+        ("stakeout.from_unix_nano", Value::IntValue(batch.from_ns)),
+        ("stakeout.until_unix_nano", Value::IntValue(batch.until_ns)),
+        ("stakeout.cpus", Value::IntValue(CPUS)),
+        ("stakeout.ticks", Value::IntValue(ticks)),
+        (
+            "stakeout.idle_ticks",
+            Value::IntValue(ticks - batch.samples.len() as i64),
+        ),
+        (
+            "stakeout.samples_taken",
+            Value::IntValue(batch.samples.len() as i64 + 3),
+        ),
+        ("stakeout.lost.ring_full", Value::IntValue(3)),
+    ]
+    .into_iter()
+    .map(|(key, value)| KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..Default::default()
+    })
+    .collect()
+}
