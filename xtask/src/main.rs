@@ -7,6 +7,7 @@
 
 mod artifacts;
 mod bench;
+mod check_install;
 mod demo;
 mod dist;
 mod e2e;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::artifacts::{self, Profile};
-use crate::{e2e, packages, repo, run, tidy};
+use crate::{check_install, e2e, packages, repo, run, tidy};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -370,8 +370,7 @@ fn browser(_: &Args) -> Result<Tally> {
 }
 
 fn install(_: &Args) -> Result<Tally> {
-    println!("not there yet");
-    Ok(Tally::default())
+    check_install::run(&artifacts::all(Profile::Debug)?)
 }
 
 #[cfg(test)]

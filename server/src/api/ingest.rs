@@ -28,6 +28,9 @@ const GRPC_PATH: &str = "/opentelemetry.proto.collector.profiles.v1development.P
 const INSTANCE_HEADER: &str = "stakeout-instance";
 const BATCH_HEADER: &str = "stakeout-batch";
 
+/// Samples that were left out: OTLP's own answer counts profiles only, and an agent's account is exact.
+const REJECTED_HEADER: &str = "stakeout-rejected-samples";
+
 /// A body must have arrived in this time.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -58,8 +61,13 @@ async fn http(State(state): State<AppState>, request: Request) -> Result<Respons
         room.merge(state.ingest.reserve(body.len() - (1 << 20))?);
     }
     let outcome = state.ingest.ingest(body, encoding, id, room).await?;
+    let rejected = outcome.rejected_samples;
     let body = response(outcome).encode_to_vec();
-    Ok(([(header::CONTENT_TYPE, PROTOBUF)], body).into_response())
+    let mut answer = ([(header::CONTENT_TYPE, PROTOBUF)], body).into_response();
+    if rejected > 0 {
+        answer.headers_mut().insert(REJECTED_HEADER, rejected.into());
+    }
+    Ok(answer)
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {

@@ -67,6 +67,8 @@ pub struct Outcome {
     /// Batches that had been stored, or were pending, before.
     pub duplicates: usize,
     pub rejected_profiles: i64,
+    /// Samples that were left out, in those profiles.
+    pub rejected_samples: u64,
     /// Says what was left out and why; empty when nothing was.
     pub message: String,
 }
@@ -137,6 +139,7 @@ impl Ingest {
             samples: 0,
             duplicates: 0,
             rejected_profiles: converted.rejected_profiles,
+            rejected_samples: converted.rejected_samples,
             message: converted.message,
         };
         let appended = converted.parts.into_iter().map(|part| async move {

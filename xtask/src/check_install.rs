@@ -1,0 +1,471 @@
+//! The install script in a clean Debian: the `install` step of `cargo xtask test`.
+//!
+//! In: the built binaries. A minimal Debian 12 is made by debootstrap once and kept as an archive in the target folder; every run
+//! unpacks it into a temporary folder. A real server hands out the script and the agent; the script runs in a chroot, in a mount
+//! namespace of its own, so that nothing has to be unmounted afterwards.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::artifacts::Binaries;
+use crate::http::{Client, integer};
+use crate::service::{POLL, Service, make_dir};
+use crate::signals::Stop;
+use crate::stack::{self, Options};
+use crate::test::Tally;
+use crate::{packages, repo, run};
+
+const SUITE: &str = "bookworm";
+/// What the script itself asks for, and nothing else.
+const PACKAGES: &str = "curl,ca-certificates";
+const TOKEN: &str = "install-check-token";
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Mounts what a container would have, then runs its first argument in the root at $ROOT.
+const ENTER: &str = r#"
+set -e
+mount -t proc proc "$ROOT/proc"
+mount --rbind /sys "$ROOT/sys"
+mount --bind /dev "$ROOT/dev"
+exec chroot "$ROOT" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin /bin/sh -c "$1"
+"#;
+
+type Case = fn(&mut Scene) -> Result<()>;
+
+/// In order: what must change nothing comes before what installs.
+const CASES: &[(&str, Case)] = &[
+    ("a_missing_token_is_refused", missing_token),
+    ("a_wrong_token_is_refused", wrong_token),
+    ("a_wrong_checksum_is_refused", wrong_checksum),
+    ("a_service_without_systemd_is_refused", no_systemd),
+    ("a_kernel_without_btf_is_refused", no_btf),
+    ("an_agent_is_installed_and_samples_arrive", installs),
+    ("the_token_is_for_root_only", token_is_private),
+    ("a_second_run_changes_nothing", second_run),
+    ("uninstalling_leaves_nothing", uninstalls),
+    ("uninstalling_again_says_so", uninstalls_again),
+    ("the_unit_file_is_valid", unit_file),
+];
+
+/// Runs all cases one after the other.
+pub(crate) fn run(binaries: &Binaries) -> Result<Tally> {
+    if !packages::is_root() {
+        ensure!(
+            env::var_os("CI").is_none(),
+            "the install test needs root: it makes a chroot"
+        );
+        println!("install: NOT CHECKED, it needs root to make a chroot; run `sudo -E cargo xtask test --only install`");
+        return Ok(Tally::default());
+    }
+    let stop = Stop::install()?;
+    let mut scene = Scene::new(binaries, &stop)?;
+    let mut tally = Tally::default();
+    for (name, case) in CASES {
+        stop.check()?;
+        match case(&mut scene) {
+            Ok(()) => {
+                println!("test install::{name} ... ok");
+                tally.passed += 1;
+            }
+            Err(error) => {
+                println!("test install::{name} ... FAILED\n{error:#}");
+                tally.failed += 1;
+            }
+        }
+    }
+    Ok(tally)
+}
+
+/// What a script said and how it ended.
+#[derive(Debug)]
+struct Said {
+    ok: bool,
+    text: String,
+}
+
+impl Said {
+    fn fails_with(&self, words: &str) -> Result<()> {
+        ensure!(!self.ok, "the script succeeded:\n{}", self.text);
+        self.contains(words)
+    }
+
+    fn contains(&self, words: &str) -> Result<()> {
+        ensure!(
+            self.text.contains(words),
+            "the script didn't say `{words}`:\n{}",
+            self.text
+        );
+        Ok(())
+    }
+}
+
+/// Type, mode, owner, size and modification time of a file: whatever an installation could change.
+type Trace = (u32, u32, u64, i64, i64);
+
+struct Scene {
+    /// Holds the root file system, the server's data and the logs.
+    dir: TempDir,
+    /// Stopped when the scene ends.
+    _server: Service,
+    client: Client,
+    /// The installed agent, from `installs` to `uninstalls`.
+    foreground: Option<Service>,
+    /// The root file system as it was unpacked.
+    clean: BTreeMap<PathBuf, Trace>,
+}
+
+impl Scene {
+    fn new(binaries: &Binaries, stop: &Stop) -> Result<Scene> {
+        let dir = TempDir::new().context("can't make a temporary folder")?;
+        let root = dir.path().join("root");
+        make_dir(&root)?;
+        let archive = clean_debian()?;
+        run::run(Command::new("tar").arg("-xpf").arg(&archive).arg("-C").arg(&root))?;
+
+        let offered = dir.path().join("offered");
+        make_dir(&offered)?;
+        let name = format!("stakeout-agent-linux-{}", env::consts::ARCH);
+        fs::copy(&binaries.agent, offered.join(name)).context("can't copy the agent")?;
+        let token_file = dir.path().join("tokens");
+        fs::write(&token_file, format!("{TOKEN}\n"))?;
+
+        let listen = stack::free_address("127.0.0.1:0")?;
+        let options = Options {
+            binaries: binaries.clone(),
+            state_dir: dir.path().to_owned(),
+            listen: listen.clone(),
+            frequency_hz: 99,
+        };
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let more = [
+            "--ingest-token-file",
+            &text(&token_file),
+            "--agent-dir",
+            &text(&offered),
+        ];
+        let mut server = stack::start_server(&options, &listen, &more)?;
+        let client = Client::new(&format!("http://{listen}"));
+        stack::wait_ready(&mut server, &client, stop)?;
+        let clean = traces(&root)?;
+        Ok(Scene {
+            dir,
+            _server: server,
+            client,
+            foreground: None,
+            clean,
+        })
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("root")
+    }
+
+    /// A command that runs `script` by the clean system's own shell.
+    fn inside(&self, script: &str) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", script]);
+        command.env("ROOT", self.root());
+        command
+    }
+
+    fn say(&self, script: &str) -> Result<Said> {
+        let output = self
+            .inside(script)
+            .stdin(Stdio::null())
+            .output()
+            .context("can't start unshare")?;
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.push_str(&String::from_utf8_lossy(&output.stderr));
+        Ok(Said {
+            ok: output.status.success(),
+            text,
+        })
+    }
+
+    /// As the page tells people to: fetched and piped into a shell.
+    fn piped(&self, before: &str, arguments: &str) -> String {
+        format!(
+            "{before} curl -fsSL {}/install.sh | sh -s -- {arguments}",
+            self.client.base()
+        )
+    }
+
+    fn is_untouched(&self) -> Result<()> {
+        same(&self.clean, &traces(&self.root())?)
+    }
+}
+
+fn missing_token(scene: &mut Scene) -> Result<()> {
+    scene
+        .say(&scene.piped("", "--no-service"))?
+        .fails_with("asks for a token")?;
+    scene.is_untouched()
+}
+
+fn wrong_token(scene: &mut Scene) -> Result<()> {
+    let script = scene.piped("export STAKEOUT_TOKEN=guessed;", "--no-service");
+    scene.say(&script)?.fails_with("refuses the token")?;
+    scene.is_untouched()
+}
+
+/// The script announces one sum, the download has another.
+fn wrong_checksum(scene: &mut Scene) -> Result<()> {
+    let change = r"sed '/^SHA256_/ y/0123456789abcdef/123456789abcdef0/'";
+    let fetched = format!("curl -fsSL {}/install.sh | {change}", scene.client.base());
+    let said = scene.say(&format!(
+        "export STAKEOUT_TOKEN={TOKEN}; {fetched} | sh -s -- --no-service"
+    ))?;
+    said.fails_with("the download's SHA-256 is not")?;
+    scene.is_untouched()
+}
+
+fn no_systemd(scene: &mut Scene) -> Result<()> {
+    let script = scene.piped(&format!("export STAKEOUT_TOKEN={TOKEN};"), "");
+    scene.say(&script)?.fails_with("--no-service")?;
+    scene.is_untouched()
+}
+
+fn no_btf(scene: &mut Scene) -> Result<()> {
+    let script = scene.piped("umount -l /sys;", "--no-service");
+    scene.say(&script)?.fails_with("/sys/kernel/btf/vmlinux")?;
+    scene.is_untouched()
+}
+
+fn installs(scene: &mut Scene) -> Result<()> {
+    let log = scene.dir.path().join("foreground.log");
+    let script = scene.piped(&format!("export STAKEOUT_TOKEN={TOKEN};"), "--no-service");
+    let mut agent = Service::start("installed agent", &mut scene.inside(&script), &log)?;
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        stack::alive(&mut agent)?;
+        let nodes = scene.client.get_json("/api/v1/nodes")?;
+        let nodes = nodes["nodes"].as_array().cloned().unwrap_or_default();
+        if nodes.iter().any(|node| integer(&node["samples_stored"]) > 0) {
+            break;
+        }
+        if Instant::now() > deadline {
+            bail!(
+                "no samples arrived within {} s:\n{}",
+                LIMIT.as_secs(),
+                agent.last_lines(20)
+            );
+        }
+        thread::sleep(POLL);
+    }
+    scene.foreground = Some(agent);
+    Ok(())
+}
+
+fn token_is_private(scene: &mut Scene) -> Result<()> {
+    let token = fs::metadata(scene.root().join("etc/stakeout-agent/token")).context("there is no token file")?;
+    let (mode, owner) = (token.mode() & 0o7777, token.uid());
+    ensure!(
+        (mode, owner) == (0o600, 0),
+        "the token file has mode {mode:o} and owner {owner}"
+    );
+    for process in fs::read_dir("/proc")?.flatten() {
+        // A process may end while it is looked at.
+        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        let exports = line.contains("export STAKEOUT_TOKEN");
+        ensure!(
+            exports || !line.contains(TOKEN),
+            "the token stands on a command line: {line}"
+        );
+    }
+    Ok(())
+}
+
+fn second_run(scene: &mut Scene) -> Result<()> {
+    let installed = |scene: &Scene| -> Result<_> {
+        let mut files = traces(&scene.root())?;
+        // The running agent works here.
+        files.retain(|path, _| !path.starts_with("var/lib/stakeout-agent"));
+        Ok(files)
+    };
+    let before = installed(scene)?;
+    let said = scene.say(&scene.piped("", "--no-service"))?;
+    ensure!(said.ok, "the second run failed:\n{}", said.text);
+    said.contains("nothing to change")?;
+    same(&before, &installed(scene)?)?;
+    let agent = scene.foreground.as_mut().context("no agent was installed")?;
+    stack::alive(agent)
+}
+
+fn uninstalls(scene: &mut Scene) -> Result<()> {
+    let said = scene.say(&scene.piped("", "--uninstall"))?;
+    ensure!(said.ok, "uninstalling failed:\n{}", said.text);
+    let mut agent = scene.foreground.take().context("no agent was installed")?;
+    let status = agent.wait(Duration::from_secs(20)).context("the agent still runs")?;
+    ensure!(
+        status.success(),
+        "the agent ended with {status}:\n{}",
+        agent.last_lines(10)
+    );
+    // Folders have new times, and that is all.
+    let names = |files: &BTreeMap<PathBuf, Trace>| files.keys().cloned().collect::<Vec<_>>();
+    let (clean, left) = (names(&scene.clean), names(&traces(&scene.root())?));
+    let more: Vec<_> = left.iter().filter(|path| !clean.contains(path)).collect();
+    ensure!(more.is_empty(), "it left behind: {more:?}");
+    ensure!(clean == left, "it removed what was not its own");
+    Ok(())
+}
+
+fn uninstalls_again(scene: &mut Scene) -> Result<()> {
+    let said = scene.say(&scene.piped("", "--uninstall"))?;
+    ensure!(said.ok, "it failed:\n{}", said.text);
+    said.contains("nothing to remove")
+}
+
+/// By systemd's own check, where systemd is installed; the program that it starts must exist, so another one stands in.
+fn unit_file(scene: &mut Scene) -> Result<()> {
+    if repo::find_program("systemd-analyze").is_none() {
+        println!("systemd is not installed here: the unit file is NOT CHECKED");
+        return Ok(());
+    }
+    let unit = fs::read_to_string(repo::root().join("agent/packaging/stakeout-agent.service"))?;
+    let file = scene.dir.path().join("stakeout-agent.service");
+    fs::write(&file, unit.replace("/usr/local/bin/stakeout-agent", "/bin/true"))?;
+    let output = Command::new("systemd-analyze").arg("verify").arg(&file).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success() && !said.contains("stakeout-agent.service"),
+        "systemd-analyze says:\n{said}"
+    );
+    Ok(())
+}
+
+/// The archive of the clean system; made once.
+fn clean_debian() -> Result<PathBuf> {
+    let cache = repo::cache_dir("debian")?;
+    let archive = cache.join(format!("{SUITE}-{}.tar", env::consts::ARCH));
+    if archive.is_file() {
+        return Ok(archive);
+    }
+    println!(
+        "making a minimal Debian with debootstrap; it is kept in {}",
+        cache.display()
+    );
+    let dir = TempDir::new().context("can't make a temporary folder")?;
+    let root = dir.path().join("root");
+    let mut debootstrap = Command::new("debootstrap");
+    debootstrap
+        .args(["--variant=minbase", &format!("--include={PACKAGES}"), SUITE])
+        .arg(&root);
+    debootstrap.args(mirror());
+    run::run(&mut debootstrap)?;
+    let partial = archive.with_extension("part");
+    run::run(
+        Command::new("tar")
+            .arg("-cf")
+            .arg(&partial)
+            .arg("-C")
+            .arg(&root)
+            .arg("."),
+    )?;
+    fs::rename(&partial, &archive).with_context(|| format!("can't write {}", archive.display()))?;
+    Ok(archive)
+}
+
+/// Where this machine gets Debian's packages from; elsewhere debootstrap knows a default.
+fn mirror() -> Option<String> {
+    let lists = fs::read_dir("/etc/apt/sources.list.d")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let texts = lists
+        .chain([PathBuf::from("/etc/apt/sources.list")])
+        .filter_map(|path| fs::read_to_string(path).ok());
+    texts.filter_map(|text| mirror_in(&text)).next()
+}
+
+/// Both formats: `deb [options] URL SUITE …`, and stanzas with `URIs:` and `Suites:`.
+fn mirror_in(text: &str) -> Option<String> {
+    let offers = |mut suites: std::str::SplitWhitespace<'_>| suites.any(|suite| suite == SUITE);
+    for line in text.lines().filter_map(|line| line.strip_prefix("deb ")) {
+        let line = line.trim_start();
+        let line = if line.starts_with('[') {
+            line.split_once(']').map_or("", |(_, rest)| rest)
+        } else {
+            line
+        };
+        let mut words = line.split_whitespace();
+        if let Some(url) = words.next()
+            && words.next() == Some(SUITE)
+        {
+            return Some(url.to_owned());
+        }
+    }
+    text.split("\n\n").find_map(|stanza| {
+        let field = |name: &str| stanza.lines().find_map(|line| line.strip_prefix(name));
+        let uri = field("URIs:")?.split_whitespace().next()?;
+        offers(field("Suites:")?.split_whitespace()).then(|| uri.to_owned())
+    })
+}
+
+/// Every file below `root` by its path from there.
+fn traces(root: &Path) -> Result<BTreeMap<PathBuf, Trace>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).with_context(|| format!("can't read {}", dir.display()))? {
+            let entry = entry?;
+            let path = entry.path();
+            let data = entry.metadata()?;
+            if data.is_dir() {
+                open.push(path.clone());
+            }
+            let trace = (data.mode(), data.uid(), data.size(), data.mtime(), data.mtime_nsec());
+            found.insert(path.strip_prefix(root)?.to_owned(), trace);
+        }
+    }
+    Ok(found)
+}
+
+/// An error that names what is different.
+fn same(before: &BTreeMap<PathBuf, Trace>, after: &BTreeMap<PathBuf, Trace>) -> Result<()> {
+    let paths = before.keys().chain(after.keys());
+    let changed: Vec<_> = paths.filter(|path| before.get(*path) != after.get(*path)).collect();
+    // Temporary files come and go; that none stayed is what the comparison of names says.
+    let changed: Vec<_> = changed.into_iter().filter(|path| path.as_os_str() != "tmp").collect();
+    ensure!(changed.is_empty(), "these changed: {changed:?}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mirror_is_read_from_both_formats() {
+        let list = "# deb http://no bookworm\ndeb [arch=amd64 signed-by=/k] http://a/debian bookworm main\n";
+        assert_eq!(mirror_in(list).as_deref(), Some("http://a/debian"));
+        let stanzas = "Types: deb\nURIs: http://x/node\nSuites: nodistro\n\nTypes: deb\nURIs: http://b/debian\nSuites: bookworm bookworm-updates\n";
+        assert_eq!(mirror_in(stanzas).as_deref(), Some("http://b/debian"));
+        assert_eq!(mirror_in("deb http://a/security bookworm-security main"), None);
+    }
+
+    #[test]
+    fn a_changed_file_is_named() {
+        let trace = |size| (0o644, 0, size, 0, 0);
+        let before = BTreeMap::from([("a".into(), trace(1)), ("b".into(), trace(1))]);
+        assert!(same(&before, &before.clone()).is_ok());
+        for after in [
+            BTreeMap::from([("a".into(), trace(1))]),
+            BTreeMap::from([("a".into(), trace(1)), ("b".into(), trace(2))]),
+            BTreeMap::from([("a".into(), trace(1)), ("b".into(), trace(1)), ("c".into(), trace(1))]),
+        ] {
+            assert!(same(&before, &after).is_err());
+        }
+    }
+}
