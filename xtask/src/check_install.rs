@@ -53,6 +53,7 @@ const CASES: &[(&str, Case)] = &[
     ("a_second_run_changes_nothing", second_run),
     ("uninstalling_leaves_nothing", uninstalls),
     ("uninstalling_again_says_so", uninstalls_again),
+    ("an_agent_ships_over_tls_by_an_authority_of_its_own", over_tls),
     ("the_unit_file_is_valid", unit_file),
 ];
 
@@ -116,6 +117,7 @@ struct Scene {
     dir: TempDir,
     /// Stopped when the scene ends.
     _server: Service,
+    options: Options,
     client: Client,
     /// The installed agent, from `installs` to `uninstalls`.
     foreground: Option<Service>,
@@ -159,6 +161,7 @@ impl Scene {
         Ok(Scene {
             dir,
             _server: server,
+            options,
             client,
             foreground: None,
             clean,
@@ -167,6 +170,11 @@ impl Scene {
 
     fn root(&self) -> PathBuf {
         self.dir.path().join("root")
+    }
+
+    /// The folder with the agent to hand out.
+    fn offered(&self) -> String {
+        self.dir.path().join("offered").to_string_lossy().into_owned()
     }
 
     /// A command that runs `script` by the clean system's own shell.
@@ -324,6 +332,86 @@ fn uninstalls_again(scene: &mut Scene) -> Result<()> {
     let said = scene.say(&scene.piped("", "--uninstall"))?;
     ensure!(said.ok, "it failed:\n{}", said.text);
     said.contains("nothing to remove")
+}
+
+/// Certificates of an authority that no system knows, made by the clean system's own openssl.
+const CERTIFICATES: &str = r#"
+set -e
+mkdir /tmp/tls
+cd /tmp/tls
+new="-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+openssl req -x509 $new -keyout ca.key -out ca.pem -days 1 -subj /CN=authority -addext basicConstraints=critical,CA:TRUE
+openssl req $new -keyout key.pem -out request.pem -subj /CN=server -addext subjectAltName=IP:127.0.0.1
+openssl x509 -req -in request.pem -CA ca.pem -CAkey ca.key -days 1 -out cert.pem -copy_extensions copy
+"#;
+
+/// A second server with TLS: without its authority nothing is installed, with it script and agent trust it.
+fn over_tls(scene: &mut Scene) -> Result<()> {
+    let said = scene.say(CERTIFICATES)?;
+    ensure!(said.ok, "openssl made no certificates:\n{}", said.text);
+    let tls = scene.root().join("tmp/tls");
+    let text = |name: &str| tls.join(name).to_string_lossy().into_owned();
+    let listen = stack::free_address("127.0.0.1:0")?;
+    let options = Options {
+        state_dir: scene.dir.path().join("tls"),
+        listen: listen.clone(),
+        ..scene.options.clone()
+    };
+    make_dir(&options.state_dir)?;
+    let more = [
+        "--tls-cert",
+        &text("cert.pem"),
+        "--tls-key",
+        &text("key.pem"),
+        "--agent-dir",
+        &scene.offered(),
+    ];
+    let mut server = stack::start_server(&options, &listen, &more)?;
+    let fetch = |path: &str| {
+        format!(
+            "curl -fsS --retry 60 --retry-delay 1 --retry-connrefused --cacert /tmp/tls/ca.pem https://{listen}{path}"
+        )
+    };
+    let ready = scene.say(&fetch("/readyz"))?;
+    ensure!(
+        ready.ok,
+        "the server doesn't answer over TLS:\n{}\n{}",
+        ready.text,
+        server.last_lines(10)
+    );
+
+    let script = |options: &str| format!("{} | sh -s -- {options}", fetch("/install.sh"));
+    scene.say(&script("--no-service"))?.fails_with("cannot be reached")?;
+    let log = scene.dir.path().join("tls.log");
+    let install = script("--no-service --ca-file /tmp/tls/ca.pem");
+    let mut agent = Service::start("agent over TLS", &mut scene.inside(&install), &log)?;
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        stack::alive(&mut agent)?;
+        stack::alive(&mut server)?;
+        let nodes: serde_json::Value = serde_json::from_str(&scene.say(&fetch("/api/v1/nodes"))?.text)?;
+        if nodes["nodes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|node| integer(&node["samples_stored"]) > 0)
+        {
+            break;
+        }
+        ensure!(
+            Instant::now() < deadline,
+            "no samples arrived over TLS:\n{}",
+            agent.last_lines(20)
+        );
+        thread::sleep(POLL);
+    }
+    let said = scene.say(&script("--uninstall"))?;
+    ensure!(
+        said.ok && agent.wait(Duration::from_secs(20)).is_some(),
+        "uninstalling failed:\n{}",
+        said.text
+    );
+    Ok(())
 }
 
 /// By systemd's own check, where systemd is installed; the program that it starts must exist, so another one stands in.
