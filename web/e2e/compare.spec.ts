@@ -19,7 +19,7 @@ test.describe("compare", () => {
     const answer = await request.get(`/api/v1/diff?${parameters}`);
     const diff = (await answer.json()) as { base: { samples: number }; comparison: { samples: number } };
     expect(diff.base.samples).toBe(0);
-    expect(diff.comparison.samples).toBeGreaterThan(50);
+    expect(diff.comparison.samples).toBeGreaterThan(20);
     const cells = (await tooltip.locator("td").allTextContents()).map((text) => text.replace(/\D/g, ""));
     expect(cells[0]).toBe("0");
     expect(cells[4]).toBe(String(diff.comparison.samples));

@@ -29,6 +29,17 @@ describe("search", () => {
     expect([...found.hits]).toEqual([0, 0, 1, 1, 1, 0]);
   });
 
+  it("does not take the name of folded frames for a function's", () => {
+    const folded = treeOf(
+      answerOf([
+        { name: "frame_pointer", self: 3 },
+        { name: "7 frames below the threshold", kind: "trimmed", self: 2 },
+      ]),
+    );
+    expect(search(folded, by("frame")).samples).toBe(3);
+    expect(folded.trimmed).toBe(true);
+  });
+
   it("takes shares of what is zoomed", () => {
     expect(search(tree, by("walk"), 1).afterShare).toBeCloseTo(55 / 65);
     expect(search(tree, by("idle"), 1).samples).toBe(0);

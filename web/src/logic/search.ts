@@ -50,7 +50,10 @@ export function search(tree: Tree, matcher: Matcher, focus: number = ROOT): Sear
   const names = new Int8Array(tree.strings.length).fill(-1);
   const hits = new Uint8Array(tree.size);
   let frames = 0;
+  // The name of folded frames is the server's, no function's.
+  const folded = tree.kinds.indexOf("trimmed");
   for (let i = 1; i < tree.size; i++) {
+    if (tree.kind[i] === folded) continue;
     const id = tree.name[i] as number;
     if (names[id] === -1) names[id] = matcher(tree.strings[id] as string) ? 1 : 0;
     if (names[id] === 1) {
