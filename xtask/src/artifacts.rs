@@ -27,7 +27,13 @@ pub(crate) struct Binaries {
 }
 
 /// Builds the page if it changed, then agent and server.
+///
+/// With `STAKEOUT_BIN_DIR` nothing is built: the binaries of that folder are used, such as those of a release.
 pub(crate) fn all(profile: Profile) -> Result<Binaries> {
+    if let Some(dir) = std::env::var_os("STAKEOUT_BIN_DIR") {
+        println!("using the binaries of {}", Path::new(&dir).display());
+        return below(Path::new(&dir));
+    }
     packages::ensure_build()?;
     web()?;
     binaries(profile)
@@ -58,7 +64,7 @@ pub(crate) fn binaries(profile: Profile) -> Result<Binaries> {
         server: dir.join("stakeout-server"),
     };
     for file in [&binaries.agent, &binaries.server] {
-        ensure!(file.is_file(), "cargo built no {}", file.display());
+        ensure!(file.is_file(), "there is no {}", file.display());
     }
     Ok(binaries)
 }

@@ -1,5 +1,6 @@
 //! A server and an agent of this machine, side by side: what `up` shows, what the demo and the tests run on.
 
+use std::fs;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +40,8 @@ impl Stack {
         make_dir(&options.state_dir)?;
         let listen = free_address(&options.listen)?;
         let client = Client::new(&format!("http://{listen}"));
-        let mut server = start_server(options, &listen, &[])?;
+        let downloads = downloads(options)?;
+        let mut server = start_server(options, &listen, &["--agent-dir", &downloads.to_string_lossy()])?;
         wait_ready(&mut server, &client, stop)?;
         let started_ms = now_ms();
         let agent = start_agent(options, client.base(), &[])?;
@@ -98,6 +100,23 @@ impl Stack {
         ensure!(bad.is_empty(), "{}", bad.join("; "));
         Ok(())
     }
+}
+
+/// A folder with the agent under the name by which the server hands it out to other machines.
+fn downloads(options: &Options) -> Result<PathBuf> {
+    let dir = options.state_dir.join("download");
+    make_dir(&dir)?;
+    let name = dir.join(format!("stakeout-agent-linux-{}", std::env::consts::ARCH));
+    // A link of its own name first: a server that runs may be reading the old one.
+    let fresh = dir.join(".fresh");
+    let _ = fs::remove_file(&fresh);
+    fs::hard_link(&options.binaries.agent, &fresh)
+        .or_else(|_| fs::copy(&options.binaries.agent, &fresh).map(drop))
+        .and_then(|()| fs::rename(&fresh, &name))
+        .with_context(|| format!("can't put the agent into {}", dir.display()))?;
+    // Renaming a link over another link of the same file leaves both.
+    let _ = fs::remove_file(&fresh);
+    Ok(dir)
 }
 
 /// Starts a server with more arguments than the usual.
