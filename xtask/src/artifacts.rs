@@ -59,6 +59,10 @@ pub(crate) fn binaries(profile: Profile) -> Result<Binaries> {
         Profile::Debug => "debug",
         Profile::Release => "release",
     });
+    below(&dir)
+}
+
+fn below(dir: &Path) -> Result<Binaries> {
     let binaries = Binaries {
         agent: dir.join("stakeout-agent"),
         server: dir.join("stakeout-server"),
