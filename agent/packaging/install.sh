@@ -175,7 +175,7 @@ get() {
 
 # The line of the client's output that says most.
 problem() {
-	grep -v '^ *$' "$work/problem" 2>/dev/null | tail -n 1
+	grep -v '^ *$' "$work/problem" 2>/dev/null | tail -n 1 | sed 's/[. ]*$//'
 }
 
 read_token() {
@@ -434,6 +434,10 @@ remove_everything() {
 	stop_foreground
 	rm -f "$UNIT_FILE" "$program" "$PID_FILE"
 	rm -rf "$CONFIG_DIR" "$STATE_DIR"
+	if [ "$prefix" != /usr/local ]; then
+		# Only what is empty goes.
+		rmdir "$prefix/bin" "$prefix" 2>/dev/null || true
+	fi
 	if [ -d /run/systemd/system ]; then
 		systemctl daemon-reload
 		systemctl reset-failed "$UNIT" 2>/dev/null || true

@@ -75,7 +75,7 @@ impl Sender {
         {
             client = client.add_root_certificate(certificate);
         }
-        let client = client.build().map_err(|error| ShipError::Tls(chain(&error)))?;
+        let client = client.build().map_err(|error| ShipError::Tls(root_cause(&error)))?;
         Ok(Self { client, url })
     }
 
@@ -93,15 +93,22 @@ impl Sender {
     }
 
     fn unreached(&self, error: &reqwest::Error) -> Outcome {
+        let cause = root_cause(error);
+        let certificate = cause.contains("certificate");
         let reason = if error.is_timeout() {
             format!("{} did not answer in time", self.url)
+        } else if certificate {
+            format!(
+                "{} cannot be trusted: {cause}; --ca-file names further certificates to trust",
+                self.url
+            )
         } else {
-            format!("{} cannot be reached: {}", self.url, chain(error))
+            format!("{} cannot be reached: {cause}", self.url)
         };
         Outcome::Failed {
             reason,
             after: None,
-            needs_person: false,
+            needs_person: certificate,
         }
     }
 
@@ -231,19 +238,13 @@ fn printable(text: &str) -> String {
     }
 }
 
-/// An error with its causes; reqwest's own text leaves them out.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
+/// What went wrong in the end: reqwest's own text names the URL and nothing else.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
     }
-    text
+    cause.to_string()
 }
 
 fn profiles_url(server: &str) -> Result<Url, ShipError> {
@@ -272,7 +273,7 @@ fn certificates(path: &Path) -> Result<Vec<Certificate>, ShipError> {
         reason,
     };
     let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let found = Certificate::from_pem_bundle(&pem).map_err(|error| wrong(chain(&error)))?;
+    let found = Certificate::from_pem_bundle(&pem).map_err(|error| wrong(root_cause(&error)))?;
     if found.is_empty() {
         Err(wrong("it holds no certificate".into()))
     } else {

@@ -1,6 +1,7 @@
 //! From `submit` to a server that fails in every way: each sample arrives once or is counted as lost, never both, never neither.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -583,6 +584,18 @@ fn a_caller_that_is_too_fast_is_never_held_up() {
         assert_eq!(last.lost(), stats.lost["ship_queue_full"]);
         assert_eq!(log.samples().len() as u64, stats.acknowledged_samples);
     });
+}
+
+#[test]
+fn spooled_batches_are_for_their_owner_only() {
+    let (peer, state) = (Peer::start(&[]), TempDir::new().unwrap());
+    let agent = Agent::start(config(&peer.url(), state.path()));
+    let mode = std::fs::metadata(state.path().join("spool"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o700, "batches hold command lines");
+    agent.stop();
 }
 
 #[test]

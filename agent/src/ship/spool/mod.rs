@@ -18,6 +18,7 @@ mod tenant;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -93,7 +94,7 @@ impl Spool {
             |source| ShipError::StateDir { path, source }
         };
         let root = state_dir.join("spool");
-        std::fs::create_dir_all(&root).map_err(failed(&root))?;
+        make_private_dir(&root).map_err(failed(&root))?;
         let lock_path = state_dir.join("lock");
         let lock = File::create(&lock_path).map_err(failed(&lock_path))?;
         match lock.try_lock() {
@@ -402,6 +403,11 @@ impl FullLog {
             samples: 0,
         };
     }
+}
+
+/// Batches hold command lines, which are nobody else's business.
+fn make_private_dir(dir: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 fn add(sum: &mut Losses, more: &Losses) {

@@ -17,7 +17,7 @@ impl Quarantine {
 
     /// Moves the file at `from` here under `name`, and makes room by removing the oldest. Returns where it is.
     pub(super) fn put(&self, from: &Path, name: &str) -> std::io::Result<PathBuf> {
-        std::fs::create_dir_all(&self.dir)?;
+        super::make_private_dir(&self.dir)?;
         let to = self.dir.join(name);
         std::fs::rename(from, &to)?;
         self.trim(&to)?;
