@@ -36,6 +36,11 @@ export function cores(value: number): string {
   return digits(value);
 }
 
+/** A round number on an axis, without needless zeros. */
+export function axisNumber(value: number): string {
+  return String(Number(value.toPrecision(4)));
+}
+
 /** A share of 1 as per cent. */
 export function percent(share: number): string {
   const value = share * 100;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { diffPaint, framePaint, kindOf, layerColours } from "./colour.ts";
-import { ago, brief, bytes, count, digits, duration, factor, percent, plural } from "./format.ts";
+import { ago, axisNumber, brief, bytes, count, digits, duration, factor, percent, plural } from "./format.ts";
 import { fitName } from "./names.ts";
 import { scrollToRow, visibleRows } from "./rows.ts";
 import { fromLocalInput, parseTime, tickLabels, toLocalInput } from "./time.ts";
@@ -19,6 +19,8 @@ describe("numbers", () => {
     [digits(0.0553), "0.055"],
     [digits(12.34), "12.3"],
     [digits(-3.456), "−3.46"],
+    [axisNumber(0.30000000000000004), "0.3"],
+    [axisNumber(1500), "1500"],
     [percent(0), "0 %"],
     [percent(0.00001), "<0.01 %"],
     [percent(0.3), "30.0 %"],

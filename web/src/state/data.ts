@@ -4,7 +4,7 @@ import { api, type DiffAnswer, type FlamegraphAnswer, type Parameters } from "..
 import { findFocus } from "../logic/focus.ts";
 import { matcherOf, search, serverPattern } from "../logic/search.ts";
 import { stackOf } from "../logic/stack.ts";
-import { parseTime, type Window } from "../logic/time.ts";
+import { isRelative, parseTime, type Window } from "../logic/time.ts";
 import { BadTree, diffTreeOf, ROOT, type Tree, treeOf } from "../logic/tree.ts";
 import { around, ordered, pairOf } from "../logic/windows.ts";
 import { type PageState, page, refresh, refreshes } from "./index.ts";
@@ -12,6 +12,7 @@ import { type Resource, resource } from "./resource.ts";
 
 const LIVE_MS = 5_000;
 const NODES_MS = 5_000;
+const AWAITING_MS = 3_000;
 const SERIES_LIMIT = 19;
 const TOP_LIMIT = 2_000;
 /** Frames below a hundred thousandth of the window are folded by the server: they can't be seen nor clicked. */
@@ -53,15 +54,6 @@ export const clockNow = signal(Date.now());
 setInterval(() => {
   clockNow.value = Date.now();
 }, 1000);
-
-effect(() => {
-  const period = view.value === "nodes" ? NODES_MS : live.value ? LIVE_MS : 0;
-  if (period === 0) return;
-  const timer = setInterval(() => {
-    if (!document.hidden) refresh();
-  }, period);
-  return () => clearInterval(timer);
-});
 
 function ask<T>(name: string, parameters: Parameters, run: (signal: AbortSignal) => Promise<T>) {
   return { question: `${name} ${JSON.stringify(parameters)}`, turn: refreshes.value, run };
@@ -159,6 +151,22 @@ export const nodes = resource(() => {
 export const info = resource(() => ask("info", {}, (signal) => api.info(signal)));
 
 export const labels = resource(() => ask("labels", {}, (signal) => api.labels(signal)));
+
+/** A window up to the present that is still empty: what was just started shows up by itself. */
+export const awaiting = computed(
+  () => view.value === "explore" && isRelative(until.value) && flamegraph.data.value?.samples === 0,
+);
+
+effect(() => {
+  const period = view.value === "nodes" ? NODES_MS : awaiting.value ? AWAITING_MS : live.value ? LIVE_MS : 0;
+  if (period === 0) return;
+  const timer = setInterval(() => {
+    // A question that takes longer than the period must not be cut off by its own repetition.
+    const busy = [exploreSeries, flamegraph, ranking, nodes].some((one) => one.loading.peek());
+    if (!document.hidden && !busy) refresh();
+  }, period);
+  return () => clearInterval(timer);
+});
 
 /** The tree on the screen, or why there is none. */
 export const tree = computed<{ tree: Tree | null; fault: string }>(() => {

@@ -38,7 +38,7 @@ export const DEFAULTS: PageState = {
   view: "explore",
   type: "cpu",
   query: "",
-  from: "now-1h",
+  from: "now-15m",
   until: "now",
   by: "service",
   baseQuery: "",

@@ -4,9 +4,11 @@ import type { DiffTopRow, Normalize } from "../api/index.ts";
 import { CHANGE_WORDS, type Change, MARK } from "../logic/colour.ts";
 import { type DiffSortKey, diffRows } from "../logic/diffrows.ts";
 import { count, factor, plural, signed } from "../logic/format.ts";
+import { fitName } from "../logic/names.ts";
 import type { Matcher } from "../logic/search.ts";
+import { page } from "../state/index.ts";
 import { normText, normUnit } from "./flame/Tooltip.tsx";
-import { type Column, VirtualTable } from "./VirtualTable.tsx";
+import { type Column, NARROW_NAME, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
 interface Props {
   rows: readonly DiffTopRow[];
@@ -25,6 +27,7 @@ export function DiffTable({ rows, normalize, matcher, onlySignificant, complete,
   );
   const most = useMemo(() => rows.reduce((top, row) => Math.max(top, Math.abs(row.delta)), 0), [rows]);
   const value = (v: number) => normText(v, normalize);
+  const room = page.value.pane === "table" ? WIDE_NAME : NARROW_NAME;
   const columns: Column<DiffTopRow, DiffSortKey>[] = [
     {
       key: "name",
@@ -37,7 +40,7 @@ export function DiffTable({ rows, normalize, matcher, onlySignificant, complete,
             {MARK[row.state as Change]}
           </i>
           <span class="visually-hidden">{CHANGE_WORDS[row.state as Change]}: </span>
-          {row.name}
+          {fitName(row.name, room)}
           <small>{row.module}</small>
         </span>
       ),

@@ -3,6 +3,7 @@ import type { ApiError } from "../api/index.ts";
 import { parseTime } from "../logic/time.ts";
 import { before, ordered } from "../logic/windows.ts";
 import {
+  awaiting,
   exploreSeries,
   exploreStack,
   flamegraph,
@@ -228,6 +229,7 @@ function NoSamples() {
           </button>
         </p>
       )}
+      {awaiting.value && <p class="dim">Looking again every few seconds.</p>}
       {query === "" && command !== undefined && command !== "" && <InstallLine command={command} />}
     </EmptyNotice>
   );

@@ -4,9 +4,11 @@ import { useMemo, useState } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../logic/colour.ts";
 import { brief, count, percent, plural } from "../logic/format.ts";
 import { type FunctionRow, functionsOf, type SortKey, sortFunctions } from "../logic/functions.ts";
+import { fitName } from "../logic/names.ts";
 import type { Matcher } from "../logic/search.ts";
 import { frameName, ROOT, type Tree } from "../logic/tree.ts";
-import { type Column, VirtualTable } from "./VirtualTable.tsx";
+import { page } from "../state/index.ts";
+import { type Column, NARROW_NAME, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
 interface Props {
   tree: Tree;
@@ -27,6 +29,7 @@ export function FunctionTable({ tree, focus, matcher, theme, choice, onFind }: P
   }, [all, matcher, sort]);
   const whole = tree.total[focus] as number;
   const share = (samples: number) => (whole > 0 ? samples / whole : 0);
+  const room = page.value.pane === "table" ? WIDE_NAME : NARROW_NAME;
   const columns: Column<FunctionRow, SortKey>[] = [
     {
       key: "name",
@@ -36,7 +39,7 @@ export function FunctionTable({ tree, focus, matcher, theme, choice, onFind }: P
       cell: (row) => (
         <span class="function" title={`${row.name}\n${row.kind}${row.module === "" ? "" : ` · ${row.module}`}`}>
           <i class="swatch" style={{ background: kindSwatch(kindOf(row.kind, false), theme) }} />
-          {row.name}
+          {fitName(row.name, room)}
           <small>{row.module}</small>
         </span>
       ),

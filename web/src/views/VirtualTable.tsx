@@ -26,6 +26,10 @@ interface Props<Row, Key extends string> {
 
 export const TABLE_ROW = 24;
 
+/** Characters of a name beside the graph and with the table alone; longer ones lose first what says least. */
+export const NARROW_NAME = 34;
+export const WIDE_NAME = 130;
+
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
   const { label, rows, columns, sort, descending, onSort, onTake, rowClass, empty } = props;
   const box = useRef<HTMLDivElement>(null);

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { cores } from "../../logic/format.ts";
+import { axisNumber } from "../../logic/format.ts";
 import { axisTop, type Stack } from "../../logic/stack.ts";
 import { tickLabels, type Window } from "../../logic/time.ts";
 import { useSize } from "../hooks.ts";
@@ -77,7 +77,7 @@ function options(
 ): uPlot.Options {
   const style = getComputedStyle(element);
   const colour = (name: string) => style.getPropertyValue(name).trim();
-  const stepped = uPlot.paths.stepped?.({ align: 1, alignGaps: 1 });
+  const stepped = uPlot.paths.stepped?.({ align: 1, alignGaps: 1, extend: true });
   if (stepped === undefined) throw new Error("uPlot was built without stepped paths");
   const axis = { stroke: colour("--dim"), font: FONT, ticks: { show: false } };
   return {
@@ -108,7 +108,7 @@ function options(
         gap: 4,
         space: 28,
         grid: { stroke: colour("--grid"), width: 1 },
-        values: (_, splits) => splits.map((value) => (value === 0 ? "0" : cores(value))),
+        values: (_, splits) => splits.map(axisNumber),
       },
     ],
     series: [
