@@ -1,8 +1,8 @@
 //! What was observed: the intervals that agents covered, from `batches`.
 //!
 //! Rates are CPU seconds per observed second, summed over nodes: a node that was covered half of the window counts with half of
-//! it. Formally the observed time is the mean of the covered time of the nodes that were covered at all. A window in which no
-//! agent accounts for itself (other senders do not) is taken as observed throughout.
+//! it. Formally the observed time is the mean of the covered time of the nodes that were covered at all. A window with samples for
+//! which no agent accounts (other senders do not) is taken as observed throughout; one with neither as not observed.
 
 use super::counts::Steps;
 use super::error::QueryError;
@@ -58,6 +58,19 @@ impl Exposure {
     /// Covered seconds of the window, a mean over the nodes.
     pub fn total_s(&self) -> f64 {
         self.observed_s.iter().sum()
+    }
+
+    /// What to think of so many samples that no agent accounts for: whoever sent them was there all the time.
+    #[must_use]
+    pub fn with_samples(mut self, samples: u64, steps: Steps) -> Exposure {
+        if self.nodes == 0 && samples > 0 {
+            for (step, observed) in self.observed_s.iter_mut().enumerate() {
+                let (start, end) = steps.bounds(step);
+                *observed = (end - start) as f64 / 1e9;
+            }
+            self.gaps.clear();
+        }
+        self
     }
 
     /// CPU seconds that were observed, over all nodes.
@@ -165,17 +178,10 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps) -> Exposure 
             exposure.idle_s[step] += seconds * interval.cpus as f64 * interval.idle_share.unwrap_or(0.0);
         }
     }
-    if exposure.nodes == 0 {
-        for (step, observed) in exposure.observed_s.iter_mut().enumerate() {
-            let (start, end) = steps.bounds(step);
-            *observed = (end - start) as f64 / 1e9;
-        }
-        return exposure;
-    }
-    for observed in &mut exposure.observed_s {
-        *observed /= exposure.nodes as f64;
-    }
     exposure.gaps = gaps(covered, window);
+    for observed in &mut exposure.observed_s {
+        *observed /= exposure.nodes.max(1) as f64;
+    }
     exposure
 }
 
@@ -281,11 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn without_any_account_the_whole_window_counts() {
-        let exposure = summarize(Vec::new(), steps(0, 25, 10));
-        assert_eq!((exposure.nodes, exposure.total_s()), (0, 25.0));
-        assert_eq!(exposure.observed_s, [10.0, 10.0, 5.0]);
-        assert_eq!(exposure.idle_share(), None);
+    fn without_any_account_only_samples_show_that_somebody_was_there() {
+        let steps = steps(0, 25, 10);
+        let nobody = summarize(Vec::new(), steps);
+        assert_eq!((nobody.nodes, nobody.total_s(), nobody.idle_share()), (0, 0.0, None));
+        assert_eq!(nobody.clone().with_samples(0, steps).total_s(), 0.0);
+        assert_eq!(nobody.with_samples(1, steps).observed_s, [10.0, 10.0, 5.0]);
+        let known = summarize(vec![interval("a", 1, 0, 10, 0)], steps);
+        assert_eq!(known.clone().with_samples(1, steps), known);
     }
 
     #[test]

@@ -116,6 +116,7 @@ pub(super) async fn side(
         scan(snapshot, &question, &selected, || StackCounts::new(steps, limit)),
         observe(snapshot, &question, steps),
     )?;
+    let exposure = exposure.with_samples(counts.samples, steps);
     Ok(Side {
         question,
         counts,

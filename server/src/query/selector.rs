@@ -470,4 +470,43 @@ mod tests {
             "anchors cannot be escaped from"
         );
     }
+
+    #[test]
+    fn no_text_makes_the_parser_panic() {
+        let pieces = [
+            "{",
+            "}",
+            "\"",
+            "'",
+            "`",
+            "\\",
+            "=",
+            "~",
+            "!",
+            ",",
+            " ",
+            "service",
+            "node",
+            "ä",
+            "\u{10ffff}",
+            ".*",
+            "(",
+            "\n",
+            "a",
+        ];
+        let mut state = 0x5eed_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..12 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                text.push_str(pieces[(state >> 33) as usize % pieces.len()]);
+            }
+            if let Ok(selector) = Selector::parse(&text) {
+                let canonical = selector.to_string();
+                assert_eq!(Selector::parse(&canonical).unwrap().to_string(), canonical, "{text}");
+            }
+        }
+    }
 }

@@ -73,6 +73,7 @@ pub async fn series(
         observe(snapshot, &question, steps),
     )?;
     let mut groups = groups;
+    let exposure = exposure.with_samples(groups.iter().map(|(_, group)| group.samples).sum(), steps);
     groups.sort_by(|(a_name, a), (b_name, b)| (b.samples, a_name).cmp(&(a.samples, b_name)));
     let rest = groups.split_off(limit.min(groups.len()));
     let covered: Vec<f64> = (0..steps.count)

@@ -142,6 +142,7 @@ async fn labels(
         observe(snapshot, &question, steps),
     )?;
     let (samples, period) = sums(groups.iter().map(|(_, group)| group));
+    let exposure = exposure.with_samples(samples, steps);
     let row = |(name, group): (Arc<str>, Group)| Row {
         name,
         frame: None,
@@ -264,11 +265,12 @@ async fn labels_difference(
             both.entry(name).or_default()[which] = group;
         }
     }
-    let exposures = [exposure_a, exposure_b];
-    let wholes = [0, 1].map(|which| {
-        let (samples, period) = sums(both.values().map(|groups| &groups[which]));
-        Whole::new(samples, period, &exposures[which])
-    });
+    let sides = [0, 1].map(|which| sums(both.values().map(|groups| &groups[which])));
+    let exposures = [
+        exposure_a.with_samples(sides[0].0, steps[0]),
+        exposure_b.with_samples(sides[1].0, steps[1]),
+    ];
+    let wholes = [0, 1].map(|which| Whole::new(sides[which].0, sides[which].1, &exposures[which]));
     let spreads = [0, 1].map(|which| {
         let in_part = |group: &Group, part: usize| group.steps.get(part).map_or(0, |count| u64::from(*count));
         let part_counts =

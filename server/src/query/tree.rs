@@ -3,145 +3,11 @@
 //! A node is a path of names from the root; a name is (kind, base name of the module, function). The shape does not depend on
 //! the order in which stacks come. Counts are samples.
 
+pub use super::frame::{Frame, Kind, Name, Stack, Stacks};
+pub use super::hash::MixState;
 use regex::Regex;
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// What a frame is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// The node above all stacks.
-    Root,
-    Kernel,
-    Native,
-    Interpreted,
-    Jit,
-    Unknown,
-    /// Several nodes below the threshold of a view.
-    Trimmed,
-}
-
-impl Kind {
-    /// In the order of the numbers that stand in answers.
-    pub const ALL: [Kind; 7] = [
-        Kind::Root,
-        Kind::Kernel,
-        Kind::Native,
-        Kind::Interpreted,
-        Kind::Jit,
-        Kind::Unknown,
-        Kind::Trimmed,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Root => "root",
-            Kind::Kernel => "kernel",
-            Kind::Native => "native",
-            Kind::Interpreted => "interpreted",
-            Kind::Jit => "jit",
-            Kind::Unknown => "unknown",
-            Kind::Trimmed => "trimmed",
-        }
-    }
-
-    /// The kind that the `frames` table calls by this name.
-    pub fn of_frame(name: &str) -> Kind {
-        match name {
-            "kernel" => Kind::Kernel,
-            "native" => Kind::Native,
-            "interpreted" => Kind::Interpreted,
-            "jit" => Kind::Jit,
-            _ => Kind::Unknown,
-        }
-    }
-}
-
-/// What makes frames the same node under one parent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Name {
-    /// As shown: the function, or `module+0xoffset`, or `[unknown]`.
-    pub function: Arc<str>,
-    /// Base name; empty when unknown.
-    pub module: Arc<str>,
-    pub kind: Kind,
-}
-
-impl Ord for Name {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (&self.function, &self.module, self.kind).cmp(&(&other.function, &other.module, other.kind))
-    }
-}
-
-impl PartialOrd for Name {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// One frame of the dictionary.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
-    pub name: Name,
-    /// The function's name is known.
-    pub named: bool,
-    pub inlined: bool,
-    /// Source file; empty when unknown.
-    pub file: Arc<str>,
-    /// 1-based; 0 when unknown.
-    pub line: u32,
-    /// GNU build id of the module in lower-case hex; empty when unknown.
-    pub build_id: Arc<str>,
-    /// Offset in the module's file; 0 when unknown.
-    pub offset: u64,
-}
-
-impl Frame {
-    /// A frame as the `frames` table holds it: `module` is a path, `function` may be empty.
-    pub fn new(kind: Kind, module: &str, function: &str, offset: Option<u64>) -> Frame {
-        let base = base_name(module);
-        let shown = match (function, base, offset) {
-            ("", "", _) => "[unknown]".to_owned(),
-            ("", base, Some(offset)) => format!("{base}+{offset:#x}"),
-            ("", base, None) => base.to_owned(),
-            (function, ..) => function.to_owned(),
-        };
-        Frame {
-            name: Name {
-                function: shown.into(),
-                module: base.into(),
-                kind,
-            },
-            named: !function.is_empty(),
-            inlined: false,
-            file: "".into(),
-            line: 0,
-            build_id: "".into(),
-            offset: offset.unwrap_or(0),
-        }
-    }
-}
-
-fn base_name(module: &str) -> &str {
-    module.trim_end_matches('/').rsplit('/').next().unwrap_or(module)
-}
-
-/// The stacks that one query met, with the frames that they index.
-#[derive(Debug, Clone, Default)]
-pub struct Stacks {
-    pub frames: Vec<Arc<Frame>>,
-    pub stacks: Vec<Stack>,
-}
-
-/// One stack.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stack {
-    /// Indices into [`Stacks::frames`], leaf first.
-    pub frames: Box<[u32]>,
-    /// The walk ended before the root.
-    pub truncated: bool,
-}
 
 /// How stacks become paths.
 #[derive(Debug, Default)]
@@ -406,46 +272,6 @@ impl Draft {
     }
 }
 
-/// Hashes pairs of small integers by one multiplication each: keys come from our own counters, so nobody can choose them.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct MixState;
-
-impl std::hash::BuildHasher for MixState {
-    type Hasher = Mix;
-    fn build_hasher(&self) -> Mix {
-        Mix(0)
-    }
-}
-
-/// See [`MixState`].
-#[derive(Debug)]
-pub struct Mix(u64);
-
-impl std::hash::Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        // An odd constant near 2^64 divided by the golden ratio spreads consecutive numbers (Knuth, TAOCP 3, 6.4).
-        self.0 = (self.0.rotate_left(26) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_i64(&mut self, value: i64) {
-        self.write_u64(value as u64);
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -567,23 +393,6 @@ pub(crate) mod tests {
                 .map(|(c, _)| c)
                 .sum::<u64>(),
             11
-        );
-    }
-
-    #[test]
-    fn frames_without_names_are_shown_as_what_is_known() {
-        let shown = |module, function, offset| {
-            Frame::new(Kind::Native, module, function, offset)
-                .name
-                .function
-                .to_string()
-        };
-        assert_eq!(shown("/usr/lib/libc.so.6", "", Some(0x1f20)), "libc.so.6+0x1f20");
-        assert_eq!(shown("", "", Some(7)), "[unknown]");
-        assert_eq!(shown("[kernel]", "do_syscall_64", Some(7)), "do_syscall_64");
-        assert_eq!(
-            &*Frame::new(Kind::Kernel, "[kernel]", "", Some(1)).name.module,
-            "[kernel]"
         );
     }
 

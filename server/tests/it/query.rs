@@ -298,6 +298,45 @@ async fn what_was_ingested_is_what_is_queried() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_across_midnight_finds_both_days() {
+    let server = Server::start().await;
+    let midnight = recent() / (86_400 * S) * 86_400 * S;
+    let mut random = Random(0x5eed);
+    let taken = samples(&mut random, midnight - 30 * S, 60, 300);
+    let instance = "00000000-0000-4000-8000-00000000000a";
+    let (from_ns, until_ns) = (midnight - 30 * S, midnight + 30 * S);
+    server
+        .ingest(&Batch {
+            node: "a",
+            instance,
+            number: 1,
+            from_ns,
+            until_ns,
+            samples: taken.clone(),
+        })
+        .await;
+    server.store.flush().await.unwrap();
+    for (begin, end) in [(from_ns, until_ns), (from_ns, midnight), (midnight, until_ns)] {
+        let window = [
+            ("from", &*ms(begin)),
+            ("until", &*ms(end)),
+            ("query", "{service=~\".+\",tgid=~\".+\"}"),
+        ];
+        let truth = collapsed_truth(taken.iter().filter(|s| s.ts_ns >= begin && s.ts_ns < end));
+        let answer = server
+            .text("flamegraph", &[&window[..], &[("format", "collapsed")]].concat())
+            .await;
+        assert_eq!(collapsed_answer(&answer), truth);
+        let graph = server.json("flamegraph", &window).await;
+        let seconds = (end - begin) as f64 / S as f64;
+        assert_eq!(
+            graph["exposure"]["observed_seconds"], seconds,
+            "the batch of the day before covers this one too"
+        );
+    }
+}
+
 /// Every node as its path with (total, self), from the columns.
 fn paths(answer: &Value, total: &str, own: &str) -> BTreeMap<String, (u64, u64)> {
     let nodes = &answer["nodes"];
