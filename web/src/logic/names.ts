@@ -40,7 +40,9 @@ function withoutFirstScope(name: string): string | null {
   if (qualified !== null) return (qualified[1] as string).replace(/^.*::/, "") + qualified[2];
   const scope = /^[^:/]*?(::|\/)/.exec(name);
   if (scope === null || scope[0].length >= name.length) return null;
-  return name.slice(scope[0].length);
+  const rest = name.slice(scope[0].length);
+  // "A closure" alone says nothing: it keeps the function that it stands in.
+  return rest.startsWith("{") ? null : rest;
 }
 
 /** Drops bracketed parts, except where they open the name (`<T as Trait>::f`, `(anonymous namespace)::f`). */
@@ -54,5 +56,6 @@ function withoutNested(name: string, open: string, close: string): string {
     if (depth === 0) out += c;
     if (c === close && !arrow && depth > 0) depth--;
   }
-  return depth === 0 && out !== "" ? out.trimEnd() : name;
+  if (depth !== 0 || out === "") return name;
+  return out.replace(/::(?=::|$)/g, "").trimEnd();
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { seriesOf } from "./fixtures.ts";
-import { axisTop, layerAt, meanWithin, stackOf, stepAt } from "./stack.ts";
+import { axisTop, layerAt, meanWithin, stackOf, stepAt, stepsOf } from "./stack.ts";
 
 const line = (value: string, cores: (number | null)[]) => ({ value, cores, samples: 1, cpu_seconds: 1 });
 
 describe("stack", () => {
-  it("adds layers up from the bottom and closes the last step", () => {
+  it("adds layers up from the bottom", () => {
     const stack = stackOf(
       seriesOf({
         series: [line("a", [1, 2, 3]), line("b", [1, 1, 1])],
@@ -14,9 +14,9 @@ describe("stack", () => {
     );
     expect(stack.edges).toEqual([0, 10_000, 20_000, 30_000]);
     expect(stack.layers.map((layer) => layer.top)).toEqual([
-      [1, 2, 3, 3],
-      [2, 3, 4, 4],
-      [2.5, 3, 4, 4],
+      [1, 2, 3],
+      [2, 3, 4],
+      [2.5, 3, 4],
     ]);
     expect(stack.layers.map((layer) => layer.value)).toEqual(["a", "b", null]);
     expect(stack.total).toEqual([2.5, 3, 4]);
@@ -30,7 +30,20 @@ describe("stack", () => {
     expect(stack.uncovered).toEqual([{ from: 10_000, until: 20_000 }]);
     expect(stack.partly).toEqual([{ from: 20_000, until: 30_000 }]);
     expect(stack.meanTotal).toBe(1);
-    expect(stack.layers[0]?.top).toEqual([2, null, 0, 0]);
+    expect(stack.layers[0]?.top).toEqual([2, null, 0]);
+  });
+
+  it("draws every covered step to its end, also before a gap and at the end", () => {
+    const stack = stackOf(seriesOf({ covered: [1, 0, 1], series: [line("a", [2, null, 4])] }));
+    const { times, columns } = stepsOf(stack);
+    expect(times).toEqual([0, 9_999, 10_000, 20_000, 30_000]);
+    expect(columns).toEqual([
+      [2, 2, null, 4, 4],
+      [4, 4, 4, 4, 4],
+    ]);
+    const open = stackOf(seriesOf({ covered: [1, 1, 0], series: [line("a", [2, 3, null])] }));
+    expect(stepsOf(open).times).toEqual([0, 10_000, 19_999, 20_000]);
+    expect(stepsOf(open).columns[0]).toEqual([2, 3, 3, null]);
   });
 
   it("joins neighbouring uncovered steps", () => {

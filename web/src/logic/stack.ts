@@ -12,7 +12,7 @@ export interface Layer {
   cpuSeconds: number;
   /** Cores of this layer alone, one a step. */
   cores: (number | null)[];
-  /** Upper edge: this layer and all below it, one a step edge (one more than there are steps). */
+  /** Upper edge: this layer and all below it, one a step. */
   top: (number | null)[];
 }
 
@@ -57,7 +57,6 @@ export function stackOf(answer: SeriesAnswer): Stack {
       if (cores !== null && cores !== undefined) running[i] = (running[i] ?? 0) + cores;
     }
     const top = [...running];
-    top.push(top[steps - 1] ?? null);
     return { value: line.value, samples: line.samples, cpuSeconds: line.cpu_seconds, cores: line.cores, top };
   });
   // A layer whose steps were null before a later layer proved cover must not leave a hole there.
@@ -103,6 +102,34 @@ function mean(values: (number | null)[]): number | null {
     known++;
   }
   return known === 0 ? null : sum / known;
+}
+
+export interface Steps {
+  /** Unix milliseconds, ascending. */
+  times: number[];
+  /** One list a layer, from the bottom, and the capacity as the last. */
+  columns: (number | null)[][];
+}
+
+/**
+ * The stack as points for a stepped line, which holds each value until the next point: a step before uncovered time, and
+ * the last one, get a point at their end, without which they would not be drawn.
+ */
+export function stepsOf(stack: Stack): Steps {
+  const times: number[] = [];
+  const step: number[] = [];
+  const last = stack.total.length - 1;
+  for (let i = 0; i <= last; i++) {
+    times.push(stack.edges[i] as number);
+    step.push(i);
+    if (stack.total[i] === null) continue;
+    if (i === last || stack.total[i + 1] === null) {
+      times.push((stack.edges[i + 1] as number) - (i === last ? 0 : 1));
+      step.push(i);
+    }
+  }
+  const column = (values: (number | null)[]) => step.map((i) => values[i] ?? null);
+  return { times, columns: [...stack.layers.map((layer) => column(layer.top)), column(stack.capacity)] };
 }
 
 /** The step that a moment lies in, or -1 outside of all. */

@@ -77,6 +77,13 @@ describe("names in little room", () => {
     expect(fitName(name, 2)).toBe("");
   });
 
+  it("keeps closures with their function, and no stray colons", () => {
+    expect(fitName("rustc::mir::codegen_mir::<Builder<X>>", 22)).toBe("mir::codegen_mir");
+    expect(fitName("alloc::Vec::<T>::new", 10)).toBe("Vec::new");
+    expect(fitName("a::module::function::{closure#0}", 24)).toBe("function::{closure#0}");
+    expect(fitName("a::module::function::{closure#0}", 14)).toBe("function::{cl…");
+  });
+
   it("leaves what only looks like brackets", () => {
     expect(fitName("<T as core::fmt::Display>::fmt", 26)).toBe("Display::fmt");
     expect(fitName("<alloc::vec::Vec<T> as Extend<T>>::extend", 20)).toBe("Extend::extend");

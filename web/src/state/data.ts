@@ -15,8 +15,8 @@ const NODES_MS = 5_000;
 const AWAITING_MS = 3_000;
 const SERIES_LIMIT = 19;
 const TOP_LIMIT = 2_000;
-/** Frames below a hundred thousandth of the window are folded by the server: they can't be seen nor clicked. */
-const MIN_SHARE = 0.00001;
+/** Frames below a millionth of the window are folded by the server, so that nothing is left out of a million samples. */
+const MIN_SHARE = 0.000001;
 
 /** One field of the state: what depends on it alone is not computed anew when another field changes. */
 function field<K extends keyof PageState>(key: K) {

@@ -185,7 +185,7 @@ function SearchFigures() {
         </>
       )}
       {shown.trimmed && whole === null && (
-        <span class="dim" title="Frames below a hundred thousandth of the window are folded and not searched.">
+        <span class="dim" title="Frames below a millionth of the window are folded and not searched.">
           {" "}
           (at least)
         </span>

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { axisNumber } from "../../logic/format.ts";
-import { axisTop, type Stack } from "../../logic/stack.ts";
+import { axisTop, type Stack, stepsOf } from "../../logic/stack.ts";
 import { tickLabels, type Window } from "../../logic/time.ts";
 import { useSize } from "../hooks.ts";
 
@@ -39,7 +39,7 @@ export function TimeChart({ stack, colours, range, theme, showCapacity, label, c
   useEffect(() => {
     const element = host.current;
     if (element === null || size.width === 0) return;
-    const chart = new uPlot(options(stack, colours, range, showCapacity, size, element), columns(stack), element);
+    const chart = new uPlot(options(stack, colours, range, showCapacity, size, element), pointsOf(stack), element);
     const ratio = devicePixelRatio;
     const { left, top, width, height } = chart.bbox;
     setPlot({ left: left / ratio, top: top / ratio, width: width / ratio, height: height / ratio, range });
@@ -62,9 +62,9 @@ export function TimeChart({ stack, colours, range, theme, showCapacity, label, c
 }
 
 /** Upper layers first: each is painted down to the axis, and the next lower one over it. */
-function columns(stack: Stack): uPlot.AlignedData {
-  const capacity = [...stack.capacity, stack.capacity[stack.capacity.length - 1] ?? null];
-  return [stack.edges, ...stack.layers.map((layer) => layer.top).reverse(), capacity];
+function pointsOf(stack: Stack): uPlot.AlignedData {
+  const { times, columns } = stepsOf(stack);
+  return [times, ...columns.slice(0, -1).reverse(), columns[columns.length - 1] ?? []];
 }
 
 function options(
@@ -77,14 +77,14 @@ function options(
 ): uPlot.Options {
   const style = getComputedStyle(element);
   const colour = (name: string) => style.getPropertyValue(name).trim();
-  const stepped = uPlot.paths.stepped?.({ align: 1, alignGaps: 1, extend: true });
+  const stepped = uPlot.paths.stepped?.({ align: 1, alignGaps: 1 });
   if (stepped === undefined) throw new Error("uPlot was built without stepped paths");
   const axis = { stroke: colour("--dim"), font: FONT, ticks: { show: false } };
   return {
     width: size.width,
     height: size.height,
     ms: 1,
-    padding: [8, 10, 0, 0],
+    padding: [8, 26, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     select: { show: false, left: 0, top: 0, width: 0, height: 0 },
