@@ -73,7 +73,19 @@ pub fn app(state: AppState) -> Router {
         .merge(assets::router())
         .layer(middleware::from_fn_with_state(state.clone(), auth::guard))
         .layer(middleware::from_fn(secure_headers))
+        .layer(middleware::from_fn(host_header))
         .with_state(state)
+}
+
+/// HTTP/2 names the host in the request's URI; the rooms behind read the header of HTTP/1.1.
+async fn host_header(mut request: Request, next: Next) -> Response {
+    if let Some(authority) = request.uri().authority()
+        && !request.headers().contains_key(header::HOST)
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        request.headers_mut().insert(header::HOST, host);
+    }
+    next.run(request).await
 }
 
 /// Nothing but this server's own files runs or is shown on its pages, and nobody frames them.
