@@ -78,11 +78,11 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_MAX_CONNECTIONS", default_value_t = 4096, value_name = "COUNT")]
     pub max_connections: usize,
 
-    /// What is logged, as in "info,stakeout_server=debug"
+    /// What is logged, as in "warn,stakeout_server=debug"
     #[arg(
         long,
         env = "STAKEOUT_LOG",
-        default_value = "info,deltalake_core=warn,delta_kernel=warn",
+        default_value = "warn,stakeout_server=info",
         value_name = "FILTER"
     )]
     pub log: String,

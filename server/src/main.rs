@@ -109,7 +109,7 @@ fn tls_config(cert: &Path, key: &Path) -> anyhow::Result<Arc<rustls::ServerConfi
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .with_context(|| format!("--tls-cert {}: not a readable PEM certificate chain", cert.display()))?;
     if chain.is_empty() {
-        bail!("--tls-cert {}: no certificate in it", cert.display());
+        bail!("--tls-cert {}: no PEM certificate in it", cert.display());
     }
     let private = PrivateKeyDer::from_pem_file(key)
         .with_context(|| format!("--tls-key {}: not a readable PEM private key", key.display()))?;

@@ -18,6 +18,7 @@ use prost::Message;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code as GrpcCode, Status};
 
@@ -33,6 +34,12 @@ const REJECTED_HEADER: &str = "stakeout-rejected-samples";
 
 /// A body must have arrived in this time.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Room that is kept for a body or message that does not say its length: more than an agent's, less than the largest.
+const UNKNOWN_LENGTH_BYTES: usize = 8 << 20;
+
+/// A gRPC call, its wait for the commit included, ends after this.
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What a sender is asked to wait before it tries again, seconds.
 const RETRY_SECONDS: u32 = 2;
@@ -54,12 +61,8 @@ async fn http(State(state): State<AppState>, request: Request) -> Result<Respons
         .headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    // A body of unknown length takes the room of a middling one first; what is longer asks for more below.
-    let mut room = state.ingest.reserve(announced.unwrap_or(1 << 20))?;
+    let room = state.ingest.reserve(announced.unwrap_or(UNKNOWN_LENGTH_BYTES))?;
     let body = receive(body, limit).await?;
-    if announced.is_none() && body.len() > 1 << 20 {
-        room.merge(state.ingest.reserve(body.len() - (1 << 20))?);
-    }
     let outcome = state.ingest.ingest(body, encoding, id, room).await?;
     let rejected = outcome.rejected_samples;
     let body = response(outcome).encode_to_vec();
@@ -201,34 +204,45 @@ impl From<StoreError> for ApiError {
 }
 
 async fn grpc(State(state): State<AppState>, request: Request) -> Response {
-    let limit = state.ingest.config().max_plain_bytes;
+    let room = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES) {
+        Ok(room) => room,
+        Err(error) => return status(&error.into()).into_http(),
+    };
     let mut grpc = tonic::server::Grpc::new(RawCodec)
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Zstd)
-        .apply_max_message_size_config(Some(limit), None);
-    grpc.unary(Export(state), request).await.map(Body::new)
+        .apply_max_message_size_config(Some(state.ingest.config().max_body_bytes), None);
+    let call = grpc.unary(
+        Export {
+            state,
+            room: Some(room),
+        },
+        request,
+    );
+    match tokio::time::timeout(CALL_TIMEOUT, call).await {
+        Ok(response) => response.map(Body::new),
+        Err(_) => Status::unavailable("the call took too long; send the batch again").into_http(),
+    }
 }
 
-#[derive(Clone)]
-struct Export(AppState);
+struct Export {
+    state: AppState,
+    /// Kept for the message while it is received and decoded.
+    room: Option<OwnedSemaphorePermit>,
+}
 
 impl tonic::server::UnaryService<Bytes> for Export {
     type Response = ExportProfilesServiceResponse;
     type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Self::Response>, Status>> + Send>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let state = self.0.clone();
+        let state = self.state.clone();
+        let room = self.room.take();
         Box::pin(async move {
             let (metadata, _, message) = request.into_parts();
             let id = batch_id(&metadata.into_headers()).map_err(|error| status(&error))?;
-            let outcome = async {
-                // The message is in memory already; beyond the limit of a body it counts as the largest one.
-                let room = state
-                    .ingest
-                    .reserve(message.len().min(state.ingest.config().max_body_bytes))?;
-                state.ingest.ingest(message, Encoding::Identity, id, room).await
-            };
-            match outcome.await {
+            let room = room.ok_or_else(|| Status::internal("a unary call has one message"))?;
+            match state.ingest.ingest(message, Encoding::Identity, id, room).await {
                 Ok(outcome) => Ok(tonic::Response::new(response(outcome))),
                 Err(error) => Err(status(&error.into())),
             }

@@ -43,7 +43,7 @@ impl Default for IngestConfig {
             max_receiving_bytes: 256 << 20,
             max_decoding: std::thread::available_parallelism()
                 .map_or(2, |cores| cores.get())
-                .min(8),
+                .min(4),
         }
     }
 }

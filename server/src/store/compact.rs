@@ -101,7 +101,11 @@ impl Store {
             cause: cause.to_string(),
         })?;
         let Some(new) = self.write_file(table, partition, batches, Effort::Compact).await? else {
-            return Ok(());
+            return Err(StoreError::Table {
+                table: table.name(),
+                what: "compact",
+                cause: "the files are empty".to_owned(),
+            });
         };
         let rows_before: u64 = files.iter().map(|file| file.rows).sum();
         if table.key().is_empty() && new.rows != rows_before {

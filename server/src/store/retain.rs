@@ -136,8 +136,8 @@ impl Store {
         }
     }
 
-    /// The next rewrite that is due.
-    fn next_job(&self) -> Option<Job> {
+    /// The next rewrite that is due, but for those that failed before.
+    fn next_job(&self, failed: &HashSet<(Table, String)>) -> Option<Job> {
         let snapshot = self.snapshot();
         let now_ns = now_ns();
         Table::ALL.into_iter().find_map(|table| {
@@ -150,7 +150,7 @@ impl Store {
                 self.config.compact_files,
             )
             .into_iter()
-            .next()
+            .find(|job| !failed.contains(&(job.table, job.partition.clone())))
         })
     }
 
@@ -160,15 +160,17 @@ impl Store {
             tracing::error!(%error, "cannot remove old samples; trying again");
         }
         self.vacuum().await;
+        let mut failed = HashSet::new();
         while !*stop.borrow() && !self.is_disk_full() {
-            let Some(job) = self.next_job() else { break };
-            let (table, partition, files) = (job.table.name(), job.partition.clone(), job.files.len());
+            let Some(job) = self.next_job(&failed) else { break };
+            let (key, files) = ((job.table, job.partition.clone()), job.files.len());
+            let (table, partition) = (key.0.name(), key.1.clone());
             let start = Instant::now();
             match self.compact(job).await {
                 Ok(()) => tracing::debug!(table, partition, files, elapsed = ?start.elapsed(), "compacted"),
                 Err(error) => {
                     tracing::error!(%error, table, partition, "cannot compact; trying again later");
-                    break;
+                    failed.insert(key);
                 }
             }
         }

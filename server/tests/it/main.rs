@@ -2,5 +2,9 @@
 //! One test binary, because linking the query engine takes long.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod binary;
+mod ingest;
 mod query;
+mod store;
+mod support;
 mod wire;

@@ -1,0 +1,386 @@
+//! Ingest over HTTP and gRPC: what is accepted, and every kind of bad input.
+
+use crate::support::{Answer, Dictionary, Sender, attributes, get, now_ns, post, post_batch, request, text};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use opentelemetry_proto::tonic::collector::profiles::v1development::{
+    ExportProfilesServiceRequest, ExportProfilesServiceResponse,
+};
+use opentelemetry_proto::tonic::profiles::v1development::{Profile, Sample};
+use prost::Message;
+use stakeout_server::api::{self, AppState};
+use stakeout_server::store::{Store, StoreConfig};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// The application on a port of its own.
+struct App {
+    address: String,
+    store: Arc<Store>,
+    _dir: tempfile::TempDir,
+}
+
+impl App {
+    async fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let config = StoreConfig {
+            commit_interval: Duration::from_millis(30),
+            min_free_bytes: 0,
+            ..StoreConfig::new(dir.path())
+        };
+        let store = Store::open(config).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let app = api::app(AppState::new(store.clone()));
+        tokio::spawn(api::serve(listener, app, None, 1000, std::future::pending()));
+        Self {
+            address,
+            store,
+            _dir: dir,
+        }
+    }
+
+    fn stored(&self) -> u64 {
+        use stakeout_server::store::Table;
+        self.store
+            .snapshot()
+            .files(Table::Samples)
+            .iter()
+            .map(|file| file.rows)
+            .sum()
+    }
+
+    async fn post_plain(&self, request: &ExportProfilesServiceRequest) -> Answer {
+        post(&self.address, request.encode_to_vec(), &[]).await.unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_encoding_is_taken_and_acknowledged_once() {
+    let app = App::start().await;
+    let mut sender = Sender::new("node-a", 25);
+    let plain = sender.batch(1, now_ns()).encode_to_vec();
+    let answer = post(&app.address, plain.clone(), &[]).await.unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.headers["content-type"], "application/x-protobuf");
+    let response = ExportProfilesServiceResponse::decode(answer.body).unwrap();
+    assert_eq!(response.partial_success, None);
+    assert_eq!(app.stored(), 25);
+    // The same again, otherwise compressed and named by headers too.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &plain).unwrap();
+    let headers = [
+        ("content-encoding", "gzip"),
+        ("stakeout-instance", sender.instance.as_str()),
+        ("stakeout-batch", "1"),
+    ];
+    assert_eq!(
+        post(&app.address, gzip.finish().unwrap(), &headers)
+            .await
+            .unwrap()
+            .status,
+        200
+    );
+    assert_eq!(app.stored(), 25);
+    let second = sender.batch(2, now_ns());
+    assert_eq!(post_batch(&app.address, &sender, 2, &second).await.unwrap().status, 200);
+    assert_eq!(app.stored(), 50);
+    let nodes = get(&app.address, "/api/v1/nodes").await.json();
+    let node = &nodes["nodes"][0];
+    assert_eq!(
+        (node["node"].as_str(), node["samples_stored"].as_i64()),
+        (Some("node-a"), Some(50))
+    );
+    assert_eq!(node["samples_taken"].as_i64(), Some(50));
+    assert_eq!(node["samples_lost"]["ring_full"].as_i64(), Some(3));
+    assert_eq!(node["idle_share"].as_f64(), Some(0.25));
+    assert_eq!(node["late"], false);
+    let metrics = get(&app.address, "/metrics").await;
+    let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
+    for line in [
+        "stakeout_store_samples_total 50",
+        "stakeout_store_duplicate_batches_total 1",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grpc_is_taken_on_the_same_port() {
+    let app = App::start().await;
+    let mut sender = Sender::new("node-a", 25);
+    let plain = sender.batch(1, now_ns()).encode_to_vec();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &plain).unwrap();
+    let zstd = zstd::stream::encode_all(plain.as_slice(), 1).unwrap();
+    for (encoding, message) in [
+        (None, plain),
+        (Some("zstd"), zstd),
+        (Some("gzip"), gzip.finish().unwrap()),
+    ] {
+        let (status, body) = grpc(&app.address, encoding, &message).await;
+        assert_eq!(status, "0", "{encoding:?}");
+        assert_eq!(
+            ExportProfilesServiceResponse::decode(&body[5..])
+                .unwrap()
+                .partial_success,
+            None
+        );
+        assert_eq!(app.stored(), 25);
+    }
+    let mut bad = sender.batch(2, now_ns());
+    bad.dictionary.as_mut().unwrap().stack_table.truncate(1);
+    let invalid_argument = "3";
+    assert_eq!(grpc(&app.address, None, &bad.encode_to_vec()).await.0, invalid_argument);
+    assert_eq!(grpc(&app.address, Some("zstd"), &bomb()).await.1.len(), 0);
+}
+
+/// A gigabyte of zeros in less than 100 KB.
+fn bomb() -> Vec<u8> {
+    let bomb = zstd::stream::encode_all(std::io::Read::take(std::io::repeat(0), 1 << 30), 1).unwrap();
+    assert!(bomb.len() < 100_000);
+    bomb
+}
+
+/// One unary call, as the gRPC specification frames it; returns `grpc-status` and the body.
+async fn grpc(address: &str, encoding: Option<&str>, message: &[u8]) -> (String, Bytes) {
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (mut client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let mut framed = vec![u8::from(encoding.is_some())];
+    framed.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    framed.extend_from_slice(message);
+    let path = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export";
+    let mut request = Request::post(format!("http://{address}{path}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers");
+    if let Some(encoding) = encoding {
+        request = request.header("grpc-encoding", encoding);
+    }
+    let response = client
+        .send_request(request.body(Full::new(Bytes::from(framed))).unwrap())
+        .await
+        .unwrap();
+    let head = response.headers().get("grpc-status").cloned();
+    let collected = response.into_body().collect().await.unwrap();
+    let status = head
+        .or_else(|| collected.trailers()?.get("grpc-status").cloned())
+        .unwrap();
+    (status.to_str().unwrap().to_owned(), collected.to_bytes())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_requests_get_an_error_that_says_what_is_wrong() {
+    let app = App::start().await;
+    let mut sender = Sender::new("node-a", 5);
+    let good = sender.batch(1, now_ns());
+    let plain = good.encode_to_vec();
+    let bomb = bomb();
+    let cut = &plain[..plain.len() - 7];
+    let cases: [(&str, &[u8], &[(&str, &str)], u16, &str); 12] = [
+        ("garbage", b"\xff\xfenot protobuf", &[], 400, "bad_profile"),
+        ("cut in the middle", cut, &[], 400, "bad_profile"),
+        (
+            "JSON",
+            b"{}",
+            &[("content-type", "application/json")],
+            415,
+            "unsupported_media_type",
+        ),
+        (
+            "no content type",
+            &plain,
+            &[("content-type", "")],
+            415,
+            "unsupported_media_type",
+        ),
+        (
+            "unknown encoding",
+            &plain,
+            &[("content-encoding", "br")],
+            415,
+            "unsupported_media_type",
+        ),
+        ("not zstd", &plain, &[("content-encoding", "zstd")], 400, "bad_profile"),
+        ("not gzip", &plain, &[("content-encoding", "gzip")], 400, "bad_profile"),
+        ("zstd bomb", &bomb, &[("content-encoding", "zstd")], 413, "too_large"),
+        (
+            "half an identity",
+            &plain,
+            &[("stakeout-instance", "a")],
+            400,
+            "bad_profile",
+        ),
+        (
+            "another identity",
+            &plain,
+            &[("stakeout-instance", "a"), ("stakeout-batch", "1")],
+            400,
+            "bad_profile",
+        ),
+        (
+            "number 0",
+            b"",
+            &[("stakeout-instance", "a"), ("stakeout-batch", "0")],
+            400,
+            "bad_profile",
+        ),
+        (
+            "a word for a number",
+            b"",
+            &[("stakeout-instance", "a"), ("stakeout-batch", "x")],
+            400,
+            "bad_profile",
+        ),
+    ];
+    for (what, body, headers, status, code) in cases {
+        let answer = post(&app.address, body.to_vec(), headers).await.unwrap();
+        assert_eq!(answer.status.as_u16(), status, "{what}: {answer:?}");
+        assert_eq!(answer.error_code(), code, "{what}");
+    }
+    assert_eq!(get(&app.address, "/api/v1/nothing").await.error_code(), "not_found");
+    // None of it did harm.
+    assert_eq!(app.post_plain(&good).await.status, 200);
+    assert_eq!(app.stored(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn indices_out_of_range_are_named() {
+    let app = App::start().await;
+    type Break = fn(&mut ExportProfilesServiceRequest);
+    fn profile(request: &mut ExportProfilesServiceRequest) -> &mut Profile {
+        &mut request.resource_profiles[0].scope_profiles[0].profiles[0]
+    }
+    fn tables(
+        request: &mut ExportProfilesServiceRequest,
+    ) -> &mut opentelemetry_proto::tonic::profiles::v1development::ProfilesDictionary {
+        request.dictionary.as_mut().unwrap()
+    }
+    let cases: [(&str, Break); 12] = [
+        ("stack_table[999]", |r| profile(r).samples[0].stack_index = 999),
+        ("stack_table[-1]", |r| profile(r).samples[0].stack_index = -1),
+        ("attribute_table[999]", |r| {
+            profile(r).samples[0].attribute_indices.push(999)
+        }),
+        ("location_table[999]", |r| {
+            tables(r).stack_table[1].location_indices[0] = 999
+        }),
+        ("mapping_table[999]", |r| {
+            tables(r).location_table[1].mapping_index = 999
+        }),
+        ("attribute_table[-5]", |r| {
+            tables(r).location_table[1].attribute_indices = vec![-5]
+        }),
+        ("function_table[999]", |r| {
+            tables(r).location_table[1].lines[0].function_index = 999
+        }),
+        ("string_table[999]", |r| tables(r).function_table[1].name_strindex = 999),
+        ("string_table[998]", |r| {
+            tables(r).mapping_table[1].filename_strindex = 998
+        }),
+        ("string_table[997]", |r| tables(r).attribute_table[1].key_strindex = 997),
+        ("string_table[996]", |r| {
+            profile(r).sample_type.as_mut().unwrap().type_strindex = 996
+        }),
+        ("stack_table[1]", |r| r.dictionary = None),
+    ];
+    for (named, break_it) in cases {
+        let mut request = Sender::new("node-a", 3).batch(1, now_ns());
+        break_it(&mut request);
+        let answer = app.post_plain(&request).await;
+        assert_eq!(answer.status, 400, "{named}: {answer:?}");
+        let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+        if named == "stack_table[1]" {
+            assert!(message.contains("has 0 entries"), "{message}");
+        } else {
+            assert!(message.contains(named), "{named}: {message}");
+        }
+    }
+    assert_eq!(app.stored(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn samples_from_far_away_times_are_left_out_and_said_so() {
+    let app = App::start().await;
+    let mut sender = Sender::new("node-a", 4);
+    let mut request = sender.batch(1, now_ns());
+    let samples = &mut request.resource_profiles[0].scope_profiles[0].profiles[0].samples;
+    samples[0].timestamps_unix_nano = vec![(now_ns() + 48 * 3_600_000_000_000) as u64];
+    samples[1].timestamps_unix_nano = vec![1];
+    samples[2].timestamps_unix_nano = vec![u64::MAX];
+    let answer = app.post_plain(&request).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let partial = ExportProfilesServiceResponse::decode(answer.body)
+        .unwrap()
+        .partial_success
+        .unwrap();
+    assert_eq!(partial.rejected_profiles, 1);
+    assert!(
+        partial.error_message.contains("2 samples are later"),
+        "{}",
+        partial.error_message
+    );
+    assert!(
+        partial.error_message.contains("1 samples are older"),
+        "{}",
+        partial.error_message
+    );
+    assert_eq!(app.stored(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_without_our_attributes_is_welcome() {
+    let app = App::start().await;
+    let mut dictionary = Dictionary::new();
+    let value_type = |dictionary: &mut Dictionary, kind, unit| Some(dictionary.value_type(kind, unit));
+    let stack = dictionary.stack(&[("cpython", "app.py", "handle"), ("native", "/usr/bin/python3", "main")]);
+    let profile = Profile {
+        sample_type: value_type(&mut dictionary, "cpu", "nanoseconds"),
+        time_unix_nano: now_ns() as u64,
+        samples: vec![
+            Sample {
+                stack_index: stack,
+                values: vec![70],
+                ..Default::default()
+            },
+            Sample {
+                stack_index: stack,
+                values: vec![1, 2],
+                ..Default::default()
+            },
+        ],
+        ..Default::default()
+    };
+    let resource = attributes([
+        ("service.name", text("shop")),
+        ("k8s.deployment.name", text("shop-web")),
+    ]);
+    let answer = app.post_plain(&request(resource, profile, dictionary)).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(app.stored(), 2);
+    let session = app.store.snapshot().session();
+    let query = "SELECT CAST(s.type AS VARCHAR), CAST(s.service AS VARCHAR), e.workload, f.kind, CAST(sum(s.value) AS VARCHAR) \
+         FROM samples s JOIN series e ON s.series_id = e.series_id JOIN stacks t ON t.stack_id = s.stack_id \
+         JOIN frames f ON array_has(t.frames, f.frame_id) WHERE f.function = 'handle' \
+         GROUP BY s.type, s.service, e.workload, f.kind";
+    let batches = session.sql(query).await.unwrap().collect().await.unwrap();
+    let row: Vec<String> = batches[0]
+        .columns()
+        .iter()
+        .map(|column| arrow::util::display::array_value_to_string(column, 0).unwrap())
+        .collect();
+    assert_eq!(row, ["cpu", "shop", "shop-web", "interpreted", "73"]);
+    // No instance: no account, so no node is shown as observed.
+    assert_eq!(
+        get(&app.address, "/api/v1/nodes").await.json()["nodes"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
+}

@@ -1,0 +1,378 @@
+//! The store by itself: what goes in is there once, before and after commits, compaction, retention and reopening.
+
+use crate::support::{Sender, now_ns};
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+use stakeout_server::ingest::{TimeWindow, convert};
+use stakeout_server::store::{Ack, BatchId, Rows, Snapshot, Store, StoreConfig, StoreError, Table};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Commits and maintains only when a test says so.
+fn quiet(dir: &Path) -> StoreConfig {
+    StoreConfig {
+        commit_interval: Duration::from_secs(3600),
+        maintenance_interval: Duration::from_secs(3600),
+        min_free_bytes: 0,
+        ..StoreConfig::new(dir)
+    }
+}
+
+fn rows_of(sender: &mut Sender, number: i64, until_ns: i64) -> (Rows, BatchId) {
+    let window = TimeWindow {
+        earliest_ns: 0,
+        latest_ns: i64::MAX,
+        now_ns: until_ns,
+    };
+    let converted = convert(&sender.batch(number, until_ns), None, window).unwrap();
+    assert_eq!(converted.message, "");
+    let [part] = <[_; 1]>::try_from(converted.parts).unwrap();
+    (part.rows, part.id.unwrap())
+}
+
+/// Appends and commits.
+async fn store_batch(store: &Arc<Store>, rows: Rows, id: Option<BatchId>) -> Result<Ack, StoreError> {
+    let appended = tokio::spawn({
+        let store = store.clone();
+        async move { store.append(rows, id).await }
+    });
+    while !appended.is_finished() {
+        store.flush().await.ok();
+        tokio::task::yield_now().await;
+    }
+    appended.await.unwrap()
+}
+
+async fn number(snapshot: &Snapshot, query: &str) -> i64 {
+    let batches = snapshot.session().sql(query).await.unwrap().collect().await.unwrap();
+    batches[0].column(0).as_primitive::<Int64Type>().value(0)
+}
+
+/// Samples in files and pending.
+fn counts(snapshot: &Snapshot) -> (u64, usize) {
+    let files = snapshot.files(Table::Samples).iter().map(|file| file.rows).sum();
+    (
+        files,
+        snapshot
+            .pending(Table::Samples)
+            .iter()
+            .map(|batch| batch.num_rows())
+            .sum(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_visible_before_their_commit_and_once_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let mut sender = Sender::new("node-a", 30);
+    let (rows, id) = rows_of(&mut sender, 1, now_ns());
+    let append = tokio::spawn({
+        let store = store.clone();
+        async move { store.append(rows, Some(id)).await }
+    });
+    crate::support::eventually("the rows are pending", async || counts(&store.snapshot()) == (0, 30)).await;
+    let before = store.snapshot();
+    store.flush().await.unwrap();
+    assert_eq!(append.await.unwrap().unwrap(), Ack::Stored);
+    let after = store.snapshot();
+    assert_eq!(counts(&after), (30, 0));
+    for snapshot in [&before, &after] {
+        assert_eq!(number(snapshot, "SELECT count(*) FROM samples").await, 30);
+        assert_eq!(
+            number(snapshot, "SELECT count(*) FROM samples WHERE service = 'service-1'").await,
+            10
+        );
+        assert_eq!(
+            number(snapshot, "SELECT count(*) FROM samples WHERE mode = 'kernel'").await,
+            30
+        );
+        assert_eq!(
+            number(snapshot, "SELECT sum(value) FROM samples").await,
+            30 * crate::support::PERIOD_NS
+        );
+        assert_eq!(number(snapshot, "SELECT count(*) FROM series").await, 3);
+        // Five stacks; samples 0, 10 and 20 are cut, all with work-0.
+        assert_eq!(number(snapshot, "SELECT count(*) FROM stacks").await, 6);
+        assert_eq!(number(snapshot, "SELECT count(*) FROM frames").await, 7);
+        assert_eq!(number(snapshot, "SELECT count(*) FROM processes").await, 3);
+        assert_eq!(number(snapshot, "SELECT sum(samples) FROM batches").await, 30);
+        let joined = "SELECT count(*) FROM samples s JOIN stacks t ON s.stack_id = t.stack_id WHERE t.truncated";
+        assert_eq!(number(snapshot, joined).await, 3);
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_is_acknowledged_and_not_stored_even_after_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sender = Sender::new("node-a", 10);
+    let until = now_ns();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let (rows, id) = rows_of(&mut sender, 1, until);
+    // The first and a repeat while it is pending.
+    let both = [rows.clone(), rows.clone()].map(|rows| {
+        let (store, id) = (store.clone(), id.clone());
+        tokio::spawn(async move { store.append(rows, Some(id)).await })
+    });
+    crate::support::eventually("one of them is pending", async || counts(&store.snapshot()).1 > 0).await;
+    let mut acks = Vec::new();
+    for append in both {
+        while !append.is_finished() {
+            store.flush().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        acks.push(append.await.unwrap().unwrap());
+    }
+    acks.sort_by_key(|ack| *ack == Ack::Duplicate);
+    assert_eq!(acks, [Ack::Stored, Ack::Duplicate]);
+    assert_eq!(
+        store.append(rows.clone(), Some(id.clone())).await.unwrap(),
+        Ack::Duplicate
+    );
+    // Numbers may be skipped, and what was skipped may still come.
+    let (third, third_id) = rows_of(&mut sender, 3, until);
+    let (second, second_id) = rows_of(&mut sender, 2, until);
+    assert_eq!(
+        store_batch(&store, third, Some(third_id.clone())).await.unwrap(),
+        Ack::Stored
+    );
+    store.close().await;
+    drop(store);
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    assert_eq!(store.append(rows, Some(id)).await.unwrap(), Ack::Duplicate);
+    assert_eq!(
+        store_batch(&store, second, Some(second_id.clone())).await.unwrap(),
+        Ack::Stored
+    );
+    assert_eq!(counts(&store.snapshot()), (30, 0));
+    let nodes = store.nodes();
+    assert_eq!(nodes.len(), 1);
+    assert_eq!((nodes[0].samples_stored, nodes[0].last.number), (30, 3));
+    assert_eq!(nodes[0].last.lost["ring_full"], 3);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dictionary_rows_are_written_once_a_day_and_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let mut sender = Sender::new("node-a", 30);
+    for batch in 1..=3 {
+        let (rows, id) = rows_of(&mut sender, batch, now_ns());
+        store_batch(&store, rows, Some(id)).await.unwrap();
+    }
+    let snapshot = store.snapshot();
+    assert_eq!(
+        snapshot.files(Table::Stacks).iter().map(|file| file.rows).sum::<u64>(),
+        6
+    );
+    store.close().await;
+    drop(store);
+    // A new process does not know what is on the disk: it writes again, and readers see each id once all the same.
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let (rows, id) = rows_of(&mut sender, 4, now_ns());
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    let snapshot = store.snapshot();
+    assert_eq!(
+        snapshot.files(Table::Stacks).iter().map(|file| file.rows).sum::<u64>(),
+        12
+    );
+    assert_eq!(number(&snapshot, "SELECT count(*) FROM stacks").await, 6);
+    assert_eq!(
+        number(&snapshot, "SELECT count(DISTINCT stack_id) FROM stacks").await,
+        6
+    );
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compaction_keeps_every_sample_and_one_row_an_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = StoreConfig {
+        maintenance_interval: Duration::from_millis(50),
+        vacuum_grace: Duration::ZERO,
+        compact_files: 4,
+        ..quiet(dir.path())
+    };
+    let store = Store::open(config.clone()).await.unwrap();
+    let mut sender = Sender::new("node-a", 50);
+    let until = now_ns();
+    let mut before = None;
+    for batch in 1..=8 {
+        let (rows, id) = rows_of(&mut sender, batch, until + batch);
+        store_batch(&store, rows, Some(id)).await.unwrap();
+        before.get_or_insert_with(|| store.snapshot());
+    }
+    crate::support::eventually("files are compacted", async || {
+        store.snapshot().files(Table::Samples).len() < 5
+    })
+    .await;
+    let sums = "SELECT sum(CAST(ts_ns - stack_id % 1000 + tid * 7 AS BIGINT)) FROM samples";
+    let snapshot = store.snapshot();
+    assert_eq!(counts(&snapshot), (400, 0));
+    let sum = number(&snapshot, sums).await;
+    let mut expected = 0;
+    let fresh = tempfile::tempdir().unwrap();
+    let plain = Store::open(quiet(fresh.path())).await.unwrap();
+    let mut again = sender.clone();
+    for batch in 1..=8 {
+        let (rows, id) = rows_of(&mut again, batch, until + batch);
+        store_batch(&plain, rows, Some(id)).await.unwrap();
+        expected = number(&plain.snapshot(), sums).await;
+    }
+    assert_eq!(sum, expected);
+    // What was replaced goes from the disk, and nothing else does.
+    let on_disk = || {
+        let mut count = 0;
+        for partition in std::fs::read_dir(dir.path().join("samples")).unwrap().flatten() {
+            if partition.file_name().to_string_lossy().starts_with("hour=") {
+                count += std::fs::read_dir(partition.path()).unwrap().count();
+            }
+        }
+        count
+    };
+    crate::support::eventually("replaced files are deleted", async || {
+        on_disk() == store.snapshot().files(Table::Samples).len()
+    })
+    .await;
+    store.close().await;
+    plain.close().await;
+    drop(store);
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    assert_eq!(counts(&store.snapshot()), (400, 0));
+    assert_eq!(number(&store.snapshot(), sums).await, expected);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_older_than_the_retention_goes_by_whole_hours() {
+    let dir = tempfile::tempdir().unwrap();
+    let hour = 3_600_000_000_000;
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let mut sender = Sender::new("node-a", 10);
+    for (number, age_hours) in [(1, 100), (2, 50), (3, 0)] {
+        let (rows, id) = rows_of(&mut sender, number, now_ns() - age_hours * hour);
+        store_batch(&store, rows, Some(id)).await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let config = StoreConfig {
+        retention_samples: Duration::from_secs(72 * 3600),
+        maintenance_interval: Duration::from_millis(50),
+        ..quiet(dir.path())
+    };
+    let store = Store::open(config).await.unwrap();
+    crate::support::eventually("the oldest hour is gone", async || counts(&store.snapshot()).0 == 20).await;
+    assert_eq!(number(&store.snapshot(), "SELECT count(*) FROM samples").await, 20);
+    // Two days are left, each with its own dictionary rows.
+    assert_eq!(store.snapshot().files(Table::Stacks).len(), 2);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_belongs_to_one_server_and_a_broken_commit_leaves_no_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let second = Store::open(quiet(dir.path())).await.unwrap_err();
+    assert!(matches!(second, StoreError::Locked { .. }), "{second}");
+    let mut sender = Sender::new("node-a", 10);
+    let (rows, id) = rows_of(&mut sender, 1, now_ns());
+    // A folder in the way of the next version: the commit cannot be written.
+    let version = dir.path().join("samples/_delta_log").join(format!("{:020}.json", 1));
+    std::fs::create_dir(&version).unwrap();
+    store_batch(&store, rows.clone(), Some(id.clone())).await.unwrap_err();
+    assert_eq!(counts(&store.snapshot()), (0, 0));
+    std::fs::remove_dir(&version).unwrap();
+    store.close().await;
+    drop(store);
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    assert_eq!(store_batch(&store, rows, Some(id)).await.unwrap(), Ack::Stored);
+    assert_eq!(counts(&store.snapshot()), (10, 0));
+    assert_eq!(number(&store.snapshot(), "SELECT count(*) FROM batches").await, 1);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_stops_ingest_and_not_queries_and_passes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = dir.path().join("small");
+    std::fs::create_dir(&mount).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
+        .arg(&mount)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !mounted {
+        eprintln!("skipped: mounting a small tmpfs needs root");
+        return;
+    }
+    let _unmount = Unmount(mount.clone());
+    let config = StoreConfig {
+        commit_interval: Duration::from_millis(20),
+        ..quiet(&mount)
+    };
+    let store = Store::open(config).await.unwrap();
+    let mut sender = Sender::new("node-a", 100);
+    let (rows, id) = rows_of(&mut sender, 1, now_ns());
+    assert_eq!(store.append(rows, Some(id)).await.unwrap(), Ack::Stored);
+    // Fill the disk to the last byte.
+    let ballast = mount.join("ballast");
+    let mut size = 2 << 20;
+    let mut file = std::fs::File::create(&ballast).unwrap();
+    while size > 0 {
+        if std::io::Write::write_all(&mut file, &vec![1; size]).is_err() {
+            size /= 2;
+        }
+    }
+    let (rows, id) = rows_of(&mut sender, 2, now_ns());
+    let refused = store.append(rows.clone(), Some(id.clone())).await.unwrap_err();
+    assert!(matches!(refused, StoreError::DiskFull { .. }), "{refused}");
+    assert_eq!(number(&store.snapshot(), "SELECT count(*) FROM samples").await, 100);
+    // Removed and closed: an open file keeps its space.
+    drop(file);
+    std::fs::remove_file(&ballast).unwrap();
+    crate::support::eventually("ingest goes on", async || {
+        matches!(
+            store.append(rows.clone(), Some(id.clone())).await,
+            Ok(Ack::Stored | Ack::Duplicate)
+        )
+    })
+    .await;
+    assert_eq!(number(&store.snapshot(), "SELECT count(*) FROM samples").await, 200);
+    store.close().await;
+}
+
+struct Unmount(std::path::PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_delta_reader_sees_the_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let mut sender = Sender::new("node-a", 20);
+    let (rows, id) = rows_of(&mut sender, 1, now_ns());
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    store.close().await;
+    for table in Table::ALL {
+        let url = url::Url::from_directory_path(dir.path().join(table.name()).canonicalize().unwrap()).unwrap();
+        let delta = deltalake_core::open_table(url).await.unwrap();
+        let state = delta.snapshot().unwrap();
+        let rows: usize = state.log_data().iter().filter_map(|file| file.num_records()).sum();
+        assert!(rows > 0, "{table:?}");
+        let names: Vec<_> = state.schema().fields().map(|field| field.name().clone()).collect();
+        let expected: Vec<_> = table
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .collect();
+        assert_eq!(names, expected);
+    }
+}
