@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use stakeout_agent::agent::Agent;
 use stakeout_agent::config::Arguments;
-use stakeout_agent::kernel::preflight;
+use stakeout_agent::kernel::{self, preflight};
 use stakeout_agent::metadata::{Resolver, Subject};
 use stakeout_agent::ship::{Shipper, Submitted};
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,6 +21,8 @@ const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
 const FLUSH_DEADLINE_IN_TROUBLE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
+    // Before any thread has a heap of its own.
+    kernel::tune_allocator();
     let arguments = Arguments::parse();
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,

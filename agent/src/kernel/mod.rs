@@ -23,7 +23,10 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
 pub use perf::{online_cpus, parse_cpu_list};
-pub use system::{clock_ticks_per_second, memory_file, monotonic_ns, process_cpu_ns, raise_descriptor_limit, wall_ns};
+pub use system::{
+    clock_ticks_per_second, memory_file, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory,
+    tune_allocator, wall_ns,
+};
 
 #[allow(
     clippy::all,

@@ -37,6 +37,8 @@ pub struct NamerConfig {
     pub cached_places: usize,
     /// Files that blazesym may hold parsed at the same time.
     pub open_symbol_tables: usize,
+    /// Sizes of those files in all; the one used last is always kept.
+    pub open_symbol_table_bytes: u64,
     /// Files up to this size also give lines and inlined functions; 0 for none. What blazesym needs for that is
     /// several times the size of a file's debug information.
     pub lines_limit_bytes: u64,
@@ -46,7 +48,8 @@ impl Default for NamerConfig {
     fn default() -> Self {
         Self {
             cached_places: 32_768,
-            open_symbol_tables: 16,
+            open_symbol_tables: 8,
+            open_symbol_table_bytes: 1 << 30,
             lines_limit_bytes: 16 * 1024 * 1024,
         }
     }
@@ -55,7 +58,7 @@ impl Default for NamerConfig {
 /// How often the kernel's symbols may be read again after an address without a name: a module or BPF program may be new.
 const KERNEL_REREAD_NS: u64 = 60_000_000_000;
 /// Symbol tables that nobody needed for this long are dropped.
-const IDLE_NS: u64 = 60_000_000_000;
+const IDLE_NS: u64 = 20_000_000_000;
 const MAX_PERF_MAPS: usize = 32;
 
 /// What the namer did, for logs and tests.
@@ -144,12 +147,15 @@ impl Namer {
                 missing.entry(place.source).or_default().push(index);
             }
         }
+        let resolved_before = self.stats.places_resolved;
         for (source, indices) in missing {
             let offsets: Vec<u64> = indices.iter().map(|index| places[*index].offset).collect();
             self.stats.places_resolved += offsets.len() as u64;
             // Code that is made at run time can be replaced, and its map grows: such names are never remembered.
             let remember = !matches!(sources.get(&source), Some(Source::Jit(_)));
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
+            // Already in between: the first interval meets everything that runs.
+            self.limit_symbol_tables(now_ns);
             for (index, frames) in indices.into_iter().zip(named) {
                 let frames = self.interner.intern(frames);
                 if remember {
@@ -159,6 +165,9 @@ impl Namer {
             }
         }
         self.tidy(now_ns);
+        if self.stats.places_resolved > resolved_before {
+            crate::kernel::release_memory();
+        }
         let nothing = || self.interner.lookup_only(unknown_frame());
         result
             .into_iter()
@@ -327,14 +336,7 @@ impl Namer {
 
     /// Drops what is idle or too much.
     fn tidy(&mut self, now_ns: u64) {
-        let mut idle: Vec<(u64, SourceId)> = self.loaded.iter().map(|(id, loaded)| (loaded.used_ns, *id)).collect();
-        idle.sort_unstable();
-        let excess = self.loaded.len().saturating_sub(self.config.open_symbol_tables);
-        for (index, (used_ns, id)) in idle.into_iter().enumerate() {
-            if index < excess || now_ns.saturating_sub(used_ns) >= IDLE_NS {
-                self.evict(id);
-            }
-        }
+        self.limit_symbol_tables(now_ns);
         if self
             .kernel
             .as_ref()
@@ -351,6 +353,24 @@ impl Namer {
         self.perf_maps
             .retain(|_, map| now_ns.saturating_sub(map.used_ns) < IDLE_NS);
         self.interner.tidy(self.config.cached_places);
+    }
+
+    /// Drops parsed files that are idle, or too many, or too large: the one used longest ago first.
+    fn limit_symbol_tables(&mut self, now_ns: u64) {
+        let mut by_age: Vec<(u64, SourceId)> = self.loaded.iter().map(|(id, loaded)| (loaded.used_ns, *id)).collect();
+        by_age.sort_unstable();
+        let mut files = by_age.len();
+        let mut bytes: u64 = self.loaded.values().map(|loaded| loaded.module.bytes).sum();
+        for (used_ns, id) in by_age {
+            let too_much =
+                files > self.config.open_symbol_tables || (files > 1 && bytes > self.config.open_symbol_table_bytes);
+            if !too_much && now_ns.saturating_sub(used_ns) < IDLE_NS {
+                break;
+            }
+            bytes -= self.loaded.get(&id).map_or(0, |loaded| loaded.module.bytes);
+            files -= 1;
+            self.evict(id);
+        }
     }
 
     /// Drops the parsed form of a source; its names stay remembered.

@@ -23,6 +23,10 @@ const MAX_ENTRY_BYTES: u64 = 64 * 1024;
 /// Places whose rule is remembered, in two generations.
 const CAPACITY: usize = 32_768;
 
+/// An entry of .eh_frame_hdr, and how many are read at once.
+const PAIR_BYTES: u64 = 8;
+const BLOCK_PAIRS: u64 = 256;
+
 /// A segment of an ELF file: (file offset, bytes in the file, address).
 type Segment = (u64, u64, u64);
 
@@ -145,23 +149,28 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
             return None;
         }
         let count = Reader::new(&header[8..]).unsigned(4)?;
-        let pair = |index: u64| {
-            let mut bytes = [0; 8];
-            self.read(self.index_address + 12 + index * 8, &mut bytes)?;
-            let mut reader = Reader::new(&bytes);
-            let begin = self.index_address.wrapping_add_signed(reader.i32()?);
-            Some((begin, self.index_address.wrapping_add_signed(reader.i32()?)))
+        let block = |first: u64, count: u64| {
+            let mut bytes = vec![0; (count * PAIR_BYTES) as usize];
+            self.read(self.index_address + 12 + first * PAIR_BYTES, &mut bytes)?;
+            Some(bytes)
         };
+        let begin = |pair: &[u8]| Some(self.index_address.wrapping_add_signed(Reader::new(pair).i32()?));
+        // Pair by pair as long as the range is large; what is left is read at once.
         let (mut low, mut high) = (0, count);
-        while low < high {
+        while high - low > BLOCK_PAIRS {
             let middle = low + (high - low) / 2;
-            if pair(middle)?.0 <= pc {
-                low = middle + 1;
+            if begin(&block(middle, 1)?)? <= pc {
+                low = middle;
             } else {
                 high = middle;
             }
         }
-        Some(pair(low.checked_sub(1)?)?.1)
+        let pairs = block(low, high - low)?;
+        let pairs = pairs.chunks_exact(PAIR_BYTES as usize);
+        let pair = pairs
+            .take_while(|pair| begin(pair).is_some_and(|begin| begin <= pc))
+            .last()?;
+        Some(self.index_address.wrapping_add_signed(Reader::new(&pair[4..]).i32()?))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::recording::{Recorded, Recording, possible};
 
 /// Every batch's account is exact, intervals abut, and at the end the kernel side's own counters agree.
 pub(crate) fn check_account(recorded: &Recorded) {
-    let Recorded { batches, totals } = recorded;
+    let Recorded { batches, totals, .. } = recorded;
     let (mut in_batches, mut ticks, mut idle) = (0, 0, 0);
     for (index, batch) in batches.iter().enumerate() {
         in_batches += batch.samples.len() as u64;

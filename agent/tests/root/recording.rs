@@ -47,6 +47,8 @@ pub(crate) struct Recording {
 pub(crate) struct Recorded {
     pub(crate) batches: Vec<Batch>,
     pub(crate) totals: Totals,
+    /// Held as long as somebody looks: no other agent runs in this process meanwhile.
+    _turn: MutexGuard<'static, ()>,
 }
 
 /// One sample with everything that it refers to.
@@ -91,9 +93,10 @@ impl Recording {
     }
 
     pub(crate) fn stop(self) -> Recorded {
-        let totals = self.agent.stop().unwrap();
-        let batches = std::mem::take(&mut *self.shared.batches.lock().unwrap());
-        Recorded { batches, totals }
+        let Self { agent, shared, _turn } = self;
+        let totals = agent.stop().unwrap();
+        let batches = std::mem::take(&mut *shared.batches.lock().unwrap());
+        Recorded { batches, totals, _turn }
     }
 }
 
