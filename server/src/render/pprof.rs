@@ -2,7 +2,7 @@
 
 use super::RenderError;
 use crate::query::Flamegraph;
-use crate::query::tree::{Frame, Paths};
+use crate::query::tree::{Frame, Kind, Paths, Stack};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::Write;
@@ -128,6 +128,10 @@ fn profile(graph: &Flamegraph) -> Profile {
     };
     let default_sample_type = cpu.kind;
     let comment = vec![tables.text(&format!("query {}", graph.summary.question.selector))];
+    // Readers take the first mapping for the program's own: the root of the busiest stack says which that is.
+    if let Some(main) = busiest_root(graph) {
+        tables.mapping(main);
+    }
     let paths = Paths::new(&graph.stacks, &graph.shape);
     let mut path = Vec::new();
     let mut sample = Vec::with_capacity(graph.stacks.stacks.len());
@@ -157,6 +161,17 @@ fn profile(graph: &Flamegraph) -> Profile {
         comment,
         default_sample_type,
     }
+}
+
+/// The outermost frame of the user-mode stack with the most samples.
+fn busiest_root(graph: &Flamegraph) -> Option<&Frame> {
+    let root = |stack: &Stack| stack.frames.last().map(|frame| &*graph.stacks.frames[*frame as usize]);
+    let stacks = graph.stacks.stacks.iter().zip(&graph.stack_samples);
+    stacks
+        .filter_map(|(stack, samples)| Some((root(stack)?, samples)))
+        .filter(|(frame, _)| frame.name.kind != Kind::Kernel)
+        .max_by_key(|(_, samples)| **samples)
+        .map(|(frame, _)| frame)
 }
 
 #[derive(Default)]

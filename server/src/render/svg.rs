@@ -4,7 +4,7 @@ use super::RenderError;
 use super::collapsed::{collapsed, sanitized};
 use crate::query::Flamegraph;
 use crate::query::tree::{Kind, Name};
-use inferno::flamegraph::color::{Color, PaletteMap};
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Direction, Options};
 
 /// A flamegraph with the root on top.
@@ -23,6 +23,7 @@ pub fn svg(graph: &Flamegraph, title: &str, subtitle: &str) -> Result<Vec<u8>, R
     options.count_name = "samples".to_owned();
     options.direction = Direction::Inverted;
     options.deterministic = true;
+    options.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
     options.palette_map = Some(&mut palette);
     let mut out = Vec::new();
     let text = collapsed(graph);
