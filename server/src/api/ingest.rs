@@ -153,7 +153,7 @@ async fn receive(body: Body, limit: usize) -> Result<Bytes, ApiError> {
 }
 
 fn response(outcome: Outcome) -> ExportProfilesServiceResponse {
-    let partial_success = (!outcome.message.is_empty()).then(|| ExportProfilesPartialSuccess {
+    let partial_success = (!outcome.message.is_empty()).then_some(ExportProfilesPartialSuccess {
         rejected_profiles: outcome.rejected_profiles,
         error_message: outcome.message,
     });

@@ -297,7 +297,7 @@ impl<'a> Context<'a> {
     }
 }
 
-fn first_of<'a, const N: usize>(candidates: [&'a str; N]) -> &'a str {
+fn first_of<const N: usize>(candidates: [&str; N]) -> &str {
     candidates.into_iter().find(|text| !text.is_empty()).unwrap_or("")
 }
 

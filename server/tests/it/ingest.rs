@@ -182,7 +182,9 @@ async fn bad_requests_get_an_error_that_says_what_is_wrong() {
     let plain = good.encode_to_vec();
     let bomb = bomb();
     let cut = &plain[..plain.len() - 7];
-    let cases: [(&str, &[u8], &[(&str, &str)], u16, &str); 12] = [
+    /// What it is, body, headers, expected status and code.
+    type Case<'a> = (&'a str, &'a [u8], &'a [(&'a str, &'a str)], u16, &'a str);
+    let cases: [Case<'_>; 12] = [
         ("garbage", b"\xff\xfenot protobuf", &[], 400, "bad_profile"),
         ("cut in the middle", cut, &[], 400, "bad_profile"),
         (
