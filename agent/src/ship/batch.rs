@@ -24,7 +24,6 @@ impl Batch {
     /// What is left to tell of a batch that was lost: its cumulative figures, of no time.
     pub(super) fn without_samples(self) -> Self {
         let report = Report {
-            cpus: 0,
             ticks: 0,
             idle_ticks: 0,
             ..self.report

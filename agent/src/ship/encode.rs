@@ -22,7 +22,7 @@ const LOST: &str = "stakeout.lost.";
 const FROM: &str = "stakeout.from_unix_nano";
 const UNTIL: &str = "stakeout.until_unix_nano";
 /// Attributes that count something in the interval: zero in a report of no interval.
-const OF_THE_INTERVAL: [&str; 3] = ["stakeout.cpus", "stakeout.ticks", "stakeout.idle_ticks"];
+const OF_THE_INTERVAL: [&str; 2] = ["stakeout.ticks", "stakeout.idle_ticks"];
 /// So that a damaged file cannot ask for all memory.
 const LARGEST_REQUEST_BYTES: usize = 256 << 20;
 
@@ -193,9 +193,9 @@ fn resource(
         key_value("stakeout.frequency_hz", int(u64::from(batch.frequency_hz))),
         key_value(FROM, int(batch.from_unix_ns)),
         key_value(UNTIL, int(batch.until_unix_ns)),
-        key_value(OF_THE_INTERVAL[0], int(u64::from(report.cpus))),
-        key_value(OF_THE_INTERVAL[1], int(report.ticks)),
-        key_value(OF_THE_INTERVAL[2], int(report.idle_ticks)),
+        key_value("stakeout.cpus", int(u64::from(report.cpus))),
+        key_value(OF_THE_INTERVAL[0], int(report.ticks)),
+        key_value(OF_THE_INTERVAL[1], int(report.idle_ticks)),
         key_value("stakeout.samples_taken", int(report.samples_taken)),
         key_value("stakeout.cpu_seconds", double(report.cpu_seconds)),
         key_value("stakeout.bpf_seconds", double(report.bpf_seconds)),

@@ -364,7 +364,7 @@ fn a_closing_batch_adds_losses_and_covers_no_time() {
             ("stakeout.batch", 9),
             ("stakeout.from_unix_nano", 2_000),
             ("stakeout.until_unix_nano", 2_000),
-            ("stakeout.cpus", 0),
+            ("stakeout.cpus", 2),
             ("stakeout.ticks", 0),
             ("stakeout.idle_ticks", 0),
             ("stakeout.samples_taken", 11),
