@@ -260,7 +260,7 @@ async fn download(State(state): State<AppState>, Path(name): Path<String>) -> Re
     Ok(response)
 }
 
-async fn install_script(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, ApiError> {
+async fn install_script(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     let Some(template) = INSTALL_SCRIPT else {
         return Err(
             ApiError::new(Code::NotFound, "this server was built without the install script")
@@ -268,7 +268,7 @@ async fn install_script(State(state): State<AppState>, headers: HeaderMap) -> Re
         );
     };
     let url = state
-        .base_url(&headers)
+        .base_url(&uri, &headers)
         .filter(|url| is_plain_url(url))
         .ok_or_else(|| {
             ApiError::new(Code::BadParameter, "the request's Host header is no plain host name")

@@ -19,7 +19,7 @@ use crate::ingest::Ingest;
 use crate::store::Store;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use std::sync::Arc;
@@ -52,12 +52,15 @@ impl AppState {
         }
     }
 
-    /// The server's address as its users have it.
-    fn base_url(&self, headers: &HeaderMap) -> Option<String> {
+    /// The server's address as its users have it. HTTP/2 names the host in the request's URI, HTTP/1 in a header.
+    fn base_url(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
         if let Some(url) = &self.public_url {
             return Some(url.clone());
         }
-        let host = headers.get(header::HOST)?.to_str().ok()?;
+        let host = match uri.authority() {
+            Some(authority) => authority.as_str(),
+            None => headers.get(header::HOST)?.to_str().ok()?,
+        };
         let scheme = if self.tls { "https" } else { "http" };
         Some(format!("{scheme}://{host}"))
     }

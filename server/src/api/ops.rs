@@ -2,7 +2,7 @@
 
 use super::{ApiError, AppState, error::Code};
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -35,8 +35,8 @@ async fn ready(State(state): State<AppState>) -> Result<&'static str, ApiError> 
     Ok("ready\n")
 }
 
-async fn info(State(state): State<AppState>, headers: HeaderMap) -> Json<serde_json::Value> {
-    let url = state.base_url(&headers).unwrap_or_default();
+async fn info(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Json<serde_json::Value> {
+    let url = state.base_url(&uri, &headers).unwrap_or_default();
     Json(serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
         "install_command": format!("curl -fsSL {url}/install.sh | sudo sh"),

@@ -138,6 +138,35 @@ async fn grpc_is_taken_on_the_same_port() {
     assert_eq!(grpc(&app.address, Some("zstd"), &bomb()).await.1.len(), 0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_install_line_names_the_host_over_both_versions_of_http() {
+    let app = App::start().await;
+    let expected = format!("curl -fsSL http://{}/install.sh | sudo sh", app.address);
+    assert_eq!(
+        get(&app.address, "/api/v1/info").await.json()["install_command"],
+        expected
+    );
+    let stream = tokio::net::TcpStream::connect(&app.address).await.unwrap();
+    let (mut client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let request = Request::get(format!("http://{}/api/v1/info", app.address))
+        .body(Full::<Bytes>::default())
+        .unwrap();
+    let body = client
+        .send_request(request)
+        .await
+        .unwrap()
+        .into_body()
+        .collect()
+        .await
+        .unwrap()
+        .to_bytes();
+    let info: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(info["install_command"], expected);
+}
+
 /// A gigabyte of zeros in less than 100 KB.
 fn bomb() -> Vec<u8> {
     let bomb = zstd::stream::encode_all(std::io::Read::take(std::io::repeat(0), 1 << 30), 1).unwrap();
