@@ -26,6 +26,9 @@ pub(crate) struct Binaries {
     pub(crate) server: PathBuf,
 }
 
+/// What an optimised build is made for: the two programs, and the load that they are measured by.
+const SHIPPED_AND_MEASURED: [&str; 6] = ["-p", "stakeout-agent", "-p", "stakeout-server", "-p", "stakeout-load"];
+
 /// Builds the page if it changed, then agent and server.
 ///
 /// With `STAKEOUT_BIN_DIR` nothing is built: the binaries of that folder are used, such as those of a release.
@@ -39,27 +42,29 @@ pub(crate) fn all(profile: Profile) -> Result<Binaries> {
     binaries(profile)
 }
 
-/// Builds agent and server with whatever `web/dist` holds.
+/// Builds agent, server and load with whatever `web/dist` holds.
 pub(crate) fn binaries(profile: Profile) -> Result<Binaries> {
     let mut build = repo::cargo();
-    build.args([
-        "build",
-        "--locked",
-        "-p",
-        "stakeout-agent",
-        "-p",
-        "stakeout-server",
-        "--bins",
-    ]);
+    build.args(["build", "--locked", "--bins"]);
+    // A choice of packages is a choice of their dependencies' features: with another choice than the tests' and the lints',
+    // cargo would compile most dependencies twice.
+    match profile {
+        Profile::Debug => build.arg("--workspace"),
+        Profile::Release => build.args(SHIPPED_AND_MEASURED),
+    };
     if profile == Profile::Release {
         build.arg("--release");
     }
     run::run(&mut build)?;
-    let dir = repo::target_dir()?.join(match profile {
+    below(&folder(profile)?)
+}
+
+/// Where cargo puts the programs of a profile.
+pub(crate) fn folder(profile: Profile) -> Result<PathBuf> {
+    Ok(repo::target_dir()?.join(match profile {
         Profile::Debug => "debug",
         Profile::Release => "release",
-    });
-    below(&dir)
+    }))
 }
 
 fn below(dir: &Path) -> Result<Binaries> {

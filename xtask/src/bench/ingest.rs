@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// Ships a fleet's past hours over HTTP, waits for compaction, prints both costs.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let binaries = artifacts::all(Profile::Release)?;
-    let load = load_program(true)?;
+    let load = load_program(Profile::Release)?;
     let stop = Stop::install()?;
     let dir = tempfile::tempdir()?;
     let options = Options {

@@ -38,7 +38,7 @@ pub(crate) struct Args {
 /// Fills a store, restarts the server on it, asks.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let binaries = artifacts::all(Profile::Release)?;
-    let load = load_program(true)?;
+    let load = load_program(Profile::Release)?;
     let stop = Stop::install()?;
     let dir = tempfile::tempdir()?;
     let options = Options {

@@ -12,6 +12,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::Scene;
 use super::outage::load_program;
+use crate::artifacts::Profile;
 use crate::http::{Answer, Client, connect, path};
 use crate::proc::size_bytes;
 use crate::run;
@@ -203,7 +204,7 @@ pub(crate) fn queries(scene: &Scene<'_>) -> Result<()> {
 pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let (_, mut server, client) = server(scene, dir.path())?;
-    let load = load_program(false)?;
+    let load = load_program(Profile::Debug)?;
     let spoilt = |how: &str| -> Result<Vec<u8>> {
         let output = Command::new(&load)
             .args(["--spoil", how])

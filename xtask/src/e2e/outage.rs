@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::Scene;
 use super::proxy::Path;
+use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
 use crate::stack::{self, free_address, start_agent, start_server, wait_ready};
-use crate::{repo, run};
 
 /// How long the path stays cut; the whole two minutes of the acceptance list with `STAKEOUT_LONG=1`.
 fn cut_time() -> Duration {
@@ -188,7 +188,7 @@ pub(crate) struct Load {
 impl Load {
     /// Builds and starts it.
     pub(crate) fn start(url: &str, arguments: &[&str]) -> Result<Load> {
-        let mut command = Command::new(load_program(false)?);
+        let mut command = Command::new(load_program(Profile::Debug)?);
         // Two hours ago: however fast the batches come, none is from the future.
         command.args(["--url", url, "--start-ago", "7200"]).args(arguments);
         let mut child = command
@@ -221,15 +221,9 @@ impl Drop for Load {
     }
 }
 
-/// Builds the synthetic fleet.
-pub(crate) fn load_program(release: bool) -> Result<std::path::PathBuf> {
-    let mut build = repo::cargo();
-    build.args(["build", "--quiet", "--locked", "-p", "stakeout-load"]);
-    if release {
-        build.arg("--release");
-    }
-    run::run(&mut build)?;
-    Ok(repo::target_dir()?
-        .join(if release { "release" } else { "debug" })
-        .join("stakeout-load"))
+/// The synthetic fleet, which is built with the two programs.
+pub(crate) fn load_program(profile: Profile) -> Result<std::path::PathBuf> {
+    let program = artifacts::folder(profile)?.join("stakeout-load");
+    ensure!(program.is_file(), "there is no {}", program.display());
+    Ok(program)
 }
