@@ -88,6 +88,8 @@ pub struct StoreConfig {
     pub maintenance_interval: Duration,
     /// An hour or day that still changes is rewritten when it has this many files.
     pub compact_files: usize,
+    /// Commits from one checkpoint of a table's log to the next.
+    pub checkpoint_commits: u64,
 }
 
 impl StoreConfig {
@@ -103,6 +105,7 @@ impl StoreConfig {
             vacuum_grace: Duration::from_secs(600),
             maintenance_interval: Duration::from_secs(10),
             compact_files: 16,
+            checkpoint_commits: 100,
         }
     }
 }

@@ -13,9 +13,6 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Commits between two checkpoints of a table.
-const CHECKPOINT_COMMITS: u64 = 100;
-
 /// A file that no newer snapshot names.
 #[derive(Debug)]
 pub(super) struct Garbage {
@@ -178,7 +175,7 @@ impl Store {
             let checkpoint = {
                 let log = self.logs[table.index()].lock().await;
                 let last = &mut checkpointed[table.index()];
-                if log.version() < *last + CHECKPOINT_COMMITS {
+                if log.version() < *last + self.config.checkpoint_commits {
                     continue;
                 }
                 *last = log.version();

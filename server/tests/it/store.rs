@@ -194,6 +194,7 @@ async fn compaction_keeps_every_sample_and_one_row_an_id() {
         maintenance_interval: Duration::from_millis(50),
         vacuum_grace: Duration::ZERO,
         compact_files: 4,
+        checkpoint_commits: 3,
         ..quiet(dir.path())
     };
     let store = Store::open(config.clone()).await.unwrap();
@@ -237,12 +238,16 @@ async fn compaction_keeps_every_sample_and_one_row_an_id() {
         on_disk() == store.snapshot().files(Table::Samples).len()
     })
     .await;
+    let checkpointed = || dir.path().join("samples/_delta_log/_last_checkpoint").is_file();
+    crate::support::eventually("a checkpoint is written", async || checkpointed()).await;
     store.close().await;
     plain.close().await;
     drop(store);
     let store = Store::open(quiet(dir.path())).await.unwrap();
     assert_eq!(counts(&store.snapshot()), (400, 0));
     assert_eq!(number(&store.snapshot(), sums).await, expected);
+    let (rows, id) = rows_of(&mut sender, 8, until);
+    assert_eq!(store.append(rows, Some(id)).await.unwrap(), Ack::Duplicate);
     store.close().await;
 }
 
