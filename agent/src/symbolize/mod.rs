@@ -48,7 +48,7 @@ impl Default for NamerConfig {
     fn default() -> Self {
         Self {
             cached_places: 32_768,
-            open_symbol_tables: 8,
+            open_symbol_tables: 32,
             open_symbol_table_bytes: 1 << 30,
             lines_limit_bytes: 16 * 1024 * 1024,
         }
@@ -58,7 +58,7 @@ impl Default for NamerConfig {
 /// How often the kernel's symbols may be read again after an address without a name: a module or BPF program may be new.
 const KERNEL_REREAD_NS: u64 = 60_000_000_000;
 /// Symbol tables that nobody needed for this long are dropped.
-const IDLE_NS: u64 = 20_000_000_000;
+const IDLE_NS: u64 = 60_000_000_000;
 const MAX_PERF_MAPS: usize = 32;
 
 /// What the namer did, for logs and tests.

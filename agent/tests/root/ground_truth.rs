@@ -30,7 +30,9 @@ fn shares_roots_and_cpu_time_of_a_program_with_frame_pointers_and_of_a_kernel_he
     let dd = Running::spawn(preferred("dd").args(["if=/dev/urandom", "of=/dev/null", "bs=1M"]));
     let burn = program.spawn_preferred(20_000);
     let (burn_tgid, dd_tgid) = (burn.tgid(), dd.tgid());
+    let begun = std::time::Instant::now();
     let burn_time = burn.finish();
+    let wall = begun.elapsed().as_secs_f64();
     let dd_time = dd.cpu_time();
     drop(dd);
     let recorded = recording.stop();
@@ -78,11 +80,16 @@ fn shares_roots_and_cpu_time_of_a_program_with_frame_pointers_and_of_a_kernel_he
     let sampled = seen.len() as f64 * recorded.batches[0].period_ns as f64 / 1e9;
     let accounted = burn_time.user + burn_time.system;
     println!("burn: {sampled:.2} s sampled, {accounted:.2} s accounted");
-    // The kernel's account holds what the hypervisor took, which no timer of this machine sees.
-    assert!(
-        (sampled - accounted).abs() < 0.05 * accounted + stolen,
-        "{sampled} s sampled, {accounted} s accounted"
-    );
+    // Where others take turns with it, the turns' rhythm and the timer's beat against each other.
+    if wall > 1.3 * accounted {
+        println!("NOT COMPARED: it took {wall:.0} s on this busy machine to get {accounted:.0} s of CPU time");
+    } else {
+        // The kernel's account holds what the hypervisor took, which no timer of this machine sees.
+        assert!(
+            (sampled - accounted).abs() < 0.05 * accounted + stolen,
+            "{sampled} s sampled, {accounted} s accounted"
+        );
+    }
 
     let seen = recorded.of_tgid(dd_tgid);
     let system = seen.iter().filter(|seen| seen.in_kernel()).count() as f64 / seen.len() as f64;
