@@ -1,16 +1,15 @@
-import { colours, comparison, expect, parameter, test } from "./stack.ts";
+import { busyOnly, colours, comparison, expect, hoverRoot, parameter, test } from "./stack.ts";
 
 test.describe("compare", () => {
-  test("finds what came: dd is new, with both sides' counts", async ({ page, windows, request }) => {
-    await page.goto(comparison(windows, { query: '{process="dd"}', normalize: "rate" }));
+  test("finds what came: what began is new, with both sides' counts", async ({ page, windows, request }) => {
+    await page.goto(comparison(windows, { query: busyOnly(windows), normalize: "rate" }));
     await expect(page.getByTestId("verdict")).toContainText("→");
     await expect.poll(() => colours(page)).toBeGreaterThan(2);
-    await page.getByTestId("flamegraph").hover({ position: { x: 60, y: 10 } });
-    const tooltip = page.getByTestId("tooltip");
+    const tooltip = await hoverRoot(page);
     await expect(tooltip).toContainText("A, before");
     await expect(tooltip).toContainText("B, after");
     const parameters = new URLSearchParams({
-      query: '{process="dd"}',
+      query: busyOnly(windows),
       from: String(windows.after.from),
       until: String(windows.after.until),
       base_from: String(windows.before.from),
@@ -26,7 +25,7 @@ test.describe("compare", () => {
     await expect(tooltip).toContainText("new");
   });
 
-  test("of the whole machine, what dd does stands out and can be singled out", async ({ page, windows }) => {
+  test("of the whole machine, what began stands out and can be singled out", async ({ page, windows }) => {
     await page.goto(comparison(windows));
     const table = page.getByRole("table", { name: "Functions of both windows" });
     await expect(table.getByRole("row").nth(1)).toBeVisible();
@@ -75,8 +74,7 @@ test.describe("compare", () => {
     await page.getByTestId("normalize").selectOption("share");
     await expect.poll(() => parameter(page, "normalize")).toBe("share");
     await expect.poll(() => colours(page)).toBeGreaterThan(2);
-    await page.getByTestId("flamegraph").hover({ position: { x: 60, y: 10 } });
-    await expect(page.getByTestId("tooltip")).toContainText("share");
+    await expect(await hoverRoot(page)).toContainText("share");
     await page.getByRole("combobox", { name: "Selector of A" }).fill('mode="kernel"');
     await page.getByRole("combobox", { name: "Selector of A" }).press("Enter");
     await expect.poll(() => parameter(page, "baseQuery")).toBe('{mode="kernel"}');

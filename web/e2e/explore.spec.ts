@@ -1,15 +1,23 @@
-import { at, colours, expect, parameter, test } from "./stack.ts";
+import type { Page } from "@playwright/test";
+import { at, busyOnly, colours, expect, hoverRoot, parameter, test } from "./stack.ts";
+
+/** The number of samples that the page says the window has. */
+async function samplesShown(page: Page): Promise<number> {
+  const title = await page.locator(".quality .figure").first().getAttribute("title");
+  return Number(title?.replace(/\D/g, ""));
+}
 
 test.describe("explore", () => {
   test("shows who used the cores, and frames with names", async ({ page, windows, request }) => {
     await page.goto(at(windows.after, { by: "process" }));
-    await expect(page.getByTestId("layers").getByRole("button", { name: "Only process dd" })).toBeVisible();
+    await expect(
+      page.getByTestId("layers").getByRole("button", { name: `Only process ${windows.busy}` }),
+    ).toBeVisible();
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
     const answer = await request.get(`/api/v1/flamegraph?from=${windows.after.from}&until=${windows.after.until}`);
     const { samples } = (await answer.json()) as { samples: number };
     expect(samples).toBeGreaterThan(20);
-    const shown = await page.locator(".quality dd").first().textContent();
-    expect(shown?.replace(/\D/g, "")).toContain(String(samples));
+    await expect.poll(() => samplesShown(page)).toBe(samples);
     await expect(page.getByRole("table", { name: "Functions" }).getByRole("row").nth(1)).toContainText(/[a-z_]{4,}/);
   });
 
@@ -36,24 +44,22 @@ test.describe("explore", () => {
 
   test("a click on a layer narrows everything to it", async ({ page, windows, request }) => {
     await page.goto(at(windows.after, { by: "process" }));
-    await page.getByRole("button", { name: "Only process dd" }).click();
-    await expect(page.getByTestId("query")).toHaveValue('{process="dd"}');
-    expect(parameter(page, "query")).toBe('{process="dd"}');
+    await page.getByRole("button", { name: `Only process ${windows.busy}` }).click();
+    await expect(page.getByTestId("query")).toHaveValue(busyOnly(windows));
+    expect(parameter(page, "query")).toBe(busyOnly(windows));
     const parameters = new URLSearchParams({
-      query: '{process="dd"}',
+      query: busyOnly(windows),
       from: String(windows.after.from),
       until: String(windows.after.until),
     });
     const answer = await request.get(`/api/v1/flamegraph?${parameters}`);
     const { samples } = (await answer.json()) as { samples: number };
     expect(samples).toBeGreaterThan(20);
-    await expect
-      .poll(async () => (await page.locator(".quality dd").first().textContent())?.replace(/\D/g, ""))
-      .toContain(String(samples));
+    await expect.poll(() => samplesShown(page)).toBe(samples);
   });
 
   test("zoom by click, kept over a reload, reset by Escape", async ({ page, windows }) => {
-    await page.goto(at(windows.after, { query: '{process="dd"}' }));
+    await page.goto(at(windows.after, { query: busyOnly(windows) }));
     const canvas = page.getByTestId("flamegraph");
     await expect.poll(() => colours(page)).toBeGreaterThan(3);
     await canvas.click({ position: { x: 60, y: 28 } });
@@ -72,7 +78,7 @@ test.describe("explore", () => {
   });
 
   test("the keyboard alone walks, zooms and says where it is", async ({ page, windows }) => {
-    await page.goto(at(windows.after, { query: '{process="dd"}' }));
+    await page.goto(at(windows.after, { query: busyOnly(windows) }));
     await expect.poll(() => colours(page)).toBeGreaterThan(3);
     await page.getByTestId("flamegraph").focus();
     const said = page.getByTestId("selected-frame");
@@ -114,8 +120,7 @@ test.describe("explore", () => {
   test("a hovered frame tells samples, time and shares", async ({ page, windows }) => {
     await page.goto(at(windows.after));
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
-    await page.getByTestId("flamegraph").hover({ position: { x: 60, y: 10 } });
-    const tooltip = page.getByTestId("tooltip");
+    const tooltip = await hoverRoot(page);
     await expect(tooltip).toContainText("all");
     await expect(tooltip).toContainText("100");
   });
@@ -128,20 +133,23 @@ test.describe("explore", () => {
     await box.pressSequentially("proc");
     await offers.getByRole("option", { name: "process", exact: true }).click();
     await expect(box).toHaveValue('{process="');
-    await box.pressSequentially("dd");
-    await offers.getByRole("option", { name: "dd", exact: true }).click();
-    await expect.poll(() => parameter(page, "query")).toBe('{process="dd"}');
+    await box.pressSequentially("reader-");
+    await offers.getByRole("option", { name: windows.busy, exact: true }).click();
+    await expect.poll(() => parameter(page, "query")).toBe(busyOnly(windows));
   });
 
   test("ranks processes, with what the kernel spent for them", async ({ page, windows }) => {
     await page.goto(at(windows.after, { pane: "table" }));
     await page.getByTestId("rank").selectOption("process");
-    const row = page.getByRole("table", { name: "Ranked by process" }).getByRole("row").filter({ hasText: /^dd/ });
+    const row = page
+      .getByRole("table", { name: "Ranked by process" })
+      .getByRole("row")
+      .filter({ hasText: windows.busy });
     await expect(row).toContainText("%");
     const kernel = await row.getByRole("cell").nth(1).textContent();
     expect(Number.parseFloat(kernel ?? "")).toBeGreaterThan(80);
     await row.click();
-    await expect(page.getByTestId("query")).toHaveValue('{process="dd"}');
+    await expect(page.getByTestId("query")).toHaveValue(busyOnly(windows));
   });
 
   test("every download answers", async ({ page, windows, request }) => {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "@playwright/test";
 import type { AxeResults, RunOptions } from "axe-core";
-import { at, colours, comparison, expect, parameter, test } from "./stack.ts";
+import { at, busyOnly, colours, comparison, expect, parameter, test } from "./stack.ts";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -73,7 +73,7 @@ test("lists this machine's agent with its cost", async ({ page, windows }) => {
 
 test("a whole address opens as it was copied", async ({ page, windows }) => {
   const address = comparison(windows, {
-    query: '{process="dd"}',
+    query: busyOnly(windows),
     by: "process",
     match: "/read|random/",
     layout: "flame",

@@ -1,12 +1,17 @@
 /**
- * What all flows need: a page that reports every error, and a machine with something to see. A `dd` that reads random
+ * What all flows need: a page that reports every error, and a machine with something to see. A program that reads random
  * numbers starts after a quiet time, so that "before" and "after" are known by construction.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { type APIRequestContext, test as base, expect, type Page } from "@playwright/test";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type APIRequestContext, test as base, expect, type Locator, type Page } from "@playwright/test";
 
 export interface Windows {
-  /** Without `dd`, and with it; Unix milliseconds. */
+  /** The name of the process that is busy in the second window: no other one on this machine has it. */
+  busy: string;
+  /** Without the busy process, and with it; Unix milliseconds. */
   before: { from: number; until: number };
   after: { from: number; until: number };
 }
@@ -50,13 +55,19 @@ export const test = base.extend<{ page: Page; allowErrors: RegExp[] }, { windows
       const begin = Math.ceil(Date.now() / 1000) * 1000;
       await waitCovered(request, begin + QUIET_MS);
       const before = { from: begin, until: begin + QUIET_MS };
-      const load: ChildProcess = spawn("dd", ["if=/dev/urandom", "of=/dev/null", "bs=64k"], { stdio: "ignore" });
+      const folder = mkdtempSync(join(tmpdir(), "stakeout-e2e-"));
+      const busy = `reader-${process.pid}`;
+      copyFileSync("/bin/dd", join(folder, busy));
+      const load: ChildProcess = spawn(join(folder, busy), ["if=/dev/urandom", "of=/dev/null", "bs=64k"], {
+        stdio: "ignore",
+      });
       try {
         const started = Math.ceil(Date.now() / 1000) * 1000 + 1000;
         await waitCovered(request, started + BUSY_MS);
-        await use({ before, after: { from: started, until: started + BUSY_MS } });
+        await use({ busy, before, after: { from: started, until: started + BUSY_MS } });
       } finally {
         load.kill("SIGKILL");
+        rmSync(folder, { recursive: true });
         await request.dispose();
       }
     },
@@ -90,6 +101,11 @@ export function comparison({ before, after }: Windows, more: Record<string, stri
   });
 }
 
+/** The selector of the busy process. */
+export function busyOnly({ busy }: Windows): string {
+  return `{process="${busy}"}`;
+}
+
 /** How many different colours the flamegraph shows: a blank canvas has one. */
 export function colours(page: Page): Promise<number> {
   return page.getByTestId("flamegraph").evaluate((element) => {
@@ -105,4 +121,16 @@ export function colours(page: Page): Promise<number> {
 
 export function parameter(page: Page, name: string): string | null {
   return new URL(page.url()).searchParams.get(name);
+}
+
+/** Points at the root frame until its tooltip is there: what arrives later may move the graph from under the pointer. */
+export async function hoverRoot(page: Page): Promise<Locator> {
+  const tooltip = page.getByTestId("tooltip");
+  let x = 60;
+  await expect(async () => {
+    x = x === 60 ? 80 : 60;
+    await page.getByTestId("flamegraph").hover({ position: { x, y: 10 } });
+    await expect(tooltip).toContainText("everything in this window", { timeout: 1000 });
+  }).toPass();
+  return tooltip;
 }
