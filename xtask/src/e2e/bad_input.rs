@@ -101,7 +101,7 @@ pub(crate) fn queries(scene: &Scene<'_>) -> Result<()> {
             "/api/v1/flamegraph",
             &[("query", "{service=~\"(\"}")],
             "bad_query",
-            "(",
+            "malformed",
         ),
         (
             "from after until",
@@ -132,9 +132,13 @@ pub(crate) fn queries(scene: &Scene<'_>) -> Result<()> {
             "quer",
         ),
         (
-            "diff without base",
+            "diff by an unknown measure",
             "/api/v1/diff",
-            &[("normalize", "maybe")],
+            &[
+                ("base_from", "now-3h"),
+                ("base_until", "now-2h"),
+                ("normalize", "maybe"),
+            ],
             "bad_parameter",
             "share",
         ),
