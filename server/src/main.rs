@@ -9,6 +9,7 @@ use stakeout_server::api::{self, Agents, AppState, Tokens};
 use stakeout_server::config::Config;
 use stakeout_server::ingest::{Ingest, IngestConfig};
 use stakeout_server::store::{Store, StoreConfig};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -285,7 +285,7 @@ pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
         post(&[protobuf, instance, ("stakeout-batch", "1")], &good),
         400,
         "bad_profile",
-        "stakeout-instance",
+        "not-a-uuid",
     );
     let before = size_bytes(server.pid(), "VmRSS")?;
     let bomb = spoilt("bomb")?;
@@ -448,7 +448,14 @@ pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
         let mut service = agent(&url)?;
         let spool = elsewhere.state_dir.join("agent");
         let deadline = Instant::now() + Duration::from_secs(60);
-        while !(service.output().contains(&url) && has_files(&spool)) {
+        let complaint = |said: &str| {
+            let complains = |line: &&str| line.contains("WARN") || line.contains("ERROR");
+            said.lines()
+                .filter(complains)
+                .find(|line| line.contains(&url))
+                .map(str::to_owned)
+        };
+        while complaint(&service.output()).is_none() || !has_files(&spool) {
             scene.stop.check()?;
             stack::alive(&mut service)?;
             ensure!(
@@ -458,12 +465,10 @@ pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
             );
             std::thread::sleep(Duration::from_millis(100));
         }
-        let said = service.output();
-        let line = said
-            .lines()
-            .find(|line| line.contains(&url) && line.contains("WARN"))
-            .or(said.lines().last());
-        println!("  agent, {what}: {}", line.unwrap_or("").trim());
+        println!(
+            "  agent, {what}: {}",
+            complaint(&service.output()).unwrap_or_default().trim()
+        );
         ensure!(
             service
                 .stop(Duration::from_secs(30))
