@@ -13,8 +13,24 @@ pub(crate) fn root() -> &'static Path {
 }
 
 /// The cargo that runs this command, else the one on the path.
+///
+/// Without what `cargo run` tells this program about its own package: build scripts that look at such variables (ring's
+/// does) would take a build from here and one from the shell for different ones, and compile all that depends on them again.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let own = [
+        "CARGO_PKG_",
+        "CARGO_MANIFEST_",
+        "CARGO_BIN_",
+        "CARGO_CRATE_",
+        "CARGO_PRIMARY_PACKAGE",
+        "OUT_DIR",
+    ];
+    for (name, _) in env::vars_os() {
+        if own.iter().any(|own| name.to_string_lossy().starts_with(own)) {
+            command.env_remove(name);
+        }
+    }
     command.current_dir(root());
     command
 }

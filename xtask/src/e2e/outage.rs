@@ -156,6 +156,13 @@ fn check_agent(client: &Client) -> Result<()> {
     let distinct = client.sql_number(&distinct)?;
     println!("real agent: {taken} taken, {lost} lost, {stored} stored by its ledger, {rows} rows, {distinct} distinct");
     ensure!(taken > 0, "the agent took no sample");
+    if distinct != rows {
+        let twins = format!(
+            "SELECT ts_ns, cpu, tid, thread, mode, stack_id, process_id, value, count(*) OVER (PARTITION BY ts_ns, cpu, tid) AS n \
+             FROM samples WHERE node = '{name}' QUALIFY n > 1 LIMIT 20"
+        );
+        println!("same instant, CPU and thread: {:?}", client.sql(&twins));
+    }
     ensure!(
         taken - lost == stored && stored == rows && rows == distinct,
         "these numbers don't agree"
