@@ -183,7 +183,7 @@ fn locate(
     let mut user: Vec<Place> = Vec::with_capacity(sample.user.len());
     let (leaf, callers) = sample.user.split_at(sample.user.len().min(1));
     for (index, address) in leaf.iter().chain(&caller).chain(callers).enumerate() {
-        let place = table.place(key, call_site(index, *address), now_ns);
+        let place = table.place(key, call_site(index, *address), index == 0, now_ns);
         // What returns to where there is no code is no frame: here the chain had already led astray.
         if index > 0 && place.source == SourceId::UNKNOWN {
             walk_end = WalkEnd::Broken;
@@ -215,7 +215,7 @@ fn caller_of_leaf(
     table: &mut Table,
     now_ns: u64,
 ) -> Option<u64> {
-    let place = table.place(key, *sample.user.first()?, now_ns);
+    let place = table.place(key, *sample.user.first()?, true, now_ns);
     let rule = memory
         .leaf_rules
         .find(place, || match table.source(key, place.source, now_ns) {
@@ -228,6 +228,7 @@ fn caller_of_leaf(
     let caller = sample.stack_top[usize::from(word)];
     // Some walks begin with it all the same, where the frame pointer is still this function's.
     let known = sample.user.get(1) == Some(&caller);
-    let is_code = |table: &mut Table| table.place(key, caller.wrapping_sub(1), now_ns).source != SourceId::UNKNOWN;
+    let is_code =
+        |table: &mut Table| table.place(key, caller.wrapping_sub(1), false, now_ns).source != SourceId::UNKNOWN;
     (caller != 0 && !known && is_code(table)).then_some(caller)
 }

@@ -106,8 +106,10 @@ const PROGRAMS_PER_PROCESS: usize = 3;
 const MAX_MAPPINGS: usize = 4096;
 /// How long an exited process is kept: its samples are in the ring or in the batch being gathered.
 const EXIT_GRACE_NS: u64 = 10_000_000_000;
-/// An address outside all known mappings leads to another reading, but not more often than this.
+/// Code that runs outside all known mappings leads to another reading, but not more often than this.
 const REREAD_NS: u64 = 500_000_000;
+/// The same for return addresses: where code keeps no frame pointers most of those are not addresses at all.
+const REREAD_FOR_CALLER_NS: u64 = 10_000_000_000;
 /// Mappings older than this are read again before they are trusted: a library may have been unloaded and replaced.
 const STALE_NS: u64 = 60_000_000_000;
 /// Delay of the second look at a new program: by then its loader has mapped its libraries.
@@ -288,8 +290,9 @@ impl Table {
         result
     }
 
-    /// Where a user address of the program comes from. Reads the mappings again where none covers it.
-    pub fn place(&mut self, key: ProgramKey, address: u64, now_ns: u64) -> Place {
+    /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_leaf` says that
+    /// the address was being executed, so that something surely is there.
+    pub fn place(&mut self, key: ProgramKey, address: u64, is_leaf: bool, now_ns: u64) -> Place {
         let unknown = Place {
             source: SourceId::UNKNOWN,
             offset: address,
@@ -298,7 +301,8 @@ impl Table {
         if let Some(place) = entry.find(address) {
             return place;
         }
-        if now_ns.saturating_sub(entry.read_ns) < REREAD_NS || !self.reread(key, now_ns) {
+        let wait_ns = if is_leaf { REREAD_NS } else { REREAD_FOR_CALLER_NS };
+        if now_ns.saturating_sub(entry.read_ns) < wait_ns || !self.reread(key, now_ns) {
             return unknown;
         }
         self.entry(key).and_then(|entry| entry.find(address)).unwrap_or(unknown)

@@ -28,7 +28,7 @@ fn an_address_of_this_program_is_found_in_its_own_file() {
     assert_eq!(*program.executable_path, *path.to_str().unwrap());
     assert_eq!(*program.executable, *path.file_name().unwrap().to_str().unwrap());
     let function: fn() -> ProgramKey = own_key;
-    let place = table.place(key, function as usize as u64, 2);
+    let place = table.place(key, function as usize as u64, true, 2);
     let Some(Source::Module(module)) = table.source(key, place.source, 2) else {
         panic!("no module")
     };
@@ -83,7 +83,7 @@ fn a_child_is_its_parents_program_even_after_it_ended() {
     assert_eq!((&inherited.executable, inherited.key), (&program.executable, child));
     let function: fn() -> ProgramKey = own_key;
     assert_ne!(
-        table.place(child, function as usize as u64, 5).source,
+        table.place(child, function as usize as u64, true, 5).source,
         SourceId::UNKNOWN
     );
     table.tick(4 + EXIT_GRACE_NS);
