@@ -218,7 +218,7 @@ function CompareProfile() {
       {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
       <div class="verdict card">
         <div role="status" data-testid="verdict">
-          <b class={comparison.cores > base.cores ? "up" : "down"}>
+          <b class={answer.states[answer.nodes.state[0] ?? 0] ?? "same"}>
             {cores(base.cores)} → {cores(comparison.cores)} cores
           </b>
           <div
