@@ -19,6 +19,19 @@ struct File {
 }
 
 impl File {
+    /// Rust's unit tests stand at the end of a file.
+    fn without_tests(&self) -> File {
+        File {
+            path: self.path.clone(),
+            text: self
+                .text
+                .split("\n#[cfg(test)]\nmod ")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        }
+    }
+
     fn ends_with_any(&self, endings: &[&str]) -> bool {
         endings.iter().any(|ending| self.path.ends_with(ending))
     }
@@ -65,11 +78,13 @@ pub(crate) fn check() -> Result<(Vec<Finding>, Vec<String>)> {
         "the agent never depends on the server, nor the server on the agent",
         apart(&files),
     );
+    // A test may hold the tables against a real library's.
+    let shipped: Vec<File> = files.iter().map(File::without_tests).collect();
     let io = ["std::fs", "std::net", "tokio", "datafusion", "object_store", "reqwest"];
     rule(
         "unwind/'s tables and query/diff do no input or output",
         io.iter()
-            .flat_map(|word| calls(&files, word, &["agent/src/unwind/", "server/src/query/diff"]))
+            .flat_map(|word| calls(&shipped, word, &["agent/src/unwind/", "server/src/query/diff.rs"]))
             .collect(),
     );
     let page = [
