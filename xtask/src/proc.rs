@@ -1,13 +1,9 @@
 //! What /proc and the kernel's BPF statistics say about a program's cost.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
-
-use crate::http::integer;
-use crate::run;
 
 /// Linux reports times to user space in hundredths of a second on every machine that Stakeout runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -49,27 +45,37 @@ pub(crate) struct Bpf {
     pub(crate) map_bytes: i64,
 }
 
-/// Asks bpftool for the programs and maps that the process holds.
+/// Reads it from the descriptors that the process holds (`/proc/TGID/fdinfo`); a program or map that is held twice counts once.
 pub(crate) fn bpf(tgid: u32) -> Result<Bpf> {
-    let show = |what: &str| -> Result<Vec<Value>> {
-        let text = run::output(Command::new("bpftool").args(["-j", what, "show"]))?;
-        let list: Value = serde_json::from_str(&text).context("bpftool's answer is not JSON")?;
-        let holds = |item: &&Value| {
-            item["pids"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .any(|holder| integer(&holder["pid"]) == i64::from(tgid))
+    let path = format!("/proc/{tgid}/fdinfo");
+    let mut held = BTreeMap::new();
+    for entry in fs::read_dir(&path)
+        .with_context(|| format!("can't read {path}"))?
+        .flatten()
+    {
+        // A descriptor may be closed meanwhile.
+        let Ok(info) = fs::read_to_string(entry.path()) else {
+            continue;
         };
-        Ok(list.as_array().into_iter().flatten().filter(holds).cloned().collect())
+        let number = |key: &str| {
+            info.lines()
+                .find_map(|line| line.strip_prefix(key)?.strip_prefix(':')?.trim().parse().ok())
+        };
+        // A link names its program too, but has no time of its own.
+        if let (Some(id), Some(time_ns)) = (number("prog_id"), number("run_time_ns")) {
+            held.insert(("program", id), time_ns);
+        } else if let Some(id) = number("map_id") {
+            held.insert(("map", id), number("memlock").unwrap_or(0));
+        }
+    }
+    let sum = |what: &str| {
+        held.iter()
+            .filter(|((kind, _), _)| *kind == what)
+            .map(|(_, value)| value)
+            .sum::<i64>()
     };
-    let (programs, maps) = (show("prog")?, show("map")?);
     Ok(Bpf {
-        seconds: programs
-            .iter()
-            .map(|program| integer(&program["run_time_ns"]))
-            .sum::<i64>() as f64
-            / 1e9,
-        map_bytes: maps.iter().map(|map| integer(&map["bytes_memlock"])).sum(),
+        seconds: sum("program") as f64 / 1e9,
+        map_bytes: sum("map"),
     })
 }
