@@ -88,6 +88,8 @@ const EVENT_PAUSE: Duration = Duration::from_millis(5);
 /// Stacks that were not seen for one to two of these are forgotten.
 const MEMORY_NS: u64 = 60_000_000_000;
 const HOTPLUG_NS: u64 = 1_000_000_000;
+/// Longest sleep of the sampling thread: how late it can see that it is to stop, on a machine where nothing starts or ends.
+const LONGEST_WAIT_NS: u64 = 250_000_000;
 const MAX_OPEN_FILES: u64 = 4096;
 
 /// A running agent. Dropping it stops it; [`Agent::stop`] also says what it did.
@@ -238,7 +240,8 @@ impl Sampling {
                 .next_look_ns()
                 .map_or(next_drain, |look| look.min(next_drain));
             // epoll counts in milliseconds: rounded up, so that it does not spin.
-            let timeout = Duration::from_millis(wake.saturating_sub(now).div_ceil(1_000_000));
+            let wait = wake.saturating_sub(now).min(LONGEST_WAIT_NS);
+            let timeout = Duration::from_millis(wait.div_ceil(1_000_000));
             let events = self.take_events(timeout)?;
             now = kernel::monotonic_ns();
             self.table.tick(now);

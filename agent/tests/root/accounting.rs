@@ -70,14 +70,23 @@ fn a_ring_that_overflows_loses_samples_and_says_how_many() {
     if !possible() {
         return;
     }
-    // Never drained but at the end: 256 KiB hold some hundred samples.
+    // Never drained but at the end: the ring holds two seconds of busy CPUs at 512 bytes a sample, six seconds of the small
+    // samples of a burning loop.
     let recording = Recording::start(AgentConfig {
         frequency_hz: 1000,
         drain_every: Duration::from_secs(600),
         interval: Duration::from_secs(600),
         ..AgentConfig::default()
     });
-    Program::burn("burn-until-overflow").spawn(8000, None).finish();
+    let program = Program::burn("burn-until-overflow");
+    let every_cpu: Vec<_> = kernel::online_cpus()
+        .unwrap()
+        .into_iter()
+        .map(|cpu| program.spawn(12_000, Some(cpu)))
+        .collect();
+    every_cpu.into_iter().for_each(|running| {
+        running.finish();
+    });
     let recorded = recording.stop();
     assert!(recorded.totals.lost["ring_full"] > 0, "{:?}", recorded.totals);
     check_account(&recorded);
