@@ -5,12 +5,13 @@
 //! the batch. Between them stand at most two intervals; while both wait, the present one goes on. Every sample that the
 //! kernel side took is in a batch or counted as lost, also at a clean stop.
 
+mod clock;
 mod gather;
 mod naming;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::kernel::{self, Counters, Event, KernelError, Sensor};
 use crate::process::{Labeller, ModuleTable, ProgramKey, Table, TableStats};
 use crate::ship::{Batch, Report};
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
+use clock::{Moment, Span};
 use gather::{Interval, Memory};
 use naming::Finished;
 
@@ -109,9 +111,16 @@ impl Agent {
         sink: impl FnMut(Batch) + Send + 'static,
     ) -> Result<Self, AgentError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (intervals, finished) = mpsc::sync_channel(WAITING_INTERVALS);
+        let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let intervals = Intervals {
+            sender,
+            waiting: Arc::clone(&waiting),
+        };
         let names = config.names.clone();
-        let naming = spawn("stakeout-name", move || naming::run(Namer::new(names), &finished, sink))?;
+        let naming = spawn("stakeout-name", move || {
+            naming::run(Namer::new(names), &finished, &waiting, sink)
+        })?;
         // The kernel side stays on the thread that loads it; only whether that went well comes back.
         let (started, outcome) = mpsc::sync_channel(1);
         let sampling = {
@@ -188,26 +197,49 @@ fn spawn<T: Send + 'static>(
         .map_err(AgentError::Thread)
 }
 
+/// The way to the naming thread.
+struct Intervals {
+    sender: mpsc::SyncSender<Finished>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Intervals {
+    /// True where one more does not make the sender wait. There is only one sender.
+    fn has_room(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) < WAITING_INTERVALS
+    }
+
+    fn send(&self, finished: Finished) -> Result<(), AgentError> {
+        self.waiting.fetch_add(1, Ordering::Release);
+        self.sender.send(finished).map_err(|_| AgentError::Ended("naming"))
+    }
+}
+
 /// The sampling thread's state.
 struct Sampling {
     config: AgentConfig,
     sensor: Sensor,
     table: Table,
     interval: Interval,
+    /// Samples that came while the interval before was being ended.
+    next: Interval,
     memory: Memory,
     aged_ns: u64,
-    intervals: mpsc::SyncSender<Finished>,
+    intervals: Intervals,
     /// Samples drained so far, whatever became of them.
     drained: u64,
+    /// Those of them that are in `next`.
+    drained_next: u64,
     lost: BTreeMap<&'static str, u64>,
     sent_counters: Counters,
-    from_unix_ns: u64,
+    /// Where the interval begins.
+    begun: Moment,
     /// CPUs observed at any time in the interval.
     cpus: u32,
 }
 
 impl Sampling {
-    fn new(config: AgentConfig, sensor: Sensor, labeller: Labeller, intervals: mpsc::SyncSender<Finished>) -> Self {
+    fn new(config: AgentConfig, sensor: Sensor, labeller: Labeller, intervals: Intervals) -> Self {
         // A part of the descriptors stays free for everything else.
         let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
@@ -218,13 +250,15 @@ impl Sampling {
             sensor,
             table,
             interval: Interval::default(),
+            next: Interval::default(),
             memory: Memory::default(),
             aged_ns: 0,
             intervals,
             drained: 0,
+            drained_next: 0,
             lost: BTreeMap::new(),
             sent_counters: Counters::default(),
-            from_unix_ns: kernel::wall_ns(),
+            begun: Moment::now(),
             cpus,
         }
     }
@@ -252,7 +286,7 @@ impl Sampling {
             }
             if now >= next_drain {
                 next_drain = now + drain_ns;
-                self.drain(now)?;
+                self.drain(now, None)?;
             }
             if now >= next_batch {
                 next_batch = now + self.jittered_interval_ns(now);
@@ -319,18 +353,24 @@ impl Sampling {
         Ok(count)
     }
 
-    fn drain(&mut self, now: u64) -> Result<(), AgentError> {
+    /// Takes what is in the ring. Where the interval is about to end, samples from `end_ns` on are the next one's.
+    fn drain(&mut self, now: u64, end_ns: Option<u64>) -> Result<(), AgentError> {
         let Self {
             sensor,
             table,
             interval,
+            next,
             memory,
             drained,
+            drained_next,
             lost,
             ..
         } = self;
         let malformed = sensor.drain(|sample| {
             *drained += 1;
+            let is_next = end_ns.is_some_and(|end_ns| sample.time_ns >= end_ns);
+            *drained_next += u64::from(is_next);
+            let interval = if is_next { &mut *next } else { &mut *interval };
             if !interval.add(&sample, memory, table, now) {
                 *lost.entry(CAUSE_INTERVAL_FULL).or_default() += 1;
             }
@@ -344,14 +384,21 @@ impl Sampling {
 
     /// Hands the interval over, unless the naming thread is behind and need not have it now.
     fn finish_interval(&mut self, last: bool) -> Result<(), AgentError> {
-        let now = kernel::monotonic_ns();
-        self.drain(now)?;
+        if !last && !self.intervals.has_room() {
+            tracing::debug!("naming is behind: the interval goes on");
+            return Ok(());
+        }
+        let ended = Moment::now();
+        let now = ended.mono_ns;
+        self.drain(now, (!last).then_some(now))?;
+        // A sample that was taken while the interval was being ended came after all others, also after the last drain.
+        let ended = if last { Moment::now() } else { ended };
         if now.saturating_sub(self.aged_ns) >= MEMORY_NS {
             self.aged_ns = now;
             self.memory.age();
         }
         let counters = self.sensor.counters()?;
-        let mut taken = self.drained + counters.lost_ring_full;
+        let mut taken = self.drained - self.drained_next + counters.lost_ring_full;
         if last && counters.taken > taken {
             let missing = counters.taken - taken;
             tracing::error!(samples = missing, "the kernel side counted more samples than arrived");
@@ -359,9 +406,6 @@ impl Sampling {
             taken = counters.taken;
         }
         self.lost.insert(CAUSE_RING_FULL, counters.lost_ring_full);
-        let (mono, wall) = (kernel::monotonic_ns(), kernel::wall_ns());
-        // Intervals abut even where somebody sets the clock back.
-        let until_unix_ns = wall.max(self.from_unix_ns + 1);
         let report = Report {
             cpus: self.cpus,
             ticks: counters.ticks - self.sent_counters.ticks,
@@ -374,31 +418,17 @@ impl Sampling {
             bpf_map_bytes: self.sensor.map_bytes(),
         };
         let finished = Finished {
-            interval: std::mem::take(&mut self.interval),
-            from_unix_ns: self.from_unix_ns,
-            until_unix_ns,
-            monotonic_to_unix_ns: wall as i64 - mono as i64,
+            interval: std::mem::replace(&mut self.interval, std::mem::take(&mut self.next)),
+            span: Span::between(self.begun, ended),
             frequency_hz: self.config.frequency_hz,
             period_ns: kernel::period_ns(self.config.frequency_hz),
             report,
         };
-        if last {
-            self.intervals.send(finished).map_err(|_| AgentError::Ended("naming"))?;
-        } else {
-            match self.intervals.try_send(finished) {
-                Ok(()) => {}
-                Err(mpsc::TrySendError::Full(finished)) => {
-                    tracing::debug!("naming is behind: the interval goes on");
-                    self.interval = finished.interval;
-                    return Ok(());
-                }
-                Err(mpsc::TrySendError::Disconnected(_)) => return Err(AgentError::Ended("naming")),
-            }
-        }
+        self.drained_next = 0;
         self.sent_counters = counters;
-        self.from_unix_ns = until_unix_ns;
+        self.begun = ended;
         self.cpus = self.sensor.cpus();
-        Ok(())
+        self.intervals.send(finished)
     }
 
     fn finish(mut self) -> Result<Totals, AgentError> {

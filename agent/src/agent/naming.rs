@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 
+use super::clock::Span;
 use super::gather::{Interval, LocatedStack};
 use crate::kernel::WalkEnd;
 use crate::process::{Place, Program, Source, SourceId};
@@ -14,23 +16,22 @@ use crate::symbolize::{Frames, Namer, NamerStats};
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) interval: Interval,
-    pub(super) from_unix_ns: u64,
-    pub(super) until_unix_ns: u64,
-    /// Wall clock minus the samples' clock.
-    pub(super) monotonic_to_unix_ns: i64,
+    pub(super) span: Span,
     pub(super) frequency_hz: u32,
     pub(super) period_ns: u64,
     pub(super) report: Report,
 }
 
-/// Names interval after interval until the sender is gone. Returns batches, samples in them, and what the namer did.
+/// Names interval after interval until the sender is gone; `waiting` is how many it has sent and this has not taken. Returns batches, samples in them, and what the namer did.
 pub(super) fn run(
     mut namer: Namer,
     finished: &Receiver<Finished>,
+    waiting: &AtomicUsize,
     mut sink: impl FnMut(Batch),
 ) -> (u64, u64, NamerStats) {
     let (mut batches, mut samples) = (0, 0);
     for interval in finished {
+        waiting.fetch_sub(1, Ordering::Release);
         let batch = build(&mut namer, interval);
         batches += 1;
         samples += batch.samples.len() as u64;
@@ -42,9 +43,7 @@ pub(super) fn run(
 fn build(namer: &mut Namer, finished: Finished) -> Batch {
     let Finished {
         interval,
-        from_unix_ns,
-        until_unix_ns,
-        monotonic_to_unix_ns,
+        span,
         frequency_hz,
         period_ns,
         report,
@@ -76,22 +75,18 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
     let samples = interval
         .samples
         .into_iter()
-        .map(|sample| {
-            let wall = sample.time_ns.saturating_add_signed(monotonic_to_unix_ns);
-            Sample {
-                // One that arrived while the interval before ended, or met a change of the clock, stays in the interval.
-                ts_unix_ns: wall.clamp(from_unix_ns, until_unix_ns - 1),
-                cpu: sample.cpu,
-                tid: sample.tid,
-                thread: sample.thread,
-                process: sample.program,
-                stack: sample.stack,
-            }
+        .map(|sample| Sample {
+            ts_unix_ns: span.unix_ns(sample.time_ns),
+            cpu: sample.cpu,
+            tid: sample.tid,
+            thread: sample.thread,
+            process: sample.program,
+            stack: sample.stack,
         })
         .collect();
     Batch {
-        from_unix_ns,
-        until_unix_ns,
+        from_unix_ns: span.from_unix_ns(),
+        until_unix_ns: span.until_unix_ns(),
         period_ns,
         frequency_hz,
         report,

@@ -182,8 +182,13 @@ pub struct Sensor {
 }
 
 /// Nanoseconds between two samples of one CPU.
+///
+/// A little less than the rate says: the kernel's own clock ticks at 100, 250, 300 or 1,000 Hz, and what it wakes and switches
+/// then would be seen by a round rate at the same one or two phases always (every 50 ms are twelve and a half ticks of
+/// 4 ms). By one part in 2,503 the phase moves on, through a whole tick every few seconds.
 pub fn period_ns(frequency_hz: u32) -> u64 {
-    1_000_000_000 / u64::from(frequency_hz.max(1))
+    let round = 1_000_000_000 / u64::from(frequency_hz.max(1));
+    round - round / 2503
 }
 
 /// Bytes of ring buffer for two seconds of fully busy CPUs, at 512 bytes a sample; a power of two.
