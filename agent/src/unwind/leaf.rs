@@ -2,7 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::cfa::{Cfa, Cie, Reader, Register, cfa_at};
+use super::cfi;
+use super::entry::{Cie, Entry, Fde, Format, Kind};
+use super::frames::{Body, read_entry};
+use super::image::{Arch, Image};
+use super::reader::{Bases, Reader};
+use super::rule::{CallerPc, Cfa, Rule};
 use crate::process::Place;
 
 /// Where the return address of code at one place lies.
@@ -14,21 +19,12 @@ pub enum ReturnAddress {
     Elsewhere,
 }
 
-const RSP: Register = Register(7);
-const PT_LOAD: u64 = 1;
-const PT_GNU_EH_FRAME: u64 = 0x6474_e550;
-const MAX_PROGRAM_HEADERS: u64 = 128;
-/// Longer entries don't describe functions.
-const MAX_ENTRY_BYTES: u64 = 64 * 1024;
 /// Places whose rule is remembered, in two generations.
 const CAPACITY: usize = 32_768;
 
 /// An entry of .eh_frame_hdr, and how many are read at once.
 const PAIR_BYTES: u64 = 8;
 const BLOCK_PAIRS: u64 = 256;
-
-/// A segment of an ELF file: (file offset, bytes in the file, address).
-type Segment = (u64, u64, u64);
 
 /// Finds and remembers rules.
 #[derive(Debug, Default)]
@@ -49,7 +45,7 @@ impl LeafRules {
         }
         let rule = self.old.remove(&place).unwrap_or_else(|| {
             open()
-                .and_then(|read_file| Image::open(read_file)?.rule(place.offset))
+                .and_then(|read_file| Index::open(read_file)?.rule(place.offset))
                 .unwrap_or(ReturnAddress::Elsewhere)
         });
         if self.young.len() >= CAPACITY / 2 {
@@ -60,83 +56,62 @@ impl LeafRules {
     }
 }
 
-/// The parts of an ELF file that lead to its unwinding information.
-struct Image<R> {
-    read_file: R,
-    segments: Vec<Segment>,
-    /// Address of .eh_frame_hdr.
-    index_address: u64,
+/// An ELF file whose .eh_frame_hdr leads to single entries.
+struct Index<R> {
+    image: Image<R>,
+    /// Of .eh_frame_hdr.
+    address: u64,
 }
 
-impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
+impl<R: Fn(u64, &mut [u8]) -> bool> Index<R> {
     /// x86-64 only: elsewhere a function without a frame keeps its return address in a register.
     fn open(read_file: R) -> Option<Self> {
-        const EM_X86_64: u64 = 62;
-        let mut header = [0; 64];
-        if !read_file(0, &mut header) || &header[..6] != b"\x7fELF\x02\x01" {
-            return None;
-        }
-        let field = |at: usize, bytes: u64| Reader::new(header.get(at..)?).unsigned(bytes);
-        if field(18, 2)? != EM_X86_64 || field(54, 2)? != 56 {
-            return None;
-        }
-        let mut table = vec![0; (field(56, 2)?.min(MAX_PROGRAM_HEADERS) * 56) as usize];
-        if !read_file(field(32, 8)?, &mut table) {
-            return None;
-        }
-        let (mut segments, mut index_address) = (Vec::new(), None);
-        for entry in table.chunks_exact(56) {
-            let field = |at: usize, bytes: u64| Reader::new(&entry[at..]).unsigned(bytes);
-            match field(0, 4)? {
-                PT_LOAD => segments.push((field(8, 8)?, field(32, 8)?, field(16, 8)?)),
-                PT_GNU_EH_FRAME => index_address = field(16, 8),
-                _ => {}
-            }
-        }
-        Some(Self {
-            read_file,
-            segments,
-            index_address: index_address?,
-        })
-    }
-
-    fn address_of(&self, offset: u64) -> Option<u64> {
-        let inside = |(begin, bytes, _): &&Segment| offset.wrapping_sub(*begin) < *bytes;
-        let (begin, _, address) = self.segments.iter().find(inside)?;
-        address.checked_add(offset - begin)
-    }
-
-    fn read(&self, address: u64, bytes: &mut [u8]) -> Option<()> {
-        let inside = |(_, bytes, begin): &&Segment| address.wrapping_sub(*begin) < *bytes;
-        let (offset, _, begin) = self.segments.iter().find(inside)?;
-        (self.read_file)(offset.checked_add(address - begin)?, bytes).then_some(())
+        let image = Image::open(read_file).filter(|image| image.arch == Arch::X86_64)?;
+        let address = image.eh_frame_header?;
+        Some(Self { image, address })
     }
 
     fn rule(&self, offset: u64) -> Option<ReturnAddress> {
-        let pc = self.address_of(offset)?;
-        let (fde, fde_address) = self.entry(self.find_fde(pc)?)?;
-        let back = Reader::new(&fde).unsigned(4)?;
-        let (cie, _) = self.entry(fde_address.checked_sub(back)?)?;
-        let cfa = cfa_at(&Cie::parse(&cie)?, &fde, fde_address, pc)?;
+        let rule = self.packed_rule(self.image.address_of(offset)?)?;
+        let word = match rule.cfa() {
+            Cfa::Sp(8) => 0,
+            Cfa::Sp(16) => 1,
+            _ => return Some(ReturnAddress::Elsewhere),
+        };
         // The return address is the word below the canonical frame address.
-        Some(match cfa {
-            Cfa::RegisterOffset(RSP, 8) => ReturnAddress::StackWord(0),
-            Cfa::RegisterOffset(RSP, 16) => ReturnAddress::StackWord(1),
-            _ => ReturnAddress::Elsewhere,
+        let below = rule.pc() == CallerPc::BelowCfa;
+        Some(if below {
+            ReturnAddress::StackWord(word)
+        } else {
+            ReturnAddress::Elsewhere
         })
     }
 
-    /// A CIE or FDE without its length, and the address behind the length. `address` is that of the length.
-    fn entry(&self, address: u64) -> Option<(Vec<u8>, u64)> {
-        let mut length = [0; 4];
-        self.read(address, &mut length)?;
-        let length = u64::from(u32::from_le_bytes(length));
-        if !(4..=MAX_ENTRY_BYTES).contains(&length) {
+    fn packed_rule(&self, pc: u64) -> Option<Rule> {
+        let address = self.find_fde(pc)?;
+        // Offsets are addresses here, as if the section began at zero.
+        let body = self.entry(address)?;
+        let Kind::Fde { cie } = entry(address, &body)?.kind(Format::EhFrame, 0)?.0 else {
             return None;
-        }
-        let mut body = vec![0; length as usize];
-        self.read(address + 4, &mut body)?;
-        Some((body, address + 4))
+        };
+        let cie_body = self.entry(cie)?;
+        let (Kind::Cie, reader) = entry(cie, &cie_body)?.kind(Format::EhFrame, 0)? else {
+            return None;
+        };
+        let cie = Cie::parse(reader, Format::EhFrame, Arch::X86_64, Bases::default())?;
+        let (_, reader) = entry(address, &body)?.kind(Format::EhFrame, 0)?;
+        let fde = Fde::parse(reader, &cie, Bases::default())?;
+        let mut found = None;
+        cfi::rows(&cie, &fde, Bases::default(), &mut |(begin, end, rule, _)| {
+            if (begin..end).contains(&pc) {
+                found = Some(rule);
+            }
+        });
+        found
+    }
+
+    fn entry(&self, address: u64) -> Option<Body> {
+        read_entry(|at, into| self.image.read(address.checked_add(at)?, into))
     }
 
     /// The address of the FDE that may cover `pc`: binary search in .eh_frame_hdr, of which only the form that linkers
@@ -144,17 +119,18 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     fn find_fde(&self, pc: u64) -> Option<u64> {
         const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
         let mut header = [0; 12];
-        self.read(self.index_address, &mut header)?;
+        self.image.read(self.address, &mut header)?;
         if header[..4] != HEADER {
             return None;
         }
         let count = Reader::new(&header[8..]).unsigned(4)?;
         let block = |first: u64, count: u64| {
             let mut bytes = vec![0; (count * PAIR_BYTES) as usize];
-            self.read(self.index_address + 12 + first * PAIR_BYTES, &mut bytes)?;
+            let skipped = first.checked_mul(PAIR_BYTES)?.checked_add(12)?;
+            self.image.read(self.address.checked_add(skipped)?, &mut bytes)?;
             Some(bytes)
         };
-        let begin = |pair: &[u8]| Some(self.index_address.wrapping_add_signed(Reader::new(pair).i32()?));
+        let begin = |pair: &[u8]| Some(self.address.wrapping_add_signed(Reader::new(pair).signed(4)?));
         // Pair by pair as long as the range is large; what is left is read at once.
         let (mut low, mut high) = (0, count);
         while high - low > BLOCK_PAIRS {
@@ -170,8 +146,17 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
         let pair = pairs
             .take_while(|pair| begin(pair).is_some_and(|begin| begin <= pc))
             .last()?;
-        Some(self.index_address.wrapping_add_signed(Reader::new(&pair[4..]).i32()?))
+        Some(self.address.wrapping_add_signed(Reader::new(pair.get(4..)?).signed(4)?))
     }
+}
+
+fn entry(address: u64, body: &Body) -> Option<Entry<'_>> {
+    Some(Entry {
+        offset: address,
+        body_offset: address.checked_add(body.length_bytes)?,
+        long: body.length_bytes > 4,
+        body: &body.bytes,
+    })
 }
 
 #[cfg(test)]
@@ -196,7 +181,7 @@ mod tests {
         let bytes = std::fs::read(path).unwrap();
         let file = File::open(path).unwrap();
         let read = |offset: u64, into: &mut [u8]| file.read_exact_at(into, offset).is_ok();
-        let Some(image) = Image::open(read) else { return };
+        let Some(index) = Index::open(read) else { return };
         let (address, offset, size) = eh_frame(&bytes);
         let section = gimli::EhFrame::new(&bytes[offset..offset + size], gimli::LittleEndian);
         let bases = gimli::BaseAddresses::default().set_eh_frame(address);
@@ -211,7 +196,9 @@ mod tests {
                 if row.start_address() >= row.end_address() || fde.is_signal_trampoline() {
                     continue;
                 }
+                let below = row.register(gimli::X86_64::RA) == Some(gimli::RegisterRule::Offset(-8));
                 let expected = match row.cfa() {
+                    _ if !below => ReturnAddress::Elsewhere,
                     gimli::CfaRule::RegisterAndOffset {
                         register: gimli::X86_64::RSP,
                         offset: 8,
@@ -223,8 +210,7 @@ mod tests {
                     _ => ReturnAddress::Elsewhere,
                 };
                 for pc in [row.start_address(), row.end_address() - 1] {
-                    let (begin, _, segment) = image.segments.iter().find(|s| pc.wrapping_sub(s.2) < s.1).unwrap();
-                    let found = image.rule(pc - segment + begin);
+                    let found = index.rule(index.image.place(pc).unwrap().0);
                     assert_eq!(found, Some(expected), "{pc:x} in {path}");
                     at_stack += u64::from(expected != ReturnAddress::Elsewhere);
                     rows += 1;

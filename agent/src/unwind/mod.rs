@@ -1,12 +1,60 @@
-//! What .eh_frame says about a function's frame.
+//! From a file's unwind information to tables that the kernel side walks.
 //!
-//! In: an ELF file, read through a function that the caller gives, and an offset in it. Out: where the return address lies
-//! for code at that offset. Pure: no I/O of its own, no state but a bounded cache. The stack walk by frame pointers, which
-//! is the kernel side's, misses the caller of a function that keeps no frame of its own (compilers leave it out of leaf
-//! functions, and every function is without one at its first and last instruction); [`LeafRules`] tells when that is so.
+//! In: an ELF file of x86-64 or arm64, read through a function that the caller gives. Out: [`compile`] makes a [`FileTable`],
+//! which has for each address (the file's own, in bytes) the [`Rule`] that leads from a frame there to its caller's; it
+//! comes from .eh_frame, from .debug_frame where that is all there is, and from Go's pclntab. [`LeafRules`] tells of
+//! single places where the return address lies, for stacks that were walked by frame pointers.
+//!
+//! Pure: no I/O of its own, no state but a bounded cache. Files are not trusted: sizes are capped before memory is
+//! allocated, what makes no sense is passed over and counted, and the work is bounded by the file's size.
 
-mod cfa;
+mod cfi;
+mod collect;
+mod entry;
+mod expression;
+mod frames;
+mod image;
 mod leaf;
+mod reader;
+mod rule;
+mod table;
 
-pub use cfa::{Cfa, Register};
+pub use image::Segment;
 pub use leaf::{LeafRules, ReturnAddress};
+pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
+pub use table::{CHUNK_BYTES, FileTable, Row, Stats};
+
+/// Why a file has no table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    #[error("it is no 64-bit ELF file for x86-64 or arm64")]
+    NotElf,
+    #[error("it describes no function: it has neither .eh_frame nor .debug_frame nor Go's pclntab that could be read")]
+    NoUnwindInformation,
+    #[error("its table would have more than the {limit} rows that one file may have")]
+    TooManyRows { limit: usize },
+    #[error("it describes more than 2,097,152 functions")]
+    TooManyFunctions,
+    #[error("its code spans more than 4 GiB")]
+    TooManyAddresses,
+}
+
+/// Compiles a file's table. `read_file` fills a buffer from an offset of the file, or says that it cannot; `row_limit` is
+/// how many rows the table may have.
+pub fn compile(read_file: impl Fn(u64, &mut [u8]) -> bool, row_limit: usize) -> Result<FileTable, TableError> {
+    let image = image::Image::open(read_file).ok_or(TableError::NotElf)?;
+    let mut collector = collect::Collector::new(row_limit);
+    frames::compile_eh_frame(&image, &mut collector)?;
+    collector.settle();
+    frames::compile_debug_frame(&image, &mut collector)?;
+    collector.settle();
+    let (writer, rules, stats) = collector.finish()?;
+    Ok(FileTable {
+        base: writer.base,
+        chunks: writer.chunks,
+        rows: writer.rows,
+        rules,
+        segments: image.segments,
+        stats,
+    })
+}

@@ -5,4 +5,5 @@ mod metadata;
 mod packaging;
 mod peer;
 mod ship;
+mod unwind;
 mod walk;

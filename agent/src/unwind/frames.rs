@@ -1,0 +1,251 @@
+//! .eh_frame and .debug_frame from front to back into the collector.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+
+use super::TableError;
+use super::cfi;
+use super::collect::Collector;
+use super::entry::{Cie, Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
+use super::image::{FileRange, Image, Section, field};
+use super::reader::{Bases, Reader};
+
+/// CIEs that are remembered. The linker leaves few in .eh_frame; .debug_frame has one per compilation unit, in front of
+/// those that use it.
+const MAX_CIES: usize = 4096;
+/// What .debug_frame may have after decompression.
+const MAX_DECOMPRESSED_BYTES: u64 = 256 * 1024 * 1024;
+/// How far back zstd may refer: 8 MiB, which is what its highest usual level writes.
+const MAX_ZSTD_WINDOW_LOG: u32 = 23;
+const COMPRESSION_HEADER_BYTES: u64 = 24;
+const DT_PLTGOT: u64 = 3;
+/// Where nothing else says how long .eh_frame_hdr's header is.
+const HEADER_BYTES: usize = 20;
+
+/// Where .eh_frame lies: address, offset in the file, bytes up to its end or its segment's.
+fn eh_frame<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<(u64, u64, u64)> {
+    let section = image.section(&[b".eh_frame"]).filter(|section| !section.compressed);
+    let section = section.map(|section| (section.address, section.offset, section.bytes));
+    let Some(address) = image.eh_frame_header.and_then(|header| eh_frame_address(image, header)) else {
+        return section;
+    };
+    if let Some(section) = section.filter(|section| section.0 == address) {
+        return Some(section);
+    }
+    let (offset, bytes) = image.place(address)?;
+    Some((address, offset, bytes))
+}
+
+/// What .eh_frame_hdr says (LSB 5.0, chapter 10.6.2).
+fn eh_frame_address<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, header: u64) -> Option<u64> {
+    let mut bytes = [0; HEADER_BYTES];
+    image.read(header, &mut bytes)?;
+    let mut reader = Reader::at(&bytes, header);
+    let (version, encoding) = (reader.u8()?, reader.u8()?);
+    reader.skip(2)?;
+    let pointer = reader.pointer(encoding, Bases { data: Some(header) })?;
+    (version == 1).then_some(pointer)
+}
+
+/// Compiles .eh_frame. Nothing happens where the file has none.
+pub(super) fn compile_eh_frame<R: Fn(u64, &mut [u8]) -> bool>(
+    image: &Image<R>,
+    collector: &mut Collector,
+) -> Result<(), TableError> {
+    let Some((address, offset, bytes)) = eh_frame(image) else {
+        return Ok(());
+    };
+    let bases = Bases {
+        data: image.dynamic(DT_PLTGOT),
+    };
+    let mut walk = Walk {
+        image,
+        collector,
+        format: Format::EhFrame,
+        address,
+        bases,
+        cies: HashMap::new(),
+        file_offset: Some(offset),
+    };
+    walk.run(FileRange::new(image, offset, bytes))
+}
+
+/// Compiles .debug_frame for what is not settled yet. Nothing happens where the file has none.
+pub(super) fn compile_debug_frame<R: Fn(u64, &mut [u8]) -> bool>(
+    image: &Image<R>,
+    collector: &mut Collector,
+) -> Result<(), TableError> {
+    let Some(section) = image.section(&[b".debug_frame"]) else {
+        return Ok(());
+    };
+    let mut walk = Walk {
+        image,
+        collector,
+        format: Format::DebugFrame,
+        address: section.address,
+        bases: Bases::default(),
+        cies: HashMap::new(),
+        file_offset: (!section.compressed).then_some(section.offset),
+    };
+    if !section.compressed {
+        return walk.run(FileRange::new(image, section.offset, section.bytes));
+    }
+    match decompressed(image, section) {
+        Some(Ok(source)) => walk.run(source),
+        _ => {
+            walk.malformed();
+            Ok(())
+        }
+    }
+}
+
+/// The content of a compressed section (gABI, "Section Compression"). None for other methods than zlib and zstd.
+fn decompressed<'a, R: Fn(u64, &mut [u8]) -> bool>(
+    image: &'a Image<R>,
+    section: Section,
+) -> Option<io::Result<Box<dyn Read + 'a>>> {
+    const ZLIB: u64 = 1;
+    const ZSTD: u64 = 2;
+    let mut header = [0; 4];
+    image.read_offset(section.offset, &mut header)?;
+    let offset = section.offset.checked_add(COMPRESSION_HEADER_BYTES)?;
+    let source = FileRange::new(image, offset, section.bytes.checked_sub(COMPRESSION_HEADER_BYTES)?);
+    match field(&header, 0, 4)? {
+        ZLIB => {
+            let decoder = flate2::read::ZlibDecoder::new(source);
+            Some(Ok(Box::new(decoder.take(MAX_DECOMPRESSED_BYTES))))
+        }
+        ZSTD => Some(zstd::stream::read::Decoder::new(source).and_then(|mut decoder| {
+            decoder.window_log_max(MAX_ZSTD_WINDOW_LOG)?;
+            Ok(Box::new(decoder.take(MAX_DECOMPRESSED_BYTES)) as Box<dyn Read>)
+        })),
+        _ => None,
+    }
+}
+
+struct Walk<'a, R> {
+    image: &'a Image<R>,
+    collector: &'a mut Collector,
+    format: Format,
+    /// Of the section.
+    address: u64,
+    bases: Bases,
+    /// By offset from the section's start; none for those that make no sense.
+    cies: HashMap<u64, Option<Cie>>,
+    /// Of the section; none where the file has it compressed.
+    file_offset: Option<u64>,
+}
+
+impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
+    fn run(&mut self, source: impl Read) -> Result<(), TableError> {
+        let mut entries = Entries::new(source);
+        while let Some(entry) = entries.next() {
+            match entry.kind(self.format, self.address) {
+                Some((Kind::Cie, reader)) => {
+                    let cie = Cie::parse(reader, self.format, self.image.arch, self.bases);
+                    if cie.is_none() {
+                        self.malformed();
+                    }
+                    self.remember(entry.offset, cie);
+                }
+                Some((Kind::Fde { cie }, reader)) => match self.cie(cie) {
+                    Some(cie) => self.function(&cie, reader)?,
+                    None => self.malformed(),
+                },
+                None => self.malformed(),
+            }
+        }
+        self.collector.stats.malformed = self.collector.stats.malformed.saturating_add(entries.skipped);
+        Ok(())
+    }
+
+    fn malformed(&mut self) {
+        self.collector.stats.malformed = self.collector.stats.malformed.saturating_add(1);
+    }
+
+    fn function(&mut self, cie: &Cie, reader: Reader<'_>) -> Result<(), TableError> {
+        let Some(fde) = Fde::parse(reader, cie, self.bases) else {
+            self.malformed();
+            return Ok(());
+        };
+        // Linkers set what they threw away to zero, or to one in some sections.
+        if fde.begin <= 1 || !self.image.is_code(fde.begin, fde.end) {
+            self.collector.stats.outside_code = self.collector.stats.outside_code.saturating_add(1);
+            return Ok(());
+        }
+        if self.collector.is_settled(fde.begin, fde.end) {
+            return Ok(());
+        }
+        let (mut result, bases) = (None, self.bases);
+        let taken = self.collector.function(fde.begin, fde.end, |row| {
+            result = cfi::rows(cie, &fde, bases, &mut |(begin, _, rule, reason)| {
+                row(begin, rule, reason)
+            });
+        })?;
+        self.collector.stats.fdes = self.collector.stats.fdes.saturating_add(1);
+        if !taken || result.is_none() {
+            self.malformed();
+        }
+        Ok(())
+    }
+
+    fn cie(&mut self, offset: u64) -> Option<Cie> {
+        if let Some(known) = self.cies.get(&offset) {
+            return *known;
+        }
+        let cie = self.read_cie(offset);
+        self.remember(offset, cie);
+        cie
+    }
+
+    fn remember(&mut self, offset: u64, cie: Option<Cie>) {
+        if self.cies.len() >= MAX_CIES {
+            self.cies.clear();
+        }
+        self.cies.insert(offset, cie);
+    }
+
+    /// A CIE that was forgotten, or stands behind those that use it.
+    fn read_cie(&self, offset: u64) -> Option<Cie> {
+        let position = self.file_offset?.checked_add(offset)?;
+        let body = read_entry(|at, into| self.image.read_offset(position.checked_add(at)?, into))?;
+        let entry = Entry {
+            offset,
+            body_offset: offset.checked_add(body.length_bytes)?,
+            long: body.length_bytes > 4,
+            body: &body.bytes,
+        };
+        match entry.kind(self.format, self.address)? {
+            (Kind::Cie, reader) => Cie::parse(reader, self.format, self.image.arch, self.bases),
+            _ => None,
+        }
+    }
+}
+
+/// An entry that was read on its own.
+pub(super) struct Body {
+    /// Of the length in front of it.
+    pub(super) length_bytes: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Reads one entry through a function that fills a buffer from an offset behind the entry's start.
+pub(super) fn read_entry(read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Option<Body> {
+    let mut length = [0; 4];
+    read(0, &mut length)?;
+    let (mut bytes, mut length_bytes) = (u64::from(u32::from_le_bytes(length)), 4);
+    if bytes == u64::from(u32::MAX) {
+        let mut length = [0; 8];
+        read(4, &mut length)?;
+        (bytes, length_bytes) = (u64::from_le_bytes(length), 12);
+    }
+    if !(4..=MAX_ENTRY_BYTES).contains(&bytes) {
+        return None;
+    }
+    let mut body = vec![0; usize::try_from(bytes).ok()?];
+    read(length_bytes, &mut body)?;
+    Some(Body {
+        length_bytes,
+        bytes: body,
+    })
+}

@@ -1,0 +1,274 @@
+//! Where things lie in an ELF file: segments, sections, notes, the dynamic section (System V gABI, chapters 4 and 5).
+
+use std::io;
+
+use super::expression::Registers;
+use super::reader::Reader;
+
+const PT_LOAD: u64 = 1;
+const PT_DYNAMIC: u64 = 2;
+const PT_NOTE: u64 = 4;
+const PT_GNU_EH_FRAME: u64 = 0x6474_e550;
+const PF_EXECUTE: u64 = 1;
+const PROGRAM_HEADER_BYTES: usize = 56;
+const SECTION_HEADER_BYTES: usize = 64;
+const DYNAMIC_BYTES: usize = 16;
+const SHT_NOBITS: u64 = 8;
+const SHF_COMPRESSED: u64 = 0x800;
+/// Larger tables are not looked at to their end.
+const MAX_PROGRAM_HEADERS: u64 = 128;
+const MAX_SECTIONS: u64 = 4096;
+const MAX_NAMES_BYTES: u64 = 64 * 1024;
+const MAX_NOTES_BYTES: u64 = 4096;
+const MAX_DYNAMIC_BYTES: u64 = 4096;
+
+/// The machines that the agent knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arch {
+    X86_64,
+    Arm64,
+}
+
+impl Arch {
+    /// DWARF's numbers (System V psABI of each).
+    pub(super) fn registers(self) -> Registers {
+        match self {
+            Self::X86_64 => Registers { sp: 7, fp: 6 },
+            Self::Arm64 => Registers { sp: 31, fp: 29 },
+        }
+    }
+
+    /// DWARF's number of the return address.
+    pub(super) fn return_address(self) -> u64 {
+        match self {
+            Self::X86_64 => 16,
+            Self::Arm64 => 30,
+        }
+    }
+}
+
+/// A part of the file that is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// In the file.
+    pub offset: u64,
+    /// In the file; what is more in memory is zero.
+    pub bytes: u64,
+    /// Of the first byte, before relocation (SVMA).
+    pub address: u64,
+    /// True for code.
+    pub executable: bool,
+}
+
+/// A section by its header.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Section {
+    pub(super) address: u64,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) compressed: bool,
+}
+
+/// The parts of an ELF file that lead to its unwinding information. `R` fills a buffer from an offset of the file, or says
+/// that it cannot.
+#[derive(Debug)]
+pub(super) struct Image<R> {
+    read_file: R,
+    pub(super) arch: Arch,
+    pub(super) segments: Vec<Segment>,
+    /// Address of .eh_frame_hdr.
+    pub(super) eh_frame_header: Option<u64>,
+    pub(super) entry: u64,
+    notes: Vec<(u64, u64)>,
+    dynamic: Option<(u64, u64)>,
+    header: [u8; 64],
+}
+
+impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
+    /// None where the file is no 64-bit little-endian ELF file for one of the known machines.
+    pub(super) fn open(read_file: R) -> Option<Self> {
+        const EM_X86_64: u64 = 62;
+        const EM_AARCH64: u64 = 183;
+        let mut header = [0; 64];
+        if !read_file(0, &mut header) || !header.starts_with(b"\x7fELF\x02\x01") {
+            return None;
+        }
+        let arch = match field(&header, 18, 2)? {
+            EM_X86_64 => Arch::X86_64,
+            EM_AARCH64 => Arch::Arm64,
+            _ => return None,
+        };
+        let mut image = Self {
+            read_file,
+            arch,
+            segments: Vec::new(),
+            eh_frame_header: None,
+            entry: field(&header, 24, 8)?,
+            notes: Vec::new(),
+            dynamic: None,
+            header,
+        };
+        image.read_program_headers()?;
+        Some(image)
+    }
+
+    fn read_program_headers(&mut self) -> Option<()> {
+        let header = self.header;
+        if field(&header, 54, 2)? != u64::try_from(PROGRAM_HEADER_BYTES).ok()? {
+            return None;
+        }
+        let count = usize::try_from(field(&header, 56, 2)?.min(MAX_PROGRAM_HEADERS)).ok()?;
+        let table = self.bytes_at(field(&header, 32, 8)?, count * PROGRAM_HEADER_BYTES)?;
+        for entry in table.chunks_exact(PROGRAM_HEADER_BYTES) {
+            let (offset, address, bytes) = (field(entry, 8, 8)?, field(entry, 16, 8)?, field(entry, 32, 8)?);
+            match field(entry, 0, 4)? {
+                PT_LOAD => self.segments.push(Segment {
+                    offset,
+                    bytes,
+                    address,
+                    executable: field(entry, 4, 4)? & PF_EXECUTE != 0,
+                }),
+                PT_GNU_EH_FRAME => self.eh_frame_header = Some(address),
+                PT_NOTE => self.notes.push((offset, bytes)),
+                PT_DYNAMIC => self.dynamic = Some((offset, bytes)),
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    /// The segment that holds an address, of the bytes that the file has.
+    pub(super) fn segment_at(&self, address: u64) -> Option<&Segment> {
+        let inside = |segment: &&Segment| address.wrapping_sub(segment.address) < segment.bytes;
+        self.segments.iter().find(inside)
+    }
+
+    /// True where all addresses from `begin` up to `end` are code.
+    pub(super) fn is_code(&self, begin: u64, end: u64) -> bool {
+        begin < end
+            && self
+                .segments
+                .iter()
+                .any(|segment| segment.executable && begin >= segment.address && end - segment.address <= segment.bytes)
+    }
+
+    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
+        address_of(&self.segments, offset)
+    }
+
+    /// Where an address lies in the file, and how many bytes of its segment follow there.
+    pub(super) fn place(&self, address: u64) -> Option<(u64, u64)> {
+        let segment = self.segment_at(address)?;
+        let skipped = address - segment.address;
+        Some((segment.offset.checked_add(skipped)?, segment.bytes - skipped))
+    }
+
+    /// Fills `bytes` from an offset of the file.
+    pub(super) fn read_offset(&self, offset: u64, bytes: &mut [u8]) -> Option<()> {
+        (self.read_file)(offset, bytes).then_some(())
+    }
+
+    /// Fills `bytes` from an address.
+    pub(super) fn read(&self, address: u64, bytes: &mut [u8]) -> Option<()> {
+        self.read_offset(self.place(address)?.0, bytes)
+    }
+
+    fn bytes_at(&self, offset: u64, count: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        self.read_offset(offset, &mut bytes)?;
+        Some(bytes)
+    }
+
+    /// A section that has bytes in the file.
+    pub(super) fn section(&self, names: &[&[u8]]) -> Option<Section> {
+        let header_bytes = u64::try_from(SECTION_HEADER_BYTES).ok()?;
+        if field(&self.header, 58, 2)? != header_bytes {
+            return None;
+        }
+        let count = usize::try_from(field(&self.header, 60, 2)?.min(MAX_SECTIONS)).ok()?;
+        let table = self.bytes_at(field(&self.header, 40, 8)?, count * SECTION_HEADER_BYTES)?;
+        let mut headers = table.chunks_exact(SECTION_HEADER_BYTES);
+        let names_header = headers
+            .clone()
+            .nth(usize::try_from(field(&self.header, 62, 2)?).ok()?)?;
+        let names_bytes = usize::try_from(field(names_header, 32, 8)?.min(MAX_NAMES_BYTES)).ok()?;
+        let names_table = self.bytes_at(field(names_header, 24, 8)?, names_bytes)?;
+        let named = |header: &&[u8]| {
+            let name = field(header, 0, 4).and_then(|at| names_table.get(usize::try_from(at).ok()?..));
+            let name = name.and_then(|name| Reader::new(name).text());
+            name.is_some_and(|name| names.contains(&name)) && field(header, 4, 4) != Some(SHT_NOBITS)
+        };
+        let header = headers.find(named)?;
+        Some(Section {
+            address: field(header, 16, 8)?,
+            offset: field(header, 24, 8)?,
+            bytes: field(header, 32, 8)?,
+            compressed: field(header, 8, 8)? & SHF_COMPRESSED != 0,
+        })
+    }
+
+    /// True where the Go linker has left its note, which it does in every program, stripped or not.
+    pub(super) fn has_go_note(&self) -> bool {
+        let holds = |(offset, bytes): &(u64, u64)| {
+            let bytes = usize::try_from((*bytes).min(MAX_NOTES_BYTES)).ok()?;
+            let notes = self.bytes_at(*offset, bytes)?;
+            // Length of the name, length of the content, kind 4, name.
+            let is_go = |note: &[u8]| note.starts_with(&[4, 0, 0, 0]) && note.get(8..16) == Some(b"\x04\0\0\0Go\0\0");
+            Some(notes.windows(16).step_by(4).any(is_go))
+        };
+        self.notes.iter().any(|note| holds(note).unwrap_or(false))
+    }
+
+    /// A value of the dynamic section.
+    pub(super) fn dynamic(&self, tag: u64) -> Option<u64> {
+        let (offset, bytes) = self.dynamic?;
+        let table = self.bytes_at(offset, usize::try_from(bytes.min(MAX_DYNAMIC_BYTES)).ok()?)?;
+        let mut entries = table.chunks_exact(DYNAMIC_BYTES);
+        let entry = entries.find(|entry| field(entry, 0, 8) == Some(tag))?;
+        field(entry, 8, 8)
+    }
+}
+
+/// The address (SVMA) of an offset of the file.
+pub(super) fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
+    let inside = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.bytes;
+    let segment = segments.iter().find(inside)?;
+    segment.address.checked_add(offset - segment.offset)
+}
+
+/// A little-endian number in a header.
+pub(super) fn field(bytes: &[u8], at: usize, size: u64) -> Option<u64> {
+    Reader::new(bytes.get(at..)?).unsigned(size)
+}
+
+/// A part of the file from front to back.
+pub(super) struct FileRange<'a, R> {
+    image: &'a Image<R>,
+    offset: u64,
+    left: u64,
+}
+
+impl<'a, R> FileRange<'a, R> {
+    pub(super) fn new(image: &'a Image<R>, offset: u64, bytes: u64) -> Self {
+        Self {
+            image,
+            offset,
+            left: bytes,
+        }
+    }
+}
+
+impl<R: Fn(u64, &mut [u8]) -> bool> io::Read for FileRange<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(into.len());
+        if count == 0 {
+            return Ok(0);
+        }
+        let read = self.image.read_offset(self.offset, &mut into[..count]);
+        read.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let bytes = u64::try_from(count).map_err(io::Error::other)?;
+        self.left -= bytes;
+        self.offset = self.offset.checked_add(bytes).ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(count)
+    }
+}

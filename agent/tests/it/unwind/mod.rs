@@ -1,0 +1,30 @@
+//! The tables of programs of this machine, held against gimli's reading of the same files.
+
+mod damage;
+mod ground_truth;
+mod oracle;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use stakeout_agent::unwind::{FileTable, TableError, compile};
+
+const ROW_LIMIT: usize = 8_000_000;
+
+fn compile_file(path: &Path) -> Result<FileTable, TableError> {
+    let file = File::open(path).unwrap();
+    compile(|offset, into| file.read_exact_at(into, offset).is_ok(), ROW_LIMIT)
+}
+
+fn compile_bytes(bytes: &[u8]) -> Result<FileTable, TableError> {
+    let read = |offset: u64, into: &mut [u8]| {
+        let begin = usize::try_from(offset).unwrap_or(usize::MAX);
+        let part = begin.checked_add(into.len()).and_then(|end| bytes.get(begin..end));
+        part.is_some_and(|part| {
+            into.copy_from_slice(part);
+            true
+        })
+    };
+    compile(read, ROW_LIMIT)
+}
