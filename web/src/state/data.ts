@@ -197,18 +197,22 @@ const matchText = field("match");
 
 export const matching = computed(() => matcherOf(matchText.value));
 
+/** What tells whether a name is searched for; null where nothing is, or where the expression is broken. */
+export const matcher = computed(() => {
+  const wanted = matching.value;
+  return wanted !== null && "matcher" in wanted ? wanted.matcher : null;
+});
+
 export const searchResult = computed(() => {
   const shown = tree.value.tree;
-  const wanted = matching.value;
-  if (shown === null || wanted === null || "error" in wanted) return null;
-  return search(shown, wanted.matcher, focus.value.node);
+  const wanted = matcher.value;
+  if (shown === null || wanted === null) return null;
+  return search(shown, wanted, focus.value.node);
 });
 
 /** The share of a search in the whole profile, asked for where the tree on the screen was trimmed. */
 export const wholeMatch = resource(() => {
-  const wanted = matching.value;
-  if (view.value !== "explore" || tree.value.tree?.trimmed !== true || wanted === null || "error" in wanted)
-    return null;
+  if (view.value !== "explore" || tree.value.tree?.trimmed !== true || matcher.value === null) return null;
   const { from: begin, until: end } = flamegraph.data.value ?? { from: 0, until: 0 };
   const parameters = {
     ...selection.value,

@@ -4,15 +4,15 @@ import { cores, count, percent, plural } from "../logic/format.ts";
 import { meanWithin } from "../logic/stack.ts";
 import { rangeText } from "../logic/time.ts";
 import { around, before, lengthOf, type Pair, shift, type Window } from "../logic/windows.ts";
-import { compareSeries, compareStack, diff, diffTop, matching, pair, pairParameters, present } from "../state/data.ts";
-import { navigate, page, refresh } from "../state/index.ts";
+import { compareSeries, compareStack, diff, diffTop, matcher, pair, pairParameters, present } from "../state/data.ts";
+import { navigate, page } from "../state/index.ts";
 import { ChartCard } from "./ChartCard.tsx";
 import { WindowPair } from "./chart/WindowPair.tsx";
 import { DiffTable } from "./DiffTable.tsx";
 import { Download } from "./Download.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { Menu } from "./Menu.tsx";
-import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
+import { EmptyNotice, ErrorNotice, Missing } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
 import { QueryBox } from "./QueryBox.tsx";
 import { Moments } from "./TimeRange.tsx";
@@ -42,26 +42,12 @@ export function Compare() {
 }
 
 function CompareChart() {
-  const answer = compareSeries.data.value;
-  const stack = compareStack.value;
-  const error = compareSeries.error.value;
   const windows = pair.value;
-  const loading = compareSeries.loading.value;
-  if (error !== null && answer === null) {
-    // What both answers refuse is said once, below.
-    return diff.error.value?.code === error.code ? null : <ErrorNotice error={error} onRetry={refresh} />;
-  }
-  if (answer === null || stack === null)
-    return (
-      <div class="card chart waiting">
-        <Busy on={loading} />
-      </div>
-    );
   return (
     <ChartCard
-      answer={answer}
-      stack={stack}
-      loading={loading}
+      series={compareSeries}
+      stack={compareStack}
+      saidBelow={diff.error.value}
       label="Cores over time with the two windows that are compared."
       tools={
         <>
@@ -188,21 +174,10 @@ function CompareProfile() {
   const error = diff.error.value;
   const loading = diff.loading.value;
   const top = diffTop.data.value;
-  const wanted = matching.value;
   const { only, width, query, baseQuery } = page.value;
   if (answer === null) {
-    if (error !== null) {
-      return error.code === "bad_query" ? (
-        <EmptyNotice title="A selector can't be read." />
-      ) : (
-        <ErrorNotice error={error} onRetry={refresh} />
-      );
-    }
-    return (
-      <div class="card graph waiting">
-        <Busy on={loading} />
-      </div>
-    );
+    if (error?.code === "bad_query") return <EmptyNotice title="A selector can't be read." />;
+    return <Missing error={error} loading={loading} kind="graph" />;
   }
   const { base, comparison } = answer;
   if (base.samples === 0 && comparison.samples === 0) {
@@ -215,7 +190,7 @@ function CompareProfile() {
   const significant = only === "significant";
   return (
     <>
-      {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
+      {error !== null && <ErrorNotice error={error} />}
       <div class="verdict card">
         <div role="status" data-testid="verdict">
           <b class={answer.states[answer.nodes.state[0] ?? 0] ?? "same"}>
@@ -271,7 +246,7 @@ function CompareProfile() {
           <DiffTable
             rows={top?.rows ?? []}
             normalize={answer.normalize}
-            matcher={wanted !== null && "matcher" in wanted ? wanted.matcher : null}
+            matcher={matcher.value}
             onlySignificant={significant}
             complete={top?.complete ?? true}
             onFind={findName}

@@ -10,13 +10,13 @@ import {
   focus,
   info,
   labels,
-  matching,
+  matcher,
   present,
   ranking,
   theme,
   tree,
 } from "../state/data.ts";
-import { navigate, page, refresh } from "../state/index.ts";
+import { navigate, page } from "../state/index.ts";
 import { ChartCard } from "./ChartCard.tsx";
 import { Brush } from "./chart/Brush.tsx";
 import { Download } from "./Download.tsx";
@@ -25,7 +25,7 @@ import type { Measure } from "./flame/Tooltip.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { InstallLine } from "./Header.tsx";
 import { onlyLayer } from "./LayerList.tsx";
-import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
+import { EmptyNotice, ErrorNotice, Missing } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
 import { RankTable } from "./RankTable.tsx";
 
@@ -39,25 +39,11 @@ export function Explore() {
 }
 
 function ExploreChart() {
-  const answer = exploreSeries.data.value;
-  const stack = exploreStack.value;
-  const error = exploreSeries.error.value;
-  const loading = exploreSeries.loading.value;
-  if (error !== null && answer === null) {
-    // What both answers refuse is said once, below.
-    return flamegraph.error.value?.code === error.code ? null : <ErrorNotice error={error} onRetry={refresh} />;
-  }
-  if (answer === null || stack === null)
-    return (
-      <div class="card chart waiting">
-        <Busy on={loading} />
-      </div>
-    );
   return (
     <ChartCard
-      answer={answer}
-      stack={stack}
-      loading={loading}
+      series={exploreSeries}
+      stack={exploreStack}
+      saidBelow={flamegraph.error.value}
       label="Cores over time. Drag to choose a window."
       tools={
         <button
@@ -76,8 +62,7 @@ function ExploreChart() {
           onHover={onHover}
           caption={caption}
           onTake={() => {
-            const value = stack.layers[layer]?.value;
-            if (typeof value === "string") onlyLayer(answer.by, value, "=");
+            if (layer !== null) onlyLayer(layer.by, layer.value, "=");
           }}
           onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
         />
@@ -110,22 +95,11 @@ function ExploreProfile() {
   const error = flamegraph.error.value;
   const loading = flamegraph.loading.value;
   if (answer === null) {
-    if (error !== null) {
-      return error.code === "bad_query" ? (
-        <UnreadableSelector error={error} />
-      ) : (
-        <ErrorNotice error={error} onRetry={refresh} />
-      );
-    }
-    return (
-      <div class="card graph waiting">
-        <Busy on={loading} />
-      </div>
-    );
+    if (error?.code === "bad_query") return <UnreadableSelector error={error} />;
+    return <Missing error={error} loading={loading} kind="graph" />;
   }
   if (answer.samples === 0) return <NoSamples />;
   const shown = tree.value.tree;
-  const wanted = matching.value;
   const measure: Measure = {
     title: page.value.query === "" ? "all samples" : page.value.query,
     secondsPerSample: answer.cpu_seconds / answer.samples,
@@ -134,7 +108,7 @@ function ExploreProfile() {
   };
   return (
     <>
-      {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
+      {error !== null && <ErrorNotice error={error} />}
       <Quality
         name=""
         samples={answer.samples}
@@ -158,7 +132,7 @@ function ExploreProfile() {
             <FunctionTable
               tree={shown}
               focus={focus.value.node}
-              matcher={wanted !== null && "matcher" in wanted ? wanted.matcher : null}
+              matcher={matcher.value}
               theme={theme.value}
               choice={<RankChoice />}
               onFind={findName}

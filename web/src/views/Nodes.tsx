@@ -4,9 +4,9 @@ import type { NodeRow } from "../api/index.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/format.ts";
 import { formatSelector } from "../logic/selector.ts";
 import { clockNow, info, nodes } from "../state/data.ts";
-import { linkTo, navigate, refresh } from "../state/index.ts";
+import { linkTo, navigate } from "../state/index.ts";
 import { InstallLine } from "./Header.tsx";
-import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
+import { EmptyNotice, ErrorNotice, Missing } from "./Notices.tsx";
 
 const HEAD: readonly [string, string, boolean][] = [
   ["Node", "Host name; one row an agent that ran there", false],
@@ -28,19 +28,12 @@ export function Nodes() {
   const answer = nodes.data.value;
   const error = nodes.error.value;
   const command = info.data.value?.install_command;
-  if (answer === null) {
-    if (error !== null) return <ErrorNotice error={error} onRetry={refresh} />;
-    return (
-      <div class="card waiting">
-        <Busy on={nodes.loading.value} />
-      </div>
-    );
-  }
+  if (answer === null) return <Missing error={error} loading={nodes.loading.value} />;
   const rows = answer.nodes;
   const late = rows.filter((row) => row.late).length;
   return (
     <section class="card nodes" aria-label="Nodes">
-      {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
+      {error !== null && <ErrorNotice error={error} />}
       <div class="toolbar">
         <h2>{plural(new Set(rows.map((row) => row.node)).size, "node")}</h2>
         <span class="dim">

@@ -12,15 +12,19 @@ export interface Column<Row, Key extends string> {
   cell: (row: Row) => ComponentChildren;
 }
 
+export interface Sort<Key extends string> {
+  key: Key;
+  descending: boolean;
+}
+
 interface Props<Row, Key extends string> {
   label: string;
   rows: readonly Row[];
   columns: readonly Column<Row, Key>[];
-  sort: Key;
-  descending: boolean;
-  onSort: (key: Key, descending: boolean) => void;
+  sort: Sort<Key>;
+  onSort: (sort: Sort<Key>) => void;
   onTake: (row: Row) => void;
-  rowClass: (row: Row) => string;
+  rowClass?: (row: Row) => string;
   empty: string;
 }
 
@@ -31,7 +35,7 @@ export const NARROW_NAME = 34;
 export const WIDE_NAME = 130;
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
-  const { label, rows, columns, sort, descending, onSort, onTake, rowClass, empty } = props;
+  const { label, rows, columns, sort, onSort, onTake, rowClass, empty } = props;
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
   const [scroll, setScroll] = useState(0);
@@ -78,21 +82,21 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
     >
       <div class="vtable-head" role="row" aria-rowindex={1}>
         {columns.map((column) => {
-          const sorted = column.key === sort;
+          const sorted = column.key === sort.key;
           return (
             <div
               key={column.key}
               role="columnheader"
               class={column.number ? "number" : "text"}
-              aria-sort={sorted ? (descending ? "descending" : "ascending") : "none"}
+              aria-sort={sorted ? (sort.descending ? "descending" : "ascending") : "none"}
             >
               <button
                 type="button"
                 title={column.hint}
-                onClick={() => onSort(column.key, sorted ? !descending : column.number)}
+                onClick={() => onSort({ key: column.key, descending: sorted ? !sort.descending : column.number })}
               >
                 {column.title}
-                <span aria-hidden="true">{sorted ? (descending ? " ▾" : " ▴") : ""}</span>
+                <span aria-hidden="true">{sorted ? (sort.descending ? " ▾" : " ▴") : ""}</span>
               </button>
             </div>
           );
@@ -105,7 +109,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
             key={first + i}
             role="row"
             aria-rowindex={first + i + 2}
-            class={`vtable-row ${rowClass(row)}${first + i === active ? " active" : ""}`}
+            class={`vtable-row ${rowClass?.(row) ?? ""}${first + i === active ? " active" : ""}`}
             style={{ transform: `translateY(${(first + i) * TABLE_ROW}px)` }}
             onClick={() => {
               setActive(first + i);
