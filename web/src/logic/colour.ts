@@ -45,6 +45,7 @@ const RAMP: Record<Theme, { grey: Paint; saturation: Span; lightness: Span; whit
   },
   dark: { grey: { fill: "hsl(220 8% 27%)", text: "#e4e8f1" }, saturation: [28, 42], lightness: [27, 20], white: 0 },
 };
+
 const SHADES = 7;
 
 export function kindOf(kind: string, inlined: boolean): Kind {

@@ -1,6 +1,6 @@
 /** Every answer that the views show, each following the state by itself. Time starts to run here, nowhere else. */
 import { computed, effect, signal } from "@preact/signals";
-import { api, type DiffAnswer, type FlamegraphAnswer, type Parameters } from "../api/index.ts";
+import { type ApiError, api, type DiffAnswer, type FlamegraphAnswer, type Parameters } from "../api/index.ts";
 import { findFocus } from "../logic/focus.ts";
 import { matcherOf, search, serverPattern } from "../logic/search.ts";
 import { stackOf } from "../logic/stack.ts";
@@ -134,6 +134,15 @@ export const diffTop = resource(() => {
   if (view.value !== "compare") return null;
   const parameters = { ...pairParameters(), by: "function", limit: TOP_LIMIT };
   return ask("top", parameters, (signal) => api.diffTop(parameters, signal));
+});
+
+/** Which selector the server can't read. Of a comparison, the chart is asked for side B alone. */
+export const selectorFaults = computed<{ query: ApiError | null; base: ApiError | null }>(() => {
+  const unread = (error: ApiError | null) => (error?.code === "bad_query" ? error : null);
+  if (view.value !== "compare")
+    return { query: unread(flamegraph.error.value) ?? unread(exploreSeries.error.value), base: null };
+  const ofQuery = unread(compareSeries.error.value);
+  return { query: ofQuery, base: ofQuery === null && !compareSeries.loading.value ? unread(diff.error.value) : null };
 });
 
 /** Values of a label by CPU time, where the table shows them instead of functions. */

@@ -1,5 +1,4 @@
 /** One selection, one window: where the time went. */
-import type { ApiError } from "../api/index.ts";
 import { parseTime } from "../logic/time.ts";
 import { before, ordered } from "../logic/windows.ts";
 import {
@@ -8,7 +7,6 @@ import {
   exploreStack,
   flamegraph,
   focus,
-  info,
   labels,
   matcher,
   present,
@@ -23,9 +21,9 @@ import { Download } from "./Download.tsx";
 import { FunctionTable } from "./FunctionTable.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
 import { findName, Graph } from "./Graph.tsx";
-import { InstallLine } from "./Header.tsx";
+import { InstallLine } from "./Install.tsx";
 import { onlyLayer } from "./LayerList.tsx";
-import { EmptyNotice, ErrorNotice, Missing } from "./Notices.tsx";
+import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
 import { RankTable } from "./RankTable.tsx";
 
@@ -95,7 +93,8 @@ function ExploreProfile() {
   const error = flamegraph.error.value;
   const loading = flamegraph.loading.value;
   if (answer === null) {
-    if (error?.code === "bad_query") return <UnreadableSelector error={error} />;
+    if (error?.code === "bad_query")
+      return <UnreadableSelector error={error} onClear={() => navigate({ query: "" })} />;
     return <Missing error={error} loading={loading} kind="graph" />;
   }
   if (answer.samples === 0) return <NoSamples />;
@@ -165,26 +164,10 @@ function RankChoice() {
   );
 }
 
-function UnreadableSelector({ error }: { error: ApiError }) {
-  return (
-    <EmptyNotice title="The selector can't be read.">
-      <p>{error.message}</p>
-      {error.hint !== "" && <p class="dim">{error.hint}</p>}
-      <p>
-        Examples: <code>{'{service="kubelet"}'}</code> <code>{'{node=~"db-.*",mode="kernel"}'}</code>
-      </p>
-      <button type="button" class="button" onClick={() => navigate({ query: "" })}>
-        Show everything
-      </button>
-    </EmptyNotice>
-  );
-}
-
 function NoSamples() {
   const { query, from, until } = page.value;
   const now = present.value;
   const length = (parseTime(until, now) ?? now) - (parseTime(from, now) ?? now);
-  const command = info.data.value?.install_command;
   return (
     <EmptyNotice title="No samples in this window.">
       {query !== "" && (
@@ -204,7 +187,7 @@ function NoSamples() {
         </p>
       )}
       {awaiting.value && <p class="dim">Looking again every few seconds.</p>}
-      {query === "" && command !== undefined && command !== "" && <InstallLine command={command} />}
+      {query === "" && <InstallLine />}
     </EmptyNotice>
   );
 }

@@ -41,6 +41,21 @@ export function EmptyNotice({ title, children }: { title: string; children?: Com
   );
 }
 
+export function UnreadableSelector({ error, onClear }: { error: ApiError; onClear: () => void }) {
+  return (
+    <EmptyNotice title="The selector can't be read.">
+      <p>{error.message}</p>
+      {error.hint !== "" && <p class="dim">{error.hint}</p>}
+      <p>
+        Examples: <code>{'{service="kubelet"}'}</code> <code>{'{node=~"db-.*",mode="kernel"}'}</code>
+      </p>
+      <button type="button" class="button" onClick={onClear}>
+        Show everything
+      </button>
+    </EmptyNotice>
+  );
+}
+
 export function Busy({ on }: { on: boolean }) {
   return <div class={`busy${on ? " on" : ""}`} role="progressbar" aria-label="Loading" aria-hidden={!on} />;
 }

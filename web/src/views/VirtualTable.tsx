@@ -1,6 +1,6 @@
 /** A table of any length of which only the rows in sight exist. Rows are links to something: click or Enter takes one. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { scrollToRow, visibleRows } from "../logic/rows.ts";
 import { useSize } from "./hooks.ts";
 
@@ -36,6 +36,7 @@ export const WIDE_NAME = 130;
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
   const { label, rows, columns, sort, onSort, onTake, rowClass, empty } = props;
+  const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
   const [scroll, setScroll] = useState(0);
@@ -72,10 +73,10 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
     <div
       class="vtable"
       ref={box}
-      role="table"
+      role="grid"
       aria-label={label}
       aria-rowcount={rows.length + 1}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: the box scrolls and its rows are walked with the arrow keys.
+      aria-activedescendant={rows.length > 0 ? `${id}-${active}` : undefined}
       tabIndex={0}
       onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
       onKeyDown={onKeyDown}
@@ -107,7 +108,9 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
           // biome-ignore lint/a11y/useKeyWithClickEvents: the table itself takes the keys for its active row.
           <div
             key={first + i}
+            id={`${id}-${first + i}`}
             role="row"
+            aria-selected={first + i === active}
             aria-rowindex={first + i + 2}
             class={`vtable-row ${rowClass?.(row) ?? ""}${first + i === active ? " active" : ""}`}
             style={{ transform: `translateY(${(first + i) * TABLE_ROW}px)` }}
@@ -117,7 +120,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
             }}
           >
             {columns.map((column) => (
-              <div key={column.key} role="cell" class={column.number ? "number" : "text"}>
+              <div key={column.key} role="gridcell" class={column.number ? "number" : "text"}>
                 {column.cell(row)}
               </div>
             ))}
