@@ -62,6 +62,13 @@ describe("stack", () => {
     expect(meanWithin(stack, { from: 5_000, until: 20_000 })).toBeCloseTo((3 * 5 + 2 * 5) / 10);
   });
 
+  it("does not let a moment at the edge of what was watched set the axis", () => {
+    const edge = stackOf(seriesOf({ covered: [1, 1, 0.1], series: [line("a", [2, 1, 7])] }));
+    expect(edge.peak).toBe(2);
+    const short = stackOf(seriesOf({ covered: [0, 0.3, 0], series: [line("a", [null, 1, null])] }));
+    expect(short.peak).toBe(1);
+  });
+
   it("takes steps as whole where nobody accounts for them", () => {
     const stack = stackOf(seriesOf({ covered: [0, 0, 0], series: [line("a", [1, 2, 3])] }));
     expect(stack.meanTotal).toBe(2);

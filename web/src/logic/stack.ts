@@ -31,6 +31,7 @@ export interface Stack {
   /** Times that no agent covered, and times that only a part of the nodes covered. */
   uncovered: Window[];
   partly: Window[];
+  /** The highest total of a step that was watched for long enough to tell; where none was, of all. */
   peak: number;
   /** Observed time of each step, milliseconds: a step that was watched for half of its time counts half in a mean. */
   observed: number[];
@@ -43,6 +44,8 @@ export interface Stack {
 /** Below this share a step counts as uncovered, above the second as whole: batches do not end on step edges. */
 const NOTHING = 0.02;
 const WHOLE = 0.98;
+/** A step that was watched for less says little: a sample or two may come out as more cores than there are. */
+const TELLING = 0.5;
 
 export function stackOf(answer: SeriesAnswer): Stack {
   const steps = answer.times.length;
@@ -93,7 +96,7 @@ export function stackOf(answer: SeriesAnswer): Stack {
     idle,
     uncovered: stretches(edges, covered, (share) => share <= NOTHING),
     partly: stretches(edges, covered, (share) => share > NOTHING && share < WHOLE),
-    peak: running.reduce((most: number, value) => Math.max(most, value ?? 0), 0),
+    peak: highest(running.filter((_, i) => (covered[i] as number) >= TELLING)) || highest(running),
     observed,
     meanTotal: mean(running, observed) ?? 0,
     meanCapacity: mean(capacity, observed) ?? 0,
@@ -112,6 +115,10 @@ function stretches(edges: number[], covered: number[], wanted: (share: number) =
     else out.push({ from, until });
   });
   return out;
+}
+
+function highest(values: readonly (number | null)[]): number {
+  return values.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
 }
 
 function mean(values: (number | null)[], weights: readonly number[]): number | null {
@@ -183,7 +190,7 @@ export function meanWithin(stack: Stack, range: Window): number | null {
 
 /** The highest value of the axis: room above the peak; the capacity too where that does not flatten the rest. */
 export function axisTop(stack: Stack, showCapacity: boolean): number {
-  const capacity = stack.capacity.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
+  const capacity = highest(stack.capacity);
   const top = showCapacity ? Math.max(stack.peak, capacity) : stack.peak;
   return top > 0 ? top * 1.06 : 1;
 }

@@ -1,4 +1,5 @@
 /** How to add a machine: the line to run there, and what to know where the server asks for more. */
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { CA_FILE, withAuthority } from "../logic/install.ts";
 import { info } from "../state/data.ts";
@@ -58,7 +59,15 @@ function Line({ text }: { text: string }) {
   const [tried, setTried] = useState({ text: "", done: false });
   return (
     <div class="install-line">
-      <code>{text}</code>
+      <code>
+        {text.split(" ").map((word, i) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: words have no other identity.
+          <Fragment key={i}>
+            {i > 0 && " "}
+            <span>{word}</span>
+          </Fragment>
+        ))}
+      </code>
       <button
         type="button"
         class="button primary"
