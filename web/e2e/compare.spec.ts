@@ -27,7 +27,7 @@ test.describe("compare", () => {
 
   test("of the whole machine, what began stands out and can be singled out", async ({ page, windows }) => {
     await page.goto(comparison(windows));
-    const table = page.getByRole("table", { name: "Functions of both windows" });
+    const table = page.getByRole("grid", { name: "Functions of both windows" });
     await expect(table.getByRole("row").nth(1)).toBeVisible();
     await page.getByTestId("only-significant").check();
     expect(parameter(page, "only")).toBe("significant");

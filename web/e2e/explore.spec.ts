@@ -18,7 +18,7 @@ test.describe("explore", () => {
     const { samples } = (await answer.json()) as { samples: number };
     expect(samples).toBeGreaterThan(20);
     await expect.poll(() => samplesShown(page)).toBe(samples);
-    await expect(page.getByRole("table", { name: "Functions" }).getByRole("row").nth(1)).toContainText(/[a-z_]{4,}/);
+    await expect(page.getByRole("grid", { name: "Functions" }).getByRole("row").nth(1)).toContainText(/[a-z_]{4,}/);
   });
 
   test("a dragged window becomes the range, and Back undoes it", async ({ page, windows }) => {
@@ -142,11 +142,11 @@ test.describe("explore", () => {
     await page.goto(at(windows.after, { pane: "table" }));
     await page.getByTestId("rank").selectOption("process");
     const row = page
-      .getByRole("table", { name: "Ranked by process" })
+      .getByRole("grid", { name: "Ranked by process" })
       .getByRole("row")
       .filter({ hasText: windows.busy });
     await expect(row).toContainText("%");
-    const kernel = await row.getByRole("cell").nth(1).textContent();
+    const kernel = await row.getByRole("gridcell").nth(1).textContent();
     expect(Number.parseFloat(kernel ?? "")).toBeGreaterThan(80);
     await row.click();
     await expect(page.getByTestId("query")).toHaveValue(busyOnly(windows));

@@ -15,28 +15,35 @@ export interface Paint {
 export const KINDS = ["kernel", "native", "interpreted", "jit", "inlined", "unknown"] as const;
 export type Kind = (typeof KINDS)[number] | "root" | "trimmed";
 
-/** Hue, saturation and lightness of each kind in the middle of its shades. */
-const BASE: Record<Theme, Record<Kind, readonly [number, number, number]>> = {
+type Hsl = readonly [hue: number, saturation: number, lightness: number];
+
+/** The middle of each kind's shades. */
+const BASE: Record<Kind, Record<Theme, Hsl>> = {
+  kernel: { light: [27, 86, 66], dark: [25, 62, 42] },
+  native: { light: [212, 72, 70], dark: [214, 50, 43] },
+  interpreted: { light: [146, 42, 62], dark: [150, 36, 34] },
+  jit: { light: [275, 52, 74], dark: [276, 34, 46] },
+  inlined: { light: [206, 62, 83], dark: [207, 34, 34] },
+  unknown: { light: [220, 8, 74], dark: [220, 6, 36] },
+  root: { light: [222, 14, 86], dark: [222, 12, 25] },
+  trimmed: { light: [220, 8, 84], dark: [220, 6, 28] },
+};
+
+/** What the themes do to all kinds alike: percent of lightness from one shade to the next, and the text. */
+const TONE: Record<Theme, number> = { light: 2.1, dark: 1.6 };
+const TEXT: Record<Theme, string> = { light: "#10141c", dark: "#f3f5fa" };
+
+type Span = readonly [start: number, more: number];
+
+/** A difference: grey, and per cent at no strength with what full strength adds; `white` is the strength of white text. */
+const RAMP: Record<Theme, { grey: Paint; saturation: Span; lightness: Span; white: number }> = {
   light: {
-    kernel: [27, 86, 66],
-    native: [212, 72, 70],
-    interpreted: [146, 42, 62],
-    jit: [275, 52, 74],
-    inlined: [206, 62, 83],
-    unknown: [220, 8, 74],
-    root: [222, 14, 86],
-    trimmed: [220, 8, 84],
+    grey: { fill: "hsl(220 10% 86%)", text: "#1b2130" },
+    saturation: [40, 42],
+    lightness: [86, -33],
+    white: 0.78,
   },
-  dark: {
-    kernel: [25, 62, 42],
-    native: [214, 50, 43],
-    interpreted: [150, 36, 34],
-    jit: [276, 34, 46],
-    inlined: [207, 34, 34],
-    unknown: [220, 6, 36],
-    root: [222, 12, 25],
-    trimmed: [220, 6, 28],
-  },
+  dark: { grey: { fill: "hsl(220 8% 27%)", text: "#e4e8f1" }, saturation: [28, 42], lightness: [27, 20], white: 0 },
 };
 
 const SHADES = 7;
@@ -47,40 +54,31 @@ export function kindOf(kind: string, inlined: boolean): Kind {
   return (KINDS as readonly string[]).includes(kind) ? (kind as Kind) : "unknown";
 }
 
+const hsl = ([hue, saturation, lightness]: Hsl) => `hsl(${hue} ${saturation}% ${lightness}%)`;
+
 /** The colour of a frame in one window; `seed` is its module and function, whose shades differ. */
 export function framePaint(kind: Kind, seed: string, theme: Theme): Paint {
-  const [hue, saturation, lightness] = BASE[theme][kind];
+  const [hue, saturation, lightness] = BASE[kind][theme];
   const flat = kind === "root" || kind === "trimmed" || kind === "unknown";
   const shade = flat ? 0 : (textHash(seed) % SHADES) - (SHADES - 1) / 2;
-  const tone = theme === "light" ? 2.1 : 1.6;
-  return {
-    fill: `hsl(${hue + shade * 1.6} ${saturation}% ${lightness + shade * tone}%)`,
-    text: theme === "light" ? "#10141c" : "#f3f5fa",
-  };
+  return { fill: hsl([hue + shade * 1.6, saturation, lightness + shade * TONE[theme]]), text: TEXT[theme] };
 }
 
 export function kindSwatch(kind: Kind, theme: Theme): string {
-  const [hue, saturation, lightness] = BASE[theme][kind];
-  return `hsl(${hue} ${saturation}% ${lightness}%)`;
+  return hsl(BASE[kind][theme]);
 }
 
 export type Change = "same" | "grew" | "shrank" | "new" | "gone";
 
 /** Between neutral grey and full red or blue; `strength` is 0 for grey, else up to 1. */
 export function diffPaint(change: Change, strength: number, theme: Theme): Paint {
-  const grey: Paint =
-    theme === "light" ? { fill: "hsl(220 10% 86%)", text: "#1b2130" } : { fill: "hsl(220 8% 27%)", text: "#e4e8f1" };
+  const { grey, saturation, lightness, white } = RAMP[theme];
   if (change === "same") return grey;
-  const grown = change === "grew" || change === "new";
+  const hue = change === "grew" || change === "new" ? 4 : 217;
   // Even the weakest significant change must be seen beside grey.
   const t = 0.22 + 0.78 * Math.min(1, Math.max(0, strength));
-  const hue = grown ? 4 : 217;
-  if (theme === "light") {
-    const fill = `hsl(${hue} ${Math.round(40 + 42 * t)}% ${Math.round(86 - 33 * t)}%)`;
-    return { fill, text: t > 0.78 ? "#ffffff" : "#10141c" };
-  }
-  const fill = `hsl(${hue} ${Math.round(28 + 42 * t)}% ${Math.round(27 + 20 * t)}%)`;
-  return { fill, text: "#ffffff" };
+  const at = ([start, more]: Span) => Math.round(start + more * t);
+  return { fill: hsl([hue, at(saturation), at(lightness)]), text: t > white ? "#ffffff" : TEXT.light };
 }
 
 /** Marks that say the same without colour. */

@@ -43,6 +43,8 @@ describe("search", () => {
   it("takes shares of what is zoomed", () => {
     expect(search(tree, by("walk"), 1).afterShare).toBeCloseTo(55 / 65);
     expect(search(tree, by("idle"), 1).samples).toBe(0);
+    const inner = search(tree, by("walk"), 3);
+    expect([inner.frames, inner.framesInAll]).toEqual([2, 3]);
   });
 
   it("reads text as text and /…/ as an expression", () => {

@@ -9,8 +9,9 @@ export type Matcher = (name: string) => boolean;
 export interface Search {
   /** One flag a node: its own name matches. */
   hits: Uint8Array;
-  /** How many frames match. */
+  /** How many frames match, within the focused frame and in all. */
   frames: number;
+  framesInAll: number;
   /** Samples within the focused frame whose stack matches, side B in a difference. */
   samples: number;
   baseSamples: number;
@@ -49,7 +50,8 @@ export function serverPattern(text: string): string {
 export function search(tree: Tree, matcher: Matcher, focus: number = ROOT): Search {
   const names = new Int8Array(tree.strings.length).fill(-1);
   const hits = new Uint8Array(tree.size);
-  let frames = 0;
+  let [frames, framesInAll] = [0, 0];
+  const end = tree.end[focus] as number;
   // The name of folded frames is the server's, no function's.
   const folded = tree.kinds.indexOf("trimmed");
   for (let i = 1; i < tree.size; i++) {
@@ -58,13 +60,14 @@ export function search(tree: Tree, matcher: Matcher, focus: number = ROOT): Sear
     if (names[id] === -1) names[id] = matcher(tree.strings[id] as string) ? 1 : 0;
     if (names[id] === 1) {
       hits[i] = 1;
-      frames++;
+      framesInAll++;
+      if (i >= focus && i < end) frames++;
     }
   }
   let samples = 0;
   let baseSamples = 0;
   let weight = 0;
-  for (let i = focus; i < (tree.end[focus] as number); ) {
+  for (let i = focus; i < end; ) {
     if (hits[i] === 1) {
       samples += tree.total[i] as number;
       baseSamples += tree.diff?.baseTotal[i] ?? 0;
@@ -75,6 +78,7 @@ export function search(tree: Tree, matcher: Matcher, focus: number = ROOT): Sear
   return {
     hits,
     frames,
+    framesInAll,
     samples,
     baseSamples,
     share: ratio(weight, tree.weight[focus] as number),

@@ -29,7 +29,7 @@ describe("stack", () => {
     expect(stack.total).toEqual([2, null, 0]);
     expect(stack.uncovered).toEqual([{ from: 10_000, until: 20_000 }]);
     expect(stack.partly).toEqual([{ from: 20_000, until: 30_000 }]);
-    expect(stack.meanTotal).toBe(1);
+    expect(stack.meanTotal).toBeCloseTo(2 / 1.5);
     expect(stack.layers[0]?.top).toEqual([2, null, 0]);
   });
 
@@ -44,6 +44,34 @@ describe("stack", () => {
     const open = stackOf(seriesOf({ covered: [1, 1, 0], series: [line("a", [2, 3, null])] }));
     expect(stepsOf(open).times).toEqual([0, 10_000, 19_999, 20_000]);
     expect(stepsOf(open).columns[0]).toEqual([2, 3, 3, null]);
+  });
+
+  it("counts a step in a mean by the time that was observed, so that means agree with shares", () => {
+    const stack = stackOf(
+      seriesOf({
+        covered: [1, 0.5, 0],
+        series: [
+          { value: "a", cores: [3, 0, null], samples: 600, cpu_seconds: 30 },
+          { value: "b", cores: [0, 2, null], samples: 200, cpu_seconds: 10 },
+        ],
+      }),
+    );
+    expect(stack.layers.map((layer) => layer.mean)).toEqual([2, 10 / 15]);
+    expect(stack.layers.map((layer) => layer.share)).toEqual([0.75, 0.25]);
+    expect(stack.meanTotal).toBeCloseTo(40 / 15);
+    expect(meanWithin(stack, { from: 5_000, until: 20_000 })).toBeCloseTo((3 * 5 + 2 * 5) / 10);
+  });
+
+  it("does not let a moment at the edge of what was watched set the axis", () => {
+    const edge = stackOf(seriesOf({ covered: [1, 1, 0.1], series: [line("a", [2, 1, 7])] }));
+    expect(edge.peak).toBe(2);
+    const short = stackOf(seriesOf({ covered: [0, 0.3, 0], series: [line("a", [null, 1, null])] }));
+    expect(short.peak).toBe(1);
+  });
+
+  it("takes steps as whole where nobody accounts for them", () => {
+    const stack = stackOf(seriesOf({ covered: [0, 0, 0], series: [line("a", [1, 2, 3])] }));
+    expect(stack.meanTotal).toBe(2);
   });
 
   it("joins neighbouring uncovered steps", () => {

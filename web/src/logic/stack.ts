@@ -10,6 +10,10 @@ export interface Layer {
   value: string | null;
   samples: number;
   cpuSeconds: number;
+  /** Of the CPU time of all layers. */
+  share: number;
+  /** Cores over the observed time. */
+  mean: number;
   /** Cores of this layer alone, one a step. */
   cores: (number | null)[];
   /** Upper edge: this layer and all below it, one a step. */
@@ -27,8 +31,11 @@ export interface Stack {
   /** Times that no agent covered, and times that only a part of the nodes covered. */
   uncovered: Window[];
   partly: Window[];
+  /** The highest total of a step that was watched for long enough to tell; where none was, of all. */
   peak: number;
-  /** Means over the covered steps. */
+  /** Observed time of each step, milliseconds: a step that was watched for half of its time counts half in a mean. */
+  observed: number[];
+  /** Means over the observed time. */
   meanTotal: number;
   meanCapacity: number;
   meanIdle: number | null;
@@ -37,6 +44,8 @@ export interface Stack {
 /** Below this share a step counts as uncovered, above the second as whole: batches do not end on step edges. */
 const NOTHING = 0.02;
 const WHOLE = 0.98;
+/** A step that was watched for less says little: a sample or two may come out as more cores than there are. */
+const TELLING = 0.5;
 
 export function stackOf(answer: SeriesAnswer): Stack {
   const steps = answer.times.length;
@@ -50,6 +59,7 @@ export function stackOf(answer: SeriesAnswer): Stack {
     const { cores, samples, cpu_seconds } = answer.other;
     lines.push({ value: null, cores, samples, cpu_seconds });
   }
+  const cpuSeconds = lines.reduce((sum, line) => sum + line.cpu_seconds, 0);
   const layers = lines.map((line): Layer => {
     for (let i = 0; i < steps; i++) {
       const cores = line.cores[i];
@@ -57,11 +67,24 @@ export function stackOf(answer: SeriesAnswer): Stack {
       if (cores !== null && cores !== undefined) running[i] = (running[i] ?? 0) + cores;
     }
     const top = [...running];
-    return { value: line.value, samples: line.samples, cpuSeconds: line.cpu_seconds, cores: line.cores, top };
+    const share = cpuSeconds > 0 ? line.cpu_seconds / cpuSeconds : 0;
+    const { value, samples, cores } = line;
+    return { value, samples, cpuSeconds: line.cpu_seconds, share, mean: 0, cores, top };
   });
   // A layer whose steps were null before a later layer proved cover must not leave a hole there.
   for (const layer of layers) {
     for (let i = 0; i < steps; i++) if (layer.top[i] === null && running[i] !== null) layer.top[i] = 0;
+  }
+  const lengths = covered.map((_, i) => (edges[i + 1] as number) - (edges[i] as number));
+  const watched = lengths.map((length, i) => length * (covered[i] as number));
+  // Senders that give no account of what they watched: each step counts with its length.
+  const observed = watched.some((time) => time > 0) ? watched : lengths;
+  for (const layer of layers) {
+    layer.mean =
+      mean(
+        running.map((total, i) => (total === null ? null : (layer.cores[i] ?? 0))),
+        observed,
+      ) ?? 0;
   }
   const capacity = answer.times.map((_, i) => answer.capacity[i] ?? null);
   const idle = answer.times.map((_, i) => answer.idle[i] ?? null);
@@ -73,10 +96,11 @@ export function stackOf(answer: SeriesAnswer): Stack {
     idle,
     uncovered: stretches(edges, covered, (share) => share <= NOTHING),
     partly: stretches(edges, covered, (share) => share > NOTHING && share < WHOLE),
-    peak: running.reduce((most: number, value) => Math.max(most, value ?? 0), 0),
-    meanTotal: mean(running) ?? 0,
-    meanCapacity: mean(capacity) ?? 0,
-    meanIdle: mean(idle),
+    peak: highest(running.filter((_, i) => (covered[i] as number) >= TELLING)) || highest(running),
+    observed,
+    meanTotal: mean(running, observed) ?? 0,
+    meanCapacity: mean(capacity, observed) ?? 0,
+    meanIdle: mean(idle, observed),
   };
 }
 
@@ -93,14 +117,18 @@ function stretches(edges: number[], covered: number[], wanted: (share: number) =
   return out;
 }
 
-function mean(values: (number | null)[]): number | null {
+function highest(values: readonly (number | null)[]): number {
+  return values.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
+}
+
+function mean(values: (number | null)[], weights: readonly number[]): number | null {
   let sum = 0;
   let known = 0;
-  for (const value of values) {
-    if (value === null) continue;
-    sum += value;
-    known++;
-  }
+  values.forEach((value, i) => {
+    if (value === null) return;
+    sum += value * (weights[i] as number);
+    known += weights[i] as number;
+  });
   return known === 0 ? null : sum / known;
 }
 
@@ -152,22 +180,17 @@ export function layerAt(stack: Stack, step: number, cores: number): number {
 
 /** Mean cores of all layers within a range: what the eye compares. */
 export function meanWithin(stack: Stack, range: Window): number | null {
-  let sum = 0;
-  let time = 0;
-  stack.total.forEach((value, i) => {
-    if (value === null) return;
-    const from = Math.max(range.from, stack.edges[i] as number);
-    const until = Math.min(range.until, stack.edges[i + 1] as number);
-    if (until <= from) return;
-    sum += value * (until - from);
-    time += until - from;
+  const within = stack.observed.map((observed, i) => {
+    const [from, until] = [stack.edges[i] as number, stack.edges[i + 1] as number];
+    const part = (Math.min(range.until, until) - Math.max(range.from, from)) / (until - from);
+    return observed * Math.max(0, part);
   });
-  return time === 0 ? null : sum / time;
+  return mean(stack.total, within);
 }
 
 /** The highest value of the axis: room above the peak; the capacity too where that does not flatten the rest. */
 export function axisTop(stack: Stack, showCapacity: boolean): number {
-  const capacity = stack.capacity.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
+  const capacity = highest(stack.capacity);
   const top = showCapacity ? Math.max(stack.peak, capacity) : stack.peak;
   return top > 0 ? top * 1.06 : 1;
 }

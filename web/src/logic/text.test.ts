@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { diffPaint, framePaint, kindOf, layerColours } from "./colour.ts";
 import { ago, axisNumber, brief, bytes, count, digits, duration, factor, percent, plural } from "./format.ts";
+import { lossOf } from "./loss.ts";
 import { fitName } from "./names.ts";
 import { scrollToRow, visibleRows } from "./rows.ts";
 import { fromLocalInput, parseTime, tickLabels, toLocalInput } from "./time.ts";
@@ -90,6 +91,16 @@ describe("names in little room", () => {
     expect(fitName("operator()", 8)).toBe("operato…");
     expect(fitName("path/filepath.Walk", 14)).toBe("filepath.Walk");
     expect(fitName("a->b(c)", 5)).toBe("a->b");
+  });
+});
+
+describe("loss", () => {
+  it("sums what was lost and names each cause that lost anything", () => {
+    const loss = lossOf({ ring_full: 12_345, disk_full: 0, unsent: 2 });
+    expect(loss.samples).toBe(12_347);
+    expect(loss.brief).toBe("ring_full 12.3\u202fk, unsent 2");
+    expect(loss.text).toBe("ring_full: 12\u202f345, unsent: 2");
+    expect(lossOf({ ring_full: 0 })).toEqual(lossOf(undefined));
   });
 });
 

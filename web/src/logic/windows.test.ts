@@ -1,5 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { around, before, move, moveEdge, ordered, pairOf, placeWithin, SHORTEST_MS, zoomOut } from "./windows.ts";
+import {
+  around,
+  before,
+  isSame,
+  move,
+  moveEdge,
+  ordered,
+  pairOf,
+  placesBefore,
+  placeWithin,
+  SHORTEST_MS,
+  zoomOut,
+} from "./windows.ts";
 
 const bounds = { from: 0, until: 100_000 };
 
@@ -8,6 +20,16 @@ describe("windows", () => {
     expect(move({ from: 10_000, until: 30_000 }, 5_000, bounds)).toEqual({ from: 15_000, until: 35_000 });
     expect(move({ from: 10_000, until: 30_000 }, -50_000, bounds)).toEqual({ from: 0, until: 20_000 });
     expect(move({ from: 10_000, until: 30_000 }, 500_000, bounds)).toEqual({ from: 80_000, until: 100_000 });
+  });
+
+  it("knows where a window to compare with usually lies", () => {
+    const range = { from: 7_200_000, until: 7_260_000 };
+    const places = new Map(placesBefore(range));
+    expect(places.get("just before B")).toEqual({ from: 7_140_000, until: 7_200_000 });
+    expect(places.get("an hour earlier")).toEqual({ from: 3_600_000, until: 3_660_000 });
+    const named = (window: typeof range) => placesBefore(range).find(([, place]) => isSame(place, window))?.[0];
+    expect(named({ ...range })).toBe("the same time");
+    expect(named({ from: 1, until: 2 })).toBeUndefined();
   });
 
   it("moves one edge, never past the other", () => {

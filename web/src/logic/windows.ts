@@ -52,6 +52,21 @@ export function before(range: Window): Window {
   return shift(range, -lengthOf(range));
 }
 
+export function isSame(a: Window, b: Window): boolean {
+  return a.from === b.from && a.until === b.until;
+}
+
+/** Where a window to compare with usually lies, in words. */
+export function placesBefore(range: Window): readonly (readonly [string, Window])[] {
+  return [
+    ["just before B", before(range)],
+    ["an hour earlier", shift(range, -3_600_000)],
+    ["a day earlier", shift(range, -86_400_000)],
+    ["a week earlier", shift(range, -604_800_000)],
+    ["the same time", range],
+  ];
+}
+
 /** Both windows with an eighth of air on each side: what a chart must show so that both can be dragged. */
 export function around(a: Window, b: Window): Window {
   const from = Math.min(a.from, b.from);

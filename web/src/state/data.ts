@@ -1,6 +1,6 @@
 /** Every answer that the views show, each following the state by itself. Time starts to run here, nowhere else. */
 import { computed, effect, signal } from "@preact/signals";
-import { api, type DiffAnswer, type FlamegraphAnswer, type Parameters } from "../api/index.ts";
+import { type ApiError, api, type DiffAnswer, type FlamegraphAnswer, type Parameters } from "../api/index.ts";
 import { findFocus } from "../logic/focus.ts";
 import { matcherOf, search, serverPattern } from "../logic/search.ts";
 import { stackOf } from "../logic/stack.ts";
@@ -136,6 +136,15 @@ export const diffTop = resource(() => {
   return ask("top", parameters, (signal) => api.diffTop(parameters, signal));
 });
 
+/** Which selector the server can't read. Of a comparison, the chart is asked for side B alone. */
+export const selectorFaults = computed<{ query: ApiError | null; base: ApiError | null }>(() => {
+  const unread = (error: ApiError | null) => (error?.code === "bad_query" ? error : null);
+  if (view.value !== "compare")
+    return { query: unread(flamegraph.error.value) ?? unread(exploreSeries.error.value), base: null };
+  const ofQuery = unread(compareSeries.error.value);
+  return { query: ofQuery, base: ofQuery === null && !compareSeries.loading.value ? unread(diff.error.value) : null };
+});
+
 /** Values of a label by CPU time, where the table shows them instead of functions. */
 export const ranking = resource(() => {
   if (view.value !== "explore" || rank.value === "function") return null;
@@ -197,18 +206,22 @@ const matchText = field("match");
 
 export const matching = computed(() => matcherOf(matchText.value));
 
+/** What tells whether a name is searched for; null where nothing is, or where the expression is broken. */
+export const matcher = computed(() => {
+  const wanted = matching.value;
+  return wanted !== null && "matcher" in wanted ? wanted.matcher : null;
+});
+
 export const searchResult = computed(() => {
   const shown = tree.value.tree;
-  const wanted = matching.value;
-  if (shown === null || wanted === null || "error" in wanted) return null;
-  return search(shown, wanted.matcher, focus.value.node);
+  const wanted = matcher.value;
+  if (shown === null || wanted === null) return null;
+  return search(shown, wanted, focus.value.node);
 });
 
 /** The share of a search in the whole profile, asked for where the tree on the screen was trimmed. */
 export const wholeMatch = resource(() => {
-  const wanted = matching.value;
-  if (view.value !== "explore" || tree.value.tree?.trimmed !== true || wanted === null || "error" in wanted)
-    return null;
+  if (view.value !== "explore" || tree.value.tree?.trimmed !== true || matcher.value === null) return null;
   const { from: begin, until: end } = flamegraph.data.value ?? { from: 0, until: 0 };
   const parameters = {
     ...selection.value,

@@ -1,38 +1,58 @@
 /** The chart of cores over time with its list; what lies over the plot differs between the views. */
+import type { ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { SeriesAnswer } from "../api/index.ts";
+import type { ApiError, SeriesAnswer } from "../api/index.ts";
 import { layerColours } from "../logic/colour.ts";
 import { cores, percent } from "../logic/format.ts";
 import { axisTop, layerAt, type Stack, stepAt } from "../logic/stack.ts";
 import { clock, type Window } from "../logic/time.ts";
 import { labels, theme } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
+import type { Resource } from "../state/resource.ts";
 import type { Hover } from "./chart/Brush.tsx";
 import { type Plot, TimeChart } from "./chart/TimeChart.tsx";
 import { LayerList, layerName } from "./LayerList.tsx";
-import { Busy } from "./Notices.tsx";
+import { Busy, Missing } from "./Notices.tsx";
 
-interface Props {
-  answer: SeriesAnswer;
-  stack: Stack;
-  loading: boolean;
+interface Drawing {
   label: string;
   tools?: ComponentChildren;
   overlay: (plot: Plot, chart: Hovering) => ComponentChildren;
 }
 
+interface Props extends Drawing {
+  series: Resource<SeriesAnswer>;
+  stack: ReadonlySignal<Stack | null>;
+  /** What the profile below the chart says; the same refusal is not said twice. */
+  saidBelow: ApiError | null;
+}
+
 export interface Hovering {
   hover: Hover | null;
   onHover: (hover: Hover | null) => void;
-  /** The layer under the pointer, or -1. */
-  layer: number;
+  /** The layer under the pointer as label and value; null for none, and for the rest that is shown as one. */
+  layer: { by: string; value: string } | null;
   caption: string;
 }
 
 const BY = ["service", "node", "process", "thread", "mode", "container", "pod", "namespace", "workload", "unit", "cpu"];
 
-export function ChartCard({ answer, stack, loading, label, tools, overlay }: Props) {
+export function ChartCard({ series, stack, saidBelow, ...drawing }: Props) {
+  const [answer, drawn, error] = [series.data.value, stack.value, series.error.value];
+  const loading = series.loading.value;
+  if (answer !== null && drawn !== null) return <Chart answer={answer} stack={drawn} loading={loading} {...drawing} />;
+  if (error !== null && saidBelow?.code === error.code) return null;
+  return <Missing error={error} loading={loading} kind="chart" />;
+}
+
+interface ChartProps extends Drawing {
+  answer: SeriesAnswer;
+  stack: Stack;
+  loading: boolean;
+}
+
+function Chart({ answer, stack, loading, label, tools, overlay }: ChartProps) {
   const [hover, setHover] = useState<Hover | null>(null);
   const colours = useMemo(() => layerColours(stack.layers.map((layer) => layer.value)), [stack]);
   const range: Window = useMemo(() => ({ from: answer.from, until: answer.until }), [answer]);
@@ -40,6 +60,7 @@ export function ChartCard({ answer, stack, loading, label, tools, overlay }: Pro
   const layer =
     hover === null ? -1 : layerAt(stack, stepAt(stack.edges, hover.moment), hover.height * axisTop(stack, capacity));
   const under = stack.layers[layer];
+  const value = under?.value ?? null;
   const caption = under === undefined ? "" : layerName(under.value, answer.other?.series ?? 0);
   const known = labels.data.value?.labels;
   const choices =
@@ -77,7 +98,14 @@ export function ChartCard({ answer, stack, loading, label, tools, overlay }: Pro
           showCapacity={capacity}
           label={label}
         >
-          {(plot) => overlay(plot, { hover, onHover: setHover, layer, caption })}
+          {(plot) =>
+            overlay(plot, {
+              hover,
+              onHover: setHover,
+              layer: value === null ? null : { by: answer.by, value },
+              caption,
+            })
+          }
         </TimeChart>
         <LayerList
           stack={stack}

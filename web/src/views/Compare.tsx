@@ -1,18 +1,28 @@
 /** Two windows, or two selections: what changed, and what only looks as if it had. */
-import type { Normalize } from "../api/index.ts";
+import type { DiffAnswer, Normalize } from "../api/index.ts";
 import { cores, count, percent, plural } from "../logic/format.ts";
 import { meanWithin } from "../logic/stack.ts";
 import { rangeText } from "../logic/time.ts";
-import { around, before, lengthOf, type Pair, shift, type Window } from "../logic/windows.ts";
-import { compareSeries, compareStack, diff, diffTop, matching, pair, pairParameters, present } from "../state/data.ts";
-import { navigate, page, refresh } from "../state/index.ts";
+import { around, isSame, lengthOf, type Pair, placesBefore, type Window } from "../logic/windows.ts";
+import {
+  compareSeries,
+  compareStack,
+  diff,
+  diffTop,
+  matcher,
+  pair,
+  pairParameters,
+  present,
+  selectorFaults,
+} from "../state/data.ts";
+import { navigate, page } from "../state/index.ts";
 import { ChartCard } from "./ChartCard.tsx";
 import { WindowPair } from "./chart/WindowPair.tsx";
 import { DiffTable } from "./DiffTable.tsx";
 import { Download } from "./Download.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { Menu } from "./Menu.tsx";
-import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
+import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
 import { QueryBox } from "./QueryBox.tsx";
 import { Moments } from "./TimeRange.tsx";
@@ -42,26 +52,12 @@ export function Compare() {
 }
 
 function CompareChart() {
-  const answer = compareSeries.data.value;
-  const stack = compareStack.value;
-  const error = compareSeries.error.value;
   const windows = pair.value;
-  const loading = compareSeries.loading.value;
-  if (error !== null && answer === null) {
-    // What both answers refuse is said once, below.
-    return diff.error.value?.code === error.code ? null : <ErrorNotice error={error} onRetry={refresh} />;
-  }
-  if (answer === null || stack === null)
-    return (
-      <div class="card chart waiting">
-        <Busy on={loading} />
-      </div>
-    );
   return (
     <ChartCard
-      answer={answer}
-      stack={stack}
-      loading={loading}
+      series={compareSeries}
+      stack={compareStack}
+      saidBelow={diff.error.value}
       label="Cores over time with the two windows that are compared."
       tools={
         <>
@@ -105,7 +101,8 @@ function Sides() {
   const set = (side: keyof Pair, window: Window) => setPair({ ...windows, [side]: window }, null);
   const side = (name: keyof Pair, letter: string, word: string) => {
     const window = windows[name];
-    const level = stack === null ? null : meanWithin(stack, window);
+    // The chart is of B's selector.
+    const level = stack === null || (name === "base" && baseQuery !== "") ? null : meanWithin(stack, window);
     return (
       <div class={`side ${name}`}>
         <span class="side-letter">{letter}</span>
@@ -125,32 +122,24 @@ function Sides() {
       </div>
     );
   };
-  const presets: readonly [string, () => Window][] = [
-    ["just before B", () => before(windows.comparison)],
-    ["an hour earlier", () => shift(windows.comparison, -3_600_000)],
-    ["a day earlier", () => shift(windows.comparison, -86_400_000)],
-    ["a week earlier", () => shift(windows.comparison, -604_800_000)],
-    ["same time", () => ({ ...windows.comparison })],
-  ];
+  const places = placesBefore(windows.comparison);
+  const place = places.find(([, window]) => isSame(window, windows.base));
   return (
     <div class="sides card">
       {side("base", "A", "before")}
       <label class="inline">
         A is{" "}
         <select
-          value=""
+          value={place?.[0] ?? ""}
           aria-label="Place window A"
           onChange={(event) => {
-            const preset = presets[Number(event.currentTarget.value)];
-            event.currentTarget.value = "";
-            if (preset !== undefined) set("base", preset[1]());
+            const chosen = places.find(([title]) => title === event.currentTarget.value);
+            if (chosen !== undefined) set("base", chosen[1]);
           }}
         >
-          <option value="">…</option>
-          {presets.map(([title], i) => (
-            <option key={title} value={String(i)}>
-              {title}
-            </option>
+          {place === undefined && <option value="">where you put it</option>}
+          {places.map(([title]) => (
+            <option key={title}>{title}</option>
           ))}
         </select>
       </label>
@@ -158,7 +147,7 @@ function Sides() {
         name="Selector of A"
         value={baseQuery}
         placeholder={`A: same as B${query === "" ? "" : ` ${query}`}`}
-        error={null}
+        error={selectorFaults.value.base}
         onSubmit={(text) => navigate({ baseQuery: text === query ? "" : text, focus: "" })}
       />
       {side("comparison", "B", "after")}
@@ -188,21 +177,13 @@ function CompareProfile() {
   const error = diff.error.value;
   const loading = diff.loading.value;
   const top = diffTop.data.value;
-  const wanted = matching.value;
   const { only, width, query, baseQuery } = page.value;
   if (answer === null) {
-    if (error !== null) {
-      return error.code === "bad_query" ? (
-        <EmptyNotice title="A selector can't be read." />
-      ) : (
-        <ErrorNotice error={error} onRetry={refresh} />
-      );
+    if (error?.code === "bad_query") {
+      const wrong = selectorFaults.value.base === null ? { query: "" } : { baseQuery: "" };
+      return <UnreadableSelector error={error} onClear={() => navigate({ ...wrong, focus: "" })} />;
     }
-    return (
-      <div class="card graph waiting">
-        <Busy on={loading} />
-      </div>
-    );
+    return <Missing error={error} loading={loading} kind="graph" />;
   }
   const { base, comparison } = answer;
   if (base.samples === 0 && comparison.samples === 0) {
@@ -215,7 +196,7 @@ function CompareProfile() {
   const significant = only === "significant";
   return (
     <>
-      {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
+      {error !== null && <ErrorNotice error={error} />}
       <div class="verdict card">
         <div role="status" data-testid="verdict">
           <b class={answer.states[answer.nodes.state[0] ?? 0] ?? "same"}>
@@ -224,9 +205,7 @@ function CompareProfile() {
           <div
             title={`Of the coloured frames, ${percent(answer.false_discovery_rate)} are expected to be there by chance. Samples come in bursts: their counts scatter ${answer.dispersion.toFixed(1)} times as much as independent ones, which the test takes into account.`}
           >
-            {answer.significant === 0
-              ? "nothing differs beyond chance"
-              : `${count(answer.significant)} of ${plural(answer.tested, "tested frame")} differ`}
+            {verdictOf(answer)}
           </div>
         </div>
         <div>
@@ -271,7 +250,7 @@ function CompareProfile() {
           <DiffTable
             rows={top?.rows ?? []}
             normalize={answer.normalize}
-            matcher={wanted !== null && "matcher" in wanted ? wanted.matcher : null}
+            matcher={matcher.value}
             onlySignificant={significant}
             complete={top?.complete ?? true}
             onFind={findName}
@@ -280,6 +259,14 @@ function CompareProfile() {
       />
     </>
   );
+}
+
+function verdictOf({ base, comparison, tested, significant }: DiffAnswer): string {
+  if (base.samples === 0) return "A has no samples: there is nothing to compare B with";
+  if (comparison.samples === 0) return "B has no samples: there is nothing to compare A with";
+  if (tested === 0) return "too few samples to tell a difference";
+  if (significant === 0) return "nothing differs beyond chance";
+  return `${count(significant)} of ${plural(tested, "tested frame")} differ`;
 }
 
 function side(answer: {

@@ -8,7 +8,7 @@ import { fitName } from "../logic/names.ts";
 import type { Matcher } from "../logic/search.ts";
 import { page } from "../state/index.ts";
 import { normText, normUnit } from "./flame/Tooltip.tsx";
-import { type Column, NARROW_NAME, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
+import { type Column, NARROW_NAME, type Sort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
 interface Props {
   rows: readonly DiffTopRow[];
@@ -20,7 +20,7 @@ interface Props {
 }
 
 export function DiffTable({ rows, normalize, matcher, onlySignificant, complete, onFind }: Props) {
-  const [sort, setSort] = useState<{ key: DiffSortKey; descending: boolean }>({ key: "delta", descending: true });
+  const [sort, setSort] = useState<Sort<DiffSortKey>>({ key: "delta", descending: true });
   const shown = useMemo(
     () => diffRows(rows, sort.key, sort.descending, onlySignificant, matcher),
     [rows, sort, onlySignificant, matcher],
@@ -95,9 +95,8 @@ export function DiffTable({ rows, normalize, matcher, onlySignificant, complete,
         label="Functions of both windows"
         rows={shown}
         columns={columns}
-        sort={sort.key}
-        descending={sort.descending}
-        onSort={(key, descending) => setSort({ key, descending })}
+        sort={sort}
+        onSort={setSort}
         onTake={(row) => onFind(row.name)}
         rowClass={(row) => row.state}
         empty={onlySignificant ? "Nothing differs beyond chance between these windows." : "No function to show."}

@@ -1,5 +1,4 @@
 /** One selection, one window: where the time went. */
-import type { ApiError } from "../api/index.ts";
 import { parseTime } from "../logic/time.ts";
 import { before, ordered } from "../logic/windows.ts";
 import {
@@ -8,24 +7,23 @@ import {
   exploreStack,
   flamegraph,
   focus,
-  info,
   labels,
-  matching,
+  matcher,
   present,
   ranking,
   theme,
   tree,
 } from "../state/data.ts";
-import { navigate, page, refresh } from "../state/index.ts";
+import { navigate, page } from "../state/index.ts";
 import { ChartCard } from "./ChartCard.tsx";
 import { Brush } from "./chart/Brush.tsx";
 import { Download } from "./Download.tsx";
 import { FunctionTable } from "./FunctionTable.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
 import { findName, Graph } from "./Graph.tsx";
-import { InstallLine } from "./Header.tsx";
+import { InstallLine } from "./Install.tsx";
 import { onlyLayer } from "./LayerList.tsx";
-import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
+import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
 import { RankTable } from "./RankTable.tsx";
 
@@ -39,25 +37,11 @@ export function Explore() {
 }
 
 function ExploreChart() {
-  const answer = exploreSeries.data.value;
-  const stack = exploreStack.value;
-  const error = exploreSeries.error.value;
-  const loading = exploreSeries.loading.value;
-  if (error !== null && answer === null) {
-    // What both answers refuse is said once, below.
-    return flamegraph.error.value?.code === error.code ? null : <ErrorNotice error={error} onRetry={refresh} />;
-  }
-  if (answer === null || stack === null)
-    return (
-      <div class="card chart waiting">
-        <Busy on={loading} />
-      </div>
-    );
   return (
     <ChartCard
-      answer={answer}
-      stack={stack}
-      loading={loading}
+      series={exploreSeries}
+      stack={exploreStack}
+      saidBelow={flamegraph.error.value}
       label="Cores over time. Drag to choose a window."
       tools={
         <button
@@ -76,8 +60,7 @@ function ExploreChart() {
           onHover={onHover}
           caption={caption}
           onTake={() => {
-            const value = stack.layers[layer]?.value;
-            if (typeof value === "string") onlyLayer(answer.by, value, "=");
+            if (layer !== null) onlyLayer(layer.by, layer.value, "=");
           }}
           onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
         />
@@ -110,22 +93,12 @@ function ExploreProfile() {
   const error = flamegraph.error.value;
   const loading = flamegraph.loading.value;
   if (answer === null) {
-    if (error !== null) {
-      return error.code === "bad_query" ? (
-        <UnreadableSelector error={error} />
-      ) : (
-        <ErrorNotice error={error} onRetry={refresh} />
-      );
-    }
-    return (
-      <div class="card graph waiting">
-        <Busy on={loading} />
-      </div>
-    );
+    if (error?.code === "bad_query")
+      return <UnreadableSelector error={error} onClear={() => navigate({ query: "" })} />;
+    return <Missing error={error} loading={loading} kind="graph" />;
   }
   if (answer.samples === 0) return <NoSamples />;
   const shown = tree.value.tree;
-  const wanted = matching.value;
   const measure: Measure = {
     title: page.value.query === "" ? "all samples" : page.value.query,
     secondsPerSample: answer.cpu_seconds / answer.samples,
@@ -134,7 +107,7 @@ function ExploreProfile() {
   };
   return (
     <>
-      {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
+      {error !== null && <ErrorNotice error={error} />}
       <Quality
         name=""
         samples={answer.samples}
@@ -158,7 +131,7 @@ function ExploreProfile() {
             <FunctionTable
               tree={shown}
               focus={focus.value.node}
-              matcher={wanted !== null && "matcher" in wanted ? wanted.matcher : null}
+              matcher={matcher.value}
               theme={theme.value}
               choice={<RankChoice />}
               onFind={findName}
@@ -191,26 +164,10 @@ function RankChoice() {
   );
 }
 
-function UnreadableSelector({ error }: { error: ApiError }) {
-  return (
-    <EmptyNotice title="The selector can't be read.">
-      <p>{error.message}</p>
-      {error.hint !== "" && <p class="dim">{error.hint}</p>}
-      <p>
-        Examples: <code>{'{service="kubelet"}'}</code> <code>{'{node=~"db-.*",mode="kernel"}'}</code>
-      </p>
-      <button type="button" class="button" onClick={() => navigate({ query: "" })}>
-        Show everything
-      </button>
-    </EmptyNotice>
-  );
-}
-
 function NoSamples() {
   const { query, from, until } = page.value;
   const now = present.value;
   const length = (parseTime(until, now) ?? now) - (parseTime(from, now) ?? now);
-  const command = info.data.value?.install_command;
   return (
     <EmptyNotice title="No samples in this window.">
       {query !== "" && (
@@ -230,7 +187,7 @@ function NoSamples() {
         </p>
       )}
       {awaiting.value && <p class="dim">Looking again every few seconds.</p>}
-      {query === "" && command !== undefined && command !== "" && <InstallLine command={command} />}
+      {query === "" && <InstallLine />}
     </EmptyNotice>
   );
 }

@@ -8,7 +8,7 @@ import { fitName } from "../logic/names.ts";
 import type { Matcher } from "../logic/search.ts";
 import { frameName, ROOT, type Tree } from "../logic/tree.ts";
 import { page } from "../state/index.ts";
-import { type Column, NARROW_NAME, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
+import { type Column, NARROW_NAME, type Sort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
 interface Props {
   tree: Tree;
@@ -21,7 +21,7 @@ interface Props {
 }
 
 export function FunctionTable({ tree, focus, matcher, theme, choice, onFind }: Props) {
-  const [sort, setSort] = useState<{ key: SortKey; descending: boolean }>({ key: "self", descending: true });
+  const [sort, setSort] = useState<Sort<SortKey>>({ key: "self", descending: true });
   const all = useMemo(() => functionsOf(tree, focus), [tree, focus]);
   const rows = useMemo(() => {
     const wanted = matcher === null ? all : all.filter((row) => matcher(row.name));
@@ -73,11 +73,9 @@ export function FunctionTable({ tree, focus, matcher, theme, choice, onFind }: P
         label="Functions"
         rows={rows}
         columns={columns}
-        sort={sort.key}
-        descending={sort.descending}
-        onSort={(key, descending) => setSort({ key, descending })}
+        sort={sort}
+        onSort={setSort}
         onTake={(row) => onFind(row.name)}
-        rowClass={() => ""}
         empty={matcher === null ? "No samples in this window." : "No function matches the search."}
       />
     </div>

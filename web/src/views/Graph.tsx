@@ -168,7 +168,7 @@ function SearchFigures() {
   const both = shown.diff !== null;
   return (
     <span class="found" role="status" data-testid="found">
-      {samples === 0 && found.frames === 0 ? (
+      {samples === 0 && found.framesInAll === 0 ? (
         "no frame matches"
       ) : (
         <>

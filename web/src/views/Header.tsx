@@ -1,10 +1,9 @@
 /** The bar on top: where one is, what is selected, which time, and how to add a machine. */
-import { useState } from "preact/hooks";
 import { parseTime } from "../logic/time.ts";
 import { ordered, pairOf, placeWithin } from "../logic/windows.ts";
-import { compareSeries, diff, exploreSeries, flamegraph, info, pair, present, theme } from "../state/data.ts";
+import { pair, present, selectorFaults, theme } from "../state/data.ts";
 import { linkTo, navigate, page, refresh } from "../state/index.ts";
-import { Menu } from "./Menu.tsx";
+import { InstallMenu } from "./Install.tsx";
 import { QueryBox } from "./QueryBox.tsx";
 import { TimeRange } from "./TimeRange.tsx";
 
@@ -37,13 +36,7 @@ function changeFor(view: View) {
 }
 
 export function Header() {
-  const { view, query, match } = page.value;
-  void match;
-  const failed =
-    view === "compare"
-      ? (diff.error.value ?? compareSeries.error.value)
-      : (flamegraph.error.value ?? exploreSeries.error.value);
-  const queryError = failed?.code === "bad_query" ? failed : null;
+  const { view, query } = page.value;
   return (
     <header class="header">
       <a class="brand" href="/" onClick={(event) => follow(event, () => navigate(changeFor("explore")))}>
@@ -67,14 +60,14 @@ export function Header() {
           name="Selector"
           value={query}
           placeholder='all samples — try {service="…"}'
-          error={queryError}
+          error={selectorFaults.value.query}
           onSubmit={(text) => navigate({ query: text, focus: "" })}
         />
       )}
       {view === "explore" && <ExploreRange />}
       {view === "compare" && <CompareRange />}
       <div class="header-end">
-        <Install />
+        <InstallMenu />
         <ThemeButton />
       </div>
     </header>
@@ -146,47 +139,5 @@ function ThemeButton() {
     >
       {theme.value === "dark" ? "☀" : "☾"}
     </button>
-  );
-}
-
-export function Install() {
-  const command = info.data.value?.install_command;
-  if (command === undefined || command === "") return null;
-  return (
-    <Menu
-      label={
-        <>
-          +<span class="wide-only"> Add machine</span>
-        </>
-      }
-      name="Add a machine"
-      class="to-left"
-    >
-      {() => <InstallLine command={command} />}
-    </Menu>
-  );
-}
-
-export function InstallLine({ command }: { command: string }) {
-  const [said, setSaid] = useState("Copy");
-  return (
-    <div class="install">
-      <p>Run this on a Linux machine (5.10 or newer) to profile it:</p>
-      <div class="install-line">
-        <code>{command}</code>
-        <button
-          type="button"
-          class="button primary"
-          onClick={() =>
-            navigator.clipboard?.writeText(command).then(
-              () => setSaid("Copied"),
-              () => setSaid("Select and copy"),
-            )
-          }
-        >
-          {said}
-        </button>
-      </div>
-    </div>
   );
 }

@@ -24,11 +24,7 @@ export function onlyLayer(by: string, value: string, operator: "=" | "!="): void
 }
 
 export function LayerList({ stack, by, colours, hover, highlighted, otherCount }: Props) {
-  const all = stack.layers.reduce((sum, layer) => sum + layer.cpuSeconds, 0);
   const step = hover === null ? -1 : stepAt(stack.edges, hover);
-  const covered = stack.total.filter((value) => value !== null).length;
-  const mean = (values: (number | null)[]) =>
-    covered === 0 ? 0 : values.reduce((sum: number, v) => sum + (v ?? 0), 0) / covered;
   return (
     <ul class="layers" aria-label={`Cores by ${by}`} data-testid="layers">
       {stack.layers.map((layer, i) => {
@@ -37,10 +33,8 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
         const now = step >= 0 ? layer.cores[step] : undefined;
         const figures = (
           <>
-            <span class="layer-cores">
-              {now === undefined ? cores(mean(layer.cores)) : now === null ? "–" : cores(now)}
-            </span>
-            <span class="layer-share">{percent(all > 0 ? layer.cpuSeconds / all : 0)}</span>
+            <span class="layer-cores">{now === undefined ? cores(layer.mean) : now === null ? "–" : cores(now)}</span>
+            <span class="layer-share">{percent(layer.share)}</span>
           </>
         );
         const title = `${name}: ${count(layer.samples)} samples, ${duration(layer.cpuSeconds)} of CPU time`;

@@ -2,11 +2,12 @@
 
 import type { NodeRow } from "../api/index.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/format.ts";
+import { lossOf } from "../logic/loss.ts";
 import { formatSelector } from "../logic/selector.ts";
-import { clockNow, info, nodes } from "../state/data.ts";
-import { linkTo, navigate, refresh } from "../state/index.ts";
-import { InstallLine } from "./Header.tsx";
-import { Busy, EmptyNotice, ErrorNotice } from "./Notices.tsx";
+import { clockNow, nodes } from "../state/data.ts";
+import { linkTo, navigate } from "../state/index.ts";
+import { InstallLine } from "./Install.tsx";
+import { EmptyNotice, ErrorNotice, Missing } from "./Notices.tsx";
 
 const HEAD: readonly [string, string, boolean][] = [
   ["Node", "Host name; one row an agent that ran there", false],
@@ -27,20 +28,12 @@ const HEAD: readonly [string, string, boolean][] = [
 export function Nodes() {
   const answer = nodes.data.value;
   const error = nodes.error.value;
-  const command = info.data.value?.install_command;
-  if (answer === null) {
-    if (error !== null) return <ErrorNotice error={error} onRetry={refresh} />;
-    return (
-      <div class="card waiting">
-        <Busy on={nodes.loading.value} />
-      </div>
-    );
-  }
+  if (answer === null) return <Missing error={error} loading={nodes.loading.value} />;
   const rows = answer.nodes;
   const late = rows.filter((row) => row.late).length;
   return (
     <section class="card nodes" aria-label="Nodes">
-      {error !== null && <ErrorNotice error={error} onRetry={refresh} />}
+      {error !== null && <ErrorNotice error={error} />}
       <div class="toolbar">
         <h2>{plural(new Set(rows.map((row) => row.node)).size, "node")}</h2>
         <span class="dim">
@@ -50,7 +43,7 @@ export function Nodes() {
       </div>
       {rows.length === 0 ? (
         <EmptyNotice title="No agent has reported yet.">
-          {command !== undefined && command !== "" && <InstallLine command={command} />}
+          <InstallLine />
         </EmptyNotice>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: the box scrolls sideways on narrow screens.
@@ -79,8 +72,7 @@ export function Nodes() {
 
 function NodeLine({ row }: { row: NodeRow }) {
   const query = formatSelector([{ label: "node", operator: "=", value: row.node }]);
-  const lost = Object.entries(row.samples_lost ?? {}).filter(([, n]) => n > 0);
-  const lostSum = lost.reduce((sum, [, n]) => sum + n, 0);
+  const lost = lossOf(row.samples_lost);
   return (
     <tr class={row.late ? "late" : ""}>
       <th scope="row">
@@ -108,8 +100,8 @@ function NodeLine({ row }: { row: NodeRow }) {
       <td class="number" title={count(row.samples_stored)}>
         {brief(row.samples_stored)}
       </td>
-      <td class={`number${lostSum > 0 ? " warn-text" : ""}`}>
-        {lostSum === 0 ? "0" : lost.map(([cause, n]) => `${cause} ${brief(n)}`).join(", ")}
+      <td class={`number${lost.samples > 0 ? " warn-text" : ""}`} title={lost.text}>
+        {lost.samples === 0 ? "0" : lost.brief}
       </td>
       <td class="number" title={`process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`}>
         {digits(row.cpu_seconds)} + {digits(row.bpf_seconds)} s

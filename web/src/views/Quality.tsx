@@ -1,6 +1,7 @@
 /** How much a window's numbers can be trusted: one line under the chart. */
 import type { Exposure, Quality as QualityFigures } from "../api/index.ts";
 import { brief, cores, count, duration, percent, plural } from "../logic/format.ts";
+import { lossOf } from "../logic/loss.ts";
 
 interface Props {
   name: string;
@@ -18,8 +19,7 @@ const MUCH_UNNAMED = 0.1;
 export function Quality(props: Props) {
   const { samples, exposure, quality } = props;
   const share = (part: number) => (samples > 0 ? part / samples : 0);
-  const lost = Object.entries(quality.lost ?? {}).filter(([, n]) => n > 0);
-  const lostSum = lost.reduce((sum, [, n]) => sum + n, 0);
+  const lost = lossOf(quality.lost);
   const gapMs = (exposure.gaps ?? []).reduce((sum, [from, until]) => sum + until - from, 0);
   const truncated = share(quality.truncated_samples);
   const unnamed = share(quality.unnamed_samples);
@@ -40,24 +40,20 @@ export function Quality(props: Props) {
         <Figure
           name="cut stacks"
           value={percent(truncated)}
-          hint={`${count(quality.truncated_samples)} samples whose root is missing`}
+          hint={`${count(quality.truncated_samples)} samples whose root is missing; most come from programs that were built without frame pointers`}
           warn={truncated > MUCH_TRUNCATED}
         />
         <Figure
           name="without name"
           value={percent(unnamed)}
-          hint={`${count(quality.unnamed_samples)} samples whose innermost frame has no name`}
+          hint={`${count(quality.unnamed_samples)} samples with a frame whose function is not known`}
           warn={unnamed > MUCH_UNNAMED}
         />
         <Figure
           name="lost"
-          value={lostSum === 0 ? "none" : brief(lostSum)}
-          hint={
-            lostSum === 0
-              ? "No agent lost a sample in this window"
-              : lost.map(([cause, n]) => `${cause}: ${count(n)}`).join(", ")
-          }
-          warn={lostSum > 0}
+          value={lost.samples === 0 ? "none" : brief(lost.samples)}
+          hint={lost.text || "No agent lost a sample in this window"}
+          warn={lost.samples > 0}
         />
         <Figure
           name="not covered"

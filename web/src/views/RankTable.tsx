@@ -5,7 +5,7 @@ import type { TopAnswer, TopRow } from "../api/index.ts";
 import { cores, duration, percent, plural } from "../logic/format.ts";
 import { type RankKey, sortRanks } from "../logic/functions.ts";
 import { layerName, onlyLayer } from "./LayerList.tsx";
-import { type Column, VirtualTable } from "./VirtualTable.tsx";
+import { type Column, type Sort, VirtualTable } from "./VirtualTable.tsx";
 
 interface Props {
   answer: TopAnswer<TopRow> | null;
@@ -13,7 +13,7 @@ interface Props {
 }
 
 export function RankTable({ answer, choice }: Props) {
-  const [sort, setSort] = useState<{ key: RankKey; descending: boolean }>({ key: "total", descending: true });
+  const [sort, setSort] = useState<Sort<RankKey>>({ key: "total", descending: true });
   const rows = useMemo(() => sortRanks(answer?.rows ?? [], sort.key, sort.descending), [answer, sort]);
   const whole = answer?.samples ?? 0;
   const columns: Column<TopRow, RankKey>[] = [
@@ -58,11 +58,9 @@ export function RankTable({ answer, choice }: Props) {
         label={`Ranked by ${answer?.by ?? "label"}`}
         rows={rows}
         columns={columns}
-        sort={sort.key}
-        descending={sort.descending}
-        onSort={(key, descending) => setSort({ key, descending })}
+        sort={sort}
+        onSort={setSort}
         onTake={(row) => answer !== null && onlyLayer(answer.by, row.name, "=")}
-        rowClass={() => ""}
         empty={answer === null ? "Loading …" : "No samples in this window."}
       />
     </div>

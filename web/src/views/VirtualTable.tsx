@@ -1,6 +1,6 @@
 /** A table of any length of which only the rows in sight exist. Rows are links to something: click or Enter takes one. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { scrollToRow, visibleRows } from "../logic/rows.ts";
 import { useSize } from "./hooks.ts";
 
@@ -12,15 +12,19 @@ export interface Column<Row, Key extends string> {
   cell: (row: Row) => ComponentChildren;
 }
 
+export interface Sort<Key extends string> {
+  key: Key;
+  descending: boolean;
+}
+
 interface Props<Row, Key extends string> {
   label: string;
   rows: readonly Row[];
   columns: readonly Column<Row, Key>[];
-  sort: Key;
-  descending: boolean;
-  onSort: (key: Key, descending: boolean) => void;
+  sort: Sort<Key>;
+  onSort: (sort: Sort<Key>) => void;
   onTake: (row: Row) => void;
-  rowClass: (row: Row) => string;
+  rowClass?: (row: Row) => string;
   empty: string;
 }
 
@@ -31,7 +35,8 @@ export const NARROW_NAME = 34;
 export const WIDE_NAME = 130;
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
-  const { label, rows, columns, sort, descending, onSort, onTake, rowClass, empty } = props;
+  const { label, rows, columns, sort, onSort, onTake, rowClass, empty } = props;
+  const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
   const [scroll, setScroll] = useState(0);
@@ -68,31 +73,31 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
     <div
       class="vtable"
       ref={box}
-      role="table"
+      role="grid"
       aria-label={label}
       aria-rowcount={rows.length + 1}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: the box scrolls and its rows are walked with the arrow keys.
+      aria-activedescendant={rows.length > 0 ? `${id}-${active}` : undefined}
       tabIndex={0}
       onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
       onKeyDown={onKeyDown}
     >
       <div class="vtable-head" role="row" aria-rowindex={1}>
         {columns.map((column) => {
-          const sorted = column.key === sort;
+          const sorted = column.key === sort.key;
           return (
             <div
               key={column.key}
               role="columnheader"
               class={column.number ? "number" : "text"}
-              aria-sort={sorted ? (descending ? "descending" : "ascending") : "none"}
+              aria-sort={sorted ? (sort.descending ? "descending" : "ascending") : "none"}
             >
               <button
                 type="button"
                 title={column.hint}
-                onClick={() => onSort(column.key, sorted ? !descending : column.number)}
+                onClick={() => onSort({ key: column.key, descending: sorted ? !sort.descending : column.number })}
               >
                 {column.title}
-                <span aria-hidden="true">{sorted ? (descending ? " ▾" : " ▴") : ""}</span>
+                <span aria-hidden="true">{sorted ? (sort.descending ? " ▾" : " ▴") : ""}</span>
               </button>
             </div>
           );
@@ -103,9 +108,11 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
           // biome-ignore lint/a11y/useKeyWithClickEvents: the table itself takes the keys for its active row.
           <div
             key={first + i}
+            id={`${id}-${first + i}`}
             role="row"
+            aria-selected={first + i === active}
             aria-rowindex={first + i + 2}
-            class={`vtable-row ${rowClass(row)}${first + i === active ? " active" : ""}`}
+            class={`vtable-row ${rowClass?.(row) ?? ""}${first + i === active ? " active" : ""}`}
             style={{ transform: `translateY(${(first + i) * TABLE_ROW}px)` }}
             onClick={() => {
               setActive(first + i);
@@ -113,7 +120,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
             }}
           >
             {columns.map((column) => (
-              <div key={column.key} role="cell" class={column.number ? "number" : "text"}>
+              <div key={column.key} role="gridcell" class={column.number ? "number" : "text"}>
                 {column.cell(row)}
               </div>
             ))}

@@ -24,7 +24,7 @@ export function useSize(ref: RefObject<HTMLElement | null>): Size {
   return size;
 }
 
-/** Closes something that lies open when the person clicks elsewhere or presses Escape. */
+/** Closes something that lies open when the person clicks elsewhere or presses Escape; the focus goes back to its button. */
 export function useDismiss(open: boolean, close: () => void) {
   const ref = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -33,7 +33,10 @@ export function useDismiss(open: boolean, close: () => void) {
       if (ref.current !== null && !ref.current.contains(event.target as Node)) close();
     };
     const onKey = (event: KeyboardEvent) => {
-      if (event.key === "Escape") close();
+      if (event.key !== "Escape") return;
+      // What had the focus goes away.
+      if (ref.current?.contains(document.activeElement)) ref.current.querySelector("button")?.focus();
+      close();
     };
     addEventListener("pointerdown", onPointer, true);
     addEventListener("keydown", onKey);

@@ -7,6 +7,7 @@ import type { Theme } from "../../logic/colour.ts";
 import { deepestVisible, isVisible, neighbour, nodeAt, type Step, type View, viewOf } from "../../logic/layout.ts";
 import { nextHit, type Search } from "../../logic/search.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree.ts";
+import { copyText } from "../clipboard.ts";
 import { useSize } from "../hooks.ts";
 import { Colours, paint, ROW } from "./paint.ts";
 import { type Measure, Tooltip, tooltipText } from "./Tooltip.tsx";
@@ -142,20 +143,19 @@ export function Flamegraph(props: Props) {
   };
 
   const select = (node: number) => {
+    setCopied("");
     onSelect(node);
     setHover(null);
     reveal(node);
   };
   const zoom = (node: number) => {
+    setCopied("");
     onSelect(node);
     onZoom(node);
   };
   const copy = (node: number) => {
     const name = frameName(tree, node);
-    navigator.clipboard?.writeText(name).then(
-      () => setCopied(`copied ${name}`),
-      () => setCopied("the browser did not allow copying"),
-    );
+    void copyText(name).then((done) => setCopied(done ? `copied ${name}` : "the browser did not allow copying"));
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
@@ -168,6 +168,7 @@ export function Flamegraph(props: Props) {
     else if (STEPS[event.key] !== undefined) select(neighbour(tree, at, STEPS[event.key] as Step, focus));
     else if (event.key === "Enter" || event.key === " ") zoom(at);
     else if (event.key === "Escape") {
+      setCopied("");
       onSelect(null);
       onZoom(ROOT);
     } else if (event.key === "Backspace") zoom(Math.max(ROOT, tree.parent[focus] as number));

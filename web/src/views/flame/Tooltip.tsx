@@ -114,6 +114,8 @@ function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "
   );
 }
 
+type Column = ArrayLike<number>;
+
 function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" | "measure">) {
   const diff = tree.diff;
   if (diff === null) return null;
@@ -123,6 +125,15 @@ function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" | "measu
   const before = diff.baseNorm[node] as number;
   const after = diff.norm[node] as number;
   const value = (v: number) => normText(v, normalize);
+  const row = (side: string, total: Column, norm: Column, self: Column, selfNorm: Column) => (
+    <tr>
+      <th>{side}</th>
+      <td>{count(total[node] as number)}</td>
+      <td>{value(norm[node] as number)}</td>
+      <td>{count(self[node] as number)}</td>
+      <td>{value(selfNorm[node] as number)}</td>
+    </tr>
+  );
   return (
     <>
       <table>
@@ -136,20 +147,8 @@ function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" | "measu
           </tr>
         </thead>
         <tbody>
-          <tr>
-            <th>A, before</th>
-            <td>{count(diff.baseTotal[node] as number)}</td>
-            <td>{value(before)}</td>
-            <td>{count(diff.baseSelf[node] as number)}</td>
-            <td>{value(diff.baseSelfNorm[node] as number)}</td>
-          </tr>
-          <tr>
-            <th>B, after</th>
-            <td>{count(tree.total[node] as number)}</td>
-            <td>{value(after)}</td>
-            <td>{count(tree.self[node] as number)}</td>
-            <td>{value(diff.selfNorm[node] as number)}</td>
-          </tr>
+          {row("A, before", diff.baseTotal, diff.baseNorm, diff.baseSelf, diff.baseSelfNorm)}
+          {row("B, after", tree.total, diff.norm, tree.self, diff.selfNorm)}
         </tbody>
       </table>
       <div class={`tooltip-verdict ${change}`}>
