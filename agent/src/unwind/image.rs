@@ -78,7 +78,6 @@ pub(super) struct Image<R> {
     pub(super) segments: Vec<Segment>,
     /// Address of .eh_frame_hdr.
     pub(super) eh_frame_header: Option<u64>,
-    pub(super) entry: u64,
     notes: Vec<(u64, u64)>,
     dynamic: Option<(u64, u64)>,
     header: [u8; 64],
@@ -103,7 +102,6 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
             arch,
             segments: Vec::new(),
             eh_frame_header: None,
-            entry: field(&header, 24, 8)?,
             notes: Vec::new(),
             dynamic: None,
             header,
