@@ -2,8 +2,8 @@
 //!
 //! amd64, by disassembly of Go 1.26: a function begins with `PUSHQ BP; MOVQ SP, BP; SUBQ $n, SP` and ends with `ADDQ $n, SP;
 //! POPQ BP; RET`. The delta is 0 up to behind the push, then 8, then n + 8, and back again: the canonical frame address is SP +
-//! delta + 8, and wherever the delta is not 0 the caller's frame pointer lies at it - 16. Up to Go 1.20 the frame pointer was stored
-//! behind the SUBQ; for the length of that one instruction the rule here is wrong, about the frame pointer only, which Go
+//! delta + 8, and wherever the delta is not 0 the caller's frame pointer lies at it - 16. Up to Go 1.20, and in
+//! some assembly code, the frame pointer is stored behind the SUBQ; for the length of that one instruction the rule here is wrong, about the frame pointer only, which Go
 //! code above does not need. Functions without a frame neither move SP nor touch BP. Only assembly code can move SP without having
 //! saved BP, so there the instructions are looked at.
 //!
