@@ -78,7 +78,6 @@ pub(super) struct Image<R> {
     pub(super) segments: Vec<Segment>,
     /// Address of .eh_frame_hdr.
     pub(super) eh_frame_header: Option<u64>,
-    pub(super) entry: u64,
     notes: Vec<(u64, u64)>,
     dynamic: Option<(u64, u64)>,
     header: [u8; 64],
@@ -103,7 +102,6 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
             arch,
             segments: Vec::new(),
             eh_frame_header: None,
-            entry: field(&header, 24, 8)?,
             notes: Vec::new(),
             dynamic: None,
             header,
@@ -139,7 +137,10 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
 
     /// The segment that holds an address, of the bytes that the file has.
     pub(super) fn segment_at(&self, address: u64) -> Option<&Segment> {
-        let inside = |segment: &&Segment| address.wrapping_sub(segment.address) < segment.bytes;
+        let inside = |segment: &&Segment| {
+            let skipped = address.checked_sub(segment.address);
+            skipped.is_some_and(|skipped| skipped < segment.bytes)
+        };
         self.segments.iter().find(inside)
     }
 
@@ -231,7 +232,10 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
 
 /// The address (SVMA) of an offset of the file.
 pub(super) fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
-    let inside = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.bytes;
+    let inside = |segment: &&Segment| {
+        let skipped = offset.checked_sub(segment.offset);
+        skipped.is_some_and(|skipped| skipped < segment.bytes)
+    };
     let segment = segments.iter().find(inside)?;
     segment.address.checked_add(offset - segment.offset)
 }

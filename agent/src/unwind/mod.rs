@@ -13,6 +13,7 @@ mod collect;
 mod entry;
 mod expression;
 mod frames;
+mod go;
 mod image;
 mod leaf;
 mod reader;
@@ -44,6 +45,8 @@ pub enum TableError {
 pub fn compile(read_file: impl Fn(u64, &mut [u8]) -> bool, row_limit: usize) -> Result<FileTable, TableError> {
     let image = image::Image::open(read_file).ok_or(TableError::NotElf)?;
     let mut collector = collect::Collector::new(row_limit);
+    go::compile(&image, &mut collector)?;
+    collector.settle();
     frames::compile_eh_frame(&image, &mut collector)?;
     collector.settle();
     frames::compile_debug_frame(&image, &mut collector)?;

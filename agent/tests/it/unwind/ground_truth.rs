@@ -96,7 +96,7 @@ fn python_equals_gimli() {
     let Some(executable) = output_of("python3", &["-c", script]) else {
         return;
     };
-    check(&Path::new(&executable).canonicalize().unwrap(), 10);
+    check(&Path::new(&executable).canonicalize().unwrap(), 5);
     let script = "print([l.split()[5] for l in open('/proc/self/maps') if 'libpython' in l][0])";
     if let Some(library) = output_of("python3", &["-c", script]) {
         check(Path::new(&library), 10_000);

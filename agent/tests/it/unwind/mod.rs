@@ -1,6 +1,7 @@
 //! The tables of programs of this machine, held against gimli's reading of the same files.
 
 mod damage;
+mod go;
 mod ground_truth;
 mod oracle;
 

@@ -1,0 +1,71 @@
+//! Single numbers out of a large table, through a small memory of blocks.
+
+use super::super::image::Image;
+
+const BLOCK_BYTES: u64 = 4096;
+const BLOCKS: usize = 64;
+
+/// A part of the file in blocks of 4 KiB, of which 64 are remembered.
+pub(super) struct Blocks<'a, R> {
+    image: &'a Image<R>,
+    offset: u64,
+    bytes: u64,
+    blocks: Vec<Block>,
+}
+
+#[derive(Clone, Default)]
+struct Block {
+    /// Number of the block plus one; zero in an empty one.
+    tag: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a, R: Fn(u64, &mut [u8]) -> bool> Blocks<'a, R> {
+    pub(super) fn new(image: &'a Image<R>, offset: u64, bytes: u64) -> Self {
+        Self {
+            image,
+            offset,
+            bytes,
+            blocks: vec![Block::default(); BLOCKS],
+        }
+    }
+
+    pub(super) fn byte(&mut self, at: u64) -> Option<u8> {
+        let (number, rest) = (at / BLOCK_BYTES, usize::try_from(at % BLOCK_BYTES).ok()?);
+        let slot = usize::try_from(number).ok()? % BLOCKS;
+        let block = self.blocks.get_mut(slot)?;
+        if block.tag != number + 1 {
+            let begin = number * BLOCK_BYTES;
+            let bytes = self.bytes.checked_sub(begin)?.min(BLOCK_BYTES);
+            block.bytes.resize(usize::try_from(bytes).ok()?, 0);
+            block.tag = 0;
+            self.image
+                .read_offset(self.offset.checked_add(begin)?, &mut block.bytes)?;
+            block.tag = number + 1;
+        }
+        block.bytes.get(rest).copied()
+    }
+
+    /// An unsigned little-endian number of at most 8 bytes.
+    pub(super) fn number(&mut self, at: u64, bytes: u64) -> Option<u64> {
+        let mut value = 0;
+        for index in (0..bytes).rev() {
+            value = value << 8 | u64::from(self.byte(at.checked_add(index)?)?);
+        }
+        Some(value)
+    }
+
+    /// A number in groups of seven bits, the lowest first; at most 32 bits.
+    pub(super) fn varint(&mut self, at: &mut u64) -> Option<u64> {
+        let mut value = 0;
+        for shift in [0, 7, 14, 21, 28] {
+            let byte = self.byte(*at)?;
+            *at = at.checked_add(1)?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+}

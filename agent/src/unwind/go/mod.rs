@@ -1,0 +1,255 @@
+//! Go's table of functions, pclntab, to rules. Go programs have no .eh_frame, but their runtime needs to unwind stacks as well, so
+//! this table is there in every one, stripped or not.
+//!
+//! In: an image. Out: functions with their rows, into the collector. Formats of Go 1.16, 1.18 and 1.20 on (runtime/symtab.go,
+//! cmd/link/internal/ld/pcln.go); older ones are passed over.
+//!
+//! What the table says of a pc is how far the stack pointer is below its place at the function's entry ("delta"). What holds
+//! beside it was found by disassembling programs of Go 1.26 (`go tool objdump`); see [`rules`].
+
+mod blocks;
+mod header;
+mod rules;
+mod text;
+
+use self::blocks::Blocks;
+use self::header::{Header, Version};
+use self::rules::{Nature, nature};
+use super::TableError;
+use super::collect::Collector;
+use super::image::Image;
+use super::rule::{Rule, Unsupported};
+
+/// Longer names belong to no function that is known by name.
+const MAX_NAME_BYTES: usize = 48;
+
+/// Compiles the functions of a Go program. Nothing happens for other programs.
+pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
+    image: &Image<R>,
+    collector: &mut Collector,
+) -> Result<(), TableError> {
+    let Some(header) = header::find(image) else {
+        return Ok(());
+    };
+    let Some(text) = text::start(image, &header) else {
+        return Ok(());
+    };
+    let blocks = || Blocks::new(image, header.offset, header.bytes);
+    let mut table = Table {
+        image,
+        text,
+        functab: blocks(),
+        functions: blocks(),
+        deltas: blocks(),
+        names: blocks(),
+        header,
+    };
+    let mut previous: Option<Function> = None;
+    for index in 0..table.header.functions {
+        let Some(mut function) = table.function(index) else {
+            collector.stats.malformed = collector.stats.malformed.saturating_add(1);
+            continue;
+        };
+        // The return address of a signal handler is the trampoline's first byte, and callers are looked up one byte before.
+        if function.nature == Nature::Signal {
+            function.begin = function.begin.saturating_sub(1);
+            if let Some(previous) = &mut previous {
+                previous.end = previous.end.min(function.begin);
+            }
+        }
+        if let Some(complete) = previous.replace(function) {
+            table.take(&complete, collector)?;
+        }
+    }
+    match previous {
+        Some(last) => table.take(&last, collector),
+        None => Ok(()),
+    }
+}
+
+/// One function as the table tells.
+#[derive(Debug, Clone, Copy)]
+struct Function {
+    begin: u64,
+    end: u64,
+    nature: Nature,
+    /// Offset of the stack pointer's deltas; zero where there are none.
+    pcsp: u64,
+}
+
+/// A range of addresses, and how far the stack pointer is below its place at the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Delta {
+    begin: u64,
+    bytes: i64,
+}
+
+struct Table<'a, R> {
+    image: &'a Image<R>,
+    header: Header,
+    /// Address that the table's offsets of functions count from; zero where it has addresses.
+    text: u64,
+    // Four ways to the same bytes, each with a memory of its own, since each goes its own way from front to back.
+    functab: Blocks<'a, R>,
+    functions: Blocks<'a, R>,
+    deltas: Blocks<'a, R>,
+    names: Blocks<'a, R>,
+}
+
+impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
+    fn function(&mut self, index: u64) -> Option<Function> {
+        let size = self.header.version.functab_field_bytes();
+        let at = self
+            .header
+            .functab
+            .checked_add(index.checked_mul(2)?.checked_mul(size)?)?;
+        let begin = self.functab.number(at, size)?;
+        let offset = self.functab.number(at.checked_add(size)?, size)?;
+        let end = self.functab.number(at.checked_add(size.checked_mul(2)?)?, size)?;
+        let (begin, end) = (self.text.checked_add(begin)?, self.text.checked_add(end)?);
+        if !self.image.is_code(begin, end) {
+            return None;
+        }
+        let place = self.header.functab.checked_add(offset)?;
+        let layout = self.header.version.layout();
+        let pcsp = self.functions.number(place.checked_add(layout.pcsp)?, 4)?;
+        let name = self.functions.number(place.checked_add(layout.name)?, 4)?;
+        let flags = self.functions.number(place.checked_add(layout.flags)?, 1)?;
+        // Only assembly code needs names, and all of it has flags since they exist.
+        let nature = if flags == 0 && self.header.version != Version::Go116 {
+            Nature::Compiled
+        } else {
+            let mut bytes = [0; MAX_NAME_BYTES];
+            nature(self.name(name, &mut bytes)?, flags)
+        };
+        Some(Function {
+            begin,
+            end,
+            nature,
+            pcsp,
+        })
+    }
+
+    fn name<'b>(&mut self, offset: u64, into: &'b mut [u8; MAX_NAME_BYTES]) -> Option<&'b [u8]> {
+        let mut at = self.header.names.checked_add(offset)?;
+        let mut count = 0;
+        for byte in into.iter_mut() {
+            *byte = self.names.byte(at)?;
+            if *byte == 0 {
+                break;
+            }
+            at = at.checked_add(1)?;
+            count += 1;
+        }
+        into.get(..count)
+    }
+
+    fn take(&mut self, function: &Function, collector: &mut Collector) -> Result<(), TableError> {
+        let fixed = match function.nature {
+            Nature::End => Some(Rule::END),
+            Nature::Signal => Some(Rule::SIGNAL),
+            _ => None,
+        };
+        let mut deltas = Vec::new();
+        let whole = fixed.is_some() || self.deltas(function, &mut deltas).is_some();
+        if !whole {
+            collector.stats.malformed = collector.stats.malformed.saturating_add(1);
+        }
+        // C code that Go's own linker put in is listed too, but without deltas: another source may know it.
+        if fixed.is_none() && deltas.is_empty() {
+            return Ok(());
+        }
+        let frame = rules::frame(self.image, function.nature, &deltas);
+        let arch = self.image.arch;
+        collector.function(
+            function.begin,
+            function.end,
+            |row: &mut dyn FnMut(u64, Rule, Option<Unsupported>)| {
+                if let Some(rule) = fixed {
+                    return row(function.begin, rule, None);
+                }
+                for delta in &deltas {
+                    match rules::rule(arch, frame, delta.bytes) {
+                        Ok(rule) => row(delta.begin, rule, None),
+                        Err(reason) => row(delta.begin, Rule::UNKNOWN, Some(reason)),
+                    }
+                }
+            },
+        )?;
+        collector.stats.go_functions = collector.stats.go_functions.saturating_add(1);
+        Ok(())
+    }
+
+    /// The deltas of a function in the order of their addresses, up to where they make no sense (then none is returned).
+    ///
+    /// Pairs of numbers: what to add to the value (zigzag), and for how many units of code that holds. The value begins at -1,
+    /// the pairs end with a first number of zero (runtime/symtab.go, `step`).
+    fn deltas(&mut self, function: &Function, deltas: &mut Vec<Delta>) -> Option<()> {
+        if function.pcsp == 0 {
+            return Some(());
+        }
+        let mut at = self.header.deltas.checked_add(function.pcsp)?;
+        let (mut value, mut pc) = (-1i64, function.begin);
+        while pc < function.end {
+            let step = self.deltas.varint(&mut at)?;
+            if step == 0 && !deltas.is_empty() {
+                break;
+            }
+            let step = i64::try_from(step >> 1).ok()? ^ -i64::try_from(step & 1).ok()?;
+            value = value.checked_add(step)?;
+            deltas.push(Delta {
+                begin: pc,
+                bytes: value,
+            });
+            let units = self.deltas.varint(&mut at)?;
+            if units == 0 {
+                return None;
+            }
+            pc = pc.checked_add(units.checked_mul(self.header.quantum)?)?;
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::image::Arch;
+    use super::super::rule::{CallerFp, CallerPc, Cfa};
+    use super::*;
+
+    #[test]
+    fn rules_of_both_machines() {
+        let amd64 = rules::rule(Arch::X86_64, rules::Frame::Kept, 0x50).unwrap();
+        assert_eq!(
+            (amd64.cfa(), amd64.fp(), amd64.pc()),
+            (Cfa::Sp(0x58), CallerFp::AtCfa(-2), CallerPc::BelowCfa)
+        );
+        let entry = rules::rule(Arch::X86_64, rules::Frame::Kept, 0).unwrap();
+        assert_eq!((entry.cfa(), entry.fp()), (Cfa::Sp(8), CallerFp::Same));
+        let arm64 = rules::rule(Arch::Arm64, rules::Frame::Kept, 0x50).unwrap();
+        assert_eq!(
+            (arm64.cfa(), arm64.fp(), arm64.pc()),
+            (Cfa::Sp(0x50), CallerFp::AtCfa(-11), CallerPc::AtCfa(-10))
+        );
+        let entry = rules::rule(Arch::Arm64, rules::Frame::Kept, 0).unwrap();
+        assert_eq!((entry.cfa(), entry.pc()), (Cfa::Sp(0), CallerPc::LinkRegister));
+        assert!(rules::rule(Arch::X86_64, rules::Frame::Kept, -8).is_err());
+        assert!(rules::rule(Arch::X86_64, rules::Frame::Kept, i64::MAX).is_err());
+    }
+
+    #[test]
+    fn functions_are_known_by_name_not_by_number() {
+        assert_eq!(nature(b"runtime.goexit", 5), Nature::End);
+        assert_eq!(nature(b"runtime.mstart", 0), Nature::End);
+        assert_eq!(nature(b"runtime.sigreturn__sigaction", 4), Nature::Signal);
+        assert_eq!(nature(b"runtime.systemstack", 6), Nature::ChangesStack);
+        assert_eq!(nature(b"runtime.nanotime1", 6), Nature::ChangesStack, "by its flag");
+        assert_eq!(
+            nature(b"runtime.sigtramp", 5),
+            Nature::Assembly,
+            "its caller is the signal frame"
+        );
+        assert_eq!(nature(b"runtime.memmove", 4), Nature::Assembly);
+        assert_eq!(nature(b"main.main", 0), Nature::Compiled);
+    }
+}
