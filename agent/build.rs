@@ -18,6 +18,15 @@ fn main() -> Result<()> {
                 format!("building {source}: it needs clang with the BPF back end (Debian: apt install clang)")
             })?;
     }
+    cc::Build::new()
+        .file("bpf/walk_host.c")
+        .std("gnu2x")
+        .flag("-Wall")
+        .flag("-Wextra")
+        .flag("-Werror")
+        .opt_level(2)
+        .try_compile("stakeout_walk")
+        .context("building bpf/walk_host.c: it needs a C compiler (Debian: apt install gcc)")?;
     println!("cargo::rerun-if-changed=bpf");
     Ok(())
 }

@@ -6,11 +6,27 @@
 #ifndef STAKEOUT_ABI_H
 #define STAKEOUT_ABI_H
 
+#define SO_INLINE static inline __attribute__((always_inline))
+
 enum so_limits {
 	/* perf's own default limit (kernel.perf_event_max_stack); bpf_get_stack gives no more. */
 	SO_MAX_KERNEL_FRAMES = 127,
 	SO_MAX_USER_FRAMES = 512,
 	SO_COMM_LENGTH = 16,
+	/* Tables lie in slabs of 1 MiB. A place in them is one number: slab << SO_SLAB_BITS | word in the slab. */
+	SO_SLAB_BITS = 18,
+	SO_SLAB_WORDS = 1 << 18,
+	SO_MAX_SLABS = 64,
+	SO_MAX_RULES = 32768,
+	SO_CACHE_BITS = 15,
+	SO_CACHE_SLOTS = 1 << 15,
+	SO_MAX_MAPPINGS = 4096,
+	SO_MAX_PROCESSES = 8192,
+	SO_MAPPING_WORDS = 8,
+	SO_REGISTERS = 16,
+	/* Of the stack, where the walk must be ended in user space. */
+	SO_MAX_STACK_BYTES = 32768,
+	SO_STACK_PIECE_BYTES = 4096,
 };
 
 /* How the walk of the user stack ended. */
@@ -21,9 +37,98 @@ enum so_walk_end {
 	SO_WALK_ROOT = 1,
 	/* More than SO_MAX_USER_FRAMES frames. */
 	SO_WALK_CUT = 2,
-	/* The chain of frames led nowhere: code without frame pointers, or memory that is paged out. */
+	/* It led nowhere: wrong unwinding information, or memory that is paged out. */
 	SO_WALK_BROKEN = 3,
+	/* The tables of the last frame's code are not there yet. so_resume and a copy of the stack follow the frames. */
+	SO_WALK_NO_TABLE = 4,
 };
+
+/*
+ * A rule says where the caller's registers are: bits 0 to 3 enum so_cfa, 4 and 5 enum so_fp, 6 and 7 enum so_ra, 8 to 31
+ * offset of the canonical frame address in bytes, 32 to 47 offset of the saved frame pointer in units of 8 bytes, 48 to 63
+ * aux; all three are signed.
+ */
+enum so_cfa {
+	SO_CFA_UNKNOWN = 0,	/* nobody says: the frame pointer is tried */
+	SO_CFA_SP = 1,
+	SO_CFA_FP = 2,
+	SO_CFA_REGISTER = 3,	/* register aux (DWARF's number) + offset, at the innermost frame */
+	SO_CFA_SP_DEREF = 4,	/* *(sp + aux) + offset */
+	SO_CFA_FP_DEREF = 5,	/* *(fp + aux) + offset */
+	SO_CFA_PLT = 6,		/* sp + offset, and 8 more from byte aux of each 16 on */
+	SO_CFA_SIGNAL = 7,	/* the kernel's signal frame is at the stack pointer */
+	SO_CFA_END = 8,		/* nothing called this */
+	SO_CFA_FP_CHAIN = 9,	/* the frame pointer, which may lead to another stack */
+};
+enum so_fp {
+	SO_FP_SAME = 0,
+	SO_FP_AT_CFA = 1,
+	SO_FP_AT_FP = 2,
+	SO_FP_UNDEFINED = 3,
+};
+enum so_ra {
+	SO_RA_BELOW_CFA = 0,	/* *(cfa - 8) */
+	SO_RA_AT_CFA = 1,	/* *(cfa + 8 * aux) */
+	SO_RA_IN_REGISTER = 2,	/* the link register */
+};
+#define SO_RULE_UNKNOWN 0ULL
+
+/*
+ * What is in slabs, all in words of 4 bytes, the lower half of 8 bytes first:
+ *   mapping: begin (2), end (2), address of chunk 0 (2), place of the directory, state; ascending, within one slab
+ *   directory: for each chunk of 64 KiB the place of its first row, and their number; within one slab
+ *   row: offset in the chunk << 16 | number of the rule; ascending, the first at 0; a chunk's rows within one slab
+ */
+enum so_table_state {
+	SO_TABLE_PENDING = 0,
+	SO_TABLE_NONE = 1,	/* there is none and will be none */
+	SO_TABLE_CHUNKS = 2,	/* plus the number of chunks */
+};
+
+struct so_slab {
+	u32 words[SO_SLAB_WORDS];
+};
+
+/* Keyed by tgid. The rest tells whether it is still the same program. */
+struct so_process {
+	u64 start_ticks;	/* of USER_HZ since boot, as in /proc/PID/stat */
+	u32 exec_id;
+	u32 address_space;	/* another number whenever a mapping or a table changes */
+	u32 mappings;		/* place of the first */
+	u32 mapping_count;
+};
+
+/* One cache line holds four. Empty slots are zero, which no tag and rule give. */
+struct so_cached {
+	u64 tag_and_rule;	/* xor of both */
+	u64 rule;
+};
+
+/* The state of a walk between two frames. */
+struct so_walk {
+	u64 pc;
+	u64 sp;
+	u64 fp;
+	u64 lr;			/* arm64 */
+	u64 registers[SO_REGISTERS];	/* of the interrupted code, by DWARF's numbers */
+	u64 address_space;
+	u32 mappings;
+	u32 mapping_count;
+	u32 innermost;		/* pc is where code was interrupted, not a return address */
+	u32 has_registers;
+};
+
+enum so_step {
+	SO_STEP_FRAME = 0,
+	SO_STEP_ROOT = 1,
+	SO_STEP_BROKEN = 2,
+	SO_STEP_NO_TABLE = 3,
+	/* The present frame is in no executable mapping: no frame, or the mapping is newer than what is known. */
+	SO_STEP_NO_MAPPING = 4,
+};
+
+/* In user addresses of a sample: the frame was interrupted there (by a signal), it is no return address. */
+#define SO_EXACT_ADDRESS (1ULL << 63)
 
 enum so_sample_flags {
 	/* The CPU ran user code when the timer fired. */
@@ -33,7 +138,10 @@ enum so_sample_flags {
 	SO_SAMPLE_KERNEL_CUT = 4,
 };
 
-/* One sample: this header, then kernel_frames and user_frames addresses of 8 bytes, both leaf first. */
+/*
+ * One sample: this header, then kernel_frames and user_frames addresses of 8 bytes, both leaf first. With SO_WALK_NO_TABLE
+ * then a struct so_walk, which stands at the last frame, and stack_bytes of the stack from its stack pointer on.
+ */
 struct so_sample {
 	u64 time_ns;		/* CLOCK_MONOTONIC */
 	u64 start_boottime_ns;	/* start of the process, CLOCK_BOOTTIME */
@@ -46,8 +154,7 @@ struct so_sample {
 	u16 user_frames;
 	u8 walk_end;		/* enum so_walk_end */
 	u8 flags;		/* enum so_sample_flags */
-	u16 reserved;
-	u64 stack_top[2];	/* the two words at the user stack pointer; zero where there is no user stack */
+	u16 stack_bytes;
 	u8 comm[SO_COMM_LENGTH];
 };
 
@@ -58,6 +165,11 @@ struct so_counters {
 	u64 taken;
 	u64 lost_ring_full;
 	u64 run_ns;
+	/* Walks that were handed to user space with a copy of the stack, and those beyond the limit for that. */
+	u64 stacks_copied;
+	u64 stacks_not_copied;
+	/* Frames of user stacks. */
+	u64 frames;
 };
 
 enum so_event_kind {

@@ -23,13 +23,20 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef long long s64;
 
 #define NULL ((void *)0)
 
 /* Values of the kernel's stable user API (uapi/linux/bpf.h). */
 enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum {
+	BPF_F_MMAPABLE = 1U << 10,
 };
 enum {
 	BPF_RB_NO_WAKEUP = 1ULL << 0,
@@ -79,10 +86,7 @@ struct bpf_perf_event_data {
 };
 
 struct pt_regs {
-	unsigned long bp;
-	unsigned long ip;
-	unsigned long cs;
-	unsigned long sp;
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, cs, sp;
 } CORE;
 
 #elif defined(__TARGET_ARCH_arm64)

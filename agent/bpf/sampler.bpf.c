@@ -9,22 +9,38 @@
 #include "abi.h"
 #include "maps.h"
 
-static inline __attribute__((always_inline)) int so_read_user(void *to, u32 size, u64 address)
+SO_INLINE int so_read_user(void *to, u32 size, u64 address)
 {
 	return bpf_probe_read_user(to, size, (const void *)address) != 0;
+}
+
+SO_INLINE const struct so_slab *so_slab_at(u32 number)
+{
+	void *slab = bpf_map_lookup_elem(&slabs, &number);
+	u32 zero = 0;
+
+	return slab ? bpf_map_lookup_elem(slab, &zero) : NULL;
+}
+
+SO_INLINE const u64 *so_rule_at(u32 number)
+{
+	u32 zero = 0;
+	struct so_rules *all = bpf_map_lookup_elem(&rules, &zero);
+
+	return all ? &all->rules[number & (SO_MAX_RULES - 1)] : NULL;
+}
+
+SO_INLINE struct so_cached *so_cached_at(u32 number)
+{
+	u32 zero = 0;
+	struct so_cache *all = bpf_map_lookup_elem(&cache, &zero);
+
+	return all ? &all->slots[number & (SO_CACHE_SLOTS - 1)] : NULL;
 }
 
 #include "unwind.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-#if defined(__TARGET_ARCH_x86)
-#define PC_FIELD ip
-#define FP_FIELD bp
-#else
-#define PC_FIELD pc
-#define FP_FIELD regs[29]
-#endif
 
 /* THREAD_SIZE of both architectures (with pages of 4 KiB). */
 #define KERNEL_STACK_BYTES 16384
@@ -38,7 +54,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
  * symbol '__preempt_count'", seen on 6.18). But x86 runs softirqs and interrupts on a stack of their own: where the timer
  * interrupted code on the idle task's own stack, there was nothing else.
  */
-static inline __attribute__((always_inline)) int cpu_is_idle(struct bpf_perf_event_data *ctx, struct task_struct *task, u32 tid)
+SO_INLINE int cpu_is_idle(struct bpf_perf_event_data *ctx, struct task_struct *task, u32 tid)
 {
 	if (tid != 0)
 		return 0;
@@ -51,7 +67,7 @@ static inline __attribute__((always_inline)) int cpu_is_idle(struct bpf_perf_eve
 #endif
 }
 
-static inline __attribute__((always_inline)) int in_user_mode(struct bpf_perf_event_data *ctx)
+SO_INLINE int in_user_mode(struct bpf_perf_event_data *ctx)
 {
 #if defined(__TARGET_ARCH_x86)
 	return (ctx->cs & 3) != 0;
@@ -61,11 +77,131 @@ static inline __attribute__((always_inline)) int in_user_mode(struct bpf_perf_ev
 }
 
 /* The registers with which the thread entered the kernel. Linux 5.15 has a helper; before, they are where every kernel keeps them. */
-static inline __attribute__((always_inline)) struct pt_regs *entry_registers(struct task_struct *task)
+SO_INLINE struct pt_regs *entry_registers(struct task_struct *task)
 {
 	if (bpf_core_enum_value_exists(enum bpf_func_id___stakeout, BPF_FUNC_task_pt_regs___stakeout))
 		return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	return (struct pt_regs *)(BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - bpf_core_type_size(struct pt_regs));
+}
+
+/* The registers of the code that was interrupted, or that entered the kernel. */
+#if defined(__TARGET_ARCH_x86)
+#define SET_REGISTERS(walk, get)		\
+	do {					\
+		(walk)->pc = get(ip);		\
+		(walk)->sp = get(sp);		\
+		(walk)->fp = get(bp);		\
+		(walk)->registers[0] = get(ax);	\
+		(walk)->registers[1] = get(dx);	\
+		(walk)->registers[2] = get(cx);	\
+		(walk)->registers[3] = get(bx);	\
+		(walk)->registers[4] = get(si);	\
+		(walk)->registers[5] = get(di);	\
+		(walk)->registers[6] = get(bp);	\
+		(walk)->registers[7] = get(sp);	\
+		(walk)->registers[8] = get(r8);	\
+		(walk)->registers[9] = get(r9);	\
+		(walk)->registers[10] = get(r10);	\
+		(walk)->registers[11] = get(r11);	\
+		(walk)->registers[12] = get(r12);	\
+		(walk)->registers[13] = get(r13);	\
+		(walk)->registers[14] = get(r14);	\
+		(walk)->registers[15] = get(r15);	\
+		(walk)->has_registers = 1;	\
+	} while (0)
+#else
+#define SET_REGISTERS(walk, get)		\
+	do {					\
+		(walk)->pc = get(pc);		\
+		(walk)->sp = get(sp);		\
+		(walk)->fp = get(regs[29]);	\
+		(walk)->lr = get(regs[30]);	\
+		(walk)->has_registers = 0;	\
+	} while (0)
+#endif
+
+/* Stacks that one CPU may hand to user space in a second: more would fill the ring. */
+#define MAX_COPIES_PER_SECOND 40
+#define SECOND_NS 1000000000ULL
+#define USER_TICK_NS 10000000ULL
+
+/*
+ * One step, verified once, apart from the loop that calls it: the verifier would otherwise walk through the searches again
+ * for every frame (kernels before 5.17 have no bpf_loop). Its state is in the scratch of this CPU.
+ */
+__attribute__((noinline)) int step_user(u32 unused)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? so_step_once(&record->walk) : SO_STEP_BROKEN;
+}
+
+/* Fills frames[] after the first *count; says how it ended. */
+SO_INLINE u32 walk_user(struct so_scratch *record, u32 first)
+{
+	u32 i;
+
+	record->words[first & (SO_RECORD_FRAMES - 1)] = record->walk.pc;
+	record->header.user_frames = 1;
+	for (i = 1; i < SO_MAX_USER_FRAMES; i++) {
+		switch (step_user(0)) {
+		case SO_STEP_FRAME:
+			break;
+		case SO_STEP_ROOT:
+			return SO_WALK_ROOT;
+		case SO_STEP_NO_TABLE:
+			return SO_WALK_NO_TABLE;
+		case SO_STEP_NO_MAPPING:
+			/* What returns to where there is no code is no frame. Interrupted code is some, wherever it is. */
+			if (record->walk.innermost)
+				return SO_WALK_NO_TABLE;
+			record->header.user_frames = i - 1;
+			return SO_WALK_BROKEN;
+		default:
+			return SO_WALK_BROKEN;
+		}
+		record->words[(first + i) & (SO_RECORD_FRAMES - 1)] =
+			record->walk.pc | (record->walk.innermost ? SO_EXACT_ADDRESS : 0);
+		record->header.user_frames = i + 1;
+	}
+	return SO_WALK_CUT;
+}
+
+/* Puts the walk's state and what the stack holds from there on behind the frames. */
+SO_INLINE u32 copy_stack(struct so_scratch *record, u32 frames)
+{
+	const u32 walk_words = sizeof(struct so_walk) / sizeof(u64);
+	u32 i, copied = 0;
+	u64 address = record->walk.sp;
+
+	frames &= SO_RECORD_FRAMES - 1;
+	__builtin_memcpy(&record->words[frames], &record->walk, sizeof(struct so_walk));
+	/* Piece by piece up to the limit, since what lies above the stack may not be readable. */
+	for (i = 0; i < SO_MAX_STACK_BYTES / SO_STACK_PIECE_BYTES; i++) {
+		u64 *to = &record->words[frames + walk_words + i * (SO_STACK_PIECE_BYTES / sizeof(u64))];
+		u64 from = address + i * SO_STACK_PIECE_BYTES;
+
+		if (so_read_user(to, SO_STACK_PIECE_BYTES, from)) {
+			/* The rest of the last page. */
+			u32 rest = (SO_STACK_PIECE_BYTES - from) & (SO_STACK_PIECE_BYTES - 1);
+
+			if (rest && !so_read_user(to, rest, from))
+				copied += rest;
+			break;
+		}
+		copied += SO_STACK_PIECE_BYTES;
+	}
+	return copied;
+}
+
+SO_INLINE int may_copy(struct so_scratch *record, u64 now)
+{
+	if (now - record->copied_since_ns >= SECOND_NS) {
+		record->copied_since_ns = now;
+		record->copied = 0;
+	}
+	return record->copied++ < MAX_COPIES_PER_SECOND;
 }
 
 SEC("perf_event")
@@ -74,15 +210,16 @@ int sample(struct bpf_perf_event_data *ctx)
 	u64 begin = bpf_ktime_get_ns();
 	struct so_counters *counter;
 	struct so_scratch *record;
-	struct so_unwind_state state = {};
+	struct so_walk *walk;
+	struct so_process *process;
 	struct task_struct *task, *leader;
 	u64 pid_tgid = bpf_get_current_pid_tgid();
-	u32 zero = 0, kernel_frames = 0, user_frames = 0, walk_end = SO_WALK_NONE, flags = 0, task_flags;
+	u32 zero = 0, cpu = bpf_get_smp_processor_id(), kernel_frames = 0, walk_end = SO_WALK_NONE, flags = 0, task_flags, tgid = pid_tgid >> 32;
 	u64 size;
 	long bytes;
 
 	counter = bpf_map_lookup_elem(&counters, &zero);
-	record = bpf_map_lookup_elem(&scratch, &zero);
+	record = bpf_map_lookup_elem(&scratch, &cpu);
 	if (!counter || !record)
 		return 0;
 	counter->ticks++;
@@ -98,17 +235,19 @@ int sample(struct bpf_perf_event_data *ctx)
 	record->header.time_ns = begin;
 	record->header.start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
 	record->header.cgroup_id = bpf_get_current_cgroup_id();
-	record->header.tgid = pid_tgid >> 32;
+	record->header.tgid = tgid;
 	record->header.tid = (u32)pid_tgid;
-	record->header.cpu = bpf_get_smp_processor_id();
+	record->header.cpu = cpu;
 	record->header.exec_id = (u32)BPF_CORE_READ(task, self_exec_id);
+	record->header.user_frames = 0;
+	record->header.stack_bytes = 0;
 	bpf_get_current_comm(record->header.comm, sizeof(record->header.comm));
 	task_flags = BPF_CORE_READ(task, flags);
 
 	if (in_user_mode(ctx)) {
 		flags |= SO_SAMPLE_IN_USER;
 	} else {
-		bytes = bpf_get_stack(ctx, record->frames, SO_MAX_KERNEL_FRAMES * sizeof(u64), 0);
+		bytes = bpf_get_stack(ctx, record->words, SO_MAX_KERNEL_FRAMES * sizeof(u64), 0);
 		if (bytes > 0)
 			kernel_frames = (u32)bytes / sizeof(u64);
 		if (kernel_frames >= SO_MAX_KERNEL_FRAMES) {
@@ -116,41 +255,61 @@ int sample(struct bpf_perf_event_data *ctx)
 			flags |= SO_SAMPLE_KERNEL_CUT;
 		}
 	}
+	size = sizeof(record->header) + (u64)kernel_frames * sizeof(u64);
 
-	record->header.stack_top[0] = 0;
-	record->header.stack_top[1] = 0;
 	if (task_flags & PF_KTHREAD || (u32)pid_tgid == 0) {
 		flags |= SO_SAMPLE_KERNEL_THREAD;
 	} else if (BPF_CORE_READ(task, mm)) {
+		walk = &record->walk;
 		if (flags & SO_SAMPLE_IN_USER) {
-			state.pc = ctx->PC_FIELD;
-			state.sp = ctx->sp;
-			state.fp = ctx->FP_FIELD;
+#define INTERRUPTED(field) ctx->field
+			SET_REGISTERS(walk, INTERRUPTED);
 		} else {
 			struct pt_regs *regs = entry_registers(task);
+#define ENTERED(field) BPF_CORE_READ(regs, field)
+			SET_REGISTERS(walk, ENTERED);
+		}
+		walk->innermost = 1;
+		walk->mappings = 0;
+		walk->mapping_count = 0;
+		walk->address_space = 0;
+		process = bpf_map_lookup_elem(&processes, &tgid);
+		if (process && process->exec_id == record->header.exec_id &&
+		    process->start_ticks == record->header.start_boottime_ns / USER_TICK_NS) {
+			walk->mappings = process->mappings;
+			walk->mapping_count = process->mapping_count;
+			walk->address_space = process->address_space;
+		}
+		if (so_is_user_address(walk->pc)) {
+			u32 frames;
 
-			state.pc = BPF_CORE_READ(regs, PC_FIELD);
-			state.sp = BPF_CORE_READ(regs, sp);
-			state.fp = BPF_CORE_READ(regs, FP_FIELD);
+			walk_end = walk->address_space ? walk_user(record, kernel_frames) : SO_WALK_NO_TABLE;
+			if (!walk->address_space) {
+				record->words[kernel_frames & (SO_RECORD_FRAMES - 1)] = walk->pc;
+				record->header.user_frames = 1;
+			}
+			frames = kernel_frames + record->header.user_frames;
+			size += record->header.user_frames * sizeof(u64);
+			counter->frames += record->header.user_frames;
+			if (walk_end == SO_WALK_NO_TABLE) {
+				if (may_copy(record, begin)) {
+					record->header.stack_bytes = copy_stack(record, frames);
+					size += sizeof(struct so_walk) + record->header.stack_bytes;
+					counter->stacks_copied++;
+				} else {
+					walk_end = SO_WALK_BROKEN;
+					counter->stacks_not_copied++;
+				}
+			}
 		}
-		if (so_read_user(record->header.stack_top, sizeof(record->header.stack_top), state.sp)) {
-			record->header.stack_top[0] = 0;
-			record->header.stack_top[1] = 0;
-		}
-		/* Stated for the verifier, which does not remember the clamp above through the branches. */
-		kernel_frames &= SO_MAX_KERNEL_FRAMES;
-		walk_end = so_walk_user(&state, &record->frames[kernel_frames], &user_frames);
 	}
 
 	record->header.kernel_frames = kernel_frames;
-	record->header.user_frames = user_frames;
 	record->header.walk_end = walk_end;
 	record->header.flags = flags;
-	record->header.reserved = 0;
-	size = sizeof(record->header) + (kernel_frames + user_frames) * sizeof(u64);
-	if (size > sizeof(*record))
-		size = sizeof(*record);
-	if (bpf_ringbuf_output(&samples, record, size, BPF_RB_NO_WAKEUP))
+	if (size > sizeof(record->header) + sizeof(record->words))
+		size = sizeof(record->header) + sizeof(record->words);
+	if (bpf_ringbuf_output(&samples, &record->header, size, BPF_RB_NO_WAKEUP))
 		counter->lost_ring_full++;
 	counter->run_ns += bpf_ktime_get_ns() - begin;
 	return 0;

@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The walk of a user stack. Pure C: it touches memory only through so_read_user(), which whoever includes this file
- * defines before, so the same code runs in BPF and in a test on the host.
+ * One step of the walk of a user stack: from a frame to its caller's. Pure C, compiled for BPF, into the agent (for stacks
+ * whose tables came later than the sample) and into tests. Whoever includes it defines before:
  *
- * In: the registers at which the thread stopped in user mode. Out: addresses, leaf first (the first is where the thread
- * stopped, all others are return addresses), and how the walk ended. It never follows a chain that does not move towards
- * the stack's base, so it ends after SO_MAX_USER_FRAMES steps at the latest.
+ *   int so_read_user(void *to, u32 size, u64 address)   0 where the memory of the walked thread could be read
+ *   const struct so_slab *so_slab_at(u32 number)        a slab of tables, or NULL
+ *   const u64 *so_rule_at(u32 number)                   a packed rule, or NULL
+ *   struct so_cached *so_cached_at(u32 number)          a slot of the cache of rules, or NULL
+ *
+ * A mapping of executable memory leads to a directory of chunks of 64 KiB of code, a chunk to its rows, a row to a rule
+ * (abi.h says how each is laid out; agent/src/unwind makes them). Where nothing says how a function's frame looks, the chain
+ * of frame pointers is tried.
  */
 #ifndef STAKEOUT_UNWIND_H
 #define STAKEOUT_UNWIND_H
-
-struct so_unwind_state {
-	u64 pc;
-	u64 sp;
-	u64 fp;
-};
-
-/* Two words at the frame pointer, the same on x86-64 and arm64. */
-struct so_frame_record {
-	u64 caller_fp;
-	u64 return_address;
-};
 
 #ifdef __TARGET_ARCH_arm64
 /* Pointer authentication puts a signature above the 48 bits of an address. */
@@ -33,65 +26,295 @@ struct so_frame_record {
 #define SO_LOWEST_USER_ADDRESS 4096ULL
 #define SO_HIGHEST_USER_ADDRESS 0x00ffffffffffffffULL
 
-static inline __attribute__((always_inline)) int so_is_user_address(u64 address)
+SO_INLINE int so_is_user_address(u64 address)
 {
 	return address >= SO_LOWEST_USER_ADDRESS && address <= SO_HIGHEST_USER_ADDRESS;
 }
 
-enum so_step {
-	SO_STEP_FRAME,
-	SO_STEP_ROOT,
-	SO_STEP_BROKEN,
+SO_INLINE u32 so_word(const struct so_slab *slab, u32 index)
+{
+	return slab->words[index & (SO_SLAB_WORDS - 1)];
+}
+
+SO_INLINE u64 so_double_word(const struct so_slab *slab, u32 index)
+{
+	return so_word(slab, index) | (u64)so_word(slab, index + 1) << 32;
+}
+
+/* The mapping that covers pc: its first word's index, or 0, which is never a mapping. */
+SO_INLINE u32 so_find_mapping(const struct so_slab *slab, u32 first, u32 count, u64 pc)
+{
+	u32 i;
+
+	/* At most SO_MAX_MAPPINGS, which is 2^12. */
+	for (i = 0; i < 13 && count > 1; i++) {
+		u32 half = count / 2;
+
+		if (so_double_word(slab, first + half * SO_MAPPING_WORDS) <= pc)
+			first += half * SO_MAPPING_WORDS;
+		count -= half;
+	}
+	if (count == 0 || pc < so_double_word(slab, first) || pc >= so_double_word(slab, first + 2))
+		return 0;
+	return first;
+}
+
+/* The row that covers an offset in a chunk gives the rule's number. The first row of a chunk is at its very beginning. */
+SO_INLINE u32 so_find_row(const struct so_slab *slab, u32 first, u32 count, u32 offset)
+{
+	u32 i;
+
+	/* At most 2^16 rows: one for each byte of the chunk. */
+	for (i = 0; i < 17 && count > 1; i++) {
+		u32 half = count / 2;
+
+		if (so_word(slab, first + half) >> 16 <= offset)
+			first += half;
+		count -= half;
+	}
+	return so_word(slab, first) & 0xffff;
+}
+
+enum so_found {
+	SO_FOUND_RULE,
+	/* No executable memory is known there. */
+	SO_FOUND_NO_MAPPING,
+	/* There is code, and its table is not there yet. */
+	SO_FOUND_NO_TABLE,
 };
 
-/* From one frame to its caller's by the chain of frame pointers. Another kind of step may replace this one, frame by frame. */
-static inline __attribute__((always_inline)) enum so_step so_step_frame_pointer(struct so_unwind_state *state)
+/* The rule for the code at pc, from the cache or from the tables. */
+SO_INLINE enum so_found so_find_rule(const struct so_walk *walk, u64 pc, u64 *rule)
+{
+	u64 tag = pc ^ walk->address_space * 0x9e3779b97f4a7c15ULL;
+	struct so_cached *cached = so_cached_at((tag * 0xd6e8feb86659fd93ULL) >> (64 - SO_CACHE_BITS));
+	const struct so_slab *slab;
+	const u64 *found;
+	u32 mapping, directory, chunk, state;
+	u64 relative;
+
+	if (cached) {
+		u64 known = cached->rule;
+
+		if ((cached->tag_and_rule ^ known) == tag) {
+			*rule = known;
+			return SO_FOUND_RULE;
+		}
+	}
+	slab = so_slab_at(walk->mappings >> SO_SLAB_BITS);
+	if (!slab)
+		return SO_FOUND_NO_TABLE;
+	mapping = so_find_mapping(slab, walk->mappings, walk->mapping_count, pc);
+	if (mapping == 0)
+		return SO_FOUND_NO_MAPPING;
+	relative = pc - so_double_word(slab, mapping + 4);
+	directory = so_word(slab, mapping + 6);
+	state = so_word(slab, mapping + 7);
+	if (state == SO_TABLE_PENDING)
+		return SO_FOUND_NO_TABLE;
+	*rule = SO_RULE_UNKNOWN;
+	chunk = relative >> 16 > 0xffffffff ? 0xffffffff : (u32)(relative >> 16);
+	if (state != SO_TABLE_NONE && chunk < state - SO_TABLE_CHUNKS) {
+		u32 first, count;
+
+		/* Eight bytes a chunk; a directory does not leave its slab. */
+		slab = so_slab_at(directory >> SO_SLAB_BITS);
+		if (!slab)
+			return SO_FOUND_NO_TABLE;
+		first = so_word(slab, directory + chunk * 2);
+		count = so_word(slab, directory + chunk * 2 + 1);
+		if (count != 0) {
+			slab = so_slab_at(first >> SO_SLAB_BITS);
+			if (!slab)
+				return SO_FOUND_NO_TABLE;
+			found = so_rule_at(so_find_row(slab, first, count, relative & 0xffff));
+			if (!found)
+				return SO_FOUND_NO_TABLE;
+			*rule = *found;
+		}
+	}
+	if (cached) {
+		/* Another CPU may write the same slot: whoever reads half of each sees a tag that fits nothing. */
+		cached->rule = *rule;
+		cached->tag_and_rule = tag ^ *rule;
+	}
+	return SO_FOUND_RULE;
+}
+
+/* Two words at the frame pointer, the same on x86-64 and arm64. */
+struct so_frame_record {
+	u64 caller_fp;
+	u64 return_address;
+};
+
+/*
+ * By the chain of frame pointers. Start files and thread starts of every C library clear the frame pointer, so a zero is the
+ * root; at the innermost frame it only says that the interrupted code keeps something else in that register.
+ */
+SO_INLINE enum so_step so_step_frame_pointer(struct so_walk *walk, int other_stack)
 {
 	struct so_frame_record record = {};
 
-	if (state->fp & 7 || state->fp < state->sp)
+	if (walk->fp == 0)
+		return walk->innermost ? SO_STEP_BROKEN : SO_STEP_ROOT;
+	if (walk->fp & 7 || (walk->fp < walk->sp && !other_stack))
 		return SO_STEP_BROKEN;
-	if (so_read_user(&record, sizeof(record), state->fp))
+	if (so_read_user(&record, sizeof(record), walk->fp))
 		return SO_STEP_BROKEN;
 	record.return_address = SO_STRIP_ADDRESS(record.return_address);
 	if (record.return_address == 0)
 		return SO_STEP_ROOT;
 	if (!so_is_user_address(record.return_address))
 		return SO_STEP_BROKEN;
-	state->sp = state->fp + sizeof(record);
-	state->fp = record.caller_fp;
-	state->pc = record.return_address;
+	walk->sp = walk->fp + sizeof(record);
+	walk->fp = record.caller_fp;
+	walk->pc = record.return_address;
 	return SO_STEP_FRAME;
 }
 
-/*
- * Fills at most SO_MAX_USER_FRAMES of frames[]; *count is how many. The start files and thread starts of every C library
- * clear the frame pointer, so a zero after at least one step is the root; before the first step it only says that the
- * interrupted code keeps something else in that register.
- */
-static inline __attribute__((always_inline)) enum so_walk_end so_walk_user(struct so_unwind_state *state, u64 *frames, u32 *count)
+/* The kernel pushed a frame with all registers and jumped to the handler, whose return address leads here. */
+SO_INLINE enum so_step so_step_signal(struct so_walk *walk)
 {
-	u32 i;
+#ifdef __TARGET_ARCH_arm64
+	/* siginfo (128), then ucontext, whose sigcontext begins at 176: fault address, x0 to x30, sp, pc. */
+	struct {
+		u64 fp, lr, sp, pc;
+	} saved = {};
+	const u64 at = 128 + 176 + 8 + 29 * 8;
+#else
+	/* ucontext: flags, link, stack (5 words), then r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip. */
+	struct {
+		u64 fp, bx, dx, ax, cx, sp, pc;
+	} saved = {};
+	const u64 at = 5 * 8 + 10 * 8;
+#endif
 
-	*count = 0;
-	if (!so_is_user_address(state->pc))
-		return SO_WALK_NONE;
-	frames[0] = state->pc;
-	*count = 1;
-	for (i = 1; i < SO_MAX_USER_FRAMES; i++) {
-		enum so_step step;
+	if (so_read_user(&saved, sizeof(saved), walk->sp + at) || !so_is_user_address(saved.pc))
+		return SO_STEP_BROKEN;
+	walk->pc = saved.pc;
+	walk->sp = saved.sp;
+	walk->fp = saved.fp;
+#ifdef __TARGET_ARCH_arm64
+	walk->lr = saved.lr;
+#endif
+	walk->innermost = 1;
+	walk->has_registers = 0;
+	return SO_STEP_FRAME;
+}
 
-		if (state->fp == 0)
-			return i > 1 ? SO_WALK_ROOT : SO_WALK_BROKEN;
-		step = so_step_frame_pointer(state);
-		if (step == SO_STEP_ROOT)
-			return SO_WALK_ROOT;
-		if (step == SO_STEP_BROKEN)
-			return SO_WALK_BROKEN;
-		frames[i] = state->pc;
-		*count = i + 1;
+SO_INLINE u64 so_register(const struct so_walk *walk, u32 number)
+{
+	return walk->registers[number & (SO_REGISTERS - 1)];
+}
+
+/* Where the caller's frame ends (the canonical frame address), or 0. */
+SO_INLINE u64 so_frame_address(const struct so_walk *walk, u64 rule)
+{
+	s64 offset = (s64)(rule << 32) >> 40;
+	s64 aux = (s64)rule >> 48;
+	u64 base;
+
+	switch (rule & 15) {
+	case SO_CFA_SP:
+		return walk->sp + offset;
+	case SO_CFA_FP:
+		return walk->fp + offset;
+	case SO_CFA_REGISTER:
+		/* Of all others only the registers of interrupted code are known. */
+		if (!walk->innermost || !walk->has_registers)
+			return 0;
+		return so_register(walk, (u32)aux) + offset;
+	case SO_CFA_SP_DEREF:
+	case SO_CFA_FP_DEREF:
+		if (so_read_user(&base, sizeof(base), ((rule & 15) == SO_CFA_SP_DEREF ? walk->sp : walk->fp) + aux))
+			return 0;
+		return base + offset;
+	case SO_CFA_PLT:
+		return walk->sp + offset + ((walk->pc & 15) >= (u64)aux ? 8 : 0);
+	default:
+		return 0;
 	}
-	return SO_WALK_CUT;
+}
+
+/* By a rule of the tables. */
+SO_INLINE enum so_step so_step_rule(struct so_walk *walk, u64 rule)
+{
+	u64 cfa = so_frame_address(walk, rule);
+	s64 fp_offset = (s64)(rule << 16) >> 48;
+	u32 fp_kind = rule >> 4 & 3, ra_kind = rule >> 6 & 3;
+	struct so_frame_record record = {};
+
+	/* Towards the base of the stack, except that a function which has pushed nothing yet stays where it is. */
+	if (cfa < walk->sp || !so_is_user_address(cfa))
+		return SO_STEP_BROKEN;
+	record.caller_fp = walk->fp;
+	if (ra_kind == SO_RA_BELOW_CFA && fp_kind == SO_FP_AT_CFA && fp_offset == -2) {
+		/* As a function with a frame pointer lays it out: both by one read. */
+		if (so_read_user(&record, sizeof(record), cfa - sizeof(record)))
+			return SO_STEP_BROKEN;
+	} else {
+		if (fp_kind == SO_FP_AT_CFA || fp_kind == SO_FP_AT_FP) {
+			u64 at = (fp_kind == SO_FP_AT_CFA ? cfa : walk->fp) + fp_offset * 8;
+
+			if (so_read_user(&record.caller_fp, sizeof(u64), at))
+				return SO_STEP_BROKEN;
+		}
+		if (ra_kind == SO_RA_IN_REGISTER) {
+			if (!walk->innermost)
+				return SO_STEP_BROKEN;
+			record.return_address = walk->lr;
+		} else {
+			u64 at = cfa + (ra_kind == SO_RA_AT_CFA ? ((s64)rule >> 48) * 8 : -8);
+
+			if (so_read_user(&record.return_address, sizeof(u64), at))
+				return SO_STEP_BROKEN;
+		}
+	}
+	record.return_address = SO_STRIP_ADDRESS(record.return_address);
+	if (record.return_address == 0)
+		return SO_STEP_ROOT;
+	if (!so_is_user_address(record.return_address))
+		return SO_STEP_BROKEN;
+	walk->sp = cfa;
+	walk->fp = record.caller_fp;
+	walk->pc = record.return_address;
+	return SO_STEP_FRAME;
+}
+
+/* From one frame to its caller's. What ends the walk leaves it as it was. */
+SO_INLINE enum so_step so_step_once(struct so_walk *walk)
+{
+	/* A return address may lie behind its function's last instruction, which was the call. */
+	u64 pc = walk->innermost ? walk->pc : walk->pc - 1;
+	enum so_step step;
+	u64 rule = SO_RULE_UNKNOWN;
+
+	switch (so_find_rule(walk, pc, &rule)) {
+	case SO_FOUND_NO_MAPPING:
+		return SO_STEP_NO_MAPPING;
+	case SO_FOUND_NO_TABLE:
+		return SO_STEP_NO_TABLE;
+	default:
+		break;
+	}
+	switch (rule & 15) {
+	case SO_CFA_END:
+		return SO_STEP_ROOT;
+	case SO_CFA_SIGNAL:
+		return so_step_signal(walk);
+	case SO_CFA_UNKNOWN:
+		step = so_step_frame_pointer(walk, 0);
+		break;
+	case SO_CFA_FP_CHAIN:
+		step = so_step_frame_pointer(walk, 1);
+		break;
+	default:
+		step = so_step_rule(walk, rule);
+		break;
+	}
+	if (step == SO_STEP_FRAME)
+		walk->innermost = 0;
+	return step;
 }
 
 #endif

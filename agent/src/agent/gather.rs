@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::kernel::{RawSample, WalkEnd};
+use super::unwinding::UnwindStats;
+use crate::kernel::{EXACT_ADDRESS, LateWalk, RawSample, Tables, WalkEnd, WalkStop, so_walk};
 use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
-use crate::unwind::{LeafRules, ReturnAddress};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
+/// Copies of stacks that wait for tables; beyond it stacks stay cut.
+const MAX_LATE_BYTES: usize = 8 * 1024 * 1024;
 /// Stacks remembered across intervals, in two generations.
 const REMEMBERED_STACKS: usize = 8192;
 /// Names of threads remembered.
@@ -44,6 +46,24 @@ pub(super) struct Interval {
     pub(super) stacks: Vec<Arc<LocatedStack>>,
     program_index: HashMap<ProgramKey, u32>,
     stack_index: HashMap<u128, u32>,
+    late: Vec<LateSample>,
+    late_bytes: usize,
+}
+
+/// A sample whose stack is walked to its end when its tables are there.
+#[derive(Debug)]
+struct LateSample {
+    time_ns: u64,
+    cpu: u32,
+    tid: u32,
+    key: ProgramKey,
+    cgroup_id: u64,
+    comm: Box<[u8]>,
+    kernel: Box<[u64]>,
+    kernel_cut: bool,
+    user: Vec<u64>,
+    walk: so_walk,
+    stack: Box<[u8]>,
 }
 
 /// Outlives the intervals: what is the same on most samples is found by the hash of its addresses.
@@ -53,7 +73,6 @@ pub(super) struct Memory {
     old: HashMap<u128, Arc<LocatedStack>>,
     thread_names: HashMap<Box<[u8]>, Arc<str>>,
     hashed: Vec<u8>,
-    leaf_rules: LeafRules,
 }
 
 impl Memory {
@@ -75,7 +94,7 @@ impl Memory {
     }
 
     /// Of everything that decides what the stack's addresses mean. Kernel addresses mean the same in every process.
-    fn hash(&mut self, sample: &RawSample<'_>, key: ProgramKey, generation: u32, caller: Option<u64>) -> u128 {
+    fn hash(&mut self, sample: &RawSample<'_>, key: ProgramKey, generation: u32) -> u128 {
         let bytes = &mut self.hashed;
         bytes.clear();
         if !sample.user.is_empty() {
@@ -87,7 +106,6 @@ impl Memory {
         bytes.push(sample.walk_end as u8);
         bytes.push(u8::from(sample.kernel_cut));
         bytes.extend((sample.kernel.len() as u16).to_ne_bytes());
-        bytes.extend(caller.unwrap_or(0).to_ne_bytes());
         for address in sample.kernel.iter().chain(sample.user) {
             bytes.extend(address.to_ne_bytes());
         }
@@ -114,29 +132,126 @@ impl Memory {
 impl Interval {
     /// False where the interval is full: the sample is lost.
     pub(super) fn add(&mut self, sample: &RawSample<'_>, memory: &mut Memory, table: &mut Table, now_ns: u64) -> bool {
-        if self.samples.len() >= MAX_SAMPLES {
+        if self.samples.len() + self.late.len() >= MAX_SAMPLES {
             return false;
         }
-        let key = ProgramKey {
-            tgid: sample.tgid,
-            start_ticks: sample.start_ticks,
-            exec_id: sample.exec_id,
-        };
+        let key = key_of(sample);
+        match &sample.late {
+            Some(late) if self.late_bytes + late.stack.len() <= MAX_LATE_BYTES => {
+                self.put_off(sample, late, key, memory, table, now_ns);
+            }
+            _ => self.push(sample, key, memory, table, now_ns),
+        }
+        true
+    }
+
+    /// True while stacks wait for tables.
+    pub(super) fn has_late(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    fn put_off(
+        &mut self,
+        sample: &RawSample<'_>,
+        late: &LateWalk<'_>,
+        key: ProgramKey,
+        memory: &mut Memory,
+        table: &mut Table,
+        now_ns: u64,
+    ) {
+        // Met here, so that its files are opened while it lives, and its mappings read again where one is missing.
+        let thread = memory.thread_name(sample.comm);
+        table.program(key, sample.kernel_thread, &thread, now_ns);
+        if let Some(last) = sample.user.last() {
+            let innermost = sample.user.len() == 1 || last & EXACT_ADDRESS != 0;
+            table.place(key, address_of(*last, innermost), innermost, now_ns);
+        }
+        self.late_bytes += late.stack.len();
+        self.late.push(LateSample {
+            time_ns: sample.time_ns,
+            cpu: sample.cpu,
+            tid: sample.tid,
+            key,
+            cgroup_id: sample.cgroup_id,
+            comm: sample.comm.into(),
+            kernel: sample.kernel.into(),
+            kernel_cut: sample.kernel_cut,
+            user: sample.user.to_vec(),
+            walk: late.walk,
+            stack: late.stack.into(),
+        });
+    }
+
+    /// Walks the stacks that waited, with the tables that are there now.
+    pub(super) fn finish_late(
+        &mut self,
+        tables: &Tables,
+        memory: &mut Memory,
+        table: &mut Table,
+        stats: &mut UnwindStats,
+        now_ns: u64,
+    ) {
+        self.late_bytes = 0;
+        for mut late in std::mem::take(&mut self.late) {
+            stats.walked_late += 1;
+            let walk_end = match tables.walk_on(late.key, &mut late.walk, &late.stack, &mut late.user) {
+                WalkStop::Root => WalkEnd::Root,
+                WalkStop::Cut => WalkEnd::Cut,
+                WalkStop::Broken => WalkEnd::Broken,
+                WalkStop::NoTable => {
+                    stats.walked_without_table += 1;
+                    WalkEnd::Broken
+                }
+                WalkStop::NoMapping => {
+                    // What returns to where there is no code is no frame.
+                    if late.user.len() > 1 && late.user.last().is_some_and(|last| last & EXACT_ADDRESS == 0) {
+                        late.user.pop();
+                    }
+                    WalkEnd::Broken
+                }
+            };
+            let sample = RawSample {
+                time_ns: late.time_ns,
+                cpu: late.cpu,
+                tgid: late.key.tgid,
+                tid: late.tid,
+                start_ticks: late.key.start_ticks,
+                exec_id: late.key.exec_id,
+                cgroup_id: late.cgroup_id,
+                comm: &late.comm,
+                kernel: &late.kernel,
+                user: &late.user,
+                walk_end,
+                late: None,
+                kernel_thread: false,
+                kernel_cut: late.kernel_cut,
+            };
+            self.push(&sample, late.key, memory, table, now_ns);
+        }
+    }
+
+    fn push(
+        &mut self,
+        sample: &RawSample<'_>,
+        key: ProgramKey,
+        memory: &mut Memory,
+        table: &mut Table,
+        now_ns: u64,
+    ) {
         let thread = memory.thread_name(sample.comm);
         let (program, generation) = table.program(key, sample.kernel_thread, &thread, now_ns);
         let program = *self.program_index.entry(key).or_insert_with(|| {
             self.programs.push(program);
             (self.programs.len() - 1) as u32
         });
-        let caller = caller_of_leaf(sample, key, memory, table, now_ns);
-        let hash = memory.hash(sample, key, generation, caller);
+        let hash = memory.hash(sample, key, generation);
         let stack = match self.stack_index.get(&hash) {
             Some(stack) => *stack,
             None => {
                 let located = match memory.get(hash) {
                     Some(located) => located,
                     None => {
-                        let located = Arc::new(locate(sample, caller, key, table, now_ns));
+                        let located = Arc::new(locate(sample, key, table, now_ns));
                         memory.put(hash, Arc::clone(&located));
                         located
                     }
@@ -147,45 +262,49 @@ impl Interval {
                 stack
             }
         };
-        let (time_ns, cpu, tid) = (sample.time_ns, sample.cpu, sample.tid);
         self.samples.push(GatheredSample {
-            time_ns,
-            cpu,
-            tid,
+            time_ns: sample.time_ns,
+            cpu: sample.cpu,
+            tid: sample.tid,
             thread,
             program,
             stack,
         });
-        true
     }
 }
 
-/// All addresses but the first are return addresses: one byte before lies the call, which may be a function's last instruction.
-fn call_site(index: usize, address: u64) -> u64 {
-    if index == 0 { address } else { address.wrapping_sub(1) }
+fn key_of(sample: &RawSample<'_>) -> ProgramKey {
+    ProgramKey {
+        tgid: sample.tgid,
+        start_ticks: sample.start_ticks,
+        exec_id: sample.exec_id,
+    }
 }
 
-fn locate(
-    sample: &RawSample<'_>,
-    caller: Option<u64>,
-    key: ProgramKey,
-    table: &mut Table,
-    now_ns: u64,
-) -> LocatedStack {
+/// Where the code is: one byte before a return address lies the call, which may be a function's last instruction.
+fn address_of(address: u64, innermost: bool) -> u64 {
+    if innermost {
+        address & !EXACT_ADDRESS
+    } else {
+        address.wrapping_sub(1)
+    }
+}
+
+fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u64) -> LocatedStack {
     let kernel = sample.kernel.iter().enumerate();
     let kernel = kernel
         .map(|(i, address)| Place {
             source: SourceId::KERNEL,
-            offset: call_site(i, *address),
+            offset: if i == 0 { *address } else { address.wrapping_sub(1) },
         })
         .collect();
     let mut walk_end = sample.walk_end;
     let mut user: Vec<Place> = Vec::with_capacity(sample.user.len());
-    let (leaf, callers) = sample.user.split_at(sample.user.len().min(1));
-    for (index, address) in leaf.iter().chain(&caller).chain(callers).enumerate() {
-        let place = table.place(key, call_site(index, *address), index == 0, now_ns);
+    for (index, address) in sample.user.iter().enumerate() {
+        let innermost = index == 0 || address & EXACT_ADDRESS != 0;
+        let place = table.place(key, address_of(*address, innermost), innermost, now_ns);
         // What returns to where there is no code is no frame: here the chain had already led astray.
-        if index > 0 && place.source == SourceId::UNKNOWN {
+        if !innermost && place.source == SourceId::UNKNOWN {
             walk_end = WalkEnd::Broken;
             break;
         }
@@ -205,30 +324,4 @@ fn locate(
         kernel_cut: sample.kernel_cut,
         sources,
     }
-}
-
-/// The return address of an innermost function that keeps no frame: the walk by frame pointers passes over its caller.
-fn caller_of_leaf(
-    sample: &RawSample<'_>,
-    key: ProgramKey,
-    memory: &mut Memory,
-    table: &mut Table,
-    now_ns: u64,
-) -> Option<u64> {
-    let place = table.place(key, *sample.user.first()?, true, now_ns);
-    let rule = memory
-        .leaf_rules
-        .find(place, || match table.source(key, place.source, now_ns) {
-            Some(Source::Module(module)) => Some(move |offset: u64, bytes: &mut [u8]| module.read_at(offset, bytes)),
-            _ => None,
-        });
-    let ReturnAddress::StackWord(word) = rule else {
-        return None;
-    };
-    let caller = sample.stack_top[usize::from(word)];
-    // Some walks begin with it all the same, where the frame pointer is still this function's.
-    let known = sample.user.get(1) == Some(&caller);
-    let is_code =
-        |table: &mut Table| table.place(key, caller.wrapping_sub(1), false, now_ns).source != SourceId::UNKNOWN;
-    (caller != 0 && !known && is_code(table)).then_some(caller)
 }

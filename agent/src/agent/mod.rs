@@ -8,8 +8,10 @@
 mod clock;
 mod gather;
 mod naming;
+mod unwinding;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -17,12 +19,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::kernel::{self, Counters, Event, KernelError, Sensor};
-use crate::process::{Labeller, ModuleTable, ProgramKey, Table, TableStats};
+use crate::process::{Backing, Labeller, ModuleTable, ProgramKey, Table, TableStats, parse_maps};
 use crate::ship::{Batch, Report};
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
 use clock::{Moment, Span};
 use gather::{Interval, Memory};
 use naming::Finished;
+pub use unwinding::UnwindStats;
+use unwinding::Unwinding;
 
 /// How the agent samples and gathers.
 #[derive(Debug, Clone)]
@@ -35,6 +39,8 @@ pub struct AgentConfig {
     pub drain_every: Duration,
     /// Processes that are remembered.
     pub max_processes: usize,
+    /// Memory for unwinding tables, in bytes; whole megabytes are used.
+    pub table_bytes: u64,
     pub names: NamerConfig,
 }
 
@@ -44,7 +50,8 @@ impl Default for AgentConfig {
             frequency_hz: 20,
             interval: Duration::from_secs(5),
             drain_every: Duration::from_millis(200),
-            max_processes: 16_384,
+            max_processes: 8192,
+            table_bytes: 24 << 20,
             names: NamerConfig::default(),
         }
     }
@@ -63,6 +70,7 @@ pub enum AgentError {
 /// What a stopped agent did over its life.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
+    pub unwinding: UnwindStats,
     /// The kernel side's own counters.
     pub kernel: Counters,
     /// Samples that were handed over in batches.
@@ -92,6 +100,10 @@ const MEMORY_NS: u64 = 60_000_000_000;
 const HOTPLUG_NS: u64 = 1_000_000_000;
 /// Longest sleep of the sampling thread: how late it can see that it is to stop, on a machine where nothing starts or ends.
 const LONGEST_WAIT_NS: u64 = 250_000_000;
+/// While tables are being made.
+const TABLE_WAIT_NS: u64 = 10_000_000;
+/// How long an interval's stacks may wait for their tables.
+const CLOSING_NS: u64 = 2_000_000_000;
 const MAX_OPEN_FILES: u64 = 4096;
 
 /// A running agent. Dropping it stops it; [`Agent::stop`] also says what it did.
@@ -126,11 +138,11 @@ impl Agent {
         let sampling = {
             let stop = Arc::clone(&stop);
             spawn("stakeout-sample", move || {
-                match Sensor::start(config.frequency_hz) {
+                match Sensor::start(config.frequency_hz, config.table_bytes) {
                     Ok(sensor) => {
                         // The receiver waits for exactly this message.
                         let _ = started.send(Ok(()));
-                        Sampling::new(config, sensor, labeller, intervals).run(&stop)
+                        Sampling::new(config, sensor, labeller, intervals)?.run(&stop)
                     }
                     Err(error) => {
                         let _ = started.send(Err(error));
@@ -220,6 +232,9 @@ struct Sampling {
     config: AgentConfig,
     sensor: Sensor,
     table: Table,
+    unwinding: Unwinding,
+    /// An interval that has ended and waits for tables, at most until then.
+    closing: Option<(Finished, u64)>,
     interval: Interval,
     /// Samples that came while the interval before was being ended.
     next: Interval,
@@ -239,16 +254,22 @@ struct Sampling {
 }
 
 impl Sampling {
-    fn new(config: AgentConfig, sensor: Sensor, labeller: Labeller, intervals: Intervals) -> Self {
+    fn new(config: AgentConfig, mut sensor: Sensor, labeller: Labeller, intervals: Intervals) -> Result<Self, AgentError> {
         // A part of the descriptors stays free for everything else.
         let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
         let table = Table::new(config.max_processes, ModuleTable::new(1024, open_files), labeller);
         let cpus = sensor.cpus();
-        Self {
+        let mut unwinding = Unwinding::start()?;
+        if let Some(image) = vdso_image() {
+            unwinding.add_vdso(&image, &mut sensor, kernel::monotonic_ns());
+        }
+        Ok(Self {
             config,
             sensor,
             table,
+            unwinding,
+            closing: None,
             interval: Interval::default(),
             next: Interval::default(),
             memory: Memory::default(),
@@ -260,7 +281,7 @@ impl Sampling {
             sent_counters: Counters::default(),
             begun: Moment::now(),
             cpus,
-        }
+        })
     }
 
     fn run(mut self, stop: &AtomicBool) -> Result<Totals, AgentError> {
@@ -274,7 +295,9 @@ impl Sampling {
                 .next_look_ns()
                 .map_or(next_drain, |look| look.min(next_drain));
             // epoll counts in milliseconds: rounded up, so that it does not spin.
-            let wait = wake.saturating_sub(now).min(LONGEST_WAIT_NS);
+            // Tables that are being made are asked for again soon.
+            let longest = if self.unwinding.is_settled() { LONGEST_WAIT_NS } else { TABLE_WAIT_NS };
+            let wait = wake.saturating_sub(now).min(longest);
             let timeout = Duration::from_millis(wait.div_ceil(1_000_000));
             let events = self.take_events(timeout)?;
             now = kernel::monotonic_ns();
@@ -288,6 +311,8 @@ impl Sampling {
                 next_drain = now + drain_ns;
                 self.drain(now, None)?;
             }
+            self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            self.close_if_ready(now)?;
             if now >= next_batch {
                 next_batch = now + self.jittered_interval_ns(now);
                 self.finish_interval(false)?;
@@ -384,6 +409,11 @@ impl Sampling {
 
     /// Hands the interval over, unless the naming thread is behind and need not have it now.
     fn finish_interval(&mut self, last: bool) -> Result<(), AgentError> {
+        // The one before goes first, ready or not: only a table that takes seconds can keep it so long.
+        if let Some((finished, _)) = self.closing.take() {
+            self.closing = Some((finished, 0));
+            self.close_if_ready(kernel::monotonic_ns())?;
+        }
         if !last && !self.intervals.has_room() {
             tracing::debug!("naming is behind: the interval goes on");
             return Ok(());
@@ -428,6 +458,25 @@ impl Sampling {
         self.sent_counters = counters;
         self.begun = ended;
         self.cpus = self.sensor.cpus();
+        self.closing = Some((finished, now + CLOSING_NS));
+        self.close_if_ready(now)
+    }
+
+    /// Hands the ended interval over once no stack in it waits for a table, or has waited long enough.
+    fn close_if_ready(&mut self, now: u64) -> Result<(), AgentError> {
+        let Some((mut finished, deadline)) = self.closing.take() else {
+            return Ok(());
+        };
+        if finished.interval.has_late() {
+            if !self.unwinding.is_settled() && now < deadline {
+                self.closing = Some((finished, deadline));
+                return Ok(());
+            }
+            let (tables, stats) = (self.sensor.tables(), &mut self.unwinding.stats);
+            finished
+                .interval
+                .finish_late(tables, &mut self.memory, &mut self.table, stats, now);
+        }
         self.intervals.send(finished)
     }
 
@@ -435,13 +484,30 @@ impl Sampling {
         self.sensor.detach_timers();
         self.take_events(Duration::ZERO)?;
         self.finish_interval(true)?;
+        while self.closing.is_some() {
+            std::thread::sleep(Duration::from_nanos(TABLE_WAIT_NS));
+            let now = kernel::monotonic_ns();
+            self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            self.close_if_ready(now)?;
+        }
         Ok(Totals {
+            unwinding: self.unwinding.stats,
             kernel: self.sensor.counters()?,
             lost: self.lost,
             table: self.table.stats(),
             ..Totals::default()
         })
     }
+}
+
+/// This process's vDSO: the kernel maps the same code into every other.
+fn vdso_image() -> Option<Vec<u8>> {
+    let maps = parse_maps(&std::fs::read_to_string("/proc/self/maps").ok()?, 4096);
+    let line = maps.into_iter().find(|line| line.backing == Backing::Vdso)?;
+    let mut image = vec![0; usize::try_from(line.end - line.start).ok().filter(|bytes| *bytes <= 1 << 20)?];
+    let memory = std::fs::File::open("/proc/self/mem").ok()?;
+    memory.read_exact_at(&mut image, line.start).ok()?;
+    Some(image)
 }
 
 /// What the kernel counts as this process's resident memory, without BPF maps.

@@ -10,7 +10,10 @@
 
 mod perf;
 pub mod preflight;
+mod shared;
 mod system;
+mod tables;
+mod walk;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,6 +25,8 @@ use std::time::Duration;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
+pub use tables::{Code, CodeMapping, Installed, NoRoom, Tables};
+pub use walk::so_walk;
 pub use perf::{online_cpus, parse_cpu_list};
 pub use system::{
     clock_ticks_per_second, memory_file, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory,
@@ -73,6 +78,11 @@ pub enum KernelError {
     PerfEvent { cpu: u32, source: std::io::Error },
     #[error("cannot attach the sampler to CPU {cpu}: {source}; it needs CAP_BPF and CAP_PERFMON or root")]
     AttachPerfEvent { cpu: u32, source: libbpf_rs::Error },
+    #[error("cannot share the {what} of the unwinder with the kernel: {source}; run as root or with CAP_BPF and CAP_PERFMON")]
+    Tables {
+        what: &'static str,
+        source: libbpf_rs::Error,
+    },
     #[error("cannot read {what} from the kernel: {source}")]
     Read {
         what: &'static str,
@@ -84,6 +94,11 @@ pub enum KernelError {
     Content { path: &'static str, content: String },
 }
 
+/// Frames of a user stack that are taken.
+pub const MAX_USER_FRAMES: usize = 512;
+/// In user addresses: code was interrupted there by a signal, it is no return address.
+pub const EXACT_ADDRESS: u64 = 1 << 63;
+
 /// How the walk of a user stack ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WalkEnd {
@@ -93,11 +108,31 @@ pub enum WalkEnd {
     Root,
     /// More frames than the kernel side takes.
     Cut,
-    /// The chain of frames led nowhere.
+    /// It led nowhere.
     Broken,
 }
 
-/// One sample as the kernel side took it. Addresses are leaf first; all but the first of each stack are return addresses.
+/// Why a walk in user space stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalkStop {
+    Root,
+    Cut,
+    Broken,
+    /// The last frame's code has no table yet.
+    NoTable,
+    /// The last frame is in no known mapping.
+    NoMapping,
+}
+
+/// A walk that the kernel side could not end for want of tables: its state at the last frame, and the stack from there on.
+#[derive(Debug, Clone, Copy)]
+pub struct LateWalk<'a> {
+    pub walk: so_walk,
+    pub stack: &'a [u8],
+}
+
+/// One sample as the kernel side took it. Addresses are leaf first; all but the first of each stack, and those marked with
+/// [`EXACT_ADDRESS`], are return addresses.
 #[derive(Debug)]
 pub struct RawSample<'a> {
     /// `CLOCK_MONOTONIC`.
@@ -116,8 +151,8 @@ pub struct RawSample<'a> {
     pub kernel: &'a [u64],
     pub user: &'a [u64],
     pub walk_end: WalkEnd,
-    /// The two words at the user stack pointer: where the innermost function keeps no frame, its return address is there.
-    pub stack_top: [u64; 2],
+    /// Where the user stack goes on, if its tables were not there yet.
+    pub late: Option<LateWalk<'a>>,
     pub kernel_thread: bool,
     /// The kernel stack was longer than the kernel gives.
     pub kernel_cut: bool,
@@ -156,12 +191,21 @@ pub struct Counters {
     pub events_lost: u64,
     /// CPU time of the BPF programs.
     pub bpf_ns: u64,
+    /// Walks handed over with a copy of the stack.
+    pub stacks_copied: u64,
+    /// Walks that were left broken since too many stacks had been copied in that second.
+    pub stacks_not_copied: u64,
+    /// Frames of user stacks that were walked.
+    pub frames: u64,
 }
 
 #[derive(Default)]
 struct Drained {
     headers: Vec<so_sample>,
     addresses: Vec<u64>,
+    /// One for each header whose walk is late, and their stacks one after the other.
+    late: Vec<so_walk>,
+    stacks: Vec<u8>,
     malformed: u64,
 }
 
@@ -175,6 +219,7 @@ pub struct Sensor {
     event_ring: RingBuffer<'static>,
     drained: Rc<RefCell<Drained>>,
     events: Rc<RefCell<Vec<Event>>>,
+    tables: Tables,
     sampler: sampler::SamplerSkel<'static>,
     lifecycle: lifecycle::LifecycleSkel<'static>,
     period_ns: u64,
@@ -191,15 +236,17 @@ pub fn period_ns(frequency_hz: u32) -> u64 {
     round - round / 2503
 }
 
-/// Bytes of ring buffer for two seconds of fully busy CPUs, at 512 bytes a sample; a power of two.
+/// Bytes of ring buffer for two seconds of fully busy CPUs, at 512 bytes a sample; a power of two. At least a megabyte: while
+/// tables are missing, samples carry up to 32 KiB of their stacks.
 fn ring_bytes(cpus: usize, frequency_hz: u32) -> u32 {
     let bytes = cpus as u64 * u64::from(frequency_hz) * 2 * 512;
-    bytes.next_power_of_two().clamp(256 * 1024, 16 * 1024 * 1024) as u32
+    bytes.next_power_of_two().clamp(1024 * 1024, 16 * 1024 * 1024) as u32
 }
 
 impl Sensor {
     /// Loads the programs, listens to process events and starts sampling every CPU that is online.
-    pub fn start(frequency_hz: u32) -> Result<Self, KernelError> {
+    /// Tables for user stacks take at most `table_bytes`.
+    pub fn start(frequency_hz: u32, table_bytes: u64) -> Result<Self, KernelError> {
         let cpus = online_cpus()?;
         let loading = |source| KernelError::Load {
             what: "sampler",
@@ -212,7 +259,12 @@ impl Sensor {
             .samples
             .set_max_entries(ring_bytes(cpus.len(), frequency_hz))
             .map_err(loading)?;
+        open.maps
+            .scratch
+            .set_max_entries(perf::possible_cpus()?)
+            .map_err(loading)?;
         let sampler = open.load().map_err(loading)?;
+        let tables = Tables::new(&sampler.maps, table_bytes)?;
 
         let loading = |source| KernelError::Load {
             what: "process events",
@@ -255,6 +307,7 @@ impl Sensor {
             event_ring,
             drained,
             events,
+            tables,
             sampler,
             lifecycle,
             period_ns: period_ns(frequency_hz),
@@ -268,6 +321,11 @@ impl Sensor {
             }
         }
         Ok(sensor)
+    }
+
+    /// What user stacks are walked by.
+    pub fn tables(&mut self) -> &mut Tables {
+        &mut self.tables
     }
 
     /// Number of CPUs that are being sampled.
@@ -356,11 +414,19 @@ impl Sensor {
         })?;
         let mut drained = self.drained.take();
         let mut rest = drained.addresses.as_slice();
+        let (mut walks, mut stacks) = (drained.late.iter(), drained.stacks.as_slice());
         let tick_ns = 1_000_000_000 / clock_ticks_per_second();
         for header in &drained.headers {
             let (kernel, tail) = rest.split_at(usize::from(header.kernel_frames));
             let (user, tail) = tail.split_at(usize::from(header.user_frames));
             rest = tail;
+            let late = if header.walk_end == WALK_NO_TABLE {
+                let (stack, tail) = stacks.split_at(usize::from(header.stack_bytes));
+                stacks = tail;
+                walks.next().map(|walk| LateWalk { walk: *walk, stack })
+            } else {
+                None
+            };
             let comm = header.comm.split(|byte| *byte == 0).next().unwrap_or_default();
             take(RawSample {
                 time_ns: header.time_ns,
@@ -379,7 +445,7 @@ impl Sensor {
                     2 => WalkEnd::Cut,
                     _ => WalkEnd::Broken,
                 },
-                stack_top: header.stack_top,
+                late,
                 kernel_thread: header.flags & 2 != 0,
                 kernel_cut: header.flags & 4 != 0,
             });
@@ -387,9 +453,13 @@ impl Sensor {
         let malformed = std::mem::take(&mut drained.malformed);
         drained.headers.clear();
         drained.addresses.clear();
+        drained.late.clear();
+        drained.stacks.clear();
         // A burst must not leave a large buffer behind for good.
-        drained.headers.shrink_to(4096);
-        drained.addresses.shrink_to(65536);
+        drained.headers.shrink_to(1024);
+        drained.addresses.shrink_to(16_384);
+        drained.late.shrink_to(16);
+        drained.stacks.shrink_to(65_536);
         *self.drained.borrow_mut() = drained;
         Ok(malformed)
     }
@@ -404,6 +474,9 @@ impl Sensor {
             sum.taken += counters.taken;
             sum.lost_ring_full += counters.lost_ring_full;
             sum.bpf_ns += counters.run_ns;
+            sum.stacks_copied += counters.stacks_copied;
+            sum.stacks_not_copied += counters.stacks_not_copied;
+            sum.frames += counters.frames;
         }
         for bytes in read_per_cpu(&self.lifecycle.maps.event_counters, "event counters")? {
             let counters: so_event_counters = read_record(&bytes).unwrap_or_default();
@@ -419,11 +492,17 @@ impl Sensor {
             self.sampler.maps.samples.as_fd(),
             self.sampler.maps.counters.as_fd(),
             self.sampler.maps.scratch.as_fd(),
+            self.sampler.maps.slabs.as_fd(),
+            self.sampler.maps.rules.as_fd(),
+            self.sampler.maps.processes.as_fd(),
+            self.sampler.maps.cache.as_fd(),
             self.lifecycle.maps.events.as_fd(),
             self.lifecycle.maps.event_counters.as_fd(),
         ]
         .iter()
-        .filter_map(|fd| std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).ok())
+        .map(|fd| fd.as_raw_fd())
+        .chain(self.tables.map_fds())
+        .filter_map(|fd| std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok())
         .filter_map(|info| {
             info.lines()
                 .find_map(|line| line.strip_prefix("memlock:")?.trim().parse::<u64>().ok())
@@ -462,6 +541,9 @@ fn read_per_cpu(map: &dyn MapCore, what: &'static str) -> Result<Vec<Vec<u8>>, K
     Ok(values.unwrap_or_default())
 }
 
+/// `SO_WALK_NO_TABLE` of bpf/abi.h.
+const WALK_NO_TABLE: u8 = 4;
+
 /// A record type of the skeletons: plain integers in C layout.
 trait Record: Copy {}
 impl Record for so_sample {}
@@ -483,13 +565,23 @@ impl Drained {
             self.malformed += 1;
             return;
         };
-        let addresses = &bytes[size_of::<so_sample>()..];
+        let rest = &bytes[size_of::<so_sample>()..];
         let expected = (usize::from(header.kernel_frames) + usize::from(header.user_frames)) * size_of::<u64>();
-        if addresses.len() < expected {
+        let Some((addresses, rest)) = rest.split_at_checked(expected) else {
             self.malformed += 1;
             return;
+        };
+        if header.walk_end == WALK_NO_TABLE {
+            let stack = rest.get(size_of::<so_walk>()..);
+            let stack = stack.and_then(|rest| rest.get(..usize::from(header.stack_bytes)));
+            let (Some(walk), Some(stack)) = (read_record::<so_walk>(rest), stack) else {
+                self.malformed += 1;
+                return;
+            };
+            self.late.push(walk);
+            self.stacks.extend(stack);
         }
-        let words = addresses[..expected].chunks_exact(size_of::<u64>());
+        let words = addresses.chunks_exact(size_of::<u64>());
         self.addresses
             .extend(words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())));
         self.headers.push(header);
@@ -546,7 +638,7 @@ mod tests {
 
     #[test]
     fn the_ring_grows_with_cpus_and_rate_within_its_bounds() {
-        assert_eq!(ring_bytes(1, 1), 256 * 1024);
+        assert_eq!(ring_bytes(1, 1), 1024 * 1024);
         assert_eq!(ring_bytes(16, 99), 2 * 1024 * 1024);
         assert_eq!(ring_bytes(4096, 1000), 16 * 1024 * 1024);
     }

@@ -5,6 +5,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use super::KernelError;
 
+const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 const PERF_TYPE_SOFTWARE: u32 = 1;
@@ -56,6 +57,13 @@ pub(super) fn open_cpu_clock(cpu: u32, period_ns: u64) -> io::Result<OwnedFd> {
     }
     // SAFETY: the descriptor is new and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// One more than the highest number that a CPU of this machine can have.
+pub(super) fn possible_cpus() -> Result<u32, KernelError> {
+    let content = std::fs::read_to_string(POSSIBLE).map_err(|source| KernelError::File { path: POSSIBLE, source })?;
+    let last = parse_cpu_list(&content).and_then(|cpus| cpus.into_iter().max());
+    last.map(|last| last + 1).ok_or(KernelError::Content { path: POSSIBLE, content })
 }
 
 /// CPUs that are online now.

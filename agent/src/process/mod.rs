@@ -13,4 +13,4 @@ mod table;
 pub use elf::gnu_build_id;
 pub use maps::{Backing, MapLine, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub use table::{JitCode, Labeller, Place, Program, ProgramKey, Source, SourceId, Table, TableStats};
+pub use table::{Changes, CodeRange, JitCode, Labeller, Place, Program, ProgramKey, Source, SourceId, Table, TableStats};

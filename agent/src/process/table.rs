@@ -77,6 +77,24 @@ struct Mapping {
     to_offset: u64,
 }
 
+/// Executable memory of a program, `end` exclusive. `offset` is what its first byte is in its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeRange {
+    pub start: u64,
+    pub end: u64,
+    pub source: SourceId,
+    pub offset: u64,
+}
+
+/// What became of programs since it was last asked.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// New, or their mappings are others now.
+    pub changed: Vec<ProgramKey>,
+    /// Forgotten.
+    pub gone: Vec<ProgramKey>,
+}
+
 /// Executable mappings, ascending, and what their sources are.
 type AddressSpace = (Vec<Mapping>, Vec<(SourceId, Source)>);
 
@@ -144,6 +162,7 @@ pub struct Table {
     early_window: (u64, u64),
     stats: TableStats,
     swept_ns: u64,
+    changes: Changes,
 }
 
 impl Table {
@@ -158,7 +177,42 @@ impl Table {
             early_window: (0, 0),
             stats: TableStats::default(),
             swept_ns: 0,
+            changes: Changes::default(),
         }
+    }
+
+    /// Which programs' executable memory changed since the last call.
+    pub fn take_changes(&mut self) -> Changes {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// A program's executable memory, ascending; empty where nothing is known.
+    pub fn code_ranges(&self, key: ProgramKey) -> impl Iterator<Item = CodeRange> {
+        let mappings = self.entry(key).map(|entry| entry.mappings.as_slice());
+        mappings.unwrap_or_default().iter().map(|mapping| CodeRange {
+            start: mapping.start,
+            end: mapping.end,
+            source: mapping.source,
+            offset: mapping.start.wrapping_add(mapping.to_offset),
+        })
+    }
+
+    /// The files that a program's code comes from.
+    pub fn modules(&self, key: ProgramKey) -> impl Iterator<Item = &Arc<Module>> {
+        let sources = self.entry(key).map(|entry| entry.sources.as_slice());
+        sources.unwrap_or_default().iter().filter_map(|(_, source)| match source {
+            Source::Module(module) => Some(module),
+            _ => None,
+        })
+    }
+
+    /// The programs whose code comes from a source among others.
+    pub fn users_of(&self, source: SourceId) -> Vec<ProgramKey> {
+        let programs = self.processes.values().flat_map(|process| &process.programs);
+        programs
+            .filter(|entry| entry.mappings.iter().any(|mapping| mapping.source == source))
+            .map(|entry| entry.program.key)
+            .collect()
     }
 
     pub fn stats(&self) -> TableStats {
@@ -240,10 +294,10 @@ impl Table {
         }
         if now_ns.saturating_sub(self.swept_ns) >= 1_000_000_000 {
             self.swept_ns = now_ns;
-            self.processes.retain(|_, process| {
+            self.forget(|process| {
                 process
                     .exited_ns
-                    .is_none_or(|at| now_ns.saturating_sub(at) < EXIT_GRACE_NS)
+                    .is_some_and(|at| now_ns.saturating_sub(at) >= EXIT_GRACE_NS)
             });
         }
     }
@@ -375,8 +429,20 @@ impl Table {
         process.programs.push(entry);
         process.programs.sort_by_key(|entry| entry.program.key.exec_id);
         if process.programs.len() > PROGRAMS_PER_PROCESS {
-            process.programs.remove(0);
+            self.changes.gone.push(process.programs.remove(0).program.key);
         }
+        self.changes.changed.push(key);
+    }
+
+    fn forget(&mut self, unwanted: impl Fn(&ProcessEntry) -> bool) {
+        let gone = &mut self.changes.gone;
+        self.processes.retain(|_, process| {
+            let keep = !unwanted(process);
+            if !keep {
+                gone.extend(process.programs.iter().map(|entry| entry.program.key));
+            }
+            keep
+        });
     }
 
     fn forget_oldest(&mut self) {
@@ -384,7 +450,7 @@ impl Table {
         uses.sort_unstable();
         let keep_from = uses[uses.len() / 4];
         let before = self.processes.len();
-        self.processes.retain(|_, process| process.used_ns > keep_from);
+        self.forget(|process| process.used_ns <= keep_from);
         self.stats.forgotten += (before - self.processes.len()) as u64;
     }
 
@@ -485,6 +551,7 @@ impl Table {
             entry.mappings = Arc::new(mappings);
             entry.sources = Arc::new(sources);
             entry.generation += 1;
+            self.changes.changed.push(key);
         }
         true
     }

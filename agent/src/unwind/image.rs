@@ -240,6 +240,19 @@ pub(super) fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
     segment.address.checked_add(offset - segment.offset)
 }
 
+/// The address (SVMA) of an offset of the file at which a mapping of its code begins. Mappings begin at whole pages, also
+/// where the segment does not, and then show a part of the segment before.
+pub fn code_address(segments: &[Segment], file_offset: u64) -> Option<u64> {
+    const PAGE_BYTES: u64 = 4096;
+    let code = segments.iter().filter(|segment| segment.executable);
+    let shown = |segment: &&Segment| {
+        let begin = segment.offset / PAGE_BYTES * PAGE_BYTES;
+        begin <= file_offset && file_offset < segment.offset.saturating_add(segment.bytes)
+    };
+    let segment = code.into_iter().find(shown)?;
+    Some(segment.address.wrapping_sub(segment.offset).wrapping_add(file_offset))
+}
+
 /// A little-endian number in a header.
 pub(super) fn field(bytes: &[u8], at: usize, size: u64) -> Option<u64> {
     Reader::new(bytes.get(at..)?).unsigned(size)

@@ -18,11 +18,13 @@ mod image;
 mod leaf;
 mod reader;
 mod rule;
+mod space;
 mod table;
 
-pub use image::Segment;
+pub use image::{Segment, code_address};
 pub use leaf::{LeafRules, ReturnAddress};
 pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
+pub use space::{Range, SLAB_WORDS, Space};
 pub use table::{CHUNK_BYTES, FileTable, Row, Stats};
 
 /// Why a file has no table.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The walk of unwind.h in user space, on a copied stack: for samples that came before their tables. Compiled into the agent.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+
+#include "abi.h"
+
+/* What the walk reads: the tables, and a part of a stack. */
+struct so_memory {
+	const struct so_slab *const *slabs;
+	const u64 *rules;
+	const u8 *stack;
+	u64 stack_address;
+	u64 stack_bytes;
+	u32 slab_count;
+	u32 unused;
+};
+
+static _Thread_local const struct so_memory *memory;
+
+SO_INLINE int so_read_user(void *to, u32 size, u64 address)
+{
+	u64 offset = address - memory->stack_address;
+
+	if (address < memory->stack_address || offset > memory->stack_bytes || size > memory->stack_bytes - offset)
+		return 1;
+	memcpy(to, memory->stack + offset, size);
+	return 0;
+}
+
+SO_INLINE const struct so_slab *so_slab_at(u32 number)
+{
+	return number < memory->slab_count ? memory->slabs[number] : NULL;
+}
+
+SO_INLINE const u64 *so_rule_at(u32 number)
+{
+	return &memory->rules[number & (SO_MAX_RULES - 1)];
+}
+
+SO_INLINE struct so_cached *so_cached_at(u32 number)
+{
+	(void)number;
+	return NULL;
+}
+
+#include "unwind.h"
+
+/*
+ * Goes on from walk, whose own frame the caller has already; adds at most capacity frames. Says why it stopped: with
+ * SO_STEP_FRAME because there is no more room.
+ */
+u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, u32 capacity, u32 *count)
+{
+	enum so_step step;
+
+	memory = from;
+	for (*count = 0; *count < capacity; ++*count) {
+		step = so_step_once(walk);
+		if (step != SO_STEP_FRAME)
+			return step;
+		frames[*count] = walk->pc | (walk->innermost ? SO_EXACT_ADDRESS : 0);
+	}
+	return SO_STEP_FRAME;
+}

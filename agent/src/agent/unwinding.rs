@@ -1,0 +1,222 @@
+//! Keeps the kernel side's tables in step with what runs.
+//!
+//! A thread of its own compiles the tables of files, one after the other; each is installed once, for all programs that map
+//! the file. A program's mappings are published when it is met, and again whenever they or their tables change.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread::JoinHandle;
+
+use crate::kernel::{Code, CodeMapping, Installed, Sensor};
+use crate::process::{Module, ProgramKey, SourceId, Table};
+use crate::unwind::{self, FileTable, Segment, TableError};
+
+/// Rows of one file: a browser's engine has two millions.
+const MAX_ROWS_PER_FILE: usize = 4 << 20;
+
+/// What is known of a source's code.
+enum FileState {
+    Pending,
+    NoTable,
+    Installed {
+        table: Installed,
+        base: u64,
+        segments: Vec<Segment>,
+        used_ns: u64,
+    },
+}
+
+/// What the unwinding has done, cumulative but for the first two.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnwindStats {
+    /// Files whose tables are installed.
+    pub tables: u64,
+    /// Bytes of tables and mappings.
+    pub table_bytes: u64,
+    /// Files that say nothing of their frames.
+    pub without_information: u64,
+    /// Tables that did not fit.
+    pub no_room: u64,
+    /// Tables that were given up for others that were needed more.
+    pub evicted: u64,
+    /// Stacks that were walked in user space, since they came before their tables.
+    pub walked_late: u64,
+    /// Of these, those whose tables did not come in time.
+    pub walked_without_table: u64,
+}
+
+type Compiled = (SourceId, Result<FileTable, TableError>);
+
+pub(super) struct Unwinding {
+    files: HashMap<SourceId, FileState>,
+    waiting: VecDeque<Arc<Module>>,
+    /// The compiler's queue holds one; none after the end.
+    requests: Option<mpsc::SyncSender<Arc<Module>>>,
+    results: mpsc::Receiver<Compiled>,
+    compiling: usize,
+    thread: Option<JoinHandle<()>>,
+    pub(super) stats: UnwindStats,
+}
+
+impl Unwinding {
+    pub(super) fn start() -> Result<Self, super::AgentError> {
+        let (requests, todo) = mpsc::sync_channel::<Arc<Module>>(1);
+        let (done, results) = mpsc::sync_channel::<Compiled>(1);
+        let thread = super::spawn("stakeout-table", move || {
+            for module in todo {
+                let table = unwind::compile(|offset, bytes| module.read_at(offset, bytes), MAX_ROWS_PER_FILE);
+                if done.send((module.id, table)).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self {
+            files: HashMap::new(),
+            waiting: VecDeque::new(),
+            requests: Some(requests),
+            results,
+            compiling: 0,
+            thread: Some(thread),
+            stats: UnwindStats::default(),
+        })
+    }
+
+    /// The vDSO is the same code in every 64-bit process.
+    pub(super) fn add_vdso(&mut self, image: &[u8], sensor: &mut Sensor, now_ns: u64) {
+        let read = |offset: u64, bytes: &mut [u8]| {
+            let part = usize::try_from(offset).ok().and_then(|at| image.get(at..)?.get(..bytes.len()));
+            part.map(|part| bytes.copy_from_slice(part)).is_some()
+        };
+        let table = unwind::compile(read, MAX_ROWS_PER_FILE);
+        self.compiling += 1;
+        self.settle(SourceId::VDSO, table, sensor, now_ns);
+    }
+
+    /// True while no table is being made that somebody may wait for.
+    pub(super) fn is_settled(&self) -> bool {
+        self.waiting.is_empty() && self.compiling == 0
+    }
+
+    /// Takes tables that are ready, asks for those of new files, and publishes what changed.
+    pub(super) fn follow(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
+        sensor.tables().reclaim(now_ns);
+        let changes = table.take_changes();
+        for key in &changes.gone {
+            sensor.tables().withdraw(*key, now_ns);
+        }
+        let mut again = changes.changed;
+        again.sort_unstable();
+        again.dedup();
+        for key in &again {
+            for module in table.modules(*key) {
+                self.want(module);
+            }
+        }
+        loop {
+            match self.results.try_recv() {
+                Ok((id, compiled)) => {
+                    self.settle(id, compiled, sensor, now_ns);
+                    again.extend(table.users_of(id));
+                }
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+            }
+        }
+        self.ask();
+        again.sort_unstable();
+        again.dedup();
+        for key in again {
+            self.publish(key, table, sensor, now_ns);
+        }
+        self.stats.table_bytes = sensor.tables().used_bytes();
+    }
+
+    fn want(&mut self, module: &Arc<Module>) {
+        if self.files.contains_key(&module.id) {
+            return;
+        }
+        let state = if module.open_path().is_some() {
+            self.waiting.push_back(Arc::clone(module));
+            FileState::Pending
+        } else {
+            FileState::NoTable
+        };
+        self.files.insert(module.id, state);
+    }
+
+    fn ask(&mut self) {
+        let Some(requests) = &self.requests else { return };
+        while let Some(module) = self.waiting.pop_front() {
+            match requests.try_send(module) {
+                Ok(()) => self.compiling += 1,
+                Err(mpsc::TrySendError::Full(module) | mpsc::TrySendError::Disconnected(module)) => {
+                    self.waiting.push_front(module);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, id: SourceId, compiled: Result<FileTable, TableError>, sensor: &mut Sensor, now_ns: u64) {
+        self.compiling -= 1;
+        let state = match compiled {
+            Ok(file) => match sensor.tables().install(&file) {
+                Ok(table) => {
+                    self.stats.tables += 1;
+                    FileState::Installed {
+                        table,
+                        base: file.base,
+                        segments: file.segments,
+                        used_ns: now_ns,
+                    }
+                }
+                Err(reason) => {
+                    tracing::debug!(?reason, "a table does not fit");
+                    self.stats.no_room += 1;
+                    FileState::NoTable
+                }
+            },
+            Err(error) => {
+                tracing::debug!(%error, "no unwinding table");
+                self.stats.without_information += 1;
+                FileState::NoTable
+            }
+        };
+        self.files.insert(id, state);
+    }
+
+    fn publish(&mut self, key: ProgramKey, table: &Table, sensor: &mut Sensor, now_ns: u64) {
+        let mappings: Vec<CodeMapping<'_>> = table
+            .code_ranges(key)
+            .map(|range| CodeMapping {
+                begin: range.start,
+                end: range.end,
+                code: match self.files.get(&range.source) {
+                    Some(FileState::Pending) => Code::Pending,
+                    Some(FileState::Installed {
+                        table, base, segments, ..
+                    }) => unwind::code_address(segments, range.offset).map_or(Code::NoTable, |address| Code::Table {
+                        installed: table,
+                        chunk_zero: range.start.wrapping_sub(address).wrapping_add(*base),
+                    }),
+                    Some(FileState::NoTable) | None => Code::NoTable,
+                },
+            })
+            .collect();
+        if !mappings.is_empty() && !sensor.tables().publish(key, &mappings, now_ns) {
+            self.stats.no_room += 1;
+        }
+    }
+}
+
+impl Drop for Unwinding {
+    fn drop(&mut self) {
+        self.requests = None;
+        // Room for what is being compiled, so that the thread can end.
+        while self.results.recv().is_ok() {}
+        if let Some(thread) = self.thread.take() {
+            // It cannot have panicked on anybody's behalf but its own, and there is nothing left to do.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Memory of BPF maps that the kernel shares with this process.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+
+/// The value of an array map with one entry, mapped for reading and writing, as words of type `T`.
+#[derive(Debug)]
+pub(super) struct Shared<T> {
+    words: NonNull<T>,
+    count: usize,
+}
+
+// SAFETY: the memory belongs to the map, which any thread may use; `&mut` is needed to write.
+unsafe impl<T: Send> Send for Shared<T> {}
+
+/// Integers only: every bit pattern is a value.
+pub(super) trait Word: Copy {}
+impl Word for u32 {}
+impl Word for u64 {}
+
+impl<T: Word> Shared<T> {
+    pub(super) fn map(fd: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice, checked below.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                count * size_of::<T>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let words = NonNull::new(address.cast()).ok_or_else(|| io::Error::other("mapped at zero"))?;
+        Ok(Self { words, count })
+    }
+
+    /// Writes from word `at` on. BPF programs may read meanwhile: what they can reach is never written, only what is
+    /// published afterwards. What lies outside is left out.
+    pub(super) fn write(&mut self, at: usize, values: impl IntoIterator<Item = T>) {
+        for (index, value) in (at..self.count).zip(values) {
+            // SAFETY: `index` is below `count`, which is how much was mapped. Volatile, since others read it.
+            unsafe { self.words.add(index).write_volatile(value) };
+        }
+    }
+
+    pub(super) fn as_ptr(&self) -> *const T {
+        self.words.as_ptr()
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped in `map`, and nothing refers to it any more.
+        unsafe { libc::munmap(self.words.as_ptr().cast(), self.count * size_of::<T>()) };
+    }
+}
