@@ -42,6 +42,10 @@ enum {
 	BPF_RB_NO_WAKEUP = 1ULL << 0,
 	BPF_RB_FORCE_WAKEUP = 1ULL << 1,
 };
+enum {
+	BPF_RB_AVAIL_DATA = 0,
+	BPF_RB_RING_SIZE = 1,
+};
 /* uapi/linux/sched.h and include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
 

@@ -121,7 +121,7 @@ SO_INLINE struct pt_regs *entry_registers(struct task_struct *task)
 #endif
 
 /* Stacks that one CPU may hand to user space in a second: more would fill the ring. */
-#define MAX_COPIES_PER_SECOND 40
+#define MAX_COPIES_PER_SECOND 200
 #define SECOND_NS 1000000000ULL
 #define USER_TICK_NS 10000000ULL
 
@@ -195,8 +195,11 @@ SO_INLINE u32 copy_stack(struct so_scratch *record, u32 frames)
 	return copied;
 }
 
+/* A copy must never cost another sample its place in the ring. */
 SO_INLINE int may_copy(struct so_scratch *record, u64 now)
 {
+	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 2)
+		return 0;
 	if (now - record->copied_since_ns >= SECOND_NS) {
 		record->copied_since_ns = now;
 		record->copied = 0;

@@ -150,6 +150,11 @@ impl Interval {
         !self.late.is_empty()
     }
 
+    /// Whose stacks those are.
+    pub(super) fn late_programs(&self) -> impl Iterator<Item = ProgramKey> {
+        self.late.iter().map(|late| late.key)
+    }
+
     fn put_off(
         &mut self,
         sample: &RawSample<'_>,

@@ -262,7 +262,7 @@ impl Sampling {
         let cpus = sensor.cpus();
         let mut unwinding = Unwinding::start()?;
         if let Some(image) = vdso_image() {
-            unwinding.add_vdso(&image, &mut sensor, kernel::monotonic_ns());
+            unwinding.add_vdso(&image, &mut sensor);
         }
         Ok(Self {
             config,
@@ -468,7 +468,8 @@ impl Sampling {
             return Ok(());
         };
         if finished.interval.has_late() {
-            if !self.unwinding.is_settled() && now < deadline {
+            let waits = finished.interval.late_programs().any(|key| self.unwinding.is_pending(&self.table, key));
+            if waits && now < deadline {
                 self.closing = Some((finished, deadline));
                 return Ok(());
             }

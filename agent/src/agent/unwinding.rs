@@ -3,7 +3,7 @@
 //! A thread of its own compiles the tables of files, one after the other; each is installed once, for all programs that map
 //! the file. A program's mappings are published when it is met, and again whenever they or their tables change.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread::JoinHandle;
@@ -23,7 +23,6 @@ enum FileState {
         table: Installed,
         base: u64,
         segments: Vec<Segment>,
-        used_ns: u64,
     },
 }
 
@@ -50,7 +49,8 @@ type Compiled = (SourceId, Result<FileTable, TableError>);
 
 pub(super) struct Unwinding {
     files: HashMap<SourceId, FileState>,
-    waiting: VecDeque<Arc<Module>>,
+    /// By size: a browser's engine takes as long as hundreds of libraries.
+    waiting: BTreeMap<(u64, SourceId), Arc<Module>>,
     /// The compiler's queue holds one; none after the end.
     requests: Option<mpsc::SyncSender<Arc<Module>>>,
     results: mpsc::Receiver<Compiled>,
@@ -73,7 +73,7 @@ impl Unwinding {
         })?;
         Ok(Self {
             files: HashMap::new(),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
             requests: Some(requests),
             results,
             compiling: 0,
@@ -83,19 +83,26 @@ impl Unwinding {
     }
 
     /// The vDSO is the same code in every 64-bit process.
-    pub(super) fn add_vdso(&mut self, image: &[u8], sensor: &mut Sensor, now_ns: u64) {
+    pub(super) fn add_vdso(&mut self, image: &[u8], sensor: &mut Sensor) {
         let read = |offset: u64, bytes: &mut [u8]| {
             let part = usize::try_from(offset).ok().and_then(|at| image.get(at..)?.get(..bytes.len()));
             part.map(|part| bytes.copy_from_slice(part)).is_some()
         };
         let table = unwind::compile(read, MAX_ROWS_PER_FILE);
         self.compiling += 1;
-        self.settle(SourceId::VDSO, table, sensor, now_ns);
+        self.settle(SourceId::VDSO, table, sensor);
     }
 
     /// True while no table is being made that somebody may wait for.
     pub(super) fn is_settled(&self) -> bool {
         self.waiting.is_empty() && self.compiling == 0
+    }
+
+    /// True where a table of the program's code is still to come.
+    pub(super) fn is_pending(&self, table: &Table, key: ProgramKey) -> bool {
+        table
+            .modules(key)
+            .any(|module| matches!(self.files.get(&module.id), Some(FileState::Pending)))
     }
 
     /// Takes tables that are ready, asks for those of new files, and publishes what changed.
@@ -116,7 +123,7 @@ impl Unwinding {
         loop {
             match self.results.try_recv() {
                 Ok((id, compiled)) => {
-                    self.settle(id, compiled, sensor, now_ns);
+                    self.settle(id, compiled, sensor);
                     again.extend(table.users_of(id));
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
@@ -136,7 +143,7 @@ impl Unwinding {
             return;
         }
         let state = if module.open_path().is_some() {
-            self.waiting.push_back(Arc::clone(module));
+            self.waiting.insert((module.bytes, module.id), Arc::clone(module));
             FileState::Pending
         } else {
             FileState::NoTable
@@ -146,18 +153,18 @@ impl Unwinding {
 
     fn ask(&mut self) {
         let Some(requests) = &self.requests else { return };
-        while let Some(module) = self.waiting.pop_front() {
+        while let Some((key, module)) = self.waiting.pop_first() {
             match requests.try_send(module) {
                 Ok(()) => self.compiling += 1,
                 Err(mpsc::TrySendError::Full(module) | mpsc::TrySendError::Disconnected(module)) => {
-                    self.waiting.push_front(module);
+                    self.waiting.insert(key, module);
                     break;
                 }
             }
         }
     }
 
-    fn settle(&mut self, id: SourceId, compiled: Result<FileTable, TableError>, sensor: &mut Sensor, now_ns: u64) {
+    fn settle(&mut self, id: SourceId, compiled: Result<FileTable, TableError>, sensor: &mut Sensor) {
         self.compiling -= 1;
         let state = match compiled {
             Ok(file) => match sensor.tables().install(&file) {
@@ -167,7 +174,6 @@ impl Unwinding {
                         table,
                         base: file.base,
                         segments: file.segments,
-                        used_ns: now_ns,
                     }
                 }
                 Err(reason) => {

@@ -38,7 +38,13 @@ fn shares_roots_and_cpu_time_of_a_program_with_frame_pointers_and_of_a_kernel_he
     let recorded = recording.stop();
     check_account(&recorded);
 
+    println!("{:?}", recorded.totals);
     let seen = recorded.of_tgid(burn_tgid);
+    let mut odd: std::collections::BTreeMap<Vec<&str>, usize> = Default::default();
+    for s in seen.iter().filter(|s| !s.has("hot_a") && !s.has("hot_b")) {
+        *odd.entry(s.functions()).or_default() += 1;
+    }
+    for (f, n) in odd { println!("{n} {f:?}"); }
     let a = seen.iter().filter(|seen| seen.has("hot_a")).count() as f64;
     let b = seen.iter().filter(|seen| seen.has("hot_b")).count() as f64;
     let share = a / (a + b);
