@@ -79,12 +79,12 @@ fn relocated<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, pclntab: u64) -> O
     let (table, bytes) = (image.dynamic(DT_RELA)?, image.dynamic(DT_RELASZ)?);
     let (offset, available) = image.place(table)?;
     let bytes = bytes.min(available);
-    let each = |mut take: &mut dyn FnMut(u64, u64) -> bool| {
+    let each = |take: &mut dyn FnMut(u64, u64) -> bool| {
         each_window(image, offset, bytes, 0, |window| {
             window.chunks_exact(RELOCATION_BYTES).all(|relocation| {
                 let word = |at: usize| field(relocation, at, 8);
                 match (word(0), word(8), word(16)) {
-                    (Some(place), Some(kind), Some(value)) if kind == relative => (&mut take)(place, value),
+                    (Some(place), Some(kind), Some(value)) if kind == relative => take(place, value),
                     _ => true,
                 }
             })
