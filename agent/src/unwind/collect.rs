@@ -1,6 +1,7 @@
 //! Functions of several sources to one table: sorted, each address with the best source's rule.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::TableError;
 use super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
@@ -200,8 +201,11 @@ impl Collector {
     pub(super) fn finish(self) -> Result<(Writer, Vec<Rule>, Stats), TableError> {
         let lowest = self.settled.first().ok_or(TableError::NoUnwindInformation)?.begin;
         let mut writer = Writer::new(lowest, self.row_limit);
+        let mut before = lowest;
         for piece in &self.settled {
-            self.write(piece, &mut writer).map_err(|full| match full {
+            let padding = before..piece.begin;
+            before = piece.end();
+            self.write(piece, padding, &mut writer).map_err(|full| match full {
                 Full::Rows => TableError::TooManyRows { limit: self.row_limit },
                 Full::Addresses => TableError::TooManyAddresses,
             })?;
@@ -212,7 +216,9 @@ impl Collector {
         Ok((writer, self.rules.rules, self.stats))
     }
 
-    fn write(&self, piece: &Piece, writer: &mut Writer) -> Result<(), Full> {
+    /// `padding` is what lies between the piece before and this one.
+    fn write(&self, piece: &Piece, padding: Range<u64>, writer: &mut Writer) -> Result<(), Full> {
+        let is_padding = (1..PADDING_BYTES).contains(&piece.begin.saturating_sub(padding.start));
         let first = usize::try_from(piece.first_row).map_err(|_| Full::Rows)?;
         let rows = self.rows.iter().skip(first);
         let mut rows = rows
@@ -224,8 +230,8 @@ impl Collector {
                 .peek()
                 .map(|(next, _)| piece.origin().saturating_add(u64::from(*next)));
             let end = next.unwrap_or(u64::MAX).min(piece.end());
-            if begin == piece.begin && self.is_entry_rule(*rule) && begin.saturating_sub(writer.end()) < PADDING_BYTES {
-                begin = writer.end();
+            if is_padding && begin == piece.begin && self.is_entry_rule(*rule) {
+                begin = padding.start;
             }
             writer.push(begin, end, *rule)?;
         }
