@@ -1,6 +1,6 @@
 //! Programs of the Go version of this machine: the linker's .debug_frame tells the same as its pclntab.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ fn build(folder: &Path, source: &str, arguments: &[&str], environment: &[(&str, 
         .arg(&file);
     command.envs(environment.iter().copied()).current_dir(folder);
     let built = command.output().is_ok_and(|output| output.status.success());
-    built.then(|| std::fs::read(PathBuf::from(program)).unwrap())
+    built.then(|| std::fs::read(program).unwrap())
 }
 
 /// A small program for this machine.
