@@ -15,6 +15,8 @@ const PADDING_BYTES: u64 = 16;
 /// Distinct rules, "nothing known" included.
 const MAX_RULES: usize = 65_535;
 const RECENT: usize = 256;
+/// Pieces that are looked at to see whether a function is settled; what is not seen so is sorted out later.
+const MAX_PIECES: usize = 64;
 
 /// Gives each distinct rule its number.
 #[derive(Debug)]
@@ -113,11 +115,16 @@ impl Collector {
         }
     }
 
-    /// True where an earlier source describes all of these addresses.
+    /// True where an earlier source describes all of these addresses, in not too many pieces.
     pub(super) fn is_settled(&self, begin: u64, end: u64) -> bool {
         let mut index = self.settled.partition_point(|piece| piece.end() <= begin);
         let mut reached = begin;
-        while let Some(piece) = self.settled.get(index).filter(|piece| piece.begin <= reached) {
+        let last = index.saturating_add(MAX_PIECES);
+        while let Some(piece) = self
+            .settled
+            .get(index)
+            .filter(|piece| piece.begin <= reached && index < last)
+        {
             reached = piece.end();
             if reached >= end {
                 return true;
@@ -220,12 +227,20 @@ impl Collector {
     fn write(&self, piece: &Piece, padding: Range<u64>, writer: &mut Writer) -> Result<(), Full> {
         let is_padding = (1..PADDING_BYTES).contains(&piece.begin.saturating_sub(padding.start));
         let first = usize::try_from(piece.first_row).map_err(|_| Full::Rows)?;
-        let rows = self.rows.iter().skip(first);
-        let mut rows = rows
-            .take(usize::try_from(piece.rows).map_err(|_| Full::Rows)?)
-            .peekable();
+        let rows = self.rows.get(first..).unwrap_or_default();
+        let rows = rows
+            .get(..usize::try_from(piece.rows).map_err(|_| Full::Rows)?)
+            .unwrap_or_default();
+        // A piece may be a small part of its function.
+        let before = rows
+            .partition_point(|(offset, _)| *offset <= piece.skipped)
+            .saturating_sub(1);
+        let mut rows = rows.iter().skip(before).peekable();
         while let Some((offset, rule)) = rows.next() {
             let mut begin = piece.origin().saturating_add(u64::from(*offset)).max(piece.begin);
+            if begin >= piece.end() {
+                break;
+            }
             let next = rows
                 .peek()
                 .map(|(next, _)| piece.origin().saturating_add(u64::from(*next)));
