@@ -1,6 +1,7 @@
 //! Functions of several sources to one table: sorted, each address with the best source's rule.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::TableError;
 use super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
@@ -14,6 +15,8 @@ const PADDING_BYTES: u64 = 16;
 /// Distinct rules, "nothing known" included.
 const MAX_RULES: usize = 65_535;
 const RECENT: usize = 256;
+/// Pieces that are looked at to see whether a function is settled; what is not seen so is sorted out later.
+const MAX_PIECES: usize = 64;
 
 /// Gives each distinct rule its number.
 #[derive(Debug)]
@@ -112,11 +115,16 @@ impl Collector {
         }
     }
 
-    /// True where an earlier source describes all of these addresses.
+    /// True where an earlier source describes all of these addresses, in not too many pieces.
     pub(super) fn is_settled(&self, begin: u64, end: u64) -> bool {
         let mut index = self.settled.partition_point(|piece| piece.end() <= begin);
         let mut reached = begin;
-        while let Some(piece) = self.settled.get(index).filter(|piece| piece.begin <= reached) {
+        let last = index.saturating_add(MAX_PIECES);
+        while let Some(piece) = self
+            .settled
+            .get(index)
+            .filter(|piece| piece.begin <= reached && index < last)
+        {
             reached = piece.end();
             if reached >= end {
                 return true;
@@ -200,8 +208,11 @@ impl Collector {
     pub(super) fn finish(self) -> Result<(Writer, Vec<Rule>, Stats), TableError> {
         let lowest = self.settled.first().ok_or(TableError::NoUnwindInformation)?.begin;
         let mut writer = Writer::new(lowest, self.row_limit);
+        let mut before = lowest;
         for piece in &self.settled {
-            self.write(piece, &mut writer).map_err(|full| match full {
+            let padding = before..piece.begin;
+            before = piece.end();
+            self.write(piece, padding, &mut writer).map_err(|full| match full {
                 Full::Rows => TableError::TooManyRows { limit: self.row_limit },
                 Full::Addresses => TableError::TooManyAddresses,
             })?;
@@ -212,20 +223,30 @@ impl Collector {
         Ok((writer, self.rules.rules, self.stats))
     }
 
-    fn write(&self, piece: &Piece, writer: &mut Writer) -> Result<(), Full> {
+    /// `padding` is what lies between the piece before and this one.
+    fn write(&self, piece: &Piece, padding: Range<u64>, writer: &mut Writer) -> Result<(), Full> {
+        let is_padding = (1..PADDING_BYTES).contains(&piece.begin.saturating_sub(padding.start));
         let first = usize::try_from(piece.first_row).map_err(|_| Full::Rows)?;
-        let rows = self.rows.iter().skip(first);
-        let mut rows = rows
-            .take(usize::try_from(piece.rows).map_err(|_| Full::Rows)?)
-            .peekable();
+        let rows = self.rows.get(first..).unwrap_or_default();
+        let rows = rows
+            .get(..usize::try_from(piece.rows).map_err(|_| Full::Rows)?)
+            .unwrap_or_default();
+        // A piece may be a small part of its function.
+        let before = rows
+            .partition_point(|(offset, _)| *offset <= piece.skipped)
+            .saturating_sub(1);
+        let mut rows = rows.iter().skip(before).peekable();
         while let Some((offset, rule)) = rows.next() {
             let mut begin = piece.origin().saturating_add(u64::from(*offset)).max(piece.begin);
+            if begin >= piece.end() {
+                break;
+            }
             let next = rows
                 .peek()
                 .map(|(next, _)| piece.origin().saturating_add(u64::from(*next)));
             let end = next.unwrap_or(u64::MAX).min(piece.end());
-            if begin == piece.begin && self.is_entry_rule(*rule) && begin.saturating_sub(writer.end()) < PADDING_BYTES {
-                begin = writer.end();
+            if is_padding && begin == piece.begin && self.is_entry_rule(*rule) {
+                begin = padding.start;
             }
             writer.push(begin, end, *rule)?;
         }

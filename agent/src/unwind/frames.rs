@@ -6,13 +6,16 @@ use std::io::{self, Read};
 use super::TableError;
 use super::cfi;
 use super::collect::Collector;
-use super::entry::{Cie, Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
+use super::entry::{Cie, Entries, Entry, Fde, Format, Kind};
 use super::image::{FileRange, Image, Section, field};
 use super::reader::{Bases, Reader};
 
 /// CIEs that are remembered. The linker leaves few in .eh_frame; .debug_frame has one per compilation unit, in front of
 /// those that use it.
 const MAX_CIES: usize = 4096;
+/// CIEs that are read out of turn; in files as linkers write them there are none.
+const MAX_LATE_CIES: usize = 65_536;
+const MAX_CIE_BYTES: u64 = 4096;
 /// What .debug_frame may have after decompression.
 const MAX_DECOMPRESSED_BYTES: u64 = 256 * 1024 * 1024;
 /// How far back zstd may refer: 8 MiB, which is what its highest usual level writes.
@@ -65,6 +68,7 @@ pub(super) fn compile_eh_frame<R: Fn(u64, &mut [u8]) -> bool>(
         address,
         bases,
         cies: HashMap::new(),
+        late_cies: 0,
         file_offset: Some(offset),
     };
     walk.run(FileRange::new(image, offset, bytes))
@@ -85,6 +89,7 @@ pub(super) fn compile_debug_frame<R: Fn(u64, &mut [u8]) -> bool>(
         address: section.address,
         bases: Bases::default(),
         cies: HashMap::new(),
+        late_cies: 0,
         file_offset: (!section.compressed).then_some(section.offset),
     };
     if !section.compressed {
@@ -132,6 +137,7 @@ struct Walk<'a, R> {
     bases: Bases,
     /// By offset from the section's start; none for those that make no sense.
     cies: HashMap<u64, Option<Cie>>,
+    late_cies: usize,
     /// Of the section; none where the file has it compressed.
     file_offset: Option<u64>,
 }
@@ -193,7 +199,12 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
         if let Some(known) = self.cies.get(&offset) {
             return *known;
         }
-        let cie = self.read_cie(offset);
+        self.late_cies = self.late_cies.saturating_add(1);
+        let cie = if self.late_cies > MAX_LATE_CIES {
+            None
+        } else {
+            self.read_cie(offset)
+        };
         self.remember(offset, cie);
         cie
     }
@@ -208,7 +219,9 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
     /// A CIE that was forgotten, or stands behind those that use it.
     fn read_cie(&self, offset: u64) -> Option<Cie> {
         let position = self.file_offset?.checked_add(offset)?;
-        let body = read_entry(|at, into| self.image.read_offset(position.checked_add(at)?, into))?;
+        let body = read_entry(MAX_CIE_BYTES, |at, into| {
+            self.image.read_offset(position.checked_add(at)?, into)
+        })?;
         let entry = Entry {
             offset,
             body_offset: offset.checked_add(body.length_bytes)?,
@@ -229,8 +242,8 @@ pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Reads one entry through a function that fills a buffer from an offset behind the entry's start.
-pub(super) fn read_entry(read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Option<Body> {
+/// Reads one entry of at most `most` bytes through a function that fills a buffer from an offset behind the entry's start.
+pub(super) fn read_entry(most: u64, read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Option<Body> {
     let mut length = [0; 4];
     read(0, &mut length)?;
     let (mut bytes, mut length_bytes) = (u64::from(u32::from_le_bytes(length)), 4);
@@ -239,7 +252,7 @@ pub(super) fn read_entry(read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Option<
         read(4, &mut length)?;
         (bytes, length_bytes) = (u64::from_le_bytes(length), 12);
     }
-    if !(4..=MAX_ENTRY_BYTES).contains(&bytes) {
+    if !(4..=most).contains(&bytes) {
         return None;
     }
     let mut body = vec![0; usize::try_from(bytes).ok()?];

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::cfi;
-use super::entry::{Cie, Entry, Fde, Format, Kind};
+use super::entry::{Cie, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
 use super::frames::{Body, read_entry};
 use super::image::{Arch, Image};
 use super::reader::{Bases, Reader};
@@ -111,7 +111,9 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Index<R> {
     }
 
     fn entry(&self, address: u64) -> Option<Body> {
-        read_entry(|at, into| self.image.read(address.checked_add(at)?, into))
+        read_entry(MAX_ENTRY_BYTES, |at, into| {
+            self.image.read(address.checked_add(at)?, into)
+        })
     }
 
     /// The address of the FDE that may cover `pc`: binary search in .eh_frame_hdr, of which only the form that linkers

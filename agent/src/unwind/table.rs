@@ -119,11 +119,6 @@ impl Writer {
         }
     }
 
-    /// Behind the last address that has a rule.
-    pub(super) fn end(&self) -> u64 {
-        self.end
-    }
-
     /// The rule from `begin` to `end`, which lie behind everything before. Zero is the index of "nothing known".
     pub(super) fn push(&mut self, begin: u64, end: u64, rule: u16) -> Result<(), Full> {
         if rule == 0 {

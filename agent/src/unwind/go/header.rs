@@ -8,6 +8,8 @@ const HEADER_BYTES: usize = 72;
 /// The linker aligns the table to 32 bytes; an external linker may keep less.
 const ALIGNMENT: usize = 8;
 const WINDOW_BYTES: usize = 1 << 20;
+/// In one file, over all its segments.
+pub(super) const MAX_SEARCH_BYTES: u64 = 1 << 31;
 
 /// Formats by the first version that writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,10 +128,13 @@ pub(super) fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<He
     if !image.has_go_note() {
         return None;
     }
-    image
-        .segments
-        .iter()
-        .find_map(|segment| search(image, segment.offset, segment.bytes, segment.address))
+    // Segments of a file that makes sense don't overlap, so this is no limit for one.
+    let mut budget = MAX_SEARCH_BYTES;
+    image.segments.iter().find_map(|segment| {
+        let bytes = segment.bytes.min(budget);
+        budget -= bytes;
+        search(image, segment.offset, bytes, segment.address)
+    })
 }
 
 fn search<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, offset: u64, bytes: u64, address: u64) -> Option<Header> {

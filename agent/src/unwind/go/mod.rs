@@ -22,6 +22,8 @@ use super::rule::{Rule, Unsupported};
 
 /// Longer names belong to no function that is known by name.
 const MAX_NAME_BYTES: usize = 48;
+/// Changes of the stack pointer in one function.
+const MAX_DELTAS: usize = 65_536;
 
 /// Compiles the functions of a Go program. Nothing happens for other programs.
 pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
@@ -50,6 +52,11 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
             collector.stats.malformed = collector.stats.malformed.saturating_add(1);
             continue;
         };
+        // Ascending, so that all functions together have no more code than the file.
+        if previous.is_some_and(|previous| function.begin < previous.end) {
+            collector.stats.malformed = collector.stats.malformed.saturating_add(1);
+            continue;
+        }
         // The return address of a signal handler is the trampoline's first byte, and callers are looked up one byte before.
         if function.nature == Nature::Signal {
             function.begin = function.begin.saturating_sub(1);
@@ -154,6 +161,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         let whole = fixed.is_some() || self.deltas(function, &mut deltas).is_some();
         if !whole {
             collector.stats.malformed = collector.stats.malformed.saturating_add(1);
+            deltas.clear();
         }
         // C code that Go's own linker put in is listed too, but without deltas: another source may know it.
         if fixed.is_none() && deltas.is_empty() {
@@ -180,7 +188,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         Ok(())
     }
 
-    /// The deltas of a function in the order of their addresses, up to where they make no sense (then none is returned).
+    /// The deltas of a function in the order of their addresses. None where they make no sense.
     ///
     /// Pairs of numbers: what to add to the value (zigzag), and for how many units of code that holds. The value begins at -1,
     /// the pairs end with a first number of zero (runtime/symtab.go, `step`).
@@ -202,7 +210,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
                 bytes: value,
             });
             let units = self.deltas.varint(&mut at)?;
-            if units == 0 {
+            if units == 0 || deltas.len() >= MAX_DELTAS {
                 return None;
             }
             pc = pc.checked_add(units.checked_mul(self.header.quantum)?)?;

@@ -58,7 +58,7 @@ pub(super) enum Frame {
     /// Saved and set up, and it is what leads to the caller: systemstack, asmcgocall and cgocallback call on another stack
     /// with the frame pointer of theirs, so a step by it leads back; mcall and morestack clear it, which ends the stack as it
     /// should, since they never return. nanotime1 and walltime run the vDSO on the first stack of the thread.
-    ChainWithFrame,
+    FramedChain,
     /// There is no frame, but SP cannot be trusted anywhere (gogo).
     Chain,
 }
@@ -69,7 +69,7 @@ pub(super) fn frame<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, nature: Nat
     }
     let saves = saves_frame_pointer(image, deltas);
     match (nature, saves) {
-        (Nature::ChangesStack, true) => Frame::ChainWithFrame,
+        (Nature::ChangesStack, true) => Frame::FramedChain,
         (Nature::ChangesStack, false) => Frame::Chain,
         (_, true) => Frame::Kept,
         (_, false) => Frame::None,
@@ -107,7 +107,7 @@ fn saves_frame_pointer<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, deltas: 
 }
 
 pub(super) fn rule(arch: Arch, frame: Frame, delta: i64) -> Result<Rule, Unsupported> {
-    if frame == Frame::Chain || (frame == Frame::ChainWithFrame && delta != 0) {
+    if frame == Frame::Chain || (frame == Frame::FramedChain && delta != 0) {
         return Ok(Rule::FP_CHAIN);
     }
     let bytes = i32::try_from(delta).ok().filter(|bytes| *bytes >= 0 && bytes % 8 == 0);

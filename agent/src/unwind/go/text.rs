@@ -2,7 +2,7 @@
 //! loader (position-independent programs); since Go 1.26 only the runtime's own record of the module does.
 
 use super::super::image::{Arch, Image, field};
-use super::header::{Header, Version};
+use super::header::{Header, MAX_SEARCH_BYTES, Version};
 
 /// Where `moduledata` (runtime/symtab.go) holds the first and the last address of functions, and the start of the code.
 /// Its first word points to pclntab. The same in all versions since 1.16.
@@ -51,23 +51,20 @@ fn in_place<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, pclntab: u64, first
         let lowest = word(TEXT).and_then(|text| text.checked_add(first));
         record.starts_with(&wanted) && lowest.is_some() && lowest == word(LOWEST_PC)
     };
-    image
-        .segments
-        .iter()
-        .filter(|segment| !segment.executable)
-        .find_map(|segment| {
-            let mut record = None;
-            let overlap = RECORD_BYTES.next_multiple_of(8);
-            each_window(image, segment.offset, segment.bytes, overlap, |window| {
-                record = window
-                    .windows(RECORD_BYTES)
-                    .step_by(8)
-                    .find(is_record)
-                    .and_then(|record| field(record, usize::try_from(TEXT).ok()?, 8));
-                record.is_none()
-            });
-            record
-        })
+    let mut budget = MAX_SEARCH_BYTES;
+    let data = image.segments.iter().filter(|segment| !segment.executable);
+    data.filter_map(|segment| {
+        let bytes = segment.bytes.min(budget);
+        budget -= bytes;
+        let mut text = None;
+        each_window(image, segment.offset, bytes, RECORD_BYTES, |window| {
+            let record = window.windows(RECORD_BYTES).step_by(8).find(is_record);
+            text = record.and_then(|record| field(record, usize::try_from(TEXT).ok()?, 8));
+            text.is_none()
+        });
+        text
+    })
+    .next()
 }
 
 /// From the relocations that the loader will apply to the module's record.
@@ -79,12 +76,12 @@ fn relocated<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, pclntab: u64) -> O
     let (table, bytes) = (image.dynamic(DT_RELA)?, image.dynamic(DT_RELASZ)?);
     let (offset, available) = image.place(table)?;
     let bytes = bytes.min(available);
-    let each = |mut take: &mut dyn FnMut(u64, u64) -> bool| {
+    let each = |take: &mut dyn FnMut(u64, u64) -> bool| {
         each_window(image, offset, bytes, 0, |window| {
             window.chunks_exact(RELOCATION_BYTES).all(|relocation| {
                 let word = |at: usize| field(relocation, at, 8);
                 match (word(0), word(8), word(16)) {
-                    (Some(place), Some(kind), Some(value)) if kind == relative => (&mut take)(place, value),
+                    (Some(place), Some(kind), Some(value)) if kind == relative => take(place, value),
                     _ => true,
                 }
             })

@@ -64,18 +64,19 @@ fn damage(original: &[u8], range: std::ops::Range<usize>, rounds: usize, what: &
             let run = 1 + numbers.below(8);
             let extreme = EXTREMES[numbers.below(EXTREMES.len())];
             let random = numbers.below(2) == 0;
-            for at in at..(at + run).min(range.end) {
-                places.push(at);
-                bytes[at] = if random {
+            let run = at..(at + run).min(range.end);
+            for byte in &mut bytes[run.clone()] {
+                *byte = if random {
                     u8::try_from(numbers.below(256)).unwrap()
                 } else {
                     extreme
                 };
             }
+            places.push(run);
         }
         compile_bounded(&bytes, &format!("{what}, round {round}"));
-        for at in places {
-            bytes[at] = original[at];
+        for run in places {
+            bytes[run.clone()].copy_from_slice(&original[run]);
         }
     }
 }

@@ -129,3 +129,37 @@ fn the_vdso_equals_gimli() {
     let counts = eh_frame(&bytes, &table, "[vdso]").unwrap();
     assert!(counts.rows > 10 && counts.unsupported == 0, "{counts:?}");
 }
+
+/// A C program of this machine's compiler, in the ways in which its unwind information may be kept.
+#[test]
+fn c_programs_with_debug_frame_and_without_an_index_equal_gimli() {
+    const SOURCE: &str =
+        "int f(int n) { volatile int v[n]; v[0] = n; return v[0]; }\nint main(int c, char **v) { return f(c); }\n";
+    let folder = tempfile::tempdir().unwrap();
+    let (file, program) = (folder.path().join("main.c"), folder.path().join("program"));
+    std::fs::write(&file, SOURCE).unwrap();
+    let debug_frame = ["-g", "-O2", "-fno-asynchronous-unwind-tables"];
+    let ways = [
+        &["-gz=none"][..],
+        &["-gz=zlib"],
+        &["-static"],
+        &["-static", "-Wl,--no-eh-frame-hdr"],
+    ];
+    for way in ways {
+        let mut command = Command::new("cc");
+        command.args(debug_frame).args(way).arg(&file).arg("-o").arg(&program);
+        if !command.output().is_ok_and(|output| output.status.success()) {
+            continue;
+        }
+        let name = format!("cc {}", way.join(" "));
+        let bytes = std::fs::read(&program).unwrap();
+        let table = compile_file(&program).unwrap();
+        eh_frame(&bytes, &table, &name).unwrap();
+        let elf = Elf::new(&bytes);
+        let section = elf.section(".debug_frame").unwrap();
+        let mut parsed = gimli::DebugFrame::new(&section.bytes, gimli::LittleEndian);
+        parsed.set_address_size(8);
+        let counts = compare(&parsed, &gimli::BaseAddresses::default(), &elf, &table, &name);
+        assert!(counts.rows > 3, "{name}: {counts:?}");
+    }
+}

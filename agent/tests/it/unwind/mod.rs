@@ -1,5 +1,6 @@
 //! The tables of programs of this machine, held against gimli's reading of the same files.
 
+mod constructed;
 mod damage;
 mod go;
 mod ground_truth;
