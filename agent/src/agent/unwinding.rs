@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread::JoinHandle;
 
-use crate::kernel::{Code, CodeMapping, Installed, Sensor};
+use crate::kernel::Sensor;
 use crate::process::{Module, ProgramKey, SourceId, Table};
-use crate::unwind::{self, FileTable, Segment, TableError};
+use crate::unwind::{self, Code, CodeMapping, FileTable, Installed, Segment, TableError};
 
 /// Rows of one file: a browser's engine has two millions.
 const MAX_ROWS_PER_FILE: usize = 4 << 20;

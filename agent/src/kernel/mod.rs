@@ -25,13 +25,13 @@ use std::time::Duration;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
-pub use tables::{Code, CodeMapping, Installed, NoRoom, Tables};
-pub use walk::so_walk;
 pub use perf::{online_cpus, parse_cpu_list};
 pub use system::{
     clock_ticks_per_second, memory_file, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory,
     tune_allocator, wall_ns,
 };
+pub use tables::Tables;
+pub use walk::{HostMemory, so_walk};
 
 #[allow(
     clippy::all,

@@ -1,22 +1,14 @@
-//! The walk of bpf/unwind.h in this process.
-
-use std::marker::PhantomData;
+//! The walk of bpf/unwind.h in this process: for stacks whose tables came later than the sample, and for tests.
 
 pub use super::sampler::types::so_walk;
 use super::{MAX_USER_FRAMES, Record, WalkStop};
+use crate::unwind::{Memory, Published, RULES, Range, SLAB_WORDS};
 
 impl Record for so_walk {}
 
-impl so_walk {
-    /// Where the copy of the stack began: at the stack pointer when the kernel side stopped.
-    pub(super) fn stack_begin(&self) -> u64 {
-        self.sp
-    }
-}
-
 /// `struct so_memory` of bpf/walk_host.c.
 #[repr(C)]
-pub(super) struct Memory<'a> {
+struct WalkMemory {
     slabs: *const *const u32,
     rules: *const u64,
     stack: *const u8,
@@ -24,45 +16,43 @@ pub(super) struct Memory<'a> {
     stack_bytes: u64,
     slab_count: u32,
     unused: u32,
-    _lives: PhantomData<&'a u8>,
-}
-
-impl<'a> Memory<'a> {
-    pub(super) fn new(slabs: &'a [*const u32], rules: *const u64, stack: &'a [u8], stack_address: u64) -> Self {
-        Self {
-            slabs: slabs.as_ptr(),
-            rules,
-            stack: stack.as_ptr(),
-            stack_address,
-            stack_bytes: stack.len() as u64,
-            slab_count: slabs.len() as u32,
-            unused: 0,
-            _lives: PhantomData,
-        }
-    }
 }
 
 unsafe extern "C" {
-    fn so_walk_on(walk: *mut so_walk, memory: *const Memory<'_>, frames: *mut u64, capacity: u32, count: *mut u32) -> u32;
+    fn so_walk_on(walk: *mut so_walk, memory: *const WalkMemory, frames: *mut u64, capacity: u32, count: *mut u32) -> u32;
 }
 
-/// Adds the addresses of the frames above `walk`'s own.
-pub(super) fn walk_on(walk: &mut so_walk, memory: &Memory<'_>, frames: &mut Vec<u64>) -> WalkStop {
+/// Adds the addresses of the frames above `walk`'s own. `stack` begins at `walk`'s stack pointer.
+///
+/// # Safety
+/// Each slab has [`SLAB_WORDS`] words, and there are [`RULES`] rules.
+pub(super) unsafe fn walk_on(
+    walk: &mut so_walk,
+    program: Published,
+    slabs: &[*const u32],
+    rules: *const u64,
+    stack: &[u8],
+    frames: &mut Vec<u64>,
+) -> WalkStop {
+    walk.mappings = program.mappings.place;
+    walk.mapping_count = program.count;
+    let memory = WalkMemory {
+        slabs: slabs.as_ptr(),
+        rules,
+        stack: stack.as_ptr(),
+        stack_address: walk.sp,
+        stack_bytes: stack.len() as u64,
+        slab_count: slabs.len() as u32,
+        unused: 0,
+    };
     let before = frames.len();
     let capacity = MAX_USER_FRAMES.saturating_sub(before);
     frames.resize(before + capacity, 0);
     let mut count = 0;
-    // SAFETY: `frames` has `capacity` more words behind `before`; `memory` points to slabs and rules of the sizes that
-    // bpf/abi.h says and to `stack_bytes` of stack, all of which outlive the call.
-    let step = unsafe {
-        so_walk_on(
-            walk,
-            memory,
-            frames.as_mut_ptr().add(before),
-            capacity as u32,
-            &mut count,
-        )
-    };
+    let room = frames[before..].as_mut_ptr();
+    // SAFETY: `room` has `capacity` words; slabs and rules are as long as the caller says, and masks keep the walk inside;
+    // the stack is read within its length.
+    let step = unsafe { so_walk_on(walk, &memory, room, capacity as u32, &mut count) };
     frames.truncate(before + (count as usize).min(capacity));
     match step {
         0 => WalkStop::Cut,
@@ -70,5 +60,64 @@ pub(super) fn walk_on(walk: &mut so_walk, memory: &Memory<'_>, frames: &mut Vec<
         3 => WalkStop::NoTable,
         4 => WalkStop::NoMapping,
         _ => WalkStop::Broken,
+    }
+}
+
+/// Tables in ordinary memory: the walk without a kernel.
+#[derive(Debug)]
+pub struct HostMemory {
+    slabs: Vec<Vec<u32>>,
+    rules: Vec<u64>,
+    max_slabs: usize,
+}
+
+impl HostMemory {
+    pub fn new(max_slabs: usize) -> Self {
+        Self {
+            slabs: Vec::new(),
+            rules: vec![0; RULES],
+            max_slabs,
+        }
+    }
+
+    /// Walks a stack, of which `stack` is what lies at the stack pointer `sp` and above: the code that was interrupted at
+    /// `pc` first, its callers after it, as in [`super::RawSample::user`].
+    pub fn walk(&self, program: Published, (pc, sp, fp, lr): (u64, u64, u64, u64), stack: &[u8]) -> (Vec<u64>, WalkStop) {
+        let mut walk = so_walk {
+            pc,
+            sp,
+            fp,
+            lr,
+            innermost: 1,
+            ..so_walk::default()
+        };
+        let mut frames = vec![pc];
+        let slabs: Vec<*const u32> = self.slabs.iter().map(|slab| slab.as_ptr()).collect();
+        // SAFETY: slabs and rules have their full lengths from the beginning.
+        let stop = unsafe { walk_on(&mut walk, program, &slabs, self.rules.as_ptr(), stack, &mut frames) };
+        (frames, stop)
+    }
+}
+
+impl Memory for HostMemory {
+    fn add_slab(&mut self) -> bool {
+        if self.slabs.len() >= self.max_slabs {
+            return false;
+        }
+        self.slabs.push(vec![0; SLAB_WORDS as usize]);
+        true
+    }
+
+    fn write(&mut self, range: Range, words: &mut dyn Iterator<Item = u32>) {
+        if let Some(slab) = self.slabs.get_mut(range.slab()) {
+            let room = slab.iter_mut().skip(range.first_word()).take(range.words as usize);
+            room.zip(words).for_each(|(to, word)| *to = word);
+        }
+    }
+
+    fn write_rule(&mut self, number: usize, bits: u64) {
+        if let Some(rule) = self.rules.get_mut(number) {
+            *rule = bits;
+        }
     }
 }

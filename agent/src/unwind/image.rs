@@ -153,10 +153,6 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
                 .any(|segment| segment.executable && begin >= segment.address && end - segment.address <= segment.bytes)
     }
 
-    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
-        address_of(&self.segments, offset)
-    }
-
     /// Where an address lies in the file, and how many bytes of its segment follow there.
     pub(super) fn place(&self, address: u64) -> Option<(u64, u64)> {
         let segment = self.segment_at(address)?;

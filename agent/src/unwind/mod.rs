@@ -2,8 +2,8 @@
 //!
 //! In: an ELF file of x86-64 or arm64, read through a function that the caller gives. Out: [`compile`] makes a [`FileTable`],
 //! which has for each address (the file's own, in bytes) the [`Rule`] that leads from a frame there to its caller's; it
-//! comes from .eh_frame, from .debug_frame where that is all there is, and from Go's pclntab. [`LeafRules`] tells of
-//! single places where the return address lies, for stacks that were walked by frame pointers.
+//! comes from .eh_frame, from .debug_frame where that is all there is, and from Go's pclntab. [`Layout`] lays tables and
+//! mappings out for the walk of bpf/unwind.h, in a [`Memory`] that somebody else owns.
 //!
 //! Pure: no I/O of its own, no state but a bounded cache. Files are not trusted: sizes are capped before memory is
 //! allocated, what makes no sense is passed over and counted, and the work is bounded by the file's size.
@@ -15,16 +15,16 @@ mod expression;
 mod frames;
 mod go;
 mod image;
-mod leaf;
+mod layout;
 mod reader;
 mod rule;
 mod space;
 mod table;
 
 pub use image::{Segment, code_address};
-pub use leaf::{LeafRules, ReturnAddress};
+pub use layout::{Code, CodeMapping, Installed, Layout, Memory, NoRoom, Published, RULES, SLAB_WORDS};
 pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
-pub use space::{Range, SLAB_WORDS, Space};
+pub use space::Range;
 pub use table::{CHUNK_BYTES, FileTable, Row, Stats};
 
 /// Why a file has no table.

@@ -26,23 +26,23 @@ impl Range {
 
 /// Which words are free: in each slab (first, words), ascending, never adjacent.
 #[derive(Debug, Default)]
-pub struct Space {
+pub(super) struct Space {
     slabs: Vec<Vec<(u32, u32)>>,
 }
 
 impl Space {
-    pub fn slabs(&self) -> usize {
+    pub(super) fn slabs(&self) -> usize {
         self.slabs.len()
     }
 
     /// One more slab, all free.
-    pub fn add_slab(&mut self) {
+    pub(super) fn add_slab(&mut self) {
         let first = if self.slabs.is_empty() { RESERVED_WORDS } else { 0 };
         self.slabs.push(vec![(first, SLAB_WORDS - first)]);
     }
 
     /// The first range that is free and long enough; none where there is none.
-    pub fn take(&mut self, words: u32) -> Option<Range> {
+    pub(super) fn take(&mut self, words: u32) -> Option<Range> {
         let words = words.max(1);
         for (number, free) in self.slabs.iter_mut().enumerate() {
             let Some(index) = free.iter().position(|(_, length)| *length >= words) else {
@@ -60,7 +60,7 @@ impl Space {
         None
     }
 
-    pub fn give_back(&mut self, range: Range) {
+    pub(super) fn give_back(&mut self, range: Range) {
         let Some(free) = self.slabs.get_mut(range.slab()) else {
             return;
         };
@@ -80,7 +80,7 @@ impl Space {
         free.insert(at, (first, length));
     }
 
-    pub fn free_words(&self) -> u64 {
+    pub(super) fn free_words(&self) -> u64 {
         self.slabs.iter().flatten().map(|(_, words)| u64::from(*words)).sum()
     }
 }

@@ -1,0 +1,238 @@
+//! Tables and mappings in the form in which the walk of bpf/unwind.h reads them; bpf/abi.h says how each is laid out.
+//!
+//! What a walk can reach is never changed, only replaced: the new is written elsewhere, published, and the old room is used
+//! again when no walk can be reading it any more.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::space::Space;
+use super::{FileTable, Range};
+
+pub use super::space::SLAB_WORDS;
+
+/// Rules of all files together.
+pub const RULES: usize = 32_768;
+/// Executable mappings of one program; what lies in others has no table.
+const MAX_MAPPINGS: usize = 4096;
+const MAPPING_WORDS: usize = 8;
+/// Rows are written in pieces of about so many words, so that they fit into what is free.
+const PIECE_WORDS: usize = 32 * 1024;
+/// No walk takes so long.
+const RETIRE_NS: u64 = 1_000_000_000;
+
+const STATE_PENDING: u32 = 0;
+const STATE_NONE: u32 = 1;
+const STATE_CHUNKS: u32 = 2;
+
+/// Where tables lie.
+pub trait Memory {
+    /// One more slab of [`SLAB_WORDS`] words; false where there may be no more.
+    fn add_slab(&mut self) -> bool;
+    /// Writes into a range of a slab that was added.
+    fn write(&mut self, range: Range, words: &mut dyn Iterator<Item = u32>);
+    /// Sets one of [`RULES`] rules, which are all zero at first.
+    fn write_rule(&mut self, number: usize, bits: u64);
+}
+
+/// A file's table where the walk finds it.
+#[derive(Debug)]
+pub struct Installed {
+    directory: Range,
+    pieces: Vec<Range>,
+    chunks: u32,
+}
+
+impl Installed {
+    /// Bytes in the slabs.
+    pub fn bytes(&self) -> u64 {
+        let words: u64 = self.pieces.iter().map(|piece| u64::from(piece.words)).sum();
+        (words + u64::from(self.directory.words)) * 4
+    }
+}
+
+/// What is known of the code in a mapping.
+#[derive(Debug, Clone, Copy)]
+pub enum Code<'a> {
+    /// Its table is being made.
+    Pending,
+    /// There is none and will be none: frame pointers are all there is.
+    NoTable,
+    /// `chunk_zero` is the address in the process at which the table's first chunk lies (it may be before the mapping).
+    Table { installed: &'a Installed, chunk_zero: u64 },
+}
+
+/// One executable mapping of a program, `end` exclusive.
+#[derive(Debug, Clone, Copy)]
+pub struct CodeMapping<'a> {
+    pub begin: u64,
+    pub end: u64,
+    pub code: Code<'a>,
+}
+
+/// Why a table was not installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoRoom {
+    /// The limit for tables is reached.
+    Tables,
+    /// There are too many different rules.
+    Rules,
+}
+
+/// A program's mappings where the walk finds them.
+#[derive(Debug, Clone, Copy)]
+pub struct Published {
+    pub mappings: Range,
+    pub count: u32,
+}
+
+/// What lies where in the memory `M`.
+#[derive(Debug)]
+pub struct Layout<M> {
+    pub memory: M,
+    rules: HashMap<u64, u16>,
+    space: Space,
+    retired: VecDeque<(u64, Range)>,
+}
+
+impl<M: Memory> Layout<M> {
+    pub fn new(memory: M) -> Self {
+        Self {
+            memory,
+            // All zero is the rule of unknown code.
+            rules: HashMap::from([(0, 0)]),
+            space: Space::default(),
+            retired: VecDeque::new(),
+        }
+    }
+
+    /// Copies a file's table in.
+    pub fn install(&mut self, table: &FileTable) -> Result<Installed, NoRoom> {
+        let rules = self.number_rules(table).ok_or(NoRoom::Rules)?;
+        let chunks = table.chunks.len().saturating_sub(1);
+        let directory = self.take(chunks * 2).ok_or(NoRoom::Tables)?;
+        let mut installed = Installed {
+            directory,
+            pieces: Vec::new(),
+            chunks: u32::try_from(chunks).map_err(|_| NoRoom::Tables)?,
+        };
+        let mut entries: Vec<u32> = Vec::with_capacity(chunks * 2);
+        let mut first = 0;
+        while first < chunks {
+            // Whole chunks, as many as make a piece.
+            let begin = table.chunks[first] as usize;
+            let mut last = first + 1;
+            while last < chunks && table.chunks[last + 1] as usize - begin <= PIECE_WORDS {
+                last += 1;
+            }
+            let rows = &table.rows[begin..table.chunks[last] as usize];
+            let Some(piece) = self.take(rows.len()) else {
+                self.give_back(installed);
+                return Err(NoRoom::Tables);
+            };
+            installed.pieces.push(piece);
+            let words = rows
+                .iter()
+                .map(|row| u32::from(row.offset) << 16 | u32::from(rules[usize::from(row.rule)]));
+            self.memory.write(piece, &mut words.into_iter());
+            for chunk in first..last {
+                let (from, until) = (table.chunks[chunk], table.chunks[chunk + 1]);
+                entries.push(piece.place + (from - table.chunks[first]));
+                entries.push(until - from);
+            }
+            first = last;
+        }
+        self.memory.write(directory, &mut entries.into_iter());
+        Ok(installed)
+    }
+
+    /// Gives a table's room back once no walk reads it. Whoever maps the file must have been published anew before.
+    pub fn remove(&mut self, installed: Installed, now_ns: u64) {
+        let ranges = installed.pieces.into_iter().chain([installed.directory]);
+        self.retired.extend(ranges.map(|range| (now_ns, range)));
+    }
+
+    /// Writes a program's mappings, ascending; none where there is no room for them.
+    pub fn publish(&mut self, mappings: &[CodeMapping<'_>]) -> Option<Published> {
+        let mappings = &mappings[..mappings.len().min(MAX_MAPPINGS)];
+        let range = self.take(mappings.len() * MAPPING_WORDS)?;
+        self.memory.write(range, &mut mappings.iter().flat_map(words_of));
+        Some(Published {
+            mappings: range,
+            count: mappings.len() as u32,
+        })
+    }
+
+    /// Gives the room of mappings back that nobody finds any more.
+    pub fn withdraw(&mut self, published: Published, now_ns: u64) {
+        self.retired.push_back((now_ns, published.mappings));
+    }
+
+    /// Makes room that was given back a while ago free again.
+    pub fn reclaim(&mut self, now_ns: u64) {
+        while let Some((since, range)) = self.retired.front().copied() {
+            if now_ns.saturating_sub(since) < RETIRE_NS {
+                break;
+            }
+            self.retired.pop_front();
+            self.space.give_back(range);
+        }
+    }
+
+    /// Bytes of tables and mappings in use.
+    pub fn used_bytes(&self) -> u64 {
+        let all = self.space.slabs() as u64 * u64::from(SLAB_WORDS);
+        all.saturating_sub(self.space.free_words()) * 4
+    }
+
+    fn give_back(&mut self, installed: Installed) {
+        for range in installed.pieces.into_iter().chain([installed.directory]) {
+            self.space.give_back(range);
+        }
+    }
+
+    fn number_rules(&mut self, table: &FileTable) -> Option<Vec<u16>> {
+        let mut numbers = Vec::with_capacity(table.rules.len());
+        for rule in &table.rules {
+            let bits = rule.bits();
+            let next = self.rules.len();
+            let number = match self.rules.get(&bits) {
+                Some(number) => *number,
+                None if next < RULES => {
+                    let number = next as u16;
+                    self.memory.write_rule(next, bits);
+                    self.rules.insert(bits, number);
+                    number
+                }
+                None => return None,
+            };
+            numbers.push(number);
+        }
+        Some(numbers)
+    }
+
+    fn take(&mut self, words: usize) -> Option<Range> {
+        let words = u32::try_from(words).ok()?;
+        if let Some(range) = self.space.take(words) {
+            return Some(range);
+        }
+        if words > SLAB_WORDS || !self.memory.add_slab() {
+            return None;
+        }
+        self.space.add_slab();
+        self.space.take(words)
+    }
+}
+
+/// As bpf/abi.h lays a mapping out.
+fn words_of(mapping: &CodeMapping<'_>) -> [u32; MAPPING_WORDS] {
+    let (chunk_zero, directory, state) = match mapping.code {
+        Code::Pending => (0, 0, STATE_PENDING),
+        Code::NoTable => (0, 0, STATE_NONE),
+        Code::Table { installed, chunk_zero } => {
+            (chunk_zero, installed.directory.place, STATE_CHUNKS + installed.chunks)
+        }
+    };
+    let halves = |value: u64| [value as u32, (value >> 32) as u32];
+    let ([b0, b1], [e0, e1], [c0, c1]) = (halves(mapping.begin), halves(mapping.end), halves(chunk_zero));
+    [b0, b1, e0, e1, c0, c1, directory, state]
+}
