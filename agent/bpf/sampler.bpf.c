@@ -153,11 +153,8 @@ SO_INLINE u32 walk_user(struct so_scratch *record, u32 first)
 		case SO_STEP_NO_TABLE:
 			return SO_WALK_NO_TABLE;
 		case SO_STEP_NO_MAPPING:
-			/* What returns to where there is no code is no frame. Interrupted code is some, wherever it is. */
-			if (record->walk.innermost)
-				return SO_WALK_NO_TABLE;
-			record->header.user_frames = i - 1;
-			return SO_WALK_BROKEN;
+			/* Mapped since the mappings were read, or no code at all: user space looks. */
+			return SO_WALK_NO_TABLE;
 		default:
 			return SO_WALK_BROKEN;
 		}

@@ -66,6 +66,11 @@ pub struct Arguments {
     #[arg(long, env = "STAKEOUT_LINES_LIMIT", value_name = "BYTES", default_value = "16M", value_parser = parse_bytes)]
     pub lines_limit: u64,
 
+    /// Share of the machine's CPU time, in percent, that sampling and naming may take on average, BPF programs included;
+    /// beyond it samples are taken less often.
+    #[arg(long, env = "STAKEOUT_CPU_LIMIT", value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
+    pub cpu_limit: f64,
+
     /// What to log: a level (error, warn, info, debug, trace), or levels by module as in RUST_LOG.
     #[arg(long, env = "STAKEOUT_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
@@ -90,6 +95,7 @@ impl Arguments {
         AgentConfig {
             frequency_hz: self.frequency,
             interval: Duration::from_secs(self.interval),
+            cpu_limit: self.cpu_limit / 100.0,
             names: NamerConfig {
                 lines_limit_bytes: self.lines_limit,
                 ..NamerConfig::default()
@@ -149,6 +155,14 @@ impl Arguments {
             agent_version: env!("CARGO_PKG_VERSION").into(),
         })
     }
+}
+
+/// Above 0 and up to 100.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.trim().trim_end_matches('%').parse::<f64>().ok();
+    percent
+        .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+        .ok_or_else(|| format!("`{text}` is no share in percent: write a number above 0 and up to 100, such as 0.5"))
 }
 
 /// `65536`, `64K`, `512M`, `2G`; powers of 1024.

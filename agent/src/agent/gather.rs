@@ -63,6 +63,8 @@ struct LateSample {
     kernel_cut: bool,
     user: Vec<u64>,
     walk: so_walk,
+    /// Of the last frame's code.
+    source: SourceId,
     stack: Box<[u8]>,
 }
 
@@ -150,9 +152,9 @@ impl Interval {
         !self.late.is_empty()
     }
 
-    /// Whose stacks those are.
-    pub(super) fn late_programs(&self) -> impl Iterator<Item = ProgramKey> {
-        self.late.iter().map(|late| late.key)
+    /// Whose stacks those are, and where the code comes from at which they stopped.
+    pub(super) fn late_sources(&self) -> impl Iterator<Item = (ProgramKey, SourceId)> {
+        self.late.iter().map(|late| (late.key, late.source))
     }
 
     fn put_off(
@@ -167,10 +169,10 @@ impl Interval {
         // Met here, so that its files are opened while it lives, and its mappings read again where one is missing.
         let thread = memory.thread_name(sample.comm);
         table.program(key, sample.kernel_thread, &thread, now_ns);
-        if let Some(last) = sample.user.last() {
+        let source = sample.user.last().map_or(SourceId::UNKNOWN, |last| {
             let innermost = sample.user.len() == 1 || last & EXACT_ADDRESS != 0;
-            table.place(key, address_of(*last, innermost), innermost, now_ns);
-        }
+            table.place(key, address_of(*last, innermost), innermost, now_ns).source
+        });
         self.late_bytes += late.stack.len();
         self.late.push(LateSample {
             time_ns: sample.time_ns,
@@ -183,8 +185,15 @@ impl Interval {
             kernel_cut: sample.kernel_cut,
             user: sample.user.to_vec(),
             walk: late.walk,
+            source,
             stack: late.stack.into(),
         });
+    }
+
+    /// Where the code of its stacks comes from.
+    pub(super) fn sources(&self) -> impl Iterator<Item = SourceId> {
+        let sources = self.stacks.iter().flat_map(|stack| &stack.sources);
+        sources.map(|(id, _)| *id)
     }
 
     /// Walks the stacks that waited, with the tables that are there now.

@@ -8,6 +8,7 @@
 mod clock;
 mod gather;
 mod naming;
+mod throttle;
 mod unwinding;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::symbolize::{Namer, NamerConfig, NamerStats};
 use clock::{Moment, Span};
 use gather::{Interval, Memory};
 use naming::Finished;
+use throttle::Throttle;
 pub use unwinding::UnwindStats;
 use unwinding::Unwinding;
 
@@ -41,6 +43,9 @@ pub struct AgentConfig {
     pub max_processes: usize,
     /// Memory for unwinding tables, in bytes; whole megabytes are used.
     pub table_bytes: u64,
+    /// Share of the machine's CPU time, between 0 and 1, that sampling and naming may take on average; beyond it samples are
+    /// taken less often.
+    pub cpu_limit: f64,
     pub names: NamerConfig,
 }
 
@@ -51,7 +56,8 @@ impl Default for AgentConfig {
             interval: Duration::from_secs(5),
             drain_every: Duration::from_millis(200),
             max_processes: 8192,
-            table_bytes: 24 << 20,
+            table_bytes: 16 << 20,
+            cpu_limit: 0.01,
             names: NamerConfig::default(),
         }
     }
@@ -71,6 +77,8 @@ pub enum AgentError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
     pub unwinding: UnwindStats,
+    /// How often the rate was lowered to keep the CPU limit.
+    pub throttled: u64,
     /// The kernel side's own counters.
     pub kernel: Counters,
     /// Samples that were handed over in batches.
@@ -251,6 +259,13 @@ struct Sampling {
     begun: Moment,
     /// CPUs observed at any time in the interval.
     cpus: u32,
+    throttle: Throttle,
+    /// The rate at present.
+    frequency_hz: u32,
+    /// How often it was lowered.
+    throttled: u64,
+    /// CPU time, of BPF programs and of this process, up to the interval's begin.
+    used_seconds: f64,
 }
 
 impl Sampling {
@@ -264,6 +279,7 @@ impl Sampling {
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
+        let (throttle, frequency_hz) = (Throttle::new(config.cpu_limit), config.frequency_hz);
         Ok(Self {
             config,
             sensor,
@@ -281,6 +297,10 @@ impl Sampling {
             sent_counters: Counters::default(),
             begun: Moment::now(),
             cpus,
+            throttle,
+            frequency_hz,
+            throttled: 0,
+            used_seconds: kernel::process_cpu_ns() as f64 / 1e9,
         })
     }
 
@@ -450,10 +470,16 @@ impl Sampling {
         let finished = Finished {
             interval: std::mem::replace(&mut self.interval, std::mem::take(&mut self.next)),
             span: Span::between(self.begun, ended),
-            frequency_hz: self.config.frequency_hz,
-            period_ns: kernel::period_ns(self.config.frequency_hz),
+            frequency_hz: self.frequency_hz,
+            period_ns: kernel::period_ns(self.frequency_hz),
             report,
         };
+        let used_seconds = finished.report.cpu_seconds + finished.report.bpf_seconds;
+        let seconds = ended.mono_ns.saturating_sub(self.begun.mono_ns) as f64 / 1e9;
+        if !last {
+            self.keep_cpu_limit(seconds, used_seconds - self.used_seconds)?;
+        }
+        self.used_seconds = used_seconds;
         self.drained_next = 0;
         self.sent_counters = counters;
         self.begun = ended;
@@ -462,13 +488,40 @@ impl Sampling {
         self.close_if_ready(now)
     }
 
+    /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.
+    fn keep_cpu_limit(&mut self, seconds: f64, used_seconds: f64) -> Result<(), AgentError> {
+        let divisor = self.throttle.after(seconds, self.cpus, used_seconds);
+        let frequency_hz = (self.config.frequency_hz / divisor).max(1);
+        if frequency_hz == self.frequency_hz {
+            return Ok(());
+        }
+        if frequency_hz < self.frequency_hz {
+            let share = used_seconds / seconds / f64::from(self.cpus.max(1));
+            tracing::warn!(
+                frequency_hz,
+                used_share = format!("{share:.4}"),
+                limit_share = self.config.cpu_limit,
+                "the agent used more CPU time than --cpu-limit allows: it samples less often"
+            );
+            self.throttled += 1;
+        } else {
+            tracing::info!(frequency_hz, "the agent's CPU time is within --cpu-limit again: it samples more often");
+        }
+        self.frequency_hz = frequency_hz;
+        self.sensor.set_frequency(frequency_hz)?;
+        Ok(())
+    }
+
     /// Hands the ended interval over once no stack in it waits for a table, or has waited long enough.
     fn close_if_ready(&mut self, now: u64) -> Result<(), AgentError> {
         let Some((mut finished, deadline)) = self.closing.take() else {
             return Ok(());
         };
         if finished.interval.has_late() {
-            let waits = finished.interval.late_programs().any(|key| self.unwinding.is_pending(&self.table, key));
+            for (key, source) in finished.interval.late_sources() {
+                self.unwinding.want_again(&self.table, key, source, now);
+            }
+            let waits = finished.interval.late_sources().any(|(key, _)| self.unwinding.is_pending(&self.table, key));
             if waits && now < deadline {
                 self.closing = Some((finished, deadline));
                 return Ok(());
@@ -478,6 +531,7 @@ impl Sampling {
                 .interval
                 .finish_late(tables, &mut self.memory, &mut self.table, stats, now);
         }
+        self.unwinding.mark_used(finished.interval.sources(), now);
         self.intervals.send(finished)
     }
 
@@ -493,6 +547,7 @@ impl Sampling {
         }
         Ok(Totals {
             unwinding: self.unwinding.stats,
+            throttled: self.throttled,
             kernel: self.sensor.counters()?,
             lost: self.lost,
             table: self.table.stats(),

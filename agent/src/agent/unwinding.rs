@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use crate::kernel::Sensor;
 use crate::process::{Module, ProgramKey, SourceId, Table};
-use crate::unwind::{self, Code, CodeMapping, FileTable, Installed, Segment, TableError};
+use crate::unwind::{self, Code, CodeMapping, FileTable, Installed, NoRoom, Segment, TableError};
 
 /// Rows of one file: a browser's engine has two millions.
 const MAX_ROWS_PER_FILE: usize = 4 << 20;
@@ -23,8 +23,18 @@ enum FileState {
         table: Installed,
         base: u64,
         segments: Vec<Segment>,
+        used_ns: u64,
     },
+    /// Was given up for room, or found none; made again when a sample needs it after that time.
+    Evicted { until_ns: u64 },
 }
+
+/// Tables that a sample needed in this time are not given up for others.
+const KEEP_NS: u64 = 60_000_000_000;
+/// How often files that nothing runs any more are forgotten.
+const SWEEP_NS: u64 = 30_000_000_000;
+/// How long a table that found no room is not tried again.
+const NO_ROOM_NS: u64 = 30_000_000_000;
 
 /// What the unwinding has done, cumulative but for the first two.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +65,7 @@ pub(super) struct Unwinding {
     requests: Option<mpsc::SyncSender<Arc<Module>>>,
     results: mpsc::Receiver<Compiled>,
     compiling: usize,
+    swept_ns: u64,
     thread: Option<JoinHandle<()>>,
     pub(super) stats: UnwindStats,
 }
@@ -77,6 +88,7 @@ impl Unwinding {
             requests: Some(requests),
             results,
             compiling: 0,
+            swept_ns: 0,
             thread: Some(thread),
             stats: UnwindStats::default(),
         })
@@ -90,7 +102,27 @@ impl Unwinding {
         };
         let table = unwind::compile(read, MAX_ROWS_PER_FILE);
         self.compiling += 1;
-        self.settle(SourceId::VDSO, table, sensor);
+        self.settle(SourceId::VDSO, table, sensor, false, 0);
+    }
+
+    /// Samples were taken in code of these sources.
+    pub(super) fn mark_used(&mut self, sources: impl Iterator<Item = SourceId>, now_ns: u64) {
+        for source in sources {
+            if let Some(FileState::Installed { used_ns, .. }) = self.files.get_mut(&source) {
+                *used_ns = now_ns;
+            }
+        }
+    }
+
+    /// A stack ended in code of this source, whose table may have been given up.
+    pub(super) fn want_again(&mut self, table: &Table, key: ProgramKey, source: SourceId, now_ns: u64) {
+        if !matches!(self.files.get(&source), Some(FileState::Evicted { until_ns }) if *until_ns <= now_ns) {
+            return;
+        }
+        self.files.remove(&source);
+        if let Some(module) = table.modules(key).find(|module| module.id == source) {
+            self.want(module);
+        }
     }
 
     /// True while no table is being made that somebody may wait for.
@@ -123,13 +155,18 @@ impl Unwinding {
         loop {
             match self.results.try_recv() {
                 Ok((id, compiled)) => {
-                    self.settle(id, compiled, sensor);
+                    let evicted = self.make_room(&compiled, sensor, now_ns);
+                    for id in &evicted {
+                        again.extend(table.users_of(*id));
+                    }
+                    self.settle(id, compiled, sensor, !evicted.is_empty(), now_ns);
                     again.extend(table.users_of(id));
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
         self.ask();
+        self.sweep(table, sensor, now_ns);
         again.sort_unstable();
         again.dedup();
         for key in again {
@@ -164,7 +201,7 @@ impl Unwinding {
         }
     }
 
-    fn settle(&mut self, id: SourceId, compiled: Result<FileTable, TableError>, sensor: &mut Sensor) {
+    fn settle(&mut self, id: SourceId, compiled: Result<FileTable, TableError>, sensor: &mut Sensor, made_room: bool, now_ns: u64) {
         self.compiling -= 1;
         let state = match compiled {
             Ok(file) => match sensor.tables().install(&file) {
@@ -174,12 +211,19 @@ impl Unwinding {
                         table,
                         base: file.base,
                         segments: file.segments,
+                        used_ns: now_ns,
                     }
                 }
                 Err(reason) => {
                     tracing::debug!(?reason, "a table does not fit");
                     self.stats.no_room += 1;
-                    FileState::NoTable
+                    match reason {
+                        NoRoom::Tables if made_room => FileState::Evicted { until_ns: now_ns },
+                        NoRoom::Tables => FileState::Evicted {
+                            until_ns: now_ns + NO_ROOM_NS,
+                        },
+                        NoRoom::Rules => FileState::NoTable,
+                    }
                 }
             },
             Err(error) => {
@@ -191,6 +235,59 @@ impl Unwinding {
         self.files.insert(id, state);
     }
 
+    /// Gives up the tables that were not needed the longest, until a new one fits; their room is free a moment later, and the
+    /// new one is asked for again then. Returns whose they were.
+    fn make_room(&mut self, compiled: &Result<FileTable, TableError>, sensor: &mut Sensor, now_ns: u64) -> Vec<SourceId> {
+        let Ok(file) = compiled else { return Vec::new() };
+        let wanted = (file.rows.len() + file.chunks.len() * 2) as u64 * 4;
+        let mut free = sensor.tables().free_bytes();
+        let mut evicted = Vec::new();
+        while free < wanted {
+            let installed = self.files.iter().filter_map(|(id, state)| match state {
+                FileState::Installed { used_ns, .. } if *id != SourceId::VDSO => Some((*used_ns, *id)),
+                _ => None,
+            });
+            let Some((used_ns, id)) = installed.min() else { break };
+            if now_ns.saturating_sub(used_ns) < KEEP_NS {
+                break;
+            }
+            if let Some(FileState::Installed { table, .. }) = self.files.insert(id, FileState::Evicted { until_ns: now_ns }) {
+                free += table.bytes();
+                self.stats.evicted += 1;
+                self.stats.tables -= 1;
+                sensor.tables().remove(table, now_ns);
+                evicted.push(id);
+            }
+        }
+        evicted
+    }
+
+    /// Forgets files that no program maps any more, a while after the last one was needed.
+    fn sweep(&mut self, table: &Table, sensor: &mut Sensor, now_ns: u64) {
+        if now_ns.saturating_sub(self.swept_ns) < SWEEP_NS {
+            return;
+        }
+        self.swept_ns = now_ns;
+        let mapped = table.mapped_sources();
+        let mut unused: Vec<SourceId> = Vec::new();
+        for (id, state) in &self.files {
+            let old = match state {
+                FileState::Installed { used_ns, .. } => now_ns.saturating_sub(*used_ns) >= KEEP_NS,
+                FileState::Pending => false,
+                FileState::NoTable | FileState::Evicted { .. } => true,
+            };
+            if old && *id != SourceId::VDSO && !mapped.contains(id) {
+                unused.push(*id);
+            }
+        }
+        for id in unused {
+            if let Some(FileState::Installed { table, .. }) = self.files.remove(&id) {
+                self.stats.tables -= 1;
+                sensor.tables().remove(table, now_ns);
+            }
+        }
+    }
+
     fn publish(&mut self, key: ProgramKey, table: &Table, sensor: &mut Sensor, now_ns: u64) {
         let mappings: Vec<CodeMapping<'_>> = table
             .code_ranges(key)
@@ -198,7 +295,7 @@ impl Unwinding {
                 begin: range.start,
                 end: range.end,
                 code: match self.files.get(&range.source) {
-                    Some(FileState::Pending) => Code::Pending,
+                    Some(FileState::Pending | FileState::Evicted { .. }) => Code::Pending,
                     Some(FileState::Installed {
                         table, base, segments, ..
                     }) => unwind::code_address(segments, range.offset).map_or(Code::NoTable, |address| Code::Table {

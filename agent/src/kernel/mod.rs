@@ -348,6 +348,13 @@ impl Sensor {
         Ok(())
     }
 
+    /// Samples at another rate from now on.
+    pub fn set_frequency(&mut self, frequency_hz: u32) -> Result<(), KernelError> {
+        self.period_ns = period_ns(frequency_hz);
+        self.timers.clear();
+        self.follow_hotplug()
+    }
+
     /// Compares the CPUs being sampled with those online: opens timers on new ones, closes those of CPUs that went away.
     /// A CPU that cannot be opened is reported once and tried again at the next call.
     pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {

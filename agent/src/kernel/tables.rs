@@ -184,7 +184,13 @@ impl Tables {
         slabs.map(|slab| slab.map.as_fd().as_raw_fd())
     }
 
-    /// Bytes of tables and mappings in use.
+    /// Bytes that could still be used, in pieces.
+    pub fn free_bytes(&self) -> u64 {
+        let memory = &self.layout.memory;
+        memory.max_slabs as u64 * u64::from(SLAB_WORDS) * 4 - self.layout.used_bytes()
+    }
+
+    /// Bytes of tables and mappings in use, and of those that are not free yet.
     pub fn used_bytes(&self) -> u64 {
         self.layout.used_bytes()
     }

@@ -1,6 +1,6 @@
 //! Processes that run or ran a moment ago, and where their code comes from.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -204,6 +204,13 @@ impl Table {
             Source::Module(module) => Some(module),
             _ => None,
         })
+    }
+
+    /// Where the code of all programs comes from.
+    pub fn mapped_sources(&self) -> HashSet<SourceId> {
+        let programs = self.processes.values().flat_map(|process| &process.programs);
+        let mappings = programs.flat_map(|entry| entry.mappings.iter());
+        mappings.map(|mapping| mapping.source).collect()
     }
 
     /// The programs whose code comes from a source among others.
