@@ -24,9 +24,16 @@ enum so_limits {
 	SO_MAX_PROCESSES = 8192,
 	SO_MAPPING_WORDS = 8,
 	SO_REGISTERS = 16,
+	SO_RBX = 3,
+	SO_SAVED_WORDS = 8,
 	/* Of the stack, where the walk must be ended in user space. */
 	SO_MAX_STACK_BYTES = 32768,
 	SO_STACK_PIECE_BYTES = 4096,
+	/*
+	 * What lies below the stack pointer is copied too: functions keep data there without a frame, and unwinding information
+	 * refers to registers that were just popped.
+	 */
+	SO_RED_ZONE_BYTES = 128,
 };
 
 /* How the walk of the user stack ended. */
@@ -70,6 +77,7 @@ enum so_ra {
 	SO_RA_BELOW_CFA = 0,	/* *(cfa - 8) */
 	SO_RA_AT_CFA = 1,	/* *(cfa + 8 * aux) */
 	SO_RA_IN_REGISTER = 2,	/* the link register */
+	SO_RA_AND_RBX = 3,	/* *(cfa - 8), and the caller's rbx is at *(cfa + 8 * aux) */
 };
 #define SO_RULE_UNKNOWN 0ULL
 
@@ -96,6 +104,7 @@ struct so_process {
 	u32 address_space;	/* another number whenever a mapping or a table changes */
 	u32 mappings;		/* place of the first */
 	u32 mapping_count;
+	u64 unmapped_ns;	/* written by the walk: when it last asked user space about an address without mapping */
 };
 
 /* One cache line holds four. Empty slots are zero, which no tag and rule give. */
@@ -110,12 +119,13 @@ struct so_walk {
 	u64 sp;
 	u64 fp;
 	u64 lr;			/* arm64 */
-	u64 registers[SO_REGISTERS];	/* of the interrupted code, by DWARF's numbers */
+	u64 registers[SO_REGISTERS];	/* of the interrupted code, by DWARF's numbers; rbx is followed further */
+	u64 saved[SO_SAVED_WORDS];	/* the words below the canonical frame address */
 	u64 address_space;
 	u32 mappings;
 	u32 mapping_count;
 	u32 innermost;		/* pc is where code was interrupted, not a return address */
-	u32 has_registers;
+	u32 has_registers;	/* all of them, or where code was not interrupted, rbx */
 };
 
 enum so_step {
@@ -140,7 +150,8 @@ enum so_sample_flags {
 
 /*
  * One sample: this header, then kernel_frames and user_frames addresses of 8 bytes, both leaf first. With SO_WALK_NO_TABLE
- * then a struct so_walk, which stands at the last frame, and stack_bytes of the stack from its stack pointer on.
+ * then a struct so_walk, which stands at the last frame, and stack_bytes of the stack from SO_RED_ZONE_BYTES below its stack
+ * pointer on.
  */
 struct so_sample {
 	u64 time_ns;		/* CLOCK_MONOTONIC */

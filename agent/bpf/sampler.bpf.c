@@ -138,7 +138,7 @@ __attribute__((noinline)) int step_user(u32 unused)
 }
 
 /* Fills frames[] after the first *count; says how it ended. */
-SO_INLINE u32 walk_user(struct so_scratch *record, u32 first)
+SO_INLINE u32 walk_user(struct so_scratch *record, struct so_process *process, u32 first)
 {
 	u32 i;
 
@@ -153,8 +153,18 @@ SO_INLINE u32 walk_user(struct so_scratch *record, u32 first)
 		case SO_STEP_NO_TABLE:
 			return SO_WALK_NO_TABLE;
 		case SO_STEP_NO_MAPPING:
-			/* Mapped since the mappings were read, or no code at all: user space looks. */
-			return SO_WALK_NO_TABLE;
+			/*
+			 * Mapped since the mappings were read, or no code at all: user space looks, but not every time, since
+			 * run-time compilers without frame pointers lead into nowhere with every sample.
+			 */
+			if (process && record->header.time_ns - process->unmapped_ns >= SECOND_NS) {
+				process->unmapped_ns = record->header.time_ns;
+				return SO_WALK_NO_TABLE;
+			}
+			/* What returns to where there is no code is no frame. Interrupted code is some, wherever it is. */
+			if (!record->walk.innermost)
+				record->header.user_frames = i - 1;
+			return SO_WALK_BROKEN;
 		default:
 			return SO_WALK_BROKEN;
 		}
@@ -170,7 +180,7 @@ SO_INLINE u32 copy_stack(struct so_scratch *record, u32 frames)
 {
 	const u32 walk_words = sizeof(struct so_walk) / sizeof(u64);
 	u32 i, copied = 0;
-	u64 address = record->walk.sp;
+	u64 address = record->walk.sp - SO_RED_ZONE_BYTES;
 
 	frames &= SO_RECORD_FRAMES - 1;
 	__builtin_memcpy(&record->words[frames], &record->walk, sizeof(struct so_walk));
@@ -283,7 +293,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		if (so_is_user_address(walk->pc)) {
 			u32 frames;
 
-			walk_end = walk->address_space ? walk_user(record, kernel_frames) : SO_WALK_NO_TABLE;
+			walk_end = walk->address_space ? walk_user(record, process, kernel_frames) : SO_WALK_NO_TABLE;
 			if (!walk->address_space) {
 				record->words[kernel_frames & (SO_RECORD_FRAMES - 1)] = walk->pc;
 				record->header.user_frames = 1;

@@ -197,8 +197,10 @@ SO_INLINE enum so_step so_step_signal(struct so_walk *walk)
 #ifdef __TARGET_ARCH_arm64
 	walk->lr = saved.lr;
 #endif
+#ifndef __TARGET_ARCH_arm64
+	walk->registers[SO_RBX] = saved.bx;
+#endif
 	walk->innermost = 1;
-	walk->has_registers = 0;
 	return SO_STEP_FRAME;
 }
 
@@ -220,8 +222,8 @@ SO_INLINE u64 so_frame_address(const struct so_walk *walk, u64 rule)
 	case SO_CFA_FP:
 		return walk->fp + offset;
 	case SO_CFA_REGISTER:
-		/* Of all others only the registers of interrupted code are known. */
-		if (!walk->innermost || !walk->has_registers)
+		/* Of code that called others only rbx is known, which the dynamic loader uses for lazy binding. */
+		if (!walk->has_registers || (!walk->innermost && aux != SO_RBX))
 			return 0;
 		return so_register(walk, (u32)aux) + offset;
 	case SO_CFA_SP_DEREF:
@@ -236,48 +238,54 @@ SO_INLINE u64 so_frame_address(const struct so_walk *walk, u64 rule)
 	}
 }
 
+/* A register that was saved at the canonical frame address + 8 * offset: mostly in the words that were read already. */
+SO_INLINE int so_saved_word(const struct so_walk *walk, u64 cfa, s64 offset, u64 *to)
+{
+	if (offset < 0 && offset >= -SO_SAVED_WORDS) {
+		*to = walk->saved[(u64)offset & (SO_SAVED_WORDS - 1)];
+		return 0;
+	}
+	return so_read_user(to, sizeof(*to), cfa + offset * 8);
+}
+
 /* By a rule of the tables. */
 SO_INLINE enum so_step so_step_rule(struct so_walk *walk, u64 rule)
 {
 	u64 cfa = so_frame_address(walk, rule);
-	s64 fp_offset = (s64)(rule << 16) >> 48;
+	s64 fp_offset = (s64)(rule << 16) >> 48, aux = (s64)rule >> 48;
 	u32 fp_kind = rule >> 4 & 3, ra_kind = rule >> 6 & 3;
-	struct so_frame_record record = {};
+	u64 fp = walk->fp, pc;
 
 	/* Towards the base of the stack, except that a function which has pushed nothing yet stays where it is. */
 	if (cfa < walk->sp || !so_is_user_address(cfa))
 		return SO_STEP_BROKEN;
-	record.caller_fp = walk->fp;
-	if (ra_kind == SO_RA_BELOW_CFA && fp_kind == SO_FP_AT_CFA && fp_offset == -2) {
-		/* As a function with a frame pointer lays it out: both by one read. */
-		if (so_read_user(&record, sizeof(record), cfa - sizeof(record)))
+	/* One read, since nearly all functions save what they save right below their return address. */
+	if (so_read_user(walk->saved, sizeof(walk->saved), cfa - sizeof(walk->saved)))
+		return SO_STEP_BROKEN;
+	if (fp_kind == SO_FP_AT_CFA && so_saved_word(walk, cfa, fp_offset, &fp))
+		return SO_STEP_BROKEN;
+	if (fp_kind == SO_FP_AT_FP && so_read_user(&fp, sizeof(fp), walk->fp + fp_offset * 8))
+		return SO_STEP_BROKEN;
+	pc = walk->saved[SO_SAVED_WORDS - 1];
+	if (ra_kind == SO_RA_AND_RBX) {
+		if (so_saved_word(walk, cfa, aux, &walk->registers[SO_RBX]))
 			return SO_STEP_BROKEN;
-	} else {
-		if (fp_kind == SO_FP_AT_CFA || fp_kind == SO_FP_AT_FP) {
-			u64 at = (fp_kind == SO_FP_AT_CFA ? cfa : walk->fp) + fp_offset * 8;
-
-			if (so_read_user(&record.caller_fp, sizeof(u64), at))
-				return SO_STEP_BROKEN;
-		}
-		if (ra_kind == SO_RA_IN_REGISTER) {
-			if (!walk->innermost)
-				return SO_STEP_BROKEN;
-			record.return_address = walk->lr;
-		} else {
-			u64 at = cfa + (ra_kind == SO_RA_AT_CFA ? ((s64)rule >> 48) * 8 : -8);
-
-			if (so_read_user(&record.return_address, sizeof(u64), at))
-				return SO_STEP_BROKEN;
-		}
+	} else if (ra_kind == SO_RA_AT_CFA) {
+		if (so_saved_word(walk, cfa, aux, &pc))
+			return SO_STEP_BROKEN;
+	} else if (ra_kind == SO_RA_IN_REGISTER) {
+		if (!walk->innermost)
+			return SO_STEP_BROKEN;
+		pc = walk->lr;
 	}
-	record.return_address = SO_STRIP_ADDRESS(record.return_address);
-	if (record.return_address == 0)
+	pc = SO_STRIP_ADDRESS(pc);
+	if (pc == 0)
 		return SO_STEP_ROOT;
-	if (!so_is_user_address(record.return_address))
+	if (!so_is_user_address(pc))
 		return SO_STEP_BROKEN;
 	walk->sp = cfa;
-	walk->fp = record.caller_fp;
-	walk->pc = record.return_address;
+	walk->fp = fp;
+	walk->pc = pc;
 	return SO_STEP_FRAME;
 }
 

@@ -31,7 +31,7 @@ pub use system::{
     tune_allocator, wall_ns,
 };
 pub use tables::Tables;
-pub use walk::{HostMemory, so_walk};
+pub use walk::{HostMemory, RED_ZONE_BYTES, Registers, so_walk};
 
 #[allow(
     clippy::all,
@@ -124,7 +124,8 @@ pub enum WalkStop {
     NoMapping,
 }
 
-/// A walk that the kernel side could not end for want of tables: its state at the last frame, and the stack from there on.
+/// A walk that the kernel side could not end for want of tables: its state at the last frame, and the stack from
+/// [`RED_ZONE_BYTES`] below there on.
 #[derive(Debug, Clone, Copy)]
 pub struct LateWalk<'a> {
     pub walk: so_walk,

@@ -128,11 +128,12 @@ impl Tables {
         // Another number, so that no rule that was cached for the old mappings is found for these.
         let address_space = self.next_space;
         self.next_space = self.next_space.checked_add(1).unwrap_or(1);
-        let mut value = Vec::with_capacity(24);
+        let mut value = Vec::with_capacity(32);
         value.extend(key.start_ticks.to_ne_bytes());
         for word in [key.exec_id, address_space, published.mappings.place, published.count] {
             value.extend(word.to_ne_bytes());
         }
+        value.extend(0u64.to_ne_bytes());
         let updated = self
             .processes
             .update(&key.tgid.to_ne_bytes(), &value, MapFlags::ANY);

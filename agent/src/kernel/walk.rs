@@ -4,6 +4,9 @@ pub use super::sampler::types::so_walk;
 use super::{MAX_USER_FRAMES, Record, WalkStop};
 use crate::unwind::{Memory, Published, RULES, Range, SLAB_WORDS};
 
+/// Below the stack pointer a copy of a stack begins: `SO_RED_ZONE_BYTES` of bpf/abi.h.
+pub const RED_ZONE_BYTES: u64 = 128;
+
 impl Record for so_walk {}
 
 /// `struct so_memory` of bpf/walk_host.c.
@@ -22,7 +25,7 @@ unsafe extern "C" {
     fn so_walk_on(walk: *mut so_walk, memory: *const WalkMemory, frames: *mut u64, capacity: u32, count: *mut u32) -> u32;
 }
 
-/// Adds the addresses of the frames above `walk`'s own. `stack` begins at `walk`'s stack pointer.
+/// Adds the addresses of the frames above `walk`'s own. `stack` begins [`RED_ZONE_BYTES`] below `walk`'s stack pointer.
 ///
 /// # Safety
 /// Each slab has [`SLAB_WORDS`] words, and there are [`RULES`] rules.
@@ -40,7 +43,7 @@ pub(super) unsafe fn walk_on(
         slabs: slabs.as_ptr(),
         rules,
         stack: stack.as_ptr(),
-        stack_address: walk.sp,
+        stack_address: walk.sp.wrapping_sub(RED_ZONE_BYTES),
         stack_bytes: stack.len() as u64,
         slab_count: slabs.len() as u32,
         unused: 0,
@@ -63,6 +66,18 @@ pub(super) unsafe fn walk_on(
     }
 }
 
+/// Where code was interrupted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Registers {
+    pub pc: u64,
+    pub sp: u64,
+    pub fp: u64,
+    /// arm64's.
+    pub lr: u64,
+    /// x86-64's, by DWARF's numbers.
+    pub general: [u64; 16],
+}
+
 /// Tables in ordinary memory: the walk without a kernel.
 #[derive(Debug)]
 pub struct HostMemory {
@@ -80,18 +95,20 @@ impl HostMemory {
         }
     }
 
-    /// Walks a stack, of which `stack` is what lies at the stack pointer `sp` and above: the code that was interrupted at
-    /// `pc` first, its callers after it, as in [`super::RawSample::user`].
-    pub fn walk(&self, program: Published, (pc, sp, fp, lr): (u64, u64, u64, u64), stack: &[u8]) -> (Vec<u64>, WalkStop) {
+    /// Walks a stack, of which `stack` is what lies [`RED_ZONE_BYTES`] below the stack pointer `sp` and above: the code that was interrupted at
+    /// the program counter first, its callers after it, as in [`super::RawSample::user`].
+    pub fn walk(&self, program: Published, at: &Registers, stack: &[u8]) -> (Vec<u64>, WalkStop) {
         let mut walk = so_walk {
-            pc,
-            sp,
-            fp,
-            lr,
+            pc: at.pc,
+            sp: at.sp,
+            fp: at.fp,
+            lr: at.lr,
             innermost: 1,
+            has_registers: 1,
+            registers: at.general,
             ..so_walk::default()
         };
-        let mut frames = vec![pc];
+        let mut frames = vec![at.pc];
         let slabs: Vec<*const u32> = self.slabs.iter().map(|slab| slab.as_ptr()).collect();
         // SAFETY: slabs and rules have their full lengths from the beginning.
         let stop = unsafe { walk_on(&mut walk, program, &slabs, self.rules.as_ptr(), stack, &mut frames) };

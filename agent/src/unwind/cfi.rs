@@ -8,6 +8,8 @@ use super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 
 /// Remembered states that a function may nest.
 const MAX_REMEMBERED: usize = 32;
+/// x86-64's, by DWARF.
+const RBX: u64 = 3;
 
 /// The rules at one address, of the registers that a stack walk needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,6 +17,8 @@ pub(super) struct State {
     cfa: CfaState,
     fp: Saved,
     pc: Saved,
+    /// x86-64 only.
+    rbx: Saved,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,7 +71,10 @@ impl State {
             Rule::pack(self.canonical_frame_address(arch)?, fp, pc)
         });
         match packed {
-            Ok(rule) => (rule, reason),
+            Ok(rule) => match self.rbx {
+                Saved::AtCfa(bytes) => (words(bytes).map_or(rule, |words| rule.with_rbx_at(words)), reason),
+                _ => (rule, reason),
+            },
             Err(reason) => (Rule::UNKNOWN, Some(reason)),
         }
     }
@@ -105,6 +112,8 @@ impl State {
             Some(&mut self.fp)
         } else if number == arch.return_address() {
             Some(&mut self.pc)
+        } else if number == RBX && arch == Arch::X86_64 {
+            Some(&mut self.rbx)
         } else {
             None
         }

@@ -79,7 +79,7 @@ pub enum CallerPc {
 }
 
 /// A rule as the kernel side reads it: bits 0..=3 kind of canonical frame address, 4..=5 kind of frame pointer, 6..=7 kind of
-/// return address, 8..=31 offset of the canonical frame address (signed, bytes), 32..=47 offset of the frame pointer
+/// return address (3: as 0, and auxiliary is where rbx was saved, in words), 8..=31 offset of the canonical frame address (signed, bytes), 32..=47 offset of the frame pointer
 /// (signed, words), 48..=63 auxiliary (signed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Rule(u64);
@@ -133,6 +133,23 @@ impl Rule {
                 | u64::from(fp_offset.cast_unsigned()) << 32
                 | u64::from(aux.cast_unsigned()) << 48,
         ))
+    }
+
+    /// The same, with the caller's rbx in the word at the canonical frame address + 8 * `offset`. The dynamic loader's lazy
+    /// binding keeps its frame by rbx, so that its callers are found only where it was followed. Rules whose auxiliary number
+    /// is in use, and x86-64 has few such, stay as they are.
+    pub(super) fn with_rbx_at(self, offset: i16) -> Self {
+        let plain = matches!(self.cfa(), Cfa::Sp(_) | Cfa::Fp(_)) && self.0 >> 6 & 3 == 0;
+        if plain {
+            Self(self.0 | 3 << 6 | u64::from(offset.cast_unsigned()) << 48)
+        } else {
+            self
+        }
+    }
+
+    /// Where the caller's rbx is, in words from the canonical frame address; none where it is in the register still.
+    pub fn rbx(self) -> Option<i16> {
+        (self.0 >> 6 & 3 == 3).then(|| self.half(48))
     }
 
     /// The bits that go into the kernel's map.
@@ -236,7 +253,12 @@ mod tests {
             pack(Cfa::Sp(8_388_608), CallerPc::BelowCfa),
             Err(Unsupported::CfaOffset)
         );
+        let with_rbx = Rule::pack(Cfa::Sp(48), CallerFp::AtCfa(-2), CallerPc::BelowCfa).unwrap().with_rbx_at(-6);
+        assert_eq!((with_rbx.rbx(), with_rbx.bits()), (Some(-6), 0xfffa_fffe_0000_30d1));
+        assert_eq!((with_rbx.cfa(), with_rbx.pc()), (Cfa::Sp(48), CallerPc::BelowCfa));
         let deref = Cfa::SpDeref { at: 0, offset: 0 };
+        let kept = Rule::pack(deref, CallerFp::Same, CallerPc::BelowCfa).unwrap();
+        assert_eq!((kept.with_rbx_at(-2), kept.rbx()), (kept, None));
         assert_eq!(pack(deref, CallerPc::AtCfa(-2)), Err(Unsupported::Auxiliary));
     }
 }

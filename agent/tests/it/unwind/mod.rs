@@ -4,7 +4,7 @@ mod constructed;
 mod damage;
 mod go;
 mod ground_truth;
-mod oracle;
+pub(crate) mod oracle;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -4,14 +4,14 @@ use gimli::{CfaRule, LittleEndian, RegisterRule, UnwindSection};
 use stakeout_agent::unwind::{CallerFp, CallerPc, Cfa, FileTable};
 
 /// Bytes at a section or segment, by an independent small reader.
-pub(super) struct Elf<'a> {
+pub(crate) struct Elf<'a> {
     bytes: &'a [u8],
-    pub(super) arm64: bool,
+    pub(crate) arm64: bool,
 }
 
-pub(super) struct Section {
-    pub(super) address: u64,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Section {
+    pub(crate) address: u64,
+    pub(crate) bytes: Vec<u8>,
 }
 
 fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
@@ -22,13 +22,13 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
 }
 
 impl<'a> Elf<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let arm64 = number(bytes, 18, 2) == 183;
         Self { bytes, arm64 }
     }
 
     /// By section header, decompressed.
-    pub(super) fn section(&self, name: &str) -> Option<Section> {
+    pub(crate) fn section(&self, name: &str) -> Option<Section> {
         let field = |at: usize, size: usize| number(self.bytes, at, size);
         let (table, count, names) = (field(40, 8) as usize, field(60, 2) as usize, field(62, 2) as usize);
         if count == 0 {
@@ -70,14 +70,14 @@ impl<'a> Elf<'a> {
 
 /// What was compared.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub(super) rows: u64,
-    pub(super) unsupported: u64,
-    pub(super) overlapping: u64,
+pub(crate) struct Counts {
+    pub(crate) rows: u64,
+    pub(crate) unsupported: u64,
+    pub(crate) overlapping: u64,
 }
 
 /// Holds every row that gimli finds in the section against the table; fails with the file and address of the first that differs.
-pub(super) fn compare<'b, S>(
+pub(crate) fn compare<'b, S>(
     section: &S,
     bases: &gimli::BaseAddresses,
     elf: &Elf<'_>,

@@ -1,0 +1,7 @@
+//! The kernel side's walk of user stacks, compiled for the host: the same code, without a kernel.
+
+mod chain;
+#[cfg(target_arch = "x86_64")]
+mod stepped;
+#[cfg(target_arch = "x86_64")]
+mod tracee;
