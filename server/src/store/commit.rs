@@ -6,7 +6,7 @@
 use super::file::{self, Effort, Encoded};
 use super::known::{Known, NewId};
 use super::ledger::{Ledger, Seen};
-use super::log::add_action;
+use super::log::{CommitError, add_action};
 use super::{Ack, BatchId, BatchRow, DataFile, Rows, Store, StoreError, Table, lock_mutex};
 use arrow::array::RecordBatch;
 use object_store::path::Path;
@@ -261,9 +261,8 @@ impl Store {
         let mut new: Vec<Arc<DataFile>> = Vec::new();
         let written = async {
             for (partition, batches) in partitions {
-                if let Some(file) = self.write_file(table, partition, batches, Effort::Fresh).await? {
-                    new.push(file);
-                }
+                let file = self.write_file(table, partition, batches, Effort::Fresh).await;
+                new.extend(file.map_err(CommitError::NotWritten)?);
             }
             let add = new.iter().map(|file| add_action(table, file, true)).collect();
             self.logs[table.index()]
@@ -274,8 +273,7 @@ impl Store {
         }
         .await;
         if let Err(error) = written {
-            self.delete_now(table, &new).await;
-            return Err(error);
+            return Err(self.clear_up(table, &new, error).await);
         }
         Ok(new)
     }
@@ -365,6 +363,14 @@ impl Store {
         drop(inbox);
         next.done.send_replace(Some(Err(error.clone())));
         group.done.send_replace(Some(Err(error)));
+    }
+
+    /// After a failed commit: removes its files, unless the log may name them.
+    pub(super) async fn clear_up(&self, table: Table, files: &[Arc<DataFile>], error: CommitError) -> StoreError {
+        if matches!(error, CommitError::NotWritten(_)) {
+            self.delete_now(table, files).await;
+        }
+        error.into()
     }
 
     /// Removes files that never became part of a table.
