@@ -402,7 +402,7 @@ pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
         &[&options.listen],
     )?;
     let free = free_address("127.0.0.1:0")?;
-    fails("data in use", start_server(&options, &free, &[])?, &["data"])?;
+    fails("data in use", start_server(options, &free, &[])?, &["data"])?;
     // A file where a folder belongs stops root too, whom permissions don't.
     fs::write(other.path().join("data"), b"")?;
     fails(
