@@ -247,7 +247,7 @@ impl Store {
         &self,
         table: Table,
         group: &Group,
-        txns: Vec<super::log::Txn>,
+        txns: Vec<super::txns::Txn>,
     ) -> Result<Vec<Arc<DataFile>>, StoreError> {
         let mut partitions: BTreeMap<String, Vec<RecordBatch>> = BTreeMap::new();
         for batch in &group.rows[table.index()] {

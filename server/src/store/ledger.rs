@@ -3,7 +3,7 @@
 //! Per instance it keeps the highest committed number and a window of the 64 numbers below it, so that batches in flight may
 //! overtake one another. Both are part of the same table commit as the samples. Numbers below the window count as stored.
 
-use super::log::Txn;
+use super::txns::Txn;
 use std::collections::{BTreeMap, HashMap};
 
 /// Ends the application id under which an instance's window is stored.

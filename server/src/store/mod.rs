@@ -21,6 +21,7 @@ mod provider;
 mod retain;
 mod schema;
 mod snapshot;
+mod txns;
 
 pub use batch_row::BatchRow;
 pub use error::StoreError;
