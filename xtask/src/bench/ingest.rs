@@ -6,14 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::live_bytes;
-use crate::artifacts::{self, Profile};
-use crate::e2e::load_program;
+use super::{Measured, live_bytes};
 use crate::http::integer;
 use crate::proc::{cpu_seconds, size_bytes};
 use crate::run;
 use crate::signals::Stop;
-use crate::stack::{Alone, Options};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -33,17 +30,12 @@ pub(crate) struct Args {
 
 /// Ships a fleet's past hours over HTTP, waits for compaction, prints both costs.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let binaries = artifacts::all(Profile::Release)?;
-    let load = load_program(Profile::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
-    let options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: "127.0.0.1:0".to_owned(),
-        frequency_hz: 20,
-    };
-    let mut alone = Alone::start(options, &[], &stop)?;
+    let Measured {
+        mut alone,
+        load,
+        stop,
+        _dir,
+    } = Measured::start()?;
     let batches = args.samples.div_ceil(args.agents * args.batch).max(1);
     let before = cpu_seconds(alone.server.pid())?;
     let begin = Instant::now();

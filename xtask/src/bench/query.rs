@@ -7,14 +7,11 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::ingest::settle;
-use super::{live_bytes, median};
-use crate::artifacts::{self, Profile};
-use crate::e2e::load_program;
+use super::{Measured, live_bytes, median};
 use crate::http::path;
 use crate::proc::size_bytes;
 use crate::run;
-use crate::signals::Stop;
-use crate::stack::{Alone, Options, now_ms};
+use crate::stack::now_ms;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -37,17 +34,12 @@ pub(crate) struct Args {
 
 /// Fills a store, restarts the server on it, asks.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let binaries = artifacts::all(Profile::Release)?;
-    let load = load_program(Profile::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
-    let options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: "127.0.0.1:0".to_owned(),
-        frequency_hz: 20,
-    };
-    let mut alone = Alone::start(options, &[], &stop)?;
+    let Measured {
+        mut alone,
+        load,
+        stop,
+        _dir,
+    } = Measured::start()?;
     // The last whole hour but one: it is over, so that it is compacted as an old hour is.
     let hour = 3_600_000;
     let from = now_ms() / hour * hour - 2 * hour;
