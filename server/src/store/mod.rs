@@ -69,6 +69,8 @@ pub enum Ack {
     Stored,
     /// It was stored, or on its way, before.
     Duplicate,
+    /// Its number was stored, or on its way, before, and held other samples: these are left out.
+    Conflict,
 }
 
 /// How the store behaves.
@@ -119,6 +121,7 @@ pub struct StoreCounters {
     pub samples_stored: AtomicU64,
     pub batches_stored: AtomicU64,
     pub batches_duplicate: AtomicU64,
+    pub batches_conflicting: AtomicU64,
     pub commits: AtomicU64,
     pub commits_failed: AtomicU64,
     pub commit_milliseconds: AtomicU64,
