@@ -22,77 +22,48 @@ struct Need {
     why: &'static str,
 }
 
-const fn need(apt: &'static str, elsewhere: &'static str, sign: Sign, why: &'static str) -> Need {
-    Need {
-        apt,
-        elsewhere,
-        sign,
-        why,
+impl Need {
+    /// A package named like its program.
+    const fn program(name: &'static str, why: &'static str) -> Need {
+        Need {
+            apt: name,
+            elsewhere: name,
+            sign: Sign::Program(name),
+            why,
+        }
+    }
+
+    /// A package that is there when this file is.
+    const fn file(path: &'static str, why: &'static str) -> Need {
+        Need {
+            sign: Sign::File(path),
+            ..Need::program(path, why)
+        }
+    }
+
+    /// Its names with apt and elsewhere.
+    const fn named(self, apt: &'static str, elsewhere: &'static str) -> Need {
+        Need { apt, elsewhere, ..self }
     }
 }
 
 const BUILD: &[Need] = &[
-    need("clang", "clang", Sign::Program("clang"), "compiles the BPF programs"),
-    need("gcc", "gcc", Sign::Program("cc"), "links, compiles libbpf"),
-    need("make", "make", Sign::Program("make"), "builds libbpf"),
-    need("pkg-config", "pkgconf", Sign::Program("pkg-config"), "finds libelf"),
-    need(
-        "libelf-dev",
-        "elfutils-libelf-devel",
-        Sign::File("/usr/include/libelf.h"),
-        "reads BPF objects",
-    ),
-    need(
-        "zlib1g-dev",
-        "zlib-devel",
-        Sign::File("/usr/include/zlib.h"),
-        "libelf needs it",
-    ),
+    Need::program("clang", "compiles the BPF programs"),
+    Need::program("cc", "links, compiles libbpf").named("gcc", "gcc"),
+    Need::program("make", "builds libbpf"),
+    Need::program("pkg-config", "finds libelf").named("pkg-config", "pkgconf"),
+    Need::file("/usr/include/libelf.h", "reads BPF objects").named("libelf-dev", "elfutils-libelf-devel"),
+    Need::file("/usr/include/zlib.h", "libelf needs it").named("zlib1g-dev", "zlib-devel"),
 ];
 
 const TEST: &[Need] = &[
-    need(
-        "chromium",
-        "chromium",
-        Sign::Program("chromium"),
-        "runs the page's tests",
-    ),
-    need(
-        "shellcheck",
-        "ShellCheck",
-        Sign::Program("shellcheck"),
-        "checks the install script",
-    ),
-    need(
-        "debootstrap",
-        "debootstrap",
-        Sign::Program("debootstrap"),
-        "makes the clean system of the install test",
-    ),
-    need(
-        "golang-go",
-        "golang",
-        Sign::Program("go"),
-        "`go tool pprof` reads the pprof export",
-    ),
-    need(
-        "curl",
-        "curl",
-        Sign::Program("curl"),
-        "the install script downloads with it",
-    ),
-    need(
-        "libcap2-bin",
-        "libcap",
-        Sign::Program("capsh"),
-        "runs the agent with exactly the capabilities it names",
-    ),
-    need(
-        "g++",
-        "gcc-c++",
-        Sign::Program("c++"),
-        "compiles programs whose stacks are known",
-    ),
+    Need::program("chromium", "runs the page's tests"),
+    Need::program("shellcheck", "checks the install script").named("shellcheck", "ShellCheck"),
+    Need::program("debootstrap", "makes the clean system of the install test"),
+    Need::program("go", "`go tool pprof` reads the pprof export").named("golang-go", "golang"),
+    Need::program("curl", "the install script downloads with it"),
+    Need::program("capsh", "runs the agent with exactly the capabilities it names").named("libcap2-bin", "libcap"),
+    Need::program("c++", "compiles programs whose stacks are known").named("g++", "gcc-c++"),
 ];
 
 /// What the build needs, Node.js for the page included.

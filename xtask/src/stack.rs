@@ -102,6 +102,53 @@ impl Stack {
     }
 }
 
+/// A server without an agent.
+#[derive(Debug)]
+pub(crate) struct Alone {
+    pub(crate) options: Options,
+    pub(crate) server: Service,
+    pub(crate) client: Client,
+    more: Vec<String>,
+}
+
+impl Alone {
+    /// Starts it, with more arguments than the usual, and waits until it is ready.
+    pub(crate) fn start(options: Options, more: &[&str], stop: &Stop) -> Result<Alone> {
+        let listen = free_address(&options.listen)?;
+        let options = Options { listen, ..options };
+        let client = Client::new(&format!("http://{}", options.listen));
+        let mut server = start_server(&options, &options.listen, more)?;
+        wait_ready(&mut server, &client, stop)?;
+        let more = more.iter().map(|word| (*word).to_owned()).collect();
+        Ok(Alone {
+            options,
+            server,
+            client,
+            more,
+        })
+    }
+
+    /// Starts it again in the same place, once the one before has ended.
+    pub(crate) fn restart(&mut self, stop: &Stop) -> Result<()> {
+        let ended = self.server.wait(Duration::from_secs(30));
+        ensure!(ended.is_some(), "the server does not end");
+        let more: Vec<&str> = self.more.iter().map(String::as_str).collect();
+        self.server = start_server(&self.options, &self.options.listen, &more)?;
+        wait_ready(&mut self.server, &self.client, stop)
+    }
+
+    /// Stops it; an error if it did not end well.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        let status = self.server.stop(Duration::from_secs(30));
+        ensure!(
+            status.is_some_and(|status| status.success()),
+            "the server ended badly:\n{}",
+            self.server.last_lines(10)
+        );
+        Ok(())
+    }
+}
+
 /// A folder with the agent under the name by which the server hands it out to other machines.
 fn downloads(options: &Options) -> Result<PathBuf> {
     let dir = options.state_dir.join("download");

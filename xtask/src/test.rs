@@ -237,30 +237,18 @@ fn rules(_: &Args) -> Result<Tally> {
 }
 
 fn licences(_: &Args) -> Result<Tally> {
-    let mut deny = repo::find_program("cargo-deny");
-    if deny.is_none() {
-        let tools = repo::cache_dir("tools")?;
-        let program = tools.join("bin/cargo-deny");
-        if !program.is_file() {
-            println!("cargo-deny is missing and is built once, in about five minutes");
-            let mut install = repo::cargo();
-            install
-                .args(["install", "cargo-deny", "--locked", "--root"])
-                .arg(&tools);
-            run::run(install.env("CARGO_TARGET_DIR", tools.join("build")))?;
-            // The program is all that is needed; what it was built from is ten times as large.
-            std::fs::remove_dir_all(tools.join("build")).ok();
-        }
-        deny = Some(program);
-    }
-    let deny = || -> Result<Command> {
-        let mut command = Command::new(deny.as_ref().context("no cargo-deny")?);
-        command.current_dir(repo::root()).args(["--workspace", "check"]);
-        Ok(command)
+    let deny = match repo::find_program("cargo-deny") {
+        Some(program) => program,
+        None => artifacts::cargo_tool("tools", "cargo-deny", &["cargo-deny"])?,
     };
-    let mut tally = command(deny()?.args(["licenses", "bans", "sources"]))?;
+    let deny = || {
+        let mut command = Command::new(&deny);
+        command.current_dir(repo::root()).args(["--workspace", "check"]);
+        command
+    };
+    let mut tally = command(deny().args(["licenses", "bans", "sources"]))?;
     // Advisories live in a git repository that may be out of reach; then the rest still counts.
-    let answer = deny()?.arg("advisories").output().context("can't start cargo-deny")?;
+    let answer = deny().arg("advisories").output().context("can't start cargo-deny")?;
     let said = String::from_utf8_lossy(&answer.stderr).into_owned();
     if said.contains("failed to fetch advisory database") {
         println!("advisories: NOT CHECKED, the advisory database can't be reached from here");

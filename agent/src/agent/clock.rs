@@ -31,13 +31,7 @@ impl Moment {
                 break;
             }
         }
-        best.map_or(
-            Self {
-                mono_ns: 0,
-                unix_ns: 0,
-            },
-            |(_, moment)| moment,
-        )
+        best.map_or(Self { mono_ns: 0, unix_ns: 0 }, |(_, moment)| moment)
     }
 }
 
@@ -71,7 +65,7 @@ impl Span {
         }
     }
 
-    pub(super) fn from_unix_ns(&self) -> u64 {
+    pub(super) fn begin_unix_ns(&self) -> u64 {
         self.from.unix_ns
     }
 
@@ -106,7 +100,10 @@ mod tests {
             let before = at(10 * SECOND, 1_000 * SECOND);
             let now = at(15 * SECOND, (1_005 * SECOND).saturating_add_signed(drift));
             let span = Span::between(before, now);
-            assert_eq!((span.from_unix_ns(), span.until_unix_ns()), (before.unix_ns, now.unix_ns));
+            assert_eq!(
+                (span.begin_unix_ns(), span.until_unix_ns()),
+                (before.unix_ns, now.unix_ns)
+            );
             let times: Vec<u64> = (0..100).map(|i| span.unix_ns(now.mono_ns - 1 - i * 2_000)).collect();
             assert!(times.windows(2).all(|pair| pair[0] > pair[1]), "{drift}: {times:?}");
             assert_eq!(span.unix_ns(before.mono_ns), before.unix_ns);
@@ -121,7 +118,7 @@ mod tests {
             let before = at(10 * SECOND, 100_000 * SECOND);
             let now = at(15 * SECOND, (100_005 * SECOND).saturating_add_signed(step_ns));
             let span = Span::between(before, now);
-            assert_eq!(span.until_unix_ns() - span.from_unix_ns(), 5 * SECOND);
+            assert_eq!(span.until_unix_ns() - span.begin_unix_ns(), 5 * SECOND);
             assert_eq!(span.unix_ns(12 * SECOND), now.unix_ns - 3 * SECOND);
         }
     }
@@ -129,10 +126,13 @@ mod tests {
     #[test]
     fn what_lies_outside_goes_to_the_edge_and_empty_intervals_do_no_harm() {
         let span = Span::between(at(10, 1_000), at(20, 1_010));
-        assert_eq!((span.unix_ns(3), span.unix_ns(20), span.unix_ns(u64::MAX)), (1_000, 1_009, 1_009));
+        assert_eq!(
+            (span.unix_ns(3), span.unix_ns(20), span.unix_ns(u64::MAX)),
+            (1_000, 1_009, 1_009)
+        );
         let empty = Span::between(at(10, 1_000), at(10, 1_000));
-        assert!(empty.from_unix_ns() < empty.until_unix_ns());
-        assert_eq!(empty.unix_ns(10), empty.from_unix_ns());
+        assert!(empty.begin_unix_ns() < empty.until_unix_ns());
+        assert_eq!(empty.unix_ns(10), empty.begin_unix_ns());
     }
 
     #[test]

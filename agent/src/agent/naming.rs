@@ -85,7 +85,7 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
         })
         .collect();
     Batch {
-        from_unix_ns: span.from_unix_ns(),
+        from_unix_ns: span.begin_unix_ns(),
         until_unix_ns: span.until_unix_ns(),
         period_ns,
         frequency_hz,

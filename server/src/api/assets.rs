@@ -1,5 +1,6 @@
 //! The page, the install script and the agent's binaries.
 
+use super::compress::accepts;
 use super::{ApiError, AppState, error::Code};
 use axum::Router;
 use axum::body::Body;
@@ -89,19 +90,9 @@ fn serve(file: &'static Embedded, headers: &HeaderMap) -> Response {
     {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let accepted = headers
-            .get(header::ACCEPT_ENCODING)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("");
-        let accepts = |name: &str| {
-            accepted.split(',').any(|part| {
-                let mut part = part.split(';').map(str::trim);
-                part.next() == Some(name) && !part.any(|quality| matches!(quality, "q=0" | "q=0.0"))
-            })
-        };
         let (bytes, encoding) = match (file.brotli, file.gzip) {
-            (Some(brotli), _) if accepts("br") => (brotli, Some("br")),
-            (_, Some(gzip)) if accepts("gzip") => (gzip, Some("gzip")),
+            (Some(brotli), _) if accepts(headers, "br") => (brotli, Some("br")),
+            (_, Some(gzip)) if accepts(headers, "gzip") => (gzip, Some("gzip")),
             _ => (file.plain, None),
         };
         let mut response = Body::from(bytes).into_response();

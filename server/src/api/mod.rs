@@ -4,6 +4,7 @@
 
 mod assets;
 mod auth;
+mod compress;
 pub mod error;
 mod ingest;
 mod ops;
@@ -68,11 +69,11 @@ impl AppState {
 
 /// The whole application.
 pub fn app(state: AppState) -> Router {
+    let answers = Router::new().merge(ops::router()).merge(query::router());
     Router::new()
+        .merge(answers.layer(middleware::from_fn(compress::answers)))
         .merge(ingest::router())
-        .merge(ops::router())
         .merge(auth::router())
-        .merge(query::router())
         .merge(assets::router())
         .layer(middleware::from_fn_with_state(state.clone(), auth::guard))
         .layer(middleware::from_fn(secure_headers))

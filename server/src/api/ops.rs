@@ -99,7 +99,7 @@ impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let store = &self.0.store;
         let (ingest, stored) = (&self.0.ingest.counters, &store.counters);
-        let counters: [(&str, &str, &AtomicU64); 15] = [
+        let counters: [(&str, &str, &AtomicU64); 16] = [
             (
                 "stakeout_ingest_requests",
                 "Requests with profiles that were received",
@@ -144,6 +144,11 @@ impl prometheus_client::collector::Collector for Collector {
                 "stakeout_store_duplicate_batches",
                 "Batches that had been stored before",
                 &stored.batches_duplicate,
+            ),
+            (
+                "stakeout_store_conflicting_batches",
+                "Batches left out because their number had been stored with other samples: something on the way splits them",
+                &stored.batches_conflicting,
             ),
             ("stakeout_store_commits", "Group commits", &stored.commits),
             (

@@ -73,6 +73,28 @@ pub struct Outcome {
     pub message: String,
 }
 
+impl Outcome {
+    /// A batch whose number was stored with other samples.
+    fn leave_out(&mut self, samples: i64, id: Option<BatchId>) {
+        let (instance, number) = id.map_or_else(Default::default, |id| (id.instance, id.number));
+        tracing::warn!(
+            instance,
+            number,
+            samples,
+            "left out: the same batch came before with other samples; a collector must not split batches"
+        );
+        self.rejected_profiles += 1;
+        self.rejected_samples += u64::try_from(samples).unwrap_or_default();
+        if !self.message.is_empty() {
+            self.message.push_str("; ");
+        }
+        self.message.push_str(&format!(
+            "{samples} samples are left out: batch {number} of instance {instance} came before with other samples; a collector \
+             on the way must not split batches"
+        ));
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Ingest {
@@ -132,9 +154,6 @@ impl Ingest {
             };
             counter.fetch_add(1, Ordering::Relaxed);
         })?;
-        self.counters
-            .samples_rejected
-            .fetch_add(converted.rejected_samples, Ordering::Relaxed);
         let mut outcome = Outcome {
             samples: 0,
             duplicates: 0,
@@ -143,15 +162,19 @@ impl Ingest {
             message: converted.message,
         };
         let appended = converted.parts.into_iter().map(|part| async move {
-            let ack = self.store.append(part.rows, part.id).await?;
-            Ok::<_, IngestError>((ack, part.samples))
+            let ack = self.store.append(part.rows, part.id.clone()).await?;
+            Ok::<_, IngestError>((ack, part.samples, part.id))
         });
         for result in futures::future::join_all(appended).await {
             match result? {
-                (Ack::Stored, samples) => outcome.samples += samples,
-                (Ack::Duplicate, _) => outcome.duplicates += 1,
+                (Ack::Stored, samples, _) => outcome.samples += samples,
+                (Ack::Duplicate, ..) => outcome.duplicates += 1,
+                (Ack::Conflict, samples, id) => outcome.leave_out(samples, id),
             }
         }
+        self.counters
+            .samples_rejected
+            .fetch_add(outcome.rejected_samples, Ordering::Relaxed);
         Ok(outcome)
     }
 

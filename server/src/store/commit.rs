@@ -5,10 +5,11 @@
 
 use super::file::{self, Effort, Encoded};
 use super::known::{Known, NewId};
-use super::ledger::{Ledger, Seen};
-use super::log::add_action;
+use super::ledger::{Ledger, Print, Seen};
+use super::log::{CommitError, add_action};
 use super::{Ack, BatchId, BatchRow, DataFile, Rows, Store, StoreError, Table, lock_mutex};
-use arrow::array::RecordBatch;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode, PutOptions};
 use std::collections::BTreeMap;
@@ -113,27 +114,34 @@ impl Store {
     /// batch that is stored or pending is not stored again: the answer comes with the first's.
     pub async fn append(&self, rows: Rows, id: Option<BatchId>) -> Result<Ack, StoreError> {
         let (waiter, ack) = match self.admit(rows, id)? {
-            Admitted::Committed => {
-                self.counters.batches_duplicate.fetch_add(1, Ordering::Relaxed);
-                return Ok(Ack::Duplicate);
-            }
-            Admitted::Repeat(waiter) => (waiter, Ack::Duplicate),
-            Admitted::New(waiter) => (waiter, Ack::Stored),
+            Admitted::Committed(ack) => (None, ack),
+            Admitted::Repeat(waiter, ack) => (Some(waiter), ack),
+            Admitted::New(waiter) => (Some(waiter), Ack::Stored),
         };
-        outcome(waiter).await?;
-        if ack == Ack::Duplicate {
-            self.counters.batches_duplicate.fetch_add(1, Ordering::Relaxed);
+        if let Some(waiter) = waiter {
+            outcome(waiter).await?;
+        }
+        match ack {
+            Ack::Stored => {}
+            Ack::Duplicate => drop(self.counters.batches_duplicate.fetch_add(1, Ordering::Relaxed)),
+            Ack::Conflict => drop(self.counters.batches_conflicting.fetch_add(1, Ordering::Relaxed)),
         }
         Ok(ack)
     }
 
     fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Admitted, StoreError> {
+        let print = if id.is_some() { fingerprint(&rows) } else { 0 };
         let mut inbox = lock_mutex(&self.inbox);
         let inbox = &mut *inbox;
         if let Some(id) = &id {
+            let ack = if inbox.ledger.differs(&id.instance, id.number, print) {
+                Ack::Conflict
+            } else {
+                Ack::Duplicate
+            };
             match inbox.ledger.check(&id.instance, id.number) {
-                Seen::Committed => return Ok(Admitted::Committed),
-                Seen::Pending(waiter) => return Ok(Admitted::Repeat(waiter)),
+                Seen::Committed => return Ok(Admitted::Committed(ack)),
+                Seen::Pending(waiter) => return Ok(Admitted::Repeat(waiter, ack)),
                 Seen::New => {}
             }
         }
@@ -170,7 +178,7 @@ impl Store {
         group.accounts.extend(rows.batch);
         let waiter = group.done.subscribe();
         if let Some(id) = id {
-            inbox.ledger.add_pending(&id.instance, id.number, waiter.clone());
+            inbox.ledger.add_pending(&id.instance, id.number, print, waiter.clone());
             group.batches.push((id.instance, id.number));
         }
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -247,7 +255,7 @@ impl Store {
         &self,
         table: Table,
         group: &Group,
-        txns: Vec<super::log::Txn>,
+        txns: Vec<super::txns::Txn>,
     ) -> Result<Vec<Arc<DataFile>>, StoreError> {
         let mut partitions: BTreeMap<String, Vec<RecordBatch>> = BTreeMap::new();
         for batch in &group.rows[table.index()] {
@@ -261,9 +269,8 @@ impl Store {
         let mut new: Vec<Arc<DataFile>> = Vec::new();
         let written = async {
             for (partition, batches) in partitions {
-                if let Some(file) = self.write_file(table, partition, batches, Effort::Fresh).await? {
-                    new.push(file);
-                }
+                let file = self.write_file(table, partition, batches, Effort::Fresh).await;
+                new.extend(file.map_err(CommitError::NotWritten)?);
             }
             let add = new.iter().map(|file| add_action(table, file, true)).collect();
             self.logs[table.index()]
@@ -274,8 +281,7 @@ impl Store {
         }
         .await;
         if let Err(error) = written {
-            self.delete_now(table, &new).await;
-            return Err(error);
+            return Err(self.clear_up(table, &new, error).await);
         }
         Ok(new)
     }
@@ -367,6 +373,14 @@ impl Store {
         group.done.send_replace(Some(Err(error)));
     }
 
+    /// After a failed commit: removes its files, unless the log may name them.
+    pub(super) async fn clear_up(&self, table: Table, files: &[Arc<DataFile>], error: CommitError) -> StoreError {
+        if matches!(error, CommitError::NotWritten(_)) {
+            self.delete_now(table, files).await;
+        }
+        error.into()
+    }
+
     /// Removes files that never became part of a table.
     pub(super) async fn delete_now(&self, table: Table, files: &[Arc<DataFile>]) {
         use object_store::ObjectStoreExt;
@@ -395,8 +409,26 @@ pub(super) fn add_files(files: &mut Arc<Vec<Arc<DataFile>>>, new: Vec<Arc<DataFi
 
 enum Admitted {
     New(Waiter),
-    Repeat(Waiter),
-    Committed,
+    Repeat(Waiter, Ack),
+    Committed(Ack),
+}
+
+/// Of a batch's samples, in whatever order: how many, when, and of which stacks. A sum of hashes, since a Collector may
+/// sort them anew.
+fn fingerprint(rows: &Rows) -> Print {
+    let mut print = 0_u64;
+    for batch in &rows.tables[Table::Samples.index()] {
+        let column = |name| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
+        if let (Some(times), Some(stacks)) = (column("ts_ns"), column("stack_id")) {
+            for (ts_ns, stack_id) in times.values().iter().zip(stacks.values()) {
+                // A multiplication mixes as much as is needed where nobody attacks (Knuth 6.4): odd 64-bit golden ratio.
+                let mixed = (*ts_ns as u64 ^ (*stack_id as u64).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                print = print.wrapping_add(mixed ^ (mixed >> 29));
+            }
+        }
+        print = print.wrapping_add(batch.num_rows() as u64);
+    }
+    print
 }
 
 /// Commits on every interval until told to stop, and once more then.

@@ -122,8 +122,7 @@ impl Store {
             .await
         {
             drop(log);
-            self.delete_now(table, &[new]).await;
-            return Err(error);
+            return Err(self.clear_up(table, &[new], error).await);
         }
         self.replace_files(table, &files, vec![new]);
         drop(log);

@@ -65,7 +65,7 @@ fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// All causes in one line; some libraries repeat the cause in their own message.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(error) = next {

@@ -3,7 +3,7 @@
 //! Per instance it keeps the highest committed number and a window of the 64 numbers below it, so that batches in flight may
 //! overtake one another. Both are part of the same table commit as the samples. Numbers below the window count as stored.
 
-use super::log::Txn;
+use super::txns::Txn;
 use std::collections::{BTreeMap, HashMap};
 
 /// Ends the application id under which an instance's window is stored.
@@ -21,7 +21,15 @@ struct Instance<W> {
     logged_window: u64,
     updated_ms: i64,
     pending: BTreeMap<i64, W>,
+    /// What the latest numbers hold, pending ones included; since the start only.
+    prints: BTreeMap<i64, Print>,
 }
+
+/// Tells content from other content under the same number.
+pub(super) type Print = u64;
+
+/// Numbers whose content is remembered: more than a sender has in flight.
+const PRINTS: usize = 16;
 
 /// What is known of a batch.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,6 +77,7 @@ impl<W: Clone> Ledger<W> {
             logged_window: FULL,
             updated_ms: 0,
             pending: BTreeMap::new(),
+            prints: BTreeMap::new(),
         })
     }
 
@@ -86,8 +95,22 @@ impl<W: Clone> Ledger<W> {
         }
     }
 
-    pub(super) fn add_pending(&mut self, instance: &str, number: i64, waiter: W) {
-        self.instance(instance).pending.insert(number, waiter);
+    /// Whether a batch of this number is known to hold something else.
+    pub(super) fn differs(&self, instance: &str, number: i64, print: Print) -> bool {
+        let known = self
+            .instances
+            .get(instance)
+            .and_then(|instance| instance.prints.get(&number));
+        known.is_some_and(|known| *known != print)
+    }
+
+    pub(super) fn add_pending(&mut self, instance: &str, number: i64, print: Print, waiter: W) {
+        let instance = self.instance(instance);
+        instance.pending.insert(number, waiter);
+        instance.prints.insert(number, print);
+        while instance.prints.len() > PRINTS {
+            instance.prints.pop_first();
+        }
     }
 
     /// The transactions that a commit of these batches must hold. Changes nothing.
@@ -138,7 +161,9 @@ impl<W: Clone> Ledger<W> {
     /// Nothing that was pending will be stored.
     pub(super) fn forget_pending(&mut self) {
         for instance in self.instances.values_mut() {
-            instance.pending.clear();
+            for number in std::mem::take(&mut instance.pending).keys() {
+                instance.prints.remove(number);
+            }
         }
     }
 
@@ -236,13 +261,16 @@ mod tests {
     #[test]
     fn a_pending_batch_is_known_until_it_is_stored_or_forgotten() {
         let mut ledger = Ledger::<u8>::from_txns(&[]);
-        ledger.add_pending("a", 1, 9);
+        ledger.add_pending("a", 1, 5, 9);
         assert_eq!(ledger.check("a", 1), Seen::Pending(9));
+        assert!(ledger.differs("a", 1, 6) && !ledger.differs("a", 1, 5));
         ledger.forget_pending();
         assert_eq!(ledger.check("a", 1), Seen::New);
-        ledger.add_pending("a", 1, 9);
+        assert!(!ledger.differs("a", 1, 6));
+        ledger.add_pending("a", 1, 5, 9);
         ledger.committed(&[("a".to_owned(), 1)], 5);
         assert_eq!(ledger.check("a", 1), Seen::Committed);
+        assert!(ledger.differs("a", 1, 6) && !ledger.differs("a", 1, 5));
         ledger.forget_older(6);
         assert_eq!(ledger.len(), 0);
     }

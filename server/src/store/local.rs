@@ -97,12 +97,8 @@ fn write_durably(staging: &FsPath, target: &FsPath, payload: &PutPayload, replac
         let _ = fs::remove_file(&temporary);
     }
     written?;
-    sync_dir(dir).inspect_err(|_| {
-        // The caller is told that nothing was written, so nothing may be there.
-        if !replace {
-            let _ = fs::remove_file(target);
-        }
-    })
+    // After an error here the file is there, and is perhaps lost at a power cut: the caller looks, and writes it again.
+    sync_dir(dir)
 }
 
 #[async_trait]

@@ -7,25 +7,24 @@ use super::error::StoreError;
 use super::local::DurableStore;
 use super::schema::Table;
 use super::snapshot::{ColumnRange, DataFile};
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::{DataType as ArrowType, Int64Type};
+use super::txns::{Txn, read_txns};
+use arrow::datatypes::DataType as ArrowType;
+use bytes::Bytes;
 use deltalake_core::DeltaTable;
-use deltalake_core::kernel::transaction::{CommitData, TransactionError};
+use deltalake_core::kernel::transaction::CommitData;
 use deltalake_core::kernel::{
     Action, Add, ArrayType, DataType, LogicalFileView, PrimitiveType, Remove, StructField, Transaction,
 };
 use deltalake_core::logstore::{CommitOrBytes, LogStoreRef, StorageConfig, default_logstore};
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
-use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::HashMap;
 use std::path::{Path as FsPath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How long an instance's highest number is remembered; longer than any agent's spool lives.
 pub(super) const TRANSACTION_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -33,16 +32,40 @@ pub(super) const TRANSACTION_RETENTION: Duration = Duration::from_secs(30 * 24 *
 /// How long log entries stay that a checkpoint has made superfluous.
 const LOG_RETENTION: Duration = Duration::from_secs(2 * 3600);
 
+/// Pause between looks at a log that cannot be read.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// How long the log names removed files.
 const TOMBSTONE_RETENTION: Duration = Duration::from_secs(3600);
 
-/// An application transaction as the log keeps it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Txn {
-    pub(super) app_id: String,
-    pub(super) version: i64,
-    /// Unix milliseconds.
-    pub(super) updated_ms: i64,
+/// What a table's log is read and written through: the store itself, or in tests one that fails.
+pub(super) type Over = fn(Table, Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>;
+
+/// A commit that did not end well.
+#[derive(Debug)]
+pub(super) enum CommitError {
+    /// The log does not have it: its files are waste.
+    NotWritten(StoreError),
+    /// The log may have it, and the server stopped before that was known: its files stay, and the next start reads the truth.
+    Unknown,
+}
+
+impl From<CommitError> for StoreError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::NotWritten(error) => error,
+            CommitError::Unknown => Self::Stopping,
+        }
+    }
+}
+
+/// What the log has under a version.
+enum Entry {
+    /// What was meant to be written.
+    Ours,
+    Absent,
+    /// Something of a stranger in the directory.
+    Foreign,
 }
 
 /// What a table holds when it is opened.
@@ -58,6 +81,10 @@ pub(super) struct TableLog {
     table: Table,
     log_store: LogStoreRef,
     version: u64,
+    /// Whether the server stops.
+    stop: watch::Receiver<bool>,
+    /// A commit's end is not known: nothing more may be written.
+    in_doubt: bool,
 }
 
 impl std::fmt::Debug for TableLog {
@@ -70,11 +97,18 @@ impl std::fmt::Debug for TableLog {
 }
 
 impl TableLog {
-    /// Opens the table in `dir`/its name, and creates it where there is none. `staging`: see [`DurableStore`].
-    pub(super) async fn open(table: Table, dir: &FsPath, staging: PathBuf) -> Result<Loaded, StoreError> {
+    /// Opens the table in `dir`/its name, and creates it where there is none. `staging`: see [`DurableStore`]. `over`: what the
+    /// log is read and written through.
+    pub(super) async fn open(
+        table: Table,
+        dir: &FsPath,
+        staging: PathBuf,
+        over: Over,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Loaded, StoreError> {
         let dir = dir.join(table.name());
         super::local::create_dir_durably(&dir).map_err(StoreError::table(table, "create its folder"))?;
-        let log_store = open_log_store(table, &dir, staging)?;
+        let log_store = open_log_store(table, &dir, staging, over)?;
         let exists = log_store
             .is_delta_table_location()
             .await
@@ -82,6 +116,8 @@ impl TableLog {
         if !exists {
             create(table, log_store.clone()).await?;
         }
+        // A server that was killed may have written an entry and not have synced it: what is read now counts from now on.
+        super::local::sync_dir(&dir.join("_delta_log")).map_err(StoreError::table(table, "sync its log"))?;
         let mut delta = DeltaTable::new(log_store.clone());
         delta.load().await.map_err(StoreError::table(table, "read its log"))?;
         let state = delta.snapshot().map_err(StoreError::table(table, "read its log"))?;
@@ -108,6 +144,8 @@ impl TableLog {
                 table,
                 log_store,
                 version,
+                stop,
+                in_doubt: false,
             },
             files,
             txns,
@@ -126,7 +164,10 @@ impl TableLog {
         remove: &[Arc<DataFile>],
         txns: &[Txn],
         data_change: bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommitError> {
+        if self.in_doubt {
+            return Err(CommitError::Unknown);
+        }
         let now_ms = chrono::Utc::now().timestamp_millis();
         let removes = remove.iter().map(|file| {
             Action::Remove(Remove {
@@ -151,25 +192,68 @@ impl TableLog {
             .collect();
         let bytes = CommitData::new(actions, operation, HashMap::new(), txns)
             .get_bytes()
-            .map_err(StoreError::table(self.table, "encode a commit"))?;
+            .map_err(StoreError::table(self.table, "encode a commit"))
+            .map_err(CommitError::NotWritten)?;
         let version = self.version + 1;
+        let entry = CommitOrBytes::LogBytes(bytes.clone());
         let written = self
             .log_store
-            .write_commit_entry(version, CommitOrBytes::LogBytes(bytes), uuid::Uuid::new_v4())
+            .write_commit_entry(version, entry, uuid::Uuid::new_v4())
             .await;
-        match written {
-            Ok(()) => {
+        let Err(error) = written else {
+            self.version = version;
+            return Ok(());
+        };
+        let error = StoreError::table(self.table, "write a commit")(error);
+        match self.settle(version, &bytes, &error).await? {
+            Entry::Ours => {
                 self.version = version;
                 Ok(())
             }
-            Err(error) => {
-                if matches!(error, TransactionError::VersionAlreadyExists(_)) {
-                    // Only a commit whose last sync failed, or a stranger in the directory, leaves a version behind.
-                    self.version = version;
-                }
-                Err(StoreError::table(self.table, "write a commit")(error))
+            Entry::Absent => Err(CommitError::NotWritten(error)),
+            Entry::Foreign => {
+                self.version = version;
+                Err(CommitError::NotWritten(error))
             }
         }
+    }
+
+    /// Finds out what a failed call left behind: the log may have the entry all the same. Returns only when that is known, since
+    /// until then the rows may neither be answered for nor be stored again.
+    async fn settle(&mut self, version: u64, bytes: &Bytes, error: &StoreError) -> Result<Entry, CommitError> {
+        loop {
+            let cause = match self.entry(version, bytes).await {
+                Ok(entry) => return Ok(entry),
+                Err(cause) => cause,
+            };
+            let (table, cause) = (self.table.name(), super::error::chain(&cause));
+            tracing::error!(table, version, %error, cause, "cannot see whether a commit was written; looking again");
+            if *self.stop.borrow() {
+                self.in_doubt = true;
+                return Err(CommitError::Unknown);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                _ = self.stop.changed() => {}
+            }
+        }
+    }
+
+    /// What the log has under a version, compared to what was meant. An entry of ours is written over by itself: whoever sees
+    /// it does not know yet that it is synced.
+    async fn entry(&self, version: u64, bytes: &Bytes) -> object_store::Result<Entry> {
+        let store = self.log_store.object_store(None);
+        let path = Path::from(format!("_delta_log/{version:020}.json"));
+        let found = match store.get(&path).await {
+            Ok(found) => found.bytes().await?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(Entry::Absent),
+            Err(error) => return Err(error),
+        };
+        if found != *bytes {
+            return Ok(Entry::Foreign);
+        }
+        store.put(&path, bytes.clone().into()).await?;
+        Ok(Entry::Ours)
     }
 
     /// What a checkpoint needs, so that it can be written while commits go on.
@@ -213,9 +297,10 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn open_log_store(table: Table, dir: &FsPath, staging: PathBuf) -> Result<LogStoreRef, StoreError> {
-    let prefixed: Arc<dyn ObjectStore> =
+fn open_log_store(table: Table, dir: &FsPath, staging: PathBuf, over: Over) -> Result<LogStoreRef, StoreError> {
+    let prefixed =
         Arc::new(DurableStore::new(Some(dir), staging.clone()).map_err(StoreError::table(table, "open its folder"))?);
+    let prefixed = over(table, prefixed);
     let root: Arc<dyn ObjectStore> =
         Arc::new(DurableStore::new(None, staging).map_err(StoreError::table(table, "open its folder"))?);
     let url = url::Url::from_directory_path(dir).map_err(|()| StoreError::Table {
@@ -325,110 +410,6 @@ fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
     })
 }
 
-/// All application transactions of a table at `version`: those of the last checkpoint, then those of the commits after it.
-/// The library answers only for one application at a time, and does not say which there are.
-async fn read_txns(store: Arc<dyn ObjectStore>, version: u64) -> Result<Vec<Txn>, String> {
-    let mut checkpoint: Option<(u64, Path)> = None;
-    let mut commits: Vec<(u64, Path)> = Vec::new();
-    let mut entries = store.list(Some(&Path::from("_delta_log")));
-    while let Some(entry) = entries.try_next().await.map_err(|error| error.to_string())? {
-        let Some(name) = entry.location.filename() else {
-            continue;
-        };
-        let Some((digits, kind)) = name.split_once('.') else {
-            continue;
-        };
-        let Ok(at) = digits.parse::<u64>() else { continue };
-        if at > version {
-            continue;
-        }
-        match kind {
-            "json" => commits.push((at, entry.location)),
-            "checkpoint.parquet" if checkpoint.as_ref().is_none_or(|(newest, _)| at > *newest) => {
-                checkpoint = Some((at, entry.location));
-            }
-            _ => {}
-        }
-    }
-    let mut txns: HashMap<String, Txn> = HashMap::new();
-    let mut after = None;
-    if let Some((at, path)) = checkpoint {
-        after = Some(at);
-        let bytes = store
-            .get(&path)
-            .await
-            .map_err(|e| e.to_string())?
-            .bytes()
-            .await
-            .map_err(|e| e.to_string())?;
-        for txn in checkpoint_txns(bytes).map_err(|error| format!("{path}: {error}"))? {
-            txns.insert(txn.app_id.clone(), txn);
-        }
-    }
-    commits.retain(|(at, _)| after.is_none_or(|after| *at > after));
-    commits.sort();
-    for (_, path) in commits {
-        let bytes = store
-            .get(&path)
-            .await
-            .map_err(|e| e.to_string())?
-            .bytes()
-            .await
-            .map_err(|e| e.to_string())?;
-        for line in bytes
-            .split(|byte| *byte == b'\n')
-            .filter(|line| line.starts_with(b"{\"txn\""))
-        {
-            #[derive(serde::Deserialize)]
-            struct Line {
-                txn: Transaction,
-            }
-            let line: Line = serde_json::from_slice(line).map_err(|error| format!("{path}: {error}"))?;
-            let updated_ms = line.txn.last_updated.unwrap_or_default();
-            let txn = Txn {
-                app_id: line.txn.app_id,
-                version: line.txn.version,
-                updated_ms,
-            };
-            txns.insert(txn.app_id.clone(), txn);
-        }
-    }
-    Ok(txns.into_values().collect())
-}
-
-fn checkpoint_txns(bytes: bytes::Bytes) -> Result<Vec<Txn>, Box<dyn std::error::Error + Send + Sync>> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
-    let roots = builder.parquet_schema().root_schema().get_fields();
-    let Some(column) = roots.iter().position(|field| field.name() == "txn") else {
-        return Ok(Vec::new());
-    };
-    let mask = ProjectionMask::roots(builder.parquet_schema(), [column]);
-    let mut txns = Vec::new();
-    for batch in builder.with_projection(mask).build()? {
-        let batch = batch?;
-        let column = batch.column(0).as_struct();
-        let part = |name: &str| {
-            column
-                .column_by_name(name)
-                .ok_or_else(|| format!("txn has no field {name}"))
-        };
-        let app_id = part("appId")?.clone();
-        let app_id = arrow::compute::cast(&app_id, &ArrowType::Utf8)?;
-        let app_id = app_id.as_string::<i32>();
-        let number = part("version")?.as_primitive::<Int64Type>();
-        let updated = part("lastUpdated")?.as_primitive::<Int64Type>();
-        for row in (0..column.len()).filter(|row| column.is_valid(*row)) {
-            let updated_ms = if updated.is_valid(row) { updated.value(row) } else { 0 };
-            txns.push(Txn {
-                app_id: app_id.value(row).to_owned(),
-                version: number.value(row),
-                updated_ms,
-            });
-        }
-    }
-    Ok(txns)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -456,7 +437,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let staging = dir.path().join("tmp");
         std::fs::create_dir(&staging).unwrap();
-        let open = || TableLog::open(Table::Samples, dir.path(), staging.clone());
+        let stop = watch::Sender::new(false);
+        let open = || {
+            TableLog::open(
+                Table::Samples,
+                dir.path(),
+                staging.clone(),
+                |_, store| store,
+                stop.subscribe(),
+            )
+        };
         let now_ms = chrono::Utc::now().timestamp_millis();
         let txn = |id: &str, version| Txn {
             app_id: id.to_owned(),

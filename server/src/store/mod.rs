@@ -9,6 +9,8 @@ mod commit;
 mod compact;
 mod dedup;
 mod error;
+#[cfg(test)]
+mod faults;
 mod file;
 mod known;
 mod ledger;
@@ -19,6 +21,7 @@ mod provider;
 mod retain;
 mod schema;
 mod snapshot;
+mod txns;
 
 pub use batch_row::BatchRow;
 pub use error::StoreError;
@@ -66,6 +69,8 @@ pub enum Ack {
     Stored,
     /// It was stored, or on its way, before.
     Duplicate,
+    /// Its number was stored, or on its way, before, and held other samples: these are left out.
+    Conflict,
 }
 
 /// How the store behaves.
@@ -116,6 +121,7 @@ pub struct StoreCounters {
     pub samples_stored: AtomicU64,
     pub batches_stored: AtomicU64,
     pub batches_duplicate: AtomicU64,
+    pub batches_conflicting: AtomicU64,
     pub commits: AtomicU64,
     pub commits_failed: AtomicU64,
     pub commit_milliseconds: AtomicU64,
@@ -147,6 +153,11 @@ pub struct Store {
 impl Store {
     /// Opens the directory, creating what is missing, and starts committing and maintenance in the background.
     pub async fn open(config: StoreConfig) -> Result<Arc<Self>, StoreError> {
+        Self::open_over(config, |_, store| store).await
+    }
+
+    /// As [`Store::open`], with something between the logs and their folders.
+    async fn open_over(config: StoreConfig, over: log::Over) -> Result<Arc<Self>, StoreError> {
         let config = StoreConfig {
             dir: prepare_dir(&config.dir)?,
             ..config
@@ -161,8 +172,9 @@ impl Store {
         let mut logs = Vec::with_capacity(Table::COUNT);
         let mut txns = Vec::new();
         let mut garbage = Vec::new();
+        let stop = tokio::sync::watch::Sender::new(false);
         for table in Table::ALL {
-            let loaded = TableLog::open(table, &config.dir, staging.clone()).await?;
+            let loaded = TableLog::open(table, &config.dir, staging.clone(), over, stop.subscribe()).await?;
             garbage.extend(retain::unreferenced(table, &config.dir, &loaded.files));
             view.files[table.index()] = Arc::new(loaded.files);
             txns.extend(loaded.txns);
@@ -183,7 +195,7 @@ impl Store {
             disk_full: AtomicBool::new(false),
             counters: StoreCounters::default(),
             tasks: tokio::sync::Mutex::new(Vec::new()),
-            stop: tokio::sync::watch::Sender::new(false),
+            stop,
             _lock: lock,
             config,
         });

@@ -365,6 +365,48 @@ async fn samples_from_far_away_times_are_left_out_and_said_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_was_split_on_the_way_is_said_to_be_incomplete() {
+    let app = App::start().await;
+    let whole = Sender::new("node-a", 10).batch(1, now_ns());
+    let part = |range: std::ops::Range<usize>| {
+        let mut part = whole.clone();
+        let samples = &mut part.resource_profiles[0].scope_profiles[0].profiles[0].samples;
+        *samples = samples[range].to_vec();
+        part
+    };
+    let partial = |answer: Answer| {
+        assert_eq!(answer.status, 200, "{answer:?}");
+        ExportProfilesServiceResponse::decode(answer.body)
+            .unwrap()
+            .partial_success
+    };
+    let (first, mut reordered, rest) = (part(0..6), part(0..6), part(6..10));
+    reordered.resource_profiles[0].scope_profiles[0].profiles[0]
+        .samples
+        .reverse();
+    assert_eq!(partial(app.post_plain(&first).await), None);
+    // A repeat may be sorted otherwise; the rest is no repeat.
+    assert_eq!(partial(app.post_plain(&reordered).await), None);
+    let answer = app.post_plain(&rest).await;
+    assert_eq!(answer.headers["stakeout-rejected-samples"], "4");
+    let left_out = partial(answer).unwrap();
+    assert_eq!(left_out.rejected_profiles, 1);
+    assert!(
+        left_out.error_message.contains("4 samples are left out: batch 1"),
+        "{left_out:?}"
+    );
+    assert_eq!(app.stored(), 6);
+    let metrics = get(&app.address, "/metrics").await;
+    let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
+    for line in [
+        "stakeout_store_conflicting_batches_total 1",
+        "stakeout_store_duplicate_batches_total 1",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sender_without_our_attributes_is_welcome() {
     let app = App::start().await;
     let mut dictionary = Dictionary::new();

@@ -6,14 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::live_bytes;
-use crate::artifacts::{self, Profile};
-use crate::e2e::load_program;
-use crate::http::{Client, integer};
+use super::{Measured, live_bytes};
+use crate::http::integer;
 use crate::proc::{cpu_seconds, size_bytes};
 use crate::run;
 use crate::signals::Stop;
-use crate::stack::{Options, free_address, start_server, wait_ready};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -33,25 +30,18 @@ pub(crate) struct Args {
 
 /// Ships a fleet's past hours over HTTP, waits for compaction, prints both costs.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let binaries = artifacts::all(Profile::Release)?;
-    let load = load_program(Profile::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
-    let options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: free_address("127.0.0.1:0")?,
-        frequency_hz: 20,
-    };
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, &stop)?;
+    let Measured {
+        mut alone,
+        load,
+        stop,
+        _dir,
+    } = Measured::start()?;
     let batches = args.samples.div_ceil(args.agents * args.batch).max(1);
-    let before = cpu_seconds(server.pid())?;
+    let before = cpu_seconds(alone.server.pid())?;
     let begin = Instant::now();
     let report = run::output(Command::new(load).args([
         "--url",
-        client.base(),
+        alone.client.base(),
         "--agents",
         &args.agents.to_string(),
         "--batches",
@@ -63,19 +53,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         &(7200 + batches * 5).to_string(),
     ]))?;
     let took = begin.elapsed().as_secs_f64();
-    let cpu = cpu_seconds(server.pid())? - before;
+    let cpu = cpu_seconds(alone.server.pid())? - before;
     let (mut samples, mut bytes) = (0, 0);
     for line in report.lines() {
         let agent: serde_json::Value = serde_json::from_str(line).context("the load's report is not JSON")?;
         samples += integer(&agent["samples"]);
         bytes += integer(&agent["sent_bytes"]);
     }
-    let peak = size_bytes(server.pid(), "VmHWM")?;
-    let fresh = live_bytes(&options.state_dir.join("data"))?;
-    settle(&mut server, args.settle, &stop)?;
-    let total_cpu = cpu_seconds(server.pid())? - before;
-    let settled = live_bytes(&options.state_dir.join("data"))?;
-    let stored = client.sql_number("SELECT count(*) FROM samples")?;
+    let peak = size_bytes(alone.server.pid(), "VmHWM")?;
+    let fresh = live_bytes(&alone.options.state_dir.join("data"))?;
+    settle(&mut alone.server, args.settle, &stop)?;
+    let total_cpu = cpu_seconds(alone.server.pid())? - before;
+    let settled = live_bytes(&alone.options.state_dir.join("data"))?;
+    let stored = alone.client.sql_number("SELECT count(*) FROM samples")?;
     ensure!(
         stored == samples,
         "{samples} samples were acknowledged, {stored} are stored"
@@ -114,8 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         sum += size;
     }
     println!("all tables: {:.2} bytes/sample (target 6)", sum as f64 / samples as f64);
-    server.stop(Duration::from_secs(30));
-    Ok(())
+    alone.stop()
 }
 
 /// Waits until the server has used less than 2 % of a CPU for ten seconds.

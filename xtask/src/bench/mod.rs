@@ -2,10 +2,15 @@
 //!
 //! Nothing here fails because a figure is bad: figures belong to the machine and the day. They are printed as they are.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Subcommand;
+
+use crate::artifacts::{self, Profile};
+use crate::e2e::load_program;
+use crate::signals::Stop;
+use crate::stack::{Alone, Options};
 
 mod agent;
 mod ingest;
@@ -34,6 +39,36 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Agent(args) => agent::run(args),
         What::Ingest(args) => ingest::run(args),
         What::Query(args) => query::run(args),
+    }
+}
+
+/// A server of the optimised build on an empty folder, and the load that it is measured by.
+struct Measured {
+    alone: Alone,
+    load: PathBuf,
+    stop: Stop,
+    _dir: tempfile::TempDir,
+}
+
+impl Measured {
+    fn start() -> Result<Measured> {
+        let binaries = artifacts::all(Profile::Release)?;
+        let load = load_program(Profile::Release)?;
+        let stop = Stop::install()?;
+        let dir = tempfile::tempdir()?;
+        let options = Options {
+            binaries,
+            state_dir: dir.path().to_owned(),
+            listen: "127.0.0.1:0".to_owned(),
+            frequency_hz: 20,
+        };
+        let alone = Alone::start(options, &[], &stop)?;
+        Ok(Measured {
+            alone,
+            load,
+            stop,
+            _dir: dir,
+        })
     }
 }
 

@@ -2,19 +2,16 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use super::ingest::settle;
-use super::{live_bytes, median};
-use crate::artifacts::{self, Profile};
-use crate::e2e::load_program;
-use crate::http::{Client, path};
+use super::{Measured, live_bytes, median};
+use crate::http::path;
 use crate::proc::size_bytes;
 use crate::run;
-use crate::signals::Stop;
-use crate::stack::{Options, free_address, now_ms, start_server, wait_ready};
+use crate::stack::now_ms;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -37,19 +34,12 @@ pub(crate) struct Args {
 
 /// Fills a store, restarts the server on it, asks.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let binaries = artifacts::all(Profile::Release)?;
-    let load = load_program(Profile::Release)?;
-    let stop = Stop::install()?;
-    let dir = tempfile::tempdir()?;
-    let options = Options {
-        binaries,
-        state_dir: dir.path().to_owned(),
-        listen: free_address("127.0.0.1:0")?,
-        frequency_hz: 20,
-    };
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, &stop)?;
+    let Measured {
+        mut alone,
+        load,
+        stop,
+        _dir,
+    } = Measured::start()?;
     // The last whole hour but one: it is over, so that it is compacted as an old hour is.
     let hour = 3_600_000;
     let from = now_ms() / hour * hour - 2 * hour;
@@ -59,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let begin = Instant::now();
     run::output(Command::new(load).args([
         "--url".to_owned(),
-        client.base().to_owned(),
+        alone.client.base().to_owned(),
         "--agents".to_owned(),
         args.nodes.to_string(),
         "--batches".to_owned(),
@@ -74,15 +64,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         // From the very start of the hour, to the second.
         ((now_ms() - from) / 1000).to_string(),
     ]))?;
-    settle(&mut server, args.settle, &stop)?;
-    let stored = client.sql_number("SELECT count(*) FROM samples")?;
+    settle(&mut alone.server, args.settle, &stop)?;
+    let stored = alone.client.sql_number("SELECT count(*) FROM samples")?;
     println!(
         "{stored} samples of {} nodes and {} services in one hour; filled in {:.0} s",
         args.nodes,
         args.services,
         begin.elapsed().as_secs_f64()
     );
-    for (table, size, files) in live_bytes(&options.state_dir.join("data"))? {
+    for (table, size, files) in live_bytes(&alone.options.state_dir.join("data"))? {
         println!("  {table:<10} {files:>5} files {:>8.1} MiB", size as f64 / 1_048_576.0);
     }
     let time = |name: &str, from: i64, until: i64| [(format!("{name}from"), from), (format!("{name}until"), until)];
@@ -146,14 +136,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     );
     for (name, query, target) in &queries {
         // Cold: a new server, and nothing of the files in memory where that can be asked for.
-        server.stop(Duration::from_secs(30));
+        alone.stop()?;
         let _ = Command::new("sync").status();
         let dropped = fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
-        server = start_server(&options, &options.listen, &[])?;
-        wait_ready(&mut server, &client, &stop)?;
+        alone.restart(&stop)?;
         let ask = || -> Result<(f64, usize)> {
             let begin = Instant::now();
-            let answer = client.get_ok(query)?;
+            let answer = alone.client.get_ok(query)?;
             Ok((begin.elapsed().as_secs_f64() * 1e3, answer.body.len()))
         };
         let (cold, bytes) = ask()?;
@@ -175,13 +164,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     );
     println!(
         "server's peak RSS: {:.0} MiB",
-        size_bytes(server.pid(), "VmHWM")? as f64 / 1_048_576.0
+        size_bytes(alone.server.pid(), "VmHWM")? as f64 / 1_048_576.0
     );
-    ensure!(
-        server
-            .stop(Duration::from_secs(30))
-            .is_some_and(|status| status.success()),
-        "the server ended badly"
-    );
-    Ok(())
+    alone.stop()
 }

@@ -13,24 +13,19 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::Scene;
 use super::outage::load_program;
 use crate::artifacts::Profile;
-use crate::http::{Answer, Client, connect, path};
+use crate::http::{Answer, connect, path};
 use crate::proc::size_bytes;
 use crate::run;
 use crate::service::Service;
-use crate::stack::{self, Options, free_address, start_agent, start_server, wait_ready};
+use crate::stack::{self, Alone, Options, free_address, start_agent, start_server};
 
 /// A server alone, for tests that need no agent.
-fn server(scene: &Scene<'_>, dir: &std::path::Path) -> Result<(Options, Service, Client)> {
-    let mut options = scene.options(dir, 20);
-    options.listen = free_address(&options.listen)?;
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, scene.stop)?;
-    Ok((options, server, client))
+fn server(scene: &Scene<'_>, dir: &std::path::Path) -> Result<Alone> {
+    Alone::start(scene.options(dir, 20), &[], scene.stop)
 }
 
 /// The answer is this status with `{"error":{"code","message","hint"}}`, and the message names what was wrong.
-fn refused(what: &str, answer: &Answer, status: u16, code: &str, names: &str) -> Result<()> {
+pub(super) fn refused(what: &str, answer: &Answer, status: u16, code: &str, names: &str) -> Result<()> {
     let said = answer.text();
     ensure!(
         answer.status == status,
@@ -55,7 +50,8 @@ fn refused(what: &str, answer: &Answer, status: u16, code: &str, names: &str) ->
 /// Queries that can't be answered.
 pub(crate) fn queries(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let (_, mut server, client) = server(scene, dir.path())?;
+    let mut alone = server(scene, dir.path())?;
+    let client = &alone.client;
     let long = format!("{{service=~\"{}\"}}", "(a|b){50}".repeat(2000));
     let repeated = "{service=~\"((a{1000}){1000}){1000}\"}";
     /// What is wrong, path, parameters, the error's code, what its message or hint must name.
@@ -195,19 +191,14 @@ pub(crate) fn queries(scene: &Scene<'_>) -> Result<()> {
     let nowhere = client.get("/api/v1/nothing")?;
     ensure!(nowhere.status == 404, "an unknown path answers {}", nowhere.status);
     ensure!(bad.is_empty(), "{}", bad.join("\n"));
-    ensure!(
-        server
-            .stop(Duration::from_secs(20))
-            .is_some_and(|status| status.success()),
-        "the server ended badly"
-    );
-    Ok(())
+    alone.stop()
 }
 
 /// Requests to ingest that are wrong in every way, and a decompression bomb.
 pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let (_, mut server, client) = server(scene, dir.path())?;
+    let mut alone = server(scene, dir.path())?;
+    let client = &alone.client;
     let load = load_program(Profile::Debug)?;
     let spoilt = |how: &str| -> Result<Vec<u8>> {
         let output = Command::new(&load)
@@ -287,11 +278,11 @@ pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
         "bad_profile",
         "not-a-uuid",
     );
-    let before = size_bytes(server.pid(), "VmRSS")?;
+    let before = size_bytes(alone.server.pid(), "VmRSS")?;
     let bomb = spoilt("bomb")?;
     println!("  bomb: {} bytes stand for 1 GiB", bomb.len());
     expect("bomb", post(&[protobuf, zstd], &bomb), 413, "too_large", "");
-    let grown = size_bytes(server.pid(), "VmRSS")?.saturating_sub(before);
+    let grown = size_bytes(alone.server.pid(), "VmRSS")?.saturating_sub(before);
     ensure!(grown < 300 << 20, "the bomb made the server {} MiB larger", grown >> 20);
     for how in ["future", "past"] {
         let answer = post(&[protobuf], &spoilt(how)?)?;
@@ -318,13 +309,7 @@ pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
         "{stored} samples are stored instead of the good request's 1000"
     );
     ensure!(bad.is_empty(), "{}", bad.join("\n"));
-    ensure!(
-        server
-            .stop(Duration::from_secs(20))
-            .is_some_and(|status| status.success()),
-        "the server ended badly"
-    );
-    Ok(())
+    alone.stop()
 }
 
 /// 10,000 connections at once that send half a request and wait: the server goes on answering, and afterwards is as before.
@@ -338,8 +323,9 @@ pub(crate) fn ten_thousand_connections(scene: &Scene<'_>) -> Result<()> {
     }
     let count = WANTED.min(usize::try_from(getrlimit(Resource::RLIMIT_NOFILE)?.0)?.saturating_sub(500));
     let dir = tempfile::tempdir()?;
-    let (options, mut server, client) = server(scene, dir.path())?;
-    let before = size_bytes(server.pid(), "VmRSS")?;
+    let mut alone = server(scene, dir.path())?;
+    let (options, client) = (&alone.options, &alone.client);
+    let before = size_bytes(alone.server.pid(), "VmRSS")?;
     let mut open = vec![];
     let mut refused = 0;
     let begin = Instant::now();
@@ -364,7 +350,7 @@ pub(crate) fn ten_thousand_connections(scene: &Scene<'_>) -> Result<()> {
     let mut answer = client.get("/healthz");
     while !answer.as_ref().is_ok_and(|answer| answer.status == 200) && served.elapsed() < Duration::from_secs(120) {
         scene.stop.check()?;
-        stack::alive(&mut server)?;
+        stack::alive(&mut alone.server)?;
         std::thread::sleep(Duration::from_millis(200));
         answer = client.get("/healthz");
     }
@@ -376,24 +362,19 @@ pub(crate) fn ten_thousand_connections(scene: &Scene<'_>) -> Result<()> {
     println!(
         "  /healthz answered after {:.1} s, server {} MiB larger",
         served.elapsed().as_secs_f64(),
-        size_bytes(server.pid(), "VmRSS")?.saturating_sub(before) >> 20
+        size_bytes(alone.server.pid(), "VmRSS")?.saturating_sub(before) >> 20
     );
     drop(open);
     let answer = client.get("/readyz")?;
     ensure!(answer.status == 200, "afterwards /readyz answers {}", answer.status);
-    ensure!(
-        server
-            .stop(Duration::from_secs(30))
-            .is_some_and(|status| status.success()),
-        "the server ended badly"
-    );
-    Ok(())
+    alone.stop()
 }
 
 /// Starts that can't work: each ends soon with a message that says why.
 pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let (options, mut server, client) = server(scene, dir.path())?;
+    let mut alone = server(scene, dir.path())?;
+    let (options, client) = (&alone.options, &alone.client);
     let other = tempfile::tempdir()?;
     let fails = |what: &str, mut service: Service, names: &[&str]| -> Result<()> {
         let status = service
@@ -421,7 +402,7 @@ pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
         &[&options.listen],
     )?;
     let free = free_address("127.0.0.1:0")?;
-    fails("data in use", start_server(&options, &free, &[])?, &["data"])?;
+    fails("data in use", start_server(options, &free, &[])?, &["data"])?;
     // A file where a folder belongs stops root too, whom permissions don't.
     fs::write(other.path().join("data"), b"")?;
     fails(
@@ -483,13 +464,7 @@ pub(crate) fn starts(scene: &Scene<'_>) -> Result<()> {
         "the first server is no longer ready: {}",
         still.text()
     );
-    ensure!(
-        server
-            .stop(Duration::from_secs(20))
-            .is_some_and(|status| status.success()),
-        "the server ended badly"
-    );
-    Ok(())
+    alone.stop()
 }
 
 /// Whether there is any file below the folder.
@@ -503,7 +478,8 @@ fn has_files(dir: &std::path::Path) -> bool {
 /// Requests that are no HTTP, and an agent's port scanner's usual fare: an answer or a closed connection, never a crash.
 pub(crate) fn no_http(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let (options, mut server, client) = server(scene, dir.path())?;
+    let mut alone = server(scene, dir.path())?;
+    let (options, client) = (&alone.options, &alone.client);
     let endless = [b"GET /".as_slice(), &vec![b'a'; 200_000], b" HTTP/1.1\r\n\r\n"].concat();
     let headers = [b"GET / HTTP/1.1\r\n".as_slice(), &b"x: y\r\n".repeat(50_000), b"\r\n"].concat();
     for (what, bytes) in [
@@ -529,20 +505,14 @@ pub(crate) fn no_http(scene: &Scene<'_>) -> Result<()> {
         let said = String::from_utf8_lossy(&said).into_owned();
         ensure!(!said.contains("root:"), "{what}: served a file of the system");
         ensure!(!said.starts_with("HTTP/1.1 5"), "{what}: {said}");
-        stack::alive(&mut server)?;
+        stack::alive(&mut alone.server)?;
         ensure!(
             client.get("/healthz")?.status == 200,
             "{what}: the server no longer answers"
         );
         println!("  {what}: {}", said.lines().next().unwrap_or("closed"));
     }
-    ensure!(
-        server
-            .stop(Duration::from_secs(20))
-            .is_some_and(|status| status.success()),
-        "the server ended badly"
-    );
-    Ok(())
+    alone.stop()
 }
 
 /// A data directory that the server's user may not write to, where the test itself is root and can step down.

@@ -12,7 +12,7 @@ use super::Scene;
 use crate::demo::{self, Frame, Windows};
 use crate::http::{Client, path};
 use crate::stack::Stack;
-use crate::{repo, run};
+use crate::{artifacts, repo, run};
 
 /// Plays the demo in short form at a high rate, then compares and feeds the exports.
 pub(crate) fn demo_in_every_format(scene: &Scene<'_>) -> Result<()> {
@@ -21,7 +21,7 @@ pub(crate) fn demo_in_every_format(scene: &Scene<'_>) -> Result<()> {
     stack.wait_samples(Duration::from_secs(60), scene.stop)?;
     let windows = demo::play(&stack.client, 15, 15, scene.stop)?;
     let frames = difference(&stack.client, &windows)?;
-    collapsed_difference(&stack.client, &windows, &frames)?;
+    collapsed_difference(&stack.client, &windows, &frames, dir.path())?;
     svg_difference(&stack.client, &windows, &frames)?;
     one_window(&stack.client, &windows, dir.path())?;
     stack.stop()
@@ -115,7 +115,7 @@ fn json_sums(frames: &[Frame]) -> Sums {
     sums
 }
 
-fn collapsed_difference(client: &Client, windows: &Windows, frames: &[Frame]) -> Result<()> {
+fn collapsed_difference(client: &Client, windows: &Windows, frames: &[Frame], dir: &Path) -> Result<()> {
     let folded = client.get_ok(&demo::diff_path(windows, "collapsed"))?.text();
     let mut sums = Sums::new();
     let mut total = (0, 0);
@@ -152,37 +152,56 @@ fn collapsed_difference(client: &Client, windows: &Windows, frames: &[Frame]) ->
         folded.lines().count()
     );
     ensure!(compared > 10, "only {compared} names could be compared");
-    inferno(&folded, root.total, true)
+    inferno(&folded, root.total, "difference", dir)
 }
 
-/// `inferno-flamegraph` is this library call on its standard input.
-fn inferno(folded: &str, total: i64, difference: bool) -> Result<()> {
-    let mut svg = vec![];
-    let mut options = inferno::flamegraph::Options::default();
-    inferno::flamegraph::from_reader(&mut options, folded.as_bytes(), &mut svg)
-        .context("inferno refuses the stacks")?;
-    let svg = String::from_utf8(svg).context("inferno's picture is not text")?;
-    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    let all = svg
-        .lines()
-        .find(|line| line.contains("<title>all ("))
-        .context("inferno drew no root")?;
-    let title = all
-        .split("<title>all (")
-        .nth(1)
-        .and_then(|rest| rest.split(' ').next())
-        .unwrap_or("");
+/// `inferno-flamegraph` itself draws the stacks without a warning, all of them, with the frames of the steady work and the walk.
+fn inferno(folded: &str, total: i64, what: &str, dir: &Path) -> Result<()> {
+    let file = dir.join(format!("{what}.txt"));
+    fs::write(&file, folded)?;
+    let (cache, package) = ("inferno-0.12.8", "inferno@0.12.8");
+    // Its standard features would also build what collapses and compares, on several threads.
+    let install = [
+        package,
+        "--no-default-features",
+        "--features",
+        "cli",
+        "--bin",
+        "inferno-flamegraph",
+    ];
+    let output = Command::new(artifacts::cargo_tool(cache, "inferno-flamegraph", &install)?)
+        .arg(&file)
+        .output()
+        .context("can't start inferno-flamegraph")?;
+    let said = String::from_utf8_lossy(&output.stderr);
     ensure!(
-        digits(title) == total.to_string(),
-        "inferno counts {title} samples, not {total}"
+        output.status.success() && said.trim().is_empty(),
+        "inferno-flamegraph on the {what} ended with {} and said: {said}",
+        output.status
     );
+    let svg = String::from_utf8(output.stdout).context("inferno's picture is not text")?;
+    let titles: Vec<&str> = svg
+        .split("<title>")
+        .skip(1)
+        .filter_map(|rest| rest.split("</title>").next())
+        .collect();
+    let root = titles.iter().find_map(|title| title.strip_prefix("all ("));
+    let counted = root
+        .and_then(|rest| rest.split(' ').next())
+        .context("inferno drew no root")?;
+    ensure!(
+        counted.replace(',', "") == total.to_string(),
+        "inferno-flamegraph counts {counted} samples, not {total}"
+    );
+    for frame in ["tree::walk", "sync_loop::sync_pods"] {
+        ensure!(
+            titles.iter().any(|title| title.contains(frame)),
+            "inferno-flamegraph's picture of the {what} lacks {frame}"
+        );
+    }
     println!(
-        "inferno {}: {title} samples",
-        if difference {
-            "reads the difference"
-        } else {
-            "reads the stacks"
-        }
+        "inferno-flamegraph draws the {what}: {counted} samples, {} frames",
+        titles.len()
     );
     Ok(())
 }
@@ -252,7 +271,7 @@ fn one_window(client: &Client, windows: &Windows, dir: &Path) -> Result<()> {
         .filter_map(|line| line.rsplit(' ').next()?.parse::<i64>().ok())
         .sum();
     ensure!(sum == total, "folded has {sum} samples, JSON {total}");
-    inferno(&folded, total, false)?;
+    inferno(&folded, total, "window", dir)?;
     let svg = export("svg")?.text();
     ensure!(
         svg.contains("<svg") && svg.contains("tree::walk"),

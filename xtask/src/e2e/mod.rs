@@ -11,6 +11,7 @@ use crate::stack::{Options, Stack};
 use crate::test::Tally;
 
 mod bad_input;
+mod disk;
 mod formats;
 mod names;
 mod outage;
@@ -42,6 +43,8 @@ const CASES: &[(&str, Case)] = &[
     ("names_within_20_seconds", names::within_20_seconds),
     ("demo_in_every_format", formats::demo_in_every_format),
     ("outages_lose_and_repeat_nothing", outage::loses_and_repeats_nothing),
+    ("full_disk_at_every_step", disk::full_at_every_step),
+    ("full_disk_under_load", disk::full_under_load),
     ("bad_queries", bad_input::queries),
     ("bad_profiles", bad_input::profiles),
     ("bad_starts", bad_input::starts),

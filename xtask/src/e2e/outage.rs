@@ -13,7 +13,7 @@ use super::Scene;
 use super::proxy::Path;
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
-use crate::stack::{self, free_address, start_agent, start_server, wait_ready};
+use crate::stack::{self, Alone, start_agent};
 
 /// How long the path stays cut; the whole two minutes of the acceptance list with `STAKEOUT_LONG=1`.
 fn cut_time() -> Duration {
@@ -28,13 +28,10 @@ fn cut_time() -> Duration {
 /// path is cut once. Every agent's samples are stored exactly once.
 pub(crate) fn loses_and_repeats_nothing(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut options = scene.options(dir.path(), 99);
-    options.listen = free_address(&options.listen)?;
-    let client = Client::new(&format!("http://{}", options.listen));
-    let mut server = start_server(&options, &options.listen, &[])?;
-    wait_ready(&mut server, &client, scene.stop)?;
-    let path = Path::to(&options.listen)?;
-    let mut agent = start_agent(&options, &path.url(), &[])?;
+    let mut alone = Alone::start(scene.options(dir.path(), 99), &[], scene.stop)?;
+    let client = alone.client.clone();
+    let path = Path::to(&alone.options.listen)?;
+    let mut agent = start_agent(&alone.options, &path.url(), &[])?;
     let load = Load::start(
         &path.url(),
         &[
@@ -53,14 +50,9 @@ pub(crate) fn loses_and_repeats_nothing(scene: &Scene<'_>) -> Result<()> {
         // More than before: the load runs again, and there is something to lose.
         let before = stored()?;
         until("more samples are stored", || Ok(stored()? > before + 20_000))?;
-        server.signal(Signal::SIGKILL);
-        ensure!(
-            server.wait(Duration::from_secs(10)).is_some(),
-            "the server survives kill -9"
-        );
+        alone.server.signal(Signal::SIGKILL);
+        alone.restart(scene.stop)?;
         println!("round {round}: server killed with at least {before} samples stored");
-        server = start_server(&options, &options.listen, &[])?;
-        wait_ready(&mut server, &client, scene.stop)?;
         ensure!(
             stored()? >= before,
             "after the restart fewer samples are stored than had been answered before"
@@ -96,17 +88,11 @@ pub(crate) fn loses_and_repeats_nothing(scene: &Scene<'_>) -> Result<()> {
     );
     check_load(&client, &report)?;
     check_agent(&client)?;
-    ensure!(
-        server
-            .stop(Duration::from_secs(20))
-            .is_some_and(|status| status.success()),
-        "the server ended badly"
-    );
-    Ok(())
+    alone.stop()
 }
 
 /// What was sent equals what is stored, agent by agent; no sample's time stamp occurs twice.
-fn check_load(client: &Client, report: &[Value]) -> Result<()> {
+pub(super) fn check_load(client: &Client, report: &[Value]) -> Result<()> {
     let rows = client
         .sql("SELECT node, count(*), count(DISTINCT ts_ns) FROM samples WHERE node LIKE 'load-%' GROUP BY node")?;
     ensure!(
@@ -171,7 +157,7 @@ fn check_agent(client: &Client) -> Result<()> {
 }
 
 /// Waits up to two minutes; errors of the connection count as "not yet".
-fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let answer = holds();

@@ -1,0 +1,84 @@
+//! Exports are read by the tools that they are for.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_are_read_by_the_tools_that_they_are_for() {
+    let from = recent();
+    let (server, all) = filled(from).await;
+    let (begin, end) = (ms(from), ms(from + 120 * S));
+    let window = |format| [("from", begin.as_str()), ("until", end.as_str()), ("format", format)];
+
+    let folded = server.text("flamegraph", &window("collapsed")).await;
+    let mut drawn = Vec::new();
+    inferno::flamegraph::from_lines(&mut Default::default(), folded.lines(), &mut drawn).unwrap();
+    assert!(String::from_utf8(drawn).unwrap().contains("(1,600 samples, 100%)"));
+
+    let (_, headers, svg) = server.get("flamegraph", &window("svg")).await;
+    assert_eq!(headers["content-type"], "image/svg+xml");
+    assert!(headers["content-disposition"].starts_with("attachment; filename=\"stakeout-flamegraph-cpu-2"));
+    assert!(String::from_utf8(svg).unwrap().contains("all (1,600 samples, 100%)"));
+
+    let scope: Value = server.json("flamegraph", &window("speedscope")).await;
+    let profile = &scope["profiles"][0];
+    let names = scope["shared"]["frames"].as_array().unwrap();
+    let mut counted: BTreeMap<String, u64> = BTreeMap::new();
+    let weights = profile["weights"].as_array().unwrap();
+    for (sample, weight) in profile["samples"].as_array().unwrap().iter().zip(weights) {
+        let path: Vec<&str> = sample
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|f| names[f.as_u64().unwrap() as usize]["name"].as_str().unwrap())
+            .collect();
+        counted.insert(
+            path.join(";"),
+            (weight.as_f64().unwrap() / PERIOD_NS as f64).round() as u64,
+        );
+    }
+    let truth: BTreeMap<String, u64> = all.iter().fold(BTreeMap::new(), |mut truth, (_, sample)| {
+        *truth.entry(frames(sample.stack).join(";")).or_default() += 1;
+        truth
+    });
+    assert_eq!(counted, truth);
+    assert_eq!(profile["endValue"].as_f64().unwrap(), 1_600.0 * PERIOD_NS as f64);
+
+    let pprof = server.bytes("flamegraph", &window("pprof")).await;
+    read_by_pprof(&pprof, &all);
+}
+
+/// `go tool pprof -top` is the judge where there is Go.
+fn read_by_pprof(profile: &[u8], all: &[(&str, Sample)]) {
+    let go = ["go", "/usr/local/go/bin/go"]
+        .into_iter()
+        .find(|go| Command::new(go).arg("version").output().is_ok());
+    let Some(go) = go else {
+        eprintln!("no go: `go tool pprof` has not read the export");
+        return;
+    };
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(profile).unwrap();
+    let output = Command::new(go)
+        .args(["tool", "pprof", "-top", "-sample_index=samples"])
+        .arg(file.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let stat = all.iter().filter(|(_, s)| s.stack.ends_with("stat")).count();
+    let line = text
+        .lines()
+        .find(|line| line.split_whitespace().last() == Some("stat"))
+        .unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(
+        line.split_whitespace().next(),
+        Some(stat.to_string().as_str()),
+        "{text}"
+    );
+    assert!(text.contains("of 1600 total"), "{text}");
+}

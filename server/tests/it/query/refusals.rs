@@ -1,0 +1,189 @@
+//! What cannot be asked is refused with a reason.
+
+use super::*;
+
+/// Path, parameters, the error's code, and what its text has to say.
+type Bad = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+    &'static str,
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_is_explained() {
+    let server = Server::start().await;
+    let cases: [Bad; 22] = [
+        (
+            "flamegraph",
+            &[("query", "{service=kubelet}")],
+            "bad_query",
+            "position 10: expected a value in quotes",
+        ),
+        (
+            "flamegraph",
+            &[("query", "{servcie=\"a\"}")],
+            "bad_query",
+            "labels are node, service",
+        ),
+        (
+            "flamegraph",
+            &[("query", "{node=~\"((a{100}){100}){100}\"}")],
+            "bad_query",
+            "regex too large",
+        ),
+        (
+            "flamegraph",
+            &[("query", "{node=~\"(\"}")],
+            "bad_query",
+            "unclosed group",
+        ),
+        (
+            "flamegraph",
+            &[("from", "now"), ("until", "now-1h")],
+            "bad_time",
+            "is after `until`",
+        ),
+        ("flamegraph", &[("from", "yesterday")], "bad_time", "`from` is no time"),
+        (
+            "flamegraph",
+            &[("form", "svg")],
+            "bad_parameter",
+            "unknown parameter `form`",
+        ),
+        (
+            "flamegraph",
+            &[("format", "png")],
+            "bad_parameter",
+            "one of json, svg, collapsed, pprof, speedscope",
+        ),
+        (
+            "flamegraph",
+            &[("match", "(")],
+            "bad_query",
+            "the regular expression of `match`",
+        ),
+        (
+            "flamegraph",
+            &[("min_share", "2")],
+            "bad_parameter",
+            "a share from 0 to below 1",
+        ),
+        (
+            "flamegraph",
+            &[("min_share", "NaN")],
+            "bad_parameter",
+            "a share from 0 to below 1",
+        ),
+        ("flamegraph", &[("transform", "x")], "bad_parameter", "merge_recursion"),
+        ("flamegraph", &[("type", "a;b")], "bad_parameter", "`type`"),
+        (
+            "flamegraph",
+            &[("from", "now-1h"), ("from", "now-2h")],
+            "bad_parameter",
+            "repeated parameter `from`",
+        ),
+        ("series", &[("step", "1ms")], "bad_parameter", "at most 5000"),
+        ("series", &[("step", "abc")], "bad_parameter", "`step` is no duration"),
+        ("series", &[("by", "colour")], "bad_parameter", "one of node, service"),
+        ("series", &[("limit", "0")], "bad_parameter", "a number from 1 to 10000"),
+        ("top", &[("by", "colour")], "bad_parameter", "function, or one of"),
+        ("diff", &[], "bad_parameter", "nothing to compare with"),
+        (
+            "diff",
+            &[("base_from", "now"), ("base_until", "now-1h")],
+            "bad_time",
+            "`base_from`",
+        ),
+        (
+            "diff",
+            &[("base_from", "now-2h"), ("normalize", "x")],
+            "bad_parameter",
+            "rate, share, absolute",
+        ),
+    ];
+    for (path, parameters, code, text) in cases {
+        let (status, answer, message) = server.error(path, parameters).await;
+        assert_eq!(
+            (status, answer.as_str()),
+            (400, code),
+            "{path} {parameters:?}: {message}"
+        );
+        assert!(message.contains(text), "{path} {parameters:?}: {message}");
+    }
+    assert_eq!(server.error("labels/colour/values", &[]).await.0, 404);
+
+    // A window without data is an answer, not an error.
+    let empty = server.json("flamegraph", &[("match", "x")]).await;
+    assert_eq!(
+        (&empty["samples"], &empty["nodes"]["total"], &empty["match"]["share"]),
+        (&json!(0), &json!([0]), &json!(0.0))
+    );
+    for format in ["svg", "collapsed", "pprof", "speedscope"] {
+        server.bytes("flamegraph", &[("format", format)]).await;
+    }
+    for format in ["json", "svg", "collapsed"] {
+        server
+            .bytes(
+                "diff",
+                &[("base_from", "now-3h"), ("base_until", "now-2h"), ("format", format)],
+            )
+            .await;
+    }
+    server.json("series", &[]).await;
+    server.json("top", &[]).await;
+    server.json("top", &[("by", "pod"), ("base_from", "now-3h")]).await;
+    server.json("labels/pod/values", &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_reads_and_never_writes() {
+    let (server, all) = filled(recent()).await;
+    let (status, body) = server
+        .sql("SELECT service, count(*) AS n, sum(value) FROM samples GROUP BY service ORDER BY service")
+        .await;
+    assert_eq!(status, StatusCode::OK, "{}", String::from_utf8_lossy(&body));
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    let of = |service: &str| all.iter().filter(|(_, s)| s.service == service).count() as i64;
+    let row = |service: &str| json!([service, of(service), of(service) * PERIOD_NS]);
+    assert_eq!(answer["rows"], json!([row("db"), row("kubelet"), row("nginx")]));
+    assert_eq!(answer["columns"][0], json!({"name": "service", "type": "string"}));
+    assert_eq!(answer["complete"], true);
+
+    let (_, body) = server.sql("SELECT stack_id, frames FROM stacks LIMIT 1").await;
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    assert!(
+        answer["rows"][0][0].is_string() && answer["rows"][0][1].is_array(),
+        "ids are exact: {answer}"
+    );
+    let (_, body) = server.sql("SELECT a.ts_ns FROM samples a, samples b").await;
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(
+        (answer["rows"].as_array().unwrap().len(), &answer["complete"]),
+        (10_000, &json!(false))
+    );
+    let (status, _) = server.sql("EXPLAIN SELECT * FROM samples").await;
+    assert_eq!(status, StatusCode::OK);
+
+    for statement in [
+        "DROP TABLE samples",
+        "INSERT INTO samples SELECT * FROM samples",
+        "COPY samples TO '/tmp/out.parquet'",
+        "CREATE TABLE x AS SELECT 1",
+        "CREATE EXTERNAL TABLE x STORED AS PARQUET LOCATION '/tmp'",
+        "SET datafusion.execution.batch_size = 1",
+        "EXPLAIN ANALYZE DELETE FROM samples",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT 1; SELECT 2",
+        "SELEC 1",
+        "SELECT nothing FROM samples",
+        "",
+    ] {
+        let (status, body) = server.sql(statement).await;
+        let (status, code, message) = error_of(status, &body);
+        assert_eq!((status, code.as_str()), (400, "bad_query"), "{statement}: {message}");
+    }
+    let request = Request::post("/api/v1/sql").body(Body::from("no json")).unwrap();
+    let (status, _, body) = server.send(request).await;
+    assert_eq!(error_of(status, &body).1, "bad_parameter");
+}
