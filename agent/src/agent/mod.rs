@@ -462,6 +462,7 @@ impl Sampling {
             idle_ticks: counters.idle_ticks - self.sent_counters.idle_ticks,
             samples_taken: taken,
             lost: self.lost.clone(),
+            limits: self.limits(&counters),
             cpu_seconds: kernel::process_cpu_ns() as f64 / 1e9,
             bpf_seconds: counters.bpf_ns as f64 / 1e9,
             rss_bytes: resident_bytes(),
@@ -486,6 +487,24 @@ impl Sampling {
         self.cpus = self.sensor.cpus();
         self.closing = Some((finished, now + CLOSING_NS));
         self.close_if_ready(now)
+    }
+
+    /// By name, what was done less well because a limit was reached; only what happened.
+    fn limits(&self, counters: &Counters) -> BTreeMap<&'static str, u64> {
+        let (table, unwinding) = (self.table.stats(), &self.unwinding.stats);
+        let all = [
+            // Stacks that were left cut, since too many waited for tables at once.
+            ("stacks_not_copied", counters.stacks_not_copied),
+            // Stacks that were left cut, since their tables took too long.
+            ("tables_late", unwinding.walked_without_table),
+            ("tables_without_room", unwinding.no_room),
+            ("tables_evicted", unwinding.evicted),
+            ("rate_lowered", self.throttled),
+            ("process_events_lost", counters.events_lost),
+            ("early_looks_skipped", table.early_looks_skipped),
+            ("processes_forgotten", table.forgotten),
+        ];
+        all.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
     /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.

@@ -52,6 +52,8 @@ pub struct Report {
     pub samples_taken: u64,
     /// Samples lost, cumulative, by cause. `samples_taken` = samples in all batches + every cause.
     pub lost: BTreeMap<&'static str, u64>,
+    /// How often a limit was reached, cumulative, by name: what was done less well for it, without losing a sample.
+    pub limits: BTreeMap<&'static str, u64>,
     /// CPU time of the agent's process since its start.
     pub cpu_seconds: f64,
     /// CPU time of its BPF programs since their load.
