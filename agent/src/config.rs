@@ -66,6 +66,11 @@ pub struct Arguments {
     #[arg(long, env = "STAKEOUT_LINES_LIMIT", value_name = "BYTES", default_value = "16M", value_parser = parse_bytes)]
     pub lines_limit: u64,
 
+    /// Bytes of memory, resident and in BPF maps, with a suffix of K, M or G, that the agent stays within: when it is short,
+    /// first inlined functions are no longer named, then no source lines, then rarely used tables are given up.
+    #[arg(long, env = "STAKEOUT_MEMORY_LIMIT", value_name = "BYTES", default_value = "64M", value_parser = parse_memory_limit)]
+    pub memory_limit: u64,
+
     /// Share of the machine's CPU time, in percent, that sampling and naming may take on average, BPF programs included;
     /// beyond it samples are taken less often.
     #[arg(long, env = "STAKEOUT_CPU_LIMIT", value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
@@ -95,6 +100,9 @@ impl Arguments {
         AgentConfig {
             frequency_hz: self.frequency,
             interval: Duration::from_secs(self.interval),
+            memory_limit_bytes: self.memory_limit,
+            // A quarter: names, processes and the program itself take the rest.
+            table_bytes: self.memory_limit / 4,
             cpu_limit: self.cpu_limit / 100.0,
             names: NamerConfig {
                 lines_limit_bytes: self.lines_limit,
@@ -155,6 +163,16 @@ impl Arguments {
             agent_version: env!("CARGO_PKG_VERSION").into(),
         })
     }
+}
+
+/// At least what sampling takes on a small machine.
+fn parse_memory_limit(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = 24 << 20;
+    let bytes = parse_bytes(text)?;
+    if bytes < LEAST {
+        return Err(format!("`{text}` is too little: the agent needs 24M at least"));
+    }
+    Ok(bytes)
 }
 
 /// Above 0 and up to 100.

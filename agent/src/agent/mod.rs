@@ -5,6 +5,7 @@
 //! the batch. Between them stand at most two intervals; while both wait, the present one goes on. Every sample that the
 //! kernel side took is in a batch or counted as lost, also at a clean stop.
 
+mod budget;
 mod clock;
 mod gather;
 mod naming;
@@ -23,6 +24,8 @@ use crate::kernel::{self, Counters, Event, KernelError, Sensor};
 use crate::process::{Backing, Labeller, ModuleTable, ProgramKey, Table, TableStats, parse_maps};
 use crate::ship::{Batch, Report};
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
+use budget::Budget;
+pub use budget::Frugality;
 use clock::{Moment, Span};
 use gather::{Interval, Memory};
 use naming::Finished;
@@ -43,6 +46,8 @@ pub struct AgentConfig {
     pub max_processes: usize,
     /// Memory for unwinding tables, in bytes; whole megabytes are used.
     pub table_bytes: u64,
+    /// Resident memory and BPF maps together, in bytes, beyond which names and tables are made with less.
+    pub memory_limit_bytes: u64,
     /// Share of the machine's CPU time, between 0 and 1, that sampling and naming may take on average; beyond it samples are
     /// taken less often.
     pub cpu_limit: f64,
@@ -57,6 +62,7 @@ impl Default for AgentConfig {
             drain_every: Duration::from_millis(200),
             max_processes: 8192,
             table_bytes: 16 << 20,
+            memory_limit_bytes: 64 << 20,
             cpu_limit: 0.01,
             names: NamerConfig::default(),
         }
@@ -260,6 +266,9 @@ struct Sampling {
     /// CPUs observed at any time in the interval.
     cpus: u32,
     throttle: Throttle,
+    budget: Budget,
+    /// Intervals that ended beyond the memory limit.
+    memory_limit_reached: u64,
     /// The rate at present.
     frequency_hz: u32,
     /// How often it was lowered.
@@ -280,6 +289,7 @@ impl Sampling {
             unwinding.add_vdso(&image, &mut sensor);
         }
         let (throttle, frequency_hz) = (Throttle::new(config.cpu_limit), config.frequency_hz);
+        let config_memory_limit = config.memory_limit_bytes;
         Ok(Self {
             config,
             sensor,
@@ -298,6 +308,8 @@ impl Sampling {
             begun: Moment::now(),
             cpus,
             throttle,
+            budget: Budget::new(config_memory_limit),
+            memory_limit_reached: 0,
             frequency_hz,
             throttled: 0,
             used_seconds: kernel::process_cpu_ns() as f64 / 1e9,
@@ -468,7 +480,9 @@ impl Sampling {
             rss_bytes: resident_bytes(),
             bpf_map_bytes: self.sensor.map_bytes(),
         };
+        let frugality = self.keep_memory_limit(report.rss_bytes + report.bpf_map_bytes, now);
         let finished = Finished {
+            frugality,
             interval: std::mem::replace(&mut self.interval, std::mem::take(&mut self.next)),
             span: Span::between(self.begun, ended),
             frequency_hz: self.frequency_hz,
@@ -500,11 +514,26 @@ impl Sampling {
             ("tables_without_room", unwinding.no_room),
             ("tables_evicted", unwinding.evicted),
             ("rate_lowered", self.throttled),
+            ("memory_limit_reached", self.memory_limit_reached),
             ("process_events_lost", counters.events_lost),
             ("early_looks_skipped", table.early_looks_skipped),
             ("processes_forgotten", table.forgotten),
         ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// What is to be given up, and gives up what is this thread's, where more memory is used than may be.
+    fn keep_memory_limit(&mut self, used_bytes: u64, now: u64) -> Frugality {
+        let frugality = self.budget.after(used_bytes);
+        if used_bytes > self.config.memory_limit_bytes {
+            self.memory_limit_reached += 1;
+            tracing::debug!(used_bytes, ?frugality, "more memory is used than --memory-limit allows");
+            if frugality == Frugality::FewTables {
+                self.memory.age();
+                self.unwinding.give_up_unused(&mut self.table, &mut self.sensor, now);
+            }
+        }
+        frugality
     }
 
     /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 
+use super::Frugality;
 use super::clock::Span;
 use super::gather::{Interval, LocatedStack};
 use crate::kernel::WalkEnd;
@@ -16,6 +17,7 @@ use crate::symbolize::{Frames, Namer, NamerStats};
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) interval: Interval,
+    pub(super) frugality: Frugality,
     pub(super) span: Span,
     pub(super) frequency_hz: u32,
     pub(super) period_ns: u64,
@@ -43,6 +45,7 @@ pub(super) fn run(
 fn build(namer: &mut Namer, finished: Finished) -> Batch {
     let Finished {
         interval,
+        frugality,
         span,
         frequency_hz,
         period_ns,
@@ -62,6 +65,7 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
             sources.entry(*id).or_insert_with(|| source.clone());
         }
     }
+    namer.set_frugality(frugality);
     let named = namer.name(&places, &sources, crate::kernel::monotonic_ns());
 
     let mut dictionary = Dictionary::default();

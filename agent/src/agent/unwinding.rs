@@ -262,6 +262,35 @@ impl Unwinding {
         evicted
     }
 
+    /// Gives up all tables that no sample needed in the last minute; their room is used again before more is taken.
+    pub(super) fn give_up_unused(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
+        let unused: Vec<SourceId> = self
+            .files
+            .iter()
+            .filter(|(id, state)| {
+                let old = |used_ns: &u64| now_ns.saturating_sub(*used_ns) >= KEEP_NS;
+                **id != SourceId::VDSO && matches!(state, FileState::Installed { used_ns, .. } if old(used_ns))
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        let mut again = Vec::new();
+        for id in unused {
+            if let Some(FileState::Installed { table: place, .. }) =
+                self.files.insert(id, FileState::Evicted { until_ns: now_ns })
+            {
+                self.stats.evicted += 1;
+                self.stats.tables -= 1;
+                sensor.tables().remove(place, now_ns);
+                again.extend(table.users_of(id));
+            }
+        }
+        again.sort_unstable();
+        again.dedup();
+        for key in again {
+            self.publish(key, table, sensor, now_ns);
+        }
+    }
+
     /// Forgets files that no program maps any more, a while after the last one was needed.
     fn sweep(&mut self, table: &Table, sensor: &mut Sensor, now_ns: u64) {
         if now_ns.saturating_sub(self.swept_ns) < SWEEP_NS {

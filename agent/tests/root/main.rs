@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod accounting;
+mod budget;
 mod ground_truth;
 mod privileges;
 mod program;

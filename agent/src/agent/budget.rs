@@ -1,0 +1,77 @@
+//! Keeps memory within its limit, by doing less well what costs most.
+
+/// What is given up while memory is short, in this order; each includes those before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Frugality {
+    #[default]
+    Nothing,
+    /// Inlined functions are not named.
+    NoInlines,
+    /// Nor are source lines.
+    NoLines,
+    /// Tables and symbols that were not needed in the last minute are given up, and of the rest fewer are kept.
+    FewTables,
+}
+
+impl Frugality {
+    const ALL: [Self; 4] = [Self::Nothing, Self::NoInlines, Self::NoLines, Self::FewTables];
+
+    fn at(level: usize) -> Self {
+        Self::ALL.get(level).copied().unwrap_or(Self::FewTables)
+    }
+}
+
+/// Intervals with room to spare before something is taken up again.
+const PATIENCE: u32 = 12;
+
+/// Looks at each interval at what is used.
+#[derive(Debug, Clone)]
+pub(super) struct Budget {
+    limit_bytes: u64,
+    level: usize,
+    spare: u32,
+}
+
+impl Budget {
+    pub(super) fn new(limit_bytes: u64) -> Self {
+        Self {
+            limit_bytes,
+            level: 0,
+            spare: 0,
+        }
+    }
+
+    /// What to give up from now on, where `used_bytes` are resident or in BPF maps.
+    pub(super) fn after(&mut self, used_bytes: u64) -> Frugality {
+        if used_bytes > self.limit_bytes {
+            self.level = (self.level + 1).min(Frugality::ALL.len() - 1);
+            self.spare = 0;
+        } else if used_bytes < self.limit_bytes / 4 * 3 && self.level > 0 {
+            self.spare += 1;
+            if self.spare >= PATIENCE {
+                self.level -= 1;
+                self.spare = 0;
+            }
+        } else {
+            self.spare = 0;
+        }
+        Frugality::at(self.level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn step_by_step_less_and_patiently_back() {
+        let mut budget = Budget::new(100);
+        let levels: Vec<Frugality> = [100, 101, 99, 150, 120, 130].map(|used| budget.after(used)).into();
+        use Frugality::{FewTables, NoInlines, NoLines, Nothing};
+        assert_eq!(levels, [Nothing, NoInlines, NoInlines, NoLines, FewTables, FewTables]);
+        // Below the limit, but with nothing to spare, it stays.
+        assert!((0..100).all(|_| budget.after(90) == FewTables));
+        let back: Vec<Frugality> = (0..40).map(|_| budget.after(50)).collect();
+        assert_eq!((back[10], back[11], back[23], back[35]), (FewTables, NoLines, NoInlines, Nothing));
+    }
+}

@@ -1,0 +1,148 @@
+//! What is bounded stays within its bounds, and says what it could not do.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use stakeout_agent::agent::AgentConfig;
+
+use crate::accounting::check_account;
+use crate::ground_truth::fast;
+use crate::program::Program;
+use crate::recording::{Recording, possible};
+
+const MIB: u64 = 1 << 20;
+
+/// Ends its child with the test.
+struct Busy(Child);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn busy(program: &str, arguments: &[&str]) -> Option<Busy> {
+    let mut command = Command::new(program);
+    let command = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().ok().map(Busy)
+}
+
+#[test]
+fn tables_that_do_not_fit_are_counted_and_no_sample_is_lost_for_them() {
+    if !possible() {
+        return;
+    }
+    // One slab: the C library and a small program fit, an interpreter of 100 MB beside them does not.
+    let recording = Recording::start(AgentConfig {
+        table_bytes: MIB,
+        ..fast()
+    });
+    let node = busy("node", &["-e", "let x = 0; for (;;) { x = Math.sqrt(x + 1); }"]);
+    let python = busy("python3", &["-c", "x = 0\nwhile True: x += 1"]);
+    let program = Program::burn("burn-beside-large-tables");
+    let running = program.spawn(4000, None);
+    let tgid = running.tgid();
+    running.finish();
+    let had_large = node.is_some();
+    drop((node, python));
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let stats = recorded.totals.unwinding;
+    println!("{stats:?}");
+    assert!(stats.table_bytes <= MIB, "{stats:?}");
+    assert!(!had_large || stats.no_room > 0, "{stats:?}");
+    let limits = &recorded.batches.last().unwrap().report.limits;
+    assert!(!had_large || limits.contains_key("tables_without_room"), "{limits:?}");
+    // What fits is walked all the same.
+    let seen = recorded.of_tgid(tgid);
+    let whole = seen.iter().filter(|seen| !seen.stack.truncated && seen.has("main")).count();
+    assert!(whole * 100 >= seen.len() * 95, "{whole} of {} whole", seen.len());
+}
+
+#[test]
+fn beyond_the_cpu_limit_samples_are_taken_less_often_and_each_batch_says_how_often() {
+    if !possible() {
+        return;
+    }
+    // A millionth of the CPU time is used up at once.
+    let recording = Recording::start(AgentConfig {
+        cpu_limit: 1e-6,
+        ..fast()
+    });
+    Program::burn("burn-while-throttled").spawn(5000, None).finish();
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let rates: Vec<u32> = recorded.batches.iter().map(|batch| batch.frequency_hz).collect();
+    assert_eq!(rates[0], 99);
+    assert!(rates.is_sorted_by(|a, b| a >= b) && rates[rates.len() - 1] < 20, "{rates:?}");
+    assert!(recorded.totals.throttled >= 3, "{:?}", recorded.totals);
+    for batch in &recorded.batches {
+        assert_eq!(
+            batch.period_ns,
+            stakeout_agent::kernel::period_ns(batch.frequency_hz)
+        );
+        // As many ticks as the batch's own rate makes in its time, within one on each CPU and a tenth.
+        let seconds = (batch.until_unix_ns - batch.from_unix_ns) as f64 / 1e9;
+        let expected = seconds * f64::from(batch.frequency_hz) * f64::from(batch.report.cpus);
+        let ticks = batch.report.ticks as f64;
+        let margin = expected / 10.0 + 2.0 * f64::from(batch.report.cpus);
+        assert!((ticks - expected).abs() <= margin, "{ticks} ticks of {expected:.1}");
+    }
+}
+
+/// Many programs, each with an executable of its own, that start and end all the time.
+#[test]
+fn memory_and_descriptors_stay_bounded_while_programs_come_and_go() {
+    if !possible() {
+        return;
+    }
+    let seconds = std::env::var("STAKEOUT_CHURN_SECONDS").map_or(20, |text| text.parse().unwrap());
+    let program = Program::burn("burn-one-of-many-copies");
+    let copies: Vec<PathBuf> = (0..300)
+        .map(|number| {
+            let path = program.path.with_file_name(format!("burn-copy-number-{number}"));
+            std::fs::copy(&program.path, &path).unwrap();
+            path
+        })
+        .collect();
+    let recording = Recording::start(AgentConfig {
+        interval: Duration::from_secs(2),
+        ..AgentConfig::default()
+    });
+    let sleepers: Vec<Busy> = (0..200).filter_map(|_| busy("sleep", &["3600"])).collect();
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let mut running: std::collections::VecDeque<Busy> = Default::default();
+    for path in copies.iter().cycle() {
+        if Instant::now() >= deadline {
+            break;
+        }
+        running.extend(busy(&path.to_string_lossy(), &["20"]));
+        if running.len() >= 8 {
+            // The oldest ends before another one starts: what is not started by then need not be.
+            running.pop_front().map(|mut oldest| oldest.0.wait().unwrap());
+        }
+    }
+    drop((running, sleepers));
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let sizes: Vec<u64> = recorded
+        .batches
+        .iter()
+        .map(|batch| batch.report.rss_bytes + batch.report.bpf_map_bytes)
+        .collect();
+    let half = sizes.len() / 2;
+    let most = |sizes: &[u64]| sizes.iter().copied().max().unwrap_or(0) / MIB;
+    println!(
+        "{} batches: at most {} MiB in the first half, {} MiB in the second; {:?}",
+        sizes.len(),
+        most(&sizes[..half]),
+        most(&sizes[half..]),
+        recorded.totals
+    );
+    assert!(recorded.totals.table.open_files <= 1200, "{:?}", recorded.totals.table);
+    // The test program itself is in it, unoptimised: what matters is that it does not grow.
+    assert!(most(&sizes[half..]) <= most(&sizes[..half]) + 24, "{sizes:?}");
+}
