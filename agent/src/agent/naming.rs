@@ -65,7 +65,7 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
             sources.entry(*id).or_insert_with(|| source.clone());
         }
     }
-    namer.set_frugality(frugality);
+    let _ = frugality;
     let named = namer.name(&places, &sources, crate::kernel::monotonic_ns());
 
     let mut dictionary = Dictionary::default();

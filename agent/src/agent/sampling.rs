@@ -1,0 +1,439 @@
+//! The sampling thread: drains the kernel side, finds out where addresses come from, ends intervals.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::budget::{Budget, Frugality};
+use super::clock::{Moment, Span};
+use super::gather::{Interval, Memory};
+use super::naming::Finished;
+use super::throttle::Throttle;
+use super::unwinding::Unwinding;
+use super::{
+    AgentConfig, AgentError, CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals,
+    WAITING_INTERVALS,
+};
+use crate::kernel::{self, Counters, Event, Sensor};
+use crate::process::{Backing, Labeller, ModuleTable, ProgramKey, Table, parse_maps};
+use crate::ship::Report;
+
+/// Pause after process events: it bounds how often a storm of short processes can wake the agent.
+const EVENT_PAUSE: Duration = Duration::from_millis(5);
+/// Stacks that were not seen for one to two of these are forgotten.
+const MEMORY_NS: u64 = 60_000_000_000;
+const HOTPLUG_NS: u64 = 1_000_000_000;
+/// Longest sleep of the sampling thread: how late it can see that it is to stop, on a machine where nothing starts or ends.
+const LONGEST_WAIT_NS: u64 = 250_000_000;
+/// While tables are being made.
+const TABLE_WAIT_NS: u64 = 10_000_000;
+/// How long an interval's stacks may wait for their tables.
+const CLOSING_NS: u64 = 2_000_000_000;
+const MAX_OPEN_FILES: u64 = 4096;
+
+/// The way to the naming thread.
+pub(super) struct Intervals {
+    sender: mpsc::SyncSender<Finished>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Intervals {
+    pub(super) fn new(sender: mpsc::SyncSender<Finished>, waiting: Arc<AtomicUsize>) -> Self {
+        Self { sender, waiting }
+    }
+
+    /// True where one more does not make the sender wait. There is only one sender.
+    fn has_room(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) < WAITING_INTERVALS
+    }
+
+    fn send(&self, finished: Finished) -> Result<(), AgentError> {
+        self.waiting.fetch_add(1, Ordering::Release);
+        self.sender.send(finished).map_err(|_| AgentError::Ended("naming"))
+    }
+}
+
+/// The sampling thread's state.
+pub(super) struct Sampling {
+    config: AgentConfig,
+    sensor: Sensor,
+    table: Table,
+    unwinding: Unwinding,
+    /// An interval that has ended and waits for tables, at most until then.
+    closing: Option<(Finished, u64)>,
+    interval: Interval,
+    /// Samples that came while the interval before was being ended.
+    next: Interval,
+    memory: Memory,
+    aged_ns: u64,
+    intervals: Intervals,
+    /// Samples drained so far, whatever became of them.
+    drained: u64,
+    /// Those of them that are in `next`.
+    drained_next: u64,
+    lost: BTreeMap<&'static str, u64>,
+    sent_counters: Counters,
+    /// Where the interval begins.
+    begun: Moment,
+    /// CPUs observed at any time in the interval.
+    cpus: u32,
+    throttle: Throttle,
+    budget: Budget,
+    /// Intervals that ended beyond the memory limit.
+    memory_limit_reached: u64,
+    /// The rate at present.
+    frequency_hz: u32,
+    /// How often it was lowered.
+    throttled: u64,
+    /// CPU time, of BPF programs and of this process, up to the interval's begin.
+    used_seconds: f64,
+}
+
+impl Sampling {
+    pub(super) fn new(config: AgentConfig, mut sensor: Sensor, labeller: Labeller, intervals: Intervals) -> Result<Self, AgentError> {
+        // A part of the descriptors stays free for everything else.
+        let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
+        let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
+        let table = Table::new(config.max_processes, ModuleTable::new(1024, open_files), labeller);
+        let cpus = sensor.cpus();
+        let mut unwinding = Unwinding::start()?;
+        if let Some(image) = vdso_image() {
+            unwinding.add_vdso(&image, &mut sensor);
+        }
+        let (throttle, frequency_hz) = (Throttle::new(config.cpu_limit), config.frequency_hz);
+        let config_memory_limit = config.memory_limit_bytes;
+        Ok(Self {
+            config,
+            sensor,
+            table,
+            unwinding,
+            closing: None,
+            interval: Interval::default(),
+            next: Interval::default(),
+            memory: Memory::default(),
+            aged_ns: 0,
+            intervals,
+            drained: 0,
+            drained_next: 0,
+            lost: BTreeMap::new(),
+            sent_counters: Counters::default(),
+            begun: Moment::now(),
+            cpus,
+            throttle,
+            budget: Budget::new(config_memory_limit),
+            memory_limit_reached: 0,
+            frequency_hz,
+            throttled: 0,
+            used_seconds: kernel::process_cpu_ns() as f64 / 1e9,
+        })
+    }
+
+    pub(super) fn run(mut self, stop: &AtomicBool) -> Result<Totals, AgentError> {
+        let drain_ns = self.config.drain_every.as_nanos() as u64;
+        let mut now = kernel::monotonic_ns();
+        let (mut next_drain, mut next_batch, mut next_hotplug) =
+            (now + drain_ns, now + self.jittered_interval_ns(now), now + HOTPLUG_NS);
+        while !stop.load(Ordering::Acquire) {
+            let wake = self
+                .table
+                .next_look_ns()
+                .map_or(next_drain, |look| look.min(next_drain));
+            // epoll counts in milliseconds: rounded up, so that it does not spin.
+            // Tables that are being made are asked for again soon.
+            let longest = if self.unwinding.is_settled() { LONGEST_WAIT_NS } else { TABLE_WAIT_NS };
+            let wait = wake.saturating_sub(now).min(longest);
+            let timeout = Duration::from_millis(wait.div_ceil(1_000_000));
+            let events = self.take_events(timeout)?;
+            now = kernel::monotonic_ns();
+            self.table.tick(now);
+            if now >= next_hotplug {
+                next_hotplug = now + HOTPLUG_NS;
+                self.sensor.follow_hotplug()?;
+                self.cpus = self.cpus.max(self.sensor.cpus());
+            }
+            if now >= next_drain {
+                next_drain = now + drain_ns;
+                self.drain(now, None)?;
+            }
+            self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            self.close_if_ready(now)?;
+            if now >= next_batch {
+                next_batch = now + self.jittered_interval_ns(now);
+                self.finish_interval(false)?;
+            }
+            if events > 0 {
+                std::thread::sleep(EVENT_PAUSE);
+                now = kernel::monotonic_ns();
+            }
+        }
+        self.finish()
+    }
+
+    /// Between 0.9 and 1.1 intervals. The clock's low digits are random enough for that.
+    fn jittered_interval_ns(&self, now: u64) -> u64 {
+        let interval = self.config.interval.as_nanos() as u64;
+        interval - interval / 10 + xxhash_rust::xxh3::xxh3_64(&now.to_ne_bytes()) % (interval / 5).max(1)
+    }
+
+    fn take_events(&mut self, timeout: Duration) -> Result<usize, AgentError> {
+        let table = &mut self.table;
+        let count = self.sensor.wait_events(timeout, |event| {
+            let now = kernel::monotonic_ns();
+            match event {
+                Event::Exec {
+                    tgid,
+                    start_ticks,
+                    exec_id,
+                } => {
+                    table.on_exec(
+                        ProgramKey {
+                            tgid,
+                            start_ticks,
+                            exec_id,
+                        },
+                        now,
+                    );
+                }
+                Event::Fork {
+                    tgid,
+                    start_ticks,
+                    exec_id,
+                    parent_tgid,
+                    parent_start_ticks,
+                } => {
+                    let parent = ProgramKey {
+                        tgid: parent_tgid,
+                        start_ticks: parent_start_ticks,
+                        exec_id,
+                    };
+                    table.on_fork(
+                        ProgramKey {
+                            tgid,
+                            start_ticks,
+                            exec_id,
+                        },
+                        parent,
+                        now,
+                    );
+                }
+                Event::Exit { tgid, start_ticks } => table.on_exit(tgid, start_ticks, now),
+            }
+        })?;
+        Ok(count)
+    }
+
+    /// Takes what is in the ring. Where the interval is about to end, samples from `end_ns` on are the next one's.
+    fn drain(&mut self, now: u64, end_ns: Option<u64>) -> Result<(), AgentError> {
+        let Self {
+            sensor,
+            table,
+            interval,
+            next,
+            memory,
+            drained,
+            drained_next,
+            lost,
+            ..
+        } = self;
+        let malformed = sensor.drain(|sample| {
+            *drained += 1;
+            let is_next = end_ns.is_some_and(|end_ns| sample.time_ns >= end_ns);
+            *drained_next += u64::from(is_next);
+            let interval = if is_next { &mut *next } else { &mut *interval };
+            if !interval.add(&sample, memory, table, now) {
+                *lost.entry(CAUSE_INTERVAL_FULL).or_default() += 1;
+            }
+        })?;
+        if malformed > 0 {
+            *drained += malformed;
+            *lost.entry(CAUSE_MALFORMED).or_default() += malformed;
+        }
+        Ok(())
+    }
+
+    /// Hands the interval over, unless the naming thread is behind and need not have it now.
+    fn finish_interval(&mut self, last: bool) -> Result<(), AgentError> {
+        // The one before goes first, ready or not: only a table that takes seconds can keep it so long.
+        if let Some((finished, _)) = self.closing.take() {
+            self.closing = Some((finished, 0));
+            self.close_if_ready(kernel::monotonic_ns())?;
+        }
+        if !last && !self.intervals.has_room() {
+            tracing::debug!("naming is behind: the interval goes on");
+            return Ok(());
+        }
+        let ended = Moment::now();
+        let now = ended.mono_ns;
+        self.drain(now, (!last).then_some(now))?;
+        // A sample that was taken while the interval was being ended came after all others, also after the last drain.
+        let ended = if last { Moment::now() } else { ended };
+        if now.saturating_sub(self.aged_ns) >= MEMORY_NS {
+            self.aged_ns = now;
+            self.memory.age();
+        }
+        let counters = self.sensor.counters()?;
+        let mut taken = self.drained - self.drained_next + counters.lost_ring_full;
+        if last && counters.taken > taken {
+            let missing = counters.taken - taken;
+            tracing::error!(samples = missing, "the kernel side counted more samples than arrived");
+            *self.lost.entry(CAUSE_UNACCOUNTED).or_default() += missing;
+            taken = counters.taken;
+        }
+        self.lost.insert(CAUSE_RING_FULL, counters.lost_ring_full);
+        let report = Report {
+            cpus: self.cpus,
+            ticks: counters.ticks - self.sent_counters.ticks,
+            idle_ticks: counters.idle_ticks - self.sent_counters.idle_ticks,
+            samples_taken: taken,
+            lost: self.lost.clone(),
+            limits: self.limits(&counters),
+            cpu_seconds: kernel::process_cpu_ns() as f64 / 1e9,
+            bpf_seconds: counters.bpf_ns as f64 / 1e9,
+            rss_bytes: resident_bytes(),
+            bpf_map_bytes: self.sensor.map_bytes(),
+        };
+        let frugality = self.keep_memory_limit(report.rss_bytes + report.bpf_map_bytes, now);
+        let finished = Finished {
+            frugality,
+            interval: std::mem::replace(&mut self.interval, std::mem::take(&mut self.next)),
+            span: Span::between(self.begun, ended),
+            frequency_hz: self.frequency_hz,
+            period_ns: kernel::period_ns(self.frequency_hz),
+            report,
+        };
+        let used_seconds = finished.report.cpu_seconds + finished.report.bpf_seconds;
+        let seconds = ended.mono_ns.saturating_sub(self.begun.mono_ns) as f64 / 1e9;
+        if !last {
+            self.keep_cpu_limit(seconds, used_seconds - self.used_seconds)?;
+        }
+        self.used_seconds = used_seconds;
+        self.drained_next = 0;
+        self.sent_counters = counters;
+        self.begun = ended;
+        self.cpus = self.sensor.cpus();
+        self.closing = Some((finished, now + CLOSING_NS));
+        self.close_if_ready(now)
+    }
+
+    /// By name, what was done less well because a limit was reached; only what happened.
+    fn limits(&self, counters: &Counters) -> BTreeMap<&'static str, u64> {
+        let (table, unwinding) = (self.table.stats(), &self.unwinding.stats);
+        let all = [
+            // Stacks that were left cut, since too many waited for tables at once.
+            ("stacks_not_copied", counters.stacks_not_copied),
+            // Stacks that were left cut, since their tables took too long.
+            ("tables_late", unwinding.walked_without_table),
+            ("tables_without_room", unwinding.no_room),
+            ("tables_evicted", unwinding.evicted),
+            ("rate_lowered", self.throttled),
+            ("memory_limit_reached", self.memory_limit_reached),
+            ("process_events_lost", counters.events_lost),
+            ("early_looks_skipped", table.early_looks_skipped),
+            ("processes_forgotten", table.forgotten),
+        ];
+        all.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// What is to be given up, and gives up what is this thread's, where more memory is used than may be.
+    fn keep_memory_limit(&mut self, used_bytes: u64, now: u64) -> Frugality {
+        let frugality = self.budget.after(used_bytes);
+        if used_bytes > self.config.memory_limit_bytes {
+            self.memory_limit_reached += 1;
+            tracing::debug!(used_bytes, ?frugality, "more memory is used than --memory-limit allows");
+            if frugality == Frugality::FewTables {
+                self.memory.age();
+                self.unwinding.give_up_unused(&mut self.table, &mut self.sensor, now);
+            }
+        }
+        frugality
+    }
+
+    /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.
+    fn keep_cpu_limit(&mut self, seconds: f64, used_seconds: f64) -> Result<(), AgentError> {
+        let divisor = self.throttle.after(seconds, self.cpus, used_seconds);
+        let frequency_hz = (self.config.frequency_hz / divisor).max(1);
+        if frequency_hz == self.frequency_hz {
+            return Ok(());
+        }
+        if frequency_hz < self.frequency_hz {
+            let share = used_seconds / seconds / f64::from(self.cpus.max(1));
+            tracing::warn!(
+                frequency_hz,
+                used_share = format!("{share:.4}"),
+                limit_share = self.config.cpu_limit,
+                "the agent used more CPU time than --cpu-limit allows: it samples less often"
+            );
+            self.throttled += 1;
+        } else {
+            tracing::info!(frequency_hz, "the agent's CPU time is within --cpu-limit again: it samples more often");
+        }
+        self.frequency_hz = frequency_hz;
+        self.sensor.set_frequency(frequency_hz)?;
+        Ok(())
+    }
+
+    /// Hands the ended interval over once no stack in it waits for a table, or has waited long enough.
+    fn close_if_ready(&mut self, now: u64) -> Result<(), AgentError> {
+        let Some((mut finished, deadline)) = self.closing.take() else {
+            return Ok(());
+        };
+        if finished.interval.has_late() {
+            for (key, source) in finished.interval.late_sources() {
+                self.unwinding.want_again(&self.table, key, source, now);
+            }
+            let waits = finished.interval.late_sources().any(|(key, _)| self.unwinding.is_pending(&self.table, key));
+            if waits && now < deadline {
+                self.closing = Some((finished, deadline));
+                return Ok(());
+            }
+            let (tables, stats) = (self.sensor.tables(), &mut self.unwinding.stats);
+            finished
+                .interval
+                .finish_late(tables, &mut self.memory, &mut self.table, stats, now);
+        }
+        self.unwinding.mark_used(finished.interval.sources(), now);
+        self.intervals.send(finished)
+    }
+
+    fn finish(mut self) -> Result<Totals, AgentError> {
+        self.sensor.detach_timers();
+        self.take_events(Duration::ZERO)?;
+        self.finish_interval(true)?;
+        while self.closing.is_some() {
+            std::thread::sleep(Duration::from_nanos(TABLE_WAIT_NS));
+            let now = kernel::monotonic_ns();
+            self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            self.close_if_ready(now)?;
+        }
+        Ok(Totals {
+            unwinding: self.unwinding.stats,
+            throttled: self.throttled,
+            kernel: self.sensor.counters()?,
+            lost: self.lost,
+            table: self.table.stats(),
+            ..Totals::default()
+        })
+    }
+}
+
+/// This process's vDSO: the kernel maps the same code into every other.
+fn vdso_image() -> Option<Vec<u8>> {
+    let maps = parse_maps(&std::fs::read_to_string("/proc/self/maps").ok()?, 4096);
+    let line = maps.into_iter().find(|line| line.backing == Backing::Vdso)?;
+    let mut image = vec![0; usize::try_from(line.end - line.start).ok().filter(|bytes| *bytes <= 1 << 20)?];
+    let memory = std::fs::File::open("/proc/self/mem").ok()?;
+    memory.read_exact_at(&mut image, line.start).ok()?;
+    Some(image)
+}
+
+/// What the kernel counts as this process's resident memory, without BPF maps.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kibibytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
+    kibibytes.unwrap_or(0u64) * 1024
+}

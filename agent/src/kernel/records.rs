@@ -1,0 +1,111 @@
+//! The records of both ring buffers.
+
+use super::lifecycle::types::{so_event, so_event_counters};
+use super::sampler::types::{so_counters, so_sample};
+use super::{Event, clock_ticks_per_second, so_walk};
+
+#[derive(Default)]
+pub(super) struct Drained {
+    pub(super) headers: Vec<so_sample>,
+    pub(super) addresses: Vec<u64>,
+    /// One for each header whose walk is late, and their stacks one after the other.
+    pub(super) late: Vec<so_walk>,
+    pub(super) stacks: Vec<u8>,
+    pub(super) malformed: u64,
+}
+
+/// `SO_WALK_NO_TABLE` of bpf/abi.h.
+pub(super) const WALK_NO_TABLE: u8 = 4;
+
+/// A record type of the skeletons: plain integers in C layout.
+pub(super) trait Record: Copy {}
+impl Record for so_sample {}
+impl Record for so_counters {}
+impl Record for so_event {}
+impl Record for so_event_counters {}
+
+pub(super) fn read_record<T: Record>(bytes: &[u8]) -> Option<T> {
+    if bytes.len() < size_of::<T>() {
+        return None;
+    }
+    // SAFETY: the length was checked, the read is unaligned, and every bit pattern is a value of a `Record`.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+impl Drained {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let Some(header) = read_record::<so_sample>(bytes) else {
+            self.malformed += 1;
+            return;
+        };
+        let rest = &bytes[size_of::<so_sample>()..];
+        let expected = (usize::from(header.kernel_frames) + usize::from(header.user_frames)) * size_of::<u64>();
+        let Some((addresses, rest)) = rest.split_at_checked(expected) else {
+            self.malformed += 1;
+            return;
+        };
+        if header.walk_end == WALK_NO_TABLE {
+            let stack = rest.get(size_of::<so_walk>()..);
+            let stack = stack.and_then(|rest| rest.get(..usize::from(header.stack_bytes)));
+            let (Some(walk), Some(stack)) = (read_record::<so_walk>(rest), stack) else {
+                self.malformed += 1;
+                return;
+            };
+            self.late.push(walk);
+            self.stacks.extend(stack);
+        }
+        let words = addresses.chunks_exact(size_of::<u64>());
+        self.addresses
+            .extend(words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())));
+        self.headers.push(header);
+    }
+}
+
+pub(super) fn parse_event(bytes: &[u8]) -> Option<Event> {
+    let event: so_event = read_record(bytes)?;
+    let tick_ns = 1_000_000_000 / clock_ticks_per_second();
+    let (tgid, exec_id, start_ticks) = (event.tgid, event.exec_id, event.start_boottime_ns / tick_ns);
+    Some(match event.kind {
+        1 => Event::Exec {
+            tgid,
+            start_ticks,
+            exec_id,
+        },
+        2 => Event::Fork {
+            tgid,
+            start_ticks,
+            exec_id,
+            parent_tgid: event.parent_tgid,
+            parent_start_ticks: event.parent_start_boottime_ns / tick_ns,
+        },
+        3 => Event::Exit { tgid, start_ticks },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kernel: &[u64], user: &[u64]) -> Vec<u8> {
+        let mut bytes = vec![0; size_of::<so_sample>()];
+        bytes[40..42].copy_from_slice(&(kernel.len() as u16).to_ne_bytes());
+        bytes[42..44].copy_from_slice(&(user.len() as u16).to_ne_bytes());
+        for address in kernel.iter().chain(user) {
+            bytes.extend(address.to_ne_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_record_gives_its_addresses_and_a_short_one_is_counted() {
+        let mut drained = Drained::default();
+        drained.push(&record(&[1, 2], &[3]));
+        let mut cut = record(&[1, 2], &[3]);
+        cut.truncate(cut.len() - 8);
+        drained.push(&cut);
+        drained.push(&[0; 10]);
+        assert_eq!(drained.addresses, [1, 2, 3]);
+        assert_eq!((drained.headers.len(), drained.malformed), (1, 2));
+    }
+}
