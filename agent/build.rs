@@ -18,15 +18,23 @@ fn main() -> Result<()> {
                 format!("building {source}: it needs clang with the BPF back end (Debian: apt install clang)")
             })?;
     }
-    cc::Build::new()
-        .file("bpf/walk_host.c")
-        .std("gnu2x")
-        .flag("-Wall")
-        .flag("-Wextra")
-        .flag("-Werror")
-        .opt_level(2)
-        .try_compile("stakeout_walk")
-        .context("building bpf/walk_host.c: it needs a C compiler (Debian: apt install gcc)")?;
+    // The walk on the host is compiled for both architectures' stacks, whichever this one is: tests need the other.
+    for arch in ["x86", "arm64"] {
+        cc::Build::new()
+            .file("bpf/walk_host.c")
+            .define(&format!("__TARGET_ARCH_{arch}"), None)
+            .define("so_walk_on", format!("so_walk_on_{arch}").as_str())
+            .std("gnu2x")
+            .flag("-Wall")
+            .flag("-Wextra")
+            .flag("-Werror")
+            .opt_level(2)
+            .try_compile(&format!("stakeout_walk_{arch}"))
+            .context("building bpf/walk_host.c: it needs a C compiler (Debian: apt install gcc)")?;
+    }
+    // For the test that compiles the programs for the other architecture.
+    let headers = env::var("DEP_BPF_INCLUDE").context("libbpf-sys says where libbpf's headers are")?;
+    println!("cargo::rustc-env=STAKEOUT_LIBBPF_HEADERS={headers}");
     println!("cargo::rerun-if-changed=bpf");
     Ok(())
 }

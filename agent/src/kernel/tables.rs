@@ -10,7 +10,7 @@ use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 use super::shared::Shared;
-use super::walk::{self, so_walk};
+use super::walk::{self, Arch, so_walk};
 use super::{KernelError, WalkStop, sampler};
 use crate::process::ProgramKey;
 use crate::unwind::{CodeMapping, FileTable, Installed, Layout, Memory, NoRoom, Published, RULES, Range, SLAB_WORDS};
@@ -176,7 +176,7 @@ impl Tables {
         let memory = &self.layout.memory;
         let slabs: Vec<*const u32> = memory.slabs.iter().map(|slab| slab.words.as_ptr()).collect();
         // SAFETY: slabs and rules are mapped in their full sizes for as long as this lives.
-        unsafe { walk::walk_on(walk, program.published, &slabs, memory.rules.as_ptr(), stack, frames) }
+        unsafe { walk::walk_on(Arch::HOST, walk, program.published, &slabs, memory.rules.as_ptr(), stack, frames) }
     }
 
     /// Descriptors of the maps that were made here.

@@ -21,8 +21,46 @@ struct WalkMemory {
     unused: u32,
 }
 
+type Walker = unsafe extern "C" fn(*mut so_walk, *const WalkMemory, *mut u64, u32, *mut u32) -> u32;
+
 unsafe extern "C" {
-    fn so_walk_on(walk: *mut so_walk, memory: *const WalkMemory, frames: *mut u64, capacity: u32, count: *mut u32) -> u32;
+    fn so_walk_on_x86(
+        walk: *mut so_walk,
+        memory: *const WalkMemory,
+        frames: *mut u64,
+        capacity: u32,
+        count: *mut u32,
+    ) -> u32;
+    fn so_walk_on_arm64(
+        walk: *mut so_walk,
+        memory: *const WalkMemory,
+        frames: *mut u64,
+        capacity: u32,
+        count: *mut u32,
+    ) -> u32;
+}
+
+/// Whose stacks are walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arch {
+    X86_64,
+    Arm64,
+}
+
+impl Arch {
+    /// This machine's.
+    pub const HOST: Self = if cfg!(target_arch = "aarch64") {
+        Self::Arm64
+    } else {
+        Self::X86_64
+    };
+
+    fn walker(self) -> Walker {
+        match self {
+            Self::X86_64 => so_walk_on_x86,
+            Self::Arm64 => so_walk_on_arm64,
+        }
+    }
 }
 
 /// Adds the addresses of the frames above `walk`'s own. `stack` begins [`RED_ZONE_BYTES`] below `walk`'s stack pointer.
@@ -30,6 +68,7 @@ unsafe extern "C" {
 /// # Safety
 /// Each slab has [`SLAB_WORDS`] words, and there are [`RULES`] rules.
 pub(super) unsafe fn walk_on(
+    arch: Arch,
     walk: &mut so_walk,
     program: Published,
     slabs: &[*const u32],
@@ -55,7 +94,7 @@ pub(super) unsafe fn walk_on(
     let room = frames[before..].as_mut_ptr();
     // SAFETY: `room` has `capacity` words; slabs and rules are as long as the caller says, and masks keep the walk inside;
     // the stack is read within its length.
-    let step = unsafe { so_walk_on(walk, &memory, room, capacity as u32, &mut count) };
+    let step = unsafe { arch.walker()(walk, &memory, room, capacity as u32, &mut count) };
     frames.truncate(before + (count as usize).min(capacity));
     match step {
         0 => WalkStop::Cut,
@@ -97,7 +136,7 @@ impl HostMemory {
 
     /// Walks a stack, of which `stack` is what lies [`RED_ZONE_BYTES`] below the stack pointer `sp` and above: the code that was interrupted at
     /// the program counter first, its callers after it, as in [`super::RawSample::user`].
-    pub fn walk(&self, program: Published, at: &Registers, stack: &[u8]) -> (Vec<u64>, WalkStop) {
+    pub fn walk(&self, arch: Arch, program: Published, at: &Registers, stack: &[u8]) -> (Vec<u64>, WalkStop) {
         let mut walk = so_walk {
             pc: at.pc,
             sp: at.sp,
@@ -111,7 +150,7 @@ impl HostMemory {
         let mut frames = vec![at.pc];
         let slabs: Vec<*const u32> = self.slabs.iter().map(|slab| slab.as_ptr()).collect();
         // SAFETY: slabs and rules have their full lengths from the beginning.
-        let stop = unsafe { walk_on(&mut walk, program, &slabs, self.rules.as_ptr(), stack, &mut frames) };
+        let stop = unsafe { walk_on(arch, &mut walk, program, &slabs, self.rules.as_ptr(), stack, &mut frames) };
         (frames, stop)
     }
 }

@@ -5,10 +5,10 @@ use stakeout_agent::unwind::{CallerFp, CallerPc, Cfa, FileTable, TableError, Uns
 use super::compile_bytes;
 
 const X86_64: u16 = 62;
-const ARM64: u16 = 183;
+pub(crate) const ARM64: u16 = 183;
 const ADDRESS: u64 = 0x1_0000;
 /// Where the code begins.
-const CODE: u64 = ADDRESS + 0x200;
+pub(crate) const CODE: u64 = ADDRESS + 0x200;
 const SECTIONS_AT: usize = 0x1200;
 const COMPRESSED: u64 = 0x800;
 
@@ -18,7 +18,7 @@ fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
 }
 
 /// A file with one executable segment and one section beside that of the names.
-fn elf(machine: u16, name: &str, flags: u64, content: &[u8]) -> Vec<u8> {
+pub(crate) fn elf(machine: u16, name: &str, flags: u64, content: &[u8]) -> Vec<u8> {
     let names_at = SECTIONS_AT + content.len();
     let names = format!("\0{name}\0");
     let table_at = (names_at + names.len()).next_multiple_of(8);
@@ -61,7 +61,7 @@ fn entry(parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// .eh_frame of one CIE with absolute addresses of 8 bytes, and functions of 64 bytes one after the other.
-fn eh_frame(augmentation: &str, arch: &[u8; 3], initial: &[u8], functions: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn eh_frame(augmentation: &str, arch: &[u8; 3], initial: &[u8], functions: &[&[u8]]) -> Vec<u8> {
     let name = format!("z{augmentation}R\0");
     let mut bytes = entry(&[&[0, 0, 0, 0, 1], name.as_bytes(), arch, &[1, 0], initial]);
     for (index, instructions) in functions.iter().enumerate() {
@@ -77,8 +77,8 @@ fn eh_frame(augmentation: &str, arch: &[u8; 3], initial: &[u8], functions: &[&[u
 const AMD64: &[u8; 3] = &[1, 0x78, 16];
 const AMD64_INITIAL: &[u8] = &[0x0c, 7, 8, 0x90, 1];
 /// Code alignment 4, data alignment -8, return address 30; CFA = sp.
-const AARCH64: &[u8; 3] = &[4, 0x78, 30];
-const AARCH64_INITIAL: &[u8] = &[0x0c, 31, 0];
+pub(crate) const AARCH64: &[u8; 3] = &[4, 0x78, 30];
+pub(crate) const AARCH64_INITIAL: &[u8] = &[0x0c, 31, 0];
 
 fn amd64(functions: &[&[u8]]) -> FileTable {
     let frames = eh_frame("", AMD64, AMD64_INITIAL, functions);

@@ -1,6 +1,6 @@
 //! The tables of programs of this machine, held against gimli's reading of the same files.
 
-mod constructed;
+pub(crate) mod constructed;
 mod damage;
 mod go;
 mod ground_truth;
@@ -19,7 +19,7 @@ fn compile_file(path: &Path) -> Result<FileTable, TableError> {
     compile(|offset, into| file.read_exact_at(into, offset).is_ok(), ROW_LIMIT)
 }
 
-fn compile_bytes(bytes: &[u8]) -> Result<FileTable, TableError> {
+pub(crate) fn compile_bytes(bytes: &[u8]) -> Result<FileTable, TableError> {
     let read = |offset: u64, into: &mut [u8]| {
         let begin = usize::try_from(offset).unwrap_or(usize::MAX);
         let part = begin.checked_add(into.len()).and_then(|end| bytes.get(begin..end));

@@ -1,6 +1,6 @@
 //! Code that nobody describes is walked by the chain of frame pointers.
 
-use stakeout_agent::kernel::{HostMemory, RED_ZONE_BYTES, Registers, WalkStop};
+use stakeout_agent::kernel::{Arch, HostMemory, RED_ZONE_BYTES, Registers, WalkStop};
 use stakeout_agent::unwind::{Code, CodeMapping, Layout};
 
 const MAX_FRAMES: usize = 512;
@@ -25,7 +25,7 @@ fn walk(pc: u64, sp: u64, fp: u64, stack: &[u64]) -> (Vec<u64>, WalkStop) {
         fp,
         ..Registers::default()
     };
-    layout.memory.walk(published, &at, &stack)
+    layout.memory.walk(Arch::HOST, published, &at, &stack)
 }
 
 /// Frame records of `depth` callers, eight words each; the outermost has `last_fp` for its caller's.

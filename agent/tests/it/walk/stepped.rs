@@ -10,7 +10,7 @@ use std::process::Command;
 
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
-use stakeout_agent::kernel::{HostMemory, RED_ZONE_BYTES, WalkStop};
+use stakeout_agent::kernel::{Arch, HostMemory, RED_ZONE_BYTES, WalkStop};
 use stakeout_agent::process::{Backing, MapLine, parse_maps};
 use stakeout_agent::unwind::{Code, CodeMapping, FileTable, Installed, Layout, Published, code_address, compile};
 
@@ -158,7 +158,7 @@ fn step_through(flags: &[&str]) {
         steps += 1;
         let at = tracee.registers();
         let stack = tracee.read(at.sp - RED_ZONE_BYTES, STACK_BYTES);
-        let (frames, stop) = ours.layout.memory.walk(ours.published, &at, &stack);
+        let (frames, stop) = ours.layout.memory.walk(Arch::HOST, ours.published, &at, &stack);
         let place = || {
             let line = maps.iter().find(|line| (line.start..line.end).contains(&at.pc));
             let line = line.map(|line| (path_of(line), at.pc - line.start + line.file_offset));
