@@ -7,8 +7,9 @@ if (url === undefined) throw new Error("STAKEOUT_URL is not set: give the addres
 export default defineConfig({
   testDir: "e2e",
   outputDir: "test-results",
-  timeout: 60_000,
-  expect: { timeout: 15_000 },
+  // Conditions are waited for, and a busy machine may take its time: CI is one.
+  timeout: 240_000,
+  expect: { timeout: 60_000 },
   workers: 1,
   retries: 0,
   reporter: [["list"]],
