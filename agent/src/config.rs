@@ -101,8 +101,8 @@ impl Arguments {
             frequency_hz: self.frequency,
             interval: Duration::from_secs(self.interval),
             memory_limit_bytes: self.memory_limit,
-            // A quarter: names, processes and the program itself take the rest.
-            table_bytes: self.memory_limit / 4,
+            // Names, processes and the program itself take the rest.
+            table_bytes: self.memory_limit / 8 * 3,
             cpu_limit: self.cpu_limit / 100.0,
             names: NamerConfig {
                 lines_limit_bytes: self.lines_limit,
