@@ -7,8 +7,8 @@ use super::TableError;
 use super::cfi;
 use super::collect::Collector;
 use super::entry::{Cie, Entries, Entry, Fde, Format, Kind};
-use super::image::{FileRange, Image, Section, field};
-use super::reader::{Bases, Reader};
+use crate::elf::reader::{Bases, Reader};
+use crate::elf::{FileRange, Image, Section, field};
 
 /// CIEs that are remembered. The linker leaves few in .eh_frame; .debug_frame has one per compilation unit, in front of
 /// those that use it.

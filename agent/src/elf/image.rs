@@ -2,7 +2,6 @@
 
 use std::io;
 
-use super::expression::Registers;
 use super::reader::Reader;
 
 const PT_LOAD: u64 = 1;
@@ -22,16 +21,23 @@ const MAX_NAMES_BYTES: u64 = 64 * 1024;
 const MAX_NOTES_BYTES: u64 = 4096;
 const MAX_DYNAMIC_BYTES: u64 = 4096;
 
+/// DWARF's numbers of the registers that unwinding gives rules of their own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    pub(crate) sp: u64,
+    pub(crate) fp: u64,
+}
+
 /// The machines that the agent knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arch {
+pub(crate) enum Arch {
     X86_64,
     Arm64,
 }
 
 impl Arch {
     /// DWARF's numbers (System V psABI of each).
-    pub(super) fn registers(self) -> Registers {
+    pub(crate) fn registers(self) -> Registers {
         match self {
             Self::X86_64 => Registers { sp: 7, fp: 6 },
             Self::Arm64 => Registers { sp: 31, fp: 29 },
@@ -39,7 +45,7 @@ impl Arch {
     }
 
     /// DWARF's number of the return address.
-    pub(super) fn return_address(self) -> u64 {
+    pub(crate) fn return_address(self) -> u64 {
         match self {
             Self::X86_64 => 16,
             Self::Arm64 => 30,
@@ -62,22 +68,22 @@ pub struct Segment {
 
 /// A section by its header.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Section {
-    pub(super) address: u64,
-    pub(super) offset: u64,
-    pub(super) bytes: u64,
-    pub(super) compressed: bool,
+pub(crate) struct Section {
+    pub(crate) address: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) compressed: bool,
 }
 
 /// The parts of an ELF file that lead to its unwinding information. `R` fills a buffer from an offset of the file, or says
 /// that it cannot.
 #[derive(Debug)]
-pub(super) struct Image<R> {
+pub(crate) struct Image<R> {
     read_file: R,
-    pub(super) arch: Arch,
-    pub(super) segments: Vec<Segment>,
+    pub(crate) arch: Arch,
+    pub(crate) segments: Vec<Segment>,
     /// Address of .eh_frame_hdr.
-    pub(super) eh_frame_header: Option<u64>,
+    pub(crate) eh_frame_header: Option<u64>,
     notes: Vec<(u64, u64)>,
     dynamic: Option<(u64, u64)>,
     header: [u8; 64],
@@ -85,7 +91,7 @@ pub(super) struct Image<R> {
 
 impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     /// None where the file is no 64-bit little-endian ELF file for one of the known machines.
-    pub(super) fn open(read_file: R) -> Option<Self> {
+    pub(crate) fn open(read_file: R) -> Option<Self> {
         const EM_X86_64: u64 = 62;
         const EM_AARCH64: u64 = 183;
         let mut header = [0; 64];
@@ -136,7 +142,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// The segment that holds an address, of the bytes that the file has.
-    pub(super) fn segment_at(&self, address: u64) -> Option<&Segment> {
+    pub(crate) fn segment_at(&self, address: u64) -> Option<&Segment> {
         let inside = |segment: &&Segment| {
             let skipped = address.checked_sub(segment.address);
             skipped.is_some_and(|skipped| skipped < segment.bytes)
@@ -145,7 +151,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// True where all addresses from `begin` up to `end` are code.
-    pub(super) fn is_code(&self, begin: u64, end: u64) -> bool {
+    pub(crate) fn is_code(&self, begin: u64, end: u64) -> bool {
         begin < end
             && self
                 .segments
@@ -154,19 +160,19 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// Where an address lies in the file, and how many bytes of its segment follow there.
-    pub(super) fn place(&self, address: u64) -> Option<(u64, u64)> {
+    pub(crate) fn place(&self, address: u64) -> Option<(u64, u64)> {
         let segment = self.segment_at(address)?;
         let skipped = address - segment.address;
         Some((segment.offset.checked_add(skipped)?, segment.bytes - skipped))
     }
 
     /// Fills `bytes` from an offset of the file.
-    pub(super) fn read_offset(&self, offset: u64, bytes: &mut [u8]) -> Option<()> {
+    pub(crate) fn read_offset(&self, offset: u64, bytes: &mut [u8]) -> Option<()> {
         (self.read_file)(offset, bytes).then_some(())
     }
 
     /// Fills `bytes` from an address.
-    pub(super) fn read(&self, address: u64, bytes: &mut [u8]) -> Option<()> {
+    pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Option<()> {
         self.read_offset(self.place(address)?.0, bytes)
     }
 
@@ -177,7 +183,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// A section that has bytes in the file.
-    pub(super) fn section(&self, names: &[&[u8]]) -> Option<Section> {
+    pub(crate) fn section(&self, names: &[&[u8]]) -> Option<Section> {
         let header_bytes = u64::try_from(SECTION_HEADER_BYTES).ok()?;
         if field(&self.header, 58, 2)? != header_bytes {
             return None;
@@ -205,7 +211,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// True where the Go linker has left its note, which it does in every program, stripped or not.
-    pub(super) fn has_go_note(&self) -> bool {
+    pub(crate) fn has_go_note(&self) -> bool {
         let holds = |(offset, bytes): &(u64, u64)| {
             let bytes = usize::try_from((*bytes).min(MAX_NOTES_BYTES)).ok()?;
             let notes = self.bytes_at(*offset, bytes)?;
@@ -217,7 +223,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// A value of the dynamic section.
-    pub(super) fn dynamic(&self, tag: u64) -> Option<u64> {
+    pub(crate) fn dynamic(&self, tag: u64) -> Option<u64> {
         let (offset, bytes) = self.dynamic?;
         let table = self.bytes_at(offset, usize::try_from(bytes.min(MAX_DYNAMIC_BYTES)).ok()?)?;
         let mut entries = table.chunks_exact(DYNAMIC_BYTES);
@@ -227,7 +233,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
 }
 
 /// The address (SVMA) of an offset of the file.
-pub(super) fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
+pub(crate) fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
     let inside = |segment: &&Segment| {
         let skipped = offset.checked_sub(segment.offset);
         skipped.is_some_and(|skipped| skipped < segment.bytes)
@@ -250,19 +256,19 @@ pub fn code_address(segments: &[Segment], file_offset: u64) -> Option<u64> {
 }
 
 /// A little-endian number in a header.
-pub(super) fn field(bytes: &[u8], at: usize, size: u64) -> Option<u64> {
+pub(crate) fn field(bytes: &[u8], at: usize, size: u64) -> Option<u64> {
     Reader::new(bytes.get(at..)?).unsigned(size)
 }
 
 /// A part of the file from front to back.
-pub(super) struct FileRange<'a, R> {
+pub(crate) struct FileRange<'a, R> {
     image: &'a Image<R>,
     offset: u64,
     left: u64,
 }
 
 impl<'a, R> FileRange<'a, R> {
-    pub(super) fn new(image: &'a Image<R>, offset: u64, bytes: u64) -> Self {
+    pub(crate) fn new(image: &'a Image<R>, offset: u64, bytes: u64) -> Self {
         Self {
             image,
             offset,
