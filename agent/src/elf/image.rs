@@ -12,13 +12,15 @@ const PF_EXECUTE: u64 = 1;
 const PROGRAM_HEADER_BYTES: usize = 56;
 const SECTION_HEADER_BYTES: usize = 64;
 const DYNAMIC_BYTES: usize = 16;
+const SHT_NOTE: u64 = 7;
 const SHT_NOBITS: u64 = 8;
+const NT_GNU_BUILD_ID: u64 = 3;
 const SHF_COMPRESSED: u64 = 0x800;
 /// Larger tables are not looked at to their end.
 const MAX_PROGRAM_HEADERS: u64 = 128;
 const MAX_SECTIONS: u64 = 4096;
 const MAX_NAMES_BYTES: u64 = 64 * 1024;
-const MAX_NOTES_BYTES: u64 = 4096;
+const MAX_NOTES_BYTES: u64 = 64 * 1024;
 const MAX_DYNAMIC_BYTES: u64 = 4096;
 
 /// DWARF's numbers of the registers that unwinding gives rules of their own.
@@ -73,6 +75,25 @@ pub(crate) struct Section {
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
     pub(crate) compressed: bool,
+    /// `SHT_*`.
+    pub(crate) kind: u64,
+    /// Number of the section that this one needs: the names of its symbols.
+    pub(crate) link: usize,
+    pub(crate) entry_bytes: u64,
+}
+
+impl Section {
+    fn parse(header: &[u8]) -> Option<Self> {
+        Some(Self {
+            address: field(header, 16, 8)?,
+            offset: field(header, 24, 8)?,
+            bytes: field(header, 32, 8)?,
+            compressed: field(header, 8, 8)? & SHF_COMPRESSED != 0,
+            kind: field(header, 4, 4)?,
+            link: usize::try_from(field(header, 40, 4)?).ok()?,
+            entry_bytes: field(header, 56, 8)?,
+        })
+    }
 }
 
 /// The parts of an ELF file that lead to its unwinding information. `R` fills a buffer from an offset of the file, or says
@@ -184,12 +205,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
 
     /// A section that has bytes in the file.
     pub(crate) fn section(&self, names: &[&[u8]]) -> Option<Section> {
-        let header_bytes = u64::try_from(SECTION_HEADER_BYTES).ok()?;
-        if field(&self.header, 58, 2)? != header_bytes {
-            return None;
-        }
-        let count = usize::try_from(field(&self.header, 60, 2)?.min(MAX_SECTIONS)).ok()?;
-        let table = self.bytes_at(field(&self.header, 40, 8)?, count * SECTION_HEADER_BYTES)?;
+        let table = self.section_headers()?;
         let mut headers = table.chunks_exact(SECTION_HEADER_BYTES);
         let names_header = headers
             .clone()
@@ -201,12 +217,42 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
             let name = name.and_then(|name| Reader::new(name).text());
             name.is_some_and(|name| names.contains(&name)) && field(header, 4, 4) != Some(SHT_NOBITS)
         };
-        let header = headers.find(named)?;
-        Some(Section {
-            address: field(header, 16, 8)?,
-            offset: field(header, 24, 8)?,
-            bytes: field(header, 32, 8)?,
-            compressed: field(header, 8, 8)? & SHF_COMPRESSED != 0,
+        Section::parse(headers.find(named)?)
+    }
+
+    /// All sections by number, also those without bytes in the file. None where the file has no readable table of them.
+    pub(crate) fn sections(&self) -> Option<Vec<Section>> {
+        let table = self.section_headers()?;
+        table.chunks_exact(SECTION_HEADER_BYTES).map(Section::parse).collect()
+    }
+
+    /// True where the file says that it has sections.
+    pub(crate) fn claims_sections(&self) -> bool {
+        field(&self.header, 60, 2).is_some_and(|count| count > 0)
+    }
+
+    fn section_headers(&self) -> Option<Vec<u8>> {
+        let header_bytes = u64::try_from(SECTION_HEADER_BYTES).ok()?;
+        if field(&self.header, 58, 2)? != header_bytes {
+            return None;
+        }
+        let count = usize::try_from(field(&self.header, 60, 2)?.min(MAX_SECTIONS)).ok()?;
+        self.bytes_at(field(&self.header, 40, 8)?, count * SECTION_HEADER_BYTES)
+    }
+
+    /// The GNU build id in lower-case hex.
+    pub(crate) fn build_id(&self) -> Option<String> {
+        let in_part = |(offset, bytes): (u64, u64)| {
+            let notes = self.bytes_at(offset, usize::try_from(bytes.min(MAX_NOTES_BYTES)).ok()?)?;
+            // Notes are padded to 4 bytes, in some segments to 8.
+            build_id_in_notes(&notes, 4).or_else(|| build_id_in_notes(&notes, 8))
+        };
+        let by_segment = self.notes.iter().copied().find_map(in_part);
+        // Separate debug files keep the note, but not always at the place that their segments tell.
+        by_segment.or_else(|| {
+            let sections = self.sections()?.into_iter();
+            let notes = sections.filter(|section| section.kind == SHT_NOTE);
+            notes.map(|section| (section.offset, section.bytes)).find_map(in_part)
         })
     }
 
@@ -289,5 +335,54 @@ impl<R: Fn(u64, &mut [u8]) -> bool> io::Read for FileRange<'_, R> {
         self.left -= bytes;
         self.offset = self.offset.checked_add(bytes).ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(count)
+    }
+}
+
+fn build_id_in_notes(mut notes: &[u8], alignment: usize) -> Option<String> {
+    loop {
+        let size = |at: usize| usize::try_from(field(notes, at, 4)?).ok();
+        let (name_bytes, id_bytes, kind) = (size(0)?, size(4)?, field(notes, 8, 4)?);
+        let id_at = 12usize.checked_add(name_bytes)?.checked_next_multiple_of(alignment)?;
+        let next = id_at.checked_add(id_bytes)?.checked_next_multiple_of(alignment)?;
+        if kind == NT_GNU_BUILD_ID && notes.get(12..)?.get(..name_bytes)? == b"GNU\0" {
+            let id = notes.get(id_at..)?.get(..id_bytes)?;
+            let plausible = (4..=64).contains(&id.len());
+            return plausible.then(|| id.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        notes = notes.get(next..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(name: &[u8], kind: u32, content: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend((name.len() as u32).to_le_bytes());
+        bytes.extend((content.len() as u32).to_le_bytes());
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(name);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend(content);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn the_build_id_is_found_among_other_notes() {
+        let mut notes = note(b"GNU\0", 1, &[0; 16]);
+        notes.extend(note(b"Go\0\0", 4, b"abc"));
+        notes.extend(note(b"GNU\0", 3, &[0xab, 0xcd, 0x01, 0x02]));
+        assert_eq!(build_id_in_notes(&notes, 4).as_deref(), Some("abcd0102"));
+    }
+
+    #[test]
+    fn notes_that_lie_about_their_lengths_give_nothing() {
+        let mut notes = note(b"GNU\0", 3, &[1; 20]);
+        notes.truncate(20);
+        assert_eq!(build_id_in_notes(&notes, 4), None);
+        assert_eq!(build_id_in_notes(&[0xff; 40], 4), None);
+        assert_eq!(build_id_in_notes(&[], 4), None);
     }
 }

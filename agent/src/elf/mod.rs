@@ -7,9 +7,12 @@
 //! file's size. A file may change while it is read, which is why nothing maps it.
 
 mod blocks;
+mod compressed;
 mod image;
 pub(crate) mod pclntab;
 pub(crate) mod reader;
+pub(crate) mod symbols;
 
-pub(crate) use image::{Arch, FileRange, Image, Registers, Section, address_of, field};
+pub(crate) use compressed::{decompressed, decompressed_bytes};
+pub(crate) use image::{Arch, FileRange, Image, Registers, address_of, field};
 pub use image::{Segment, code_address};
