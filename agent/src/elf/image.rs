@@ -226,6 +226,11 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
         table.chunks_exact(SECTION_HEADER_BYTES).map(Section::parse).collect()
     }
 
+    /// The first section of a kind (`SHT_*`).
+    pub(crate) fn section_of_kind(&self, kind: u64) -> Option<Section> {
+        self.sections()?.into_iter().find(|section| section.kind == kind)
+    }
+
     /// True where the file says that it has sections.
     pub(crate) fn claims_sections(&self) -> bool {
         field(&self.header, 60, 2).is_some_and(|count| count > 0)

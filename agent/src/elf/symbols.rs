@@ -1,4 +1,6 @@
-//! Which function an address belongs to, by a file's table of symbols (System V gABI, chapter 4).
+//! Which function an address belongs to, by tables of symbols (System V gABI, chapter 4): a file's own, and those that were
+//! taken out of it. All that are known of a file become one, since a symbol without a size ends where the next one of any
+//! table begins.
 //!
 //! A symbol stands only for the addresses that it covers: those of its size, or, where it has none, those up to the next
 //! symbol or the end of its section. Of several names for one address the one with fewer leading underscores is taken
@@ -7,7 +9,7 @@
 use super::blocks::Blocks;
 use super::image::{Image, Section, Segment, field};
 
-const SHT_SYMTAB: u64 = 2;
+pub(crate) const SHT_SYMTAB: u64 = 2;
 const SHT_DYNSYM: u64 = 11;
 const STT_NOTYPE: u8 = 0;
 const STT_FUNC: u8 = 2;
@@ -36,38 +38,47 @@ pub(crate) enum Kind {
     Dynamic,
 }
 
+/// Tables that one file's symbols may come from.
+pub(crate) const MAX_TABLES: usize = 4;
+
 /// The range of a function, and where its name stands.
 #[derive(Debug, Clone, Copy)]
 struct Symbol {
     address: u64,
-    /// In the section of names.
+    /// In its table's section of names.
     name: u32,
-    /// Size in bytes, and how good the symbol is: see [`Symbol::new`].
-    size_and_rank: u32,
+    /// Number of the table (2 bits), how good the symbol is (4 bits), size in bytes (26 bits).
+    rest: u32,
 }
 
-const SIZE_BITS: u32 = 28;
+const SIZE_BITS: u32 = 26;
 const SIZE_MASK: u32 = (1 << SIZE_BITS) - 1;
+const RANK_MASK: u32 = 0xf;
+const TABLE_SHIFT: u32 = SIZE_BITS + 4;
 const RANK_SIZED: u32 = 8;
 const RANK_TYPED: u32 = 4;
 
 impl Symbol {
     /// `rank` has four bits: has a size, is known to be a function, binding (2 global, 1 weak, 0 local).
-    fn new(address: u64, bytes: u64, name: u32, rank: u32) -> Self {
+    fn new(address: u64, bytes: u64, name: u32, rank: u32, table: usize) -> Self {
         let size = u32::try_from(bytes).unwrap_or(u32::MAX).min(SIZE_MASK);
         Self {
             address,
             name,
-            size_and_rank: rank << SIZE_BITS | size,
+            rest: (table as u32) << TABLE_SHIFT | rank << SIZE_BITS | size,
         }
     }
 
     fn bytes(self) -> u64 {
-        u64::from(self.size_and_rank & SIZE_MASK)
+        u64::from(self.rest & SIZE_MASK)
     }
 
     fn rank(self) -> u32 {
-        self.size_and_rank >> SIZE_BITS
+        self.rest >> SIZE_BITS & RANK_MASK
+    }
+
+    fn table(self) -> usize {
+        (self.rest >> TABLE_SHIFT) as usize
     }
 
     fn is_sized(self) -> bool {
@@ -75,13 +86,13 @@ impl Symbol {
     }
 }
 
-/// A file's functions, ascending: 16 bytes each. Names stay in the file.
+/// A file's functions, ascending: 16 bytes each. Names stay where they are.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
     symbols: Vec<Symbol>,
-    /// Section of names: offset in the file, bytes.
-    strings: (u64, u64),
-    /// Something of the table could not be read or made no sense.
+    /// Sections of names: offset in their file, bytes.
+    strings: Vec<(u64, u64)>,
+    /// Something could not be read or made no sense.
     pub(crate) damaged: bool,
 }
 
@@ -94,69 +105,23 @@ pub(crate) struct Name {
 }
 
 impl SymbolTable {
-    /// The functions in `code` that one of the tables of `image` names. None where there is no such table. `code` are the
-    /// segments of the program itself, since a separate debug file may not say what is code.
-    pub(crate) fn read<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, kind: Kind, code: &[Segment]) -> Option<Self> {
-        let wanted = match kind {
-            Kind::All => SHT_SYMTAB,
-            Kind::Dynamic => SHT_DYNSYM,
-        };
-        let sections = image.sections()?;
-        let section = sections.iter().find(|section| section.kind == wanted)?;
-        let Some(strings) = sections.get(section.link) else {
-            return Some(Self::empty());
-        };
-        if section.entry_bytes != SYMBOL_BYTES as u64 || section.compressed || strings.compressed {
-            return Some(Self::empty());
-        }
-        let mut builder = Builder {
-            symbols: Vec::new(),
-            names: Blocks::new(image, strings.offset, strings.bytes),
-            sections: &sections,
-            code,
-            damaged: section.bytes % SYMBOL_BYTES as u64 != 0,
-            full: false,
-        };
-        builder.read(image, section);
-        builder.one_for_each_address();
-        builder.give_sizes();
-        builder.symbols.shrink_to_fit();
-        Some(Self {
-            symbols: builder.symbols,
-            strings: (strings.offset, strings.bytes),
-            damaged: builder.damaged,
-        })
-    }
-
-    fn empty() -> Self {
-        Self {
-            symbols: Vec::new(),
-            strings: (0, 0),
-            damaged: true,
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.symbols.is_empty()
-    }
-
     /// Memory that the table takes.
     pub(crate) fn bytes(&self) -> u64 {
         (self.symbols.capacity() * size_of::<Symbol>()) as u64
     }
 
-    /// Offset and length of the names in the file.
-    pub(crate) fn strings(&self) -> (u64, u64) {
-        self.strings
+    /// Offset and length of the names of a table in its file, by the number that [`SymbolReader::add`] gave.
+    pub(crate) fn strings(&self, table: usize) -> Option<(u64, u64)> {
+        self.strings.get(table).copied()
     }
 
     /// The name of the innermost function that covers an address. `read_strings` fills a buffer from an offset of the file
-    /// that [`Self::strings`] counts in.
-    pub(crate) fn name(&self, address: u64, read_strings: impl Fn(u64, &mut [u8]) -> bool) -> Option<Name> {
+    /// that a table came from.
+    pub(crate) fn name(&self, address: u64, read_strings: impl Fn(usize, u64, &mut [u8]) -> bool) -> Option<Name> {
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
         let mut below = self.symbols[..after].iter().rev().take(MAX_NESTING);
         let symbol = below.find(|symbol| address - symbol.address < symbol.bytes())?;
-        let (offset, bytes) = self.strings;
+        let (offset, bytes) = self.strings(symbol.table())?;
         let begin = offset.checked_add(u64::from(symbol.name))?;
         let left = bytes.checked_sub(u64::from(symbol.name))?.min(MAX_NAME_BYTES);
         let mut text = Vec::new();
@@ -164,7 +129,11 @@ impl SymbolTable {
         let mut cut = true;
         while (text.len() as u64) < left {
             let count = usize::try_from(left - text.len() as u64).map_or(NAME_CHUNK_BYTES, |n| n.min(NAME_CHUNK_BYTES));
-            if !read_strings(begin.checked_add(text.len() as u64)?, &mut chunk[..count]) {
+            if !read_strings(
+                symbol.table(),
+                begin.checked_add(text.len() as u64)?,
+                &mut chunk[..count],
+            ) {
                 break;
             }
             if let Some(end) = chunk[..count].iter().position(|byte| *byte == 0) {
@@ -179,21 +148,67 @@ impl SymbolTable {
     }
 }
 
-struct Builder<'a, R> {
+/// Makes one table of several. `R` reads the files that they come from.
+pub(crate) struct SymbolReader<'a, R> {
     symbols: Vec<Symbol>,
-    names: Blocks<'a, R>,
-    sections: &'a [Section],
+    names: Vec<Blocks<'a, R>>,
+    strings: Vec<(u64, u64)>,
     code: &'a [Segment],
     damaged: bool,
     /// There are more symbols than are kept, so that nobody knows where one without a size ends.
     full: bool,
 }
 
-impl<R: Fn(u64, &mut [u8]) -> bool> Builder<'_, R> {
-    fn read(&mut self, image: &Image<R>, section: &Section) {
+impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
+    /// `code` are the segments of the program itself, since a separate debug file may not say what is code.
+    pub(crate) fn new(code: &'a [Segment]) -> Self {
+        Self {
+            symbols: Vec::new(),
+            names: Vec::new(),
+            strings: Vec::new(),
+            code,
+            damaged: false,
+            full: false,
+        }
+    }
+
+    /// Adds one of the tables of `image`; at most [`MAX_TABLES`] may be. Gives the table's number where it names any function.
+    pub(crate) fn add(&mut self, image: &'a Image<R>, kind: Kind) -> Option<usize> {
+        let wanted = match kind {
+            Kind::All => SHT_SYMTAB,
+            Kind::Dynamic => SHT_DYNSYM,
+        };
+        let sections = image.sections()?;
+        let section = sections.iter().find(|section| section.kind == wanted)?;
+        let strings = sections.get(section.link).filter(|strings| !strings.compressed);
+        let readable = section.entry_bytes == SYMBOL_BYTES as u64 && !section.compressed;
+        let Some(strings) = strings.filter(|_| readable && self.names.len() < MAX_TABLES) else {
+            self.damaged = true;
+            return None;
+        };
+        let (table, before) = (self.names.len(), self.symbols.len());
+        self.names.push(Blocks::new(image, strings.offset, strings.bytes));
+        self.strings.push((strings.offset, strings.bytes));
+        self.read(image, section, &sections, table);
+        (self.symbols.len() > before).then_some(table)
+    }
+
+    pub(crate) fn finish(mut self) -> SymbolTable {
+        self.one_for_each_address();
+        self.give_sizes();
+        self.symbols.shrink_to_fit();
+        SymbolTable {
+            symbols: self.symbols,
+            strings: self.strings,
+            damaged: self.damaged,
+        }
+    }
+
+    fn read(&mut self, image: &Image<R>, section: &Section, sections: &[Section], table: usize) {
         let mut chunk = vec![0; CHUNK_SYMBOLS * SYMBOL_BYTES];
         let mut done = 0;
         let all = section.bytes / SYMBOL_BYTES as u64 * SYMBOL_BYTES as u64;
+        self.damaged |= all != section.bytes;
         while done < all {
             let count = usize::try_from(all - done).map_or(chunk.len(), |left| left.min(chunk.len()));
             let read = section
@@ -209,7 +224,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Builder<'_, R> {
                     (self.full, self.damaged) = (true, true);
                     return;
                 }
-                if let Some(symbol) = self.symbol(entry) {
+                if let Some(symbol) = self.symbol(entry, sections, table) {
                     self.symbols.push(symbol);
                 }
             }
@@ -218,7 +233,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Builder<'_, R> {
     }
 
     /// None for what is no function of this file.
-    fn symbol(&mut self, entry: &[u8]) -> Option<Symbol> {
+    fn symbol(&mut self, entry: &[u8], sections: &[Section], table: usize) -> Option<Symbol> {
         let name = u32::try_from(field(entry, 0, 4)?).ok()?;
         let info = *entry.get(4)?;
         let section = field(entry, 6, 2)?;
@@ -233,11 +248,11 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Builder<'_, R> {
         };
         let segment = self.code.iter().find(inside)?;
         // On arm64 `$x` and `$d` say where code and data begin; they name nothing.
-        if !typed && self.names.byte(u64::from(name)).is_none_or(|first| first == b'$') {
+        if !typed && self.byte(table, u64::from(name)).is_none_or(|first| first == b'$') {
             return None;
         }
         let in_segment = segment.bytes - (address - segment.address);
-        let section = usize::try_from(section).ok().and_then(|index| self.sections.get(index));
+        let section = usize::try_from(section).ok().and_then(|index| sections.get(index));
         let in_section = section.and_then(|section| {
             let skipped = address.checked_sub(section.address)?;
             section.bytes.checked_sub(skipped)
@@ -257,13 +272,17 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Builder<'_, R> {
             rank |= RANK_TYPED;
         }
         let bytes = if size > 0 { size.min(room) } else { room };
-        (bytes > 0).then(|| Symbol::new(address, bytes, name, rank))
+        (bytes > 0).then(|| Symbol::new(address, bytes, name, rank, table))
+    }
+
+    fn byte(&mut self, table: usize, at: u64) -> Option<u8> {
+        self.names.get_mut(table)?.byte(at)
     }
 
     /// Of symbols at the same address the best one stays.
     fn one_for_each_address(&mut self) {
         let mut symbols = std::mem::take(&mut self.symbols);
-        symbols.sort_unstable_by_key(|symbol| (symbol.address, symbol.name));
+        symbols.sort_unstable_by_key(|symbol| (symbol.address, symbol.table(), symbol.name));
         symbols.dedup_by(|next, kept| {
             let same = next.address == kept.address;
             if same && self.is_better(*next, *kept) {
@@ -283,18 +302,18 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Builder<'_, R> {
         if one.is_sized() && one.bytes() != other.bytes() {
             return one.bytes() > other.bytes();
         }
-        let (first, second) = (self.looks(one.name), self.looks(other.name));
+        let (first, second) = (self.looks(one), self.looks(other));
         let key =
             |symbol: Symbol, (underscores, length): (usize, usize)| (underscores, 3 - (symbol.rank() & 3), length);
         key(one, first) < key(other, second)
     }
 
     /// Leading underscores, and length as far as it matters. Mangled names begin with underscores too, but those are not ours.
-    fn looks(&mut self, name: u32) -> (usize, usize) {
+    fn looks(&mut self, symbol: Symbol) -> (usize, usize) {
         let mut begin = [0; MAX_COMPARED_BYTES];
         let mut length = 0;
         for byte in &mut begin {
-            match self.names.byte(u64::from(name) + length as u64) {
+            match self.byte(symbol.table(), u64::from(symbol.name) + length as u64) {
                 Some(read) if read != 0 => *byte = read,
                 _ => break,
             }
@@ -316,7 +335,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Builder<'_, R> {
         for symbol in self.symbols.iter_mut().rev() {
             if !symbol.is_sized() {
                 let bytes = symbol.bytes().min(next - symbol.address);
-                *symbol = Symbol::new(symbol.address, bytes, symbol.name, symbol.rank());
+                *symbol = Symbol::new(symbol.address, bytes, symbol.name, symbol.rank(), symbol.table());
             }
             next = symbol.address;
         }

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::elf::gnu_build_id;
-use super::proc_files::open_regular;
 use super::maps::MapLine;
+use super::proc_files::open_regular;
 use super::table::SourceId;
 
 /// One file that holds code. While it is open its inode cannot be given to another file.
@@ -40,6 +41,27 @@ fn version(file: &File) -> Option<FileVersion> {
 }
 
 impl Module {
+    /// A file that no process was seen to map. It counts towards no table's limit.
+    pub fn open(path: &Path, id: SourceId) -> Self {
+        let file = path.to_str().and_then(open_regular);
+        let open_files = Arc::new(AtomicUsize::new(usize::from(file.is_some())));
+        Self::new(id, &path.to_string_lossy(), file, 0, open_files)
+    }
+
+    fn new(id: SourceId, path: &str, file: Option<File>, tgid: u32, open_files: Arc<AtomicUsize>) -> Self {
+        let version = file.as_ref().and_then(version);
+        Self {
+            id,
+            path: path.into(),
+            build_id: file.as_ref().and_then(gnu_build_id).map(Arc::from),
+            bytes: version.map_or(0, |(bytes, ..)| bytes),
+            file,
+            version,
+            user_tgid: AtomicU32::new(tgid),
+            open_files,
+        }
+    }
+
     /// A path under which the file can be opened for as long as this module lives; none where it could not be opened.
     pub fn open_path(&self) -> Option<String> {
         self.file
@@ -130,17 +152,7 @@ impl ModuleTable {
         if file.is_some() {
             self.open_files.fetch_add(1, Ordering::Relaxed);
         }
-        let version = file.as_ref().and_then(version);
-        let module = Arc::new(Module {
-            id: next_id(),
-            path: path.into(),
-            build_id: file.as_ref().and_then(gnu_build_id).map(Arc::from),
-            bytes: version.map_or(0, |(bytes, ..)| bytes),
-            file,
-            version,
-            user_tgid: AtomicU32::new(tgid),
-            open_files: Arc::clone(&self.open_files),
-        });
+        let module = Arc::new(Module::new(next_id(), path, file, tgid, Arc::clone(&self.open_files)));
         self.modules.insert((device, inode), (Arc::clone(&module), self.uses));
         if self.modules.len() > self.capacity {
             self.forget_oldest();

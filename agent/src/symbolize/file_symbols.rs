@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use super::debug_file::Link;
 use super::mini_debug;
 use crate::elf::pclntab::{Location, Pclntab};
-use crate::elf::symbols::{Kind, Name, SymbolTable};
+use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SymbolReader, SymbolTable};
 use crate::elf::{Image, Segment, code_address, decompressed_bytes};
 
 /// Fills a buffer from an offset of a file, or says that it cannot.
@@ -14,11 +14,12 @@ pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
 
 const MAX_GO_NAME_BYTES: usize = 4096;
 
-/// What can be said of a file's addresses without the file's debug information.
+/// What can be said of a file's addresses without its debug information.
 pub(super) struct FileSymbols {
     segments: Vec<Segment>,
-    /// The first one that covers an address names it.
-    tables: Vec<(SymbolTable, Names)>,
+    table: SymbolTable,
+    /// Where the names of each of the table's parts stand.
+    names: Vec<Names>,
     go: Option<Location>,
     debug_file: Option<File>,
     /// From packed symbols.
@@ -27,7 +28,6 @@ pub(super) struct FileSymbols {
     pub(super) damaged: bool,
 }
 
-/// Where the names of a table stand.
 enum Names {
     InFile,
     InDebugFile,
@@ -52,77 +52,82 @@ pub(super) fn read_from(bytes: &[u8], offset: u64, into: &mut [u8]) -> bool {
     })
 }
 
+/// The names of a part of a table, in the bytes of the file that it came from; empty where they are not all there.
+fn strings<'b>(table: &SymbolTable, part: usize, bytes: &'b [u8]) -> &'b [u8] {
+    let range = || {
+        let (offset, count) = table.strings(part)?;
+        let begin = usize::try_from(offset).ok()?;
+        bytes.get(begin..begin.checked_add(usize::try_from(count).ok()?)?)
+    };
+    range().unwrap_or_default()
+}
+
 impl FileSymbols {
-    /// Reads all tables of a file. `debug_file` opens the debug file that a link leads to. None where it is no ELF file of a
-    /// known machine.
-    pub(super) fn read(file: ReadAt<'_>, debug_file: impl FnOnce(&Link) -> Option<File>) -> Option<Self> {
+    /// Reads all tables of a file. `open_debug_file` opens the debug file that a link leads to. None where it is no ELF
+    /// file of a known machine.
+    pub(super) fn read(file: ReadAt<'_>, open_debug_file: impl FnOnce(&Link) -> Option<File>) -> Option<Self> {
         let image = Image::open(file)?;
-        let mut symbols = Self {
-            segments: image.segments.clone(),
-            tables: Vec::new(),
-            go: Location::find(&image),
-            debug_file: None,
-            unpacked: false,
-            damaged: image.claims_sections() && image.sections().is_none(),
+        let segments = image.segments.clone();
+        let mut damaged = image.claims_sections() && image.sections().is_none();
+        let own = image.section_of_kind(SHT_SYMTAB).is_some();
+        let debug_file = if own && image.section(&[b".debug_line"]).is_some() {
+            None
+        } else {
+            open_debug_file(&Link::of(&image))
         };
-        symbols.add(&image, Kind::All, Names::InFile);
-        if symbols.tables.is_empty() || image.section(&[b".debug_line"]).is_none() {
-            symbols.debug_file = debug_file(&Link::of(&image));
-        }
-        if let Some(file) = symbols.debug_file.as_ref().and_then(|file| file.try_clone().ok())
-            && let Some(debug) = Image::open(|offset, into: &mut [u8]| file.read_exact_at(into, offset).is_ok())
-        {
-            symbols.add(&debug, Kind::All, Names::InDebugFile);
-        }
-        if symbols.tables.is_empty() {
-            symbols.add_packed(&image);
-        }
-        symbols.add(&image, Kind::Dynamic, Names::InFile);
-        Some(symbols)
-    }
-
-    fn add<R: Fn(u64, &mut [u8]) -> bool>(&mut self, image: &Image<R>, kind: Kind, names: Names) {
-        if let Some(table) = SymbolTable::read(image, kind, &self.segments) {
-            self.damaged |= table.damaged;
-            if !table.is_empty() {
-                self.tables.push((table, names));
-            }
-        }
-    }
-
-    fn add_packed<R: Fn(u64, &mut [u8]) -> bool>(&mut self, image: &Image<R>) {
-        let unpacked = match mini_debug::unpack(image) {
-            None => return,
-            Some(Ok(unpacked)) => unpacked,
+        let read_debug_file = |offset: u64, into: &mut [u8]| {
+            let file = debug_file.as_ref();
+            file.is_some_and(|file| file.read_exact_at(into, offset).is_ok())
+        };
+        let debug = Image::open(&read_debug_file as ReadAt<'_>);
+        let unpacked = match mini_debug::unpack(&image).filter(|_| !own && debug.is_none()) {
+            Some(Ok(unpacked)) => Some(unpacked),
             Some(Err(error)) => {
                 tracing::debug!(error, "packed symbols are not used");
-                self.damaged = true;
-                return;
+                damaged = true;
+                None
             }
+            None => None,
         };
-        let table = Image::open(|offset, into: &mut [u8]| read_from(&unpacked, offset, into))
-            .and_then(|image| SymbolTable::read(&image, Kind::All, &self.segments));
-        let Some(table) = table else {
-            self.damaged = true;
-            return;
+        let read_unpacked = |offset: u64, into: &mut [u8]| {
+            let bytes = unpacked.as_deref();
+            bytes.is_some_and(|bytes| read_from(bytes, offset, into))
         };
-        let (offset, bytes) = table.strings();
-        let end = offset.saturating_add(bytes);
-        let range = usize::try_from(offset).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
-        self.damaged |= table.damaged;
-        if let Some(names) = unpacked.get(range) {
-            self.unpacked = true;
-            self.tables.push((table, Names::Here(names.into())));
-        }
+        let packed = Image::open(&read_unpacked as ReadAt<'_>);
+        damaged |= unpacked.is_some() && packed.is_none();
+
+        let mut reader = SymbolReader::new(&segments);
+        reader.add(&image, Kind::All);
+        let in_debug_file = debug.as_ref().and_then(|debug| reader.add(debug, Kind::All));
+        let in_packed = packed.as_ref().and_then(|packed| reader.add(packed, Kind::All));
+        reader.add(&image, Kind::Dynamic);
+        let table = reader.finish();
+        damaged |= table.damaged;
+        let names_of = |part: usize| match &unpacked {
+            Some(unpacked) if in_packed == Some(part) => Names::Here(strings(&table, part, unpacked).into()),
+            _ if in_debug_file == Some(part) => Names::InDebugFile,
+            _ => Names::InFile,
+        };
+        let names = (0..MAX_TABLES).map(names_of).collect();
+        let go = Location::find(&image);
+        Some(Self {
+            names,
+            go,
+            table,
+            unpacked: in_packed.is_some(),
+            damaged,
+            debug_file,
+            segments,
+        })
     }
 
     /// Memory that it takes.
     pub(super) fn bytes(&self) -> u64 {
-        let of = |(table, names): &(SymbolTable, Names)| match names {
-            Names::Here(names) => table.bytes() + names.len() as u64,
-            _ => table.bytes(),
-        };
-        self.tables.iter().map(of).sum()
+        let names = self.names.iter().map(|names| match names {
+            Names::Here(names) => names.len() as u64,
+            _ => 0,
+        });
+        self.table.bytes() + names.sum::<u64>()
     }
 
     pub(super) fn is_go(&self) -> bool {
@@ -140,19 +145,18 @@ impl FileSymbols {
 
     /// The symbol that covers an address, as the file has it.
     pub(super) fn name(&self, address: u64, file: ReadAt<'_>) -> Option<Name> {
-        self.tables
-            .iter()
-            .find_map(|(table, names)| match (names, &self.debug_file) {
-                (Names::InFile, _) => table.name(address, file),
-                (Names::InDebugFile, Some(debug)) => {
-                    table.name(address, |offset, into| debug.read_exact_at(into, offset).is_ok())
+        self.table.name(address, |part, offset, into| {
+            match (self.names.get(part), &self.debug_file) {
+                (Some(Names::InFile), _) => file(offset, into),
+                (Some(Names::InDebugFile), Some(debug)) => debug.read_exact_at(into, offset).is_ok(),
+                (Some(Names::Here(names)), _) => {
+                    let begin = self.table.strings(part).map(|(begin, _)| begin);
+                    let offset = begin.and_then(|begin| offset.checked_sub(begin));
+                    offset.is_some_and(|offset| read_from(names, offset, into))
                 }
-                (Names::InDebugFile, None) => None,
-                (Names::Here(bytes), _) => table.name(address, |offset, into| {
-                    let offset = offset.checked_sub(table.strings().0);
-                    offset.is_some_and(|offset| read_from(bytes, offset, into))
-                }),
-            })
+                _ => false,
+            }
+        })
     }
 
     /// What Go's table says of addresses; nothing for other programs.

@@ -111,12 +111,15 @@ impl NativeNames {
             Vec::new()
         };
         let frames = |(index, address): (usize, &Option<u64>)| {
-            let name = address.and_then(|address| symbols.name(address, &read));
+            let go = go.get(index).and_then(Option::as_ref);
+            let name = address
+                .filter(|_| go.is_none())
+                .and_then(|address| symbols.name(address, &read));
             stats.cut_names += u64::from(name.as_ref().is_some_and(|name| name.cut));
             let found = Found {
                 symbol: name.map(|name| name.text),
                 detail: details.get(index).and_then(Symbolized::as_sym),
-                go: go.get(index).and_then(Option::as_ref),
+                go,
             };
             found
                 .frames(module)
@@ -227,10 +230,11 @@ impl Found<'_> {
             )
         };
         let mut outer = match (&self.symbol, self.detail, self.go) {
+            // Go's own table first: its names are those of Go's stack traces, the same whether a program is stripped or not.
+            (_, _, Some(go)) => frame(&go.function),
             (Some(symbol), ..) => frame(&demangle(symbol)),
-            (None, Some(detail), _) if names(detail) => frame(&demangle(&detail.name)),
-            (None, _, Some(go)) => frame(&go.function),
-            (None, _, None) => return None,
+            (None, Some(detail), None) if names(detail) => frame(&demangle(&detail.name)),
+            (None, ..) => return None,
         };
         let Some(detail) = self.detail.filter(|detail| detail.code_info.is_some()) else {
             if let Some((file, line)) = self.go.and_then(|go| go.line.as_ref()) {

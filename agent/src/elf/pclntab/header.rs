@@ -27,7 +27,10 @@ pub(crate) struct Layout {
     pub(crate) pcsp: u64,
     pub(crate) pcfile: u64,
     pub(crate) pcln: u64,
+    /// How many kinds of values the function has beyond those; where they stand follows the record.
+    pub(crate) more: u64,
     pub(crate) unit: u64,
+    pub(crate) record_bytes: u64,
     pub(crate) flags: u64,
 }
 
@@ -47,17 +50,19 @@ impl Version {
     }
 
     pub(crate) fn layout(self) -> Layout {
-        let (name, flags) = match self {
-            Self::Go116 => (8, 41),
-            Self::Go118 => (4, 37),
-            Self::Go120 => (4, 41),
+        let (name, flags, record_bytes) = match self {
+            Self::Go116 => (8, 41, 44),
+            Self::Go118 => (4, 37, 40),
+            Self::Go120 => (4, 41, 44),
         };
         Layout {
             name,
             pcsp: name + 12,
             pcfile: name + 16,
             pcln: name + 20,
+            more: name + 24,
             unit: name + 28,
+            record_bytes,
             flags,
         }
     }

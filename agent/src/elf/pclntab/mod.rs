@@ -148,13 +148,17 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         into.get(..count)
     }
 
-    /// File and line of an address in a function; the file's name is cut at `into`'s length.
+    /// File and line of an address in a function; the file's name is cut at `into`'s length. None where another function was
+    /// inlined: the table then has that one's file and line.
     pub(crate) fn line<'b>(
         &mut self,
         function: &Function,
         address: u64,
         into: &'b mut [u8],
     ) -> Option<(&'b [u8], u32)> {
+        if self.is_inlined(function, address)? {
+            return None;
+        }
         let layout = self.header.version.layout();
         let field = |table: &mut Self, at: u64| table.functions.number(function.place.checked_add(at)?, 4);
         let (files, lines) = (field(self, layout.pcfile)?, field(self, layout.pcln)?);
@@ -171,20 +175,32 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         Some((self.text_at(at, into)?, line))
     }
 
+    fn is_inlined(&mut self, function: &Function, address: u64) -> Option<bool> {
+        /// `PCDATA_InlTreeIndex` (internal/abi/funcdata.go).
+        const INLINED: u64 = 2;
+        let layout = self.header.version.layout();
+        if self.functions.number(function.place.checked_add(layout.more)?, 4)? <= INLINED {
+            return Some(false);
+        }
+        let at = layout.record_bytes + INLINED * 4;
+        let offset = self.functions.number(function.place.checked_add(at)?, 4)?;
+        Some(offset != 0 && self.value(function, offset, address).is_some_and(|index| index >= 0))
+    }
+
     /// The value at an address, of those that begin at `offset`.
     fn value(&mut self, function: &Function, offset: u64, address: u64) -> Option<i64> {
         let mut found = None;
-        self.values(function, offset, |begin, value| {
-            if begin <= address {
+        self.values(function, offset, |_, end, value| {
+            if address < end {
                 found = Some(value);
             }
-            begin <= address
+            address >= end
         })?;
         found
     }
 
-    /// Hands out the addresses from which on values hold, ascending, with those values, until `go_on` says no. None where
-    /// they make no sense.
+    /// Hands out ranges of addresses (the end exclusive) and the values that hold there, ascending, until `go_on` says no.
+    /// None where they make no sense.
     ///
     /// Pairs of numbers: what to add to the value (zigzag), and for how many units of code that holds. The value begins at -1,
     /// the pairs end with a first number of zero (runtime/symtab.go, `step`).
@@ -192,7 +208,7 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         &mut self,
         function: &Function,
         offset: u64,
-        mut go_on: impl FnMut(u64, i64) -> bool,
+        mut go_on: impl FnMut(u64, u64, i64) -> bool,
     ) -> Option<()> {
         if offset == 0 {
             return Some(());
@@ -209,14 +225,15 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
             }
             let step = i64::try_from(step >> 1).ok()? ^ -i64::try_from(step & 1).ok()?;
             value = value.checked_add(step)?;
-            if !go_on(pc, value) {
-                return Some(());
-            }
             let units = self.values.varint(&mut at)?;
             if units == 0 {
                 return None;
             }
-            pc = pc.checked_add(units.checked_mul(self.header.quantum)?)?;
+            let end = pc.checked_add(units.checked_mul(self.header.quantum)?)?;
+            if !go_on(pc, end, value) {
+                return Some(());
+            }
+            pc = end;
         }
         None
     }

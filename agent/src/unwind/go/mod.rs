@@ -139,7 +139,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
     fn deltas(&mut self, function: &Function, deltas: &mut Vec<Delta>) -> Option<()> {
         let mut listed = function.listed;
         (listed.begin, listed.end) = (function.begin, function.end);
-        self.pclntab.values(&listed, listed.pcsp, |begin, bytes| {
+        self.pclntab.values(&listed, listed.pcsp, |begin, _, bytes| {
             deltas.push(Delta { begin, bytes });
             true
         })
