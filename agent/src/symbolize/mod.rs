@@ -22,12 +22,12 @@ use std::sync::Arc;
 
 use blazesym::MaybeDefault;
 use blazesym::symbolize::source::{Kernel, Source as KernelSource};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
 
 use crate::process::{Place, Source, SourceId};
 use crate::ship::{Frame, FrameKind};
 use cache::{Interner, PlaceCache};
-use kernel_modules::{KernelModules, addresses_are_hidden};
+use kernel_modules::{KernelModules, addresses_are_hidden, can_cover};
 use native::NativeNames;
 use perf_map::PerfMap;
 
@@ -64,7 +64,9 @@ impl Default for NamerConfig {
 
 /// How often the kernel's symbols may be read again after an address without a name: a module or BPF program may be new.
 const KERNEL_REREAD_NS: u64 = 60_000_000_000;
-/// Symbol tables that nobody needed for this long are dropped.
+/// How often is looked whether kernel modules came or went.
+const MODULES_CHECK_NS: u64 = 10_000_000_000;
+/// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
 const MAX_PERF_MAPS: usize = 32;
 
@@ -95,6 +97,9 @@ pub struct Namer {
     natives: NativeNames,
     kernel: Option<KernelNames>,
     kernel_unknown: bool,
+    /// As of the last check.
+    modules: KernelModules,
+    modules_checked_ns: u64,
     perf_maps: HashMap<SourceId, PerfMap>,
     cache: PlaceCache,
     interner: Interner,
@@ -103,7 +108,6 @@ pub struct Namer {
 
 struct KernelNames {
     symbolizer: Symbolizer,
-    modules: KernelModules,
     /// The kernel does not tell its addresses.
     hidden: bool,
     read_ns: u64,
@@ -118,6 +122,8 @@ impl Namer {
             natives: NativeNames::new(),
             kernel: None,
             kernel_unknown: false,
+            modules: KernelModules::read(),
+            modules_checked_ns: 0,
             perf_maps: HashMap::new(),
             interner: Interner::default(),
             stats: NamerStats::default(),
@@ -137,6 +143,7 @@ impl Namer {
     /// Finds the frames of all `places`, in the same order. `sources` says what their sources are, but for the fixed ones.
     /// `now_ns` is any clock that moves on.
     pub fn name(&mut self, places: &[Place], sources: &HashMap<SourceId, Source>, now_ns: u64) -> Vec<Frames> {
+        self.notice_kernel_modules(now_ns);
         let mut result: Vec<Option<Frames>> = places.iter().map(|place| self.cache.get(place)).collect();
         let mut missing: HashMap<SourceId, Vec<usize>> = HashMap::new();
         for (index, place) in places.iter().enumerate() {
@@ -199,6 +206,20 @@ impl Namer {
         }
     }
 
+    /// A module that was loaded may have taken the place of another: what is remembered of its addresses is then wrong.
+    fn notice_kernel_modules(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.modules_checked_ns) < MODULES_CHECK_NS {
+            return;
+        }
+        self.modules_checked_ns = now_ns;
+        let modules = KernelModules::read();
+        if modules != self.modules {
+            self.modules = modules;
+            self.kernel = None;
+            self.cache.forget_source(SourceId::KERNEL);
+        }
+    }
+
     fn name_kernel(&mut self, addresses: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
         let outdated = self.kernel_unknown
             && self
@@ -212,13 +233,13 @@ impl Namer {
         if self.kernel.is_none() {
             self.stats.kernel_reads += 1;
             self.kernel_unknown = false;
+            self.modules = KernelModules::read();
         }
         let kernel = self.kernel.get_or_insert_with(|| KernelNames {
             symbolizer: Symbolizer::builder()
                 .enable_code_info(false)
                 .enable_inlined_fns(false)
                 .build(),
-            modules: KernelModules::read(),
             hidden: addresses_are_hidden(),
             read_ns: now_ns,
             used_ns: now_ns,
@@ -244,11 +265,9 @@ impl Namer {
         let kernel_text: Arc<str> = "[kernel]".into();
         let mut frames = Vec::with_capacity(addresses.len());
         for (index, address) in addresses.iter().enumerate() {
-            let module = kernel
-                .modules
-                .find(*address)
-                .unwrap_or_else(|| Arc::clone(&kernel_text));
-            match symbols.get(index).and_then(Symbolized::as_sym) {
+            let module = self.modules.find(*address).unwrap_or_else(|| Arc::clone(&kernel_text));
+            let covers = |symbol: &&Sym<'_>| can_cover(&self.modules, symbol.addr, symbol.size, *address);
+            match symbols.get(index).and_then(Symbolized::as_sym).filter(covers) {
                 Some(symbol) => {
                     let module = if symbol.name.starts_with("bpf_prog_") {
                         "[bpf]".into()

@@ -135,7 +135,7 @@ mod tests {
         map.refresh(file.as_file());
         assert_eq!((map.find(0x1000), map.find(0x2000)), (Some("new"), None));
         let mut another = tempfile::NamedTempFile::new().unwrap();
-        write!(another, "1000 100 another\n").unwrap();
+        writeln!(another, "1000 100 another").unwrap();
         map.refresh(another.as_file());
         assert_eq!((map.find(0x1000), map.find(0x3000)), (Some("another"), None));
     }
