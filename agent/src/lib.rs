@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod config;
+mod elf;
 pub mod kernel;
 pub mod metadata;
 pub mod process;

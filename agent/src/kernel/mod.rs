@@ -28,7 +28,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuild
 
 pub use perf::{online_cpus, parse_cpu_list};
 pub use system::{
-    clock_ticks_per_second, memory_file, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory,
+    clock_ticks_per_second, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory,
     tune_allocator, wall_ns,
 };
 pub use tables::Tables;

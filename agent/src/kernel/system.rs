@@ -59,21 +59,6 @@ pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     limit.rlim_cur
 }
 
-/// A file that lives in memory only.
-pub fn memory_file(name: &str) -> std::io::Result<std::fs::File> {
-    use std::os::fd::FromRawFd;
-
-    let name = std::ffi::CString::new(name)?;
-    // SAFETY: the name is a C string, and the descriptor is new and nobody else's.
-    unsafe {
-        let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        Ok(std::fs::File::from_raw_fd(fd))
-    }
-}
-
 /// Makes the allocator give memory back: two heaps rather than eight a CPU, and large blocks always on their own.
 pub fn tune_allocator() {
     #[cfg(target_env = "gnu")]

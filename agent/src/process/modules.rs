@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::elf::{gnu_build_id, has_section};
+use super::elf::gnu_build_id;
 use super::maps::MapLine;
+use super::proc_files::open_regular;
 use super::table::SourceId;
 
 /// One file that holds code. While it is open its inode cannot be given to another file.
@@ -23,10 +25,43 @@ pub struct Module {
     /// Size of the file.
     pub bytes: u64,
     file: Option<File>,
+    /// What the file was when it was opened.
+    version: Option<FileVersion>,
+    /// A process that has it mapped, or had.
+    user_tgid: AtomicU32,
     open_files: Arc<AtomicUsize>,
 }
 
+/// Tells apart what was in one file at different times: size, and time of the last change.
+type FileVersion = (u64, i64, i64);
+
+fn version(file: &File) -> Option<FileVersion> {
+    let metadata = file.metadata().ok()?;
+    Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+}
+
 impl Module {
+    /// A file that no process was seen to map. It counts towards no table's limit.
+    pub fn open(path: &Path, id: SourceId) -> Self {
+        let file = path.to_str().and_then(open_regular);
+        let open_files = Arc::new(AtomicUsize::new(usize::from(file.is_some())));
+        Self::new(id, &path.to_string_lossy(), file, 0, open_files)
+    }
+
+    fn new(id: SourceId, path: &str, file: Option<File>, tgid: u32, open_files: Arc<AtomicUsize>) -> Self {
+        let version = file.as_ref().and_then(version);
+        Self {
+            id,
+            path: path.into(),
+            build_id: file.as_ref().and_then(gnu_build_id).map(Arc::from),
+            bytes: version.map_or(0, |(bytes, ..)| bytes),
+            file,
+            version,
+            user_tgid: AtomicU32::new(tgid),
+            open_files,
+        }
+    }
+
     /// A path under which the file can be opened for as long as this module lives; none where it could not be opened.
     pub fn open_path(&self) -> Option<String> {
         self.file
@@ -34,9 +69,14 @@ impl Module {
             .map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()))
     }
 
-    /// True where the file itself has line numbers.
-    pub fn has_lines(&self) -> bool {
-        self.file.as_ref().is_some_and(|file| has_section(file, ".debug_line"))
+    /// True where something was written over the file: what it has now says nothing of the code that was mapped before.
+    pub fn is_overwritten(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| version(file) != self.version)
+    }
+
+    /// The process that was last seen to map the file; it may have ended.
+    pub fn user_tgid(&self) -> u32 {
+        self.user_tgid.load(Ordering::Relaxed)
     }
 
     /// Fills `bytes` from the file; false where it is not open or ends before.
@@ -88,7 +128,10 @@ impl ModuleTable {
         next_id: &mut impl FnMut() -> SourceId,
     ) -> Arc<Module> {
         self.uses += 1;
-        if let Some((module, used)) = self.modules.get_mut(&(device, inode)) {
+        if let Some((module, used)) = self.modules.get_mut(&(device, inode))
+            && !module.is_overwritten()
+        {
+            module.user_tgid.store(tgid, Ordering::Relaxed);
             // One that could not be opened may be readable through another process.
             if module.file.is_some() || self.open_files.load(Ordering::Relaxed) >= self.open_limit {
                 *used = self.uses;
@@ -109,17 +152,7 @@ impl ModuleTable {
         if file.is_some() {
             self.open_files.fetch_add(1, Ordering::Relaxed);
         }
-        let module = Arc::new(Module {
-            id: next_id(),
-            path: path.into(),
-            build_id: file.as_ref().and_then(gnu_build_id).map(Arc::from),
-            bytes: file
-                .as_ref()
-                .and_then(|file| file.metadata().ok())
-                .map_or(0, |metadata| metadata.len()),
-            file,
-            open_files: Arc::clone(&self.open_files),
-        });
+        let module = Arc::new(Module::new(next_id(), path, file, tgid, Arc::clone(&self.open_files)));
         self.modules.insert((device, inode), (Arc::clone(&module), self.uses));
         if self.modules.len() > self.capacity {
             self.forget_oldest();
@@ -147,16 +180,8 @@ fn open_mapped(tgid: u32, line: &MapLine, inode: u64, path: &str) -> Option<File
     if path.starts_with("/dev/") && !path.starts_with("/dev/shm/") {
         return None;
     }
-    let open = |path: &str| {
-        let file = File::options()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(path)
-            .ok()?;
-        file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
-    };
-    open(&format!("/proc/{tgid}/map_files/{:x}-{:x}", line.start, line.end)).or_else(|| {
-        let file = open(&format!("/proc/{tgid}/root{path}"))?;
+    open_regular(&format!("/proc/{tgid}/map_files/{:x}-{:x}", line.start, line.end)).or_else(|| {
+        let file = open_regular(&format!("/proc/{tgid}/root{path}"))?;
         file.metadata()
             .is_ok_and(|metadata| metadata.ino() == inode)
             .then_some(file)

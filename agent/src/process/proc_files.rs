@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 
 /// Longer command lines are cut: arguments can be megabytes.
 const MAX_COMMAND_LINE_BYTES: u64 = 1024;
@@ -20,6 +22,20 @@ fn read_text(path: &str, limit: u64) -> Option<String> {
         String::from_utf8(read_some(path, limit)?)
             .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()),
     )
+}
+
+/// Opens a regular file for reading, and nothing else: what lies at a path inside a container is the container's choice, and
+/// opening a device can do things, while opening a pipe may never end.
+pub(crate) fn open_regular(path: &str) -> Option<File> {
+    let place = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
+        .open(path)
+        .ok()?;
+    if !place.metadata().ok()?.is_file() {
+        return None;
+    }
+    File::open(format!("/proc/self/fd/{}", place.as_raw_fd())).ok()
 }
 
 /// Start time in clock ticks since boot: field 22 of /proc/PID/stat.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use super::maps::{Backing, parse_maps};
@@ -377,9 +378,9 @@ impl Table {
             .iter()
             .find(|(known, _)| *known == id)
             .map(|(_, source)| source.clone())?;
-        // A program may begin to write its perf map long after its first code.
+        // A program may begin to write its perf map long after its first code, or a tool may put another in its place.
         if let Source::Jit(code) = &source
-            && code.perf_map.is_none()
+            && code.perf_map.as_ref().is_none_or(is_deleted)
             && now_ns.saturating_sub(entry.jit_looked_ns) >= 1_000_000_000
         {
             let perf_map = open_perf_map(key.tgid);
@@ -644,11 +645,14 @@ fn take_id(next: &mut u32) -> SourceId {
     id
 }
 
+fn is_deleted(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+}
+
 /// The perf map lies in the process's own /tmp under the id that the process itself sees.
 fn open_perf_map(tgid: u32) -> Option<File> {
     let inner = proc_files::namespaced_tgid(tgid).unwrap_or(tgid);
-    let file = File::open(format!("/proc/{tgid}/root/tmp/perf-{inner}.map")).ok()?;
-    file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
+    proc_files::open_regular(&format!("/proc/{tgid}/root/tmp/perf-{inner}.map"))
 }
 
 #[cfg(test)]

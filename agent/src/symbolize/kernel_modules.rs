@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
 /// Address ranges of the loaded modules, ascending.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelModules {
     ranges: Vec<(u64, u64, Arc<str>)>,
 }
@@ -38,6 +38,21 @@ impl KernelModules {
     }
 }
 
+/// No function of the kernel is as large.
+const MAX_FUNCTION_BYTES: u64 = 1 << 20;
+
+/// True where a symbol at `symbol` can stand for `address`. The kernel's list has no sizes, and ends: what was loaded since it was
+/// read must not get the name of what lies below it.
+pub(super) fn can_cover(modules: &KernelModules, symbol: u64, bytes: Option<usize>, address: u64) -> bool {
+    let Some(offset) = address.checked_sub(symbol) else {
+        return false;
+    };
+    match bytes {
+        Some(bytes) if bytes > 0 => offset < bytes as u64,
+        _ => offset < MAX_FUNCTION_BYTES && modules.find(symbol) == modules.find(address),
+    }
+}
+
 /// True where the kernel shows zeros for its addresses: a look-up would then name everything after the same symbol.
 pub(super) fn addresses_are_hidden() -> bool {
     let Ok(file) = File::open("/proc/kallsyms") else {
@@ -65,6 +80,30 @@ mod tests {
     fn hidden_addresses_are_zero() {
         assert!(is_zero("0000000000000000 T _stext"));
         assert!(!is_zero("ffffffff81000000 T _stext"));
+    }
+
+    #[test]
+    fn a_symbol_does_not_reach_into_what_was_loaded_later() {
+        let modules = KernelModules::parse("xfs 4096 1 - Live 0xffffffffc0a00000\n");
+        let xfs = 0xffff_ffff_c0a0_0100;
+        assert!(can_cover(&modules, xfs, None, xfs + 0x80));
+        assert!(!can_cover(&modules, xfs, None, xfs + 0x2000), "behind the module's end");
+        assert!(
+            !can_cover(&modules, 0xffff_ffff_83b2_6000, None, xfs),
+            "the kernel's last symbol"
+        );
+        assert!(
+            !can_cover(&modules, 0xffff_ffff_c030_0000, Some(100), 0xffff_ffff_c030_0064),
+            "a BPF program"
+        );
+        assert!(can_cover(
+            &modules,
+            0xffff_ffff_c030_0000,
+            Some(100),
+            0xffff_ffff_c030_0063
+        ));
+        assert!(!can_cover(&modules, xfs, None, xfs - 1));
+        assert_ne!(modules, KernelModules::parse(""), "a change is seen");
     }
 
     #[test]

@@ -8,24 +8,28 @@
 //! remembers is bounded.
 
 mod cache;
+mod debug_file;
+mod demangle;
+mod file_symbols;
 mod kernel_modules;
+mod mini_debug;
+mod native;
 mod perf_map;
 mod vdso;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use blazesym::symbolize::source::{Elf, Kernel, Source as ElfSource};
-use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
-use blazesym::{MaybeDefault, symbolize::evict};
+use blazesym::MaybeDefault;
+use blazesym::symbolize::source::{Kernel, Source as KernelSource};
+use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
 
-use crate::process::{Module, Place, Source, SourceId};
+use crate::process::{Place, Source, SourceId};
 use crate::ship::{Frame, FrameKind};
 use cache::{Interner, PlaceCache};
-use kernel_modules::{KernelModules, addresses_are_hidden};
+use kernel_modules::{KernelModules, addresses_are_hidden, can_cover};
+use native::NativeNames;
 use perf_map::PerfMap;
-use vdso::Vdso;
 
 /// The frames of one place. Shared: equal frames are the same allocation.
 pub type Frames = Arc<[Arc<Frame>]>;
@@ -35,10 +39,12 @@ pub type Frames = Arc<[Arc<Frame>]>;
 pub struct NamerConfig {
     /// Places whose names are remembered.
     pub cached_places: usize,
-    /// Files that blazesym may hold parsed at the same time.
+    /// Files whose symbols may be held at the same time; each may also hold its debug file open.
     pub open_symbol_tables: usize,
-    /// Sizes of those files in all; the one used last is always kept.
-    pub open_symbol_table_bytes: u64,
+    /// Memory for their symbols. One file's alone may take more, but is then dropped at once.
+    pub symbol_table_bytes: u64,
+    /// Those of them that blazesym may hold parsed for their lines.
+    pub open_line_tables: usize,
     /// Files up to this size also give lines and inlined functions; 0 for none. What blazesym needs for that is
     /// several times the size of a file's debug information.
     pub lines_limit_bytes: u64,
@@ -48,8 +54,9 @@ impl Default for NamerConfig {
     fn default() -> Self {
         Self {
             cached_places: 32_768,
-            open_symbol_tables: 32,
-            open_symbol_table_bytes: 1 << 30,
+            open_symbol_tables: 128,
+            symbol_table_bytes: 12 * 1024 * 1024,
+            open_line_tables: 32,
             lines_limit_bytes: 16 * 1024 * 1024,
         }
     }
@@ -57,7 +64,9 @@ impl Default for NamerConfig {
 
 /// How often the kernel's symbols may be read again after an address without a name: a module or BPF program may be new.
 const KERNEL_REREAD_NS: u64 = 60_000_000_000;
-/// Symbol tables that nobody needed for this long are dropped.
+/// How often is looked whether kernel modules came or went.
+const MODULES_CHECK_NS: u64 = 10_000_000_000;
+/// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
 const MAX_PERF_MAPS: usize = 32;
 
@@ -66,29 +75,32 @@ const MAX_PERF_MAPS: usize = 32;
 pub struct NamerStats {
     pub cached_places: usize,
     pub open_symbol_tables: usize,
+    pub symbol_table_bytes: u64,
     pub kernel_reads: u64,
     pub places_resolved: u64,
-}
-
-/// A parsed file; the module keeps its descriptor, and with it its path, alive.
-struct Loaded {
-    /// Line numbers are looked up too.
-    lines: bool,
-    module: Arc<Module>,
-    path: PathBuf,
-    used_ns: u64,
+    /// Files whose separate debug file was used, counted at each reading like the following.
+    pub debug_files: u64,
+    /// Files with packed symbols (MiniDebugInfo).
+    pub unpacked_files: u64,
+    /// Files with something that could not be read or made no sense.
+    pub damaged_files: u64,
+    /// Files that were written over while their code was running.
+    pub overwritten_files: u64,
+    /// Names that were longer than 16 KiB, or had no end.
+    pub cut_names: u64,
 }
 
 /// Resolves and remembers names.
 #[allow(missing_debug_implementations, reason = "holds blazesym's symbolizer")]
 pub struct Namer {
     config: NamerConfig,
-    files: Symbolizer,
-    loaded: HashMap<SourceId, Loaded>,
+    natives: NativeNames,
     kernel: Option<KernelNames>,
     kernel_unknown: bool,
+    /// As of the last check.
+    modules: KernelModules,
+    modules_checked_ns: u64,
     perf_maps: HashMap<SourceId, PerfMap>,
-    vdso: Option<Vdso>,
     cache: PlaceCache,
     interner: Interner,
     stats: NamerStats,
@@ -96,21 +108,10 @@ pub struct Namer {
 
 struct KernelNames {
     symbolizer: Symbolizer,
-    modules: KernelModules,
     /// The kernel does not tell its addresses.
     hidden: bool,
     read_ns: u64,
     used_ns: u64,
-}
-
-/// A new symbolizer that looks for debug information nowhere but in the file itself.
-fn file_symbolizer() -> Symbolizer {
-    Symbolizer::builder()
-        .set_debug_dirs(None::<[PathBuf; 0]>)
-        .enable_code_info(true)
-        .enable_inlined_fns(true)
-        .enable_demangling(true)
-        .build()
 }
 
 impl Namer {
@@ -118,21 +119,23 @@ impl Namer {
         Self {
             cache: PlaceCache::new(config.cached_places),
             config,
-            files: file_symbolizer(),
-            loaded: HashMap::new(),
+            natives: NativeNames::new(),
             kernel: None,
             kernel_unknown: false,
+            modules: KernelModules::read(),
+            modules_checked_ns: 0,
             perf_maps: HashMap::new(),
-            vdso: Vdso::of_this_process(),
             interner: Interner::default(),
             stats: NamerStats::default(),
         }
     }
 
     pub fn stats(&self) -> NamerStats {
+        let (open_symbol_tables, symbol_table_bytes) = self.natives.holds();
         NamerStats {
             cached_places: self.cache.len(),
-            open_symbol_tables: self.loaded.len(),
+            open_symbol_tables,
+            symbol_table_bytes,
             ..self.stats
         }
     }
@@ -140,6 +143,7 @@ impl Namer {
     /// Finds the frames of all `places`, in the same order. `sources` says what their sources are, but for the fixed ones.
     /// `now_ns` is any clock that moves on.
     pub fn name(&mut self, places: &[Place], sources: &HashMap<SourceId, Source>, now_ns: u64) -> Vec<Frames> {
+        self.notice_kernel_modules(now_ns);
         let mut result: Vec<Option<Frames>> = places.iter().map(|place| self.cache.get(place)).collect();
         let mut missing: HashMap<SourceId, Vec<usize>> = HashMap::new();
         for (index, place) in places.iter().enumerate() {
@@ -155,7 +159,7 @@ impl Namer {
             let remember = !matches!(sources.get(&source), Some(Source::Jit(_)));
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
             // Already in between: the first interval meets everything that runs.
-            self.limit_symbol_tables(now_ns);
+            self.natives.limit(now_ns, &self.config);
             for (index, frames) in indices.into_iter().zip(named) {
                 let frames = self.interner.intern(frames);
                 if remember {
@@ -178,8 +182,11 @@ impl Namer {
     fn name_source(&mut self, id: SourceId, offsets: &[u64], source: Option<&Source>, now_ns: u64) -> Vec<Vec<Frame>> {
         match (id, source) {
             (SourceId::KERNEL, _) => self.name_kernel(offsets, now_ns),
-            (SourceId::VDSO, _) => self.name_vdso(offsets),
-            (_, Some(Source::Module(module))) => self.name_module(module, offsets, now_ns),
+            (SourceId::VDSO, _) => self.natives.name_vdso(offsets),
+            (_, Some(Source::Module(module))) => {
+                self.natives
+                    .name_module(module, offsets, now_ns, &self.config, &mut self.stats)
+            }
             (_, Some(Source::Jit(code))) => {
                 let map = self.perf_maps.entry(id).or_default();
                 if let Some(file) = &code.perf_map {
@@ -199,6 +206,20 @@ impl Namer {
         }
     }
 
+    /// A module that was loaded may have taken the place of another: what is remembered of its addresses is then wrong.
+    fn notice_kernel_modules(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.modules_checked_ns) < MODULES_CHECK_NS {
+            return;
+        }
+        self.modules_checked_ns = now_ns;
+        let modules = KernelModules::read();
+        if modules != self.modules {
+            self.modules = modules;
+            self.kernel = None;
+            self.cache.forget_source(SourceId::KERNEL);
+        }
+    }
+
     fn name_kernel(&mut self, addresses: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
         let outdated = self.kernel_unknown
             && self
@@ -212,20 +233,20 @@ impl Namer {
         if self.kernel.is_none() {
             self.stats.kernel_reads += 1;
             self.kernel_unknown = false;
+            self.modules = KernelModules::read();
         }
         let kernel = self.kernel.get_or_insert_with(|| KernelNames {
             symbolizer: Symbolizer::builder()
                 .enable_code_info(false)
                 .enable_inlined_fns(false)
                 .build(),
-            modules: KernelModules::read(),
             hidden: addresses_are_hidden(),
             read_ns: now_ns,
             used_ns: now_ns,
         });
         kernel.used_ns = now_ns;
         // Only what the running kernel says of itself: an image on disk may be another kernel's, and is large.
-        let source = ElfSource::Kernel(Kernel {
+        let source = KernelSource::Kernel(Kernel {
             vmlinux: MaybeDefault::None,
             debug_syms: false,
             ..Kernel::default()
@@ -244,11 +265,9 @@ impl Namer {
         let kernel_text: Arc<str> = "[kernel]".into();
         let mut frames = Vec::with_capacity(addresses.len());
         for (index, address) in addresses.iter().enumerate() {
-            let module = kernel
-                .modules
-                .find(*address)
-                .unwrap_or_else(|| Arc::clone(&kernel_text));
-            match symbols.get(index).and_then(Symbolized::as_sym) {
+            let module = self.modules.find(*address).unwrap_or_else(|| Arc::clone(&kernel_text));
+            let covers = |symbol: &&Sym<'_>| can_cover(&self.modules, symbol.addr, symbol.size, *address);
+            match symbols.get(index).and_then(Symbolized::as_sym).filter(covers) {
                 Some(symbol) => {
                     let module = if symbol.name.starts_with("bpf_prog_") {
                         "[bpf]".into()
@@ -266,77 +285,9 @@ impl Namer {
         frames
     }
 
-    fn name_vdso(&mut self, offsets: &[u64]) -> Vec<Vec<Frame>> {
-        let module: Arc<str> = "[vdso]".into();
-        let path = self.vdso.as_ref().and_then(Vdso::open_path);
-        self.name_elf(path.map(PathBuf::from), false, &module, None, offsets)
-    }
-
-    fn name_module(&mut self, module: &Arc<Module>, offsets: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
-        let path = module.open_path().map(PathBuf::from);
-        let lines = match (&path, self.loaded.get_mut(&module.id)) {
-            (_, Some(loaded)) => {
-                loaded.used_ns = now_ns;
-                loaded.lines
-            }
-            (Some(path), None) => {
-                let loaded = Loaded {
-                    lines: module.bytes <= self.config.lines_limit_bytes && module.has_lines(),
-                    module: Arc::clone(module),
-                    path: path.clone(),
-                    used_ns: now_ns,
-                };
-                let lines = loaded.lines;
-                self.loaded.insert(module.id, loaded);
-                lines
-            }
-            (None, None) => false,
-        };
-        self.name_elf(path, lines, &module.path, module.build_id.as_ref(), offsets)
-    }
-
-    /// Names from the symbol table; lines and inlined functions from the debug information where `lines` allows it.
-    fn name_elf(
-        &mut self,
-        path: Option<PathBuf>,
-        lines: bool,
-        module: &Arc<str>,
-        build_id: Option<&Arc<str>>,
-        offsets: &[u64],
-    ) -> Vec<Vec<Frame>> {
-        let symbolize = |debug_syms: bool| {
-            let mut elf = Elf::new(path.as_ref()?);
-            elf.debug_syms = debug_syms;
-            match self.files.symbolize(&ElfSource::Elf(elf), Input::FileOffset(offsets)) {
-                Ok(symbols) => Some(symbols),
-                Err(error) => {
-                    tracing::debug!(module = &**module, %error, "a file has no readable symbols");
-                    None
-                }
-            }
-        };
-        let names = symbolize(false).unwrap_or_default();
-        let details = if lines {
-            symbolize(true).unwrap_or_default()
-        } else {
-            Vec::new()
-        };
-        offsets
-            .iter()
-            .enumerate()
-            .map(|(index, offset)| {
-                let (name, detail) = (symbol_at(&names, index), symbol_at(&details, index));
-                match name.or(detail) {
-                    Some(found) => native_frames(found, detail, module, build_id),
-                    None => vec![bare_frame(FrameKind::Native, module, build_id, *offset)],
-                }
-            })
-            .collect()
-    }
-
     /// Drops what is idle or too much.
     fn tidy(&mut self, now_ns: u64) {
-        self.limit_symbol_tables(now_ns);
+        self.natives.limit(now_ns, &self.config);
         if self
             .kernel
             .as_ref()
@@ -355,69 +306,9 @@ impl Namer {
         self.interner.tidy(self.config.cached_places);
     }
 
-    /// Drops parsed files that are idle, or too many, or too large: the one used longest ago first.
-    fn limit_symbol_tables(&mut self, now_ns: u64) {
-        let mut by_age: Vec<(u64, SourceId)> = self.loaded.iter().map(|(id, loaded)| (loaded.used_ns, *id)).collect();
-        by_age.sort_unstable();
-        let mut files = by_age.len();
-        let mut bytes: u64 = self.loaded.values().map(|loaded| loaded.module.bytes).sum();
-        for (used_ns, id) in by_age {
-            let too_much =
-                files > self.config.open_symbol_tables || (files > 1 && bytes > self.config.open_symbol_table_bytes);
-            if !too_much && now_ns.saturating_sub(used_ns) < IDLE_NS {
-                break;
-            }
-            bytes -= self.loaded.get(&id).map_or(0, |loaded| loaded.module.bytes);
-            files -= 1;
-            self.evict(id);
-        }
-    }
-
     /// Drops the parsed form of a source; its names stay remembered.
     pub fn evict(&mut self, id: SourceId) {
-        if let Some(loaded) = self.loaded.remove(&id) {
-            let target = evict::Evict::Elf(evict::Elf::new(&loaded.path));
-            if let Err(error) = self.files.evict(&target) {
-                tracing::debug!(module = &*loaded.module.path, %error, "could not drop a symbol table");
-            }
-        }
-    }
-}
-
-fn symbol_at<'s, 'src>(symbols: &'s [Symbolized<'src>], index: usize) -> Option<&'s Sym<'src>> {
-    symbols.get(index).and_then(Symbolized::as_sym)
-}
-
-/// The frames of one address, innermost inlined function first.
-fn native_frames(
-    name: &Sym<'_>,
-    detail: Option<&Sym<'_>>,
-    module: &Arc<str>,
-    build_id: Option<&Arc<str>>,
-) -> Vec<Frame> {
-    let mut outer = named_frame(FrameKind::Native, Arc::clone(module), build_id.cloned(), &name.name);
-    let Some(detail) = detail else { return vec![outer] };
-    set_line(&mut outer, detail.code_info.as_deref());
-    // blazesym lists the inlined functions outermost first, each with where it stands in its own code.
-    let mut frames: Vec<Frame> = detail
-        .inlined
-        .iter()
-        .rev()
-        .map(|inlined| {
-            let mut frame = named_frame(FrameKind::Native, Arc::clone(module), build_id.cloned(), &inlined.name);
-            frame.inlined = true;
-            set_line(&mut frame, inlined.code_info.as_ref());
-            frame
-        })
-        .collect();
-    frames.push(outer);
-    frames
-}
-
-fn set_line(frame: &mut Frame, code: Option<&CodeInfo<'_>>) {
-    if let Some(code) = code {
-        frame.file = Some(code.to_path().to_string_lossy().into());
-        frame.line = code.line.unwrap_or(0);
+        self.natives.evict(id);
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// What is read of one map, and so what one map costs in memory. V8 writes tens of megabytes after days.
 const MAX_MAP_BYTES: u64 = 8 * 1024 * 1024;
 const MAX_NAME_BYTES: usize = 512;
 const CHUNK_BYTES: usize = 64 * 1024;
+/// What is compared to see whether a file only grew.
+const KNOWN_BYTES: usize = 256;
 
 /// One process's map, read as far as it has grown.
 #[derive(Debug, Default)]
@@ -15,16 +17,21 @@ pub(super) struct PerfMap {
     /// Start to (end, name). Ranges don't overlap: what was written later replaces what it covers.
     ranges: BTreeMap<u64, (u64, Box<str>)>,
     read_bytes: u64,
+    /// The end of what was read, to know the file again.
+    read_end: Vec<u8>,
+    inode: u64,
     pub(super) used_ns: u64,
 }
 
 impl PerfMap {
-    /// Reads what was appended since. A map that has become shorter is a new one.
+    /// Reads what was appended since. Some compilers write their whole map anew, into the same file or another.
     pub(super) fn refresh(&mut self, file: &File) {
         let Ok(metadata) = file.metadata() else { return };
-        if metadata.len() < self.read_bytes {
+        if metadata.ino() != self.inode || metadata.len() < self.read_bytes || !self.is_same_up_to_here(file) {
             self.ranges.clear();
             self.read_bytes = 0;
+            self.read_end.clear();
+            self.inode = metadata.ino();
         }
         let mut chunk = vec![0; CHUNK_BYTES];
         while self.read_bytes < metadata.len().min(MAX_MAP_BYTES) {
@@ -41,7 +48,14 @@ impl PerfMap {
                 self.add_line(&String::from_utf8_lossy(line));
             }
             self.read_bytes += whole as u64;
+            self.read_end = chunk[whole.saturating_sub(KNOWN_BYTES)..whole].to_vec();
         }
+    }
+
+    fn is_same_up_to_here(&self, file: &File) -> bool {
+        let mut end = vec![0; self.read_end.len()];
+        let at = self.read_bytes - self.read_end.len() as u64;
+        file.read_exact_at(&mut end, at).is_ok() && end == self.read_end
     }
 
     /// `START SIZE NAME`, both numbers in hex.
@@ -102,6 +116,28 @@ mod tests {
         assert_eq!(map.find(0x3005), Some("late"));
         assert_eq!(map.find(0x1085), Some("new"));
         assert_eq!(map.find(0x1050), None, "what it covered is gone");
+    }
+
+    #[test]
+    fn a_map_written_anew_replaces_the_old_one() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut map = PerfMap::default();
+        write!(file, "1000 100 old\n2000 100 other\n").unwrap();
+        map.refresh(file.as_file());
+        assert_eq!(map.find(0x2000), Some("other"));
+        file.as_file().set_len(0).unwrap();
+        std::io::Seek::rewind(&mut file).unwrap();
+        write!(
+            file,
+            "1000 100 new\n3000 100 longer than before, so that length tells nothing\n"
+        )
+        .unwrap();
+        map.refresh(file.as_file());
+        assert_eq!((map.find(0x1000), map.find(0x2000)), (Some("new"), None));
+        let mut another = tempfile::NamedTempFile::new().unwrap();
+        writeln!(another, "1000 100 another").unwrap();
+        map.refresh(another.as_file());
+        assert_eq!((map.find(0x1000), map.find(0x3000)), (Some("another"), None));
     }
 
     #[test]

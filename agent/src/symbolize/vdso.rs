@@ -1,22 +1,21 @@
 //! The code page that the kernel maps into every process, the same for all of the machine's own width.
 
 use std::fs::File;
-use std::io::Write;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use super::file_symbols::read_from;
 use crate::process::{Backing, parse_maps};
 
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// A copy of this process's vDSO in a file without a name: an ELF image that blazesym can read.
+/// A copy of this process's vDSO, an ELF image.
 #[derive(Debug)]
 pub(super) struct Vdso {
-    file: File,
+    image: Vec<u8>,
 }
 
 impl Vdso {
-    /// None where it cannot be read or kept; its frames then have no names.
+    /// None where it cannot be read; its frames then have no names.
     pub(super) fn of_this_process() -> Option<Self> {
         let maps = parse_maps(&std::fs::read_to_string("/proc/self/maps").ok()?, 4096);
         let line = maps.into_iter().find(|line| line.backing == Backing::Vdso)?;
@@ -26,12 +25,10 @@ impl Vdso {
             .ok()?
             .read_exact_at(&mut image, line.start)
             .ok()?;
-        let mut file = crate::kernel::memory_file("stakeout-vdso").ok()?;
-        file.write_all(&image).ok()?;
-        Some(Self { file })
+        Some(Self { image })
     }
 
-    pub(super) fn open_path(&self) -> Option<String> {
-        Some(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    pub(super) fn read_at(&self, offset: u64, into: &mut [u8]) -> bool {
+        read_from(&self.image, offset, into)
     }
 }

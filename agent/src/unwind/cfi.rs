@@ -2,9 +2,9 @@
 
 use super::entry::{Cie, Fde};
 use super::expression;
-use super::image::Arch;
-use super::reader::{Bases, Reader};
 use super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
+use crate::elf::Arch;
+use crate::elf::reader::{Bases, Reader};
 
 /// Remembered states that a function may nest.
 const MAX_REMEMBERED: usize = 32;

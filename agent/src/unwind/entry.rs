@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use super::cfi::{self, State};
-use super::image::Arch;
-use super::reader::{Bases, Reader};
+use crate::elf::Arch;
+use crate::elf::reader::{Bases, Reader};
 
 /// Longer entries don't describe functions; they are passed over and counted as malformed.
 pub(super) const MAX_ENTRY_BYTES: u64 = 256 * 1024;

@@ -1,21 +1,15 @@
 //! The few DWARF expressions that compilers, linkers and the assembly code of libraries really write in unwind information,
 //! known by their exact bytes (DWARF 5, section 2.5).
 
-use super::reader::Reader;
 use super::rule::Cfa;
+use crate::elf::Registers;
+use crate::elf::reader::Reader;
 
 const DEREF: u8 = 0x06;
 const PLUS_UCONST: u8 = 0x23;
 /// `DW_OP_breg0`; the other registers follow.
 const BREG: u8 = 0x70;
 const LAST_BREG: u8 = 0x8f;
-
-/// The registers that have kinds of rules of their own.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Registers {
-    pub(super) sp: u64,
-    pub(super) fp: u64,
-}
 
 /// A canonical frame address.
 pub(super) fn cfa(expression: &[u8], registers: Registers) -> Option<Cfa> {

@@ -1,14 +1,14 @@
 //! .eh_frame and .debug_frame from front to back into the collector.
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io::Read;
 
 use super::TableError;
 use super::cfi;
 use super::collect::Collector;
 use super::entry::{Cie, Entries, Entry, Fde, Format, Kind};
-use super::image::{FileRange, Image, Section, field};
-use super::reader::{Bases, Reader};
+use crate::elf::reader::{Bases, Reader};
+use crate::elf::{FileRange, Image, decompressed};
 
 /// CIEs that are remembered. The linker leaves few in .eh_frame; .debug_frame has one per compilation unit, in front of
 /// those that use it.
@@ -16,11 +16,6 @@ const MAX_CIES: usize = 4096;
 /// CIEs that are read out of turn; in files as linkers write them there are none.
 const MAX_LATE_CIES: usize = 65_536;
 const MAX_CIE_BYTES: u64 = 4096;
-/// What .debug_frame may have after decompression.
-const MAX_DECOMPRESSED_BYTES: u64 = 256 * 1024 * 1024;
-/// How far back zstd may refer: 8 MiB, which is what its highest usual level writes.
-const MAX_ZSTD_WINDOW_LOG: u32 = 23;
-const COMPRESSION_HEADER_BYTES: u64 = 24;
 const DT_PLTGOT: u64 = 3;
 /// Where nothing else says how long .eh_frame_hdr's header is.
 const HEADER_BYTES: usize = 20;
@@ -101,30 +96,6 @@ pub(super) fn compile_debug_frame<R: Fn(u64, &mut [u8]) -> bool>(
             walk.malformed();
             Ok(())
         }
-    }
-}
-
-/// The content of a compressed section (gABI, "Section Compression"). None for other methods than zlib and zstd.
-fn decompressed<'a, R: Fn(u64, &mut [u8]) -> bool>(
-    image: &'a Image<R>,
-    section: Section,
-) -> Option<io::Result<Box<dyn Read + 'a>>> {
-    const ZLIB: u64 = 1;
-    const ZSTD: u64 = 2;
-    let mut header = [0; 4];
-    image.read_offset(section.offset, &mut header)?;
-    let offset = section.offset.checked_add(COMPRESSION_HEADER_BYTES)?;
-    let source = FileRange::new(image, offset, section.bytes.checked_sub(COMPRESSION_HEADER_BYTES)?);
-    match field(&header, 0, 4)? {
-        ZLIB => {
-            let decoder = flate2::read::ZlibDecoder::new(source);
-            Some(Ok(Box::new(decoder.take(MAX_DECOMPRESSED_BYTES))))
-        }
-        ZSTD => Some(zstd::stream::read::Decoder::new(source).and_then(|mut decoder| {
-            decoder.window_log_max(MAX_ZSTD_WINDOW_LOG)?;
-            Ok(Box::new(decoder.take(MAX_DECOMPRESSED_BYTES)) as Box<dyn Read>)
-        })),
-        _ => None,
     }
 }
 

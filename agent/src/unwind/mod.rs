@@ -14,14 +14,12 @@ mod entry;
 mod expression;
 mod frames;
 mod go;
-mod image;
 mod layout;
-mod reader;
 mod rule;
 mod space;
 mod table;
 
-pub use image::{Segment, code_address};
+pub use crate::elf::{Segment, code_address};
 pub use layout::{Code, CodeMapping, Installed, Layout, Memory, NoRoom, Published, RULES, SLAB_WORDS};
 pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 pub use space::Range;
@@ -45,7 +43,7 @@ pub enum TableError {
 /// Compiles a file's table. `read_file` fills a buffer from an offset of the file, or says that it cannot; `row_limit` is
 /// how many rows the table may have.
 pub fn compile(read_file: impl Fn(u64, &mut [u8]) -> bool, row_limit: usize) -> Result<FileTable, TableError> {
-    let image = image::Image::open(read_file).ok_or(TableError::NotElf)?;
+    let image = crate::elf::Image::open(read_file).ok_or(TableError::NotElf)?;
     let mut collector = collect::Collector::new(row_limit);
     go::compile(&image, &mut collector)?;
     collector.settle();

@@ -1,7 +1,7 @@
 //! One file's table, as the kernel side and user space look things up in it.
 
-use super::image::{Segment, address_of};
 use super::rule::{Rule, Unsupported};
+use crate::elf::{Segment, address_of};
 
 /// Addresses that one chunk describes.
 pub const CHUNK_BYTES: u64 = 1 << 16;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod metadata;
+mod names;
 mod packaging;
 mod peer;
 mod ship;

@@ -7,47 +7,32 @@
 //! What the table says of a pc is how far the stack pointer is below its place at the function's entry ("delta"). What holds
 //! beside it was found by disassembling programs of Go 1.26 (`go tool objdump`); see [`rules`].
 
-mod blocks;
-mod header;
 mod rules;
-mod text;
 
-use self::blocks::Blocks;
-use self::header::{Header, Version};
 use self::rules::{Nature, nature};
 use super::TableError;
 use super::collect::Collector;
-use super::image::Image;
 use super::rule::{Rule, Unsupported};
+use crate::elf::Image;
+use crate::elf::pclntab::{self, Location, Pclntab, Version};
 
 /// Longer names belong to no function that is known by name.
 const MAX_NAME_BYTES: usize = 48;
-/// Changes of the stack pointer in one function.
-const MAX_DELTAS: usize = 65_536;
 
 /// Compiles the functions of a Go program. Nothing happens for other programs.
 pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
     collector: &mut Collector,
 ) -> Result<(), TableError> {
-    let Some(header) = header::find(image) else {
+    let Some(location) = Location::find(image) else {
         return Ok(());
     };
-    let Some(text) = text::start(image, &header) else {
-        return Ok(());
-    };
-    let blocks = || Blocks::new(image, header.offset, header.bytes);
     let mut table = Table {
         image,
-        text,
-        functab: blocks(),
-        functions: blocks(),
-        deltas: blocks(),
-        names: blocks(),
-        header,
+        pclntab: Pclntab::new(image, location),
     };
     let mut previous: Option<Function> = None;
-    for index in 0..table.header.functions {
+    for index in 0..table.pclntab.functions() {
         let Some(mut function) = table.function(index) else {
             collector.stats.malformed = collector.stats.malformed.saturating_add(1);
             continue;
@@ -74,14 +59,13 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     }
 }
 
-/// One function as the table tells.
+/// One function; its range is where its rules hold.
 #[derive(Debug, Clone, Copy)]
 struct Function {
     begin: u64,
     end: u64,
     nature: Nature,
-    /// Offset of the stack pointer's deltas; zero where there are none.
-    pcsp: u64,
+    listed: pclntab::Function,
 }
 
 /// A range of addresses, and how far the stack pointer is below its place at the entry.
@@ -93,62 +77,25 @@ struct Delta {
 
 struct Table<'a, R> {
     image: &'a Image<R>,
-    header: Header,
-    /// Address that the table's offsets of functions count from; zero where it has addresses.
-    text: u64,
-    // Four ways to the same bytes, each with a memory of its own, since each goes its own way from front to back.
-    functab: Blocks<'a, R>,
-    functions: Blocks<'a, R>,
-    deltas: Blocks<'a, R>,
-    names: Blocks<'a, R>,
+    pclntab: Pclntab<'a, R>,
 }
 
 impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
     fn function(&mut self, index: u64) -> Option<Function> {
-        let size = self.header.version.functab_field_bytes();
-        let at = self
-            .header
-            .functab
-            .checked_add(index.checked_mul(2)?.checked_mul(size)?)?;
-        let begin = self.functab.number(at, size)?;
-        let offset = self.functab.number(at.checked_add(size)?, size)?;
-        let end = self.functab.number(at.checked_add(size.checked_mul(2)?)?, size)?;
-        let (begin, end) = (self.text.checked_add(begin)?, self.text.checked_add(end)?);
-        if !self.image.is_code(begin, end) {
-            return None;
-        }
-        let place = self.header.functab.checked_add(offset)?;
-        let layout = self.header.version.layout();
-        let pcsp = self.functions.number(place.checked_add(layout.pcsp)?, 4)?;
-        let name = self.functions.number(place.checked_add(layout.name)?, 4)?;
-        let flags = self.functions.number(place.checked_add(layout.flags)?, 1)?;
+        let listed = self.pclntab.function(index)?;
         // Only assembly code needs names, and all of it has flags since they exist.
-        let nature = if flags == 0 && self.header.version != Version::Go116 {
+        let nature = if listed.flags == 0 && self.pclntab.version() != Version::Go116 {
             Nature::Compiled
         } else {
             let mut bytes = [0; MAX_NAME_BYTES];
-            nature(self.name(name, &mut bytes)?, flags)
+            nature(self.pclntab.name(&listed, &mut bytes)?, listed.flags)
         };
         Some(Function {
-            begin,
-            end,
+            begin: listed.begin,
+            end: listed.end,
             nature,
-            pcsp,
+            listed,
         })
-    }
-
-    fn name<'b>(&mut self, offset: u64, into: &'b mut [u8; MAX_NAME_BYTES]) -> Option<&'b [u8]> {
-        let mut at = self.header.names.checked_add(offset)?;
-        let mut count = 0;
-        for byte in into.iter_mut() {
-            *byte = self.names.byte(at)?;
-            if *byte == 0 {
-                break;
-            }
-            at = at.checked_add(1)?;
-            count += 1;
-        }
-        into.get(..count)
     }
 
     fn take(&mut self, function: &Function, collector: &mut Collector) -> Result<(), TableError> {
@@ -189,41 +136,21 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
     }
 
     /// The deltas of a function in the order of their addresses. None where they make no sense.
-    ///
-    /// Pairs of numbers: what to add to the value (zigzag), and for how many units of code that holds. The value begins at -1,
-    /// the pairs end with a first number of zero (runtime/symtab.go, `step`).
     fn deltas(&mut self, function: &Function, deltas: &mut Vec<Delta>) -> Option<()> {
-        if function.pcsp == 0 {
-            return Some(());
-        }
-        let mut at = self.header.deltas.checked_add(function.pcsp)?;
-        let (mut value, mut pc) = (-1i64, function.begin);
-        while pc < function.end {
-            let step = self.deltas.varint(&mut at)?;
-            if step == 0 && !deltas.is_empty() {
-                break;
-            }
-            let step = i64::try_from(step >> 1).ok()? ^ -i64::try_from(step & 1).ok()?;
-            value = value.checked_add(step)?;
-            deltas.push(Delta {
-                begin: pc,
-                bytes: value,
-            });
-            let units = self.deltas.varint(&mut at)?;
-            if units == 0 || deltas.len() >= MAX_DELTAS {
-                return None;
-            }
-            pc = pc.checked_add(units.checked_mul(self.header.quantum)?)?;
-        }
-        Some(())
+        let mut listed = function.listed;
+        (listed.begin, listed.end) = (function.begin, function.end);
+        self.pclntab.values(&listed, listed.pcsp, |begin, _, bytes| {
+            deltas.push(Delta { begin, bytes });
+            true
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::image::Arch;
     use super::super::rule::{CallerFp, CallerPc, Cfa};
     use super::*;
+    use crate::elf::Arch;
 
     #[test]
     fn rules_of_both_machines() {

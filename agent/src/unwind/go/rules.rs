@@ -11,9 +11,9 @@
 //! SP and the caller's frame pointer below it; where the delta is 0, the return address is in the link register. Assembly
 //! code that makes its frames by hand is taken for the same.
 
-use super::super::image::{Arch, Image};
 use super::super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 use super::Delta;
+use crate::elf::{Arch, Image};
 
 /// What kind of function it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

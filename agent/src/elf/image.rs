@@ -2,7 +2,6 @@
 
 use std::io;
 
-use super::expression::Registers;
 use super::reader::Reader;
 
 const PT_LOAD: u64 = 1;
@@ -13,25 +12,34 @@ const PF_EXECUTE: u64 = 1;
 const PROGRAM_HEADER_BYTES: usize = 56;
 const SECTION_HEADER_BYTES: usize = 64;
 const DYNAMIC_BYTES: usize = 16;
+const SHT_NOTE: u64 = 7;
 const SHT_NOBITS: u64 = 8;
+const NT_GNU_BUILD_ID: u64 = 3;
 const SHF_COMPRESSED: u64 = 0x800;
 /// Larger tables are not looked at to their end.
 const MAX_PROGRAM_HEADERS: u64 = 128;
 const MAX_SECTIONS: u64 = 4096;
 const MAX_NAMES_BYTES: u64 = 64 * 1024;
-const MAX_NOTES_BYTES: u64 = 4096;
+const MAX_NOTES_BYTES: u64 = 64 * 1024;
 const MAX_DYNAMIC_BYTES: u64 = 4096;
+
+/// DWARF's numbers of the registers that unwinding gives rules of their own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    pub(crate) sp: u64,
+    pub(crate) fp: u64,
+}
 
 /// The machines that the agent knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arch {
+pub(crate) enum Arch {
     X86_64,
     Arm64,
 }
 
 impl Arch {
     /// DWARF's numbers (System V psABI of each).
-    pub(super) fn registers(self) -> Registers {
+    pub(crate) fn registers(self) -> Registers {
         match self {
             Self::X86_64 => Registers { sp: 7, fp: 6 },
             Self::Arm64 => Registers { sp: 31, fp: 29 },
@@ -39,7 +47,7 @@ impl Arch {
     }
 
     /// DWARF's number of the return address.
-    pub(super) fn return_address(self) -> u64 {
+    pub(crate) fn return_address(self) -> u64 {
         match self {
             Self::X86_64 => 16,
             Self::Arm64 => 30,
@@ -62,22 +70,41 @@ pub struct Segment {
 
 /// A section by its header.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Section {
-    pub(super) address: u64,
-    pub(super) offset: u64,
-    pub(super) bytes: u64,
-    pub(super) compressed: bool,
+pub(crate) struct Section {
+    pub(crate) address: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) compressed: bool,
+    /// `SHT_*`.
+    pub(crate) kind: u64,
+    /// Number of the section that this one needs: the names of its symbols.
+    pub(crate) link: usize,
+    pub(crate) entry_bytes: u64,
+}
+
+impl Section {
+    fn parse(header: &[u8]) -> Option<Self> {
+        Some(Self {
+            address: field(header, 16, 8)?,
+            offset: field(header, 24, 8)?,
+            bytes: field(header, 32, 8)?,
+            compressed: field(header, 8, 8)? & SHF_COMPRESSED != 0,
+            kind: field(header, 4, 4)?,
+            link: usize::try_from(field(header, 40, 4)?).ok()?,
+            entry_bytes: field(header, 56, 8)?,
+        })
+    }
 }
 
 /// The parts of an ELF file that lead to its unwinding information. `R` fills a buffer from an offset of the file, or says
 /// that it cannot.
 #[derive(Debug)]
-pub(super) struct Image<R> {
+pub(crate) struct Image<R> {
     read_file: R,
-    pub(super) arch: Arch,
-    pub(super) segments: Vec<Segment>,
+    pub(crate) arch: Arch,
+    pub(crate) segments: Vec<Segment>,
     /// Address of .eh_frame_hdr.
-    pub(super) eh_frame_header: Option<u64>,
+    pub(crate) eh_frame_header: Option<u64>,
     notes: Vec<(u64, u64)>,
     dynamic: Option<(u64, u64)>,
     header: [u8; 64],
@@ -85,7 +112,7 @@ pub(super) struct Image<R> {
 
 impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     /// None where the file is no 64-bit little-endian ELF file for one of the known machines.
-    pub(super) fn open(read_file: R) -> Option<Self> {
+    pub(crate) fn open(read_file: R) -> Option<Self> {
         const EM_X86_64: u64 = 62;
         const EM_AARCH64: u64 = 183;
         let mut header = [0; 64];
@@ -136,7 +163,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// The segment that holds an address, of the bytes that the file has.
-    pub(super) fn segment_at(&self, address: u64) -> Option<&Segment> {
+    pub(crate) fn segment_at(&self, address: u64) -> Option<&Segment> {
         let inside = |segment: &&Segment| {
             let skipped = address.checked_sub(segment.address);
             skipped.is_some_and(|skipped| skipped < segment.bytes)
@@ -145,7 +172,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// True where all addresses from `begin` up to `end` are code.
-    pub(super) fn is_code(&self, begin: u64, end: u64) -> bool {
+    pub(crate) fn is_code(&self, begin: u64, end: u64) -> bool {
         begin < end
             && self
                 .segments
@@ -154,19 +181,19 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// Where an address lies in the file, and how many bytes of its segment follow there.
-    pub(super) fn place(&self, address: u64) -> Option<(u64, u64)> {
+    pub(crate) fn place(&self, address: u64) -> Option<(u64, u64)> {
         let segment = self.segment_at(address)?;
         let skipped = address - segment.address;
         Some((segment.offset.checked_add(skipped)?, segment.bytes - skipped))
     }
 
     /// Fills `bytes` from an offset of the file.
-    pub(super) fn read_offset(&self, offset: u64, bytes: &mut [u8]) -> Option<()> {
+    pub(crate) fn read_offset(&self, offset: u64, bytes: &mut [u8]) -> Option<()> {
         (self.read_file)(offset, bytes).then_some(())
     }
 
     /// Fills `bytes` from an address.
-    pub(super) fn read(&self, address: u64, bytes: &mut [u8]) -> Option<()> {
+    pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Option<()> {
         self.read_offset(self.place(address)?.0, bytes)
     }
 
@@ -177,13 +204,8 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// A section that has bytes in the file.
-    pub(super) fn section(&self, names: &[&[u8]]) -> Option<Section> {
-        let header_bytes = u64::try_from(SECTION_HEADER_BYTES).ok()?;
-        if field(&self.header, 58, 2)? != header_bytes {
-            return None;
-        }
-        let count = usize::try_from(field(&self.header, 60, 2)?.min(MAX_SECTIONS)).ok()?;
-        let table = self.bytes_at(field(&self.header, 40, 8)?, count * SECTION_HEADER_BYTES)?;
+    pub(crate) fn section(&self, names: &[&[u8]]) -> Option<Section> {
+        let table = self.section_headers()?;
         let mut headers = table.chunks_exact(SECTION_HEADER_BYTES);
         let names_header = headers
             .clone()
@@ -195,17 +217,52 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
             let name = name.and_then(|name| Reader::new(name).text());
             name.is_some_and(|name| names.contains(&name)) && field(header, 4, 4) != Some(SHT_NOBITS)
         };
-        let header = headers.find(named)?;
-        Some(Section {
-            address: field(header, 16, 8)?,
-            offset: field(header, 24, 8)?,
-            bytes: field(header, 32, 8)?,
-            compressed: field(header, 8, 8)? & SHF_COMPRESSED != 0,
+        Section::parse(headers.find(named)?)
+    }
+
+    /// All sections by number, also those without bytes in the file. None where the file has no readable table of them.
+    pub(crate) fn sections(&self) -> Option<Vec<Section>> {
+        let table = self.section_headers()?;
+        table.chunks_exact(SECTION_HEADER_BYTES).map(Section::parse).collect()
+    }
+
+    /// The first section of a kind (`SHT_*`).
+    pub(crate) fn section_of_kind(&self, kind: u64) -> Option<Section> {
+        self.sections()?.into_iter().find(|section| section.kind == kind)
+    }
+
+    /// True where the file says that it has sections.
+    pub(crate) fn claims_sections(&self) -> bool {
+        field(&self.header, 60, 2).is_some_and(|count| count > 0)
+    }
+
+    fn section_headers(&self) -> Option<Vec<u8>> {
+        let header_bytes = u64::try_from(SECTION_HEADER_BYTES).ok()?;
+        if field(&self.header, 58, 2)? != header_bytes {
+            return None;
+        }
+        let count = usize::try_from(field(&self.header, 60, 2)?.min(MAX_SECTIONS)).ok()?;
+        self.bytes_at(field(&self.header, 40, 8)?, count * SECTION_HEADER_BYTES)
+    }
+
+    /// The GNU build id in lower-case hex.
+    pub(crate) fn build_id(&self) -> Option<String> {
+        let in_part = |(offset, bytes): (u64, u64)| {
+            let notes = self.bytes_at(offset, usize::try_from(bytes.min(MAX_NOTES_BYTES)).ok()?)?;
+            // Notes are padded to 4 bytes, in some segments to 8.
+            build_id_in_notes(&notes, 4).or_else(|| build_id_in_notes(&notes, 8))
+        };
+        let by_segment = self.notes.iter().copied().find_map(in_part);
+        // Separate debug files keep the note, but not always at the place that their segments tell.
+        by_segment.or_else(|| {
+            let sections = self.sections()?.into_iter();
+            let notes = sections.filter(|section| section.kind == SHT_NOTE);
+            notes.map(|section| (section.offset, section.bytes)).find_map(in_part)
         })
     }
 
     /// True where the Go linker has left its note, which it does in every program, stripped or not.
-    pub(super) fn has_go_note(&self) -> bool {
+    pub(crate) fn has_go_note(&self) -> bool {
         let holds = |(offset, bytes): &(u64, u64)| {
             let bytes = usize::try_from((*bytes).min(MAX_NOTES_BYTES)).ok()?;
             let notes = self.bytes_at(*offset, bytes)?;
@@ -217,7 +274,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     }
 
     /// A value of the dynamic section.
-    pub(super) fn dynamic(&self, tag: u64) -> Option<u64> {
+    pub(crate) fn dynamic(&self, tag: u64) -> Option<u64> {
         let (offset, bytes) = self.dynamic?;
         let table = self.bytes_at(offset, usize::try_from(bytes.min(MAX_DYNAMIC_BYTES)).ok()?)?;
         let mut entries = table.chunks_exact(DYNAMIC_BYTES);
@@ -227,7 +284,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
 }
 
 /// The address (SVMA) of an offset of the file.
-pub(super) fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
+pub(crate) fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
     let inside = |segment: &&Segment| {
         let skipped = offset.checked_sub(segment.offset);
         skipped.is_some_and(|skipped| skipped < segment.bytes)
@@ -250,19 +307,19 @@ pub fn code_address(segments: &[Segment], file_offset: u64) -> Option<u64> {
 }
 
 /// A little-endian number in a header.
-pub(super) fn field(bytes: &[u8], at: usize, size: u64) -> Option<u64> {
+pub(crate) fn field(bytes: &[u8], at: usize, size: u64) -> Option<u64> {
     Reader::new(bytes.get(at..)?).unsigned(size)
 }
 
 /// A part of the file from front to back.
-pub(super) struct FileRange<'a, R> {
+pub(crate) struct FileRange<'a, R> {
     image: &'a Image<R>,
     offset: u64,
     left: u64,
 }
 
 impl<'a, R> FileRange<'a, R> {
-    pub(super) fn new(image: &'a Image<R>, offset: u64, bytes: u64) -> Self {
+    pub(crate) fn new(image: &'a Image<R>, offset: u64, bytes: u64) -> Self {
         Self {
             image,
             offset,
@@ -283,5 +340,54 @@ impl<R: Fn(u64, &mut [u8]) -> bool> io::Read for FileRange<'_, R> {
         self.left -= bytes;
         self.offset = self.offset.checked_add(bytes).ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(count)
+    }
+}
+
+fn build_id_in_notes(mut notes: &[u8], alignment: usize) -> Option<String> {
+    loop {
+        let size = |at: usize| usize::try_from(field(notes, at, 4)?).ok();
+        let (name_bytes, id_bytes, kind) = (size(0)?, size(4)?, field(notes, 8, 4)?);
+        let id_at = 12usize.checked_add(name_bytes)?.checked_next_multiple_of(alignment)?;
+        let next = id_at.checked_add(id_bytes)?.checked_next_multiple_of(alignment)?;
+        if kind == NT_GNU_BUILD_ID && notes.get(12..)?.get(..name_bytes)? == b"GNU\0" {
+            let id = notes.get(id_at..)?.get(..id_bytes)?;
+            let plausible = (4..=64).contains(&id.len());
+            return plausible.then(|| id.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        notes = notes.get(next..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(name: &[u8], kind: u32, content: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend((name.len() as u32).to_le_bytes());
+        bytes.extend((content.len() as u32).to_le_bytes());
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(name);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend(content);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn the_build_id_is_found_among_other_notes() {
+        let mut notes = note(b"GNU\0", 1, &[0; 16]);
+        notes.extend(note(b"Go\0\0", 4, b"abc"));
+        notes.extend(note(b"GNU\0", 3, &[0xab, 0xcd, 0x01, 0x02]));
+        assert_eq!(build_id_in_notes(&notes, 4).as_deref(), Some("abcd0102"));
+    }
+
+    #[test]
+    fn notes_that_lie_about_their_lengths_give_nothing() {
+        let mut notes = note(b"GNU\0", 3, &[1; 20]);
+        notes.truncate(20);
+        assert_eq!(build_id_in_notes(&notes, 4), None);
+        assert_eq!(build_id_in_notes(&[0xff; 40], 4), None);
+        assert_eq!(build_id_in_notes(&[], 4), None);
     }
 }

@@ -2,63 +2,63 @@
 
 /// Reads from front to back and knows the address of what comes next. Every method gives none past the end.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     address: u64,
 }
 
 /// What relative pointers are relative to, beside their own place.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Bases {
+pub(crate) struct Bases {
     /// The global offset table, or .eh_frame_hdr for what stands in it.
-    pub(super) data: Option<u64>,
+    pub(crate) data: Option<u64>,
 }
 
 /// `DW_EH_PE_omit`.
 const OMITTED: u8 = 0xff;
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self::at(bytes, 0)
     }
 
     /// `address` is where the first byte lies.
-    pub(super) fn at(bytes: &'a [u8], address: u64) -> Self {
+    pub(crate) fn at(bytes: &'a [u8], address: u64) -> Self {
         Self { bytes, address }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
-    pub(super) fn skip(&mut self, count: u64) -> Option<&'a [u8]> {
+    pub(crate) fn skip(&mut self, count: u64) -> Option<&'a [u8]> {
         let (head, tail) = self.bytes.split_at_checked(usize::try_from(count).ok()?)?;
         self.bytes = tail;
         self.address = self.address.wrapping_add(count);
         Some(head)
     }
 
-    pub(super) fn u8(&mut self) -> Option<u8> {
+    pub(crate) fn u8(&mut self) -> Option<u8> {
         self.skip(1)?.first().copied()
     }
 
     /// An unsigned number of at most 8 bytes.
-    pub(super) fn unsigned(&mut self, bytes: u64) -> Option<u64> {
+    pub(crate) fn unsigned(&mut self, bytes: u64) -> Option<u64> {
         let bytes = self.skip(bytes)?;
         Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
-    pub(super) fn signed(&mut self, bytes: u64) -> Option<i64> {
+    pub(crate) fn signed(&mut self, bytes: u64) -> Option<i64> {
         let value = self.unsigned(bytes)?.cast_signed();
         let unused = 64 - 8 * i64::try_from(bytes).ok().filter(|bytes| (1..=8).contains(bytes))?;
         Some(value << unused >> unused)
     }
 
-    pub(super) fn uleb(&mut self) -> Option<u64> {
+    pub(crate) fn uleb(&mut self) -> Option<u64> {
         let (mut value, mut shift) = (0u64, 0u32);
         loop {
             let byte = self.u8()?;
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn sleb(&mut self) -> Option<i64> {
+    pub(crate) fn sleb(&mut self) -> Option<i64> {
         let (mut value, mut shift) = (0i64, 0u32);
         loop {
             let byte = self.u8()?;
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The bytes up to a zero, which is consumed.
-    pub(super) fn text(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
         let end = self.bytes.iter().position(|byte| *byte == 0)?;
         let text = self.skip(u64::try_from(end).ok()?)?;
         self.skip(1)?;
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number in one of the formats of `DW_EH_PE_*` (the lower four bits), sign-extended. LSB 5.0, chapter 10.5.
-    pub(super) fn encoded(&mut self, encoding: u8) -> Option<u64> {
+    pub(crate) fn encoded(&mut self, encoding: u8) -> Option<u64> {
         match encoding & 0x0f {
             0x00 | 0x04 | 0x0c => self.unsigned(8),
             0x01 => self.uleb(),
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A pointer in the encoding `DW_EH_PE_*`. None for indirect ones and for bases that are not known.
-    pub(super) fn pointer(&mut self, encoding: u8, bases: Bases) -> Option<u64> {
+    pub(crate) fn pointer(&mut self, encoding: u8, bases: Bases) -> Option<u64> {
         if encoding == OMITTED {
             return None;
         }
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes over a pointer whose value does not matter.
-    pub(super) fn skip_pointer(&mut self, encoding: u8) -> Option<()> {
+    pub(crate) fn skip_pointer(&mut self, encoding: u8) -> Option<()> {
         match encoding {
             OMITTED => Some(()),
             // DW_EH_PE_aligned: an absolute pointer at a multiple of its size.

@@ -1,12 +1,12 @@
 //! Single numbers out of a large table, through a small memory of blocks.
 
-use super::super::image::Image;
+use super::image::Image;
 
 const BLOCK_BYTES: u64 = 4096;
 const BLOCKS: usize = 64;
 
 /// A part of the file in blocks of 4 KiB, of which 64 are remembered.
-pub(super) struct Blocks<'a, R> {
+pub(crate) struct Blocks<'a, R> {
     image: &'a Image<R>,
     offset: u64,
     bytes: u64,
@@ -21,7 +21,7 @@ struct Block {
 }
 
 impl<'a, R: Fn(u64, &mut [u8]) -> bool> Blocks<'a, R> {
-    pub(super) fn new(image: &'a Image<R>, offset: u64, bytes: u64) -> Self {
+    pub(crate) fn new(image: &'a Image<R>, offset: u64, bytes: u64) -> Self {
         Self {
             image,
             offset,
@@ -30,7 +30,7 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Blocks<'a, R> {
         }
     }
 
-    pub(super) fn byte(&mut self, at: u64) -> Option<u8> {
+    pub(crate) fn byte(&mut self, at: u64) -> Option<u8> {
         let (number, rest) = (at / BLOCK_BYTES, usize::try_from(at % BLOCK_BYTES).ok()?);
         let slot = usize::try_from(number).ok()? % BLOCKS;
         let block = self.blocks.get_mut(slot)?;
@@ -47,7 +47,7 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Blocks<'a, R> {
     }
 
     /// An unsigned little-endian number of at most 8 bytes.
-    pub(super) fn number(&mut self, at: u64, bytes: u64) -> Option<u64> {
+    pub(crate) fn number(&mut self, at: u64, bytes: u64) -> Option<u64> {
         let mut value = 0;
         for index in (0..bytes).rev() {
             value = value << 8 | u64::from(self.byte(at.checked_add(index)?)?);
@@ -56,7 +56,7 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Blocks<'a, R> {
     }
 
     /// A number in groups of seven bits, the lowest first; at most 32 bits.
-    pub(super) fn varint(&mut self, at: &mut u64) -> Option<u64> {
+    pub(crate) fn varint(&mut self, at: &mut u64) -> Option<u64> {
         let mut value = 0;
         for shift in [0, 7, 14, 21, 28] {
             let byte = self.byte(*at)?;

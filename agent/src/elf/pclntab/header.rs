@@ -1,6 +1,5 @@
 //! Where pclntab lies, and what its header says.
 
-use super::super::collect::MAX_FUNCTIONS;
 use super::super::image::{Arch, Image, field};
 
 const SECTIONS: [&[u8]; 2] = [b".gopclntab", b".data.rel.ro.gopclntab"];
@@ -8,12 +7,14 @@ const HEADER_BYTES: usize = 72;
 /// The linker aligns the table to 32 bytes; an external linker may keep less.
 const ALIGNMENT: usize = 8;
 const WINDOW_BYTES: usize = 1 << 20;
+/// In one program.
+const MAX_FUNCTIONS: u64 = 1 << 21;
 /// In one file, over all its segments.
-pub(super) const MAX_SEARCH_BYTES: u64 = 1 << 31;
+pub(crate) const MAX_SEARCH_BYTES: u64 = 1 << 31;
 
 /// Formats by the first version that writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(crate) enum Version {
     Go116,
     Go118,
     Go120,
@@ -21,10 +22,16 @@ pub(super) enum Version {
 
 /// Where the fields of a function's record stand (`_func` in runtime/runtime2.go).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
-    pub(super) name: u64,
-    pub(super) pcsp: u64,
-    pub(super) flags: u64,
+pub(crate) struct Layout {
+    pub(crate) name: u64,
+    pub(crate) pcsp: u64,
+    pub(crate) pcfile: u64,
+    pub(crate) pcln: u64,
+    /// How many kinds of values the function has beyond those; where they stand follows the record.
+    pub(crate) more: u64,
+    pub(crate) unit: u64,
+    pub(crate) record_bytes: u64,
+    pub(crate) flags: u64,
 }
 
 impl Version {
@@ -38,37 +45,49 @@ impl Version {
     }
 
     /// Of an address or offset in the list of functions.
-    pub(super) fn functab_field_bytes(self) -> u64 {
+    pub(crate) fn functab_field_bytes(self) -> u64 {
         if self == Self::Go116 { 8 } else { 4 }
     }
 
-    pub(super) fn layout(self) -> Layout {
-        let (name, pcsp, flags) = match self {
-            Self::Go116 => (8, 20, 41),
-            Self::Go118 => (4, 16, 37),
-            Self::Go120 => (4, 16, 41),
+    pub(crate) fn layout(self) -> Layout {
+        let (name, flags, record_bytes) = match self {
+            Self::Go116 => (8, 41, 44),
+            Self::Go118 => (4, 37, 40),
+            Self::Go120 => (4, 41, 44),
         };
-        Layout { name, pcsp, flags }
+        Layout {
+            name,
+            pcsp: name + 12,
+            pcfile: name + 16,
+            pcln: name + 20,
+            more: name + 24,
+            unit: name + 28,
+            record_bytes,
+            flags,
+        }
     }
 }
 
 /// What leads to everything else. Offsets without other words count from the table's start.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Header {
+pub(crate) struct Header {
     /// Of the table, in the file.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// Of the table, or up to the end of its segment.
-    pub(super) bytes: u64,
-    pub(super) address: u64,
-    pub(super) version: Version,
+    pub(crate) bytes: u64,
+    pub(crate) address: u64,
+    pub(crate) version: Version,
     /// Bytes that one unit of code has.
-    pub(super) quantum: u64,
-    pub(super) functions: u64,
+    pub(crate) quantum: u64,
+    pub(crate) functions: u64,
     /// What the header says that functions' addresses count from; zero since Go 1.26, and before relocation.
-    pub(super) text: u64,
-    pub(super) names: u64,
-    pub(super) deltas: u64,
-    pub(super) functab: u64,
+    pub(crate) text: u64,
+    pub(crate) names: u64,
+    /// For each compilation unit, where the names of its files stand.
+    pub(crate) units: u64,
+    pub(crate) files: u64,
+    pub(crate) deltas: u64,
+    pub(crate) functab: u64,
 }
 
 impl Header {
@@ -94,22 +113,17 @@ impl Header {
             functions: word(0)?,
             text: if version == Version::Go116 { 0 } else { word(2)? },
             names: word(first)?,
+            units: word(first + 1)?,
+            files: word(first + 2)?,
             deltas: word(first + 3)?,
             functab: word(first + 4)?,
         };
-        let most = u64::try_from(MAX_FUNCTIONS).ok()?;
-        let order = [
-            parsed.names,
-            word(first + 1)?,
-            word(first + 2)?,
-            parsed.deltas,
-            parsed.functab,
-        ];
+        let order = [parsed.names, parsed.units, parsed.files, parsed.deltas, parsed.functab];
         let list = parsed.functions.checked_mul(2)?.checked_add(1)?;
         let end = parsed
             .functab
             .checked_add(list.checked_mul(version.functab_field_bytes())?)?;
-        let plausible = (1..=most).contains(&parsed.functions)
+        let plausible = (1..=MAX_FUNCTIONS).contains(&parsed.functions)
             && order.is_sorted()
             && parsed.names >= u64::try_from(HEADER_BYTES - 8).ok()?
             && end <= bytes;
@@ -119,7 +133,7 @@ impl Header {
 
 /// By section; where there is none (stripped, or merged into another by an external linker) by search, but only in what the Go
 /// linker has written.
-pub(super) fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<Header> {
+pub(crate) fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<Header> {
     if let Some(section) = image.section(&SECTIONS).filter(|section| !section.compressed) {
         let mut header = [0; HEADER_BYTES];
         image.read_offset(section.offset, &mut header)?;

@@ -17,7 +17,7 @@ const RELOCATION_BYTES: usize = 24;
 const MAX_CANDIDATES: usize = 16;
 
 /// None where nothing plausible says it.
-pub(super) fn start<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, header: &Header) -> Option<u64> {
+pub(crate) fn start<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, header: &Header) -> Option<u64> {
     if header.version == Version::Go116 {
         return Some(0);
     }

@@ -1,0 +1,240 @@
+//! Go's table of functions, pclntab, which its runtime needs, so that it is in every Go program, stripped or not.
+//!
+//! In: an image. Out: functions with their names, files and lines, and the numbers that the table has for each pc. Formats of
+//! Go 1.16, 1.18 and 1.20 on (runtime/symtab.go, cmd/link/internal/ld/pcln.go); older ones are passed over.
+
+mod header;
+mod text;
+
+use self::header::Header;
+pub(crate) use self::header::Version;
+use super::blocks::Blocks;
+use super::image::Image;
+
+/// Changes of a value in one function.
+const MAX_CHANGES: usize = 65_536;
+
+/// Where a program's table lies, found once: finding it may mean reading the whole file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Location {
+    header: Header,
+    /// Address that the table's offsets of functions count from; zero where it has addresses.
+    text: u64,
+}
+
+impl Location {
+    /// None where the file is no Go program, or one of an unknown format.
+    pub(crate) fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<Self> {
+        let header = header::find(image)?;
+        let text = text::start(image, &header)?;
+        Some(Self { header, text })
+    }
+}
+
+/// One function as the table tells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Function {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) flags: u64,
+    /// Where the changes of the stack pointer stand; zero where there are none.
+    pub(crate) pcsp: u64,
+    name: u64,
+    /// Of its record, from the table's start.
+    place: u64,
+}
+
+/// A program's table, open for reading.
+pub(crate) struct Pclntab<'a, R> {
+    image: &'a Image<R>,
+    header: Header,
+    text: u64,
+    // Four ways to the same bytes, each with a memory of its own, since each goes its own way from front to back.
+    functab: Blocks<'a, R>,
+    functions: Blocks<'a, R>,
+    values: Blocks<'a, R>,
+    names: Blocks<'a, R>,
+}
+
+impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
+    pub(crate) fn new(image: &'a Image<R>, location: Location) -> Self {
+        let Location { header, text } = location;
+        let blocks = || Blocks::new(image, header.offset, header.bytes);
+        Self {
+            image,
+            header,
+            text,
+            functab: blocks(),
+            functions: blocks(),
+            values: blocks(),
+            names: blocks(),
+        }
+    }
+
+    pub(crate) fn functions(&self) -> u64 {
+        self.header.functions
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.header.version
+    }
+
+    /// The function of this number. None where what the table says of it makes no sense.
+    pub(crate) fn function(&mut self, index: u64) -> Option<Function> {
+        let size = self.header.version.functab_field_bytes();
+        let at = self.entry(index)?;
+        let begin = self.functab.number(at, size)?;
+        let offset = self.functab.number(at.checked_add(size)?, size)?;
+        let end = self.functab.number(at.checked_add(size.checked_mul(2)?)?, size)?;
+        let (begin, end) = (self.text.checked_add(begin)?, self.text.checked_add(end)?);
+        if !self.image.is_code(begin, end) {
+            return None;
+        }
+        let place = self.header.functab.checked_add(offset)?;
+        let layout = self.header.version.layout();
+        Some(Function {
+            begin,
+            end,
+            pcsp: self.functions.number(place.checked_add(layout.pcsp)?, 4)?,
+            name: self.functions.number(place.checked_add(layout.name)?, 4)?,
+            flags: self.functions.number(place.checked_add(layout.flags)?, 1)?,
+            place,
+        })
+    }
+
+    /// Where a function's entry stands in the list.
+    fn entry(&self, index: u64) -> Option<u64> {
+        let bytes = index
+            .checked_mul(2)?
+            .checked_mul(self.header.version.functab_field_bytes())?;
+        self.header.functab.checked_add(bytes)
+    }
+
+    /// The function that holds an address.
+    pub(crate) fn find(&mut self, address: u64) -> Option<Function> {
+        let size = self.header.version.functab_field_bytes();
+        let offset = address.checked_sub(self.text)?;
+        let (mut low, mut high) = (0, self.header.functions);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let at = self.entry(middle)?;
+            if self.functab.number(at, size)? <= offset {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let function = self.function(low.checked_sub(1)?)?;
+        // A list that is out of order leads anywhere.
+        (function.begin <= address && address < function.end).then_some(function)
+    }
+
+    /// A function's name, cut at `into`'s length.
+    pub(crate) fn name<'b>(&mut self, function: &Function, into: &'b mut [u8]) -> Option<&'b [u8]> {
+        let at = self.header.names.checked_add(function.name)?;
+        self.text_at(at, into)
+    }
+
+    fn text_at<'b>(&mut self, mut at: u64, into: &'b mut [u8]) -> Option<&'b [u8]> {
+        let mut count = 0;
+        for byte in into.iter_mut() {
+            *byte = self.names.byte(at)?;
+            if *byte == 0 {
+                break;
+            }
+            at = at.checked_add(1)?;
+            count += 1;
+        }
+        into.get(..count)
+    }
+
+    /// File and line of an address in a function; the file's name is cut at `into`'s length. None where another function was
+    /// inlined: the table then has that one's file and line.
+    pub(crate) fn line<'b>(
+        &mut self,
+        function: &Function,
+        address: u64,
+        into: &'b mut [u8],
+    ) -> Option<(&'b [u8], u32)> {
+        if self.is_inlined(function, address)? {
+            return None;
+        }
+        let layout = self.header.version.layout();
+        let field = |table: &mut Self, at: u64| table.functions.number(function.place.checked_add(at)?, 4);
+        let (files, lines) = (field(self, layout.pcfile)?, field(self, layout.pcln)?);
+        let file = u64::try_from(self.value(function, files, address)?).ok()?;
+        let line = u32::try_from(self.value(function, lines, address)?).ok()?;
+        let index = field(self, layout.unit)?.checked_add(file)?;
+        let unit = self.header.units.checked_add(index.checked_mul(4)?)?;
+        let offset = self.functions.number(unit, 4)?;
+        const NO_FILE: u64 = u32::MAX as u64;
+        if offset == NO_FILE {
+            return None;
+        }
+        let at = self.header.files.checked_add(offset)?;
+        Some((self.text_at(at, into)?, line))
+    }
+
+    fn is_inlined(&mut self, function: &Function, address: u64) -> Option<bool> {
+        /// `PCDATA_InlTreeIndex` (internal/abi/funcdata.go).
+        const INLINED: u64 = 2;
+        let layout = self.header.version.layout();
+        if self.functions.number(function.place.checked_add(layout.more)?, 4)? <= INLINED {
+            return Some(false);
+        }
+        let at = layout.record_bytes + INLINED * 4;
+        let offset = self.functions.number(function.place.checked_add(at)?, 4)?;
+        Some(offset != 0 && self.value(function, offset, address).is_some_and(|index| index >= 0))
+    }
+
+    /// The value at an address, of those that begin at `offset`.
+    fn value(&mut self, function: &Function, offset: u64, address: u64) -> Option<i64> {
+        let mut found = None;
+        self.values(function, offset, |_, end, value| {
+            if address < end {
+                found = Some(value);
+            }
+            address >= end
+        })?;
+        found
+    }
+
+    /// Hands out ranges of addresses (the end exclusive) and the values that hold there, ascending, until `go_on` says no.
+    /// None where they make no sense.
+    ///
+    /// Pairs of numbers: what to add to the value (zigzag), and for how many units of code that holds. The value begins at -1,
+    /// the pairs end with a first number of zero (runtime/symtab.go, `step`).
+    pub(crate) fn values(
+        &mut self,
+        function: &Function,
+        offset: u64,
+        mut go_on: impl FnMut(u64, u64, i64) -> bool,
+    ) -> Option<()> {
+        if offset == 0 {
+            return Some(());
+        }
+        let mut at = self.header.deltas.checked_add(offset)?;
+        let (mut value, mut pc) = (-1i64, function.begin);
+        for count in 0..=MAX_CHANGES {
+            if pc >= function.end {
+                return Some(());
+            }
+            let step = self.values.varint(&mut at)?;
+            if step == 0 && count > 0 {
+                return Some(());
+            }
+            let step = i64::try_from(step >> 1).ok()? ^ -i64::try_from(step & 1).ok()?;
+            value = value.checked_add(step)?;
+            let units = self.values.varint(&mut at)?;
+            if units == 0 {
+                return None;
+            }
+            let end = pc.checked_add(units.checked_mul(self.header.quantum)?)?;
+            if !go_on(pc, end, value) {
+                return Some(());
+            }
+            pc = end;
+        }
+        None
+    }
+}

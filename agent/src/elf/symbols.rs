@@ -1,0 +1,350 @@
+//! Which function an address belongs to, by tables of symbols (System V gABI, chapter 4): a file's own, and those that were
+//! taken out of it. All that are known of a file become one, since a symbol without a size ends where the next one of any
+//! table begins.
+//!
+//! A symbol stands only for the addresses that it covers: those of its size, or, where it has none, those up to the next
+//! symbol or the end of its section. Of several names for one address the one with fewer leading underscores is taken
+//! (`read` rather than `__read`), then global before weak before local, then the shorter one.
+
+use super::blocks::Blocks;
+use super::image::{Image, Section, Segment, field};
+
+pub(crate) const SHT_SYMTAB: u64 = 2;
+const SHT_DYNSYM: u64 = 11;
+const STT_NOTYPE: u8 = 0;
+const STT_FUNC: u8 = 2;
+const STT_GNU_IFUNC: u8 = 10;
+const STB_GLOBAL: u8 = 1;
+const STB_WEAK: u8 = 2;
+const SHN_UNDEF: u64 = 0;
+const SYMBOL_BYTES: usize = 24;
+const CHUNK_SYMBOLS: usize = 4096;
+/// Functions of one file; what is more has no name.
+const MAX_SYMBOLS: usize = 1 << 21;
+/// Functions that may lie in one another.
+const MAX_NESTING: usize = 16;
+/// Longer names are cut. Those of C++ templates do become that long.
+const MAX_NAME_BYTES: u64 = 16 * 1024;
+const NAME_CHUNK_BYTES: usize = 256;
+/// What is read of two names to choose between them.
+const MAX_COMPARED_BYTES: usize = 64;
+
+/// Which of a file's two tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// All symbols; stripped files don't have it.
+    All,
+    /// What the loader needs.
+    Dynamic,
+}
+
+/// Tables that one file's symbols may come from.
+pub(crate) const MAX_TABLES: usize = 4;
+
+/// The range of a function, and where its name stands.
+#[derive(Debug, Clone, Copy)]
+struct Symbol {
+    address: u64,
+    /// In its table's section of names.
+    name: u32,
+    /// Number of the table (2 bits), how good the symbol is (4 bits), size in bytes (26 bits).
+    rest: u32,
+}
+
+const SIZE_BITS: u32 = 26;
+const SIZE_MASK: u32 = (1 << SIZE_BITS) - 1;
+const RANK_MASK: u32 = 0xf;
+const TABLE_SHIFT: u32 = SIZE_BITS + 4;
+const RANK_SIZED: u32 = 8;
+const RANK_TYPED: u32 = 4;
+
+impl Symbol {
+    /// `rank` has four bits: has a size, is known to be a function, binding (2 global, 1 weak, 0 local).
+    fn new(address: u64, bytes: u64, name: u32, rank: u32, table: usize) -> Self {
+        let size = u32::try_from(bytes).unwrap_or(u32::MAX).min(SIZE_MASK);
+        Self {
+            address,
+            name,
+            rest: (table as u32) << TABLE_SHIFT | rank << SIZE_BITS | size,
+        }
+    }
+
+    fn bytes(self) -> u64 {
+        u64::from(self.rest & SIZE_MASK)
+    }
+
+    fn rank(self) -> u32 {
+        self.rest >> SIZE_BITS & RANK_MASK
+    }
+
+    fn table(self) -> usize {
+        (self.rest >> TABLE_SHIFT) as usize
+    }
+
+    fn is_sized(self) -> bool {
+        self.rank() & RANK_SIZED != 0
+    }
+}
+
+/// A file's functions, ascending: 16 bytes each. Names stay where they are.
+#[derive(Debug)]
+pub(crate) struct SymbolTable {
+    symbols: Vec<Symbol>,
+    /// Sections of names: offset in their file, bytes.
+    strings: Vec<(u64, u64)>,
+    /// Something could not be read or made no sense.
+    pub(crate) damaged: bool,
+}
+
+/// A name as the file has it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) text: String,
+    /// It is longer, or its end could not be read.
+    pub(crate) cut: bool,
+}
+
+impl SymbolTable {
+    /// Memory that the table takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.symbols.capacity() * size_of::<Symbol>()) as u64
+    }
+
+    /// Offset and length of the names of a table in its file, by the number that [`SymbolReader::add`] gave.
+    pub(crate) fn strings(&self, table: usize) -> Option<(u64, u64)> {
+        self.strings.get(table).copied()
+    }
+
+    /// The name of the innermost function that covers an address. `read_strings` fills a buffer from an offset of the file
+    /// that a table came from.
+    pub(crate) fn name(&self, address: u64, read_strings: impl Fn(usize, u64, &mut [u8]) -> bool) -> Option<Name> {
+        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
+        let mut below = self.symbols[..after].iter().rev().take(MAX_NESTING);
+        let symbol = below.find(|symbol| address - symbol.address < symbol.bytes())?;
+        let (offset, bytes) = self.strings(symbol.table())?;
+        let begin = offset.checked_add(u64::from(symbol.name))?;
+        let left = bytes.checked_sub(u64::from(symbol.name))?.min(MAX_NAME_BYTES);
+        let mut text = Vec::new();
+        let mut chunk = [0; NAME_CHUNK_BYTES];
+        let mut cut = true;
+        while (text.len() as u64) < left {
+            let count = usize::try_from(left - text.len() as u64).map_or(NAME_CHUNK_BYTES, |n| n.min(NAME_CHUNK_BYTES));
+            if !read_strings(
+                symbol.table(),
+                begin.checked_add(text.len() as u64)?,
+                &mut chunk[..count],
+            ) {
+                break;
+            }
+            if let Some(end) = chunk[..count].iter().position(|byte| *byte == 0) {
+                text.extend_from_slice(&chunk[..end]);
+                cut = false;
+                break;
+            }
+            text.extend_from_slice(&chunk[..count]);
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        (!text.is_empty()).then_some(Name { text, cut })
+    }
+}
+
+/// Makes one table of several. `R` reads the files that they come from.
+pub(crate) struct SymbolReader<'a, R> {
+    symbols: Vec<Symbol>,
+    names: Vec<Blocks<'a, R>>,
+    strings: Vec<(u64, u64)>,
+    code: &'a [Segment],
+    damaged: bool,
+    /// There are more symbols than are kept, so that nobody knows where one without a size ends.
+    full: bool,
+}
+
+impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
+    /// `code` are the segments of the program itself, since a separate debug file may not say what is code.
+    pub(crate) fn new(code: &'a [Segment]) -> Self {
+        Self {
+            symbols: Vec::new(),
+            names: Vec::new(),
+            strings: Vec::new(),
+            code,
+            damaged: false,
+            full: false,
+        }
+    }
+
+    /// Adds one of the tables of `image`; at most [`MAX_TABLES`] may be. Gives the table's number where it names any function.
+    pub(crate) fn add(&mut self, image: &'a Image<R>, kind: Kind) -> Option<usize> {
+        let wanted = match kind {
+            Kind::All => SHT_SYMTAB,
+            Kind::Dynamic => SHT_DYNSYM,
+        };
+        let sections = image.sections()?;
+        let section = sections.iter().find(|section| section.kind == wanted)?;
+        let strings = sections.get(section.link).filter(|strings| !strings.compressed);
+        let readable = section.entry_bytes == SYMBOL_BYTES as u64 && !section.compressed;
+        let Some(strings) = strings.filter(|_| readable && self.names.len() < MAX_TABLES) else {
+            self.damaged = true;
+            return None;
+        };
+        let (table, before) = (self.names.len(), self.symbols.len());
+        self.names.push(Blocks::new(image, strings.offset, strings.bytes));
+        self.strings.push((strings.offset, strings.bytes));
+        self.read(image, section, &sections, table);
+        (self.symbols.len() > before).then_some(table)
+    }
+
+    pub(crate) fn finish(mut self) -> SymbolTable {
+        self.one_for_each_address();
+        self.give_sizes();
+        self.symbols.shrink_to_fit();
+        SymbolTable {
+            symbols: self.symbols,
+            strings: self.strings,
+            damaged: self.damaged,
+        }
+    }
+
+    fn read(&mut self, image: &Image<R>, section: &Section, sections: &[Section], table: usize) {
+        let mut chunk = vec![0; CHUNK_SYMBOLS * SYMBOL_BYTES];
+        let mut done = 0;
+        let all = section.bytes / SYMBOL_BYTES as u64 * SYMBOL_BYTES as u64;
+        self.damaged |= all != section.bytes;
+        while done < all {
+            let count = usize::try_from(all - done).map_or(chunk.len(), |left| left.min(chunk.len()));
+            let read = section
+                .offset
+                .checked_add(done)
+                .and_then(|at| image.read_offset(at, &mut chunk[..count]));
+            if read.is_none() {
+                self.damaged = true;
+                return;
+            }
+            for entry in chunk[..count].chunks_exact(SYMBOL_BYTES) {
+                if self.symbols.len() >= MAX_SYMBOLS {
+                    (self.full, self.damaged) = (true, true);
+                    return;
+                }
+                if let Some(symbol) = self.symbol(entry, sections, table) {
+                    self.symbols.push(symbol);
+                }
+            }
+            done += count as u64;
+        }
+    }
+
+    /// None for what is no function of this file.
+    fn symbol(&mut self, entry: &[u8], sections: &[Section], table: usize) -> Option<Symbol> {
+        let name = u32::try_from(field(entry, 0, 4)?).ok()?;
+        let info = *entry.get(4)?;
+        let section = field(entry, 6, 2)?;
+        let (address, size) = (field(entry, 8, 8)?, field(entry, 16, 8)?);
+        let typed = matches!(info & 0xf, STT_FUNC | STT_GNU_IFUNC);
+        if (!typed && info & 0xf != STT_NOTYPE) || name == 0 || section == SHN_UNDEF {
+            return None;
+        }
+        let inside = |segment: &&Segment| {
+            let skipped = address.checked_sub(segment.address);
+            segment.executable && skipped.is_some_and(|skipped| skipped < segment.bytes)
+        };
+        let segment = self.code.iter().find(inside)?;
+        // On arm64 `$x` and `$d` say where code and data begin; they name nothing.
+        if !typed && self.byte(table, u64::from(name)).is_none_or(|first| first == b'$') {
+            return None;
+        }
+        let in_segment = segment.bytes - (address - segment.address);
+        let section = usize::try_from(section).ok().and_then(|index| sections.get(index));
+        let in_section = section.and_then(|section| {
+            let skipped = address.checked_sub(section.address)?;
+            section.bytes.checked_sub(skipped)
+        });
+        // A label at the very end of its section, as linkers make them, covers nothing.
+        let room = in_section.unwrap_or(in_segment).min(in_segment);
+        let binding = match info >> 4 {
+            STB_GLOBAL => 2,
+            STB_WEAK => 1,
+            _ => 0,
+        };
+        let mut rank = binding;
+        if size > 0 {
+            rank |= RANK_SIZED;
+        }
+        if typed {
+            rank |= RANK_TYPED;
+        }
+        let bytes = if size > 0 { size.min(room) } else { room };
+        (bytes > 0).then(|| Symbol::new(address, bytes, name, rank, table))
+    }
+
+    fn byte(&mut self, table: usize, at: u64) -> Option<u8> {
+        self.names.get_mut(table)?.byte(at)
+    }
+
+    /// Of symbols at the same address the best one stays.
+    fn one_for_each_address(&mut self) {
+        let mut symbols = std::mem::take(&mut self.symbols);
+        symbols.sort_unstable_by_key(|symbol| (symbol.address, symbol.table(), symbol.name));
+        symbols.dedup_by(|next, kept| {
+            let same = next.address == kept.address;
+            if same && self.is_better(*next, *kept) {
+                *kept = *next;
+            }
+            same
+        });
+        self.symbols = symbols;
+    }
+
+    fn is_better(&mut self, one: Symbol, other: Symbol) -> bool {
+        let certain = |symbol: Symbol| symbol.rank() & (RANK_SIZED | RANK_TYPED);
+        if certain(one) != certain(other) {
+            return certain(one) > certain(other);
+        }
+        // An alias may be of a part only.
+        if one.is_sized() && one.bytes() != other.bytes() {
+            return one.bytes() > other.bytes();
+        }
+        let (first, second) = (self.looks(one), self.looks(other));
+        let key =
+            |symbol: Symbol, (underscores, length): (usize, usize)| (underscores, 3 - (symbol.rank() & 3), length);
+        key(one, first) < key(other, second)
+    }
+
+    /// Leading underscores, and length as far as it matters. Mangled names begin with underscores too, but those are not ours.
+    fn looks(&mut self, symbol: Symbol) -> (usize, usize) {
+        let mut begin = [0; MAX_COMPARED_BYTES];
+        let mut length = 0;
+        for byte in &mut begin {
+            match self.byte(symbol.table(), u64::from(symbol.name) + length as u64) {
+                Some(read) if read != 0 => *byte = read,
+                _ => break,
+            }
+            length += 1;
+        }
+        let text = &begin[..length];
+        let underscores = text.iter().take_while(|byte| **byte == b'_').count();
+        let mangled = text.starts_with(b"_Z") || text.starts_with(b"_R");
+        (if mangled { 0 } else { underscores }, length)
+    }
+
+    /// Symbols without a size end where the next one begins, and those inside another's are only labels.
+    fn give_sizes(&mut self) {
+        if self.full {
+            self.symbols.retain(|symbol| symbol.is_sized());
+            return;
+        }
+        let mut next = u64::MAX;
+        for symbol in self.symbols.iter_mut().rev() {
+            if !symbol.is_sized() {
+                let bytes = symbol.bytes().min(next - symbol.address);
+                *symbol = Symbol::new(symbol.address, bytes, symbol.name, symbol.rank(), symbol.table());
+            }
+            next = symbol.address;
+        }
+        let mut covered = 0;
+        self.symbols.retain(|symbol| {
+            if symbol.is_sized() {
+                covered = covered.max(symbol.address.saturating_add(symbol.bytes()));
+            }
+            symbol.is_sized() || symbol.address >= covered
+        });
+    }
+}

@@ -1,0 +1,190 @@
+//! The symbols that belong to one file: its own, those of its debug file, those that are packed in it, Go's table.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::debug_file::Link;
+use super::mini_debug;
+use crate::elf::pclntab::{Location, Pclntab};
+use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SymbolReader, SymbolTable};
+use crate::elf::{Image, Segment, code_address, decompressed_bytes};
+
+/// Fills a buffer from an offset of a file, or says that it cannot.
+pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
+
+const MAX_GO_NAME_BYTES: usize = 4096;
+
+/// What can be said of a file's addresses without its debug information.
+pub(super) struct FileSymbols {
+    segments: Vec<Segment>,
+    table: SymbolTable,
+    /// Where the names of each of the table's parts stand.
+    names: Vec<Names>,
+    go: Option<Location>,
+    debug_file: Option<File>,
+    /// From packed symbols.
+    pub(super) unpacked: bool,
+    /// Something was there but could not be read.
+    pub(super) damaged: bool,
+}
+
+enum Names {
+    InFile,
+    InDebugFile,
+    Here(Box<[u8]>),
+}
+
+/// What Go's table says of an address.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct GoPlace {
+    pub(super) function: String,
+    pub(super) line: Option<(String, u32)>,
+}
+
+/// Fills a buffer from an offset of what lies in memory, or says that it cannot.
+pub(super) fn read_from(bytes: &[u8], offset: u64, into: &mut [u8]) -> bool {
+    let part = usize::try_from(offset)
+        .ok()
+        .and_then(|begin| bytes.get(begin..)?.get(..into.len()));
+    part.is_some_and(|part| {
+        into.copy_from_slice(part);
+        true
+    })
+}
+
+/// The names of a part of a table, in the bytes of the file that it came from; empty where they are not all there.
+fn strings<'b>(table: &SymbolTable, part: usize, bytes: &'b [u8]) -> &'b [u8] {
+    let range = || {
+        let (offset, count) = table.strings(part)?;
+        let begin = usize::try_from(offset).ok()?;
+        bytes.get(begin..begin.checked_add(usize::try_from(count).ok()?)?)
+    };
+    range().unwrap_or_default()
+}
+
+impl FileSymbols {
+    /// Reads all tables of a file. `open_debug_file` opens the debug file that a link leads to. None where it is no ELF
+    /// file of a known machine.
+    pub(super) fn read(file: ReadAt<'_>, open_debug_file: impl FnOnce(&Link) -> Option<File>) -> Option<Self> {
+        let image = Image::open(file)?;
+        let segments = image.segments.clone();
+        let mut damaged = image.claims_sections() && image.sections().is_none();
+        let own = image.section_of_kind(SHT_SYMTAB).is_some();
+        let debug_file = if own && image.section(&[b".debug_line"]).is_some() {
+            None
+        } else {
+            open_debug_file(&Link::of(&image))
+        };
+        let read_debug_file = |offset: u64, into: &mut [u8]| {
+            let file = debug_file.as_ref();
+            file.is_some_and(|file| file.read_exact_at(into, offset).is_ok())
+        };
+        let debug = Image::open(&read_debug_file as ReadAt<'_>);
+        let unpacked = match mini_debug::unpack(&image).filter(|_| !own && debug.is_none()) {
+            Some(Ok(unpacked)) => Some(unpacked),
+            Some(Err(error)) => {
+                tracing::debug!(error, "packed symbols are not used");
+                damaged = true;
+                None
+            }
+            None => None,
+        };
+        let read_unpacked = |offset: u64, into: &mut [u8]| {
+            let bytes = unpacked.as_deref();
+            bytes.is_some_and(|bytes| read_from(bytes, offset, into))
+        };
+        let packed = Image::open(&read_unpacked as ReadAt<'_>);
+        damaged |= unpacked.is_some() && packed.is_none();
+
+        let mut reader = SymbolReader::new(&segments);
+        reader.add(&image, Kind::All);
+        let in_debug_file = debug.as_ref().and_then(|debug| reader.add(debug, Kind::All));
+        let in_packed = packed.as_ref().and_then(|packed| reader.add(packed, Kind::All));
+        reader.add(&image, Kind::Dynamic);
+        let table = reader.finish();
+        damaged |= table.damaged;
+        let names_of = |part: usize| match &unpacked {
+            Some(unpacked) if in_packed == Some(part) => Names::Here(strings(&table, part, unpacked).into()),
+            _ if in_debug_file == Some(part) => Names::InDebugFile,
+            _ => Names::InFile,
+        };
+        let names = (0..MAX_TABLES).map(names_of).collect();
+        let go = Location::find(&image);
+        Some(Self {
+            names,
+            go,
+            table,
+            unpacked: in_packed.is_some(),
+            damaged,
+            debug_file,
+            segments,
+        })
+    }
+
+    /// Memory that it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        let names = self.names.iter().map(|names| match names {
+            Names::Here(names) => names.len() as u64,
+            _ => 0,
+        });
+        self.table.bytes() + names.sum::<u64>()
+    }
+
+    pub(super) fn is_go(&self) -> bool {
+        self.go.is_some()
+    }
+
+    pub(super) fn debug_file(&self) -> Option<&File> {
+        self.debug_file.as_ref()
+    }
+
+    /// The address (SVMA) of an offset of the file that is mapped as code.
+    pub(super) fn address(&self, offset: u64) -> Option<u64> {
+        code_address(&self.segments, offset)
+    }
+
+    /// The symbol that covers an address, as the file has it.
+    pub(super) fn name(&self, address: u64, file: ReadAt<'_>) -> Option<Name> {
+        self.table.name(address, |part, offset, into| {
+            match (self.names.get(part), &self.debug_file) {
+                (Some(Names::InFile), _) => file(offset, into),
+                (Some(Names::InDebugFile), Some(debug)) => debug.read_exact_at(into, offset).is_ok(),
+                (Some(Names::Here(names)), _) => {
+                    let begin = self.table.strings(part).map(|(begin, _)| begin);
+                    let offset = begin.and_then(|begin| offset.checked_sub(begin));
+                    offset.is_some_and(|offset| read_from(names, offset, into))
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// What Go's table says of addresses; nothing for other programs.
+    pub(super) fn go_places(&self, addresses: &[Option<u64>], file: ReadAt<'_>) -> Vec<Option<GoPlace>> {
+        let (Some(location), Some(image)) = (self.go, Image::open(file)) else {
+            return Vec::new();
+        };
+        let mut table = Pclntab::new(&image, location);
+        let mut bytes = vec![0; MAX_GO_NAME_BYTES];
+        let mut place = |address: u64| {
+            let function = table.find(address)?;
+            let name = String::from_utf8_lossy(table.name(&function, &mut bytes)?).into_owned();
+            let line = table
+                .line(&function, address, &mut bytes)
+                .map(|(file, line)| (String::from_utf8_lossy(file).into_owned(), line));
+            (!name.is_empty()).then_some(GoPlace { function: name, line })
+        };
+        addresses.iter().map(|address| place((*address)?)).collect()
+    }
+}
+
+/// True where blazesym may read a file's line numbers: it has some, and with all compressed sections unpacked it is not
+/// larger than `limit`.
+pub(super) fn has_lines_within(file: ReadAt<'_>, bytes: u64, limit: u64) -> bool {
+    let within = || {
+        let image = Image::open(file)?;
+        image.section(&[b".debug_line"])?;
+        decompressed_bytes(&image, limit.checked_sub(bytes)?)
+    };
+    within().is_some()
+}

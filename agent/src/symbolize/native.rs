@@ -1,0 +1,273 @@
+//! Names of code that came from files.
+//!
+//! Symbol tables are read by ourselves, through reads of the file: they are what nearly every name comes from, and a file that is
+//! mapped instead ends its reader when somebody truncates it. blazesym adds lines and inlined functions, for files that are
+//! small enough.
+
+use std::collections::HashMap;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use blazesym::symbolize::source::{Elf, Source as ElfSource};
+use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer, evict};
+
+use super::demangle::demangle;
+use super::file_symbols::{FileSymbols, GoPlace, has_lines_within};
+use super::vdso::Vdso;
+use super::{NamerConfig, NamerStats, bare_frame, named_frame};
+use crate::process::{Module, SourceId};
+use crate::ship::{Frame, FrameKind};
+
+/// Symbols that nobody needed for this long are dropped.
+const IDLE_NS: u64 = 60_000_000_000;
+
+/// A file whose symbols were read; the module keeps its descriptor, and with it its path, alive.
+struct Loaded {
+    module: Arc<Module>,
+    /// None for what is no ELF file of a known machine.
+    symbols: Option<FileSymbols>,
+    /// Where line numbers are.
+    lines: Option<PathBuf>,
+    used_ns: u64,
+}
+
+/// Files whose symbols were read, a bounded number, and what reads their lines.
+pub(super) struct NativeNames {
+    loaded: HashMap<SourceId, Loaded>,
+    line_reader: Symbolizer,
+    vdso: Option<(Vdso, FileSymbols)>,
+}
+
+/// A symbolizer that looks for debug information nowhere but in the file itself.
+fn line_reader() -> Symbolizer {
+    Symbolizer::builder()
+        .set_debug_dirs(Some([] as [PathBuf; 0]))
+        .enable_code_info(true)
+        .enable_inlined_fns(true)
+        .enable_demangling(false)
+        .build()
+}
+
+impl NativeNames {
+    pub(super) fn new() -> Self {
+        let vdso = Vdso::of_this_process().and_then(|vdso| {
+            let symbols = FileSymbols::read(&|offset, into| vdso.read_at(offset, into), |_| None)?;
+            Some((vdso, symbols))
+        });
+        Self {
+            loaded: HashMap::new(),
+            line_reader: line_reader(),
+            vdso,
+        }
+    }
+
+    /// Files whose symbols are held, and the memory that these take.
+    pub(super) fn holds(&self) -> (usize, u64) {
+        let symbols = self.loaded.values().filter_map(|loaded| loaded.symbols.as_ref());
+        (self.loaded.len(), symbols.map(FileSymbols::bytes).sum())
+    }
+
+    pub(super) fn name_vdso(&self, offsets: &[u64]) -> Vec<Vec<Frame>> {
+        let module: Arc<str> = "[vdso]".into();
+        let name = |offset: u64| {
+            let (vdso, symbols) = self.vdso.as_ref()?;
+            symbols.name(symbols.address(offset)?, &|offset, into| vdso.read_at(offset, into))
+        };
+        let frame = |offset: &u64| match name(*offset) {
+            Some(name) => named_frame(FrameKind::Native, Arc::clone(&module), None, &demangle(&name.text)),
+            None => bare_frame(FrameKind::Native, &module, None, *offset),
+        };
+        offsets.iter().map(|offset| vec![frame(offset)]).collect()
+    }
+
+    pub(super) fn name_module(
+        &mut self,
+        module: &Arc<Module>,
+        offsets: &[u64],
+        now_ns: u64,
+        config: &NamerConfig,
+        stats: &mut NamerStats,
+    ) -> Vec<Vec<Frame>> {
+        if module.is_overwritten() {
+            stats.overwritten_files += u64::from(self.loaded.contains_key(&module.id));
+            self.evict(module.id);
+            return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
+        }
+        let loaded = self
+            .loaded
+            .entry(module.id)
+            .or_insert_with(|| load(module, config, stats));
+        loaded.used_ns = now_ns;
+        let Some(symbols) = &loaded.symbols else {
+            return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
+        };
+        let read = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
+        let addresses: Vec<Option<u64>> = offsets.iter().map(|offset| symbols.address(*offset)).collect();
+        let details = details(&self.line_reader, loaded.lines.as_ref(), &addresses);
+        let go = if symbols.is_go() {
+            symbols.go_places(&addresses, &read)
+        } else {
+            Vec::new()
+        };
+        let frames = |(index, address): (usize, &Option<u64>)| {
+            let go = go.get(index).and_then(Option::as_ref);
+            let name = address
+                .filter(|_| go.is_none())
+                .and_then(|address| symbols.name(address, &read));
+            stats.cut_names += u64::from(name.as_ref().is_some_and(|name| name.cut));
+            let found = Found {
+                symbol: name.map(|name| name.text),
+                detail: details.get(index).and_then(Symbolized::as_sym),
+                go,
+            };
+            found
+                .frames(module)
+                .unwrap_or_else(|| vec![bare(module, offsets[index])])
+        };
+        addresses.iter().enumerate().map(frames).collect()
+    }
+
+    /// Drops symbols that are idle, or too many: those used longest ago first.
+    pub(super) fn limit(&mut self, now_ns: u64, config: &NamerConfig) {
+        let mut by_age: Vec<(u64, SourceId)> = self.loaded.iter().map(|(id, loaded)| (loaded.used_ns, *id)).collect();
+        by_age.sort_unstable();
+        let (mut files, mut bytes) = self.holds();
+        let mut with_lines = self.loaded.values().filter(|loaded| loaded.lines.is_some()).count();
+        for (used_ns, id) in by_age {
+            let too_much = files > config.open_symbol_tables
+                || bytes > config.symbol_table_bytes
+                || with_lines > config.open_line_tables;
+            if !too_much && now_ns.saturating_sub(used_ns) < IDLE_NS {
+                break;
+            }
+            if let Some(loaded) = self.loaded.get(&id) {
+                files -= 1;
+                bytes -= loaded.symbols.as_ref().map_or(0, FileSymbols::bytes);
+                with_lines -= usize::from(loaded.lines.is_some());
+            }
+            self.evict(id);
+        }
+    }
+
+    pub(super) fn evict(&mut self, id: SourceId) {
+        if let Some(loaded) = self.loaded.remove(&id)
+            && let Some(path) = loaded.lines
+        {
+            let target = evict::Evict::Elf(evict::Elf::new(path));
+            if let Err(error) = self.line_reader.evict(&target) {
+                tracing::debug!(module = &*loaded.module.path, %error, "could not drop line numbers");
+            }
+        }
+    }
+}
+
+fn load(module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> Loaded {
+    let read = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
+    let symbols = FileSymbols::read(&read, |link| link.open(&module.path, module.user_tgid()));
+    let mut lines = None;
+    if let Some(symbols) = &symbols {
+        stats.damaged_files += u64::from(symbols.damaged);
+        stats.unpacked_files += u64::from(symbols.unpacked);
+        stats.debug_files += u64::from(symbols.debug_file().is_some());
+        lines = lines_of(module, symbols, config.lines_limit_bytes);
+    }
+    Loaded {
+        module: Arc::clone(module),
+        symbols,
+        lines,
+        used_ns: 0,
+    }
+}
+
+/// Where a file's line numbers are, its own or those of its debug file.
+fn lines_of(module: &Module, symbols: &FileSymbols, limit: u64) -> Option<PathBuf> {
+    use std::os::unix::fs::FileExt;
+    if has_lines_within(&|offset, into| module.read_at(offset, into), module.bytes, limit) {
+        return module.open_path().map(PathBuf::from);
+    }
+    let debug = symbols.debug_file()?;
+    let bytes = debug.metadata().ok()?.len();
+    let within = has_lines_within(&|offset, into| debug.read_exact_at(into, offset).is_ok(), bytes, limit);
+    within.then(|| format!("/proc/self/fd/{}", debug.as_raw_fd()).into())
+}
+
+/// What debug information says of addresses, in the same order; nothing where there is none.
+fn details<'s>(reader: &'s Symbolizer, path: Option<&PathBuf>, addresses: &[Option<u64>]) -> Vec<Symbolized<'s>> {
+    let Some(path) = path else { return Vec::new() };
+    // No code lies at the highest address.
+    let addresses: Vec<u64> = addresses.iter().map(|address| address.unwrap_or(u64::MAX)).collect();
+    match reader.symbolize(&ElfSource::Elf(Elf::new(path)), Input::VirtOffset(&addresses)) {
+        Ok(details) => details,
+        Err(error) => {
+            tracing::debug!(path = %path.display(), %error, "a file has no readable line numbers");
+            Vec::new()
+        }
+    }
+}
+
+/// True where what was found has a name and is around the address, not merely below it.
+fn names(detail: &Sym<'_>) -> bool {
+    !detail.name.is_empty() && detail.size.is_some_and(|bytes| detail.offset < bytes)
+}
+
+/// What is known of one address.
+struct Found<'a> {
+    symbol: Option<String>,
+    detail: Option<&'a Sym<'a>>,
+    go: Option<&'a GoPlace>,
+}
+
+impl Found<'_> {
+    /// The frames of the address, innermost inlined function first. None where nothing names it.
+    fn frames(&self, module: &Module) -> Option<Vec<Frame>> {
+        let frame = |name: &str| {
+            named_frame(
+                FrameKind::Native,
+                Arc::clone(&module.path),
+                module.build_id.clone(),
+                name,
+            )
+        };
+        let mut outer = match (&self.symbol, self.detail, self.go) {
+            // Go's own table first: its names are those of Go's stack traces, the same whether a program is stripped or not.
+            (_, _, Some(go)) => frame(&go.function),
+            (Some(symbol), ..) => frame(&demangle(symbol)),
+            (None, Some(detail), None) if names(detail) => frame(&demangle(&detail.name)),
+            (None, ..) => return None,
+        };
+        let Some(detail) = self.detail.filter(|detail| detail.code_info.is_some()) else {
+            if let Some((file, line)) = self.go.and_then(|go| go.line.as_ref()) {
+                outer.file = Some(file.as_str().into());
+                outer.line = *line;
+            }
+            return Some(vec![outer]);
+        };
+        set_line(&mut outer, detail.code_info.as_deref());
+        // blazesym lists the inlined functions outermost first, each with where it stands in its own code.
+        let mut frames: Vec<Frame> = detail
+            .inlined
+            .iter()
+            .rev()
+            .map(|inlined| {
+                let mut frame = frame(&demangle(&inlined.name));
+                frame.inlined = true;
+                set_line(&mut frame, inlined.code_info.as_ref());
+                frame
+            })
+            .collect();
+        frames.push(outer);
+        Some(frames)
+    }
+}
+
+fn bare(module: &Module, offset: u64) -> Frame {
+    bare_frame(FrameKind::Native, &module.path, module.build_id.as_ref(), offset)
+}
+
+fn set_line(frame: &mut Frame, code: Option<&CodeInfo<'_>>) {
+    if let Some(code) = code {
+        frame.file = Some(code.to_path().to_string_lossy().into());
+        frame.line = code.line.unwrap_or(0);
+    }
+}

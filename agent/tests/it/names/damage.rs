@@ -1,0 +1,237 @@
+//! Damaged files: no panic, no wrong reach, bounded memory.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use stakeout_agent::process::{Place, Source};
+use stakeout_agent::symbolize::{Namer, NamerConfig, NamerStats};
+
+use super::native::{HIDDEN, compile, pack_symbols};
+use super::{Talker, functions, has_tool, name_places, run};
+
+/// A small generator of numbers, so that every run damages the same bytes.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+}
+
+/// Names places of a program as if its file had other bytes when it was opened.
+struct Victim {
+    original: Vec<u8>,
+    places: Vec<Place>,
+    folder: tempfile::TempDir,
+}
+
+impl Victim {
+    /// `make` changes the program after it was compiled.
+    fn new(make: impl Fn(&Path)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let program = compile(folder.path(), &["-rdynamic"]);
+        make(&program);
+        let mut talker = Talker::start(&mut Command::new(&program));
+        let wanted = ["hidden_one", "hidden_two", "shown", "sized", "sized_too", "bare_first"];
+        let places = wanted.iter().map(|name| {
+            let address = talker.address(name) + 1;
+            talker.place(address).0
+        });
+        Self {
+            places: places.collect(),
+            original: std::fs::read(&program).unwrap(),
+            folder,
+        }
+    }
+
+    fn name(&self, bytes: &[u8]) -> (Vec<Option<String>>, NamerStats) {
+        let path = self.folder.path().join("damaged");
+        std::fs::write(&path, bytes).unwrap();
+        let module = stakeout_agent::process::Module::open(&path, self.places[0].source);
+        let source = Source::Module(Arc::new(module));
+        let places: Vec<(Place, Option<Source>)> =
+            self.places.iter().map(|place| (*place, Some(source.clone()))).collect();
+        let mut namer = Namer::new(NamerConfig {
+            lines_limit_bytes: 0,
+            ..NamerConfig::default()
+        });
+        let named = name_places(&mut namer, &places);
+        let names = functions(&named);
+        for name in names.iter().flatten() {
+            assert!(name.len() <= 4096, "{} bytes", name.len());
+        }
+        let stats = namer.stats();
+        assert!(stats.symbol_table_bytes <= 12 << 20, "{stats:?}");
+        (names.into_iter().map(|name| name.map(str::to_owned)).collect(), stats)
+    }
+
+    fn damage(&self, range: std::ops::Range<usize>, rounds: usize) -> u64 {
+        const EXTREMES: [u8; 6] = [0, 0xff, 0x7f, 0x80, 1, 0xfe];
+        let mut numbers = Numbers(self.original.len() as u64);
+        let mut damaged = 0;
+        for _ in 0..rounds {
+            let mut bytes = self.original.clone();
+            for _ in 0..1 + numbers.below(20) {
+                let at = range.start + numbers.below(range.len());
+                let end = (at + 1 + numbers.below(8)).min(range.end);
+                let extreme = EXTREMES[numbers.below(EXTREMES.len())];
+                let random = numbers.below(2) == 0;
+                for byte in &mut bytes[at..end] {
+                    *byte = if random {
+                        u8::try_from(numbers.below(256)).unwrap()
+                    } else {
+                        extreme
+                    };
+                }
+            }
+            damaged += self.name(&bytes).1.damaged_files;
+        }
+        damaged
+    }
+
+    /// The range of a section, by readelf.
+    fn section(&self, name: &str) -> (usize, std::ops::Range<usize>) {
+        let path = self.folder.path().join("program");
+        let text = run(Command::new("readelf").args(["-SW"]).arg(path));
+        let line = text.lines().find(|line| line.contains(&format!(" {name} "))).unwrap();
+        let (number, rest) = line.split_once(']').unwrap();
+        let number = number.trim_start_matches([' ', '[']).trim().parse().unwrap();
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let hex = |text: &str| usize::from_str_radix(text, 16).unwrap();
+        (number, hex(fields[3])..hex(fields[3]) + hex(fields[4]))
+    }
+
+    fn section_header(&self, number: usize) -> usize {
+        let table = u64::from_le_bytes(self.original[40..48].try_into().unwrap());
+        usize::try_from(table).unwrap() + number * 64
+    }
+}
+
+fn tools() -> bool {
+    ["cc", "strip", "objcopy", "nm", "xz", "readelf"]
+        .iter()
+        .all(|tool| has_tool(tool))
+}
+
+#[test]
+fn damaged_symbol_tables_do_no_harm() {
+    if !tools() {
+        return;
+    }
+    let victim = Victim::new(|_| {});
+    let (names, stats) = victim.name(&victim.original);
+    assert_eq!(names[0].as_deref(), Some(HIDDEN[0]));
+    assert_eq!(stats.damaged_files, 0);
+    for section in [".symtab", ".strtab", ".dynsym"] {
+        victim.damage(victim.section(section).1, 40);
+    }
+    victim.damage(0..1024, 60);
+    let headers = victim.section_header(0);
+    let damaged = victim.damage(headers..victim.original.len(), 100);
+    assert!(damaged > 10, "{damaged} of 100 were noticed");
+    for cut in (0..victim.original.len()).step_by(victim.original.len() / 40) {
+        victim.name(&victim.original[..cut]);
+    }
+}
+
+#[test]
+fn tables_that_lie() {
+    if !tools() {
+        return;
+    }
+    let victim = Victim::new(|_| {});
+    let patched = |at: usize, value: u64| {
+        let mut bytes = victim.original.clone();
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        victim.name(&bytes)
+    };
+    let (number, range) = victim.section(".symtab");
+    let header = victim.section_header(number);
+    // Its size: to the end of all numbers, and beyond the end of the file.
+    for bytes in [
+        u64::MAX,
+        u64::MAX / 24 * 24,
+        1 << 40,
+        victim.original.len() as u64 / 24 * 24,
+    ] {
+        let (_, stats) = patched(header + 32, bytes);
+        assert_eq!(stats.damaged_files, 1, "{bytes:x}");
+    }
+    // Where it lies, which table has its names, the size of a symbol.
+    for (field, value) in [(24, u64::MAX - 7), (40, 0xffff), (56, 7), (56, 0)] {
+        let (names, stats) = patched(header + field, value);
+        assert_eq!(stats.damaged_files, 1, "{field}: {value:x}");
+        assert_eq!(names[2].as_deref(), Some("shown"), "the dynamic symbols are still good");
+    }
+    // A file whose list of sections lies outside of it.
+    let (names, stats) = patched(40, u64::MAX - 100);
+    assert_eq!((names[2].as_deref(), stats.damaged_files), (None, 1));
+
+    // A name of a megabyte, and one without an end.
+    let (number, strings) = victim.section(".strtab");
+    let mut bytes = victim.original.clone();
+    let begin = bytes.len();
+    bytes.extend(std::iter::repeat_n(b'x', 1 << 20));
+    let header = victim.section_header(number);
+    bytes[header + 24..header + 32].copy_from_slice(&(begin as u64).to_le_bytes());
+    bytes[header + 32..header + 40].copy_from_slice(&(1u64 << 20).to_le_bytes());
+    let (names, stats) = victim.name(&bytes);
+    assert_eq!(names[0].as_deref(), Some(&*"x".repeat(4096)));
+    assert!(stats.cut_names > 0, "{stats:?}");
+
+    // Symbols that claim everything from their address on reach no further than their section.
+    let mut bytes = victim.original.clone();
+    for symbol in bytes[range].chunks_exact_mut(24) {
+        symbol[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
+    }
+    let (names, _) = victim.name(&bytes);
+    assert_eq!(names[0].as_deref(), Some("hidden_one"));
+    assert!(!strings.is_empty());
+}
+
+#[test]
+fn damaged_packed_symbols_do_no_harm() {
+    if !tools() {
+        return;
+    }
+    let victim = Victim::new(|program| pack_symbols(program, &["-6"]));
+    let (names, stats) = victim.name(&victim.original);
+    assert_eq!((names[0].as_deref(), stats.unpacked_files), (Some(HIDDEN[0]), 1));
+    let damaged = victim.damage(victim.section(".gnu_debugdata").1, 60);
+    assert!(damaged > 50, "{damaged} of 60 were noticed");
+    // Its checksums are what notices; without them the decoder itself meets the nonsense.
+    let victim = Victim::new(|program| pack_symbols(program, &["-6", "--check=none"]));
+    victim.damage(victim.section(".gnu_debugdata").1, 60);
+    // More memory than is given.
+    let victim = Victim::new(|program| pack_symbols(program, &["--lzma2=preset=6,dict=512MiB"]));
+    let (names, stats) = victim.name(&victim.original);
+    assert_eq!(
+        (names[0].as_deref(), stats.unpacked_files, stats.damaged_files),
+        (None, 0, 1)
+    );
+    assert_eq!(names[2].as_deref(), Some("shown"));
+}
+
+/// A megabyte of zeros packs into a few hundred bytes; a hostile file has gigabytes of them.
+#[test]
+fn packed_symbols_that_unpack_without_end() {
+    if !tools() {
+        return;
+    }
+    let victim = Victim::new(|program| {
+        let zeros = program.with_extension("zeros");
+        let file = std::fs::File::create(&zeros).unwrap();
+        file.set_len(200 << 20).unwrap();
+        run(Command::new("xz").args(["-f", "-k", "-1"]).arg(&zeros));
+        run(Command::new("strip").arg(program));
+        let add = format!("--add-section=.gnu_debugdata={}.xz", zeros.display());
+        run(Command::new("objcopy").arg(add).arg(program));
+    });
+    let (names, stats) = victim.name(&victim.original);
+    assert_eq!((names[0].as_deref(), stats.damaged_files), (None, 1));
+}
