@@ -1,25 +1,6 @@
 //! Keeps memory within its limit, by doing less well what costs most.
 
-/// What is given up while memory is short, in this order; each includes those before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Frugality {
-    #[default]
-    Nothing,
-    /// Inlined functions are not named.
-    NoInlines,
-    /// Nor are source lines.
-    NoLines,
-    /// Tables and symbols that were not needed in the last minute are given up, and of the rest fewer are kept.
-    FewTables,
-}
-
-impl Frugality {
-    const ALL: [Self; 4] = [Self::Nothing, Self::NoInlines, Self::NoLines, Self::FewTables];
-
-    fn at(level: usize) -> Self {
-        Self::ALL.get(level).copied().unwrap_or(Self::FewTables)
-    }
-}
+use crate::symbolize::Frugality;
 
 /// Intervals with room to spare before something is taken up again.
 const PATIENCE: u32 = 12;

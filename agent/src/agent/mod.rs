@@ -25,7 +25,6 @@ use crate::kernel::{Counters, KernelError, Sensor};
 use crate::process::{Labeller, TableStats};
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
-pub use budget::Frugality;
 use sampling::{Intervals, Sampling};
 pub use unwinding::UnwindStats;
 

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 
-use super::Frugality;
 use super::clock::Span;
 use super::gather::{Interval, LocatedStack};
 use crate::kernel::WalkEnd;
 use crate::process::{Place, Program, Source, SourceId};
 use crate::ship::{Batch, Frame, Process, Report, Sample, Stack};
-use crate::symbolize::{Frames, Namer, NamerStats};
+use crate::symbolize::{Frames, Frugality, Namer, NamerStats};
 
 /// An interval that has ended, with the account of it.
 #[derive(Debug)]
@@ -65,7 +64,7 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
             sources.entry(*id).or_insert_with(|| source.clone());
         }
     }
-    let _ = frugality;
+    namer.set_frugality(frugality);
     let named = namer.name(&places, &sources, crate::kernel::monotonic_ns());
 
     let mut dictionary = Dictionary::default();

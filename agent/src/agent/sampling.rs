@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::budget::{Budget, Frugality};
+use super::budget::Budget;
 use super::clock::{Moment, Span};
 use super::gather::{Interval, Memory};
 use super::naming::Finished;
@@ -20,6 +20,7 @@ use super::{
 use crate::kernel::{self, Counters, Event, Sensor};
 use crate::process::{Backing, Labeller, ModuleTable, ProgramKey, Table, parse_maps};
 use crate::ship::Report;
+use crate::symbolize::Frugality;
 
 /// Pause after process events: it bounds how often a storm of short processes can wake the agent.
 const EVENT_PAUSE: Duration = Duration::from_millis(5);

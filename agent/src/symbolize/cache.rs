@@ -45,6 +45,17 @@ impl PlaceCache {
         self.young.insert(place, frames);
     }
 
+    /// Holds at most so many from now on; what is beyond that is forgotten.
+    pub(super) fn resize(&mut self, capacity: usize) {
+        self.capacity = capacity.max(2);
+        if self.young.len() > self.capacity / 2 {
+            self.young = HashMap::new();
+        }
+        if self.old.len() > self.capacity / 2 {
+            self.old = HashMap::new();
+        }
+    }
+
     pub(super) fn forget_source(&mut self, source: SourceId) {
         self.young.retain(|place, _| place.source != source);
         self.old.retain(|place, _| place.source != source);

@@ -62,6 +62,28 @@ impl Default for NamerConfig {
     }
 }
 
+/// What is given up while memory is short, in this order; each includes those before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Frugality {
+    #[default]
+    Nothing,
+    /// Inlined functions are not named.
+    NoInlines,
+    /// Nor are source lines.
+    NoLines,
+    /// Tables and symbols that were not needed in the last minute are given up, and of the rest fewer are kept.
+    FewTables,
+}
+
+impl Frugality {
+    pub const ALL: [Self; 4] = [Self::Nothing, Self::NoInlines, Self::NoLines, Self::FewTables];
+
+    /// The so-many-th level, or the last.
+    pub fn at(level: usize) -> Self {
+        Self::ALL.get(level).copied().unwrap_or(Self::FewTables)
+    }
+}
+
 /// How often the kernel's symbols may be read again after an address without a name: a module or BPF program may be new.
 const KERNEL_REREAD_NS: u64 = 60_000_000_000;
 /// How often is looked whether kernel modules came or went.
@@ -93,6 +115,9 @@ pub struct NamerStats {
 /// Resolves and remembers names.
 #[allow(missing_debug_implementations, reason = "holds blazesym's symbolizer")]
 pub struct Namer {
+    /// As it is while there is memory.
+    plenty: NamerConfig,
+    frugality: Frugality,
     config: NamerConfig,
     natives: NativeNames,
     kernel: Option<KernelNames>,
@@ -118,6 +143,8 @@ impl Namer {
     pub fn new(config: NamerConfig) -> Self {
         Self {
             cache: PlaceCache::new(config.cached_places),
+            plenty: config.clone(),
+            frugality: Frugality::Nothing,
             config,
             natives: NativeNames::new(),
             kernel: None,
@@ -128,6 +155,30 @@ impl Namer {
             interner: Interner::default(),
             stats: NamerStats::default(),
         }
+    }
+
+    /// Does with less from now on, or with all again. Names that are remembered stay as they are.
+    pub fn set_frugality(&mut self, frugality: Frugality) {
+        if frugality == self.frugality {
+            return;
+        }
+        self.frugality = frugality;
+        let plenty = &self.plenty;
+        let few = frugality >= Frugality::FewTables;
+        let share = |of: usize| if few { of / 4 } else { of };
+        self.config = NamerConfig {
+            cached_places: share(plenty.cached_places),
+            open_symbol_tables: share(plenty.open_symbol_tables).max(1),
+            symbol_table_bytes: plenty.symbol_table_bytes / if few { 4 } else { 1 },
+            open_line_tables: plenty.open_line_tables,
+            lines_limit_bytes: if frugality >= Frugality::NoLines {
+                0
+            } else {
+                plenty.lines_limit_bytes
+            },
+        };
+        self.natives.start_lines_anew(frugality < Frugality::NoInlines);
+        self.cache.resize(self.config.cached_places);
     }
 
     pub fn stats(&self) -> NamerStats {

@@ -40,11 +40,11 @@ pub(super) struct NativeNames {
 }
 
 /// A symbolizer that looks for debug information nowhere but in the file itself.
-fn line_reader() -> Symbolizer {
+fn line_reader(inlines: bool) -> Symbolizer {
     Symbolizer::builder()
         .set_debug_dirs(Some([] as [PathBuf; 0]))
         .enable_code_info(true)
-        .enable_inlined_fns(true)
+        .enable_inlined_fns(inlines)
         .enable_demangling(false)
         .build()
 }
@@ -57,9 +57,15 @@ impl NativeNames {
         });
         Self {
             loaded: HashMap::new(),
-            line_reader: line_reader(),
+            line_reader: line_reader(true),
             vdso,
         }
+    }
+
+    /// Drops all lines that were read, and reads inlined functions from now on or not.
+    pub(super) fn start_lines_anew(&mut self, inlines: bool) {
+        self.loaded.retain(|_, loaded| loaded.lines.is_none());
+        self.line_reader = line_reader(inlines);
     }
 
     /// Files whose symbols are held, and the memory that these take.
