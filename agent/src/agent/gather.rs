@@ -10,7 +10,7 @@ use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
 /// Copies of stacks that wait for tables; beyond it stacks stay cut.
-const MAX_LATE_BYTES: usize = 8 * 1024 * 1024;
+const MAX_LATE_BYTES: usize = 4 * 1024 * 1024;
 /// Stacks remembered across intervals, in two generations.
 const REMEMBERED_STACKS: usize = 8192;
 /// Names of threads remembered.
@@ -147,12 +147,7 @@ impl Interval {
         true
     }
 
-    /// True while stacks wait for tables.
-    pub(super) fn has_late(&self) -> bool {
-        !self.late.is_empty()
-    }
-
-    /// Whose stacks those are, and where the code comes from at which they stopped.
+    /// Whose stacks wait for tables, and where the code comes from at which they stopped.
     pub(super) fn late_sources(&self) -> impl Iterator<Item = (ProgramKey, SourceId)> {
         self.late.iter().map(|late| (late.key, late.source))
     }

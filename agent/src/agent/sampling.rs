@@ -1,6 +1,6 @@
 //! The sampling thread: drains the kernel side, finds out where addresses come from, ends intervals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,7 +32,9 @@ const LONGEST_WAIT_NS: u64 = 250_000_000;
 /// While tables are being made.
 const TABLE_WAIT_NS: u64 = 10_000_000;
 /// How long an interval's stacks may wait for their tables.
-const CLOSING_NS: u64 = 2_000_000_000;
+const CLOSING_NS: u64 = 10_000_000_000;
+/// Intervals that may wait for them at a time.
+const MAX_CLOSING: usize = 8;
 const MAX_OPEN_FILES: u64 = 4096;
 
 /// The way to the naming thread.
@@ -63,8 +65,8 @@ pub(super) struct Sampling {
     sensor: Sensor,
     table: Table,
     unwinding: Unwinding,
-    /// An interval that has ended and waits for tables, at most until then.
-    closing: Option<(Finished, u64)>,
+    /// Intervals that have ended and wait for tables, at most until then; oldest first.
+    closing: VecDeque<(Finished, u64)>,
     interval: Interval,
     /// Samples that came while the interval before was being ended.
     next: Interval,
@@ -111,7 +113,7 @@ impl Sampling {
             sensor,
             table,
             unwinding,
-            closing: None,
+            closing: VecDeque::new(),
             interval: Interval::default(),
             next: Interval::default(),
             memory: Memory::default(),
@@ -257,12 +259,13 @@ impl Sampling {
 
     /// Hands the interval over, unless the naming thread is behind and need not have it now.
     fn finish_interval(&mut self, last: bool) -> Result<(), AgentError> {
-        // The one before goes first, ready or not: only a table that takes seconds can keep it so long.
-        if let Some((finished, _)) = self.closing.take() {
-            self.closing = Some((finished, 0));
+        if self.closing.len() >= MAX_CLOSING
+            && let Some((_, deadline)) = self.closing.front_mut()
+        {
+            *deadline = 0;
             self.close_if_ready(kernel::monotonic_ns())?;
         }
-        if !last && !self.intervals.has_room() {
+        if !last && (!self.intervals.has_room() || self.closing.len() >= MAX_CLOSING) {
             tracing::debug!("naming is behind: the interval goes on");
             return Ok(());
         }
@@ -315,7 +318,7 @@ impl Sampling {
         self.sent_counters = counters;
         self.begun = ended;
         self.cpus = self.sensor.cpus();
-        self.closing = Some((finished, now + CLOSING_NS));
+        self.closing.push_back((finished, now + CLOSING_NS));
         self.close_if_ready(now)
     }
 
@@ -376,34 +379,36 @@ impl Sampling {
         Ok(())
     }
 
-    /// Hands the ended interval over once no stack in it waits for a table, or has waited long enough.
+    /// Hands ended intervals over, in their order, once no stack in them waits for a table, or has waited long enough.
     fn close_if_ready(&mut self, now: u64) -> Result<(), AgentError> {
-        let Some((mut finished, deadline)) = self.closing.take() else {
-            return Ok(());
-        };
-        if finished.interval.has_late() {
+        while self.intervals.has_room()
+            && let Some((mut finished, deadline)) = self.closing.pop_front()
+        {
             for (key, source) in finished.interval.late_sources() {
                 self.unwinding.want_again(&self.table, key, source, now);
             }
-            let waits = finished.interval.late_sources().any(|(key, _)| self.unwinding.is_pending(&self.table, key));
-            if waits && now < deadline {
-                self.closing = Some((finished, deadline));
+            let mut late = finished.interval.late_sources();
+            if now < deadline && late.any(|(key, _)| self.unwinding.is_pending(&self.table, key)) {
+                drop(late);
+                self.closing.push_front((finished, deadline));
                 return Ok(());
             }
+            drop(late);
             let (tables, stats) = (self.sensor.tables(), &mut self.unwinding.stats);
             finished
                 .interval
                 .finish_late(tables, &mut self.memory, &mut self.table, stats, now);
+            self.unwinding.mark_used(finished.interval.sources(), now);
+            self.intervals.send(finished)?;
         }
-        self.unwinding.mark_used(finished.interval.sources(), now);
-        self.intervals.send(finished)
+        Ok(())
     }
 
     fn finish(mut self) -> Result<Totals, AgentError> {
         self.sensor.detach_timers();
         self.take_events(Duration::ZERO)?;
         self.finish_interval(true)?;
-        while self.closing.is_some() {
+        while !self.closing.is_empty() {
             std::thread::sleep(Duration::from_nanos(TABLE_WAIT_NS));
             let now = kernel::monotonic_ns();
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
