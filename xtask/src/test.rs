@@ -342,7 +342,7 @@ pub(crate) fn root_program() -> Result<PathBuf> {
         "--test",
         "root",
         "--no-run",
-        "--message-format=json",
+        "--message-format=json-render-diagnostics",
     ]);
     let messages = run::output(&mut build)?;
     messages

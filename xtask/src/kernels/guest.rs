@@ -97,7 +97,9 @@ fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
 /// What the compiler reads to make a program of this source: headers, and what it links.
 fn compiled_from(source: &Path) -> Result<Vec<PathBuf>> {
     let made = tempfile::tempdir().context("can't make a temporary folder")?;
-    let headers = run::output(Command::new("cc").arg("-M").arg(source))?;
+    // Some headers are read only where the compiler optimises.
+    let headers = ["-O0", "-O2"].map(|flag| run::output(Command::new("cc").args(["-M", flag]).arg(source)));
+    let headers = headers.into_iter().collect::<Result<String>>()?;
     let linked = run::output(Command::new("cc").arg("-Wl,-t").arg("-o").arg(made.path().join("program")).arg(source))?;
     let mut files = paths(headers.split_whitespace().chain(linked.split_whitespace()));
     // The object between compiler and linker is gone by now.
