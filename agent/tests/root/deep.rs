@@ -17,15 +17,18 @@ const CHAIN: [&str; 12] = [
 ];
 
 /// The agent says that nothing is missing above; and with the kernel's own frames taken off, the stack is the end of the chain
-/// (while a function is entered or left, those that it calls are not there), or `main` looks at the clock.
+/// (while a function is entered or left, those that it calls are not there) up to `main`, or something else that `main` or the
+/// C library's end does. A process that has given its memory back already has no user stack.
 fn is_whole(seen: Seen<'_>) -> bool {
     let user = seen.frames().filter(|frame| frame.kind != FrameKind::Kernel);
     let names: Vec<&str> = user.map(|frame| frame.function.as_deref().unwrap_or("?")).collect();
-    let Some(main) = names.iter().position(|name| *name == "main") else {
-        return false;
+    let known = match names.iter().position(|name| *name == "main") {
+        Some(main) if names[..main].iter().any(|name| CHAIN.contains(name)) => CHAIN.ends_with(&names[..=main]),
+        Some(_) => true,
+        None if names.is_empty() => seen.has("do_exit"),
+        None => names.last() == Some(&"_start") && !names.iter().any(|name| CHAIN.contains(name)),
     };
-    let elsewhere = names[..main].iter().all(|name| !CHAIN.contains(name));
-    !seen.stack.truncated && (elsewhere || CHAIN.ends_with(&names[..=main]))
+    known && !seen.stack.truncated
 }
 
 /// Whole stacks, and all, in the first and the second half of a program's life. In the first its files' tables may still be in

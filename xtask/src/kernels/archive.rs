@@ -38,7 +38,9 @@ impl<W: Write> Archive<W> {
         let path = place(path);
         let mut folders: Vec<_> = path.ancestors().filter(|path| *path != Path::new("")).collect();
         folders.reverse();
-        folders.into_iter().try_for_each(|folder| self.entry(folder, FOLDER, &[]))
+        folders
+            .into_iter()
+            .try_for_each(|folder| self.entry(folder, FOLDER, &[]))
     }
 
     pub(super) fn file(&mut self, path: &Path, content: &[u8]) -> Result<()> {
@@ -127,7 +129,8 @@ mod tests {
         let mut names = vec![];
         let mut rest = &bytes[..];
         while !rest.is_empty() {
-            let field = |at: usize| usize::from_str_radix(std::str::from_utf8(&rest[6 + 8 * at..][..8]).unwrap(), 16).unwrap();
+            let field =
+                |at: usize| usize::from_str_radix(std::str::from_utf8(&rest[6 + 8 * at..][..8]).unwrap(), 16).unwrap();
             assert_eq!(&rest[..6], b"070701");
             let (size, name_bytes) = (field(6), field(11));
             let name = std::str::from_utf8(&rest[110..][..name_bytes - 1]).unwrap();
@@ -138,7 +141,19 @@ mod tests {
             names.push(name.to_owned());
             rest = &rest[(begin + size).next_multiple_of(4)..];
         }
-        let expected = ["usr", "usr/bin", "bin", "usr/lib", "lib", "usr/lib64", "lib64", "usr/sbin", "sbin", "usr/lib/a", "TRAILER!!!"];
+        let expected = [
+            "usr",
+            "usr/bin",
+            "bin",
+            "usr/lib",
+            "lib",
+            "usr/lib64",
+            "lib64",
+            "usr/sbin",
+            "sbin",
+            "usr/lib/a",
+            "TRAILER!!!",
+        ];
         assert_eq!(names, expected);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::debs::Kernel;
-use super::guest::END;
+use super::guest::{self, END};
 use crate::service::{POLL, Service};
 use crate::signals::Stop;
 
@@ -53,7 +53,7 @@ impl Machine {
         if !self.emulated {
             match self.attempt(kernel, initramfs, dir, stop)? {
                 Some(said) => return Ok(said),
-                None => println!("this machine's KVM doesn't boot it: the processor is emulated from here on"),
+                None => println!("this machine's KVM doesn't boot it: from here on without KVM"),
             }
             self.emulated = true;
         }
@@ -69,7 +69,11 @@ impl Machine {
         for file in [&console, &output] {
             fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
-        let mut qemu = Service::start("qemu", &mut self.command(kernel, initramfs, &console, &output), &dir.join("qemu.log"))?;
+        let mut qemu = Service::start(
+            "qemu",
+            &mut self.command(kernel, initramfs, &console, &output),
+            &dir.join("qemu.log"),
+        )?;
         let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).replace('\r', "");
         let begin = Instant::now();
         while qemu.ended().is_none() && begin.elapsed() < limit {
@@ -102,17 +106,19 @@ impl Machine {
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
         if self.emulated {
-            println!("the processor is emulated: this takes some minutes");
-            qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max"]);
+            guest::say_what_is_skipped();
+            // More processors than the tests keep busy: a slow one that is kept busy would starve the agent.
+            qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "4"]);
         } else {
-            qemu.args(["-accel", "kvm", "-cpu", "host"]);
+            qemu.args(["-accel", "kvm", "-cpu", "host", "-smp", "2"]);
         }
         let file = |path: &Path| format!("file:{}", path.display());
-        qemu.args(["-smp", "2", "-m", &MEMORY_MIB.to_string()]);
+        qemu.args(["-m", &MEMORY_MIB.to_string()]);
         qemu.args(["-nodefaults", "-no-reboot", "-nographic", "-nic", "none"]);
         qemu.args(["-serial", &file(console), "-serial", &file(output)]);
         qemu.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initramfs);
-        qemu.args(["-append", "console=ttyS0 panic=-1 oops=panic"]);
+        let emulated = if self.emulated { " EMULATED=1" } else { "" };
+        qemu.args(["-append", &format!("console=ttyS0 panic=-1 oops=panic{emulated}")]);
         qemu
     }
 }

@@ -83,7 +83,11 @@ mod tests {
 
     #[test]
     fn the_newest_is_the_highest_by_number() {
-        let mut packages = ["linux-image-6.1.0-47-amd64", "linux-image-6.1.0-100-amd64", "linux-image-6.1.0-9-amd64"];
+        let mut packages = [
+            "linux-image-6.1.0-47-amd64",
+            "linux-image-6.1.0-100-amd64",
+            "linux-image-6.1.0-9-amd64",
+        ];
         packages.sort_by_key(|package| numbers(package));
         assert_eq!(packages.last(), Some(&"linux-image-6.1.0-100-amd64"));
         assert!(numbers("linux-image-6.12.99+deb12-amd64") < numbers("linux-image-6.12.117+deb12-amd64"));
