@@ -67,18 +67,9 @@ const TEST: &[Need] = &[
 ];
 
 const KERNELS: &[Need] = &[
-    need(
-        "qemu-system-x86",
-        "qemu-system-x86",
-        Sign::Program("qemu-system-x86_64"),
-        "boots the kernels that the agent is tested on",
-    ),
-    need(
-        "busybox-static",
-        "busybox",
-        Sign::Program("busybox"),
-        "mounts and powers off in the machine that qemu makes",
-    ),
+    Need::program("qemu-system-x86_64", "boots the kernels that the agent is tested on")
+        .named("qemu-system-x86", "qemu-system-x86-core"),
+    Need::program("busybox", "mounts and powers off in the machine that qemu makes").named("busybox-static", "busybox"),
 ];
 
 /// What the build needs, Node.js for the page included.

@@ -143,7 +143,7 @@ fn guest_outcome(
         .text
         .lines()
         .filter_map(test::read_cargo)
-        .last()
+        .next_back()
         .unwrap_or_default();
     let figures = said.text.lines().find_map(|line| line.trim().strip_prefix("figures: "));
     let outcome = |tally| Outcome {
