@@ -12,6 +12,7 @@ mod demo;
 mod dist;
 mod e2e;
 mod http;
+mod kernels;
 mod packages;
 mod proc;
 mod repo;
@@ -46,6 +47,8 @@ enum Command {
     Demo(demo::Args),
     /// Run every check that CI runs; the last line is `N passed, N failed`.
     Test(test::Args),
+    /// Run the agent's tests on Debian's kernels 6.1 and 6.12, booted by qemu, and on the running one.
+    Kernels(kernels::Args),
     /// Measure the agent, ingest or queries on release builds and print the figures beside their targets.
     Bench(bench::Args),
     /// Build release binaries with the embedded page into a folder, with SHA-256 sums.
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Kernels(args) => kernels::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Dist(args) => dist::run(&args),
     };

@@ -66,6 +66,12 @@ const TEST: &[Need] = &[
     Need::program("c++", "compiles programs whose stacks are known").named("g++", "gcc-c++"),
 ];
 
+const KERNELS: &[Need] = &[
+    Need::program("qemu-system-x86_64", "boots the kernels that the agent is tested on")
+        .named("qemu-system-x86", "qemu-system-x86-core"),
+    Need::program("busybox", "mounts and powers off in the machine that qemu makes").named("busybox-static", "busybox"),
+];
+
 /// What the build needs, Node.js for the page included.
 pub(crate) fn ensure_build() -> Result<()> {
     ensure(BUILD)?;
@@ -75,6 +81,16 @@ pub(crate) fn ensure_build() -> Result<()> {
 /// What the tests need beyond the build.
 pub(crate) fn ensure_test() -> Result<()> {
     ensure(TEST)
+}
+
+/// What booting other kernels needs, beside apt.
+pub(crate) fn ensure_kernels() -> Result<()> {
+    ensure(KERNELS)?;
+    ensure!(
+        repo::find_program("apt-get").is_some() && repo::find_program("dpkg-deb").is_some(),
+        "the kernels are Debian's, and this system has no apt to get them"
+    );
+    Ok(())
 }
 
 fn ensure(needs: &[Need]) -> Result<()> {

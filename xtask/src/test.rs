@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::artifacts::{self, Profile};
-use crate::{check_install, e2e, packages, repo, run, tidy};
+use crate::{check_install, e2e, kernels, packages, repo, run, tidy};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only what takes few minutes: format, lints, rules, unit tests of both languages
     #[arg(long)]
     quick: bool,
-    /// Only these steps, separated by commas; --list names them
+    /// Only these steps, separated by commas; --list names them. `kernels` runs only where it is named here
     #[arg(long, value_delimiter = ',', value_name = "STEP")]
     only: Vec<String>,
     /// Of the end-to-end tests only those whose name contains this
@@ -42,6 +42,12 @@ impl Tally {
         }
     }
 
+    /// The sum of two.
+    pub(crate) fn and(mut self, other: Tally) -> Tally {
+        self.add(other);
+        self
+    }
+
     fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -50,23 +56,34 @@ impl Tally {
 
 type Run = fn(&Args) -> Result<Tally>;
 
-/// Name, whether it belongs to `--quick`, what it does. In order: cheap first, then what needs the built binaries.
-const STEPS: &[(&str, bool, Run)] = &[
-    ("format", true, format),
-    ("tidy", true, rules),
-    ("licences", false, licences),
-    ("page-check", true, page_check),
-    ("page-unit", true, page_unit),
-    ("page-build", false, page_build),
-    ("lints", true, lints),
-    ("unit", true, unit),
-    ("binaries", false, binaries),
-    ("integration", false, integration),
-    ("root", false, root),
-    ("shell", false, shell),
-    ("end-to-end", false, end_to_end),
-    ("browser", false, browser),
-    ("install", false, install),
+/// When a step runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// Also with `--quick`.
+    Always,
+    UnlessQuick,
+    /// Only where `--only` names it: it takes longer than all the others.
+    Named,
+}
+
+/// Name, when it runs, what it does. In order: cheap first, then what needs the built binaries.
+const STEPS: &[(&str, When, Run)] = &[
+    ("format", When::Always, format),
+    ("tidy", When::Always, rules),
+    ("licences", When::UnlessQuick, licences),
+    ("page-check", When::Always, page_check),
+    ("page-unit", When::Always, page_unit),
+    ("page-build", When::UnlessQuick, page_build),
+    ("lints", When::Always, lints),
+    ("unit", When::Always, unit),
+    ("binaries", When::UnlessQuick, binaries),
+    ("integration", When::UnlessQuick, integration),
+    ("root", When::UnlessQuick, root),
+    ("shell", When::UnlessQuick, shell),
+    ("end-to-end", When::UnlessQuick, end_to_end),
+    ("browser", When::UnlessQuick, browser),
+    ("install", When::UnlessQuick, install),
+    ("kernels", When::Named, on_kernels),
 ];
 
 /// Runs the steps and prints the sum as the last line.
@@ -79,9 +96,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(wrong) = args.only.iter().find(|name| !known.contains(&name.as_str())) {
         bail!("there is no step {wrong}; there are: {}", known.join(", "));
     }
-    let chosen = |name: &str, quick: bool| {
+    let chosen = |name: &str, when: When| {
         if args.only.is_empty() {
-            quick || !args.quick
+            when == When::Always || when == When::UnlessQuick && !args.quick
         } else {
             args.only.iter().any(|only| only == name)
         }
@@ -92,8 +109,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let mut table = vec![];
     let mut sum = Tally::default();
-    for (name, quick, step) in STEPS {
-        if !chosen(name, *quick) {
+    for (name, when, step) in STEPS {
+        if !chosen(name, *when) {
             continue;
         }
         println!("\n=== {name} ===");
@@ -143,7 +160,7 @@ fn runner(command: &mut Command, read: fn(&str) -> Option<Tally>) -> Result<Tall
 }
 
 /// `test result: ok. 12 passed; 0 failed; 1 ignored; …`
-fn read_cargo(line: &str) -> Option<Tally> {
+pub(crate) fn read_cargo(line: &str) -> Option<Tally> {
     let counts = line.trim().strip_prefix("test result: ")?.split_once(". ")?.1;
     let count = |word: &str| {
         let part = counts.split(';').find(|part| part.trim().ends_with(word))?;
@@ -303,6 +320,19 @@ fn root(_: &Args) -> Result<Tally> {
         println!("ran as root in the step before");
         return Ok(Tally::default());
     }
+    let program = root_program()?;
+    let mut test = packages::as_root("the agent's tests load BPF programs into this kernel")?;
+    test.current_dir(repo::root().join("agent")).args(["env", "CI=true"]);
+    if let Some(path) = env::var_os("PATH") {
+        let mut pair = std::ffi::OsString::from("PATH=");
+        pair.push(path);
+        test.arg(pair);
+    }
+    runner(test.arg(program), read_cargo)
+}
+
+/// Builds the agent's tests on the real kernel, and says where they are.
+pub(crate) fn root_program() -> Result<PathBuf> {
     let mut build = repo::cargo();
     build.args([
         "test",
@@ -312,23 +342,19 @@ fn root(_: &Args) -> Result<Tally> {
         "--test",
         "root",
         "--no-run",
-        "--message-format=json",
+        "--message-format=json-render-diagnostics",
     ]);
     let messages = run::output(&mut build)?;
-    let program = messages
+    messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["target"]["name"] == "root")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo built no `root` test")?;
-    let mut test = packages::as_root("the agent's tests load BPF programs into this kernel")?;
-    test.current_dir(repo::root().join("agent")).args(["env", "CI=true"]);
-    if let Some(path) = env::var_os("PATH") {
-        let mut pair = std::ffi::OsString::from("PATH=");
-        pair.push(path);
-        test.arg(pair);
-    }
-    runner(test.arg(program), read_cargo)
+        .context("cargo built no `root` test")
+}
+
+fn on_kernels(_: &Args) -> Result<Tally> {
+    kernels::step()
 }
 
 fn shell(_: &Args) -> Result<Tally> {

@@ -6,6 +6,7 @@
 
 mod accounting;
 mod budget;
+mod deep;
 mod ground_truth;
 mod privileges;
 mod program;

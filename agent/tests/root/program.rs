@@ -18,17 +18,18 @@ impl Program {
     }
 
     pub(crate) fn compile(source: &str, name: &str) -> Self {
+        let flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
+        Self::compile_with(&flags, source, name)
+    }
+
+    /// The same with these flags.
+    pub(crate) fn compile_with(flags: &[&str], source: &str, name: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(name);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root").join(source);
         let done = Command::new("cc")
-            .args([
-                "-O1",
-                "-g",
-                "-fno-omit-frame-pointer",
-                "-fno-optimize-sibling-calls",
-                "-o",
-            ])
+            .args(flags)
+            .arg("-o")
             .arg(&path)
             .arg(source)
             .status()
