@@ -122,6 +122,8 @@ SO_INLINE struct pt_regs *entry_registers(struct task_struct *task)
 
 /* Stacks that one CPU may hand to user space in a second: more would fill the ring. */
 #define MAX_COPIES_PER_SECOND 200
+/* Pages in a row inside of a stack that may never have been touched. */
+#define MAX_HOLE_PAGES 4
 #define SECOND_NS 1000000000ULL
 #define USER_TICK_NS 10000000ULL
 
@@ -175,29 +177,35 @@ SO_INLINE u32 walk_user(struct so_scratch *record, struct so_process *process, u
 	return SO_WALK_CUT;
 }
 
-/* Puts the walk's state and what the stack holds from there on behind the frames. */
+/*
+ * Puts the walk's state and what the stack holds from there on behind the frames, page by page. A page that cannot be read
+ * is zero (the helper clears it): inside of a stack it was never touched, as a large array of a function may be. Where
+ * several in a row cannot, the stack has ended.
+ */
 SO_INLINE u32 copy_stack(struct so_scratch *record, u32 frames)
 {
-	const u32 walk_words = sizeof(struct so_walk) / sizeof(u64);
-	u32 i, copied = 0;
 	u64 address = record->walk.sp - SO_RED_ZONE_BYTES;
+	u32 first = SO_STACK_PIECE_BYTES - (address & (SO_STACK_PIECE_BYTES - 1));
+	u32 i, copied = 0, unreadable = 0;
+	u8 *to;
 
 	frames &= SO_RECORD_FRAMES - 1;
 	__builtin_memcpy(&record->words[frames], &record->walk, sizeof(struct so_walk));
-	/* Piece by piece up to the limit, since what lies above the stack may not be readable. */
-	for (i = 0; i < SO_MAX_STACK_BYTES / SO_STACK_PIECE_BYTES; i++) {
-		u64 *to = &record->words[frames + walk_words + i * (SO_STACK_PIECE_BYTES / sizeof(u64))];
-		u64 from = address + i * SO_STACK_PIECE_BYTES;
+	to = (u8 *)&record->words[frames + sizeof(struct so_walk) / sizeof(u64)];
+	if (first == 0 || first > SO_STACK_PIECE_BYTES || so_read_user(to, first, address))
+		return 0;
+	copied = first;
+	for (i = 0; i < SO_MAX_STACK_BYTES / SO_STACK_PIECE_BYTES - 1; i++) {
+		u32 at = first + i * SO_STACK_PIECE_BYTES;
 
-		if (so_read_user(to, SO_STACK_PIECE_BYTES, from)) {
-			/* The rest of the last page. */
-			u32 rest = (SO_STACK_PIECE_BYTES - from) & (SO_STACK_PIECE_BYTES - 1);
-
-			if (rest && !so_read_user(to, rest, from))
-				copied += rest;
+		if (at > SO_MAX_STACK_BYTES - SO_STACK_PIECE_BYTES)
+			break;
+		if (!so_read_user(to + at, SO_STACK_PIECE_BYTES, address + at)) {
+			copied = at + SO_STACK_PIECE_BYTES;
+			unreadable = 0;
+		} else if (++unreadable > MAX_HOLE_PAGES) {
 			break;
 		}
-		copied += SO_STACK_PIECE_BYTES;
 	}
 	return copied;
 }

@@ -1,12 +1,14 @@
 //! A child process that is executed instruction by instruction.
-#![allow(unsafe_code, reason = "ptrace")]
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
 use stakeout_agent::kernel::Registers;
 
 pub(super) struct Tracee {
@@ -14,56 +16,32 @@ pub(super) struct Tracee {
     memory: File,
 }
 
-fn ptrace(request: libc::c_uint, pid: i32, data: *mut libc::c_void) {
-    // SAFETY: `data` is what the request asks for: null, a number, or a struct of registers.
-    let result = unsafe { libc::ptrace(request, pid, std::ptr::null_mut::<libc::c_void>(), data) };
-    assert!(result >= 0, "ptrace {request}: {}", std::io::Error::last_os_error());
-}
-
 impl Tracee {
     /// Runs `program` up to where it stops itself by SIGSTOP.
     pub(super) fn start(program: &Path) -> Self {
-        let mut command = Command::new(program);
-        command.stdout(Stdio::null());
-        // SAFETY: only system calls between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
-                Ok(())
-            });
-        }
-        let child = command.spawn().unwrap();
+        let child = Command::new(program).stdout(Stdio::null()).spawn().unwrap();
         let memory = File::open(format!("/proc/{}/mem", child.id())).unwrap();
         let tracee = Self { child, memory };
-        while tracee.wait() != Some(libc::SIGSTOP) {
-            ptrace(libc::PTRACE_CONT, tracee.pid(), std::ptr::null_mut());
-        }
+        let stopped = waitpid(tracee.pid(), Some(WaitPidFlag::WUNTRACED)).unwrap();
+        assert!(matches!(stopped, WaitStatus::Stopped(_, Signal::SIGSTOP)), "{stopped:?}");
+        ptrace::attach(tracee.pid()).unwrap();
+        let attached = waitpid(tracee.pid(), None).unwrap();
+        assert!(matches!(attached, WaitStatus::Stopped(..)), "{attached:?}");
         tracee
     }
 
-    pub(super) fn pid(&self) -> i32 {
-        self.child.id() as i32
-    }
-
-    /// The signal at which it stopped; none at its end.
-    fn wait(&self) -> Option<i32> {
-        let mut status = 0;
-        // SAFETY: `status` is valid for the call.
-        let pid = unsafe { libc::waitpid(self.pid(), &mut status, 0) };
-        assert_eq!(pid, self.pid());
-        libc::WIFSTOPPED(status).then(|| libc::WSTOPSIG(status))
+    pub(super) fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).unwrap())
     }
 
     /// One instruction on. False at the program's end.
     pub(super) fn step(&self) -> bool {
-        ptrace(libc::PTRACE_SINGLESTEP, self.pid(), std::ptr::null_mut());
-        self.wait().is_some()
+        ptrace::step(self.pid(), None).unwrap();
+        matches!(waitpid(self.pid(), None).unwrap(), WaitStatus::Stopped(..))
     }
 
     pub(super) fn registers(&self) -> Registers {
-        // SAFETY: integers only.
-        let mut all: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-        ptrace(libc::PTRACE_GETREGS, self.pid(), std::ptr::from_mut(&mut all).cast());
+        let all = ptrace::getregs(self.pid()).unwrap();
         let general = [
             all.rax, all.rdx, all.rcx, all.rbx, all.rsi, all.rdi, all.rbp, all.rsp, all.r8, all.r9, all.r10, all.r11,
             all.r12, all.r13, all.r14, all.r15,
