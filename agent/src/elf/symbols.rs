@@ -77,6 +77,10 @@ impl Symbol {
         self.rest >> SIZE_BITS & RANK_MASK
     }
 
+    fn binding(self) -> u32 {
+        self.rank() & 3
+    }
+
     fn table(self) -> usize {
         (self.rest >> TABLE_SHIFT) as usize
     }
@@ -302,9 +306,12 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
         if one.is_sized() && one.bytes() != other.bytes() {
             return one.bytes() > other.bytes();
         }
+        // A table with a global name has all others of the address too, but packed ones leave out what the loader needs.
+        if one.table() != other.table() && other.binding() != 0 {
+            return false;
+        }
         let (first, second) = (self.looks(one), self.looks(other));
-        let key =
-            |symbol: Symbol, (underscores, length): (usize, usize)| (underscores, 3 - (symbol.rank() & 3), length);
+        let key = |symbol: Symbol, (underscores, length): (usize, usize)| (underscores, 3 - symbol.binding(), length);
         key(one, first) < key(other, second)
     }
 

@@ -178,13 +178,10 @@ impl FileSymbols {
     }
 }
 
-/// True where blazesym may read a file's line numbers: it has some, and with all compressed sections unpacked it is not
-/// larger than `limit`.
-pub(super) fn has_lines_within(file: ReadAt<'_>, bytes: u64, limit: u64) -> bool {
-    let within = || {
-        let image = Image::open(file)?;
-        image.section(&[b".debug_line"])?;
-        decompressed_bytes(&image, limit.checked_sub(bytes)?)
-    };
-    within().is_some()
+/// The size of a file of `bytes` bytes with all compressed sections unpacked, where that is at most `limit` and the file has
+/// line numbers: blazesym may then read them.
+pub(super) fn bytes_with_lines(file: ReadAt<'_>, bytes: u64, limit: u64) -> Option<u64> {
+    let image = Image::open(file)?;
+    image.section(&[b".debug_line"])?;
+    Some(bytes + decompressed_bytes(&image, limit.checked_sub(bytes)?)?)
 }

@@ -1,8 +1,9 @@
-//! Addresses to names, with blazesym behind one small interface.
+//! Addresses to names: symbol tables read by ourselves, lines and the kernel's symbols by blazesym.
 //!
 //! In: [`Place`]s (a source of code and an offset in it) with what their sources are. Out: frames, innermost inlined
-//! function first. Offsets are bytes in the file; kernel places are addresses. It never asks a live process for anything:
-//! what it opens are descriptors that the process room holds, so that ended processes and deleted files are named too.
+//! function first. Offsets are bytes in the file; kernel places are addresses. It needs no live process:
+//! what it reads are files that the process room holds open, so that ended processes and deleted files are named too. Only
+//! separate debug files are opened here, in the root of a process where one still lives.
 //!
 //! One [`Namer`] lives as long as the agent, on a thread of its own (blazesym's type cannot leave its thread). Everything it
 //! remembers is bounded.
@@ -45,6 +46,8 @@ pub struct NamerConfig {
     pub symbol_table_bytes: u64,
     /// Those of them that blazesym may hold parsed for their lines.
     pub open_line_tables: usize,
+    /// Sizes of those in all; the one used last is always kept. blazesym's memory is about twice that.
+    pub line_table_bytes: u64,
     /// Files up to this size also give lines and inlined functions; 0 for none. What blazesym needs for that is
     /// several times the size of a file's debug information.
     pub lines_limit_bytes: u64,
@@ -57,6 +60,7 @@ impl Default for NamerConfig {
             open_symbol_tables: 128,
             symbol_table_bytes: 12 * 1024 * 1024,
             open_line_tables: 32,
+            line_table_bytes: 32 * 1024 * 1024,
             lines_limit_bytes: 16 * 1024 * 1024,
         }
     }
@@ -171,6 +175,7 @@ impl Namer {
             open_symbol_tables: share(plenty.open_symbol_tables).max(1),
             symbol_table_bytes: plenty.symbol_table_bytes / if few { 4 } else { 1 },
             open_line_tables: plenty.open_line_tables,
+            line_table_bytes: plenty.line_table_bytes,
             lines_limit_bytes: if frugality >= Frugality::NoLines {
                 0
             } else {

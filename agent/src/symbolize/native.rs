@@ -13,7 +13,7 @@ use blazesym::symbolize::source::{Elf, Source as ElfSource};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer, evict};
 
 use super::demangle::demangle;
-use super::file_symbols::{FileSymbols, GoPlace, has_lines_within};
+use super::file_symbols::{FileSymbols, GoPlace, bytes_with_lines};
 use super::vdso::Vdso;
 use super::{NamerConfig, NamerStats, bare_frame, named_frame};
 use crate::process::{Module, SourceId};
@@ -27,9 +27,14 @@ struct Loaded {
     module: Arc<Module>,
     /// None for what is no ELF file of a known machine.
     symbols: Option<FileSymbols>,
-    /// Where line numbers are.
-    lines: Option<PathBuf>,
+    lines: Option<Lines>,
     used_ns: u64,
+}
+
+/// Where line numbers are, and the size of that file, unpacked.
+struct Lines {
+    path: PathBuf,
+    bytes: u64,
 }
 
 /// Files whose symbols were read, a bounded number, and what reads their lines.
@@ -139,11 +144,14 @@ impl NativeNames {
         let mut by_age: Vec<(u64, SourceId)> = self.loaded.iter().map(|(id, loaded)| (loaded.used_ns, *id)).collect();
         by_age.sort_unstable();
         let (mut files, mut bytes) = self.holds();
-        let mut with_lines = self.loaded.values().filter(|loaded| loaded.lines.is_some()).count();
+        let lines = self.loaded.values().filter_map(|loaded| loaded.lines.as_ref());
+        let mut line_bytes: u64 = lines.clone().map(|lines| lines.bytes).sum();
+        let mut with_lines = lines.count();
         for (used_ns, id) in by_age {
             let too_much = files > config.open_symbol_tables
                 || bytes > config.symbol_table_bytes
-                || with_lines > config.open_line_tables;
+                || with_lines > config.open_line_tables
+                || (with_lines > 1 && line_bytes > config.line_table_bytes);
             if !too_much && now_ns.saturating_sub(used_ns) < IDLE_NS {
                 break;
             }
@@ -151,6 +159,7 @@ impl NativeNames {
                 files -= 1;
                 bytes -= loaded.symbols.as_ref().map_or(0, FileSymbols::bytes);
                 with_lines -= usize::from(loaded.lines.is_some());
+                line_bytes -= loaded.lines.as_ref().map_or(0, |lines| lines.bytes);
             }
             self.evict(id);
         }
@@ -158,7 +167,7 @@ impl NativeNames {
 
     pub(super) fn evict(&mut self, id: SourceId) {
         if let Some(loaded) = self.loaded.remove(&id)
-            && let Some(path) = loaded.lines
+            && let Some(Lines { path, .. }) = loaded.lines
         {
             let target = evict::Evict::Elf(evict::Elf::new(path));
             if let Err(error) = self.line_reader.evict(&target) {
@@ -187,20 +196,24 @@ fn load(module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> L
 }
 
 /// Where a file's line numbers are, its own or those of its debug file.
-fn lines_of(module: &Module, symbols: &FileSymbols, limit: u64) -> Option<PathBuf> {
+fn lines_of(module: &Module, symbols: &FileSymbols, limit: u64) -> Option<Lines> {
     use std::os::unix::fs::FileExt;
-    if has_lines_within(&|offset, into| module.read_at(offset, into), module.bytes, limit) {
-        return module.open_path().map(PathBuf::from);
+    if let Some(bytes) = bytes_with_lines(&|offset, into| module.read_at(offset, into), module.bytes, limit) {
+        let path = module.open_path()?.into();
+        return Some(Lines { path, bytes });
     }
     let debug = symbols.debug_file()?;
     let bytes = debug.metadata().ok()?.len();
-    let within = has_lines_within(&|offset, into| debug.read_exact_at(into, offset).is_ok(), bytes, limit);
-    within.then(|| format!("/proc/self/fd/{}", debug.as_raw_fd()).into())
+    let bytes = bytes_with_lines(&|offset, into| debug.read_exact_at(into, offset).is_ok(), bytes, limit)?;
+    let path = format!("/proc/self/fd/{}", debug.as_raw_fd()).into();
+    Some(Lines { path, bytes })
 }
 
 /// What debug information says of addresses, in the same order; nothing where there is none.
-fn details<'s>(reader: &'s Symbolizer, path: Option<&PathBuf>, addresses: &[Option<u64>]) -> Vec<Symbolized<'s>> {
-    let Some(path) = path else { return Vec::new() };
+fn details<'s>(reader: &'s Symbolizer, lines: Option<&Lines>, addresses: &[Option<u64>]) -> Vec<Symbolized<'s>> {
+    let Some(Lines { path, .. }) = lines else {
+        return Vec::new();
+    };
     // No code lies at the highest address.
     let addresses: Vec<u64> = addresses.iter().map(|address| address.unwrap_or(u64::MAX)).collect();
     match reader.symbolize(&ElfSource::Elf(Elf::new(path)), Input::VirtOffset(&addresses)) {
