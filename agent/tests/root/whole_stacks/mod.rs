@@ -1,0 +1,218 @@
+//! Stacks are whole: programs of many kinds, each with what is known of it by construction, against what is sampled.
+//!
+//! Prints one table, for `cargo xtask stacks`. A stack is whole if it is not cut and ends in the first function of the
+//! program or the thread. Nothing is left out but samples without a user stack, which are counted beside.
+
+mod build;
+mod judge;
+mod rows;
+
+use std::collections::VecDeque;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use stakeout_agent::agent::AgentConfig;
+use stakeout_agent::kernel;
+
+use crate::accounting::check_account;
+use crate::recording::{Recorded, Recording, possible};
+use build::{Workshop, has_program};
+use judge::{Found, percent};
+use rows::{Row, Truth, rows};
+
+/// Of all samples of a program.
+const WHOLE_PERCENT: f64 = 99.5;
+/// Not a divisor of the kernel's ticks; more than 200 a second would leave stacks uncopied until their tables are there.
+const FREQUENCY_HZ: u32 = 199;
+/// Samples of a program at least; three seconds are 600.
+const FEWEST_SAMPLES: usize = 250;
+/// Failing stacks that are printed of a program.
+const SHOWN_STACKS: usize = 6;
+
+/// A program that is ready to run.
+struct Ready {
+    row: Row,
+    truth: Truth,
+    shop: Workshop,
+    _directory: tempfile::TempDir,
+}
+
+/// A program that has run.
+struct Ran {
+    ready: Ready,
+    tgid: u32,
+}
+
+#[test]
+fn stacks_of_all_kinds_of_programs_are_whole() {
+    if !possible() {
+        return;
+    }
+    let begun = Instant::now();
+    let only = std::env::var("STAKEOUT_STACKS").unwrap_or_default();
+    let wanted: Vec<Row> = rows().into_iter().filter(|row| row.title.contains(&only) && is_possible(row)).collect();
+    let ready = side_by_side(wanted, |number, row, _| build_row(number, row));
+    println!("built after {:.0} s", begun.elapsed().as_secs_f64());
+    let recording = Recording::start(AgentConfig {
+        frequency_hz: FREQUENCY_HZ,
+        interval: Duration::from_secs(1),
+        ..AgentConfig::default()
+    });
+    let mut ran = side_by_side(ready, |number, ready, cpu| (number, run_row(ready, cpu)));
+    let recorded = recording.stop();
+    ran.sort_by_key(|(number, _)| *number);
+    check_account(&recorded);
+    println!("{:?}", recorded.totals.unwinding);
+    let rows: Vec<Ran> = ran.into_iter().map(|(_, ran)| ran).collect();
+    let failures = print_table(&rows, &recorded);
+    println!("after {:.0} s", begun.elapsed().as_secs_f64());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// False, with a word of why, where a compiler is missing.
+fn is_possible(row: &Row) -> bool {
+    let missing = row.needs.iter().find(|(program, _)| !has_program(program));
+    let Some((program, package)) = missing else { return true };
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "with CI=true {program} must be there (Debian: apt install {package})"
+    );
+    println!("SKIPPED: {}, since there is no {program} (Debian: apt install {package})", row.title);
+    false
+}
+
+/// Does something with each of many things, one at a time on each CPU. Results come in the order of the things.
+fn side_by_side<T: Send, R: Send>(things: Vec<T>, work: impl Fn(usize, T, u32) -> R + Sync) -> Vec<R> {
+    let count = things.len();
+    let queue: Mutex<VecDeque<(usize, T)>> = Mutex::new(things.into_iter().enumerate().collect());
+    let results = Mutex::new(Vec::with_capacity(count));
+    std::thread::scope(|scope| {
+        for cpu in kernel::online_cpus().unwrap() {
+            let (queue, results, work) = (&queue, &results, &work);
+            scope.spawn(move || {
+                loop {
+                    let next = queue.lock().unwrap().pop_front();
+                    let Some((number, thing)) = next else { break };
+                    let result = work(number, thing, cpu);
+                    results.lock().unwrap().push((number, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap();
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn build_row(number: usize, row: Row) -> Ready {
+    let directory = tempfile::tempdir().unwrap();
+    let shop = Workshop {
+        directory: directory.path().canonicalize().unwrap(),
+        name: format!("whole-stacks-row-{number:02}"),
+    };
+    let truth = (row.build)(&shop);
+    Ready {
+        row,
+        truth,
+        shop,
+        _directory: directory,
+    }
+}
+
+fn run_row(ready: Ready, cpu: u32) -> Ran {
+    let command = (ready.row.command)(&ready.shop);
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", &cpu.to_string()]).arg(command.get_program()).args(command.get_args());
+    let mut child = pinned.stdout(Stdio::null()).spawn().unwrap();
+    let tgid = child.id();
+    (ready.row.meanwhile)(&ready.shop);
+    let status = child.wait().unwrap();
+    assert!(status.success(), "{}: {status}", ready.row.title);
+    Ran {
+        ready,
+        tgid,
+    }
+}
+
+/// Prints the table, and of each row that falls short its failing stacks. Gives what falls short.
+fn print_table(rows: &[Ran], recorded: &Recorded) -> Vec<String> {
+    let found: Vec<Found> = rows.iter().map(|ran| find(ran, recorded)).collect();
+    let mut failures = Vec::new();
+    for (ran, found) in rows.iter().zip(&found) {
+        let failing = shortfalls(ran, found);
+        if !failing.is_empty() || std::env::var_os("STAKEOUT_STACKS").is_some() {
+            println!("\n{}: {}", ran.ready.row.title, failing.join("; "));
+            let mut stacks: Vec<_> = found.failing.iter().collect();
+            stacks.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            for (stack, count) in stacks.into_iter().take(SHOWN_STACKS) {
+                println!("  {count:>5} {stack}");
+            }
+        }
+        failures.extend(failing.into_iter().map(|failing| format!("{}: {failing}", ran.ready.row.title)));
+    }
+    println!(
+        "\n{:<24}{:>8}{:>9}{:>9}{:>9}{:>9}{:>10}  beside",
+        "program", "samples", "excluded", "whole", "named", "agree", "of"
+    );
+    for (ran, found) in rows.iter().zip(&found) {
+        println!(
+            "{:<24}{:>8}{:>9}{:>8.2}%{:>8.2}%{:>8.2}%{:>10}  {}",
+            ran.ready.row.title,
+            found.samples,
+            found.without_user,
+            percent(found.whole, found.samples),
+            percent(found.named, found.frames),
+            percent(found.agree, found.spoken_of),
+            found.spoken_of,
+            beside(ran, found),
+        );
+    }
+    println!(
+        "samples: of the program, with a user stack. excluded: without one (in exec, or exiting). whole: not cut, up to the\n\
+         program's or thread's first function. named: of all user frames. agree: with what is known by construction, of the\n\
+         stacks that it speaks of.\n"
+    );
+    failures
+}
+
+fn find(ran: &Ran, recorded: &Recorded) -> Found {
+    let Ran { ready, tgid, .. } = ran;
+    let own = |executable: &str| match ready.row.executable {
+        // Many programs have such a name.
+        Some(_) => false,
+        None => *executable == *ready.shop.name,
+    };
+    let expected = ready.row.executable.map(|name| name());
+    let samples = recorded.samples().filter(|seen| {
+        let executable = &*seen.process.executable;
+        own(executable) || (seen.process.tgid == *tgid && expected.as_deref() == Some(executable))
+    });
+    Found::judge(&ready.row, &ready.truth, samples)
+}
+
+fn beside(ran: &Ran, found: &Found) -> String {
+    let row = &ran.ready.row;
+    let shows = row.shows.map(|(feature, _)| format!("{} in {:.0} %", feature.text(), percent(found.shows, found.samples)));
+    let parts = [shows.unwrap_or_default(), row.note.to_owned()];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("; ")
+}
+
+fn shortfalls(ran: &Ran, found: &Found) -> Vec<String> {
+    let row = &ran.ready.row;
+    let mut failing = Vec::new();
+    let mut at_least = |what: &str, is: f64, wanted: f64| {
+        if is < wanted {
+            failing.push(format!("{what} {is:.2}, not {wanted}"));
+        }
+    };
+    at_least("samples", found.samples as f64, FEWEST_SAMPLES as f64);
+    at_least("whole %", percent(found.whole, found.samples), WHOLE_PERCENT);
+    at_least("named %", percent(found.named, found.frames), row.named * 100.0);
+    at_least("agreeing %", percent(found.agree, found.spoken_of), WHOLE_PERCENT);
+    if let Some((feature, share)) = row.shows {
+        at_least(feature.text(), percent(found.shows, found.samples), share * 100.0);
+    }
+    failing
+}
