@@ -382,11 +382,15 @@ impl Sampling {
             return Ok(());
         };
         if finished.interval.has_late() {
+            let look = finished.interval.look_again(&mut self.table, now);
+            if look.found {
+                self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            }
             for (key, source) in finished.interval.late_sources() {
                 self.unwinding.want_again(&self.table, key, source, now);
             }
             let waits = finished.interval.late_sources().any(|(key, _)| self.unwinding.is_pending(&self.table, key));
-            if waits && now < deadline {
+            if (waits || look.waits) && now < deadline {
                 self.closing = Some((finished, deadline));
                 return Ok(());
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stakeout_agent::ship::{Frame, FrameKind};
 
-use super::rows::{ANY, Feature, Row, Truth};
+use super::rows::{ANY, Exclusion, Feature, Row, Truth};
 use crate::recording::Seen;
 
 /// Functions that nothing calls, as symbol tables name them.
@@ -36,6 +36,11 @@ pub(super) struct Found {
     pub(super) whole: usize,
     pub(super) frames: usize,
     pub(super) named: usize,
+    /// Of those in the program's own executable.
+    pub(super) own_frames: usize,
+    pub(super) own_named: usize,
+    /// Samples that the row excludes.
+    pub(super) excluded: usize,
     /// Samples with functions that the truth speaks of, and those that agree.
     pub(super) spoken_of: usize,
     pub(super) agree: usize,
@@ -73,9 +78,6 @@ impl Found {
     }
 
     fn take(&mut self, row: &Row, truth: &Truth, stack: &UserStack<'_>) {
-        self.samples += 1;
-        self.frames += stack.frames.len();
-        self.named += stack.frames.iter().filter(|frame| frame.function.is_some()).count();
         let agrees = stack.agrees(truth);
         let whole = match truth {
             // Cut is what it has to be, and it says so.
@@ -83,6 +85,19 @@ impl Found {
             Truth::Java => stack.is_whole() || (stack.has_jit() && stack.seen.stack.truncated),
             Truth::Chains(_) => stack.is_whole(),
         };
+        if (!whole || agrees == Some(false)) && row.excludes.is_some_and(|why| stack.is_excluded(why, truth)) {
+            self.excluded += 1;
+            return;
+        }
+        self.samples += 1;
+        for frame in &stack.frames {
+            let named = usize::from(frame.function.is_some());
+            let own = usize::from(*frame.module == *stack.seen.process.executable_path);
+            self.frames += 1;
+            self.named += named;
+            self.own_frames += own;
+            self.own_named += own * named;
+        }
         self.whole += usize::from(whole);
         self.spoken_of += usize::from(agrees.is_some());
         self.agree += usize::from(agrees == Some(true));
@@ -113,6 +128,21 @@ impl<'a> UserStack<'a> {
                 Some(name) if STARTS.contains(&plain(name)) => true,
                 _ => is_loader_or_libc(&outermost.module) || self.names().any(|name| name == "main"),
             }
+    }
+
+    fn is_excluded(&self, why: Exclusion, truth: &Truth) -> bool {
+        match (why, truth) {
+            (Exclusion::InsideMusl, Truth::Chains(chains)) => {
+                let last = plain(self.outermost().function.as_deref().unwrap_or("?"));
+                self.seen.stack.truncated && chains.iter().flatten().all(|own| own != last)
+            }
+            (Exclusion::InstallsContext, _) => {
+                let names: Vec<&str> = self.names().take(2).collect();
+                let unwinder = ["_Unwind_Resume", "_Unwind_RaiseException"];
+                self.frames[0].module.contains("/libgcc_s.") && names.get(1).is_some_and(|name| unwinder.contains(name))
+            }
+            _ => false,
+        }
     }
 
     fn has_jit(&self) -> bool {

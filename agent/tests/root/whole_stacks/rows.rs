@@ -35,10 +35,31 @@ pub(super) struct Row {
     pub(super) executable: Option<fn() -> String>,
     /// What must be in a share of its samples, and in which.
     pub(super) shows: Option<(Feature, f64)>,
-    /// Of all user frames at least so many have names.
+    /// Which stacks don't count.
+    pub(super) excludes: Option<Exclusion>,
+    /// Of the user frames in its own executable at least so many have names.
     pub(super) named: f64,
     /// What the reader should know.
     pub(super) note: &'static str,
+}
+
+/// Why a stack doesn't count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exclusion {
+    /// Cut in a function of musl, which Debian builds without any description of its frames.
+    InsideMusl,
+    /// Not right while libgcc, in the last instructions of `_Unwind_Resume`, puts the saved registers and the return address of
+    /// another frame into its own.
+    InstallsContext,
+}
+
+impl Exclusion {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::InsideMusl => "cut in musl, which describes no frames",
+            Self::InstallsContext => "while libgcc rewrites its own frame to land in a handler",
+        }
+    }
 }
 
 /// What makes the row worth its place.
@@ -71,7 +92,7 @@ const GO: &[(&str, &str)] = &[("go", "golang-go")];
 const MUSL: &[(&str, &str)] = &[("musl-gcc", "musl-tools")];
 
 /// What each program uses before it ends.
-const CPU_SECONDS: &str = "3";
+const CPU_SECONDS: &str = "4";
 
 const PLAIN: Row = Row {
     title: "",
@@ -80,6 +101,7 @@ const PLAIN: Row = Row {
     command: |shop| with_arguments(shop.program(), &[CPU_SECONDS]),
     meanwhile: |_| (),
     executable: None,
+    excludes: None,
     shows: Some((Feature::Complete, 0.8)),
     named: 0.995,
     note: "",
@@ -257,6 +279,7 @@ fn compiled() -> Vec<Row> {
         Row {
             title: "musl, static",
             needs: MUSL,
+            excludes: Some(Exclusion::InsideMusl),
             build: |shop| {
                 shop.compile_levels("musl-gcc", Language::C, 30, &["-static"]);
                 c_truth(30)
@@ -266,6 +289,7 @@ fn compiled() -> Vec<Row> {
         Row {
             title: "musl, dynamic",
             needs: MUSL,
+            excludes: Some(Exclusion::InsideMusl),
             build: |shop| {
                 shop.compile_levels("musl-gcc", Language::C, 30, &[]);
                 c_truth(30)
@@ -292,7 +316,7 @@ fn situations() -> Vec<Row> {
             },
             command: |shop| {
                 let library = shop.path("libloaded_late.so");
-                with_arguments(shop.program(), &["5", library.to_str().unwrap()])
+                with_arguments(shop.program(), &["6", library.to_str().unwrap()])
             },
             ..PLAIN
         },
@@ -316,6 +340,7 @@ fn situations() -> Vec<Row> {
         Row {
             title: "musl, signal handler",
             needs: MUSL,
+            excludes: Some(Exclusion::InsideMusl),
             build: |shop| {
                 shop.compile_program("musl-gcc", "signals.c", &["-static"]);
                 signal_truth()
@@ -334,13 +359,13 @@ fn situations() -> Vec<Row> {
         Row {
             title: "PLT, bound lazily",
             build: |shop| build_plt(shop, "-Wl,-z,lazy"),
-            shows: Some((Feature::Complete, 0.1)),
+            shows: Some((Feature::Complete, 0.02)),
             ..PLAIN
         },
         Row {
             title: "PLT, bound at start",
             build: |shop| build_plt(shop, "-Wl,-z,now"),
-            shows: Some((Feature::Complete, 0.1)),
+            shows: Some((Feature::Complete, 0.02)),
             ..PLAIN
         },
         Row {
@@ -354,6 +379,7 @@ fn situations() -> Vec<Row> {
         },
         Row {
             title: "threads, exceptions",
+            excludes: Some(Exclusion::InstallsContext),
             needs: CPP,
             build: |shop| {
                 shop.compile_program("c++", "exceptions.cpp", &["-pthread"]);
@@ -422,7 +448,7 @@ fn runtimes() -> Vec<Row> {
         Row {
             title: "node --perf-basic-prof",
             needs: &[("node", "nodejs")],
-            build: |_| chains(&[&["main", "node::Start"]]),
+            build: |_| chains(&[&["node::Start", ANY, "node::NodeMainInstance::Run"]]),
             command: |_| {
                 let script = source("loop.js");
                 with_arguments("node", &["--perf-basic-prof", script.to_str().unwrap(), CPU_SECONDS])
@@ -434,7 +460,7 @@ fn runtimes() -> Vec<Row> {
         Row {
             title: "CPython, as C",
             needs: &[("python3", "python3")],
-            build: |_| chains(&[&["main", ANY, "Py_RunMain"]]),
+            build: |_| chains(&[&["Py_BytesMain", ANY, "Py_RunMain"]]),
             command: |_| with_arguments(python(), &[source("loop.py").to_str().unwrap(), CPU_SECONDS]),
             executable: Some(|| base_name(&python())),
             ..PLAIN
