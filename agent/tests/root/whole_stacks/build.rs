@@ -90,7 +90,7 @@ fn c_levels(depth: usize) -> String {
     let mut text = String::from("#include \"work.h\"\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     for level in (1..=depth).rev() {
         let work = match level == depth {
-            true => "burn_at_the_leaf(50000); unsigned long below = x;".to_owned(),
+            true => "burn_at_the_leaf(300000); unsigned long below = x;".to_owned(),
             false => format!("unsigned long below = level_{}(x + room[0]);", level + 1),
         };
         text += &format!(
@@ -159,6 +159,7 @@ func main() {
 		if len(garbage) > 1000 { garbage = nil }
 	}
 }
+//go:noinline
 func inGoroutine(done chan uint64) { done <- level_1(2) }
 ",
     );

@@ -146,7 +146,8 @@ impl<'a> UserStack<'a> {
     }
 
     fn has_jit(&self) -> bool {
-        self.frames.iter().any(|frame| frame.kind == FrameKind::Jit)
+        let kinds = [FrameKind::Jit, FrameKind::Unknown];
+        self.frames.iter().any(|frame| kinds.contains(&frame.kind))
     }
 
     /// None where the truth says nothing of this stack.
@@ -204,10 +205,10 @@ impl<'a> UserStack<'a> {
             Feature::KernelAndUser => self.seen.in_kernel(),
             Feature::Vdso => self.frames.iter().any(|frame| &*frame.module == "[vdso]"),
             Feature::NamedJit => {
-                let named = |frame: &&&Frame| frame.kind == FrameKind::Jit && frame.function.is_some();
-                self.frames.iter().find(named).is_some_and(|frame| {
+                let mut jit = self.frames.iter().filter(|frame| frame.kind == FrameKind::Jit);
+                jit.any(|frame| {
                     let name = frame.function.as_deref().unwrap_or_default();
-                    name.contains("burnInScript") || name.contains("callBurn") || !name.is_empty()
+                    ["burnInScript", "callBurn"].iter().any(|own| name.contains(own))
                 })
             }
             Feature::Jit => self.has_jit(),
@@ -218,7 +219,7 @@ impl<'a> UserStack<'a> {
     /// Only the virtual machine calls code that it made.
     fn jit_is_called_by_the_machine(&self) -> bool {
         let pairs = self.frames.windows(2);
-        let mut calls = pairs.filter(|pair| pair[0].kind == FrameKind::Jit && pair[1].kind != FrameKind::Jit);
+        let mut calls = pairs.filter(|pair| pair[0].kind == FrameKind::Jit && pair[1].kind == FrameKind::Native);
         let called_well = calls.all(|pair| pair[1].module.ends_with("/libjvm.so"));
         called_well && (self.seen.stack.truncated || self.is_whole())
     }

@@ -102,7 +102,7 @@ const PLAIN: Row = Row {
     meanwhile: |_| (),
     executable: None,
     excludes: None,
-    shows: Some((Feature::Complete, 0.8)),
+    shows: Some((Feature::Complete, 0.7)),
     named: 0.995,
     note: "",
 };
@@ -360,12 +360,16 @@ fn situations() -> Vec<Row> {
             title: "PLT, bound lazily",
             build: |shop| build_plt(shop, "-Wl,-z,lazy"),
             shows: Some((Feature::Complete, 0.02)),
+            named: 0.95,
+            note: "entries of the PLT have no names",
             ..PLAIN
         },
         Row {
             title: "PLT, bound at start",
             build: |shop| build_plt(shop, "-Wl,-z,now"),
             shows: Some((Feature::Complete, 0.02)),
+            named: 0.95,
+            note: "entries of the PLT have no names",
             ..PLAIN
         },
         Row {
@@ -397,7 +401,7 @@ fn situations() -> Vec<Row> {
             },
             command: |shop| {
                 let (root, program) = (shop.directory.to_str().unwrap(), format!("/{}", shop.name));
-                let arguments = ["--mount", "--pid", "--fork", "chroot", root, &program, CPU_SECONDS];
+                let arguments = ["--mount", "--pid", "--fork", "--kill-child", "chroot", root, &program, CPU_SECONDS];
                 with_arguments("unshare", &arguments)
             },
             ..PLAIN
@@ -467,6 +471,7 @@ fn runtimes() -> Vec<Row> {
         },
         Row {
             title: "OpenJDK",
+            note: "stacks with code made at run time are right where they say that they are cut",
             needs: &[("javac", "default-jdk-headless")],
             build: |shop| {
                 let mut javac = Command::new("javac");
