@@ -155,17 +155,19 @@ SO_INLINE u32 walk_user(struct so_scratch *record, struct so_process *process, u
 		case SO_STEP_NO_TABLE:
 			return SO_WALK_NO_TABLE;
 		case SO_STEP_NO_MAPPING:
+			/* Interrupted code is some, wherever it is: mapped since the mappings were read. */
+			if (record->walk.innermost)
+				return SO_WALK_NO_TABLE;
 			/*
-			 * Mapped since the mappings were read, or no code at all: user space looks, but not every time, since
-			 * run-time compilers without frame pointers lead into nowhere with every sample.
+			 * The same, or no code at all: user space looks, but not every time, since run-time compilers without
+			 * frame pointers lead into nowhere with every sample.
 			 */
 			if (process && record->header.time_ns - process->unmapped_ns >= SECOND_NS) {
 				process->unmapped_ns = record->header.time_ns;
 				return SO_WALK_NO_TABLE;
 			}
-			/* What returns to where there is no code is no frame. Interrupted code is some, wherever it is. */
-			if (!record->walk.innermost)
-				record->header.user_frames = i - 1;
+			/* What returns to where there is no code is no frame. */
+			record->header.user_frames = i - 1;
 			return SO_WALK_BROKEN;
 		default:
 			return SO_WALK_BROKEN;

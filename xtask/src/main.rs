@@ -20,6 +20,7 @@ mod run;
 mod service;
 mod signals;
 mod stack;
+mod stacks;
 mod test;
 mod tidy;
 mod up;
@@ -51,6 +52,8 @@ enum Command {
     Kernels(kernels::Args),
     /// Measure the agent, ingest or queries on release builds and print the figures beside their targets.
     Bench(bench::Args),
+    /// Run programs of many kinds under the agent and print the share of their stacks that are whole, named and as known.
+    Stacks(stacks::Args),
     /// Build release binaries with the embedded page into a folder, with SHA-256 sums.
     Dist(dist::Args),
 }
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Kernels(args) => kernels::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Stacks(args) => stacks::run(&args),
         Command::Dist(args) => dist::run(&args),
     };
     match outcome {

@@ -68,6 +68,23 @@ struct LateSample {
     stack: Box<[u8]>,
 }
 
+impl LateSample {
+    /// The address at which the walk stopped, where that was interrupted code.
+    fn interrupted(&self) -> Option<u64> {
+        let last = *self.user.last()?;
+        (self.user.len() == 1 || last & EXACT_ADDRESS != 0).then_some(last & !EXACT_ADDRESS)
+    }
+}
+
+/// What looking again has brought.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
+    /// Mappings were found that were not known before.
+    pub(super) found: bool,
+    /// Some will be read again soon.
+    pub(super) waits: bool,
+}
+
 /// Outlives the intervals: what is the same on most samples is found by the hash of its addresses.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
@@ -150,6 +167,18 @@ impl Interval {
     /// Whose stacks wait for tables, and where the code comes from at which they stopped.
     pub(super) fn late_sources(&self) -> impl Iterator<Item = (ProgramKey, SourceId)> {
         self.late.iter().map(|late| (late.key, late.source))
+    }
+
+    /// Looks again for interrupted code that lay in no known mapping.
+    pub(super) fn look_again(&mut self, table: &mut Table, now_ns: u64) -> Look {
+        let mut look = Look::default();
+        for late in self.late.iter_mut().filter(|late| late.source == SourceId::UNKNOWN) {
+            let Some(address) = late.interrupted() else { continue };
+            late.source = table.place(late.key, address, true, now_ns).source;
+            look.found |= late.source != SourceId::UNKNOWN;
+            look.waits |= late.source == SourceId::UNKNOWN && table.may_read_after(late.key, late.time_ns);
+        }
+        look
     }
 
     fn put_off(
@@ -303,7 +332,9 @@ fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u6
     let mut walk_end = sample.walk_end;
     let mut user: Vec<Place> = Vec::with_capacity(sample.user.len());
     for (index, address) in sample.user.iter().enumerate() {
-        let innermost = index == 0 || address & EXACT_ADDRESS != 0;
+        // So was the kernel's way back from a signal's handler: nothing there called the handler.
+        let restores = sample.user.get(index + 1).is_some_and(|next| next & EXACT_ADDRESS != 0);
+        let innermost = index == 0 || address & EXACT_ADDRESS != 0 || restores;
         let place = table.place(key, address_of(*address, innermost), innermost, now_ns);
         // What returns to where there is no code is no frame: here the chain had already led astray.
         if !innermost && place.source == SourceId::UNKNOWN {

@@ -396,16 +396,19 @@ impl Sampling {
         while self.intervals.has_room()
             && let Some((mut finished, deadline)) = self.closing.pop_front()
         {
+            let look = finished.interval.look_again(&mut self.table, now);
+            if look.found {
+                self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            }
             for (key, source) in finished.interval.late_sources() {
                 self.unwinding.want_again(&self.table, key, source, now);
             }
-            let mut late = finished.interval.late_sources();
-            if now < deadline && late.any(|(key, _)| self.unwinding.is_pending(&self.table, key)) {
-                drop(late);
+            let pending = |(key, _)| self.unwinding.is_pending(&self.table, key);
+            let waits = look.waits || finished.interval.late_sources().any(pending);
+            if waits && now < deadline {
                 self.closing.push_front((finished, deadline));
                 return Ok(());
             }
-            drop(late);
             let (tables, stats) = (self.sensor.tables(), &mut self.unwinding.stats);
             finished
                 .interval

@@ -373,6 +373,15 @@ impl Table {
         self.entry(key).and_then(|entry| entry.find(address)).unwrap_or(unknown)
     }
 
+    /// True where the program's mappings were last read before that time, and can still be read again.
+    pub fn may_read_after(&self, key: ProgramKey, time_ns: u64) -> bool {
+        let Some(process) = self.processes.get(&(key.tgid, key.start_ticks)) else {
+            return false;
+        };
+        let last = process.programs.last().filter(|entry| entry.program.key == key);
+        process.exited_ns.is_none() && last.is_some_and(|entry| entry.read_ns < time_ns)
+    }
+
     /// What a source of this program stands for; none for the fixed ones.
     pub fn source(&mut self, key: ProgramKey, id: SourceId, now_ns: u64) -> Option<Source> {
         let entry = self.entry(key)?;

@@ -115,6 +115,11 @@ impl Collector {
         }
     }
 
+    /// True where some function has this rule.
+    pub(super) fn knows(&self, rule: Rule) -> bool {
+        self.rules.numbers.contains_key(&rule)
+    }
+
     /// True where an earlier source describes all of these addresses, in not too many pieces.
     pub(super) fn is_settled(&self, begin: u64, end: u64) -> bool {
         let mut index = self.settled.partition_point(|piece| piece.end() <= begin);

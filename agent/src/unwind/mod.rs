@@ -15,6 +15,7 @@ mod expression;
 mod frames;
 mod go;
 mod layout;
+mod restorer;
 mod rule;
 mod space;
 mod table;
@@ -50,6 +51,8 @@ pub fn compile(read_file: impl Fn(u64, &mut [u8]) -> bool, row_limit: usize) -> 
     frames::compile_eh_frame(&image, &mut collector)?;
     collector.settle();
     frames::compile_debug_frame(&image, &mut collector)?;
+    collector.settle();
+    restorer::compile(&image, &mut collector)?;
     collector.settle();
     let (writer, rules, stats) = collector.finish()?;
     Ok(FileTable {

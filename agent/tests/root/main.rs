@@ -12,3 +12,4 @@ mod privileges;
 mod program;
 mod program_binary;
 mod recording;
+mod whole_stacks;
