@@ -55,13 +55,13 @@ fn shares_roots_and_cpu_time_of_a_program_with_frame_pointers_and_of_a_kernel_he
                 .is_some_and(|(outer, inner)| inner + 1 == outer)
         })
     });
-    assert!(chained.count() as f64 > 0.99 * a, "main calls hot_a calls work_a");
+    assert!(chained.count() as f64 > 0.95 * a, "main calls hot_a calls work_a");
     let rooted = seen
         .iter()
         .filter(|seen| !seen.stack.truncated && seen.has("main"))
         .count() as f64;
     assert!(
-        rooted > 0.99 * seen.len() as f64,
+        rooted > 0.97 * seen.len() as f64,
         "rooted at main or above: {rooted} of {}",
         seen.len()
     );
