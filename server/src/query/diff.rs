@@ -15,7 +15,7 @@
 //! **Over-dispersion.** Samples come in bursts. With K sub-windows of a side, whose parts of the exposure are w_k, Pearson's
 //! X² = Σ (c_k - C w_k)² / (C w_k) has mean φ (K - 1), where φ is the variance in units of a Poisson's. φ is pooled over all tested
 //! items (ΣX² / Σdf); an item that is noisier by its own estimate, drawn towards the pooled one by [`PRIOR_DF`] degrees of freedom as
-//! in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), gets its own; and never less than 1. Counts divided by φ are tested as if
+//! in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), gets its own; and never less than the larger [`Side::spread`]. Counts divided by φ are tested as if
 //! they were samples; the tail is then that of Student's t, since φ is an estimate.
 //!
 //! **Discoveries.** Benjamini and Hochberg at [`FALSE_DISCOVERY_RATE`] over the items that could be significant at all, chosen by a + b
@@ -67,6 +67,8 @@ pub struct Side {
     pub samples_per_core: f64,
     /// All samples of the side.
     pub samples: u64,
+    /// Variance of a count in units of a Poisson's, at least 1: more where samples of different periods were added up.
+    pub spread: f64,
 }
 
 /// Sums the squares of one side's sub-windows, item by item.
@@ -251,11 +253,12 @@ pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_
         let (a, b) = (items.base[i], items.comparison[i]);
         observed && a + b > 0 && variance(a, b) > 1e-6 && reachable((a + b) as f64 / dispersion, p)
     };
+    let least = base.spread.max(comparison.spread).max(1.0);
     // Those that could be significant without over-dispersion tell how large it is; those that still could be are tested.
     let (x2, df) = (0..count)
-        .filter(|i| candidate(*i, 1.0))
+        .filter(|i| candidate(*i, least))
         .fold((0.0, 0.0), |(x, d), i| (x + spreads[i].0, d + spreads[i].1));
-    let pooled = if df > 0.0 { (x2 / df).max(1.0) } else { 1.0 };
+    let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
     let own: Vec<(f64, f64)> = spreads
         .iter()
         .map(|(x, df)| (((PRIOR_DF * pooled + x) / (PRIOR_DF + df)).max(pooled), PRIOR_DF + df))
