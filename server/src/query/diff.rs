@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | rate | cores | observed seconds / period in seconds |
 //! | share | share of the side's samples | samples of the side |
-//! | absolute | samples | 1 |
+//! | absolute | samples of the shorter of both sides' periods | shorter period / period |
 //!
 //! **Test.** Without change, b of n = a + b samples fall to side B by a binomial with p = E_B / (E_A + E_B) (J. Przyborowski and
 //! H. Wilenski, Biometrika 31, 1940). With shares the sides' totals N are fixed too, and the variance shrinks by 1 - n / N, as of a
@@ -69,6 +69,8 @@ pub struct Side {
     pub samples: u64,
     /// Variance of a count in units of a Poisson's, at least 1: more where samples of different periods were added up.
     pub spread: f64,
+    /// What a count stands for, in that of the side whose counts stand for less: 1 where both have the same period.
+    pub unit: f64,
 }
 
 /// Sums the squares of one side's sub-windows, item by item.
@@ -214,7 +216,7 @@ pub fn exposure(normalize: Normalize, side: Side) -> f64 {
     match normalize {
         Normalize::Rate => side.samples_per_core,
         Normalize::Share => side.samples as f64,
-        Normalize::Absolute => 1.0,
+        Normalize::Absolute => 1.0 / side.unit,
     }
 }
 

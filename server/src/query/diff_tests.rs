@@ -71,6 +71,7 @@ fn judged_of_spread(normalize: Normalize, a: &Simulated, b: &Simulated, exposure
         samples_per_core,
         samples: s.totals.iter().sum(),
         spread,
+        unit: 1.0,
     };
     let items = Items {
         base: &a.totals,

@@ -104,27 +104,31 @@ impl Side {
     }
 }
 
-/// The judge's view of a side.
-fn totals_of(side: JudgedWhole<'_>, period_ns: f64) -> Totals {
-    let samples_per_core = if period_ns > 0.0 {
-        side.exposure.total_s() / (period_ns / 1e9)
-    } else {
-        0.0
-    };
+fn totals_of(side: JudgedWhole<'_>, other: JudgedWhole<'_>) -> Totals {
+    // A side without samples has no period of its own: the other's is taken.
+    let known = |own: f64, other: f64| if own > 0.0 { own } else { other };
+    let period_ns = known(side.period_ns, other.period_ns);
+    let units = [side.periods.unit_ns(), other.periods.unit_ns()];
+    let unit_ns = known(units[0], units[1]);
     Totals {
-        samples_per_core,
+        samples_per_core: if period_ns > 0.0 {
+            side.exposure.total_s() / (period_ns / 1e9)
+        } else {
+            0.0
+        },
         samples: side.samples,
         spread: side.periods.spread(),
+        unit: if unit_ns > 0.0 {
+            unit_ns / unit_ns.min(known(units[1], unit_ns))
+        } else {
+            1.0
+        },
     }
 }
 
-/// The judge's view of both sides. A side without samples has no period of its own: the other's is taken.
+/// The judge's view of both sides.
 pub(super) fn both_totals([a, b]: [JudgedWhole<'_>; 2]) -> [Totals; 2] {
-    let period = |own: f64, other: f64| if own > 0.0 { own } else { other };
-    [
-        totals_of(a, period(a.period_ns, b.period_ns)),
-        totals_of(b, period(b.period_ns, a.period_ns)),
-    ]
+    [totals_of(a, b), totals_of(b, a)]
 }
 
 /// Part of a side's exposure that lies in each sub-window, in the terms of the normalisation.

@@ -125,6 +125,7 @@ async fn samples_count_by_the_time_that_they_stand_for() {
             assert!(near(&row["total_share"], cpu_seconds / 102.0), "{row}");
         }
     }
+    server.store.flush().await.unwrap();
     let nodes = server.json("nodes", &[]).await;
     assert_eq!(nodes["nodes"][0]["frequency_hz"], 5, "the present rate");
 }
@@ -173,6 +174,13 @@ async fn a_difference_is_one_of_time_and_not_of_samples() {
             assert!(near(&row["norm"], after), "{row}");
             assert_eq!(row["state"], state, "{row}");
         }
+        let absolute = [&parameters[..], &[("by", "service"), ("normalize", "absolute")]].concat();
+        let web = row(&server.json("top", &absolute).await, "web").clone();
+        assert!(near(&web["base_norm"], 600.0), "{web}");
+        assert_eq!(
+            (web["norm"].as_f64() > Some(600.0), web["state"] == "same"),
+            (begin == &times[0], begin == &times[1])
+        );
         // A sample of another weight spreads more than one count would.
         let dispersion = answer["dispersion"].as_f64().unwrap();
         let mixed = (900.0 + 285.0 * 16.0) / (900.0 + 285.0 * 4.0);
