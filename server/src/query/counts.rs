@@ -112,33 +112,30 @@ impl StackCounts {
         }
     }
 
-    /// Counts in units of the shortest period.
+    /// Counts in units of the shortest period, in the order of ids: the same samples give the same answer, byte for byte.
     pub(super) fn weighed(self) -> Weighed {
         let StackCounts {
-            steps,
-            ids,
-            mut cells,
-            values,
-            periods,
-            ..
+            steps, ids, periods, ..
         } = self;
-        if periods.differ() {
-            let mut count = periods.rounding();
-            let mut order: Vec<usize> = (0..ids.len()).collect();
-            order.sort_unstable_by_key(|slot| ids[*slot]);
-            for cell in order
-                .into_iter()
-                .flat_map(|slot| slot * steps.count..(slot + 1) * steps.count)
-            {
-                if cells[cell] > 0 {
-                    cells[cell] = u32::try_from(count(values[cell])).unwrap_or(u32::MAX);
-                }
-            }
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.sort_unstable_by_key(|slot| ids[*slot]);
+        let mut count = periods.rounding();
+        let mut cells = Vec::with_capacity(self.cells.len());
+        for cell in order
+            .iter()
+            .flat_map(|slot| slot * steps.count..(slot + 1) * steps.count)
+        {
+            let samples = self.cells[cell];
+            cells.push(if samples > 0 && periods.differ() {
+                u32::try_from(count(self.values[cell])).unwrap_or(u32::MAX)
+            } else {
+                samples
+            });
         }
         Weighed {
             samples: cells.iter().map(|count| u64::from(*count)).sum(),
             steps: steps.count,
-            ids,
+            ids: order.into_iter().map(|slot| ids[slot]).collect(),
             cells,
             periods,
         }

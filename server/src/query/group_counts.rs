@@ -221,12 +221,15 @@ pub(super) struct Grouped {
     pub periods: Periods,
 }
 
+/// Nanoseconds by group and stack.
+pub(super) type StackTimes = HashMap<(u32, i64), i64, MixState>;
+
 /// As [`GroupCounts`], and the CPU time of each group's stacks.
 #[derive(Debug, Clone)]
 pub(super) struct GroupStacks<C> {
     counts: GroupCounts<C>,
-    /// Nanoseconds by group and stack; nothing once there were more than `limit`.
-    stacks: Option<HashMap<(u32, i64), i64, MixState>>,
+    /// Nothing once there were more than `limit`.
+    stacks: Option<StackTimes>,
     limit: usize,
 }
 
@@ -240,13 +243,9 @@ impl<C: GroupColumn> GroupStacks<C> {
         }
     }
 
-    /// The groups, and what each stack of each takes: index of the group, stack, nanoseconds.
-    pub(super) fn grouped(self) -> (Grouped, Option<Vec<(u32, i64, i64)>>) {
-        let stacks = self.stacks.map(|stacks| {
-            let flat = stacks.into_iter().map(|((group, id), ns)| (group, id, ns));
-            flat.collect()
-        });
-        (self.counts.grouped(), stacks)
+    /// The groups, and what each stack of each takes, by index of the group; none where there were too many.
+    pub(super) fn grouped(self) -> (Grouped, Option<StackTimes>) {
+        (self.counts.grouped(), self.stacks)
     }
 
     fn add_stacks(&mut self, more: impl Iterator<Item = ((u32, i64), i64)>) {

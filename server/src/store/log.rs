@@ -480,6 +480,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_table_that_lacks_what_must_be_there_is_refused_with_a_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let (staging, folder) = (dir.path().join("tmp"), dir.path().join("batches"));
+        std::fs::create_dir(&staging).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        let log_store = open_log_store(Table::Batches, &folder, staging.clone(), |_, store| store).unwrap();
+        let text = |name| StructField::new(name, DataType::Primitive(PrimitiveType::String), false);
+        CreateBuilder::new()
+            .with_log_store(log_store)
+            .with_columns([text("node"), text("day")])
+            .with_partition_columns(["day"])
+            .await
+            .unwrap();
+        let stop = watch::Sender::new(false);
+        let opened = TableLog::open(Table::Batches, dir.path(), staging, |_, store| store, stop.subscribe());
+        let message = opened.await.unwrap_err().to_string();
+        assert!(message.contains("column instance is missing"), "{message}");
+    }
+
+    #[tokio::test]
     async fn files_and_transactions_are_read_back_from_commits_and_from_a_checkpoint() {
         let dir = tempfile::tempdir().unwrap();
         let staging = dir.path().join("tmp");
