@@ -79,9 +79,7 @@ pub enum KernelError {
     PerfEvent { cpu: u32, source: std::io::Error },
     #[error("cannot attach the sampler to CPU {cpu}: {source}; it needs CAP_BPF and CAP_PERFMON or root")]
     AttachPerfEvent { cpu: u32, source: libbpf_rs::Error },
-    #[error(
-        "cannot share the {what} of the unwinder with the kernel: {source}; run as root or with CAP_BPF and CAP_PERFMON"
-    )]
+    #[error("cannot share the {what} of the unwinder with the kernel: {source}; run as root or with CAP_BPF and CAP_PERFMON")]
     Tables {
         what: &'static str,
         source: libbpf_rs::Error,

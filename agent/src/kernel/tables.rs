@@ -134,7 +134,9 @@ impl Tables {
             value.extend(word.to_ne_bytes());
         }
         value.extend(0u64.to_ne_bytes());
-        let updated = self.processes.update(&key.tgid.to_ne_bytes(), &value, MapFlags::ANY);
+        let updated = self
+            .processes
+            .update(&key.tgid.to_ne_bytes(), &value, MapFlags::ANY);
         let program = Program {
             published,
             address_space,

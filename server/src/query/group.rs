@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::error::QueryError;
 use super::group_counts::{
     ByCpu, ByMode, ByProcess, BySeries, ByThread, ByTid, GroupBy, GroupColumn, GroupCounts, GroupStacks, Grouped,
-    Quality,
+    Quality, StackTimes,
 };
 use super::select::{Days, Question, collect_rows, scan, scope};
 use super::selector::{Home, Label};
@@ -95,10 +95,10 @@ impl Ask<'_> {
     }
 
     /// Looks at each stack once, however many samples have it.
-    async fn judge(&self, grouped: &mut Grouped, stacks: &[(u32, i64, i64)]) -> Result<(), QueryError> {
+    async fn judge(&self, grouped: &mut Grouped, stacks: &StackTimes) -> Result<(), QueryError> {
         let mut index: HashMap<i64, usize, MixState> = HashMap::default();
         let mut ids = Vec::new();
-        for (_, id, _) in stacks {
+        for (_, id) in stacks.keys() {
             index.entry(*id).or_insert_with(|| {
                 ids.push(*id);
                 ids.len() - 1
@@ -110,7 +110,7 @@ impl Ask<'_> {
         for (_, group) in &mut grouped.groups {
             group.quality = Some(Quality::default());
         }
-        for (group, id, ns) in stacks {
+        for ((group, id), ns) in stacks {
             let Some(quality) = &mut grouped.groups[*group as usize].1.quality else {
                 continue;
             };
