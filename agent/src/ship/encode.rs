@@ -19,6 +19,7 @@ use super::{Batch, Frame, FrameKind, Identity, Process};
 
 const BATCH: &str = "stakeout.batch";
 const LOST: &str = "stakeout.lost.";
+const LIMIT: &str = "stakeout.limit.";
 const FROM: &str = "stakeout.from_unix_nano";
 const UNTIL: &str = "stakeout.until_unix_nano";
 /// Attributes that count something in the interval: zero in a report of no interval.
@@ -206,6 +207,8 @@ fn resource(
         lost.iter()
             .map(|(cause, n)| key_value(format!("{LOST}{cause}"), int(*n))),
     );
+    let limits = report.limits.iter();
+    attributes.extend(limits.map(|(name, n)| key_value(format!("{LIMIT}{name}"), int(*n))));
     Resource {
         attributes,
         ..Resource::default()

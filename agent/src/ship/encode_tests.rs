@@ -99,6 +99,7 @@ fn batch() -> Batch {
         ticks: 200,
         idle_ticks: 192,
         samples_taken: 11,
+        limits: BTreeMap::from([("tables_late", 6)]),
         ..Report::default()
     };
     Batch {
@@ -329,6 +330,7 @@ fn the_resource_identifies_batch_and_losses() {
         ("stakeout.idle_ticks", 192),
         ("stakeout.samples_taken", 11),
         ("stakeout.lost.ring_full", 3),
+        ("stakeout.limit.tables_late", 6),
         ("stakeout.frequency_hz", 20),
     ] {
         assert_eq!(resource[key], Value::IntValue(value), "{key}");
@@ -370,6 +372,7 @@ fn a_closing_batch_adds_losses_and_covers_no_time() {
             ("stakeout.samples_taken", 11),
             ("stakeout.lost.ring_full", 5),
             ("stakeout.lost.spool_dropped", 50),
+            ("stakeout.limit.tables_late", 6),
         ] {
             assert_eq!(decoded.resource[key], Value::IntValue(value), "{key}");
         }

@@ -1,15 +1,18 @@
 //! Health, metrics, agents.
 
 use super::{ApiError, AppState, error::Code};
+use crate::store::NodeInfo;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An agent that has not sent for this many of its intervals is late.
@@ -17,6 +20,9 @@ const LATE_INTERVALS: i64 = 6;
 
 /// And at least for this long, milliseconds.
 const LATE_MS: i64 = 30_000;
+
+/// An agent that sent within this time is in the metrics though its node has a newer one, milliseconds.
+const REPORTING_MS: i64 = 3_600_000;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -69,6 +75,7 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
                 "cpus": last.cpus,
                 "samples_taken": last.samples_taken,
                 "samples_lost": last.lost,
+                "limits": last.limits,
                 "samples_stored": node.samples_stored,
                 "idle_share": idle_share,
                 "cpu_seconds": last.cpu_seconds,
@@ -214,6 +221,66 @@ impl prometheus_client::collector::Collector for Collector {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
-        Ok(())
+        agents(&reporting(store.nodes()), &mut encoder)
     }
+}
+
+/// The newest instance of each node, and those of the last hour: a restarted agent's old instance may still deliver.
+fn reporting(newest_first: Vec<NodeInfo>) -> Vec<NodeInfo> {
+    let since_ns = (chrono::Utc::now().timestamp_millis() - REPORTING_MS) * 1_000_000;
+    let mut nodes = HashSet::new();
+    newest_first
+        .into_iter()
+        .filter(|agent| nodes.insert(agent.last.node.clone()) || agent.last.until_ns >= since_ns)
+        .collect()
+}
+
+/// What each agent took, what of it is stored, what it lost, and which of its limits it reached.
+fn agents(agents: &[NodeInfo], encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+    type Counts = fn(&NodeInfo) -> Vec<(&str, i64)>;
+    let families: [(&str, &str, Option<&str>, Counts); 4] = [
+        (
+            "stakeout_agent_taken_samples",
+            "Samples that an agent took; those that are stored and those that it lost make the same sum",
+            None,
+            |agent| agent.last.samples_taken.map(|n| ("", n)).into_iter().collect(),
+        ),
+        (
+            "stakeout_agent_stored_samples",
+            "Samples of an agent that are stored",
+            None,
+            |agent| vec![("", agent.samples_stored)],
+        ),
+        (
+            "stakeout_agent_lost_samples",
+            "Samples that an agent took and could not deliver",
+            Some("cause"),
+            |agent| named(&agent.last.lost),
+        ),
+        (
+            "stakeout_agent_limits_reached",
+            "How often an agent reached a limit and did something less well, without losing a sample",
+            Some("limit"),
+            |agent| named(&agent.last.limits),
+        ),
+    ];
+    for (name, help, key, counts) in families {
+        if agents.iter().all(|agent| counts(agent).is_empty()) {
+            continue;
+        }
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for agent in agents {
+            let own = [("node", agent.last.node.as_str()), ("instance", &agent.last.instance)];
+            for (value, count) in counts(agent) {
+                let labels: Vec<(&str, &str)> = own.into_iter().chain(key.map(|key| (key, value))).collect();
+                let counter = ConstCounter::new(u64::try_from(count).unwrap_or_default());
+                counter.encode(family.encode_family(&labels)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn named(counts: &BTreeMap<String, i64>) -> Vec<(&str, i64)> {
+    counts.iter().map(|(name, count)| (name.as_str(), *count)).collect()
 }

@@ -44,6 +44,7 @@ pub(super) enum Attribute<'a> {
     IdleTicks(i64),
     SamplesTaken(i64),
     Lost(&'a str, i64),
+    Limit(&'a str, i64),
     CpuSeconds(f64),
     BpfSeconds(f64),
     RssBytes(i64),
@@ -127,8 +128,13 @@ pub(super) fn read<'a, E>(
         "stakeout.bpf_seconds" => of_real(A::BpfSeconds),
         "stakeout.rss_bytes" => of_int(A::RssBytes),
         "stakeout.bpf_map_bytes" => of_int(A::BpfMapBytes),
-        _ => match (key.strip_prefix("stakeout.lost."), int) {
-            (Some(cause), Some(count)) => A::Lost(cause, count),
+        _ => match (
+            key.strip_prefix("stakeout.lost."),
+            key.strip_prefix("stakeout.limit."),
+            int,
+        ) {
+            (Some(cause), _, Some(count)) => A::Lost(cause, count),
+            (_, Some(limit), Some(count)) => A::Limit(limit, count),
             _ => A::Other,
         },
     })

@@ -344,6 +344,7 @@ fn resource_context<'a>(
             A::IdleTicks(value) => context.account.idle_ticks = Some(value),
             A::SamplesTaken(value) => context.account.samples_taken = Some(value),
             A::Lost(cause, count) => drop(context.account.lost.insert(cause.to_owned(), count)),
+            A::Limit(limit, count) => drop(context.account.limits.insert(limit.to_owned(), count)),
             A::CpuSeconds(value) => context.account.cpu_seconds = Some(value),
             A::BpfSeconds(value) => context.account.bpf_seconds = Some(value),
             A::RssBytes(value) => context.account.rss_bytes = Some(value),

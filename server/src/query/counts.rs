@@ -1,15 +1,15 @@
-//! Collectors: selected samples to counts, by stack or by a label's value, each in steps of time.
+//! Selected samples to counts by stack, in steps of time.
 //!
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
 use super::error::QueryError;
-use super::select::{Collector, coded};
+use super::periods::Periods;
+use super::select::Collector;
 use super::time::Window;
 use super::tree::MixState;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// A window cut into equal steps, the last of which may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +61,12 @@ pub(super) struct StackCounts {
     limit: usize,
     slots: HashMap<i64, u32, MixState>,
     /// Stack of each slot.
-    pub ids: Vec<i64>,
+    ids: Vec<i64>,
     /// Samples of each slot in each step.
     cells: Vec<u32>,
-    /// All samples.
-    pub samples: u64,
-    /// What all samples stand for, in nanoseconds of CPU time.
-    pub value_ns: i64,
+    /// CPU time of each cell in nanoseconds; empty as long as all samples have the same period.
+    values: Vec<i64>,
+    periods: Periods,
 }
 
 impl StackCounts {
@@ -79,22 +78,9 @@ impl StackCounts {
             slots: HashMap::default(),
             ids: Vec::new(),
             cells: Vec::new(),
-            samples: 0,
-            value_ns: 0,
+            values: Vec::new(),
+            periods: Periods::default(),
         }
-    }
-
-    /// Samples of a slot.
-    pub(super) fn total(&self, slot: usize) -> u64 {
-        self.cells[slot * self.steps.count..][..self.steps.count]
-            .iter()
-            .map(|c| u64::from(*c))
-            .sum()
-    }
-
-    /// Samples of a slot in one step.
-    pub(super) fn in_step(&self, slot: usize, step: usize) -> u64 {
-        u64::from(self.cells[slot * self.steps.count + step])
     }
 
     fn slot(&mut self, id: i64) -> Result<usize, QueryError> {
@@ -109,8 +95,50 @@ impl StackCounts {
             }
             self.ids.push(id);
             self.cells.resize(self.cells.len() + self.steps.count, 0);
+            if self.periods.differ() {
+                self.values.resize(self.cells.len(), 0);
+            }
         }
         Ok(slot as usize)
+    }
+
+    /// Takes more periods in. Where they begin to differ, the cells so far are given their times.
+    fn add_periods(&mut self, more: &Periods) {
+        let before = self.periods.only();
+        self.periods.merge(more);
+        if self.periods.differ() && self.values.is_empty() {
+            let period = before.unwrap_or(0);
+            self.values = self.cells.iter().map(|count| i64::from(*count) * period).collect();
+        }
+    }
+
+    /// Counts in units of the shortest period, in the order of ids: the same samples give the same answer, byte for byte.
+    pub(super) fn weighed(self) -> Weighed {
+        let StackCounts {
+            steps, ids, periods, ..
+        } = self;
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.sort_unstable_by_key(|slot| ids[*slot]);
+        let mut count = periods.rounding();
+        let mut cells = Vec::with_capacity(self.cells.len());
+        for cell in order
+            .iter()
+            .flat_map(|slot| slot * steps.count..(slot + 1) * steps.count)
+        {
+            let samples = self.cells[cell];
+            cells.push(if samples > 0 && periods.differ() {
+                u32::try_from(count(self.values[cell])).unwrap_or(u32::MAX)
+            } else {
+                samples
+            });
+        }
+        Weighed {
+            samples: cells.iter().map(|count| u64::from(*count)).sum(),
+            steps: steps.count,
+            ids: order.into_iter().map(|slot| ids[slot]).collect(),
+            cells,
+            periods,
+        }
     }
 }
 
@@ -119,219 +147,83 @@ impl Collector for StackCounts {
 
     fn add(&mut self, rows: &RecordBatch) -> Result<(), QueryError> {
         let ids = rows.column(0).as_primitive::<Int64Type>().values();
+        let values = rows.column(1).as_primitive::<Int64Type>().values();
         let times = rows.column(2).as_primitive::<Int64Type>().values();
-        for (id, ts) in ids.iter().zip(times) {
+        let mut periods = Periods::default();
+        periods.add(values);
+        self.add_periods(&periods);
+        let differ = self.periods.differ();
+        for (row, (id, ts)) in ids.iter().zip(times).enumerate() {
             let slot = self.slot(*id)?;
             let step = if self.steps.count == 1 {
                 0
             } else {
                 self.steps.index(*ts)
             };
-            let cell = &mut self.cells[slot * self.steps.count + step];
-            *cell = cell.saturating_add(1);
+            let at = slot * self.steps.count + step;
+            self.cells[at] = self.cells[at].saturating_add(1);
+            if differ {
+                self.values[at] = self.values[at].saturating_add(values[row]);
+            }
         }
-        self.samples += rows.num_rows() as u64;
-        self.value_ns = self
-            .value_ns
-            .saturating_add(sum(rows.column(1).as_primitive::<Int64Type>().values()));
         Ok(())
     }
 
-    fn merge(&mut self, other: Self) -> Result<(), QueryError> {
+    fn merge(&mut self, mut other: Self) -> Result<(), QueryError> {
         if self.ids.is_empty() {
             *self = other;
             return Ok(());
         }
+        let theirs = other.periods.clone();
+        other.add_periods(&self.periods);
+        self.add_periods(&theirs);
         let steps = self.steps.count;
         for (from, id) in other.ids.iter().enumerate() {
             let to = self.slot(*id)?;
             for step in 0..steps {
-                let cell = &mut self.cells[to * steps + step];
-                *cell = cell.saturating_add(other.cells[from * steps + step]);
+                let (to, from) = (to * steps + step, from * steps + step);
+                self.cells[to] = self.cells[to].saturating_add(other.cells[from]);
+                if self.periods.differ() {
+                    self.values[to] = self.values[to].saturating_add(other.values[from]);
+                }
             }
         }
-        self.samples += other.samples;
-        self.value_ns = self.value_ns.saturating_add(other.value_ns);
         Ok(())
     }
 }
 
-fn sum(values: &[i64]) -> i64 {
-    values.iter().fold(0_i64, |sum, value| sum.saturating_add(*value))
-}
-
-/// Where a sample's group is found.
+/// Counts by stack in the unit of [`Periods::unit_ns`].
 #[derive(Debug, Clone)]
-pub(super) enum GroupBy {
-    /// By an id in the rows, and the group of each id; ids without one are of the group with the empty name.
-    Id(Arc<HashMap<i64, Arc<str>, MixState>>),
-    /// By the text of the column itself.
-    Text,
-}
-
-/// What is known of one group.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Group {
+pub(super) struct Weighed {
+    steps: usize,
+    /// Stack of each slot.
+    pub ids: Vec<i64>,
+    /// Counts of each slot in each step.
+    cells: Vec<u32>,
+    /// All counts: as many as there are samples where all have the same period.
     pub samples: u64,
-    pub value_ns: i64,
-    /// Samples in user mode.
-    pub user: u64,
-    /// Samples in each step.
-    pub steps: Vec<u32>,
-    /// CPU time in each step, in nanoseconds.
-    pub steps_ns: Vec<i64>,
+    pub periods: Periods,
 }
 
-/// Samples by a label's value. `C` is the column that tells the group.
-#[derive(Debug, Clone)]
-pub(super) struct GroupCounts<C> {
-    by: GroupBy,
-    steps: Steps,
-    /// Most cells (groups times steps).
-    limit: usize,
-    /// Dense index of every group.
-    index: HashMap<Arc<str>, u32>,
-    /// Group of ids that were met, for [`GroupBy::Id`].
-    of_id: HashMap<i64, u32, MixState>,
-    pub groups: Vec<Group>,
-    column: std::marker::PhantomData<fn() -> C>,
-}
-
-/// The column of `samples` that tells the group.
-pub(super) trait GroupColumn: Send + 'static {
-    const COLUMNS: &'static [&'static str];
-}
-
-macro_rules! group_columns {
-    ($($name:ident $column:literal),*) => { $(
-        #[doc = concat!("Groups by `", $column, "`.")]
-        #[derive(Debug, Clone)]
-        pub(super) struct $name;
-        impl GroupColumn for $name {
-            const COLUMNS: &'static [&'static str] = &[$column, "value", "ts_ns", "mode"];
-        }
-    )* };
-}
-group_columns!(BySeries "series_id", ByProcess "process_id", ByThread "thread", ByTid "tid", ByCpu "cpu", ByMode "mode");
-
-impl<C> GroupCounts<C> {
-    pub(super) fn new(by: GroupBy, steps: Steps, limit: usize) -> Self {
-        GroupCounts {
-            by,
-            steps,
-            limit,
-            index: HashMap::new(),
-            of_id: HashMap::default(),
-            groups: Vec::new(),
-            column: std::marker::PhantomData,
-        }
+impl Weighed {
+    /// Counts of a slot.
+    pub(super) fn total(&self, slot: usize) -> u64 {
+        let cells = &self.cells[slot * self.steps..][..self.steps];
+        cells.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// Every group with its name, in no order.
-    pub(super) fn named(self) -> impl Iterator<Item = (Arc<str>, Group)> {
-        let mut names: Vec<(Arc<str>, u32)> = self.index.into_iter().collect();
-        names.sort_unstable_by_key(|(_, index)| *index);
-        names.into_iter().map(|(name, _)| name).zip(self.groups)
+    /// Counts of a slot in one step.
+    pub(super) fn in_step(&self, slot: usize, step: usize) -> u64 {
+        u64::from(self.cells[slot * self.steps + step])
     }
 
-    fn group(&mut self, name: &str) -> Result<u32, QueryError> {
-        if let Some(index) = self.index.get(name) {
-            return Ok(*index);
+    /// CPU time that one count stands for, in nanoseconds.
+    pub(super) fn period_ns(&self) -> f64 {
+        if self.samples == 0 {
+            0.0
+        } else {
+            self.periods.value_ns as f64 / self.samples as f64
         }
-        if (self.groups.len() + 1) * self.steps.count > self.limit {
-            return Err(QueryError::too_large(
-                format!(
-                    "the selection has more than {} groups of {} steps each",
-                    self.groups.len(),
-                    self.steps.count
-                ),
-                "ask for another `by`, a longer `step`, or a narrower selector",
-            ));
-        }
-        let index = self.groups.len() as u32;
-        self.index.insert(name.into(), index);
-        let (steps, steps_ns) = (vec![0; self.steps.count], vec![0; self.steps.count]);
-        self.groups.push(Group {
-            steps,
-            steps_ns,
-            ..Group::default()
-        });
-        Ok(index)
-    }
-
-    /// The group of each row.
-    fn groups_of(&mut self, rows: &RecordBatch) -> Result<Vec<u32>, QueryError> {
-        let column = rows.column(0);
-        match self.by.clone() {
-            GroupBy::Text => {
-                let (mut codes, names) = coded(column)?;
-                // A name is a group once a row has it: dictionaries may hold more.
-                let mut groups: Vec<Option<u32>> = vec![None; names.len()];
-                for code in &mut codes {
-                    let known = groups[*code as usize];
-                    let group = match known {
-                        Some(group) => group,
-                        None => self.group(&names[*code as usize])?,
-                    };
-                    groups[*code as usize] = Some(group);
-                    *code = group;
-                }
-                Ok(codes)
-            }
-            GroupBy::Id(names) => {
-                let ids = column.as_primitive::<Int64Type>().values();
-                let mut groups = Vec::with_capacity(ids.len());
-                for id in ids {
-                    let group = match self.of_id.get(id) {
-                        Some(group) => *group,
-                        None => {
-                            let group = self.group(names.get(id).map_or("", |name| name))?;
-                            self.of_id.insert(*id, group);
-                            group
-                        }
-                    };
-                    groups.push(group);
-                }
-                Ok(groups)
-            }
-        }
-    }
-}
-
-impl<C: GroupColumn> Collector for GroupCounts<C> {
-    const COLUMNS: &'static [&'static str] = C::COLUMNS;
-
-    fn add(&mut self, rows: &RecordBatch) -> Result<(), QueryError> {
-        let groups = self.groups_of(rows)?;
-        let values = rows.column(1).as_primitive::<Int64Type>().values();
-        let times = rows.column(2).as_primitive::<Int64Type>().values();
-        let (modes, names) = coded(rows.column(3))?;
-        let is_user: Vec<bool> = names.iter().map(|name| name == "user").collect();
-        for (row, group) in groups.into_iter().enumerate() {
-            let step = self.steps.index(times[row]);
-            let group = &mut self.groups[group as usize];
-            group.samples += 1;
-            group.value_ns = group.value_ns.saturating_add(values[row]);
-            group.user += u64::from(is_user[modes[row] as usize]);
-            group.steps[step] = group.steps[step].saturating_add(1);
-            group.steps_ns[step] = group.steps_ns[step].saturating_add(values[row]);
-        }
-        Ok(())
-    }
-
-    fn merge(&mut self, other: Self) -> Result<(), QueryError> {
-        for (name, part) in other.named() {
-            let index = self.group(&name)? as usize;
-            let group = &mut self.groups[index];
-            group.samples += part.samples;
-            group.value_ns = group.value_ns.saturating_add(part.value_ns);
-            group.user += part.user;
-            for step in 0..group.steps.len() {
-                group.steps[step] = group.steps[step].saturating_add(part.steps[step]);
-                group.steps_ns[step] = group.steps_ns[step].saturating_add(part.steps_ns[step]);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -340,15 +232,20 @@ mod tests {
     use super::*;
     use arrow::array::Int64Array;
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     const WINDOW: Window = Window {
         from_ns: 0,
         until_ns: 1_000_000_000,
     };
 
-    fn rows(stacks: &[(i64, i64)]) -> RecordBatch {
+    /// Stacks with their times. Samples of the second half have the second period.
+    fn rows(stacks: &[(i64, i64)], periods: [i64; 2]) -> RecordBatch {
         let ids: Int64Array = stacks.iter().map(|(id, _)| *id).collect();
-        let values: Int64Array = stacks.iter().map(|_| 50).collect();
+        let values: Int64Array = stacks
+            .iter()
+            .map(|(_, ts)| periods[usize::from(*ts >= 500_000_000)])
+            .collect();
         let times: Int64Array = stacks.iter().map(|(_, ts)| *ts).collect();
         RecordBatch::try_from_iter([
             ("stack_id", Arc::new(ids) as _),
@@ -358,21 +255,22 @@ mod tests {
         .unwrap()
     }
 
-    fn counted(parts: &[Vec<(i64, i64)>]) -> StackCounts {
+    fn counted(parts: &[Vec<(i64, i64)>], periods: [i64; 2]) -> StackCounts {
         let mut counts = StackCounts::new(Steps::parts(WINDOW, 4), 1_000);
         for part in parts {
-            counts.add(&rows(part)).unwrap();
+            counts.add(&rows(part, periods)).unwrap();
         }
         counts
     }
 
-    fn content(counts: &StackCounts) -> (BTreeMap<i64, Vec<u64>>, u64, i64) {
+    fn content(counts: &StackCounts) -> (BTreeMap<i64, Vec<u64>>, Periods) {
+        let counts = counts.clone().weighed();
         let cells = counts
             .ids
             .iter()
             .enumerate()
             .map(|(slot, id)| (*id, (0..4).map(|s| counts.in_step(slot, s)).collect()));
-        (cells.collect(), counts.samples, counts.value_ns)
+        (cells.collect(), counts.periods)
     }
 
     #[test]
@@ -384,7 +282,8 @@ mod tests {
                 .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
-        for _ in 0..50 {
+        for turn in 0..50 {
+            let periods = if turn % 2 == 0 { [50, 50] } else { [10, 40] };
             let parts: Vec<Vec<(i64, i64)>> = (0..3)
                 .map(|_| {
                     (0..next(40))
@@ -392,8 +291,8 @@ mod tests {
                         .collect()
                 })
                 .collect();
-            let whole = counted(&parts);
-            let [a, b, c] = [0, 1, 2].map(|i| counted(&parts[i..=i]));
+            let whole = counted(&parts, periods);
+            let [a, b, c] = [0, 1, 2].map(|i| counted(&parts[i..=i], periods));
             let merged = |x: &StackCounts, y: &StackCounts| {
                 let mut x = x.clone();
                 x.merge(y.clone()).unwrap();
@@ -409,10 +308,19 @@ mod tests {
     }
 
     #[test]
+    fn samples_of_different_periods_count_by_the_time_that_they_stand_for() {
+        let samples = vec![(1, 0), (1, 1), (2, 2), (1, 600_000_000), (3, 700_000_000)];
+        let counts = counted(&[samples], [10, 40]).weighed();
+        let of = |id| counts.total(counts.ids.iter().position(|other| *other == id).unwrap());
+        assert_eq!((of(1), of(2), of(3), counts.samples), (2 + 4, 1, 4, 11));
+        assert_eq!((counts.period_ns(), counts.periods.samples), (10.0, 5));
+    }
+
+    #[test]
     fn more_stacks_than_allowed_is_an_error_and_not_an_answer() {
         let mut counts = StackCounts::new(Steps::one(WINDOW), 2);
-        counts.add(&rows(&[(1, 0), (2, 0), (1, 5)])).unwrap();
-        let error = counts.add(&rows(&[(3, 0)])).unwrap_err();
+        counts.add(&rows(&[(1, 0), (2, 0), (1, 5)], [50; 2])).unwrap();
+        let error = counts.add(&rows(&[(3, 0)], [50; 2])).unwrap_err();
         assert!(error.to_string().contains("more than 2 distinct stacks"));
     }
 

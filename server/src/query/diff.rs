@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | rate | cores | observed seconds / period in seconds |
 //! | share | share of the side's samples | samples of the side |
-//! | absolute | samples | 1 |
+//! | absolute | samples of the shorter of both sides' periods | shorter period / period |
 //!
 //! **Test.** Without change, b of n = a + b samples fall to side B by a binomial with p = E_B / (E_A + E_B) (J. Przyborowski and
 //! H. Wilenski, Biometrika 31, 1940). With shares the sides' totals N are fixed too, and the variance shrinks by 1 - n / N, as of a
@@ -15,7 +15,7 @@
 //! **Over-dispersion.** Samples come in bursts. With K sub-windows of a side, whose parts of the exposure are w_k, Pearson's
 //! X² = Σ (c_k - C w_k)² / (C w_k) has mean φ (K - 1), where φ is the variance in units of a Poisson's. φ is pooled over all tested
 //! items (ΣX² / Σdf); an item that is noisier by its own estimate, drawn towards the pooled one by [`PRIOR_DF`] degrees of freedom as
-//! in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), gets its own; and never less than 1. Counts divided by φ are tested as if
+//! in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), gets its own; and never less than the larger [`Side::spread`]. Counts divided by φ are tested as if
 //! they were samples; the tail is then that of Student's t, since φ is an estimate.
 //!
 //! **Discoveries.** Benjamini and Hochberg at [`FALSE_DISCOVERY_RATE`] over the items that could be significant at all, chosen by a + b
@@ -67,6 +67,10 @@ pub struct Side {
     pub samples_per_core: f64,
     /// All samples of the side.
     pub samples: u64,
+    /// Variance of a count in units of a Poisson's, at least 1: more where samples of different periods were added up.
+    pub spread: f64,
+    /// What a count stands for, in that of the side whose counts stand for less: 1 where both have the same period.
+    pub unit: f64,
 }
 
 /// Sums the squares of one side's sub-windows, item by item.
@@ -212,7 +216,7 @@ pub fn exposure(normalize: Normalize, side: Side) -> f64 {
     match normalize {
         Normalize::Rate => side.samples_per_core,
         Normalize::Share => side.samples as f64,
-        Normalize::Absolute => 1.0,
+        Normalize::Absolute => 1.0 / side.unit,
     }
 }
 
@@ -251,11 +255,12 @@ pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_
         let (a, b) = (items.base[i], items.comparison[i]);
         observed && a + b > 0 && variance(a, b) > 1e-6 && reachable((a + b) as f64 / dispersion, p)
     };
+    let least = base.spread.max(comparison.spread).max(1.0);
     // Those that could be significant without over-dispersion tell how large it is; those that still could be are tested.
     let (x2, df) = (0..count)
-        .filter(|i| candidate(*i, 1.0))
+        .filter(|i| candidate(*i, least))
         .fold((0.0, 0.0), |(x, d), i| (x + spreads[i].0, d + spreads[i].1));
-    let pooled = if df > 0.0 { (x2 / df).max(1.0) } else { 1.0 };
+    let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
     let own: Vec<(f64, f64)> = spreads
         .iter()
         .map(|(x, df)| (((PRIOR_DF * pooled + x) / (PRIOR_DF + df)).max(pooled), PRIOR_DF + df))

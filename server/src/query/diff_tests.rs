@@ -40,14 +40,19 @@ struct Simulated {
 
 /// One side of items whose samples come in bursts of `burst(i)`: the variance is `burst(i)` times the mean.
 fn simulate(random: &mut Random, means: &[f64], burst: impl Fn(usize) -> u64) -> Simulated {
+    simulate_in(random, means, |i, _| burst(i))
+}
+
+/// The same with a burst that depends on the sub-window too.
+fn simulate_in(random: &mut Random, means: &[f64], burst: impl Fn(usize, usize) -> u64) -> Simulated {
     let mut totals = vec![0; means.len()];
     let mut spread = Spread::new(means.len());
-    for _ in 0..WINDOWS {
-        let counts: Vec<u64> = means
-            .iter()
-            .enumerate()
-            .map(|(i, mean)| random.poisson(mean / WINDOWS as f64 / burst(i) as f64) * burst(i))
-            .collect();
+    for window in 0..WINDOWS {
+        let count = |(i, mean): (usize, &f64)| {
+            let burst = burst(i, window);
+            random.poisson(mean / WINDOWS as f64 / burst as f64) * burst
+        };
+        let counts: Vec<u64> = means.iter().enumerate().map(count).collect();
         for (total, count) in totals.iter_mut().zip(&counts) {
             *total += count;
         }
@@ -57,9 +62,16 @@ fn simulate(random: &mut Random, means: &[f64], burst: impl Fn(usize) -> u64) ->
 }
 
 fn judged(normalize: Normalize, a: &Simulated, b: &Simulated, exposure: [f64; 2]) -> Judgement {
-    let side = |s: &Simulated, e| Side {
-        samples_per_core: e,
+    judged_of_spread(normalize, a, b, exposure, 1.0)
+}
+
+/// `spread` is that of side B.
+fn judged_of_spread(normalize: Normalize, a: &Simulated, b: &Simulated, exposure: [f64; 2], spread: f64) -> Judgement {
+    let side = |s: &Simulated, samples_per_core, spread| Side {
+        samples_per_core,
         samples: s.totals.iter().sum(),
+        spread,
+        unit: 1.0,
     };
     let items = Items {
         base: &a.totals,
@@ -67,7 +79,12 @@ fn judged(normalize: Normalize, a: &Simulated, b: &Simulated, exposure: [f64; 2]
         base_spread: &a.spread,
         spread: &b.spread,
     };
-    judge(normalize, side(a, exposure[0]), side(b, exposure[1]), items)
+    judge(
+        normalize,
+        side(a, exposure[0], 1.0),
+        side(b, exposure[1], spread),
+        items,
+    )
 }
 
 /// Runs in which anything at all was found, out of `runs` without change.
@@ -113,6 +130,27 @@ fn shares_without_change_are_grey_too() {
         let alarms = false_alarms(Normalize::Share, 0.5, |_| burst, 0x5eed_0201 + burst);
         assert!(within_five_percent(alarms), "dispersion {burst}: {alarms:?}");
     }
+}
+
+/// Side B's rate falls to an eighth in the middle: its counts are weights, of a variance of (1 + 8) / 2 a count.
+#[test]
+fn a_rate_that_falls_is_no_change() {
+    let (runs, spread) = (400, 4.5);
+    let mut random = Random(0x5eed_0401);
+    let means: Vec<f64> = (0..120).map(|i| mean(i, 4_000.0)).collect();
+    let mut alarms = 0;
+    for _ in 0..runs {
+        let a = simulate(&mut random, &means, |_| 1);
+        let b = simulate_in(
+            &mut random,
+            &means,
+            |_, window| if window < WINDOWS / 2 { 1 } else { 8 },
+        );
+        let judgement = judged_of_spread(Normalize::Rate, &a, &b, [1_000.0; 2], spread);
+        assert!(judgement.dispersion >= spread);
+        alarms += u32::from(judgement.significant > 0);
+    }
+    assert!(within_five_percent((alarms, runs)), "{alarms} of {runs}");
 }
 
 #[test]

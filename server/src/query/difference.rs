@@ -1,11 +1,12 @@
 //! Two windows, or two selectors, to one union tree with a judged difference.
 
-use super::counts::StackCounts;
+use super::counts::Weighed;
 use super::diff::{Chains, Items, Judgement, Normalize, Side as Totals, Spread, Verdict, judge};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::Exposure;
 use super::flamegraph::{Side, Summary, View, blocking, side, summarize};
+use super::periods::Periods;
 use super::select::{Days, Question};
 use super::tree::{Stacks, Tree};
 use crate::store::Snapshot;
@@ -64,7 +65,7 @@ pub(super) async fn pair(
     })
 }
 
-fn union(base: &StackCounts, comparison: &StackCounts) -> (Vec<i64>, [Vec<Option<u32>>; 2]) {
+fn union(base: &Weighed, comparison: &Weighed) -> (Vec<i64>, [Vec<Option<u32>>; 2]) {
     let mut ids = base.ids.clone();
     let known: HashMap<i64, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
     let mut base_slots: Vec<Option<u32>> = (0..ids.len() as u32).map(Some).collect();
@@ -82,27 +83,52 @@ fn union(base: &StackCounts, comparison: &StackCounts) -> (Vec<i64>, [Vec<Option
     (ids, [base_slots, slots])
 }
 
-/// The judge's view of a side.
-pub(super) fn totals_of(exposure: &Exposure, samples: u64, period_ns: f64) -> Totals {
-    let samples_per_core = if period_ns > 0.0 {
-        exposure.total_s() / (period_ns / 1e9)
-    } else {
-        0.0
-    };
-    Totals {
-        samples_per_core,
-        samples,
+/// A side as the judge needs it. `period_ns`: what one of `samples` stands for.
+#[derive(Clone, Copy)]
+pub(super) struct JudgedWhole<'a> {
+    pub exposure: &'a Exposure,
+    pub samples: u64,
+    pub period_ns: f64,
+    pub periods: &'a Periods,
+}
+
+impl Side {
+    /// All of it.
+    pub(super) fn whole(&self) -> JudgedWhole<'_> {
+        JudgedWhole {
+            exposure: &self.exposure,
+            samples: self.counts.samples,
+            period_ns: self.counts.period_ns(),
+            periods: &self.counts.periods,
+        }
     }
 }
 
-/// The judge's view of both sides. A side without samples has no period of its own: the other's is taken.
-pub(super) fn both_totals(sides: [(&Exposure, u64, f64); 2]) -> [Totals; 2] {
-    let period = |own: f64, other: f64| if own > 0.0 { own } else { other };
-    let [(exposure_a, samples_a, period_a), (exposure_b, samples_b, period_b)] = sides;
-    [
-        totals_of(exposure_a, samples_a, period(period_a, period_b)),
-        totals_of(exposure_b, samples_b, period(period_b, period_a)),
-    ]
+fn totals_of(side: JudgedWhole<'_>, other: JudgedWhole<'_>) -> Totals {
+    // A side without samples has no period of its own: the other's is taken.
+    let known = |own: f64, other: f64| if own > 0.0 { own } else { other };
+    let period_ns = known(side.period_ns, other.period_ns);
+    let units = [side.periods.unit_ns(), other.periods.unit_ns()];
+    let unit_ns = known(units[0], units[1]);
+    Totals {
+        samples_per_core: if period_ns > 0.0 {
+            side.exposure.total_s() / (period_ns / 1e9)
+        } else {
+            0.0
+        },
+        samples: side.samples,
+        spread: side.periods.spread(),
+        unit: if unit_ns > 0.0 {
+            unit_ns / unit_ns.min(known(units[1], unit_ns))
+        } else {
+            1.0
+        },
+    }
+}
+
+/// The judge's view of both sides.
+pub(super) fn both_totals([a, b]: [JudgedWhole<'_>; 2]) -> [Totals; 2] {
+    [totals_of(a, b), totals_of(b, a)]
 }
 
 /// Part of a side's exposure that lies in each sub-window, in the terms of the normalisation.
@@ -186,10 +212,12 @@ fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
             chains.pick(&tree.totals(own))
         })
     });
-    let sides = both_totals([
-        (&base.exposure, base.samples, base.period_ns),
-        (&comparison.exposure, comparison.samples, comparison.period_ns),
-    ]);
+    let sides = both_totals(
+        [(&pair.base, &base), (&pair.comparison, &comparison)].map(|(side, summary)| JudgedWhole {
+            samples: summary.samples,
+            ..side.whole()
+        }),
+    );
     let items = Items {
         base: &chains.pick(&base_totals),
         comparison: &chains.pick(&totals),

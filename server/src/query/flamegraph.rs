@@ -1,9 +1,10 @@
 //! One window to one tree.
 
-use super::counts::{StackCounts, Steps};
+use super::counts::{StackCounts, Steps, Weighed};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
+use super::periods::Periods;
 use super::select::{Days, Question, scan, scope};
 use super::tree::{NONE, Shape, Stacks, Tree};
 use crate::store::Snapshot;
@@ -21,36 +22,24 @@ pub struct View {
 #[derive(Debug)]
 pub(super) struct Side {
     pub question: Question,
-    pub counts: StackCounts,
+    pub counts: Weighed,
     pub exposure: Exposure,
     pub steps: Steps,
-}
-
-impl Side {
-    /// CPU time that one sample stands for, in nanoseconds: a mean, where the rate changed.
-    pub(super) fn period_ns(&self) -> f64 {
-        period_ns(self.counts.value_ns, self.counts.samples)
-    }
-}
-
-/// A mean period.
-pub(super) fn period_ns(value_ns: i64, samples: u64) -> f64 {
-    if samples == 0 {
-        0.0
-    } else {
-        value_ns as f64 / samples as f64
-    }
 }
 
 /// What a side's tree says about itself.
 #[derive(Debug, Clone)]
 pub struct Summary {
     pub question: Question,
-    /// Samples in the tree.
+    /// Samples in the tree; where their periods differ, counts of the shortest, as in everything that is called samples here.
     pub samples: u64,
     /// Nanoseconds of CPU time that a sample stands for.
     pub period_ns: f64,
+    /// Of the side's samples, those outside the tree included.
+    pub periods: Periods,
     pub exposure: Exposure,
+    /// Samples whose stack is whole and has all its names.
+    pub complete_samples: u64,
     /// Samples whose stack lacks its root.
     pub truncated_samples: u64,
     /// Samples with a frame whose function is not known.
@@ -116,7 +105,8 @@ pub(super) async fn side(
         scan(snapshot, &question, &selected, || StackCounts::new(steps, limit)),
         observe(snapshot, &question, steps),
     )?;
-    let exposure = exposure.with_samples(counts.samples, steps);
+    let counts = counts.weighed();
+    let exposure = exposure.with_samples(counts.periods.samples, steps);
     Ok(Side {
         question,
         counts,
@@ -171,18 +161,15 @@ pub(super) fn summarize(
     stack_samples: &[u64],
     view: &View,
 ) -> Summary {
-    let unnamed: Vec<bool> = stacks.frames.iter().map(|frame| !frame.named).collect();
-    let (mut truncated_samples, mut unnamed_samples) = (0, 0);
-    for ((stack, samples), leaf) in stacks.stacks.iter().zip(stack_samples).zip(&tree.leaf_of) {
+    let (mut complete_samples, mut truncated_samples, mut unnamed_samples) = (0, 0, 0);
+    for ((missing, samples), leaf) in stacks.missing().zip(stack_samples).zip(&tree.leaf_of) {
         if *leaf == NONE {
             continue;
         }
-        truncated_samples += if stack.truncated { *samples } else { 0 };
-        unnamed_samples += if stack.frames.iter().any(|f| unnamed[*f as usize]) {
-            *samples
-        } else {
-            0
-        };
+        let if_so = |so: bool| if so { *samples } else { 0 };
+        complete_samples += if_so(missing.nothing());
+        truncated_samples += if_so(missing.root);
+        unnamed_samples += if_so(missing.name);
     }
     let matching = view.matching.as_ref().map(|pattern| {
         let reached = tree.reached(|name| pattern.is_match(&name.function));
@@ -200,8 +187,10 @@ pub(super) fn summarize(
     Summary {
         question: side.question.clone(),
         samples: own.iter().sum(),
-        period_ns: side.period_ns(),
+        period_ns: side.counts.period_ns(),
+        periods: side.counts.periods.clone(),
         exposure: side.exposure.clone(),
+        complete_samples,
         truncated_samples,
         unnamed_samples,
         matching,

@@ -1,13 +1,15 @@
 //! Selected samples by the values of any label.
 
-use super::counts::{
-    ByCpu, ByMode, ByProcess, BySeries, ByThread, ByTid, Group, GroupBy, GroupColumn, GroupCounts, Steps,
-};
+use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
-use super::select::{Days, Question, Scope, collect_rows, scan, scope};
+use super::group_counts::{
+    ByCpu, ByMode, ByProcess, BySeries, ByThread, ByTid, GroupBy, GroupColumn, GroupCounts, GroupStacks, Grouped,
+    Quality, StackTimes,
+};
+use super::select::{Days, Question, collect_rows, scan, scope};
 use super::selector::{Home, Label};
-use super::tree::MixState;
+use super::tree::{Missing, MixState};
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
@@ -21,38 +23,105 @@ pub(super) async fn by_label(
     question: &Question,
     label: Label,
     steps: Steps,
-) -> Result<Vec<(Arc<str>, Group)>, QueryError> {
-    let selected = scope(snapshot, question).await?;
-    let limit = engine.limits.cells;
+) -> Result<Grouped, QueryError> {
+    grouped(engine, snapshot, question, label, steps, false).await
+}
+
+/// As [`by_label`], with the quality of each group's stacks.
+pub(super) async fn by_label_with_quality(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: &Question,
+    label: Label,
+    steps: Steps,
+) -> Result<Grouped, QueryError> {
+    grouped(engine, snapshot, question, label, steps, true).await
+}
+
+async fn grouped(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: &Question,
+    label: Label,
+    steps: Steps,
+    quality: bool,
+) -> Result<Grouped, QueryError> {
     let by = match label.home() {
         Home::Samples => GroupBy::Text,
         _ => GroupBy::Id(Arc::new(
             values_by_id(snapshot, &Days::of(question.window), label).await?,
         )),
     };
+    let ask = Ask {
+        engine,
+        snapshot,
+        question,
+        steps,
+        quality,
+    };
     match label {
-        Label::Tgid => counted::<ByProcess>(snapshot, question, &selected, by, steps, limit).await,
-        Label::Thread => counted::<ByThread>(snapshot, question, &selected, by, steps, limit).await,
-        Label::Tid => counted::<ByTid>(snapshot, question, &selected, by, steps, limit).await,
-        Label::Cpu => counted::<ByCpu>(snapshot, question, &selected, by, steps, limit).await,
-        Label::Mode => counted::<ByMode>(snapshot, question, &selected, by, steps, limit).await,
-        _ => counted::<BySeries>(snapshot, question, &selected, by, steps, limit).await,
+        Label::Tgid => ask.counted::<ByProcess>(by).await,
+        Label::Thread => ask.counted::<ByThread>(by).await,
+        Label::Tid => ask.counted::<ByTid>(by).await,
+        Label::Cpu => ask.counted::<ByCpu>(by).await,
+        Label::Mode => ask.counted::<ByMode>(by).await,
+        _ => ask.counted::<BySeries>(by).await,
     }
 }
 
-async fn counted<C: GroupColumn>(
-    snapshot: &Snapshot,
-    question: &Question,
-    selected: &Scope,
-    by: GroupBy,
+struct Ask<'a> {
+    engine: &'a Engine,
+    snapshot: &'a Snapshot,
+    question: &'a Question,
     steps: Steps,
-    limit: usize,
-) -> Result<Vec<(Arc<str>, Group)>, QueryError> {
-    let counts = scan(snapshot, question, selected, || {
-        GroupCounts::<C>::new(by.clone(), steps, limit)
-    })
-    .await?;
-    Ok(counts.named().collect())
+    quality: bool,
+}
+
+impl Ask<'_> {
+    async fn counted<C: GroupColumn>(&self, by: GroupBy) -> Result<Grouped, QueryError> {
+        let (snapshot, question) = (self.snapshot, self.question);
+        let selected = scope(snapshot, question).await?;
+        let limits = &self.engine.limits;
+        let new = || GroupCounts::<C>::new(by.clone(), self.steps, limits.cells);
+        if !self.quality {
+            return Ok(scan(snapshot, question, &selected, new).await?.grouped());
+        }
+        let counts = scan(snapshot, question, &selected, || GroupStacks::new(new(), limits.stacks)).await?;
+        let (mut grouped, stacks) = counts.grouped();
+        if let Some(stacks) = stacks {
+            self.judge(&mut grouped, &stacks).await?;
+        }
+        Ok(grouped)
+    }
+
+    /// Looks at each stack once, however many samples have it.
+    async fn judge(&self, grouped: &mut Grouped, stacks: &StackTimes) -> Result<(), QueryError> {
+        let mut index: HashMap<i64, usize, MixState> = HashMap::default();
+        let mut ids = Vec::new();
+        for (_, id) in stacks.keys() {
+            index.entry(*id).or_insert_with(|| {
+                ids.push(*id);
+                ids.len() - 1
+            });
+        }
+        let days = Days::of(self.question.window);
+        let resolved = self.engine.dictionary.resolve(self.snapshot, &days, &ids).await?;
+        let missing: Vec<Missing> = resolved.missing().collect();
+        for (_, group) in &mut grouped.groups {
+            group.quality = Some(Quality::default());
+        }
+        for ((group, id), ns) in stacks {
+            let Some(quality) = &mut grouped.groups[*group as usize].1.quality else {
+                continue;
+            };
+            let missing = missing[index[id]];
+            let add = |so: bool, sum: &mut i64| *sum = sum.saturating_add(if so { *ns } else { 0 });
+            add(missing.nothing(), &mut quality.complete_ns);
+            add(missing.root, &mut quality.cut_ns);
+            add(missing.name, &mut quality.unnamed_ns);
+        }
+        Ok(())
+    }
 }
 
 /// A label's value of each series, or of each process.

@@ -36,8 +36,9 @@ pub async fn label_values(
     let mut values: Vec<String> = if label.home() == Home::Series && only_series {
         of_series(snapshot, question, label).await?.into_iter().collect()
     } else {
-        let groups = by_label(engine, snapshot, question, label, Steps::one(question.window)).await?;
-        groups.into_iter().map(|(name, _)| name.to_string()).collect()
+        let grouped = by_label(engine, snapshot, question, label, Steps::one(question.window)).await?;
+        let names = grouped.groups.into_iter().map(|(name, _)| name.to_string());
+        names.collect()
     };
     values.retain(|value| !value.is_empty());
     // Numbers in the order of numbers.

@@ -1,10 +1,11 @@
 //! Cores over time by a label.
 
-use super::counts::{Group, Steps};
+use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::group::by_label;
+use super::group_counts::{Group, Grouped};
 use super::select::Question;
 use super::selector::Label;
 use super::time::Window;
@@ -43,7 +44,7 @@ pub struct Series {
     pub idle: Vec<Option<f64>>,
     /// Observed CPUs, summed over nodes.
     pub capacity: Vec<Option<f64>>,
-    /// By samples, most first.
+    /// By CPU time, most first.
     pub lines: Vec<Line>,
     /// How many lines the limit cut off, and their sum.
     pub other: Option<(usize, Line)>,
@@ -72,9 +73,9 @@ pub async fn series(
         by_label(engine, snapshot, &question, by, steps),
         observe(snapshot, &question, steps),
     )?;
-    let mut groups = groups;
-    let exposure = exposure.with_samples(groups.iter().map(|(_, group)| group.samples).sum(), steps);
-    groups.sort_by(|(a_name, a), (b_name, b)| (b.samples, a_name).cmp(&(a.samples, b_name)));
+    let Grouped { mut groups, periods } = groups;
+    let exposure = exposure.with_samples(periods.samples, steps);
+    groups.sort_by(|(a_name, a), (b_name, b)| (b.value_ns, b.samples, a_name).cmp(&(a.value_ns, a.samples, b_name)));
     let rest = groups.split_off(limit.min(groups.len()));
     let covered: Vec<f64> = (0..steps.count)
         .map(|step| {

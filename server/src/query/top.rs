@@ -1,13 +1,15 @@
 //! Ranked tables of functions or of a label's values, of one window or as a difference.
 
-use super::counts::{Group, Steps};
+use super::counts::Steps;
 use super::diff::{Items, Judgement, Normalize, Spread, Verdict, judge};
-use super::difference::{PARTS, both_totals, pair, part_weights};
+use super::difference::{JudgedWhole, PARTS, both_totals, pair, part_weights};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
-use super::flamegraph::{View, blocking, flamegraph, period_ns};
-use super::group::by_label;
+use super::flamegraph::{View, blocking, flamegraph};
+use super::group::{by_label, by_label_with_quality};
+use super::group_counts::{Group, Grouped};
+use super::periods::Periods;
 use super::select::Question;
 use super::selector::Label;
 use super::tree::{Kind, Shape, Tree};
@@ -32,10 +34,38 @@ pub struct Row {
     pub own: u64,
     /// Samples with it anywhere in the stack, each counted once.
     pub total: u64,
-    /// Of labels: samples in user mode.
-    pub user: Option<u64>,
+    /// Of labels: what their samples are.
+    pub shares: Option<Shares>,
     /// Of a difference: own and total samples of side A, and the judgement on `total`.
     pub change: Option<(u64, u64, Verdict)>,
+}
+
+/// Parts of a group's CPU time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Shares {
+    /// In user mode.
+    pub user: f64,
+    /// With a complete stack, with one that lacks its root, and with one that lacks a name, which may be the same; not known where
+    /// there were too many stacks.
+    pub quality: Option<[f64; 3]>,
+}
+
+impl Shares {
+    fn of(group: &Group) -> Shares {
+        let share = |ns: i64| {
+            if group.value_ns > 0 {
+                ns as f64 / group.value_ns as f64
+            } else {
+                0.0
+            }
+        };
+        Shares {
+            user: share(group.user_ns),
+            quality: group
+                .quality
+                .map(|quality| [quality.complete_ns, quality.cut_ns, quality.unnamed_ns].map(share)),
+        }
+    }
 }
 
 /// One side as a whole.
@@ -124,7 +154,7 @@ fn function_rows(tree: &Tree, totals: &[u64], own: &[u64]) -> Vec<Row> {
         frame: Some((name.module.clone(), name.kind)),
         own,
         total,
-        user: None,
+        shares: None,
         change: None,
     };
     tree.names.iter().zip(counts).map(row).collect()
@@ -137,34 +167,44 @@ async fn labels(
     label: Label,
 ) -> Result<(Whole, Vec<Row>), QueryError> {
     let steps = Steps::one(question.window);
-    let (groups, exposure) = tokio::try_join!(
-        by_label(engine, snapshot, &question, label, steps),
+    let (grouped, exposure) = tokio::try_join!(
+        by_label_with_quality(engine, snapshot, &question, label, steps),
         observe(snapshot, &question, steps),
     )?;
-    let (samples, period) = sums(groups.iter().map(|(_, group)| group));
-    let exposure = exposure.with_samples(samples, steps);
-    let row = |(name, group): (Arc<str>, Group)| Row {
+    let Grouped { mut groups, periods } = grouped;
+    let exposure = exposure.with_samples(periods.samples, steps);
+    groups.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let counts = weighed(groups.iter().map(|(_, group)| group), &periods);
+    let row = |((name, group), count): ((Arc<str>, Group), u64)| Row {
         name,
         frame: None,
-        own: group.samples,
-        total: group.samples,
-        user: Some(group.user),
+        own: count,
+        total: count,
+        shares: Some(Shares::of(&group)),
         change: None,
     };
+    let (samples, period_ns) = sum(&counts, &periods);
     Ok((
-        Whole::new(samples, period, &exposure),
-        groups.into_iter().map(row).collect(),
+        Whole::new(samples, period_ns, &exposure),
+        groups.into_iter().zip(counts).map(row).collect(),
     ))
 }
 
-/// Samples of all groups, and the mean period.
-fn sums<'a>(groups: impl Iterator<Item = &'a Group>) -> (u64, f64) {
-    let (mut samples, mut value_ns) = (0, 0_i64);
-    for group in groups {
-        samples += group.samples;
-        value_ns = value_ns.saturating_add(group.value_ns);
-    }
-    (samples, period_ns(value_ns, samples))
+/// Counts of groups, in the unit of their periods.
+fn weighed<'a>(groups: impl Iterator<Item = &'a Group>, periods: &Periods) -> Vec<u64> {
+    let mut count = periods.rounding();
+    let differ = periods.differ();
+    let counts = groups.map(|group| match (differ, group.samples) {
+        (true, samples) if samples > 0 => count(group.value_ns),
+        (_, samples) => samples,
+    });
+    counts.collect()
+}
+
+/// All counts, and what one stands for.
+fn sum(counts: &[u64], periods: &Periods) -> (u64, f64) {
+    let samples: u64 = counts.iter().sum();
+    (samples, periods.value_ns as f64 / samples.max(1) as f64)
 }
 
 /// The table of a difference.
@@ -212,12 +252,9 @@ fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) ->
                 .collect()
         })
     });
-    let wholes =
-        [&pair.base, &pair.comparison].map(|side| Whole::new(side.counts.samples, side.period_ns(), &side.exposure));
-    let judged = both_totals([
-        (&pair.base.exposure, wholes[0].samples, wholes[0].period_ns),
-        (&pair.comparison.exposure, wholes[1].samples, wholes[1].period_ns),
-    ]);
+    let wholes = [&pair.base, &pair.comparison]
+        .map(|side| Whole::new(side.counts.samples, side.counts.period_ns(), &side.exposure));
+    let judged = both_totals([pair.base.whole(), pair.comparison.whole()]);
     let items = Items {
         base: &totals[0],
         comparison: &totals[1],
@@ -230,7 +267,7 @@ fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) ->
         frame: Some((name.module.clone(), name.kind)),
         own: sides[1][i].1,
         total: sides[1][i].0,
-        user: None,
+        shares: None,
         change: Some((sides[0][i].1, sides[0][i].0, judgement.verdicts[i])),
     });
     let rows = rows.collect();
@@ -255,24 +292,32 @@ async fn labels_difference(
     let steps = [&base, &comparison].map(|question| Steps::parts(question.window, PARTS));
     let (groups_a, groups_b, exposure_a, exposure_b) = tokio::try_join!(
         by_label(engine, snapshot, &base, label, steps[0]),
-        by_label(engine, snapshot, &comparison, label, steps[1]),
+        by_label_with_quality(engine, snapshot, &comparison, label, steps[1]),
         observe(snapshot, &base, steps[0]),
         observe(snapshot, &comparison, steps[1]),
     )?;
     let mut both: BTreeMap<Arc<str>, [Group; 2]> = BTreeMap::new();
-    for (which, groups) in [groups_a, groups_b].into_iter().enumerate() {
+    let periods = [groups_a.periods, groups_b.periods];
+    for (which, groups) in [groups_a.groups, groups_b.groups].into_iter().enumerate() {
         for (name, group) in groups {
             both.entry(name).or_default()[which] = group;
         }
     }
-    let sides = [0, 1].map(|which| sums(both.values().map(|groups| &groups[which])));
+    let totals = [0, 1].map(|which| weighed(both.values().map(|groups| &groups[which]), &periods[which]));
     let exposures = [
-        exposure_a.with_samples(sides[0].0, steps[0]),
-        exposure_b.with_samples(sides[1].0, steps[1]),
+        exposure_a.with_samples(periods[0].samples, steps[0]),
+        exposure_b.with_samples(periods[1].samples, steps[1]),
     ];
-    let wholes = [0, 1].map(|which| Whole::new(sides[which].0, sides[which].1, &exposures[which]));
+    let wholes = [0, 1].map(|which| {
+        let (samples, period_ns) = sum(&totals[which], &periods[which]);
+        Whole::new(samples, period_ns, &exposures[which])
+    });
     let spreads = [0, 1].map(|which| {
-        let in_part = |group: &Group, part: usize| group.steps.get(part).map_or(0, |count| u64::from(*count));
+        let unit_ns = periods[which].unit_ns();
+        let in_part = |group: &Group, part: usize| match group.steps_ns.get(part) {
+            Some(ns) if unit_ns > 0.0 => (*ns as f64 / unit_ns).round() as u64,
+            _ => 0,
+        };
         let part_counts =
             |part: usize| -> Vec<u64> { both.values().map(|groups| in_part(&groups[which], part)).collect() };
         let samples: Vec<u64> = (0..steps[which].count)
@@ -287,11 +332,12 @@ async fn labels_difference(
         }
         spread
     });
-    let totals = [0, 1].map(|which| both.values().map(|groups| groups[which].samples).collect::<Vec<u64>>());
-    let judged = both_totals([
-        (&exposures[0], wholes[0].samples, wholes[0].period_ns),
-        (&exposures[1], wholes[1].samples, wholes[1].period_ns),
-    ]);
+    let judged = both_totals([0, 1].map(|which| JudgedWhole {
+        exposure: &exposures[which],
+        samples: wholes[which].samples,
+        period_ns: wholes[which].period_ns,
+        periods: &periods[which],
+    }));
     let items = Items {
         base: &totals[0],
         comparison: &totals[1],
@@ -301,14 +347,15 @@ async fn labels_difference(
     let judgement = judge(normalize, judged[0], judged[1], items);
     let rows = both
         .into_iter()
+        .zip(totals[0].iter().zip(&totals[1]))
         .zip(&judgement.verdicts)
-        .map(|((name, [a, b]), verdict)| Row {
+        .map(|(((name, [_, group]), (before, count)), verdict)| Row {
             name,
             frame: None,
-            own: b.samples,
-            total: b.samples,
-            user: Some(b.user),
-            change: Some((a.samples, a.samples, *verdict)),
+            own: *count,
+            total: *count,
+            shares: Some(Shares::of(&group)),
+            change: Some((*before, *before, *verdict)),
         });
     let rows = rows.collect();
     let [base, whole] = wholes;

@@ -3,7 +3,7 @@
 //! A node is a path of names from the root; a name is (kind, base name of the module, function). The shape does not depend on
 //! the order in which stacks come. Counts are samples.
 
-pub use super::frame::{Frame, Kind, Name, Stack, Stacks};
+pub use super::frame::{Frame, Kind, Missing, Name, Stack, Stacks};
 pub use super::hash::MixState;
 use regex::Regex;
 use std::collections::HashMap;

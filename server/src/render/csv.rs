@@ -1,5 +1,6 @@
 //! Ranked tables as CSV (RFC 4180).
 
+use super::QUALITY_SHARES;
 use crate::query::{Row, Top};
 
 /// A header and a line a row, the same columns as the JSON.
@@ -20,6 +21,7 @@ pub fn top(top: &Top) -> String {
     ]);
     if !functions {
         header.push("user_share");
+        header.extend(QUALITY_SHARES);
     }
     if top.base.is_some() {
         header.extend([
@@ -62,7 +64,10 @@ fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
     ];
     fields.extend(numbers.map(|number| number.to_string()));
     if !functions {
-        fields.push(share(row.user.unwrap_or(0), row.total).to_string());
+        let shares = row.shares.unwrap_or_default();
+        fields.push(shares.user.to_string());
+        let quality = shares.quality.map(|quality| quality.map(|share| share.to_string()));
+        fields.extend(quality.unwrap_or_default());
     }
     if let Some((base_own, base_total, verdict)) = &row.change {
         fields.extend([base_own.to_string(), base_total.to_string()]);

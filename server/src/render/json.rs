@@ -1,6 +1,6 @@
 //! The JSON answers of the HTTP API; the server's README describes each.
 
-use super::RenderError;
+use super::{QUALITY_SHARES, RenderError};
 use crate::query::diff::{FALSE_DISCOVERY_RATE, Normalize, State, Verdict};
 use crate::query::selector::Label;
 use crate::query::tree::{Kind, NONE, Name, Tree};
@@ -110,10 +110,17 @@ fn exposure(summary: &Summary) -> Value {
 
 fn quality(summary: &Summary) -> Value {
     json!({
+        "complete_samples": summary.complete_samples,
         "truncated_samples": summary.truncated_samples,
         "unnamed_samples": summary.unnamed_samples,
         "lost": summary.exposure.lost,
     })
+}
+
+/// Samples as they were taken, by what each stands for.
+fn periods(summary: &Summary) -> Vec<Value> {
+    let one = |(period_ns, samples)| json!({"period_ns": period_ns, "samples": samples});
+    summary.periods.seen.iter().map(one).collect()
 }
 
 fn share(count: u64, of: u64) -> f64 {
@@ -134,6 +141,7 @@ fn side(summary: &Summary) -> Value {
         "samples": summary.samples,
         "cores": summary.cores(),
         "cpu_seconds": summary.cpu_seconds(),
+        "periods": periods(summary),
         "exposure": exposure(summary),
         "quality": quality(summary),
     })
@@ -321,8 +329,12 @@ pub fn top(top: &Top) -> Result<Vec<u8>, RenderError> {
                 value["module"] = json!(module);
                 value["kind"] = json!(kind.name());
             }
-            if let Some(user) = row.user {
-                value["user_share"] = json!(share(user, row.total));
+            if let Some(shares) = row.shares {
+                value["user_share"] = json!(shares.user);
+                let quality = shares.quality.map(|quality| quality.map(Some)).unwrap_or_default();
+                for (name, share) in QUALITY_SHARES.into_iter().zip(quality) {
+                    value[name] = json!(share);
+                }
             }
             if let Some((base_own, base_total, verdict)) = &row.change {
                 value["base_self"] = json!(base_own);

@@ -19,6 +19,9 @@ pub use pprof::pprof;
 pub use speedscope::speedscope;
 pub use svg::svg;
 
+/// Parts of a group's CPU time by the quality of its stacks, in the order of `Shares::quality`.
+const QUALITY_SHARES: [&str; 3] = ["complete_share", "truncated_share", "unnamed_share"];
+
 /// A format that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("writing {format} failed: {cause}")]

@@ -21,9 +21,11 @@ pub struct BatchRow {
     pub idle_ticks: Option<i64>,
     /// Rows of `samples` that came with this batch.
     pub samples: i64,
-    /// Cumulative over the instance, as is `lost`.
+    /// Cumulative over the instance, as are `lost` and `limits`.
     pub samples_taken: Option<i64>,
     pub lost: BTreeMap<String, i64>,
+    /// How often which limit of the agent was reached.
+    pub limits: BTreeMap<String, i64>,
     pub cpu_seconds: Option<f64>,
     pub bpf_seconds: Option<f64>,
     pub rss_bytes: Option<i64>,
@@ -40,7 +42,7 @@ impl BatchRow {
         let int = |value: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![value])) };
         let maybe = |value: Option<i64>| -> ArrayRef { Arc::new(Int64Array::from(vec![value])) };
         let real = |value: Option<f64>| -> ArrayRef { Arc::new(Float64Array::from(vec![value])) };
-        let lost = serde_json::to_string(&self.lost).unwrap_or_else(|_| "{}".to_owned());
+        let json = |counts| serde_json::to_string(counts).unwrap_or_else(|_| "{}".to_owned());
         let day = DictionaryArray::try_new(
             Int32Array::from(vec![0]),
             Arc::new(StringArray::from(vec![super::schema::day(self.from_ns)])),
@@ -60,7 +62,8 @@ impl BatchRow {
                 maybe(self.idle_ticks),
                 int(self.samples),
                 maybe(self.samples_taken),
-                text(&lost),
+                text(&json(&self.lost)),
+                text(&json(&self.limits)),
                 real(self.cpu_seconds),
                 real(self.bpf_seconds),
                 maybe(self.rss_bytes),

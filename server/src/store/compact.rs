@@ -9,8 +9,9 @@ use super::log::add_action;
 use super::retain::Garbage;
 use super::schema::Table;
 use super::{DataFile, Store, StoreError, lock_mutex};
-use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, new_null_array};
+use arrow::datatypes::{Field, Schema};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -145,7 +146,7 @@ impl Store {
     }
 }
 
-/// All rows of a file, with the partition column.
+/// All rows of a file, with the partition column. A column that the table has got since the file was written is null.
 fn read_file(
     table: Table,
     path: &Path,
@@ -153,16 +154,27 @@ fn read_file(
     batches: &mut Vec<RecordBatch>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let file = std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let options = ArrowReaderOptions::new().with_schema(table.file_schema());
-    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
-        .map_err(|error| format!("{}: {error}", path.display()))?
+    let failed = |error| format!("{}: {error}", path.display());
+    let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
+    let whole = table.file_schema();
+    let known = whole
+        .fields()
+        .iter()
+        .filter(|f| found.schema().column_with_name(f.name()).is_some());
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(known.cloned().collect::<Vec<_>>())));
+    let metadata = ArrowReaderMetadata::try_new(found.metadata().clone(), options).map_err(failed)?;
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
         .with_batch_size(64 * 1024)
         .build()?;
     for batch in reader {
         let batch = batch.map_err(|error| format!("{}: {error}", path.display()))?;
         let keys = Int32Array::from_value(0, batch.num_rows());
         let values: ArrayRef = Arc::new(StringArray::from(vec![partition]));
-        let mut columns = batch.columns().to_vec();
+        let column = |field: &Arc<Field>| match batch.column_by_name(field.name()) {
+            Some(column) => column.clone(),
+            None => new_null_array(field.data_type(), batch.num_rows()),
+        };
+        let mut columns: Vec<ArrayRef> = whole.fields().iter().map(column).collect();
         columns.push(Arc::new(DictionaryArray::try_new(keys, values)?));
         batches.push(RecordBatch::try_new(table.schema(), columns)?);
     }

@@ -120,6 +120,7 @@ impl TableLog {
         super::local::sync_dir(&dir.join("_delta_log")).map_err(StoreError::table(table, "sync its log"))?;
         let mut delta = DeltaTable::new(log_store.clone());
         delta.load().await.map_err(StoreError::table(table, "read its log"))?;
+        let delta = with_every_column(table, delta).await?;
         let state = delta.snapshot().map_err(StoreError::table(table, "read its log"))?;
         let version = state.version();
         let mut files: Vec<_> = state
@@ -334,6 +335,52 @@ async fn create(table: Table, log_store: LogStoreRef) -> Result<(), StoreError> 
     Ok(())
 }
 
+/// Gives a table of an older server the columns that have come since; they are null in its rows.
+async fn with_every_column(table: Table, delta: DeltaTable) -> Result<DeltaTable, StoreError> {
+    let state = delta.snapshot().map_err(StoreError::table(table, "read its log"))?;
+    let (schema, found) = (table.schema(), state.schema());
+    let mut missing = Vec::new();
+    for field in schema.fields() {
+        let wanted = delta_type(field.data_type());
+        let problem = match found.field(field.name()) {
+            Some(there) if *there.data_type() == wanted => continue,
+            Some(there) => format!("column {} is of type {}", field.name(), there.data_type()),
+            None if field.is_nullable() => {
+                missing.push(StructField::new(field.name(), wanted, true));
+                continue;
+            }
+            None => format!("column {} is missing", field.name()),
+        };
+        return Err(StoreError::Table {
+            table: table.name(),
+            what: "compare its columns with this version's",
+            cause: format!("{problem}; open it with the version that made it, or give another directory with --data"),
+        });
+    }
+    for field in found
+        .fields()
+        .filter(|field| schema.column_with_name(field.name()).is_none())
+    {
+        let (table, column) = (table.name(), field.name());
+        tracing::warn!(
+            table,
+            column,
+            "a column that this version does not know: rows lose it when they are compacted"
+        );
+    }
+    if missing.is_empty() {
+        return Ok(delta);
+    }
+    let columns: Vec<_> = missing.iter().map(|field| field.name().as_str()).collect();
+    tracing::info!(
+        table = table.name(),
+        ?columns,
+        "a table of an older server gets new columns"
+    );
+    let add = delta.add_columns().with_fields(missing);
+    add.await.map_err(StoreError::table(table, "add columns"))
+}
+
 fn delta_type(arrow: &ArrowType) -> DataType {
     match arrow {
         ArrowType::Int32 => DataType::Primitive(PrimitiveType::Integer),
@@ -430,6 +477,26 @@ mod tests {
                 },
             )],
         }
+    }
+
+    #[tokio::test]
+    async fn a_table_that_lacks_what_must_be_there_is_refused_with_a_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let (staging, folder) = (dir.path().join("tmp"), dir.path().join("batches"));
+        std::fs::create_dir(&staging).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        let log_store = open_log_store(Table::Batches, &folder, staging.clone(), |_, store| store).unwrap();
+        let text = |name| StructField::new(name, DataType::Primitive(PrimitiveType::String), false);
+        CreateBuilder::new()
+            .with_log_store(log_store)
+            .with_columns([text("node"), text("day")])
+            .with_partition_columns(["day"])
+            .await
+            .unwrap();
+        let stop = watch::Sender::new(false);
+        let opened = TableLog::open(Table::Batches, dir.path(), staging, |_, store| store, stop.subscribe());
+        let message = opened.await.unwrap_err().to_string();
+        assert!(message.contains("column instance is missing"), "{message}");
     }
 
     #[tokio::test]

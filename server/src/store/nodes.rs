@@ -52,7 +52,7 @@ impl Nodes {
     /// From the table `batches`, once at the start.
     pub(super) async fn load(snapshot: &Snapshot) -> datafusion::common::Result<Self> {
         const COLUMNS: &str = "node, number, from_ns, until_ns, period_ns, frequency_hz, cpus, ticks, idle_ticks, \
-             samples_taken, lost, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch";
+             samples_taken, lost, limits, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch";
         let last: Vec<String> = COLUMNS
             .split(", ")
             .map(|name| format!("last_value({name} ORDER BY number) AS {name}"))
@@ -87,14 +87,10 @@ fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
         column.is_valid(row).then(|| column.value(row))
     };
     let text = |name: &str| {
-        Some(
-            batch
-                .column_by_name(name)?
-                .as_string_opt::<i32>()?
-                .value(row)
-                .to_owned(),
-        )
+        let column = batch.column_by_name(name)?.as_string_opt::<i32>()?;
+        column.is_valid(row).then(|| column.value(row).to_owned())
     };
+    let counts = |name: &str| text(name).and_then(|json| serde_json::from_str(&json).ok());
     Some(BatchRow {
         node: text("node")?,
         instance: text("instance")?,
@@ -108,7 +104,9 @@ fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
         idle_ticks: int("idle_ticks"),
         samples: int("samples")?,
         samples_taken: int("samples_taken"),
-        lost: serde_json::from_str(&text("lost")?).unwrap_or_default(),
+        lost: counts("lost").unwrap_or_default(),
+        // Absent where an older server wrote the row.
+        limits: counts("limits").unwrap_or_default(),
         cpu_seconds: real("cpu_seconds"),
         bpf_seconds: real("bpf_seconds"),
         rss_bytes: int("rss_bytes"),

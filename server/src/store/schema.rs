@@ -173,6 +173,7 @@ fn columns(table: Table) -> Schema {
             must("samples", Int64),
             may("samples_taken", Int64),
             must("lost", Utf8),
+            may("limits", Utf8),
             may("cpu_seconds", Float64),
             may("bpf_seconds", Float64),
             may("rss_bytes", Int64),

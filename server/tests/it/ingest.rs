@@ -94,17 +94,23 @@ async fn every_encoding_is_taken_and_acknowledged_once() {
         (node["node"].as_str(), node["samples_stored"].as_i64()),
         (Some("node-a"), Some(50))
     );
-    assert_eq!(node["samples_taken"].as_i64(), Some(50));
+    assert_eq!(node["samples_taken"].as_i64(), Some(50 + 3), "stored and lost");
     assert_eq!(node["samples_lost"]["ring_full"].as_i64(), Some(3));
+    assert_eq!(node["limits"], serde_json::json!({"tables_late": 2}));
     assert_eq!(node["idle_share"].as_f64(), Some(0.25));
     assert_eq!(node["late"], false);
     let metrics = get(&app.address, "/metrics").await;
     let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
+    let agent = format!("node=\"node-a\",instance=\"{}\"", sender.instance);
     for line in [
-        "stakeout_store_samples_total 50",
-        "stakeout_store_duplicate_batches_total 1",
+        "stakeout_store_samples_total 50".to_owned(),
+        "stakeout_store_duplicate_batches_total 1".to_owned(),
+        format!("stakeout_agent_taken_samples_total{{{agent}}} 53"),
+        format!("stakeout_agent_stored_samples_total{{{agent}}} 50"),
+        format!("stakeout_agent_lost_samples_total{{{agent},cause=\"ring_full\"}} 3"),
+        format!("stakeout_agent_limits_reached_total{{{agent},limit=\"tables_late\"}} 2"),
     ] {
-        assert!(metrics.contains(line), "{metrics}");
+        assert!(metrics.contains(&line), "{line}: {metrics}");
     }
 }
 

@@ -384,3 +384,61 @@ async fn any_delta_reader_sees_the_tables() {
         assert_eq!(names, expected);
     }
 }
+
+/// `tests/data/batches-without-limits`: the table `batches` with two batches of 30 samples, as a server wrote it before the
+/// column `limits` was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_of_an_older_server_gets_the_new_columns() {
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/batches-without-limits");
+    let dir = tempfile::tempdir().unwrap();
+    copy_dir(&old, &dir.path().join("batches"));
+    let config = StoreConfig {
+        retention_samples: Duration::from_secs(100 * 365 * 24 * 3600),
+        ..quiet(dir.path())
+    };
+    let store = Store::open(config.clone()).await.unwrap();
+    let known = store.nodes().remove(0);
+    assert_eq!((known.samples_stored, known.last.number), (60, 2));
+    assert!(known.last.limits.is_empty());
+    let mut sender = Sender::new("node-b", 10);
+    let (rows, id) = rows_of(&mut sender, 1, known.last.until_ns + 1_000_000_000);
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    let told = "SELECT count(*) FROM batches WHERE limits = '{\"tables_late\":2}'";
+    let silent = "SELECT count(*) FROM batches WHERE limits IS NULL AND samples = 30";
+    let rows = async |store: &Store| {
+        (
+            number(&store.snapshot(), told).await,
+            number(&store.snapshot(), silent).await,
+        )
+    };
+    assert_eq!(rows(&store).await, (1, 2));
+    store.close().await;
+    drop(store);
+    // Opened again, it is as any other table, and old and new files become one.
+    let eager = StoreConfig {
+        maintenance_interval: Duration::from_millis(50),
+        compact_files: 2,
+        ..config
+    };
+    let store = Store::open(eager).await.unwrap();
+    crate::support::eventually("old and new files are one", async || {
+        store.snapshot().files(Table::Batches).len() == 1
+    })
+    .await;
+    assert_eq!(rows(&store).await, (1, 2));
+    assert_eq!(store.nodes().len(), 2);
+    store.close().await;
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_dir(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -100,8 +100,9 @@ impl Sender {
             ("stakeout.cpus", int(2)),
             ("stakeout.ticks", int(200)),
             ("stakeout.idle_ticks", int(50)),
-            ("stakeout.samples_taken", int(self.taken)),
+            ("stakeout.samples_taken", int(self.taken + 3)),
             ("stakeout.lost.ring_full", int(3)),
+            ("stakeout.limit.tables_late", int(2)),
             ("stakeout.cpu_seconds", Value::DoubleValue(0.5)),
         ]);
         request(resource, profile, dictionary)

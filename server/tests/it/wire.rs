@@ -20,7 +20,8 @@ pub(crate) struct Sample {
     pub(crate) tid: i64,
     pub(crate) thread: &'static str,
     pub(crate) cpu: i64,
-    /// Root first, such as `main;work;k:sys_read`: `k:` marks kernel frames, `?` a frame without a name.
+    /// Root first, such as `main;work;k:sys_read`: `k:` marks kernel frames, `?` a frame without a name; `~` before the whole that it
+    /// was cut.
     pub(crate) stack: &'static str,
 }
 
@@ -32,6 +33,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) number: i64,
     pub(crate) from_ns: i64,
     pub(crate) until_ns: i64,
+    pub(crate) period_ns: i64,
     pub(crate) samples: Vec<Sample>,
 }
 
@@ -130,9 +132,13 @@ pub(crate) fn request(batch: &Batch<'_>) -> Vec<u8> {
                 ("thread.id", Value::IntValue(sample.tid)),
                 ("thread.name", text(sample.thread)),
                 ("cpu.logical_number", Value::IntValue(sample.cpu)),
+                (
+                    "stakeout.stack.truncated",
+                    Value::BoolValue(sample.stack.starts_with('~')),
+                ),
             ];
             otlp::Sample {
-                stack_index: dictionary.stack(sample.stack),
+                stack_index: dictionary.stack(sample.stack.trim_start_matches('~')),
                 attribute_indices: attributes
                     .into_iter()
                     .map(|(key, value)| dictionary.attribute(key, value))
@@ -149,7 +155,7 @@ pub(crate) fn request(batch: &Batch<'_>) -> Vec<u8> {
     let profile = otlp::Profile {
         sample_type: Some(value_type(&mut dictionary, "samples", "count")),
         period_type: Some(value_type(&mut dictionary, "cpu", "nanoseconds")),
-        period: PERIOD_NS,
+        period: batch.period_ns,
         time_unix_nano: batch.from_ns as u64,
         duration_nano: (batch.until_ns - batch.from_ns) as u64,
         samples,
@@ -173,14 +179,17 @@ pub(crate) fn request(batch: &Batch<'_>) -> Vec<u8> {
 }
 
 fn resource(batch: &Batch<'_>) -> Vec<KeyValue> {
-    let ticks = (batch.until_ns - batch.from_ns) / PERIOD_NS * CPUS;
+    let ticks = (batch.until_ns - batch.from_ns) / batch.period_ns * CPUS;
     let text = |text: &str| Value::StringValue(text.to_owned());
     [
         ("host.name", text(batch.node)),
         ("stakeout.instance", text(batch.instance)),
         ("stakeout.batch", Value::IntValue(batch.number)),
         ("stakeout.boot_id", text("boot")),
-        ("stakeout.frequency_hz", Value::IntValue(20)),
+        (
+            "stakeout.frequency_hz",
+            Value::IntValue(1_000_000_000 / batch.period_ns),
+        ),
         ("stakeout.from_unix_nano", Value::IntValue(batch.from_ns)),
         ("stakeout.until_unix_nano", Value::IntValue(batch.until_ns)),
         ("stakeout.cpus", Value::IntValue(CPUS)),

@@ -7,7 +7,14 @@ export interface Exposure {
   nodes: number;
 }
 
+/** Samples as they were taken, by what each stands for. */
+export interface Period {
+  period_ns: number;
+  samples: number;
+}
+
 export interface Quality {
+  complete_samples: number;
   truncated_samples: number;
   unnamed_samples: number;
   lost: Record<string, number>;
@@ -61,6 +68,7 @@ export interface FlamegraphAnswer {
   samples: number;
   cpu_seconds: number;
   cores: number;
+  periods: Period[];
   exposure: Exposure;
   quality: Quality;
   match: MatchSummary | null;
@@ -90,6 +98,7 @@ export interface DiffSide {
   samples: number;
   cores: number;
   cpu_seconds: number;
+  periods: Period[];
   exposure: Exposure;
   quality: Quality;
 }
@@ -125,6 +134,10 @@ export interface TopRow {
   cores: number;
   cpu_seconds: number;
   user_share?: number | null;
+  /** Null where there were too many stacks to tell. */
+  complete_share?: number | null;
+  truncated_share?: number | null;
+  unnamed_share?: number | null;
 }
 
 export interface DiffTopRow extends TopRow {
@@ -159,6 +172,7 @@ export interface NodeRow {
   cpus: number;
   samples_taken: number;
   samples_lost: Record<string, number>;
+  limits: Record<string, number>;
   samples_stored: number;
   idle_share: number | null;
   cpu_seconds: number;

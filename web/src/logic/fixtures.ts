@@ -45,8 +45,9 @@ export function answerOf(calls: Frame[]): FlamegraphAnswer {
     samples,
     cpu_seconds: samples / 20,
     cores: samples / 200,
+    periods: [{ period_ns: 50_000_000, samples }],
     exposure: { observed_cpu_seconds: 20, idle_share: 0.5, gaps: [], nodes: 1 },
-    quality: { truncated_samples: 0, unnamed_samples: 0, lost: {} },
+    quality: { complete_samples: samples, truncated_samples: 0, unnamed_samples: 0, lost: {} },
     match: null,
     strings,
     kinds: KIND_NAMES,
@@ -71,6 +72,7 @@ export function diffOf(calls: Frame[]): DiffAnswer {
     until: 1,
     cores: 0,
     cpu_seconds: 0,
+    periods: after.periods,
     exposure: after.exposure,
     quality: after.quality,
   };

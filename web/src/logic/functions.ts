@@ -52,16 +52,26 @@ export interface RankRow {
   total: number;
   cpu_seconds: number;
   user_share?: number | null;
+  truncated_share?: number | null;
+  unnamed_share?: number | null;
 }
 
-export type RankKey = "name" | "total" | "kernel";
+/** What is ranked by: a name, or a part of the time. */
+export type RankKey = "name" | "total" | "kernel" | "cut" | "unnamed";
+
+/** The part of a row's samples that a column is about; null where the server does not know. */
+export function rankShare(row: RankRow, key: Exclude<RankKey, "name">): number | null {
+  if (key === "total") return 1;
+  if (key === "cut") return row.truncated_share ?? null;
+  if (key === "unnamed") return row.unnamed_share ?? null;
+  return row.user_share === null || row.user_share === undefined ? null : 1 - row.user_share;
+}
 
 export function sortRanks<Row extends RankRow>(rows: readonly Row[], key: RankKey, descending: boolean): Row[] {
   const sign = descending ? -1 : 1;
-  const kernel = (row: Row) => row.total * (1 - (row.user_share ?? 1));
+  const amount = (row: Row, part: Exclude<RankKey, "name">) => row.total * (rankShare(row, part) ?? 0);
   return [...rows].sort((a, b) => {
-    const by =
-      key === "name" ? compareText(a.name, b.name) : key === "kernel" ? kernel(a) - kernel(b) : a.total - b.total;
+    const by = key === "name" ? compareText(a.name, b.name) : amount(a, key) - amount(b, key);
     return sign * by || b.total - a.total || compareText(a.name, b.name);
   });
 }

@@ -273,9 +273,10 @@ function side(answer: {
   samples: number;
   cores: number;
   cpu_seconds: number;
+  periods: Parameters<typeof Quality>[0]["periods"];
   exposure: Parameters<typeof Quality>[0]["exposure"];
   quality: Parameters<typeof Quality>[0]["quality"];
 }) {
-  const { samples, cpu_seconds: cpuSeconds, exposure, quality } = answer;
-  return { samples, cores: answer.cores, cpuSeconds, exposure, quality };
+  const { samples, cpu_seconds: cpuSeconds, periods, exposure, quality } = answer;
+  return { samples, cores: answer.cores, cpuSeconds, periods, exposure, quality };
 }

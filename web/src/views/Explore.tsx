@@ -113,6 +113,7 @@ function ExploreProfile() {
         samples={answer.samples}
         cores={answer.cores}
         cpuSeconds={answer.cpu_seconds}
+        periods={answer.periods}
         exposure={answer.exposure}
         quality={answer.quality}
       />

@@ -1,6 +1,7 @@
 /** Every agent: when it was last heard of, what it took and lost, what it costs. */
 
 import type { NodeRow } from "../api/index.ts";
+import { accountOf, limitsOf } from "../logic/account.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/format.ts";
 import { lossOf } from "../logic/loss.ts";
 import { formatSelector } from "../logic/selector.ts";
@@ -12,12 +13,13 @@ import { EmptyNotice, ErrorNotice, Missing } from "./Notices.tsx";
 const HEAD: readonly [string, string, boolean][] = [
   ["Node", "Host name; one row an agent that ran there", false],
   ["Last seen", "End of the newest batch", false],
-  ["Rate", "Samples a second and CPU", true],
+  ["Rate", "Samples a second and CPU, at present", true],
   ["CPUs", "CPUs that the agent watches", true],
   ["Idle", "Share of the newest interval's ticks that hit an idle CPU", true],
   ["Taken", "Samples that the agent took since it started", true],
   ["Stored", "Samples of this agent in the store", true],
   ["Lost", "Samples that the agent took and could not deliver, by cause", true],
+  ["Limits", "Limits that the agent reached and how often: what it did less well, without losing a sample", true],
   ["Agent CPU", "CPU time of the agent's process and of its BPF programs", true],
   ["per sample", "CPU time of process and BPF programs for each sample taken", true],
   ["RSS", "Resident memory of the agent", true],
@@ -73,6 +75,8 @@ export function Nodes() {
 function NodeLine({ row }: { row: NodeRow }) {
   const query = formatSelector([{ label: "node", operator: "=", value: row.node }]);
   const lost = lossOf(row.samples_lost);
+  const limits = limitsOf(row.limits);
+  const account = accountOf(row);
   return (
     <tr class={row.late ? "late" : ""}>
       <th scope="row">
@@ -94,14 +98,18 @@ function NodeLine({ row }: { row: NodeRow }) {
       <td class="number">{count(row.frequency_hz)} Hz</td>
       <td class="number">{count(row.cpus)}</td>
       <td class="number">{row.idle_share === null || row.idle_share === undefined ? "–" : percent(row.idle_share)}</td>
-      <td class="number" title={count(row.samples_taken)}>
+      <td class="number" title={account}>
         {brief(row.samples_taken)}
       </td>
-      <td class="number" title={count(row.samples_stored)}>
+      <td class="number" title={account}>
         {brief(row.samples_stored)}
       </td>
       <td class={`number${lost.samples > 0 ? " warn-text" : ""}`} title={lost.text}>
         {lost.samples === 0 ? "0" : lost.brief}
+      </td>
+      <td class={`number${limits.reached > 0 ? " warn-text" : ""}`} title={limits.text}>
+        {limits.reached === 0 ? "–" : limits.brief}
+        {limits.reached > 0 && <span class="visually-hidden"> ({limits.text})</span>}
       </td>
       <td class="number" title={`process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`}>
         {digits(row.cpu_seconds)} + {digits(row.bpf_seconds)} s

@@ -1,5 +1,6 @@
 /** How much a window's numbers can be trusted: one line under the chart. */
-import type { Exposure, Quality as QualityFigures } from "../api/index.ts";
+import type { Exposure, Period, Quality as QualityFigures } from "../api/index.ts";
+import { ratesOf } from "../logic/account.ts";
 import { brief, cores, count, duration, percent, plural } from "../logic/format.ts";
 import { lossOf } from "../logic/loss.ts";
 
@@ -8,6 +9,7 @@ interface Props {
   samples: number;
   cores: number;
   cpuSeconds: number;
+  periods: Period[];
   exposure: Exposure;
   quality: QualityFigures;
 }
@@ -23,6 +25,7 @@ export function Quality(props: Props) {
   const gapMs = (exposure.gaps ?? []).reduce((sum, [from, until]) => sum + until - from, 0);
   const truncated = share(quality.truncated_samples);
   const unnamed = share(quality.unnamed_samples);
+  const rates = ratesOf(props.periods);
   return (
     <div class={`quality side-${props.name}`}>
       {props.name !== "" && <span class="quality-name">{props.name}</span>}
@@ -30,6 +33,7 @@ export function Quality(props: Props) {
         <Figure name="samples" value={brief(samples)} hint={`${count(samples)} samples`} />
         <Figure name="cores" value={cores(props.cores)} hint={`${duration(props.cpuSeconds)} of CPU time`} />
         <Figure name="CPU time" value={duration(props.cpuSeconds)} hint="Samples times their period" />
+        {rates !== null && <Figure name="rate" value={rates.brief} hint={rates.text} />}
         {exposure.idle_share !== null && exposure.idle_share !== undefined && (
           <Figure
             name="idle"
@@ -40,7 +44,7 @@ export function Quality(props: Props) {
         <Figure
           name="cut stacks"
           value={percent(truncated)}
-          hint={`${count(quality.truncated_samples)} samples whose root is missing; most come from programs that were built without frame pointers`}
+          hint={`${count(quality.truncated_samples)} samples whose root is missing; the table by process shows whose they are`}
           warn={truncated > MUCH_TRUNCATED}
         />
         <Figure

@@ -3,13 +3,17 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../api/index.ts";
 import { cores, duration, percent, plural } from "../logic/format.ts";
-import { type RankKey, sortRanks } from "../logic/functions.ts";
+import { type RankKey, rankShare, sortRanks } from "../logic/functions.ts";
 import { layerName, onlyLayer } from "./LayerList.tsx";
 import { type Column, type Sort, VirtualTable } from "./VirtualTable.tsx";
 
 interface Props {
   answer: TopAnswer<TopRow> | null;
   choice: ComponentChildren;
+}
+
+function shareText(share: number | null): string {
+  return share === null ? "" : percent(share);
 }
 
 export function RankTable({ answer, choice }: Props) {
@@ -29,7 +33,23 @@ export function RankTable({ answer, choice }: Props) {
       title: "Kernel",
       hint: "Share of its time that was spent in the kernel; sorted by the time itself",
       number: true,
-      cell: (row) => (row.user_share === null || row.user_share === undefined ? "" : percent(1 - row.user_share)),
+      cell: (row) => shareText(rankShare(row, "kernel")),
+    },
+    {
+      key: "cut",
+      title: "Cut",
+      hint: "Share of its time whose stacks lack their root; sorted by the time itself",
+      number: true,
+      spare: true,
+      cell: (row) => shareText(rankShare(row, "cut")),
+    },
+    {
+      key: "unnamed",
+      title: "Unnamed",
+      hint: "Share of its time whose stacks have a frame without a function's name; sorted by the time itself",
+      number: true,
+      spare: true,
+      cell: (row) => shareText(rankShare(row, "unnamed")),
     },
     {
       key: "total",

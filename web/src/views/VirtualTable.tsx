@@ -9,6 +9,8 @@ export interface Column<Row, Key extends string> {
   title: string;
   hint: string;
   number: boolean;
+  /** Left out where the table is narrow. */
+  spare?: boolean;
   cell: (row: Row) => ComponentChildren;
 }
 
@@ -33,6 +35,10 @@ export const TABLE_ROW = 24;
 /** Characters of a name beside the graph and with the table alone; longer ones lose first what says least. */
 export const NARROW_NAME = 34;
 export const WIDE_NAME = 130;
+
+function cellClass({ number, spare }: { number: boolean; spare?: boolean }): string {
+  return `${number ? "number" : "text"}${spare ? " spare" : ""}`;
+}
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
   const { label, rows, columns, sort, onSort, onTake, rowClass, empty } = props;
@@ -88,7 +94,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
             <div
               key={column.key}
               role="columnheader"
-              class={column.number ? "number" : "text"}
+              class={cellClass(column)}
               aria-sort={sorted ? (sort.descending ? "descending" : "ascending") : "none"}
             >
               <button
@@ -120,7 +126,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
             }}
           >
             {columns.map((column) => (
-              <div key={column.key} role="gridcell" class={column.number ? "number" : "text"}>
+              <div key={column.key} role="gridcell" class={cellClass(column)}>
                 {column.cell(row)}
               </div>
             ))}

@@ -55,11 +55,13 @@ async fn large_text_is_compressed_as_asked_and_nothing_else_is() {
                 assert_eq!(length, &body.len().to_string(), "{case}");
             }
             assert_eq!(decoded(encoding, &body), plain, "{case}");
-            assert!(
-                encoding.is_none() || body.len() < plain.len() / 2,
-                "{case}: {} bytes",
-                body.len()
-            );
+            // What is hardly worth it becomes smaller, the rest half.
+            let most = if plain.len() < 2_048 {
+                plain.len()
+            } else {
+                plain.len() / 2
+            };
+            assert!(encoding.is_none() || body.len() < most, "{case}: {} bytes", body.len());
         }
     }
     for path in [

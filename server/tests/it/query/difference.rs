@@ -30,6 +30,7 @@ async fn jump(from: i64) -> Server {
             number,
             from_ns: start,
             until_ns: start + 60 * S,
+            period_ns: PERIOD_NS,
             samples: taken,
         };
         server.ingest(&batch).await;

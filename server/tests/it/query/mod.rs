@@ -1,5 +1,6 @@
 //! What was ingested equals what is queried, in every format, on the real application and store.
 
+mod accounting;
 mod compression;
 mod difference;
 mod exports;
@@ -241,6 +242,7 @@ async fn filled(from: i64) -> (Server, Vec<(&'static str, Sample)>) {
                 number,
                 from_ns: start,
                 until_ns: start + 60 * S,
+                period_ns: PERIOD_NS,
                 samples: taken.clone(),
             };
             server.ingest(&batch).await;

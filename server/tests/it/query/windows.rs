@@ -68,6 +68,7 @@ async fn a_window_across_midnight_finds_both_days() {
             number: 1,
             from_ns,
             until_ns,
+            period_ns: PERIOD_NS,
             samples: taken.clone(),
         })
         .await;

@@ -1,0 +1,60 @@
+/**
+ * What an agent accounts for beside its samples. In: limits by name, samples by period, a node's counters. Out: text for a person.
+ */
+import type { NodeRow, Period } from "../api/types.ts";
+import { brief, count, digits, plural } from "./format.ts";
+
+/** What was done less well when a limit was reached; no sample is lost by it. */
+const LIMIT_WORDS: Record<string, string> = {
+  stacks_not_copied: "stacks cut, since too many waited for their unwind tables at once",
+  tables_late: "stacks cut, since their unwind tables took too long",
+  tables_without_room: "unwind tables that found no room: stacks through those files are cut",
+  tables_evicted: "unwind tables given up for others that were needed more",
+  rate_lowered: "times that the rate was lowered, to stay within --cpu-limit",
+  process_events_lost: "starts and ends of processes not seen: a short process may lack its name or its stacks",
+  early_looks_skipped: "programs not looked at when they started, since many did: a short one may lack names",
+  processes_forgotten: "processes forgotten for want of room: looked up anew when they run again",
+};
+
+export interface Limits {
+  /** How many limits were reached. */
+  reached: number;
+  /** `tables_late 12`, or empty. */
+  brief: string;
+  /** A line for each, with what it means. */
+  text: string;
+}
+
+export function limitsOf(byName: Record<string, number> | undefined): Limits {
+  const reached = Object.entries(byName ?? {}).filter(([, times]) => times > 0);
+  return {
+    reached: reached.length,
+    brief: reached.map(([name, times]) => `${name} ${brief(times)}`).join(", "),
+    text: reached
+      .map(([name, times]) => `${name}: ${count(times)}${LIMIT_WORDS[name] ? ` ${LIMIT_WORDS[name]}` : ""}`)
+      .join("\n"),
+  };
+}
+
+/** The equation that must hold of an agent, and what is missing for it to hold. */
+export function accountOf(row: Pick<NodeRow, "samples_taken" | "samples_stored" | "samples_lost">): string {
+  const lost = Object.values(row.samples_lost ?? {}).reduce((sum, samples) => sum + samples, 0);
+  const missing = row.samples_taken - row.samples_stored - lost;
+  const sum = `${count(row.samples_taken)} taken = ${count(row.samples_stored)} stored + ${count(lost)} lost`;
+  return missing === 0 ? sum : `${sum} + ${count(missing)} on their way, or older than the retention`;
+}
+
+/** Of a window whose samples stand for different times: `5 to 20 Hz` and how many were taken at which; null where all are alike. */
+export function ratesOf(periods: readonly Period[] | undefined): { brief: string; text: string } | null {
+  const known = (periods ?? []).filter((period) => period.period_ns > 0);
+  if (known.length < 2) return null;
+  const hertz = known.map(({ period_ns, samples }) => ({ rate: 1e9 / period_ns, samples }));
+  hertz.sort((a, b) => b.rate - a.rate);
+  const most = (hertz[0] as { rate: number }).rate;
+  const least = (hertz[hertz.length - 1] as { rate: number }).rate;
+  const parts = hertz.map(({ rate, samples }) => `${plural(samples, "sample")} at ${digits(rate)} Hz`);
+  return {
+    brief: `${digits(least)} to ${digits(most)} Hz`,
+    text: `${parts.join(", ")}; each counts by the time that it stands for, in samples of the highest rate`,
+  };
+}
