@@ -11,4 +11,5 @@ mod privileges;
 mod program;
 mod program_binary;
 mod recording;
+mod short_lives;
 mod whole_stacks;
