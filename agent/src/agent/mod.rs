@@ -201,4 +201,3 @@ fn spawn<T: Send + 'static>(
         .spawn(work)
         .map_err(AgentError::Thread)
 }
-

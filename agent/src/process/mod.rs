@@ -12,6 +12,8 @@ mod table;
 
 pub use elf::gnu_build_id;
 pub use maps::{Backing, MapLine, parse_maps};
-pub(crate) use proc_files::open_regular;
 pub use modules::{Module, ModuleTable};
-pub use table::{Changes, CodeRange, JitCode, Labeller, Place, Program, ProgramKey, Source, SourceId, Table, TableStats};
+pub(crate) use proc_files::open_regular;
+pub use table::{
+    Changes, CodeRange, JitCode, Labeller, Place, Program, ProgramKey, Source, SourceId, Table, TableStats,
+};
