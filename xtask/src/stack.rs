@@ -188,12 +188,7 @@ pub(crate) fn start_agent(options: &Options, url: &str, more: &[&str]) -> Result
     ]);
     command.arg(options.state_dir.join("agent")).args(more);
     // Unoptimised it takes several times the CPU time, and would lower its rate where nobody expects it.
-    if options
-        .binaries
-        .agent
-        .parent()
-        .is_some_and(|dir| dir.ends_with("debug"))
-    {
+    if options.binaries.agent.parent().is_some_and(|dir| dir.ends_with("debug")) {
         command.args(["--cpu-limit", "100"]);
     }
     let why = "the agent samples every process through eBPF, which only root may do";

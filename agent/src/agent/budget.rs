@@ -53,9 +53,6 @@ mod tests {
         // Below the limit, but with nothing to spare, it stays.
         assert!((0..100).all(|_| budget.after(90) == FewTables));
         let back: Vec<Frugality> = (0..40).map(|_| budget.after(50)).collect();
-        assert_eq!(
-            (back[10], back[11], back[23], back[35]),
-            (FewTables, NoLines, NoInlines, Nothing)
-        );
+        assert_eq!((back[10], back[11], back[23], back[35]), (FewTables, NoLines, NoInlines, Nothing));
     }
 }

@@ -273,7 +273,14 @@ impl Interval {
         }
     }
 
-    fn push(&mut self, sample: &RawSample<'_>, key: ProgramKey, memory: &mut Memory, table: &mut Table, now_ns: u64) {
+    fn push(
+        &mut self,
+        sample: &RawSample<'_>,
+        key: ProgramKey,
+        memory: &mut Memory,
+        table: &mut Table,
+        now_ns: u64,
+    ) {
         let thread = memory.thread_name(sample.comm);
         let (program, generation) = table.program(key, sample.kernel_thread, &thread, now_ns);
         let program = *self.program_index.entry(key).or_insert_with(|| {

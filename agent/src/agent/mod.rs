@@ -201,3 +201,4 @@ fn spawn<T: Send + 'static>(
         .spawn(work)
         .map_err(AgentError::Thread)
 }
+

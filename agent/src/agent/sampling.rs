@@ -94,12 +94,7 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    pub(super) fn new(
-        config: AgentConfig,
-        mut sensor: Sensor,
-        labeller: Labeller,
-        intervals: Intervals,
-    ) -> Result<Self, AgentError> {
+    pub(super) fn new(config: AgentConfig, mut sensor: Sensor, labeller: Labeller, intervals: Intervals) -> Result<Self, AgentError> {
         // A part of the descriptors stays free for everything else.
         let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
@@ -149,11 +144,7 @@ impl Sampling {
                 .map_or(next_drain, |look| look.min(next_drain));
             // epoll counts in milliseconds: rounded up, so that it does not spin.
             // Tables that are being made are asked for again soon.
-            let longest = if self.unwinding.is_settled() {
-                LONGEST_WAIT_NS
-            } else {
-                TABLE_WAIT_NS
-            };
+            let longest = if self.unwinding.is_settled() { LONGEST_WAIT_NS } else { TABLE_WAIT_NS };
             let wait = wake.saturating_sub(now).min(longest);
             let timeout = Duration::from_millis(wait.div_ceil(1_000_000));
             let events = self.take_events(timeout)?;
@@ -378,10 +369,7 @@ impl Sampling {
             );
             self.throttled += 1;
         } else {
-            tracing::info!(
-                frequency_hz,
-                "the agent's CPU time is within --cpu-limit again: it samples more often"
-            );
+            tracing::info!(frequency_hz, "the agent's CPU time is within --cpu-limit again: it samples more often");
         }
         self.frequency_hz = frequency_hz;
         self.sensor.set_frequency(frequency_hz)?;
@@ -401,10 +389,7 @@ impl Sampling {
             for (key, source) in finished.interval.late_sources() {
                 self.unwinding.want_again(&self.table, key, source, now);
             }
-            let waits = finished
-                .interval
-                .late_sources()
-                .any(|(key, _)| self.unwinding.is_pending(&self.table, key));
+            let waits = finished.interval.late_sources().any(|(key, _)| self.unwinding.is_pending(&self.table, key));
             if (waits || look.waits) && now < deadline {
                 self.closing = Some((finished, deadline));
                 return Ok(());
@@ -443,12 +428,7 @@ impl Sampling {
 fn vdso_image() -> Option<Vec<u8>> {
     let maps = parse_maps(&std::fs::read_to_string("/proc/self/maps").ok()?, 4096);
     let line = maps.into_iter().find(|line| line.backing == Backing::Vdso)?;
-    let mut image = vec![
-        0;
-        usize::try_from(line.end - line.start)
-            .ok()
-            .filter(|bytes| *bytes <= 1 << 20)?
-    ];
+    let mut image = vec![0; usize::try_from(line.end - line.start).ok().filter(|bytes| *bytes <= 1 << 20)?];
     let memory = std::fs::File::open("/proc/self/mem").ok()?;
     memory.read_exact_at(&mut image, line.start).ok()?;
     Some(image)

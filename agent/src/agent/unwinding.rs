@@ -26,9 +26,7 @@ enum FileState {
         used_ns: u64,
     },
     /// Was given up for room, or found none; made again when a sample needs it after that time.
-    Evicted {
-        until_ns: u64,
-    },
+    Evicted { until_ns: u64 },
 }
 
 /// Tables that a sample needed in this time are not given up for others.
@@ -99,9 +97,7 @@ impl Unwinding {
     /// The vDSO is the same code in every 64-bit process.
     pub(super) fn add_vdso(&mut self, image: &[u8], sensor: &mut Sensor) {
         let read = |offset: u64, bytes: &mut [u8]| {
-            let part = usize::try_from(offset)
-                .ok()
-                .and_then(|at| image.get(at..)?.get(..bytes.len()));
+            let part = usize::try_from(offset).ok().and_then(|at| image.get(at..)?.get(..bytes.len()));
             part.map(|part| bytes.copy_from_slice(part)).is_some()
         };
         let table = unwind::compile(read, MAX_ROWS_PER_FILE);
@@ -205,14 +201,7 @@ impl Unwinding {
         }
     }
 
-    fn settle(
-        &mut self,
-        id: SourceId,
-        compiled: Result<FileTable, TableError>,
-        sensor: &mut Sensor,
-        made_room: bool,
-        now_ns: u64,
-    ) {
+    fn settle(&mut self, id: SourceId, compiled: Result<FileTable, TableError>, sensor: &mut Sensor, made_room: bool, now_ns: u64) {
         self.compiling -= 1;
         let state = match compiled {
             Ok(file) => match sensor.tables().install(&file) {
@@ -248,12 +237,7 @@ impl Unwinding {
 
     /// Gives up the tables that were not needed the longest, until a new one fits; their room is free a moment later, and the
     /// new one is asked for again then. Returns whose they were.
-    fn make_room(
-        &mut self,
-        compiled: &Result<FileTable, TableError>,
-        sensor: &mut Sensor,
-        now_ns: u64,
-    ) -> Vec<SourceId> {
+    fn make_room(&mut self, compiled: &Result<FileTable, TableError>, sensor: &mut Sensor, now_ns: u64) -> Vec<SourceId> {
         let Ok(file) = compiled else { return Vec::new() };
         let wanted = (file.rows.len() + file.chunks.len() * 2) as u64 * 4;
         let mut free = sensor.tables().free_bytes();
@@ -267,9 +251,7 @@ impl Unwinding {
             if now_ns.saturating_sub(used_ns) < KEEP_NS {
                 break;
             }
-            if let Some(FileState::Installed { table, .. }) =
-                self.files.insert(id, FileState::Evicted { until_ns: now_ns })
-            {
+            if let Some(FileState::Installed { table, .. }) = self.files.insert(id, FileState::Evicted { until_ns: now_ns }) {
                 free += table.bytes();
                 self.stats.evicted += 1;
                 self.stats.tables -= 1;

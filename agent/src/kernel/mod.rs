@@ -28,8 +28,8 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuild
 
 pub use perf::{online_cpus, parse_cpu_list};
 pub use system::{
-    clock_ticks_per_second, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory, tune_allocator,
-    wall_ns,
+    clock_ticks_per_second, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory,
+    tune_allocator, wall_ns,
 };
 pub use tables::Tables;
 pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, so_walk};
@@ -75,9 +75,7 @@ pub enum KernelError {
     PerfEvent { cpu: u32, source: std::io::Error },
     #[error("cannot attach the sampler to CPU {cpu}: {source}; it needs CAP_BPF and CAP_PERFMON or root")]
     AttachPerfEvent { cpu: u32, source: libbpf_rs::Error },
-    #[error(
-        "cannot share the {what} of the unwinder with the kernel: {source}; run as root or with CAP_BPF and CAP_PERFMON"
-    )]
+    #[error("cannot share the {what} of the unwinder with the kernel: {source}; run as root or with CAP_BPF and CAP_PERFMON")]
     Tables {
         what: &'static str,
         source: libbpf_rs::Error,

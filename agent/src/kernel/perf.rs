@@ -63,10 +63,7 @@ pub(super) fn open_cpu_clock(cpu: u32, period_ns: u64) -> io::Result<OwnedFd> {
 pub(super) fn possible_cpus() -> Result<u32, KernelError> {
     let content = std::fs::read_to_string(POSSIBLE).map_err(|source| KernelError::File { path: POSSIBLE, source })?;
     let last = parse_cpu_list(&content).and_then(|cpus| cpus.into_iter().max());
-    last.map(|last| last + 1).ok_or(KernelError::Content {
-        path: POSSIBLE,
-        content,
-    })
+    last.map(|last| last + 1).ok_or(KernelError::Content { path: POSSIBLE, content })
 }
 
 /// CPUs that are online now.

@@ -134,7 +134,9 @@ impl Tables {
             value.extend(word.to_ne_bytes());
         }
         value.extend(0u64.to_ne_bytes());
-        let updated = self.processes.update(&key.tgid.to_ne_bytes(), &value, MapFlags::ANY);
+        let updated = self
+            .processes
+            .update(&key.tgid.to_ne_bytes(), &value, MapFlags::ANY);
         let program = Program {
             published,
             address_space,
@@ -174,17 +176,7 @@ impl Tables {
         let memory = &self.layout.memory;
         let slabs: Vec<*const u32> = memory.slabs.iter().map(|slab| slab.words.as_ptr()).collect();
         // SAFETY: slabs and rules are mapped in their full sizes for as long as this lives.
-        unsafe {
-            walk::walk_on(
-                Arch::HOST,
-                walk,
-                program.published,
-                &slabs,
-                memory.rules.as_ptr(),
-                stack,
-                frames,
-            )
-        }
+        unsafe { walk::walk_on(Arch::HOST, walk, program.published, &slabs, memory.rules.as_ptr(), stack, frames) }
     }
 
     /// Descriptors of the maps that were made here.

@@ -150,17 +150,7 @@ impl HostMemory {
         let mut frames = vec![at.pc];
         let slabs: Vec<*const u32> = self.slabs.iter().map(|slab| slab.as_ptr()).collect();
         // SAFETY: slabs and rules have their full lengths from the beginning.
-        let stop = unsafe {
-            walk_on(
-                arch,
-                &mut walk,
-                program,
-                &slabs,
-                self.rules.as_ptr(),
-                stack,
-                &mut frames,
-            )
-        };
+        let stop = unsafe { walk_on(arch, &mut walk, program, &slabs, self.rules.as_ptr(), stack, &mut frames) };
         (frames, stop)
     }
 }

@@ -12,8 +12,6 @@ mod table;
 
 pub use elf::gnu_build_id;
 pub use maps::{Backing, MapLine, parse_maps};
-pub use modules::{Module, ModuleTable};
 pub(crate) use proc_files::open_regular;
-pub use table::{
-    Changes, CodeRange, JitCode, Labeller, Place, Program, ProgramKey, Source, SourceId, Table, TableStats,
-};
+pub use modules::{Module, ModuleTable};
+pub use table::{Changes, CodeRange, JitCode, Labeller, Place, Program, ProgramKey, Source, SourceId, Table, TableStats};

@@ -201,13 +201,10 @@ impl Table {
     /// The files that a program's code comes from.
     pub fn modules(&self, key: ProgramKey) -> impl Iterator<Item = &Arc<Module>> {
         let sources = self.entry(key).map(|entry| entry.sources.as_slice());
-        sources
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|(_, source)| match source {
-                Source::Module(module) => Some(module),
-                _ => None,
-            })
+        sources.unwrap_or_default().iter().filter_map(|(_, source)| match source {
+            Source::Module(module) => Some(module),
+            _ => None,
+        })
     }
 
     /// Where the code of all programs comes from.

@@ -253,9 +253,7 @@ mod tests {
             pack(Cfa::Sp(8_388_608), CallerPc::BelowCfa),
             Err(Unsupported::CfaOffset)
         );
-        let with_rbx = Rule::pack(Cfa::Sp(48), CallerFp::AtCfa(-2), CallerPc::BelowCfa)
-            .unwrap()
-            .with_rbx_at(-6);
+        let with_rbx = Rule::pack(Cfa::Sp(48), CallerFp::AtCfa(-2), CallerPc::BelowCfa).unwrap().with_rbx_at(-6);
         assert_eq!((with_rbx.rbx(), with_rbx.bits()), (Some(-6), 0xfffa_fffe_0000_30d1));
         assert_eq!((with_rbx.cfa(), with_rbx.pc()), (Cfa::Sp(48), CallerPc::BelowCfa));
         let deref = Cfa::SpDeref { at: 0, offset: 0 };

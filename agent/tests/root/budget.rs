@@ -58,10 +58,7 @@ fn tables_that_do_not_fit_are_counted_and_no_sample_is_lost_for_them() {
     assert!(!had_large || limits.contains_key("tables_without_room"), "{limits:?}");
     // What fits is walked all the same.
     let seen = recorded.of_tgid(tgid);
-    let whole = seen
-        .iter()
-        .filter(|seen| !seen.stack.truncated && seen.has("main"))
-        .count();
+    let whole = seen.iter().filter(|seen| !seen.stack.truncated && seen.has("main")).count();
     assert!(whole * 100 >= seen.len() * 95, "{whole} of {} whole", seen.len());
 }
 
@@ -80,13 +77,13 @@ fn beyond_the_cpu_limit_samples_are_taken_less_often_and_each_batch_says_how_oft
     check_account(&recorded);
     let rates: Vec<u32> = recorded.batches.iter().map(|batch| batch.frequency_hz).collect();
     assert_eq!(rates[0], 99);
-    assert!(
-        rates.is_sorted_by(|a, b| a >= b) && rates[rates.len() - 1] < 20,
-        "{rates:?}"
-    );
+    assert!(rates.is_sorted_by(|a, b| a >= b) && rates[rates.len() - 1] < 20, "{rates:?}");
     assert!(recorded.totals.throttled >= 3, "{:?}", recorded.totals);
     for batch in &recorded.batches {
-        assert_eq!(batch.period_ns, stakeout_agent::kernel::period_ns(batch.frequency_hz));
+        assert_eq!(
+            batch.period_ns,
+            stakeout_agent::kernel::period_ns(batch.frequency_hz)
+        );
         // As many ticks as the batch's own rate makes in its time, within one on each CPU and a tenth.
         let seconds = (batch.until_unix_ns - batch.from_unix_ns) as f64 / 1e9;
         let expected = seconds * f64::from(batch.frequency_hz) * f64::from(batch.report.cpus);

@@ -17,12 +17,7 @@ const BIAS: u64 = 0x5500_0000_0000;
 /// (its table is the frame of an ordinary function here), 4 is called by nobody.
 fn functions() -> Vec<u8> {
     let saves = [0x41, 0x0e, 32, 0x9d, 4, 0x9e, 3];
-    eh_frame(
-        "B",
-        AARCH64,
-        AARCH64_INITIAL,
-        &[&[], &saves, &saves, &saves, &[0x07, 30]],
-    )
+    eh_frame("B", AARCH64, AARCH64_INITIAL, &[&[], &saves, &saves, &saves, &[0x07, 30]])
 }
 
 fn walk(frames: &[u8], at: &Registers, words: &[(u64, u64)]) -> (Vec<u64>, WalkStop) {
@@ -86,10 +81,7 @@ fn the_link_register_is_good_for_the_innermost_frame_only() {
         ..Registers::default()
     };
     let (frames, stop) = walk(&functions(), &at, &[]);
-    assert_eq!(
-        (frames.as_slice(), stop),
-        ([plain(0, 8), plain(0, 16)].as_slice(), WalkStop::Broken)
-    );
+    assert_eq!((frames.as_slice(), stop), ([plain(0, 8), plain(0, 16)].as_slice(), WalkStop::Broken));
 }
 
 #[test]
@@ -112,7 +104,10 @@ fn a_signal_frame_gives_back_all_registers() {
     ];
     let (found, stop) = walk(&frames, &at, &stack);
     // The interrupted code is no return address; nobody describes it, so the frame pointer leads on.
-    assert_eq!(found, [plain(0, 0), BIAS + 0x1_8000 | EXACT_ADDRESS, BIAS + 0x1_9000]);
+    assert_eq!(
+        found,
+        [plain(0, 0), BIAS + 0x1_8000 | EXACT_ADDRESS, BIAS + 0x1_9000]
+    );
     assert_eq!(stop, WalkStop::Root);
 }
 
@@ -122,18 +117,7 @@ fn the_kernel_side_compiles_for_both_architectures() {
     for arch in ["x86", "arm64"] {
         for name in ["sampler", "lifecycle"] {
             let done = Command::new("clang")
-                .args([
-                    "-target",
-                    "bpf",
-                    "-g",
-                    "-O2",
-                    "-mcpu=v3",
-                    "-Wall",
-                    "-Werror",
-                    "-c",
-                    "-o",
-                    "/dev/null",
-                ])
+                .args(["-target", "bpf", "-g", "-O2", "-mcpu=v3", "-Wall", "-Werror", "-c", "-o", "/dev/null"])
                 .args(["-I", env!("STAKEOUT_LIBBPF_HEADERS")])
                 .arg(format!("-D__TARGET_ARCH_{arch}"))
                 .arg(sources.join(format!("{name}.bpf.c")))

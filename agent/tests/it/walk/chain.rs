@@ -71,11 +71,7 @@ fn what_is_no_chain_is_broken_and_never_walked_in_circles() {
         ("returns to the kernel", STACK, STACK, vec![0, u64::MAX - 5]),
     ] {
         let (frames, stop) = walk(CODE, sp, fp, &stack);
-        assert_eq!(
-            (frames.as_slice(), stop),
-            ([CODE].as_slice(), WalkStop::Broken),
-            "{what}"
-        );
+        assert_eq!((frames.as_slice(), stop), ([CODE].as_slice(), WalkStop::Broken), "{what}");
     }
     let (frames, stop) = walk(CODE, STACK, STACK, &chain(4, STACK));
     assert_eq!((frames.len(), stop), (5, WalkStop::Broken));

@@ -193,10 +193,7 @@ fn step_through(flags: &[&str]) {
     );
     assert!(steps > 5_000 && deepest > 25, "{steps} steps, {deepest} frames");
     assert!(unrooted <= 200, "not whole at {unrooted} of {steps}");
-    assert!(
-        compared > 5_000 && differing * 100 < compared,
-        "framehop differs at {differing} of {compared}"
-    );
+    assert!(compared > 5_000 && differing * 100 < compared, "framehop differs at {differing} of {compared}");
 }
 
 #[test]
