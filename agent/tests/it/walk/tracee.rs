@@ -23,7 +23,10 @@ impl Tracee {
         let memory = File::open(format!("/proc/{}/mem", child.id())).unwrap();
         let tracee = Self { child, memory };
         let stopped = waitpid(tracee.pid(), Some(WaitPidFlag::WUNTRACED)).unwrap();
-        assert!(matches!(stopped, WaitStatus::Stopped(_, Signal::SIGSTOP)), "{stopped:?}");
+        assert!(
+            matches!(stopped, WaitStatus::Stopped(_, Signal::SIGSTOP)),
+            "{stopped:?}"
+        );
         ptrace::attach(tracee.pid()).unwrap();
         let attached = waitpid(tracee.pid(), None).unwrap();
         assert!(matches!(attached, WaitStatus::Stopped(..)), "{attached:?}");

@@ -51,7 +51,11 @@ pub(super) struct Found {
 
 /// A share in percent; all of nothing.
 pub(super) fn percent(part: usize, all: usize) -> f64 {
-    if all == 0 { 100.0 } else { part as f64 * 100.0 / all as f64 }
+    if all == 0 {
+        100.0
+    } else {
+        part as f64 * 100.0 / all as f64
+    }
 }
 
 /// A sample's user frames, leaf first.
@@ -141,6 +145,10 @@ impl<'a> UserStack<'a> {
                 let unwinder = ["_Unwind_Resume", "_Unwind_RaiseException"];
                 self.frames[0].module.contains("/libgcc_s.") && names.get(1).is_some_and(|name| unwinder.contains(name))
             }
+            (Exclusion::OtherStack, _) => {
+                let last = plain(self.outermost().function.as_deref().unwrap_or("?"));
+                self.seen.stack.truncated && ["runtime.asmcgocall", "runtime.cgocallback"].contains(&last)
+            }
             _ => false,
         }
     }
@@ -164,7 +172,7 @@ impl<'a> UserStack<'a> {
                 let own = self.names().filter(|name| *name == *function).count();
                 (own > 0).then(|| {
                     let cut = self.seen.stack.truncated;
-                    cut && self.frames.len() == 512 && own >= 510 || !cut && self.is_whole()
+                    cut && self.frames.len() == 512 && own >= 505 || !cut && self.is_whole()
                 })
             }
         }
@@ -225,7 +233,9 @@ impl<'a> UserStack<'a> {
     }
 
     fn names(&self) -> impl DoubleEndedIterator<Item = &'a str> + ExactSizeIterator {
-        self.frames.iter().map(|frame| plain(frame.function.as_deref().unwrap_or("?")))
+        self.frames
+            .iter()
+            .map(|frame| plain(frame.function.as_deref().unwrap_or("?")))
     }
 
     /// For a reader, outermost last; of long stacks the ends.
@@ -268,5 +278,7 @@ fn plain(name: &str) -> &str {
 
 fn is_loader_or_libc(module: &str) -> bool {
     let file = module.rsplit('/').next().unwrap_or_default();
-    ["ld-", "libc.so", "libc-", "libpthread"].iter().any(|start| file.starts_with(start))
+    ["ld-", "libc.so", "libc-", "libpthread"]
+        .iter()
+        .any(|start| file.starts_with(start))
 }
