@@ -368,6 +368,13 @@ foreground_pid() {
 
 run_service() {
 	unit | sed "s|^ExecStart=.*|ExecStart=$program|" >"$work/unit"
+	# Above 2, as Debian's kernels begin, perf events are only opened for CAP_SYS_ADMIN.
+	paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 2)
+	if [ "$paranoid" -gt 2 ] 2>/dev/null; then
+		sed 's/^CapabilityBoundingSet=.*/& CAP_SYS_ADMIN/' "$work/unit" >"$work/unit.admin"
+		mv "$work/unit.admin" "$work/unit"
+		say "kernel.perf_event_paranoid is $paranoid: the service gets CAP_SYS_ADMIN too, or this kernel would open no timer for it"
+	fi
 	place "$UNIT_FILE" 644 <"$work/unit"
 	if [ "$changed" = no ] && systemctl is-enabled --quiet "$UNIT" && systemctl is-active --quiet "$UNIT"; then
 		say "the agent $VERSION is installed and runs: nothing to change"
