@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stakeout_agent::symbolize::{Namer, NamerConfig};
+use stakeout_agent::symbolize::{Frugality, Namer, NamerConfig};
 
 use super::{Talker, functions, has_tool, name_places, names_of, run, without_lines};
 
@@ -299,4 +299,34 @@ fn functions_of_the_c_library_have_their_usual_names() {
     let address = talker.address("printf");
     let named = talker.names(&mut without_lines(), &[address, address + 5]);
     assert_eq!(functions(&named), [Some("printf"), Some("printf")]);
+}
+
+#[test]
+fn while_memory_is_short_inlined_functions_go_first_and_lines_next() {
+    if !has_tool("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("inlined.c"), folder.path().join("inlined"));
+    let text = r#"
+#include <stdio.h>
+static inline __attribute__((always_inline)) int within(volatile int *n) { *n += 1; *n *= 3; return *n; }
+__attribute__((noinline)) int around(int n) { volatile int m = n; return within(&m) + 1; }
+int main(int argc, char **argv) { printf("around %p\nresult %d\nend\n", (void *)around, around(argc)); fflush(stdout); getchar(); return 0; }
+"#;
+    std::fs::write(&source, text).unwrap();
+    run(Command::new("cc").args(["-O1", "-g", "-o"]).arg(&program).arg(&source));
+    let mut talker = Talker::start(&mut Command::new(&program));
+    let addresses: Vec<u64> = (0..16).map(|more| talker.address("around") + more).collect();
+    let mut told = Vec::new();
+    for frugality in Frugality::ALL {
+        let mut namer = Namer::new(NamerConfig::default());
+        namer.set_frugality(frugality);
+        let named = talker.names(&mut namer, &addresses);
+        assert!(named.iter().all(|frames| frames.last().unwrap().function.as_deref() == Some("around")));
+        let inlined = named.iter().any(|frames| frames.len() == 2 && frames[0].function.as_deref() == Some("within"));
+        let lines = named.iter().all(|frames| frames.last().unwrap().line > 0);
+        told.push((inlined, lines));
+    }
+    assert_eq!(told, [(true, true), (false, true), (false, false), (false, false)]);
 }
