@@ -64,6 +64,9 @@ const TEST: &[Need] = &[
     Need::program("curl", "the install script downloads with it"),
     Need::program("capsh", "runs the agent with exactly the capabilities it names").named("libcap2-bin", "libcap"),
     Need::program("c++", "compiles programs whose stacks are known").named("g++", "gcc-c++"),
+    Need::program("musl-gcc", "the same, for another C library").named("musl-tools", "musl-gcc"),
+    Need::program("javac", "the same, for the Java machine").named("default-jdk-headless", "java-latest-openjdk-devel"),
+    Need::program("python3", "the same, for CPython"),
 ];
 
 const KERNELS: &[Need] = &[

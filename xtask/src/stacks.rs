@@ -1,10 +1,10 @@
 //! `cargo xtask stacks`: the proof that stacks are whole, as one table.
 //!
-//! Runs one test of the agent, with the agent optimised: nothing is warmed up then, and a program's first samples count.
+//! Runs one of the agent's root tests, with the agent optimised: nothing is warmed up then, and a program's first samples count.
 
 use anyhow::Result;
 
-use crate::{packages, repo, run};
+use crate::{packages, run, test};
 
 /// The test that prints the table.
 const TEST: &str = "whole_stacks::stacks_of_all_kinds_of_programs_are_whole";
@@ -20,11 +20,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     packages::ensure_build()?;
     packages::ensure_test()?;
-    let mut test = repo::cargo();
-    test.args(["--config", "profile.dev.package.stakeout-agent.opt-level=2"]);
-    test.args(["test", "--locked", "-p", "stakeout-agent", "--test", "root"]);
-    run::run(
-        test.args(["--", "--exact", TEST, "--nocapture"])
-            .env("STAKEOUT_STACKS", &args.row),
-    )
+    let optimised = ["--config", "profile.dev.package.stakeout-agent.opt-level=2"];
+    let mut tests = test::root_tests(&optimised, &[&format!("STAKEOUT_STACKS={}", args.row)])?;
+    run::run(tests.args(["--exact", TEST, "--nocapture"]))
 }

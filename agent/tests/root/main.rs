@@ -12,4 +12,5 @@ mod privileges;
 mod program;
 mod program_binary;
 mod recording;
+mod short_lives;
 mod whole_stacks;

@@ -141,6 +141,10 @@ impl<'a> UserStack<'a> {
                 let unwinder = ["_Unwind_Resume", "_Unwind_RaiseException"];
                 self.frames[0].module.contains("/libgcc_s.") && names.get(1).is_some_and(|name| unwinder.contains(name))
             }
+            (Exclusion::OtherStack, _) => {
+                let last = plain(self.outermost().function.as_deref().unwrap_or("?"));
+                self.seen.stack.truncated && ["runtime.asmcgocall", "runtime.cgocallback"].contains(&last)
+            }
             _ => false,
         }
     }
@@ -164,7 +168,7 @@ impl<'a> UserStack<'a> {
                 let own = self.names().filter(|name| *name == *function).count();
                 (own > 0).then(|| {
                     let cut = self.seen.stack.truncated;
-                    cut && self.frames.len() == 512 && own >= 510 || !cut && self.is_whole()
+                    cut && self.frames.len() == 512 && own >= 505 || !cut && self.is_whole()
                 })
             }
         }
