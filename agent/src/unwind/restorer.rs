@@ -61,3 +61,46 @@ fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, pattern: &[u8]) -> Opti
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cfa, compile};
+    use super::*;
+
+    /// A program of one segment, all of it code.
+    fn program(bytes: usize) -> Vec<u8> {
+        let mut file = vec![0; bytes];
+        file[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0");
+        for (at, value) in [(32, 64u64), (64 + 16, 0x40_0000), (64 + 32, bytes as u64)] {
+            file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        (file[54], file[56], file[64], file[68]) = (56, 1, 1, 5);
+        file
+    }
+
+    #[test]
+    fn the_way_back_from_a_handler_is_found_where_nobody_describes_it_also_across_blocks() {
+        for at in [
+            200,
+            BLOCK_BYTES - 4,
+            3 * BLOCK_BYTES - 11,
+            4 * BLOCK_BYTES - X86_64.len(),
+        ] {
+            let mut file = program(4 * BLOCK_BYTES);
+            file[at..at + X86_64.len()].copy_from_slice(X86_64);
+            let read = |offset: u64, into: &mut [u8]| {
+                let from = usize::try_from(offset).unwrap();
+                file.get(from..from + into.len())
+                    .map(|part| into.copy_from_slice(part))
+                    .is_some()
+            };
+            let table = compile(read, 100).unwrap();
+            let address = 0x40_0000 + at as u64;
+            // The return address, looked up one byte before, and the code itself.
+            assert_eq!(table.rule_at(address - 1).cfa(), Cfa::Signal, "{at}");
+            assert_eq!(table.rule_at(address + 7).cfa(), Cfa::Signal);
+            assert_eq!(table.rule_at(address + 9).cfa(), Cfa::Unknown);
+            assert_eq!(table.rule_at(address - 2).cfa(), Cfa::Unknown);
+        }
+    }
+}

@@ -44,7 +44,7 @@ __attribute__((noinline)) void hot_b(void)
 int main(int argc, char **argv)
 {
 	double end = argc > 1 ? atof(argv[1]) / 1000 : 1;
-	double turn = 0;
+	double turn = 0, now = 0;
 	unsigned long user, system;
 	FILE *stat;
 
@@ -55,12 +55,12 @@ int main(int argc, char **argv)
 		CPU_SET(atoi(argv[2]), &set);
 		sched_setaffinity(0, sizeof(set), &set);
 	}
-	while (cpu_seconds() < end) {
+	while (now < end) {
 		turn += 0.070;
-		while (cpu_seconds() < turn && turn - 0.070 < end)
+		while ((now = cpu_seconds()) < turn && now < end)
 			hot_a();
 		turn += 0.030;
-		while (cpu_seconds() < turn)
+		while ((now = cpu_seconds()) < turn && now < end)
 			hot_b();
 	}
 	stat = fopen("/proc/self/stat", "r");

@@ -51,20 +51,38 @@ fn a_stream_of_short_processes_arrives_with_names() {
     check_account(&recorded);
     let lost: u64 = recorded.totals.lost.values().sum();
     assert_eq!(lost, 0, "{:?}", recorded.totals.lost);
-    let all: Vec<Seen<'_>> = recorded.samples().filter(|seen| tgids.contains(&seen.process.tgid)).collect();
+    let all: Vec<Seen<'_>> = recorded
+        .samples()
+        .filter(|seen| tgids.contains(&seen.process.tgid))
+        .collect();
     // Up to its exec the child is this very program.
-    let before_exec = all.iter().filter(|seen| seen.process.executable.starts_with("root-")).count();
-    let named = all.iter().filter(|seen| &*seen.process.executable == "burn-in-a-long-stream");
-    let kernel_only = named.clone().filter(|seen| seen.frames().all(|frame| frame.kind == FrameKind::Kernel)).count();
+    let before_exec = all
+        .iter()
+        .filter(|seen| seen.process.executable.starts_with("root-"))
+        .count();
+    let named = all
+        .iter()
+        .filter(|seen| &*seen.process.executable == "burn-in-a-long-stream");
+    let kernel_only = named
+        .clone()
+        .filter(|seen| seen.frames().all(|frame| frame.kind == FrameKind::Kernel))
+        .count();
     let framed = named.clone().filter(|seen| has_named_user_frame(seen)).count();
     let (named, counted) = (named.count(), all.len() - before_exec);
     println!(
         "{} samples of 400 processes, {before_exec} before exec; of the other {counted} {named} have the executable's name, \
-         {framed} named user frames, {kernel_only} none but the kernel's"
-    , all.len());
+         {framed} named user frames, {kernel_only} none but the kernel's",
+        all.len()
+    );
     assert!(counted > 600, "{counted} samples");
-    assert!(named * 100 >= counted * 99, "{named} of {counted} have their executable's name");
-    assert!((framed + kernel_only) * 100 >= counted * 99, "{framed} of {counted} have named frames");
+    assert!(
+        named * 100 >= counted * 99,
+        "{named} of {counted} have their executable's name"
+    );
+    assert!(
+        (framed + kernel_only) * 100 >= counted * 99,
+        "{framed} of {counted} have named frames"
+    );
 }
 
 /// Gives the process id that the next process gets, if no other is started meanwhile. False where the kernel cannot.
@@ -92,13 +110,19 @@ fn a_process_id_that_comes_again_is_another_program() {
     if !possible() {
         return;
     }
-    let (first, second) = (Program::burn("burn-first-of-this-id"), Program::burn("burn-second-of-this-id"));
+    let (first, second) = (
+        Program::burn("burn-first-of-this-id"),
+        Program::burn("burn-second-of-this-id"),
+    );
     let recording = Recording::start(unthrottled());
     let before = first.spawn(1200, None);
     let tgid = before.tgid();
     before.finish();
     let Some(after) = spawn_as(&second, tgid) else {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "with CI=true the id must come again");
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "with CI=true the id must come again"
+        );
         println!("SKIPPED: this kernel does not let a process id come again at will");
         return;
     };

@@ -53,7 +53,10 @@ impl Workshop {
     /// `compiler` with the flags that all programs have and these.
     pub(super) fn compile(&self, compiler: &str, source: &Path, output: &Path, flags: &[&str]) {
         let mut command = Command::new(compiler);
-        command.arg("-I").arg(programs()).args(["-O2", "-fomit-frame-pointer", "-o"]);
+        command
+            .arg("-I")
+            .arg(programs())
+            .args(["-O2", "-fomit-frame-pointer", "-o"]);
         self.run(command.arg(output).arg(source).args(flags));
     }
 

@@ -51,7 +51,11 @@ pub(super) struct Found {
 
 /// A share in percent; all of nothing.
 pub(super) fn percent(part: usize, all: usize) -> f64 {
-    if all == 0 { 100.0 } else { part as f64 * 100.0 / all as f64 }
+    if all == 0 {
+        100.0
+    } else {
+        part as f64 * 100.0 / all as f64
+    }
 }
 
 /// A sample's user frames, leaf first.
@@ -229,7 +233,9 @@ impl<'a> UserStack<'a> {
     }
 
     fn names(&self) -> impl DoubleEndedIterator<Item = &'a str> + ExactSizeIterator {
-        self.frames.iter().map(|frame| plain(frame.function.as_deref().unwrap_or("?")))
+        self.frames
+            .iter()
+            .map(|frame| plain(frame.function.as_deref().unwrap_or("?")))
     }
 
     /// For a reader, outermost last; of long stacks the ends.
@@ -272,5 +278,7 @@ fn plain(name: &str) -> &str {
 
 fn is_loader_or_libc(module: &str) -> bool {
     let file = module.rsplit('/').next().unwrap_or_default();
-    ["ld-", "libc.so", "libc-", "libpthread"].iter().any(|start| file.starts_with(start))
+    ["ld-", "libc.so", "libc-", "libpthread"]
+        .iter()
+        .any(|start| file.starts_with(start))
 }

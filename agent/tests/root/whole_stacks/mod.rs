@@ -75,7 +75,10 @@ fn stacks_of_all_kinds_of_programs_are_whole() {
     }
     let begun = Instant::now();
     let only = std::env::var("STAKEOUT_STACKS").unwrap_or_default();
-    let wanted: Vec<Row> = rows().into_iter().filter(|row| row.title.contains(&only) && is_possible(row)).collect();
+    let wanted: Vec<Row> = rows()
+        .into_iter()
+        .filter(|row| row.title.contains(&only) && is_possible(row))
+        .collect();
     let ready = side_by_side(wanted, |number, row, _| build_row(number, row));
     println!("built after {:.0} s", begun.elapsed().as_secs_f64());
     let recording = Recording::start(AgentConfig {
@@ -87,7 +90,11 @@ fn stacks_of_all_kinds_of_programs_are_whole() {
         table_bytes: 64 << 20,
         ..AgentConfig::default()
     });
-    let ready = if IS_OPTIMISED { ready } else { side_by_side(ready, |_, ready, cpu| warm_up(ready, cpu, &recording)) };
+    let ready = if IS_OPTIMISED {
+        ready
+    } else {
+        side_by_side(ready, |_, ready, cpu| warm_up(ready, cpu, &recording))
+    };
     let mut ran = side_by_side(ready, |number, ready, cpu| (number, run_row(ready, cpu)));
     let recorded = recording.stop();
     ran.sort_by_key(|(number, _)| *number);
@@ -107,7 +114,10 @@ fn is_possible(row: &Row) -> bool {
         std::env::var("CI").as_deref() != Ok("true"),
         "with CI=true {program} must be there (Debian: apt install {package})"
     );
-    println!("SKIPPED: {}, since there is no {program} (Debian: apt install {package})", row.title);
+    println!(
+        "SKIPPED: {}, since there is no {program} (Debian: apt install {package})",
+        row.title
+    );
     false
 }
 
@@ -155,7 +165,10 @@ fn build_row(number: usize, row: Row) -> Ready {
 fn start(ready: &Ready, cpu: u32) -> Child {
     let command = (ready.row.command)(&ready.shop);
     let mut pinned = Command::new("taskset");
-    pinned.args(["-c", &cpu.to_string()]).arg(command.get_program()).args(command.get_args());
+    pinned
+        .args(["-c", &cpu.to_string()])
+        .arg(command.get_program())
+        .args(command.get_args());
     pinned.stdout(Stdio::null()).spawn().unwrap()
 }
 
@@ -181,10 +194,7 @@ fn run_row(ready: Ready, cpu: u32) -> Ran {
     (ready.row.meanwhile)(&ready.shop);
     let status = child.wait().unwrap();
     assert!(status.success(), "{}: {status}", ready.row.title);
-    Ran {
-        ready,
-        tgid,
-    }
+    Ran { ready, tgid }
 }
 
 /// Prints the table, and of each row that falls short its failing stacks. Gives what falls short.
@@ -201,7 +211,11 @@ fn print_table(rows: &[Ran], recorded: &Recorded) -> Vec<String> {
                 println!("  {count:>5} {stack}");
             }
         }
-        failures.extend(failing.into_iter().map(|failing| format!("{}: {failing}", ran.ready.row.title)));
+        failures.extend(
+            failing
+                .into_iter()
+                .map(|failing| format!("{}: {failing}", ran.ready.row.title)),
+        );
     }
     println!(
         "\n{:<24}{:>8}{:>9}{:>9}{:>9}{:>10}{:>9}{:>6}  beside",
@@ -233,13 +247,17 @@ fn print_table(rows: &[Ran], recorded: &Recorded) -> Vec<String> {
 fn find(ran: &Ran, recorded: &Recorded) -> Found {
     let Ran { ready, tgid } = ran;
     let begun = ready.warm_until_unix_ns;
-    let samples = recorded.samples().filter(|seen| ready.is_of(seen, *tgid) && seen.sample.ts_unix_ns >= begun);
+    let samples = recorded
+        .samples()
+        .filter(|seen| ready.is_of(seen, *tgid) && seen.sample.ts_unix_ns >= begun);
     Found::judge(&ready.row, &ready.truth, samples)
 }
 
 fn beside(ran: &Ran, found: &Found) -> String {
     let row = &ran.ready.row;
-    let shows = row.shows.map(|(feature, _)| format!("{} in {:.0} %", feature.text(), percent(found.shows, found.samples)));
+    let shows = row
+        .shows
+        .map(|(feature, _)| format!("{} in {:.0} %", feature.text(), percent(found.shows, found.samples)));
     let excluded = row.excludes.filter(|_| found.excluded > 0);
     let excluded = excluded.map(|why| format!("{} excluded {}", found.excluded, why.text()));
     let without = (found.without_user > 0).then(|| format!("{} without a user stack", found.without_user));
@@ -264,7 +282,11 @@ fn shortfalls(ran: &Ran, found: &Found) -> Vec<String> {
     };
     at_least("samples", found.samples as f64, FEWEST_SAMPLES as f64);
     at_least("whole %", percent(found.whole, found.samples), WHOLE_PERCENT);
-    at_least("own named %", percent(found.own_named, found.own_frames), row.named * 100.0);
+    at_least(
+        "own named %",
+        percent(found.own_named, found.own_frames),
+        row.named * 100.0,
+    );
     at_least("not excluded %", percent(found.samples, all), FEWEST_COUNTED_PERCENT);
     at_least("agreeing %", percent(found.agree, found.spoken_of), WHOLE_PERCENT);
     if let Some((feature, share)) = row.shows {

@@ -142,7 +142,11 @@ fn go_truth() -> Truth {
 fn build_go(shop: &Workshop, flags: &[&str]) {
     let mut go = Command::new("go");
     go.args(["build", "-o"]).arg(shop.program()).args(flags);
-    shop.run(go.arg(shop.levels(Language::Go, 30)).env("GO111MODULE", "off").env("CGO_ENABLED", "0"));
+    shop.run(
+        go.arg(shop.levels(Language::Go, 30))
+            .env("GO111MODULE", "off")
+            .env("CGO_ENABLED", "0"),
+    );
 }
 
 fn signal_truth() -> Truth {
@@ -163,7 +167,12 @@ fn build_plt(shop: &Workshop, binding: &str) -> Truth {
     shop.compile_program("cc", "plt.c", &["-fplt", binding, library, &rpath]);
     chains(&[
         &["main", "call_through_the_plt", "tiny_shared_function"],
-        &["main", "call_through_the_plt", "other_shared_function", "innermost_shared_function"],
+        &[
+            "main",
+            "call_through_the_plt",
+            "other_shared_function",
+            "innermost_shared_function",
+        ],
     ])
 }
 
@@ -182,7 +191,10 @@ fn wait_until_it_runs(shop: &Workshop) {
 }
 
 fn python() -> String {
-    let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+    let asked = Command::new("python3")
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output()
+        .unwrap();
     let path = std::fs::canonicalize(String::from_utf8_lossy(&asked.stdout).trim()).unwrap();
     path.to_string_lossy().into_owned()
 }
@@ -225,9 +237,16 @@ fn compiled() -> Vec<Row> {
             build: |shop| {
                 let source = shop.levels(Language::Rust, 30);
                 let mut rustc = Command::new("rustc");
-                rustc.args(["-O", "--crate-name", "levels_of_rust", "-o"]).arg(shop.program());
+                rustc
+                    .args(["-O", "--crate-name", "levels_of_rust", "-o"])
+                    .arg(shop.program());
                 shop.run(rustc.arg(source));
-                Truth::Chains(vec![levels("levels_of_rust::main", "levels_of_rust::", 30, "burn_at_the_leaf")])
+                Truth::Chains(vec![levels(
+                    "levels_of_rust::main",
+                    "levels_of_rust::",
+                    30,
+                    "burn_at_the_leaf",
+                )])
             },
             ..PLAIN
         },
@@ -259,7 +278,15 @@ fn compiled() -> Vec<Row> {
                 shop.run(go.env("GO111MODULE", "off").env("CGO_ENABLED", "1"));
                 chains(&[
                     &["main.main", "main.callC", ANY, "burn_below_go"],
-                    &["main.main", "main.callC", ANY, "call_back_into_go", ANY, "main.goCallback", "main.burnAboveC"],
+                    &[
+                        "main.main",
+                        "main.callC",
+                        ANY,
+                        "call_back_into_go",
+                        ANY,
+                        "main.goCallback",
+                        "main.burnAboveC",
+                    ],
                 ])
             },
             ..PLAIN
@@ -391,7 +418,12 @@ fn situations() -> Vec<Row> {
             needs: CPP,
             build: |shop| {
                 shop.compile_program("c++", "exceptions.cpp", &["-pthread"]);
-                let names = ["throwing_level_1", "throwing_level_2", "throwing_level_3", "throwing_level_4"];
+                let names = [
+                    "throwing_level_1",
+                    "throwing_level_2",
+                    "throwing_level_3",
+                    "throwing_level_4",
+                ];
                 chains(&[&["thread_that_catches", names[0], names[1], names[2], names[3]]])
             },
             shows: Some((Feature::Complete, 0.5)),
@@ -405,7 +437,16 @@ fn situations() -> Vec<Row> {
             },
             command: |shop| {
                 let (root, program) = (shop.directory.to_str().unwrap(), format!("/{}", shop.name));
-                let arguments = ["--mount", "--pid", "--fork", "--kill-child", "chroot", root, &program, CPU_SECONDS];
+                let arguments = [
+                    "--mount",
+                    "--pid",
+                    "--fork",
+                    "--kill-child",
+                    "chroot",
+                    root,
+                    &program,
+                    CPU_SECONDS,
+                ];
                 with_arguments("unshare", &arguments)
             },
             ..PLAIN
