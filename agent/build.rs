@@ -35,8 +35,6 @@ fn main() -> Result<()> {
     // For the test that compiles the programs for the other architecture.
     let headers = env::var("DEP_BPF_INCLUDE").context("libbpf-sys says where libbpf's headers are")?;
     println!("cargo::rustc-env=STAKEOUT_LIBBPF_HEADERS={headers}");
-    // For the tests that an unoptimised agent keeps waiting.
-    println!("cargo::rustc-env=STAKEOUT_OPT_LEVEL={}", env::var("OPT_LEVEL")?);
     println!("cargo::rerun-if-changed=bpf");
     Ok(())
 }

@@ -126,6 +126,8 @@ struct so_walk {
 	u32 mapping_count;
 	u32 innermost;		/* pc is where code was interrupted, not a return address */
 	u32 has_registers;	/* all of them, or where code was not interrupted, rbx */
+	u32 guessed;		/* pc was found by the frame pointer of code that nobody describes */
+	u32 unused;
 };
 
 enum so_step {

@@ -155,8 +155,8 @@ SO_INLINE u32 walk_user(struct so_scratch *record, struct so_process *process, u
 		case SO_STEP_NO_TABLE:
 			return SO_WALK_NO_TABLE;
 		case SO_STEP_NO_MAPPING:
-			/* Interrupted code is some, wherever it is: mapped since the mappings were read. */
-			if (record->walk.innermost)
+			/* There is code: mapped since the mappings were read. */
+			if (!record->walk.guessed)
 				return SO_WALK_NO_TABLE;
 			/*
 			 * The same, or no code at all: user space looks, but not every time, since run-time compilers without
@@ -290,6 +290,7 @@ int sample(struct bpf_perf_event_data *ctx)
 			SET_REGISTERS(walk, ENTERED);
 		}
 		walk->innermost = 1;
+		walk->guessed = 0;
 		walk->mappings = 0;
 		walk->mapping_count = 0;
 		walk->address_space = 0;

@@ -201,6 +201,7 @@ SO_INLINE enum so_step so_step_signal(struct so_walk *walk)
 	walk->registers[SO_RBX] = saved.bx;
 #endif
 	walk->innermost = 1;
+	walk->guessed = 0;
 	return SO_STEP_FRAME;
 }
 
@@ -320,8 +321,10 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 		step = so_step_rule(walk, rule);
 		break;
 	}
-	if (step == SO_STEP_FRAME)
+	if (step == SO_STEP_FRAME) {
 		walk->innermost = 0;
+		walk->guessed = (rule & 15) == SO_CFA_UNKNOWN;
+	}
 	return step;
 }
 

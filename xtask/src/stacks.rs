@@ -1,6 +1,6 @@
 //! `cargo xtask stacks`: the proof that stacks are whole, as one table.
 //!
-//! Runs one of the agent's root tests, with the agent optimised: nothing is warmed up then, and a program's first samples count.
+//! Runs one of the agent's root tests. Nothing is warmed up: a program's first samples count like all others.
 
 use anyhow::Result;
 
@@ -20,7 +20,6 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     packages::ensure_build()?;
     packages::ensure_test()?;
-    let optimised = ["--config", "profile.dev.package.stakeout-agent.opt-level=2"];
-    let mut tests = test::root_tests(&optimised, &[&format!("STAKEOUT_STACKS={}", args.row)])?;
+    let mut tests = test::root_tests(&[&format!("STAKEOUT_STACKS={}", args.row)])?;
     run::run(tests.args(["--exact", TEST, "--nocapture"]))
 }

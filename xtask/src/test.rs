@@ -320,13 +320,12 @@ fn root(_: &Args) -> Result<Tally> {
         println!("ran as root in the step before");
         return Ok(Tally::default());
     }
-    runner(&mut root_tests(&[], &[])?, read_cargo)
+    runner(&mut root_tests(&[])?, read_cargo)
 }
 
-/// The agent's root tests as a command that runs them as root, built with these further arguments of cargo, with these variables
-/// in their environment (`NAME=value`).
-pub(crate) fn root_tests(cargo: &[&str], environment: &[&str]) -> Result<Command> {
-    let program = root_program(cargo)?;
+/// The agent's root tests as a command that runs them as root, with these variables (`NAME=value`) in their environment.
+pub(crate) fn root_tests(environment: &[&str]) -> Result<Command> {
+    let program = root_program()?;
     let mut test = packages::as_root("the agent's tests load BPF programs into this kernel")?;
     test.current_dir(repo::root().join("agent"));
     test.args(["env", "CI=true"]).args(environment);
@@ -340,12 +339,10 @@ pub(crate) fn root_tests(cargo: &[&str], environment: &[&str]) -> Result<Command
 }
 
 /// Builds the agent's tests on the real kernel, and says where they are.
-pub(crate) fn root_program(cargo: &[&str]) -> Result<PathBuf> {
+pub(crate) fn root_program() -> Result<PathBuf> {
     let mut build = repo::cargo();
     build.args(["test", "--locked", "-p", "stakeout-agent", "--test", "root"]);
-    build
-        .args(["--no-run", "--message-format=json-render-diagnostics"])
-        .args(cargo);
+    build.args(["--no-run", "--message-format=json-render-diagnostics"]);
     let messages = run::output(&mut build)?;
     messages
         .lines()

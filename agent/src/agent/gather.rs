@@ -68,14 +68,6 @@ struct LateSample {
     stack: Box<[u8]>,
 }
 
-impl LateSample {
-    /// The address at which the walk stopped, where that was interrupted code.
-    fn interrupted(&self) -> Option<u64> {
-        let last = *self.user.last()?;
-        (self.user.len() == 1 || last & EXACT_ADDRESS != 0).then_some(last & !EXACT_ADDRESS)
-    }
-}
-
 /// What looking again has brought.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Look {
@@ -169,11 +161,13 @@ impl Interval {
         self.late.iter().map(|late| (late.key, late.source))
     }
 
-    /// Looks again for interrupted code that lay in no known mapping.
+    /// Looks again for code that lay in no known mapping.
     pub(super) fn look_again(&mut self, table: &mut Table, now_ns: u64) -> Look {
         let mut look = Look::default();
         for late in self.late.iter_mut().filter(|late| late.source == SourceId::UNKNOWN) {
-            let Some(address) = late.interrupted() else { continue };
+            let Some((address, true)) = stopped_at(&late.user, &late.walk) else {
+                continue;
+            };
             late.source = table.place(late.key, address, true, now_ns).source;
             look.found |= late.source != SourceId::UNKNOWN;
             look.waits |= late.source == SourceId::UNKNOWN && table.may_read_after(late.key, late.time_ns);
@@ -193,9 +187,8 @@ impl Interval {
         // Met here, so that its files are opened while it lives, and its mappings read again where one is missing.
         let thread = memory.thread_name(sample.comm);
         table.program(key, sample.kernel_thread, &thread, now_ns);
-        let source = sample.user.last().map_or(SourceId::UNKNOWN, |last| {
-            let innermost = sample.user.len() == 1 || last & EXACT_ADDRESS != 0;
-            table.place(key, address_of(*last, innermost), innermost, now_ns).source
+        let source = stopped_at(sample.user, &late.walk).map_or(SourceId::UNKNOWN, |(address, is_code)| {
+            table.place(key, address, is_code, now_ns).source
         });
         self.late_bytes += late.stack.len();
         self.late.push(LateSample {
@@ -319,6 +312,13 @@ fn address_of(address: u64, innermost: bool) -> u64 {
     } else {
         address.wrapping_sub(1)
     }
+}
+
+/// Where a walk stopped that is to go on, and whether there is code for certain: it was interrupted, or tables led to it.
+fn stopped_at(user: &[u64], walk: &so_walk) -> Option<(u64, bool)> {
+    let last = *user.last()?;
+    let innermost = user.len() == 1 || last & EXACT_ADDRESS != 0;
+    Some((address_of(last, innermost), walk.guessed == 0))
 }
 
 fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u64) -> LocatedStack {

@@ -355,9 +355,9 @@ impl Table {
         result
     }
 
-    /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_leaf` says that
-    /// the address was being executed, so that something surely is there.
-    pub fn place(&mut self, key: ProgramKey, address: u64, is_leaf: bool, now_ns: u64) -> Place {
+    /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_code` says that
+    /// something surely is there: the address was being executed, or tables led to it.
+    pub fn place(&mut self, key: ProgramKey, address: u64, is_code: bool, now_ns: u64) -> Place {
         let unknown = Place {
             source: SourceId::UNKNOWN,
             offset: address,
@@ -366,7 +366,7 @@ impl Table {
         if let Some(place) = entry.find(address) {
             return place;
         }
-        let wait_ns = if is_leaf { REREAD_NS } else { REREAD_FOR_CALLER_NS };
+        let wait_ns = if is_code { REREAD_NS } else { REREAD_FOR_CALLER_NS };
         if now_ns.saturating_sub(entry.read_ns) < wait_ns || !self.reread(key, now_ns) {
             return unknown;
         }

@@ -87,22 +87,13 @@ impl Recording {
 
     /// Waits until a sample is there that `wanted` accepts.
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(Seen<'_>) -> bool) {
-        let seen = self.saw_within(Duration::from_secs(90), wanted);
-        assert!(seen, "no sample of {what} within 90 s");
-    }
-
-    /// The same, but not for longer than that. True where the sample came.
-    pub(crate) fn saw_within(&self, limit: Duration, wanted: impl Fn(Seen<'_>) -> bool) -> bool {
-        let deadline = Instant::now() + limit;
+        let deadline = Instant::now() + Duration::from_secs(90);
         let mut batches = self.shared.batches.lock().unwrap();
         while !batches.iter().flat_map(samples_of).any(&wanted) {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
+            assert!(!left.is_zero(), "no sample of {what} within 90 s");
             batches = self.shared.arrived.wait_timeout(batches, left).unwrap().0;
         }
-        true
     }
 
     pub(crate) fn stop(self) -> Recorded {

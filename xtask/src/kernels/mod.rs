@@ -122,7 +122,7 @@ struct Tests {
 }
 
 fn tests() -> Result<Tests> {
-    let program = test::root_program(&[])?;
+    let program = test::root_program()?;
     let agent = crate::artifacts::folder(crate::artifacts::Profile::Debug)?.join("stakeout-agent");
     ensure!(agent.is_file(), "cargo built no {}", agent.display());
     Ok(Tests { program, agent })

@@ -323,8 +323,14 @@ int main(int argc, char **argv) { printf("around %p\nresult %d\nend\n", (void *)
         let mut namer = Namer::new(NamerConfig::default());
         namer.set_frugality(frugality);
         let named = talker.names(&mut namer, &addresses);
-        assert!(named.iter().all(|frames| frames.last().unwrap().function.as_deref() == Some("around")));
-        let inlined = named.iter().any(|frames| frames.len() == 2 && frames[0].function.as_deref() == Some("within"));
+        assert!(
+            named
+                .iter()
+                .all(|frames| frames.last().unwrap().function.as_deref() == Some("around"))
+        );
+        let inlined = named
+            .iter()
+            .any(|frames| frames.len() == 2 && frames[0].function.as_deref() == Some("within"));
         let lines = named.iter().all(|frames| frames.last().unwrap().line > 0);
         told.push((inlined, lines));
     }

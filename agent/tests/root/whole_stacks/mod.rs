@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use stakeout_agent::agent::AgentConfig;
 use stakeout_agent::kernel;
-use stakeout_agent::ship::FrameKind;
 
 use crate::accounting::check_account;
 use crate::recording::{Recorded, Recording, Seen, possible};
@@ -34,10 +33,6 @@ const FEWEST_COUNTED_PERCENT: f64 = 95.0;
 /// Failing stacks that are printed of a program.
 const SHOWN_STACKS: usize = 6;
 
-/// Without optimisation a table takes fifty times as long, and a program's first seconds are without. It then runs once before,
-/// which does not count.
-const IS_OPTIMISED: bool = !matches!(env!("STAKEOUT_OPT_LEVEL").as_bytes(), b"0");
-
 /// A program that is ready to run.
 struct Ready {
     row: Row,
@@ -45,8 +40,6 @@ struct Ready {
     shop: Workshop,
     /// Base name of the executable where that is not the compiled program.
     executable: Option<String>,
-    /// When the run that does not count was over.
-    warm_until_unix_ns: u64,
     _directory: tempfile::TempDir,
 }
 
@@ -90,11 +83,6 @@ fn stacks_of_all_kinds_of_programs_are_whole() {
         table_bytes: 64 << 20,
         ..AgentConfig::default()
     });
-    let ready = if IS_OPTIMISED {
-        ready
-    } else {
-        side_by_side(ready, |_, ready, cpu| warm_up(ready, cpu, &recording))
-    };
     let mut ran = side_by_side(ready, |number, ready, cpu| (number, run_row(ready, cpu)));
     let recorded = recording.stop();
     ran.sort_by_key(|(number, _)| *number);
@@ -157,7 +145,6 @@ fn build_row(number: usize, row: Row) -> Ready {
         row,
         truth,
         shop,
-        warm_until_unix_ns: 0,
         _directory: directory,
     }
 }
@@ -169,23 +156,12 @@ fn start(ready: &Ready, cpu: u32) -> Child {
         .args(["-c", &cpu.to_string()])
         .arg(command.get_program())
         .args(command.get_args());
-    pinned.stdout(Stdio::null()).spawn().unwrap()
-}
-
-/// Runs the program until its tables are there.
-fn warm_up(mut ready: Ready, cpu: u32, recording: &Recording) -> Ready {
-    let mut child = start(&ready, cpu);
-    let tgid = child.id();
-    recording.saw_within(Duration::from_secs(20), |seen| {
-        let user = seen.frames().filter(|frame| frame.kind != FrameKind::Kernel).count();
-        user > 2 && ready.is_of(&seen, tgid)
-    });
-    // It may have ended by itself.
-    let _ = child.kill();
-    child.wait().unwrap();
-    let now = std::time::UNIX_EPOCH.elapsed().unwrap();
-    ready.warm_until_unix_ns = now.as_nanos() as u64;
-    ready
+    // Some leave files where they run.
+    pinned
+        .current_dir(&ready.shop.directory)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 fn run_row(ready: Ready, cpu: u32) -> Ran {
@@ -246,10 +222,7 @@ fn print_table(rows: &[Ran], recorded: &Recorded) -> Vec<String> {
 
 fn find(ran: &Ran, recorded: &Recorded) -> Found {
     let Ran { ready, tgid } = ran;
-    let begun = ready.warm_until_unix_ns;
-    let samples = recorded
-        .samples()
-        .filter(|seen| ready.is_of(seen, *tgid) && seen.sample.ts_unix_ns >= begun);
+    let samples = recorded.samples().filter(|seen| ready.is_of(seen, *tgid));
     Found::judge(&ready.row, &ready.truth, samples)
 }
 
