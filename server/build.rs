@@ -20,21 +20,22 @@ fn main() -> io::Result<()> {
         collect(&dist, &mut files)?;
     }
     files.sort();
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let mut code = String::from("static FILES: &[Embedded] = &[\n");
     for file in &files {
         if matches!(file.extension().and_then(|e| e.to_str()), Some("gz" | "br")) {
             continue;
         }
         println!("cargo:rerun-if-changed={}", file.display());
-        let sibling = |suffix: &str| {
+        let sibling = |suffix: &str| -> io::Result<String> {
             let mut name = file.clone().into_os_string();
             name.push(suffix);
             let name = PathBuf::from(name);
-            if files.contains(&name) {
-                format!("Some(include_bytes!({name:?}))")
+            Ok(if files.contains(&name) {
+                format!("Some({})", included(&name, &dist, &out)?)
             } else {
                 "None".to_owned()
-            }
+            })
         };
         let path = file
             .strip_prefix(&dist)
@@ -43,20 +44,33 @@ fn main() -> io::Result<()> {
             .replace('\\', "/");
         let _ = writeln!(
             code,
-            "Embedded {{ path: {path:?}, plain: include_bytes!({file:?}), gzip: {}, brotli: {} }},",
-            sibling(".gz"),
-            sibling(".br")
+            "Embedded {{ path: {path:?}, plain: {}, gzip: {}, brotli: {} }},",
+            included(file, &dist, &out)?,
+            sibling(".gz")?,
+            sibling(".br")?
         );
     }
     code.push_str("];\n");
     let script = if install.is_file() {
-        format!("Some(include_str!({install:?}))")
+        let copy = out.join("install.sh");
+        fs::copy(&install, &copy)?;
+        format!("Some(include_str!({copy:?}))")
     } else {
         "None".to_owned()
     };
     let _ = writeln!(code, "static INSTALL_SCRIPT: Option<&str> = {script};");
-    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("embedded.rs"), code)
+}
+
+/// The expression that includes a copy of the file. A copy, since several clones may share a target folder, and the one that this
+/// was run for may be gone when another compiles.
+fn included(file: &Path, dist: &Path, out: &Path) -> io::Result<String> {
+    let copy = out.join("page").join(file.strip_prefix(dist).unwrap_or(file));
+    if let Some(folder) = copy.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::copy(file, &copy)?;
+    Ok(format!("include_bytes!({copy:?})"))
 }
 
 /// The path, or the nearest folder above it that exists: cargo reruns forever for a path that does not.
