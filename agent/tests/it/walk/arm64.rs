@@ -112,7 +112,7 @@ fn a_signal_frame_gives_back_all_registers() {
     ];
     let (found, stop) = walk(&frames, &at, &stack);
     // The interrupted code is no return address; nobody describes it, so the frame pointer leads on.
-    assert_eq!(found, [plain(0, 0), BIAS + 0x1_8000 | EXACT_ADDRESS, BIAS + 0x1_9000]);
+    assert_eq!(found, [plain(0, 0), (BIAS + 0x1_8000) | EXACT_ADDRESS, BIAS + 0x1_9000]);
     assert_eq!(stop, WalkStop::Root);
 }
 
