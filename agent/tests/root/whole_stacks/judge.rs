@@ -130,7 +130,10 @@ impl<'a> UserStack<'a> {
         !self.seen.stack.truncated
             && match outermost.function.as_deref() {
                 Some(name) if STARTS.contains(&plain(name)) => true,
-                _ => is_loader_or_libc(&outermost.module) || self.names().any(|name| ["main", "__libc_start_main"].contains(&name)),
+                _ => {
+                    is_loader_or_libc(&outermost.module)
+                        || self.names().any(|name| ["main", "__libc_start_main"].contains(&name))
+                }
             }
     }
 

@@ -169,6 +169,8 @@ fn run_row(ready: Ready, cpu: u32) -> Ran {
     let tgid = child.id();
     (ready.row.meanwhile)(&ready.shop);
     let status = child.wait().unwrap();
+    // Node.js leaves it; the agent has it open.
+    let _ = std::fs::remove_file(format!("/tmp/perf-{tgid}.map"));
     assert!(status.success(), "{}: {status}", ready.row.title);
     Ran { ready, tgid }
 }
