@@ -85,8 +85,12 @@ impl Workshop {
     }
 }
 
-fn room(level: usize) -> usize {
-    16 + level * 40 % 232
+/// Bytes of a level's own. Three hundred of them fit into the 32 KiB of a stack that wait for tables.
+fn room(level: usize, depth: usize) -> usize {
+    match depth {
+        0..100 => 16 + level * 40 % 232,
+        _ => 16 + level * 8 % 40,
+    }
 }
 
 fn c_levels(depth: usize) -> String {
@@ -99,7 +103,7 @@ fn c_levels(depth: usize) -> String {
         text += &format!(
             "KEPT unsigned long level_{level}(unsigned long x) {{ volatile char room[{}]; room[x & 7] = 1; {work} \
              return below * 3 + room[1] + x; }}\n",
-            room(level)
+            room(level, depth)
         );
     }
     text += "#ifdef __cplusplus\n}\n#endif\n";
@@ -118,7 +122,7 @@ fn rust_levels(depth: usize) -> String {
         text += &format!(
             "#[inline(never)]\nfn level_{level}(x: u64) -> u64 {{ let room = black_box([x as u8; {}]); {work} \
              black_box(below) * 3 + u64::from(room[0]) + x }}\n",
-            room(level)
+            room(level, depth)
         );
     }
     // What a process has used: fields 14 and 15 of its status, in hundredths of a second.
@@ -174,7 +178,7 @@ func inGoroutine(done chan uint64) { done <- level_1(2) }
         text += &format!(
             "//go:noinline\nfunc level_{level}(x uint64) uint64 {{ var room [{}]byte; room[x & 7] = 1; {work}; \
              return below * 3 + uint64(room[x & 3]) + x }}\n",
-            room(level)
+            room(level, depth)
         );
     }
     text

@@ -124,13 +124,16 @@ impl<'a> UserStack<'a> {
     }
 
     /// Not cut, and its last frame is a start by its name. Where that has no symbol: the walk ended as at a root, in the C
-    /// library, in the loader, or above `main`.
+    /// library, in the loader, or above `main` or what calls it.
     fn is_whole(&self) -> bool {
         let outermost = self.outermost();
         !self.seen.stack.truncated
             && match outermost.function.as_deref() {
                 Some(name) if STARTS.contains(&plain(name)) => true,
-                _ => is_loader_or_libc(&outermost.module) || self.names().any(|name| name == "main"),
+                _ => {
+                    is_loader_or_libc(&outermost.module)
+                        || self.names().any(|name| ["main", "__libc_start_main"].contains(&name))
+                }
             }
     }
 
@@ -143,7 +146,7 @@ impl<'a> UserStack<'a> {
             (Exclusion::InstallsContext, _) => {
                 let names: Vec<&str> = self.names().take(2).collect();
                 let unwinder = ["_Unwind_Resume", "_Unwind_RaiseException"];
-                self.frames[0].module.contains("/libgcc_s.") && names.get(1).is_some_and(|name| unwinder.contains(name))
+                self.frames[0].module.contains("/libgcc_s.") && names.iter().any(|name| unwinder.contains(name))
             }
             (Exclusion::OtherStack, _) => {
                 let last = plain(self.outermost().function.as_deref().unwrap_or("?"));

@@ -23,10 +23,10 @@ use rows::{Row, Truth, rows};
 
 /// Of all samples of a program.
 const WHOLE_PERCENT: f64 = 99.5;
-/// With two CPUs and this interval the stacks that wait for their tables find room, were it all.
-const FREQUENCY_HZ: u32 = 149;
-const INTERVAL: Duration = Duration::from_millis(800);
-/// Samples of a program at least; four seconds are 600.
+const FREQUENCY_HZ: u32 = 99;
+/// Times CPUs: so many stacks that wait for their tables find room, were it all of them.
+const INTERVAL_CPUS: Duration = Duration::from_secs(2);
+/// Samples of a program at least; six seconds are 600.
 const FEWEST_SAMPLES: usize = 250;
 /// Of a program's samples at least so many are not excluded.
 const FEWEST_COUNTED_PERCENT: f64 = 95.0;
@@ -76,7 +76,7 @@ fn stacks_of_all_kinds_of_programs_are_whole() {
     println!("built after {:.0} s", begun.elapsed().as_secs_f64());
     let recording = Recording::start(AgentConfig {
         frequency_hz: FREQUENCY_HZ,
-        interval: INTERVAL,
+        interval: INTERVAL_CPUS / kernel::online_cpus().unwrap().len() as u32,
         // A test's build is slow, and what others compile meanwhile large.
         cpu_limit: 1.0,
         memory_limit_bytes: 1 << 30,
@@ -169,6 +169,8 @@ fn run_row(ready: Ready, cpu: u32) -> Ran {
     let tgid = child.id();
     (ready.row.meanwhile)(&ready.shop);
     let status = child.wait().unwrap();
+    // Node.js leaves it; the agent has it open.
+    let _ = std::fs::remove_file(format!("/tmp/perf-{tgid}.map"));
     assert!(status.success(), "{}: {status}", ready.row.title);
     Ran { ready, tgid }
 }

@@ -95,7 +95,7 @@ const GO: &[(&str, &str)] = &[("go", "golang-go")];
 const MUSL: &[(&str, &str)] = &[("musl-gcc", "musl-tools")];
 
 /// What each program uses before it ends.
-const CPU_SECONDS: &str = "4";
+const CPU_SECONDS: &str = "6";
 
 const PLAIN: Row = Row {
     title: "",
@@ -347,7 +347,7 @@ fn situations() -> Vec<Row> {
             },
             command: |shop| {
                 let library = shop.path("libloaded_late.so");
-                with_arguments(shop.program(), &["6", library.to_str().unwrap()])
+                with_arguments(shop.program(), &["8", library.to_str().unwrap()])
             },
             ..PLAIN
         },

@@ -26,7 +26,7 @@ KEPT static void interrupted_level_2(void)
 
 	room[0] = 1;
 	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
-	burn_at_the_leaf(200000);
+	burn_at_the_leaf(2000000);
 	sigprocmask(SIG_BLOCK, &alarms, NULL);
 	sink += room[0];
 }
