@@ -25,6 +25,7 @@ use crate::kernel::{Counters, KernelError, Sensor};
 use crate::process::{Labeller, TableStats};
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
+use clock::Moment;
 use sampling::{Intervals, Sampling};
 pub use unwinding::UnwindStats;
 
@@ -133,9 +134,10 @@ impl Agent {
             spawn("stakeout-sample", move || {
                 match Sensor::start(config.frequency_hz, config.table_bytes) {
                     Ok(sensor) => {
+                        let begun = Moment::now();
                         // The receiver waits for exactly this message.
                         let _ = started.send(Ok(()));
-                        Sampling::new(config, sensor, labeller, intervals)?.run(&stop)
+                        Sampling::new(config, sensor, begun, labeller, intervals)?.run(&stop)
                     }
                     Err(error) => {
                         let _ = started.send(Err(error));

@@ -96,9 +96,11 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
+    /// The sensor samples since `begun`.
     pub(super) fn new(
         config: AgentConfig,
         mut sensor: Sensor,
+        begun: Moment,
         labeller: Labeller,
         intervals: Intervals,
     ) -> Result<Self, AgentError> {
@@ -128,7 +130,7 @@ impl Sampling {
             drained_next: 0,
             lost: BTreeMap::new(),
             sent_counters: Counters::default(),
-            begun: Moment::now(),
+            begun,
             cpus,
             throttle,
             budget: Budget::new(config_memory_limit),
