@@ -20,14 +20,28 @@ static void on_alarm_signal(int number)
 	sink += number;
 }
 
+/* Without the C library: a signal that waits is delivered in this very call, and musl describes none of its functions. */
+static inline void mask_alarms(int how)
+{
+#if defined(__x86_64__)
+	long result;
+	register long bytes __asm__("r10") = 8;
+
+	__asm__ volatile("syscall" : "=a"(result) : "a"(14L), "D"((long)how), "S"(&alarms), "d"(0L), "r"(bytes)
+			 : "rcx", "r11", "memory");
+#else
+	sigprocmask(how, &alarms, NULL);
+#endif
+}
+
 KEPT static void interrupted_level_2(void)
 {
 	volatile char room[72];
 
 	room[0] = 1;
-	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+	mask_alarms(SIG_UNBLOCK);
 	burn_at_the_leaf(2000000);
-	sigprocmask(SIG_BLOCK, &alarms, NULL);
+	mask_alarms(SIG_BLOCK);
 	sink += room[0];
 }
 
