@@ -1,7 +1,6 @@
 //! The sampling thread: drains the kernel side, finds out where addresses come from, ends intervals.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -18,7 +17,7 @@ use super::{
     WAITING_INTERVALS,
 };
 use crate::kernel::{self, Counters, Event, Sensor};
-use crate::process::{Backing, Labeller, ModuleTable, ProgramKey, Table, parse_maps};
+use crate::process::{Labeller, ModuleTable, ProgramKey, Table, vdso_image};
 use crate::ship::Report;
 use crate::symbolize::Frugality;
 
@@ -440,21 +439,6 @@ impl Sampling {
             ..Totals::default()
         })
     }
-}
-
-/// This process's vDSO: the kernel maps the same code into every other.
-fn vdso_image() -> Option<Vec<u8>> {
-    let maps = parse_maps(&std::fs::read_to_string("/proc/self/maps").ok()?, 4096);
-    let line = maps.into_iter().find(|line| line.backing == Backing::Vdso)?;
-    let mut image = vec![
-        0;
-        usize::try_from(line.end - line.start)
-            .ok()
-            .filter(|bytes| *bytes <= 1 << 20)?
-    ];
-    let memory = std::fs::File::open("/proc/self/mem").ok()?;
-    memory.read_exact_at(&mut image, line.start).ok()?;
-    Some(image)
 }
 
 /// What the kernel counts as this process's resident memory, without BPF maps.

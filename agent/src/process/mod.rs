@@ -9,6 +9,7 @@ mod maps;
 mod modules;
 mod proc_files;
 mod table;
+mod vdso;
 
 pub use elf::gnu_build_id;
 pub use maps::{Backing, MapLine, parse_maps};
@@ -17,3 +18,4 @@ pub(crate) use proc_files::open_regular;
 pub use table::{
     Changes, CodeRange, JitCode, Labeller, Place, Program, ProgramKey, Source, SourceId, Table, TableStats,
 };
+pub use vdso::vdso_image;
