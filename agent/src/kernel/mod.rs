@@ -10,6 +10,7 @@
 
 mod perf;
 pub mod preflight;
+mod programs;
 mod records;
 mod shared;
 mod system;
@@ -27,9 +28,10 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
 pub use perf::{online_cpus, parse_cpu_list};
+pub use programs::{LoadedProgram, loaded_programs};
 pub use system::{
-    clock_ticks_per_second, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory, tune_allocator,
-    wall_ns,
+    clock_ticks_per_second, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory, thread_cpu_ns,
+    tune_allocator, wall_ns,
 };
 pub use tables::Tables;
 pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, so_walk};
@@ -293,6 +295,11 @@ impl Sensor {
                 .attach_raw_tracepoint(tracepoint)
                 .map_err(|source| KernelError::Tracepoint { tracepoint, source })?;
             tracepoints.push(link);
+        }
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            for program in loaded_programs() {
+                tracing::debug!(?program, "loaded");
+            }
         }
         let mut sensor = Self {
             timers: BTreeMap::new(),

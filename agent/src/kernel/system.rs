@@ -24,6 +24,11 @@ pub fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// CPU time of the calling thread.
+pub fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Unit of start times in /proc/PID/stat.
 pub fn clock_ticks_per_second() -> u64 {
     static TICKS: OnceLock<u64> = OnceLock::new();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use stakeout_agent::kernel;
 use stakeout_agent::ship::FrameKind;
 
 use crate::accounting::check_account;
@@ -54,24 +55,6 @@ fn shares(recorded: &Recorded, tgid: u32, name: &str) -> [(usize, usize); 2] {
     })
 }
 
-/// Instructions that the verifier followed in the sampler; kernels from 5.16 on tell it of every program that one holds.
-fn verified_instructions() -> Option<u64> {
-    const PERF_EVENT: u64 = 7;
-    let infos = std::fs::read_dir("/proc/self/fdinfo").ok()?.flatten();
-    let texts = infos.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
-    texts
-        .filter_map(|text| {
-            let field = |key: &str| {
-                text.lines()
-                    .find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
-            };
-            (field("prog_type:")? == PERF_EVENT)
-                .then(|| field("verified_insns:"))
-                .flatten()
-        })
-        .max()
-}
-
 #[test]
 fn deep_stacks_are_whole_with_and_without_frame_pointers() {
     if !possible() {
@@ -83,7 +66,10 @@ fn deep_stacks_are_whole_with_and_without_frame_pointers() {
     ]
     .map(|(name, flag)| (name, Program::compile_with(&["-O2", flag], "deep.c", name)));
     let recording = Recording::start(fast());
-    let verified = verified_instructions();
+    let verified = kernel::loaded_programs()
+        .into_iter()
+        .filter_map(|program| program.followed)
+        .max();
     let dd = Running::spawn(
         Command::new("dd")
             .args(["if=/dev/urandom", "of=/dev/null", "bs=1M"])

@@ -11,6 +11,7 @@ mod ground_truth;
 mod privileges;
 mod program;
 mod program_binary;
+mod program_sizes;
 mod recording;
 mod short_lives;
 mod whole_stacks;
