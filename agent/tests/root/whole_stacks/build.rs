@@ -20,9 +20,10 @@ pub(super) enum Language {
 }
 
 /// Looks in PATH.
-pub(super) fn has_program(name: &str) -> bool {
+pub(super) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
+    let mut candidates = std::env::split_paths(&path).map(|directory| directory.join(name));
+    candidates.find(|candidate| candidate.is_file())
 }
 
 /// What is in whole_stacks/programs.

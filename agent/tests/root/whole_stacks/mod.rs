@@ -4,6 +4,7 @@
 //! program or the thread. Nothing is left out but samples without a user stack, which are counted beside.
 
 mod build;
+mod container;
 mod judge;
 mod rows;
 
@@ -17,7 +18,7 @@ use stakeout_agent::kernel;
 
 use crate::accounting::check_account;
 use crate::recording::{Recorded, Recording, Seen, possible};
-use build::{Workshop, has_program};
+use build::{Workshop, find_program};
 use judge::{Found, percent};
 use rows::{Row, Truth, rows};
 
@@ -99,7 +100,7 @@ fn stacks_of_all_kinds_of_programs_are_whole() {
 
 /// False, with a word of why, where a compiler is missing.
 fn is_possible(row: &Row) -> bool {
-    let missing = row.needs.iter().find(|(program, _)| !has_program(program));
+    let missing = row.needs.iter().find(|(program, _)| find_program(program).is_none());
     let Some((program, package)) = missing else { return true };
     assert!(
         std::env::var("CI").as_deref() != Ok("true"),

@@ -452,6 +452,18 @@ fn situations() -> Vec<Row> {
             ..PLAIN
         },
         Row {
+            title: "runc and busybox",
+            needs: &[("cc", "gcc"), ("runc", "runc"), ("busybox", "busybox-static")],
+            build: |shop| {
+                shop.compile_levels("cc", Language::C, 30, &[]);
+                shop.bundle(CPU_SECONDS);
+                c_truth(30)
+            },
+            command: Workshop::run_bundle,
+            note: "the program, with libraries of the container; not busybox beside it, which Debian ships without symbols",
+            ..PLAIN
+        },
+        Row {
             title: "deleted binary",
             build: |shop| {
                 shop.compile_levels("cc", Language::C, 30, &[]);
