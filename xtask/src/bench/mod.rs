@@ -16,6 +16,7 @@ mod agent;
 mod ingest;
 mod mixed;
 mod query;
+mod start;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -27,6 +28,8 @@ pub(crate) struct Args {
 enum What {
     /// CPU time of BPF and user space per delivered sample, memory, at 20 and 99 Hz under a mixed load, beside perf record
     Agent(agent::Args),
+    /// CPU time and memory of each of the agent's first seconds, where 300 processes run already
+    Start(start::Args),
     /// Samples per CPU second of the server over HTTP, and stored bytes per sample
     Ingest(ingest::Args),
     /// Time of flamegraph, difference and series over a synthetic fleet
@@ -37,6 +40,7 @@ enum What {
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.what {
         What::Agent(args) => agent::run(args),
+        What::Start(args) => start::run(args),
         What::Ingest(args) => ingest::run(args),
         What::Query(args) => query::run(args),
     }
