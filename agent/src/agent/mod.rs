@@ -10,6 +10,7 @@ mod budget;
 mod clock;
 mod gather;
 mod naming;
+mod pace;
 mod sampling;
 mod throttle;
 mod unwinding;
@@ -21,11 +22,12 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::kernel::{Counters, KernelError, Sensor};
+use crate::kernel::{self, Counters, KernelError, Sensor};
 use crate::process::{Labeller, TableStats};
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
 use clock::Moment;
+use pace::{Pace, Worker};
 use sampling::{Intervals, Sampling};
 pub use unwinding::UnwindStats;
 
@@ -45,7 +47,7 @@ pub struct AgentConfig {
     /// Resident memory and BPF maps together, in bytes, beyond which names and tables are made with less.
     pub memory_limit_bytes: u64,
     /// Share of the machine's CPU time, between 0 and 1, that sampling and naming may take on average; beyond it samples are
-    /// taken less often.
+    /// taken less often. Tables and names of new files keep to it also for a moment, or to a tenth of one CPU where that is more.
     pub cpu_limit: f64,
     pub names: NamerConfig,
 }
@@ -107,6 +109,7 @@ const WAITING_INTERVALS: usize = 2;
 #[derive(Debug)]
 pub struct Agent {
     stop: Arc<AtomicBool>,
+    pace: Arc<Pace>,
     sampling: Option<JoinHandle<Result<Totals, AgentError>>>,
     naming: Option<JoinHandle<(u64, u64, NamerStats)>>,
 }
@@ -123,21 +126,28 @@ impl Agent {
         let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS);
         let waiting = Arc::new(AtomicUsize::new(0));
         let intervals = Intervals::new(sender, Arc::clone(&waiting));
+        let cpus = kernel::online_cpus()?.len();
+        let pace = Pace::new(config.cpu_limit, cpus);
         let names = config.names.clone();
-        let naming = spawn("stakeout-name", move || {
-            naming::run(Namer::new(names), &finished, &waiting, sink)
-        })?;
+        let naming = {
+            let pace = Arc::clone(&pace);
+            spawn("stakeout-name", move || {
+                let mut worker = Worker::new(pace);
+                let namer = Namer::new(names).pausing(move || worker.pause());
+                naming::run(namer, &finished, &waiting, sink)
+            })?
+        };
         // The kernel side stays on the thread that loads it; only whether that went well comes back.
         let (started, outcome) = mpsc::sync_channel(1);
         let sampling = {
-            let stop = Arc::clone(&stop);
+            let (stop, pace) = (Arc::clone(&stop), Arc::clone(&pace));
             spawn("stakeout-sample", move || {
                 match Sensor::start(config.frequency_hz, config.table_bytes) {
                     Ok(sensor) => {
                         let begun = Moment::now();
                         // The receiver waits for exactly this message.
                         let _ = started.send(Ok(()));
-                        Sampling::new(config, sensor, begun, labeller, intervals)?.run(&stop)
+                        Sampling::new(config, sensor, begun, labeller, intervals, pace)?.run(&stop)
                     }
                     Err(error) => {
                         let _ = started.send(Err(error));
@@ -148,6 +158,7 @@ impl Agent {
         };
         let agent = Self {
             stop,
+            pace,
             sampling: Some(sampling),
             naming: Some(naming),
         };
@@ -170,6 +181,7 @@ impl Agent {
 
     fn join(&mut self) -> Result<Totals, AgentError> {
         self.stop.store(true, Ordering::Release);
+        self.pace.end();
         let totals = match self.sampling.take() {
             Some(thread) => thread.join().map_err(|_| AgentError::Ended("sampling"))?,
             None => Err(AgentError::Ended("sampling")),

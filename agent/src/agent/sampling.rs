@@ -10,6 +10,7 @@ use super::budget::Budget;
 use super::clock::{Moment, Span};
 use super::gather::{Interval, Memory};
 use super::naming::Finished;
+use super::pace::Pace;
 use super::throttle::Throttle;
 use super::unwinding::Unwinding;
 use super::{
@@ -102,13 +103,14 @@ impl Sampling {
         begun: Moment,
         labeller: Labeller,
         intervals: Intervals,
+        pace: Arc<Pace>,
     ) -> Result<Self, AgentError> {
         // A part of the descriptors stays free for everything else.
         let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
         let table = Table::new(config.max_processes, ModuleTable::new(1024, open_files), labeller);
         let cpus = sensor.cpus();
-        let mut unwinding = Unwinding::start()?;
+        let mut unwinding = Unwinding::start(pace)?;
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
@@ -170,6 +172,7 @@ impl Sampling {
             if now >= next_drain {
                 next_drain = now + drain_ns;
                 self.drain(now, None)?;
+                self.prefer_what_is_waited_for();
             }
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
             self.close_if_ready(now)?;
@@ -265,6 +268,16 @@ impl Sampling {
             *lost.entry(CAUSE_MALFORMED).or_default() += malformed;
         }
         Ok(())
+    }
+
+    /// Tables that many stacks wait for come first.
+    fn prefer_what_is_waited_for(&mut self) {
+        if !self.unwinding.is_settled() {
+            let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
+            let intervals = closing.chain([&self.interval, &self.next]);
+            self.unwinding
+                .prefer(&self.table, intervals.flat_map(Interval::late_sources));
+        }
     }
 
     /// Hands the interval over, unless the naming thread is behind and need not have it now.

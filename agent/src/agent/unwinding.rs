@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
+use super::pace::{Pace, Worker};
 use crate::kernel::Sensor;
 use crate::process::{Module, ProgramKey, SourceId, Table};
 use crate::unwind::{self, Code, CodeMapping, FileTable, Installed, NoRoom, Segment, TableError};
@@ -57,13 +58,20 @@ pub struct UnwindStats {
     pub walked_without_table: u64,
 }
 
+/// Stacks that count for the order of files. More would let a compiler's or browser's engine, of a hundred megabytes and with all
+/// CPUs at work in it, make every other program wait.
+const MOST_COUNTED: u32 = 32;
+/// Files that the compiler has: one that it works on, and the next one.
+const MAX_COMPILING: usize = 2;
+
 type Compiled = (SourceId, Result<FileTable, TableError>);
 
 pub(super) struct Unwinding {
     files: HashMap<SourceId, FileState>,
-    /// By size: a browser's engine takes as long as hundreds of libraries.
-    waiting: BTreeMap<(u64, SourceId), Arc<Module>>,
-    /// The compiler's queue holds one; none after the end.
+    waiting: BTreeMap<SourceId, Arc<Module>>,
+    /// How many stacks are known to wait for the table of each.
+    needed: HashMap<SourceId, u32>,
+    /// None after the end.
     requests: Option<mpsc::SyncSender<Arc<Module>>>,
     results: mpsc::Receiver<Compiled>,
     compiling: usize,
@@ -73,20 +81,23 @@ pub(super) struct Unwinding {
 }
 
 impl Unwinding {
-    pub(super) fn start() -> Result<Self, super::AgentError> {
-        let (requests, todo) = mpsc::sync_channel::<Arc<Module>>(1);
+    pub(super) fn start(pace: Arc<Pace>) -> Result<Self, super::AgentError> {
+        let (requests, todo) = mpsc::sync_channel::<Arc<Module>>(MAX_COMPILING);
         let (done, results) = mpsc::sync_channel::<Compiled>(1);
         let thread = super::spawn("stakeout-table", move || {
+            let mut worker = Worker::new(pace);
             for module in todo {
                 let table = unwind::compile(|offset, bytes| module.read_at(offset, bytes), MAX_ROWS_PER_FILE);
                 if done.send((module.id, table)).is_err() {
                     break;
                 }
+                worker.pause();
             }
         })?;
         Ok(Self {
             files: HashMap::new(),
             waiting: BTreeMap::new(),
+            needed: HashMap::new(),
             requests: Some(requests),
             results,
             compiling: 0,
@@ -179,7 +190,7 @@ impl Unwinding {
             return;
         }
         let state = if module.open_path().is_some() {
-            self.waiting.insert((module.bytes, module.id), Arc::clone(module));
+            self.waiting.insert(module.id, Arc::clone(module));
             FileState::Pending
         } else {
             FileState::NoTable
@@ -189,13 +200,29 @@ impl Unwinding {
 
     fn ask(&mut self) {
         let Some(requests) = &self.requests else { return };
-        while let Some((key, module)) = self.waiting.pop_first() {
-            match requests.try_send(module) {
-                Ok(()) => self.compiling += 1,
-                Err(mpsc::TrySendError::Full(module) | mpsc::TrySendError::Disconnected(module)) => {
-                    self.waiting.insert(key, module);
-                    break;
-                }
+        while self.compiling < MAX_COMPILING
+            && let Some(id) = most_urgent(&self.waiting, &self.needed)
+            && let Some(module) = self.waiting.remove(&id)
+        {
+            // There is room, and the other side ends only with this one.
+            if requests.try_send(module).is_ok() {
+                self.compiling += 1;
+            }
+        }
+    }
+
+    /// Says which programs' stacks wait for tables, and at which source each of them stopped.
+    pub(super) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, SourceId)>) {
+        self.needed.clear();
+        let mut stacks: HashMap<ProgramKey, u32> = HashMap::new();
+        for (key, source) in late {
+            *self.needed.entry(source).or_default() += 1;
+            *stacks.entry(key).or_default() += 1;
+        }
+        // Behind the code where it stopped, the stack may need all others of its program.
+        for (key, count) in stacks {
+            for module in table.modules(key) {
+                *self.needed.entry(module.id).or_default() += count;
             }
         }
     }
@@ -352,6 +379,19 @@ impl Unwinding {
             self.stats.no_room += 1;
         }
     }
+}
+
+/// The file that frees the most stacks for its size: a browser's engine takes as long as hundreds of libraries.
+fn most_urgent(waiting: &BTreeMap<SourceId, Arc<Module>>, needed: &HashMap<SourceId, u32>) -> Option<SourceId> {
+    let urgency = |id: &SourceId, bytes: u64| {
+        let stacks = needed.get(id).copied().unwrap_or(0).min(MOST_COUNTED);
+        // What nobody is known to wait for may be needed in a moment.
+        f64::from(stacks).max(0.1) / bytes.max(1) as f64
+    };
+    let most = waiting
+        .iter()
+        .max_by(|(one, a), (other, b)| urgency(one, a.bytes).total_cmp(&urgency(other, b.bytes)));
+    most.map(|(id, _)| *id)
 }
 
 impl Drop for Unwinding {
