@@ -309,22 +309,28 @@ fn report(args: &Args, seconds: &[Second], used: f64, cpus: usize) {
 
 /// Waits for the last batch, and prints which share of the stacks of these seconds is cut.
 fn cut_stacks(client: &Client, started: i64, seconds: usize) -> Result<()> {
-    let until = started + 1000 * i64::try_from(seconds)?;
+    let seconds = i64::try_from(seconds)?;
+    let until = started + 1000 * seconds;
     let deadline = Instant::now() + Duration::from_secs(60);
     while this_node(client, started).map_or(0, |node| integer(&node["last_seen"])) < until {
         ensure!(Instant::now() < deadline, "the last batch does not come");
         thread::sleep(crate::service::POLL);
     }
-    for (from, to) in [(0, 10), (10, 30), (30, seconds as i64)] {
+    for (from, to) in [(0, 10), (10, 30), (30, seconds)] {
+        let to = seconds.min(to);
+        if from >= to {
+            break;
+        }
         let window = [from, to].map(|second| (started + second * 1000).to_string());
         let path = http::path(
             "/api/v1/flamegraph",
             &[("format", "json"), ("from", &window[0]), ("until", &window[1])],
         );
         let graph = client.get_json(&path)?;
-        let count = |name: &str| integer(&graph["quality"][name]);
-        let all = count("complete_samples") + count("truncated_samples") + count("unnamed_samples");
-        println!("seconds {from} to {to}: {} of {all}", count("truncated_samples"));
+        println!(
+            "seconds {from} to {to}: {} of {} stacks are cut",
+            graph["quality"]["truncated_samples"], graph["samples"]
+        );
     }
     println!("limits that were reached: {}", this_node(client, started)?["limits"]);
     Ok(())
