@@ -194,6 +194,13 @@ fn without_news_of_mappings_the_agent_goes_on_and_says_so() {
     );
 }
 
+/// On the whole machine, since it started.
+fn processes_started() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let line = stat.lines().find_map(|line| line.strip_prefix("processes "));
+    line.unwrap().trim().parse().unwrap()
+}
+
 /// A program that maps code some hundred thousand times a second is looked at about once a second.
 #[test]
 fn who_maps_code_all_the_time_costs_little_and_loses_nothing() {
@@ -202,19 +209,26 @@ fn who_maps_code_all_the_time_costs_little_and_loses_nothing() {
     }
     let program = Program::compile("code_churn.c", "maps-code-all-the-time");
     let recording = Recording::start(fast());
-    let before = stakeout_agent::kernel::process_cpu_ns();
+    let (before, started) = (stakeout_agent::kernel::process_cpu_ns(), processes_started());
     program.spawn(8000, None).finish();
     let used_ns = stakeout_agent::kernel::process_cpu_ns() - before;
     let recorded = recording.stop();
+    let others = processes_started() - started;
     check_account(&recorded);
     let (kernel, table) = (recorded.totals.kernel, recorded.totals.table);
-    println!("{} ms of CPU time in 8 s; {table:?}, {kernel:?}", used_ns / 1_000_000);
     let lost: u64 = recorded.totals.lost.values().sum();
     assert_eq!(lost, 0, "{:?}", recorded.totals.lost);
     let first = recorded.batches.first().unwrap().from_unix_ns;
     let seconds = (recorded.batches.last().unwrap().until_unix_ns - first) / 1_000_000_000;
-    // The first looks come quickly one after the other, and a few are other programs'.
-    assert!(table.mapping_looks <= seconds * 2 + 40, "{seconds} s, {table:?}");
+    println!(
+        "{} ms of CPU time in {seconds} s; {table:?}, {kernel:?}",
+        used_ns / 1_000_000
+    );
+    // The first looks come quickly one after the other; other programs load their libraries meanwhile.
+    assert!(
+        table.mapping_looks <= seconds * 2 + 40 + others * 8,
+        "{seconds} s, {others} other processes, {table:?}"
+    );
     let limits = &recorded.batches.last().unwrap().report.limits;
     for (name, count) in [
         ("mapping_looks_put_off", table.mapping_looks_put_off),
