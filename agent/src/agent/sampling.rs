@@ -195,7 +195,7 @@ impl Sampling {
     }
 
     fn take_events(&mut self, timeout: Duration) -> Result<usize, AgentError> {
-        let table = &mut self.table;
+        let (table, mappings_told) = (&mut self.table, self.sensor.tells_mappings());
         let count = self.sensor.wait_events(timeout, |event| {
             let now = kernel::monotonic_ns();
             match event {
@@ -210,6 +210,7 @@ impl Sampling {
                             start_ticks,
                             exec_id,
                         },
+                        mappings_told,
                         now,
                     );
                 }
@@ -236,6 +237,7 @@ impl Sampling {
                     );
                 }
                 Event::Exit { tgid, start_ticks } => table.on_exit(tgid, start_ticks, now),
+                Event::Map { tgid, time_ns } => table.on_map(tgid, time_ns, now),
             }
         })?;
         Ok(count)
@@ -243,6 +245,10 @@ impl Sampling {
 
     /// Takes what is in the ring. Where the interval is about to end, samples from `end_ns` on are the next one's.
     fn drain(&mut self, now: u64, end_ns: Option<u64>) -> Result<(), AgentError> {
+        self.sensor.fetch()?;
+        // What was mapped before a sample was taken there is known before the sample is looked at.
+        self.take_events(Duration::ZERO)?;
+        self.table.tick(kernel::monotonic_ns());
         let Self {
             sensor,
             table,
@@ -262,7 +268,7 @@ impl Sampling {
             if !interval.add(&sample, memory, table, now) {
                 *lost.entry(CAUSE_INTERVAL_FULL).or_default() += 1;
             }
-        })?;
+        });
         if malformed > 0 {
             *drained += malformed;
             *lost.entry(CAUSE_MALFORMED).or_default() += malformed;
@@ -358,7 +364,10 @@ impl Sampling {
             ("rate_lowered", self.throttled),
             ("memory_limit_reached", self.memory_limit_reached),
             ("process_events_lost", counters.events_lost),
+            ("mapping_events_lost", counters.mappings_lost),
+            ("mapping_events_refused", counters.mappings_refused),
             ("early_looks_skipped", table.early_looks_skipped),
+            ("mapping_looks_put_off", table.mapping_looks_put_off),
             ("processes_forgotten", table.forgotten),
         ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()

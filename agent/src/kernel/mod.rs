@@ -1,6 +1,6 @@
 //! The only room that knows libbpf and the kernel's system calls.
 //!
-//! In: a sampling rate. Out: samples with raw addresses ([`RawSample`]), process events ([`Event`]), counters
+//! In: a sampling rate. Out: samples with raw addresses ([`RawSample`]), news of processes ([`Event`]), counters
 //! ([`Counters`]), clocks. Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock ticks since boot.
 //! It never names an address and never reads another process's files.
 #![allow(
@@ -8,6 +8,7 @@
     reason = "this is the room for system calls and for the records that BPF programs write"
 )]
 
+mod mappings;
 mod perf;
 pub mod preflight;
 mod programs;
@@ -57,6 +58,7 @@ skeleton!(sampler, "/sampler.skel.rs");
 skeleton!(lifecycle, "/lifecycle.skel.rs");
 
 use lifecycle::types::so_event_counters;
+use mappings::Mappings;
 use records::{Drained, Record, WALK_NO_TABLE, parse_event, read_record};
 use sampler::types::so_counters;
 
@@ -93,6 +95,8 @@ pub enum KernelError {
         what: &'static str,
         source: libbpf_rs::Error,
     },
+    #[error("cannot wait for process events: {0}")]
+    Wait(std::io::Error),
     #[error("cannot read {path}: {source}")]
     File { path: &'static str, source: std::io::Error },
     #[error("{path} has unexpected content: {content:?}")]
@@ -183,6 +187,12 @@ pub enum Event {
         tgid: u32,
         start_ticks: u64,
     },
+    /// An executable mapping was made, at that time by `CLOCK_MONOTONIC`. It may come before the exec or fork that began its
+    /// process, and after the exit that ended it.
+    Map {
+        tgid: u32,
+        time_ns: u64,
+    },
 }
 
 /// Sums over all CPUs, cumulative since the programs were loaded. `ticks` = `idle_ticks` + `taken`.
@@ -195,6 +205,10 @@ pub struct Counters {
     pub lost_ring_full: u64,
     /// Process events that found theirs full.
     pub events_lost: u64,
+    /// New mappings that found theirs full.
+    pub mappings_lost: u64,
+    /// CPUs whose new mappings the kernel did not want to tell.
+    pub mappings_refused: u64,
     /// CPU time of the BPF programs.
     pub bpf_ns: u64,
     /// Walks handed over with a copy of the stack.
@@ -212,6 +226,7 @@ pub struct Sensor {
     timers: BTreeMap<u32, Link>,
     tracepoints: Vec<Link>,
     sample_ring: RingBuffer<'static>,
+    mappings: Mappings,
     event_ring: RingBuffer<'static>,
     drained: Rc<RefCell<Drained>>,
     events: Rc<RefCell<Vec<Event>>>,
@@ -284,6 +299,7 @@ impl Sensor {
                 events.borrow_mut().extend(parse_event(bytes))
             })?
         };
+        let mappings = Mappings::new(event_ring.epoll_fd()).map_err(KernelError::Wait)?;
 
         let mut tracepoints = Vec::new();
         for (program, tracepoint) in [
@@ -305,6 +321,7 @@ impl Sensor {
             timers: BTreeMap::new(),
             tracepoints,
             sample_ring,
+            mappings,
             event_ring,
             drained,
             events,
@@ -314,6 +331,7 @@ impl Sensor {
             period_ns: period_ns(frequency_hz),
             failed_cpus: BTreeMap::new(),
         };
+        sensor.mappings.follow(&cpus);
         for cpu in cpus {
             match sensor.add_cpu(cpu) {
                 // A CPU that went away since the list was read is no reason to give up.
@@ -360,6 +378,7 @@ impl Sensor {
     /// A CPU that cannot be opened is reported once and tried again at the next call.
     pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {
         let online = online_cpus()?;
+        self.mappings.follow(&online);
         if online.len() == self.timers.len() && online.iter().all(|cpu| self.timers.contains_key(cpu)) {
             return Ok(());
         }
@@ -389,18 +408,14 @@ impl Sensor {
         self.timers.clear();
     }
 
-    /// Waits for process events, at most `timeout`, and hands over those that came.
+    /// True where every new executable mapping is told as [`Event::Map`], but for those that are counted as lost.
+    pub fn tells_mappings(&self) -> bool {
+        self.mappings.are_told()
+    }
+
+    /// Waits for process events, at most `timeout`, and hands over those that came, mappings first.
     pub fn wait_events(&mut self, timeout: Duration, mut take: impl FnMut(Event)) -> Result<usize, KernelError> {
-        match self.event_ring.poll_raw(timeout) {
-            result if result >= 0 || result == -libc::EINTR => {}
-            result => {
-                let source = libbpf_rs::Error::from_raw_os_error(-result);
-                return Err(KernelError::Read {
-                    what: "process events",
-                    source,
-                });
-            }
-        }
+        self.mappings.wait(timeout).map_err(KernelError::Wait)?;
         // Forks and exits wake nobody: they are fetched whenever somebody looks.
         self.event_ring.consume().map_err(|source| KernelError::Read {
             what: "process events",
@@ -408,18 +423,23 @@ impl Sensor {
         })?;
         // Taken out first, since `take` may run for long and the buffer is the callback's.
         let mut events = self.events.take();
-        let count = events.len();
+        // Fetched last and handed over first: what a process mapped is known before the fork that gives it to a child.
+        let count = self.mappings.take(&mut take) + events.len();
         events.drain(..).for_each(&mut take);
         *self.events.borrow_mut() = events;
         Ok(count)
     }
 
-    /// Hands over all samples in the ring, oldest first. Returns how many records were not understood.
-    pub fn drain(&mut self, mut take: impl FnMut(RawSample<'_>)) -> Result<u64, KernelError> {
+    /// Takes all samples out of the ring, for [`Self::drain`]. What led to them is among the events from now on.
+    pub fn fetch(&mut self) -> Result<(), KernelError> {
         self.sample_ring.consume().map_err(|source| KernelError::Read {
             what: "samples",
             source,
-        })?;
+        })
+    }
+
+    /// Hands over all samples that were fetched, oldest first. Returns how many records were not understood.
+    pub fn drain(&mut self, mut take: impl FnMut(RawSample<'_>)) -> u64 {
         let mut drained = self.drained.take();
         let mut rest = drained.addresses.as_slice();
         let (mut walks, mut stacks) = (drained.late.iter(), drained.stacks.as_slice());
@@ -469,7 +489,7 @@ impl Sensor {
         drained.late.shrink_to(16);
         drained.stacks.shrink_to(65_536);
         *self.drained.borrow_mut() = drained;
-        Ok(malformed)
+        malformed
     }
 
     /// Sums the counters of all CPUs.
@@ -491,12 +511,14 @@ impl Sensor {
             sum.events_lost += counters.lost_ring_full;
             sum.bpf_ns += counters.run_ns;
         }
+        sum.mappings_lost = self.mappings.lost();
+        sum.mappings_refused = self.mappings.refused();
         Ok(sum)
     }
 
-    /// Bytes that the kernel charges for the maps.
+    /// Bytes that the kernel charges for the maps, and the rings of new mappings.
     pub fn map_bytes(&self) -> u64 {
-        [
+        let maps: u64 = [
             self.sampler.maps.samples.as_fd(),
             self.sampler.maps.counters.as_fd(),
             self.sampler.maps.scratch.as_fd(),
@@ -515,7 +537,8 @@ impl Sensor {
             info.lines()
                 .find_map(|line| line.strip_prefix("memlock:")?.trim().parse::<u64>().ok())
         })
-        .sum()
+        .sum();
+        maps + self.mappings.bytes()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The sampling timer of one CPU, and which CPUs there are.
+//! Perf events of one CPU, and which CPUs there are.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -10,12 +10,19 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
-/// `PERF_ATTR_SIZE_VER0`: this struct's size, which every kernel takes.
-const ATTRIBUTE_BYTES: u32 = 64;
+const PERF_COUNT_SW_DUMMY: u64 = 9;
+const PERF_SAMPLE_TIME: u64 = 1 << 2;
+/// `PERF_ATTR_SIZE_VER3`: this struct's size, which every kernel takes that the agent runs on.
+const ATTRIBUTE_BYTES: u32 = 96;
 const FLAG_DISABLED: u64 = 1;
+/// Records of new executable mappings; those of data have a flag of their own.
+const FLAG_MMAP: u64 = 1 << 8;
+const FLAG_WATERMARK: u64 = 1 << 14;
+const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
+const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
-/// The first version of `struct perf_event_attr` (uapi/linux/perf_event.h).
+/// The beginning of `struct perf_event_attr` (uapi/linux/perf_event.h), up to the clock.
 #[repr(C)]
 #[derive(Default)]
 struct PerfEventAttributes {
@@ -26,20 +33,48 @@ struct PerfEventAttributes {
     sample_type: u64,
     read_format: u64,
     flags: u64,
+    /// Bytes with [`FLAG_WATERMARK`].
     wakeup_events: u32,
     breakpoint_type: u32,
     config1: u64,
+    config2: u64,
+    branch_sample_type: u64,
+    sample_regs_user: u64,
+    sample_stack_user: u32,
+    clockid: i32,
 }
 
 /// Opens a timer that fires on `cpu` every `period_ns` of wall time, whatever runs there; not yet enabled.
 pub(super) fn open_cpu_clock(cpu: u32, period_ns: u64) -> io::Result<OwnedFd> {
     let attributes = PerfEventAttributes {
-        kind: PERF_TYPE_SOFTWARE,
-        size: ATTRIBUTE_BYTES,
         config: PERF_COUNT_SW_CPU_CLOCK,
         sample_period: period_ns,
         flags: FLAG_DISABLED,
         ..Default::default()
+    };
+    open(attributes, cpu)
+}
+
+/// Opens an event that counts nothing, but tells in its ring of every executable mapping that is made on `cpu`, with the time
+/// by `CLOCK_MONOTONIC` as its records' last word. Every record wakes whoever waits.
+pub(super) fn open_mapping_events(cpu: u32) -> io::Result<OwnedFd> {
+    let attributes = PerfEventAttributes {
+        config: PERF_COUNT_SW_DUMMY,
+        sample_type: PERF_SAMPLE_TIME,
+        // Not FLAG_MMAP2: device, inode and protection would only make the records longer.
+        flags: FLAG_MMAP | FLAG_SAMPLE_ID_ALL | FLAG_USE_CLOCKID | FLAG_WATERMARK,
+        wakeup_events: 1,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..Default::default()
+    };
+    open(attributes, cpu)
+}
+
+fn open(attributes: PerfEventAttributes, cpu: u32) -> io::Result<OwnedFd> {
+    let attributes = PerfEventAttributes {
+        kind: PERF_TYPE_SOFTWARE,
+        size: ATTRIBUTE_BYTES,
+        ..attributes
     };
     // SAFETY: the kernel reads `size` bytes of the struct, which has exactly that size.
     let fd = unsafe {

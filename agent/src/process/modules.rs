@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use super::address_space::SourceId;
 use super::elf::gnu_build_id;
 use super::maps::MapLine;
 use super::proc_files::open_regular;
-use super::table::SourceId;
 
 /// One file that holds code. While it is open its inode cannot be given to another file.
 #[derive(Debug)]

@@ -1,51 +1,15 @@
 //! Processes that run or ran a moment ago, and where their code comes from.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use super::maps::{Backing, parse_maps};
+use super::address_space::{CodeRange, JitCode, Mapping, Place, Source, SourceId, Sources, open_perf_map};
+use super::looks::Looks;
 use super::modules::{Module, ModuleTable};
 use super::proc_files;
 use crate::metadata::{Metadata, Subject};
-
-/// Names a source of code for the life of the agent; never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SourceId(u32);
-
-impl SourceId {
-    pub const KERNEL: Self = Self(0);
-    pub const VDSO: Self = Self(1);
-    /// Nothing is mapped at the address, or its process is gone.
-    pub const UNKNOWN: Self = Self(2);
-    const FIRST_FREE: u32 = 16;
-}
-
-/// Where an address points: an offset in a file, or an address where there is no file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
-    pub source: SourceId,
-    pub offset: u64,
-}
-
-/// What a [`SourceId`] stands for, beyond the fixed ones.
-#[derive(Debug, Clone)]
-pub enum Source {
-    Module(Arc<Module>),
-    /// Code made at run time by one program; its perf map, if it writes one.
-    Jit(Arc<JitCode>),
-    /// A name in brackets from /proc/PID/maps.
-    Special(Arc<str>),
-}
-
-/// Code that a program makes while it runs.
-#[derive(Debug)]
-pub struct JitCode {
-    pub tgid: u32,
-    /// `perf-PID.map` of the process, opened while it lived.
-    pub perf_map: Option<File>,
-}
 
 /// One program run by one process: execve makes another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,25 +32,6 @@ pub struct Program {
     pub metadata: Arc<Metadata>,
 }
 
-/// One executable mapping of a program.
-#[derive(Debug, Clone, Copy)]
-struct Mapping {
-    start: u64,
-    end: u64,
-    source: SourceId,
-    /// Added to an address inside gives the place's offset (wrapping).
-    to_offset: u64,
-}
-
-/// Executable memory of a program, `end` exclusive. `offset` is what its first byte is in its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CodeRange {
-    pub start: u64,
-    pub end: u64,
-    pub source: SourceId,
-    pub offset: u64,
-}
-
 /// What became of programs since it was last asked.
 #[derive(Debug, Default)]
 pub struct Changes {
@@ -95,9 +40,6 @@ pub struct Changes {
     /// Forgotten.
     pub gone: Vec<ProgramKey>,
 }
-
-/// Executable mappings, ascending, and what their sources are.
-type AddressSpace = (Vec<Mapping>, Vec<(SourceId, Source)>);
 
 /// A program with its address space.
 #[derive(Debug)]
@@ -121,8 +63,6 @@ struct ProcessEntry {
 
 /// Programs of one process that are remembered: samples of the one before an exec may still be in the ring.
 const PROGRAMS_PER_PROCESS: usize = 3;
-/// Executable mappings looked at per process.
-const MAX_MAPPINGS: usize = 4096;
 /// How long an exited process is kept: its samples are in the ring or in the batch being gathered.
 const EXIT_GRACE_NS: u64 = 10_000_000_000;
 /// Code that runs outside all known mappings leads to another reading, but not more often than this.
@@ -131,19 +71,20 @@ const REREAD_NS: u64 = 500_000_000;
 const REREAD_FOR_CALLER_NS: u64 = 10_000_000_000;
 /// Mappings older than this are read again before they are trusted: a library may have been unloaded and replaced.
 const STALE_NS: u64 = 60_000_000_000;
-/// Delay of the second look at a new program: by then its loader has mapped its libraries.
+/// Delay of the second look at a new program, where new mappings are not told: by then its loader has mapped its libraries.
 const SECOND_LOOK_NS: u64 = 5_000_000;
-/// Programs opened early, per second; beyond it they are opened at their first sample.
-const EARLY_LOOKS_PER_SECOND: u64 = 100;
-const MAX_SECOND_LOOKS: usize = 256;
 
 /// What the table has done, for logs and tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableStats {
     pub processes: usize,
     pub open_files: usize,
-    /// Executions that were too many to be opened early.
+    /// Executions, and processes with new mappings, that were too many to be looked at early.
     pub early_looks_skipped: u64,
+    /// Readings since something was mapped.
+    pub mapping_looks: u64,
+    /// Readings that were put off noticeably, since the process maps too often, or too many do.
+    pub mapping_looks_put_off: u64,
     /// Processes that were forgotten for room.
     pub forgotten: u64,
 }
@@ -155,12 +96,10 @@ pub type Labeller = Box<dyn FnMut(Subject<'_>) -> Metadata + Send>;
 #[allow(missing_debug_implementations, reason = "holds a closure")]
 pub struct Table {
     processes: HashMap<(u32, u64), ProcessEntry>,
-    modules: ModuleTable,
+    sources: Sources,
     labeller: Labeller,
     capacity: usize,
-    next_source: u32,
-    second_looks: VecDeque<(u64, ProgramKey)>,
-    early_window: (u64, u64),
+    looks: Looks,
     stats: TableStats,
     swept_ns: u64,
     changes: Changes,
@@ -170,12 +109,10 @@ impl Table {
     pub fn new(capacity: usize, modules: ModuleTable, labeller: Labeller) -> Self {
         Self {
             processes: HashMap::new(),
-            modules,
+            sources: Sources::new(modules),
             labeller,
             capacity,
-            next_source: SourceId::FIRST_FREE,
-            second_looks: VecDeque::new(),
-            early_window: (0, 0),
+            looks: Looks::default(),
             stats: TableStats::default(),
             swept_ns: 0,
             changes: Changes::default(),
@@ -229,27 +166,30 @@ impl Table {
     pub fn stats(&self) -> TableStats {
         TableStats {
             processes: self.processes.len(),
-            open_files: self.modules.open_files(),
+            open_files: self.sources.open_files(),
+            early_looks_skipped: self.looks.skipped(),
+            mapping_looks_put_off: self.looks.put_off(),
             ..self.stats
         }
     }
 
-    /// A process became another program: opens its files at once, and its libraries a moment later.
-    pub fn on_exec(&mut self, key: ProgramKey, now_ns: u64) {
-        if now_ns.saturating_sub(self.early_window.0) >= 1_000_000_000 {
-            self.early_window = (now_ns, 0);
-        }
-        if self.early_window.1 >= EARLY_LOOKS_PER_SECOND {
-            self.stats.early_looks_skipped += 1;
+    /// A process became another program: opens its files at once. Where new mappings are not told ([`Self::on_map`]), its
+    /// libraries are looked for a moment later.
+    pub fn on_exec(&mut self, key: ProgramKey, mappings_told: bool, now_ns: u64) {
+        if !self.looks.admit_exec(now_ns) {
             return;
         }
-        self.early_window.1 += 1;
         if let Some(entry) = self.load(key, now_ns) {
             self.insert(key, entry, now_ns);
-            if self.second_looks.len() < MAX_SECOND_LOOKS {
-                self.second_looks.push_back((now_ns + SECOND_LOOK_NS, key));
+            if !mappings_told {
+                self.looks.want(key.tgid, u64::MAX, now_ns + SECOND_LOOK_NS);
             }
         }
+    }
+
+    /// A process has new executable memory since `mapped_ns`: it is looked at by the next [`Self::tick`] or soon after.
+    pub fn on_map(&mut self, tgid: u32, mapped_ns: u64, now_ns: u64) {
+        self.looks.want(tgid, mapped_ns, now_ns);
     }
 
     /// A new process is its parent's program until it calls exec.
@@ -281,6 +221,10 @@ impl Table {
             jit_looked_ns: entry.jit_looked_ns,
         };
         self.insert(child, entry, now_ns);
+        // What the parent mapped and nobody has looked at yet is the child's as well.
+        if let Some(mapped_ns) = self.looks.wanted(parent.tgid) {
+            self.looks.want(child.tgid, mapped_ns, now_ns);
+        }
     }
 
     pub fn on_exit(&mut self, tgid: u32, start_ticks: u64, now_ns: u64) {
@@ -289,22 +233,27 @@ impl Table {
         }
     }
 
-    /// When the next second look is due; none where there is none.
+    /// When the next look at a process is due; none where there is none.
     pub fn next_look_ns(&self) -> Option<u64> {
-        self.second_looks.front().map(|(due, _)| *due)
+        self.looks.next_ns()
     }
 
-    /// Reads the mappings of programs that began a moment ago once more, and forgets what ended long enough ago.
+    /// Reads the mappings of programs that have new ones, and forgets what ended long enough ago.
     pub fn tick(&mut self, now_ns: u64) {
-        while let Some((due, key)) = self.second_looks.front().copied() {
-            if due > now_ns {
-                break;
+        while let Some((tgid, mapped_ns)) = self.looks.take_due(now_ns) {
+            // Unknown processes are read at their first sample, and what was read since then needs no other look.
+            let program = self.present_program(tgid).filter(|entry| entry.read_ns < mapped_ns);
+            if let Some(key) = program.map(|entry| entry.program.key) {
+                self.reread(key, now_ns);
+                self.looks.looked(tgid, now_ns);
+                self.stats.mapping_looks += 1;
+            } else {
+                self.looks.passed_over(tgid);
             }
-            self.second_looks.pop_front();
-            self.reread(key, now_ns);
         }
         if now_ns.saturating_sub(self.swept_ns) >= 1_000_000_000 {
             self.swept_ns = now_ns;
+            self.looks.forget_quiet(now_ns);
             self.forget(|process| {
                 process
                     .exited_ns
@@ -422,6 +371,14 @@ impl Table {
             .find(|entry| entry.program.key.exec_id == key.exec_id)
     }
 
+    /// What a live process runs.
+    fn present_program(&self, tgid: u32) -> Option<&Entry> {
+        let processes = self.processes.iter();
+        let live = processes.filter(|((known, _), process)| *known == tgid && process.exited_ns.is_none());
+        let newest = live.max_by_key(|((_, start_ticks), _)| *start_ticks);
+        newest.and_then(|(_, process)| process.programs.last())
+    }
+
     fn entry_mut(&mut self, key: ProgramKey) -> Option<&mut Entry> {
         let process = self.processes.get_mut(&(key.tgid, key.start_ticks))?;
         process
@@ -482,7 +439,7 @@ impl Table {
         let path = proc_files::executable_path(key.tgid)?;
         let executable = path.rsplit('/').next().unwrap_or(&path).to_owned();
         let command_line = proc_files::command_line(key.tgid);
-        let (mappings, sources) = self.read_mappings(key.tgid, &[])?;
+        let (mappings, sources) = self.sources.read(key.tgid, &[])?;
         let build_id = sources.iter().find_map(|(_, source)| match source {
             Source::Module(module) if *module.path == *path => module.build_id.clone(),
             _ => None,
@@ -556,87 +513,17 @@ impl Table {
             return false;
         }
         // The mappings of a process that is exiting are empty: what was known before is better.
-        let Some((mappings, sources)) = self
-            .read_mappings(key.tgid, &old_sources)
-            .filter(|(m, _)| !m.is_empty())
-        else {
+        let Some((mappings, sources)) = self.sources.read(key.tgid, &old_sources).filter(|(m, _)| !m.is_empty()) else {
             return false;
         };
         let Some(entry) = self.entry_mut(key) else { return false };
-        let same = mappings.len() == entry.mappings.len()
-            && mappings.iter().zip(entry.mappings.iter()).all(|(new, old)| {
-                (new.start, new.end, new.source, new.to_offset) == (old.start, old.end, old.source, old.to_offset)
-            });
-        if !same {
+        if mappings != *entry.mappings {
             entry.mappings = Arc::new(mappings);
             entry.sources = Arc::new(sources);
             entry.generation += 1;
             self.changes.changed.push(key);
         }
         true
-    }
-
-    /// Sources that were known before keep their ids.
-    fn read_mappings(&mut self, tgid: u32, known: &[(SourceId, Source)]) -> Option<AddressSpace> {
-        let text = proc_files::maps(tgid)?;
-        let mut mappings = Vec::new();
-        let mut sources: Vec<(SourceId, Source)> = Vec::new();
-        for line in parse_maps(&text, MAX_MAPPINGS) {
-            let (source, to_offset) = match &line.backing {
-                Backing::File { device, inode, path } => {
-                    let next_source = &mut self.next_source;
-                    let module = self
-                        .modules
-                        .find(tgid, &line, (*device, *inode), path, &mut || take_id(next_source));
-                    let id = module.id;
-                    if !sources.iter().any(|(known, _)| *known == id) {
-                        sources.push((id, Source::Module(module)));
-                    }
-                    (id, line.file_offset.wrapping_sub(line.start))
-                }
-                // A 32-bit process has another vDSO than the one that names are known of.
-                Backing::Vdso if line.start >= 1 << 32 => (SourceId::VDSO, 0u64.wrapping_sub(line.start)),
-                Backing::Anonymous => {
-                    let is_jit = |(_, source): &&(SourceId, Source)| matches!(source, Source::Jit(_));
-                    let (id, source) = match sources.iter().find(is_jit).or_else(|| known.iter().find(is_jit)) {
-                        Some(found) => found.clone(),
-                        None => {
-                            let code = JitCode {
-                                tgid,
-                                perf_map: open_perf_map(tgid),
-                            };
-                            (take_id(&mut self.next_source), Source::Jit(Arc::new(code)))
-                        }
-                    };
-                    if !sources.iter().any(|(known, _)| *known == id) {
-                        sources.push((id, source));
-                    }
-                    (id, 0)
-                }
-                Backing::Vdso | Backing::Special(_) => {
-                    let name = match &line.backing {
-                        Backing::Special(name) => name.as_str(),
-                        _ => "[vdso]",
-                    };
-                    let is_same = |(_, source): &&(SourceId, Source)| matches!(source, Source::Special(known) if **known == *name);
-                    let (id, source) = match sources.iter().find(is_same).or_else(|| known.iter().find(is_same)) {
-                        Some(found) => found.clone(),
-                        None => (take_id(&mut self.next_source), Source::Special(name.into())),
-                    };
-                    if !sources.iter().any(|(known, _)| *known == id) {
-                        sources.push((id, source));
-                    }
-                    (id, 0)
-                }
-            };
-            mappings.push(Mapping {
-                start: line.start,
-                end: line.end,
-                source,
-                to_offset,
-            });
-        }
-        Some((mappings, sources))
     }
 }
 
@@ -651,20 +538,8 @@ impl Entry {
     }
 }
 
-fn take_id(next: &mut u32) -> SourceId {
-    let id = SourceId(*next);
-    *next = next.wrapping_add(1).max(SourceId::FIRST_FREE);
-    id
-}
-
 fn is_deleted(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
-}
-
-/// The perf map lies in the process's own /tmp under the id that the process itself sees.
-fn open_perf_map(tgid: u32) -> Option<File> {
-    let inner = proc_files::namespaced_tgid(tgid).unwrap_or(tgid);
-    proc_files::open_regular(&format!("/proc/{tgid}/root/tmp/perf-{inner}.map"))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod accounting;
 mod budget;
 mod deep;
 mod ground_truth;
+mod new_mappings;
 mod privileges;
 mod program;
 mod program_binary;

@@ -8,7 +8,7 @@ use crate::program::Program;
 use crate::recording::{Recording, possible};
 
 /// As setpriv writes them.
-const CAPABILITIES: [&str; 6] = [
+pub(crate) const CAPABILITIES: [&str; 6] = [
     "bpf",
     "perfmon",
     "sys_ptrace",
@@ -16,15 +16,15 @@ const CAPABILITIES: [&str; 6] = [
     "dac_read_search",
     "syslog",
 ];
-const INNER: &str = "STAKEOUT_TEST_WITH_CAPABILITIES";
+pub(crate) const INNER: &str = "STAKEOUT_TEST_WITH_CAPABILITIES";
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     status.lines().any(|line| line.starts_with("Uid:\t0\t0"))
 }
 
 /// Runs a program as another user with these capabilities and no way to more.
-fn with_capabilities(capabilities: &[&str], program: &std::path::Path, arguments: &[&str]) -> Output {
+pub(crate) fn with_capabilities(capabilities: &[&str], program: &std::path::Path, arguments: &[&str]) -> Output {
     let set: String = capabilities.iter().map(|name| format!(",+{name}")).collect();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);

@@ -12,6 +12,9 @@ const LIMIT_WORDS: Record<string, string> = {
   tables_evicted: "unwind tables given up for others that were needed more",
   rate_lowered: "times that the rate was lowered, to stay within --cpu-limit",
   process_events_lost: "starts and ends of processes not seen: a short process may lack its name or its stacks",
+  mapping_events_lost: "new mappings of code not seen: a library that a short process loads late may lack names",
+  mapping_events_refused: "CPUs whose new mappings the kernel does not tell: such libraries may lack names",
+  mapping_looks_put_off: "looks at new code made later, since a program makes code all the time or very many load some",
   early_looks_skipped: "programs not looked at when they started, since many did: a short one may lack names",
   processes_forgotten: "processes forgotten for want of room: looked up anew when they run again",
 };

@@ -58,7 +58,7 @@ fn a_reused_process_id_is_another_process() {
 fn samples_from_before_an_exec_are_not_given_the_new_program() {
     let mut table = table();
     let key = own_key();
-    table.on_exec(key, 1);
+    table.on_exec(key, true, 1);
     let before = ProgramKey {
         exec_id: key.exec_id - 1,
         ..key
@@ -88,6 +88,45 @@ fn a_child_is_its_parents_program_even_after_it_ended() {
     );
     table.tick(4 + EXIT_GRACE_NS);
     assert_eq!(table.stats().processes, 1);
+}
+
+#[test]
+fn new_mappings_are_looked_at_once_unless_they_were_read_since() {
+    let mut table = table();
+    let key = own_key();
+    let looks = |table: &mut Table, now| {
+        table.tick(now);
+        table.stats().mapping_looks
+    };
+    table.program(key, false, "x", 100);
+    table.on_map(key.tgid, 99, 101);
+    table.on_map(1_000_000_000, 101, 101);
+    assert_eq!(looks(&mut table, 101), 0, "read since, and unknown");
+    table.on_map(key.tgid, 102, 103);
+    table.on_map(key.tgid, 103, 103);
+    assert_eq!(looks(&mut table, 104), 1);
+    assert_eq!((looks(&mut table, 105), table.next_look_ns()), (1, None));
+    let child = ProgramKey {
+        tgid: 1_000_000_000,
+        ..key
+    };
+    table.on_map(key.tgid, 106, 106);
+    table.on_fork(child, key, 107);
+    assert_eq!(looks(&mut table, 108), 2, "the child's, which is due at once");
+    table.on_exit(key.tgid, key.start_ticks, 109);
+    assert_eq!(looks(&mut table, 109 + SECOND_LOOK_NS), 2, "it is gone");
+}
+
+#[test]
+fn where_mappings_are_not_told_a_new_program_is_looked_at_again() {
+    for told in [true, false] {
+        let mut table = table();
+        table.on_exec(own_key(), told, 100);
+        table.tick(101);
+        assert_eq!(table.stats().mapping_looks, 0);
+        table.tick(100 + SECOND_LOOK_NS);
+        assert_eq!(table.stats().mapping_looks, u64::from(!told));
+    }
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl Talker {
             exec_id: 1,
         };
         let mut table = Table::new(16, ModuleTable::new(64, 64), Box::new(|_| Metadata::default()));
-        table.on_exec(key, 1);
+        table.on_exec(key, true, 1);
         Self {
             child,
             lines,
