@@ -1,6 +1,7 @@
 //! Tests of the agent that need folders and loopback, but no privileges.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod damage;
 mod metadata;
 mod names;
 mod packaging;
