@@ -5,6 +5,8 @@
 
 mod cgroup;
 mod environ;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod runtime;
 
 use std::fs::File;

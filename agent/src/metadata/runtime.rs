@@ -146,6 +146,23 @@ fn podman_list(json: &[u8]) -> HashMap<String, Known> {
     containers.into_iter().map(known).collect()
 }
 
+/// Holds of every file and name.
+#[cfg(any(test, fuzzing))]
+pub(super) fn check(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Some((id, known)) = log_name(&text) {
+        assert!(text.contains(&id));
+        let names = [known.container, known.pod, known.namespace];
+        assert!(names.into_iter().all(|name| name.is_some_and(|name| !name.is_empty())));
+    }
+    let listed = podman_list(bytes);
+    assert!(listed.len() <= bytes.len());
+    let mut known = listed.into_values().chain([docker_config(bytes)]);
+    assert!(known.all(|known| known.container.is_none_or(|name| !name.is_empty())));
+    let owner = workload(&text);
+    assert!(text.starts_with(owner) && owner.is_empty() == text.is_empty());
+}
+
 /// The pod's owner by Kubernetes' rules for names: a replica set adds a hash of the template and five random characters, a daemon
 /// set or job five random characters, a stateful set a number, a cron job its minute. Hashes and random characters are of an
 /// alphabet without vowels and without 0, 1 and 3 (k8s.io/apimachinery/pkg/util/rand).

@@ -5,6 +5,8 @@
 //! never names a symbol, and never takes a reused process id for the old process.
 
 mod elf;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod maps;
 mod modules;
 mod proc_files;

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod damage;
+/// The agent's fuzz targets make the same files.
+#[path = "../../src/fuzz/made.rs"]
+mod made;
 mod metadata;
 mod names;
 mod packaging;
