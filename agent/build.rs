@@ -18,9 +18,21 @@ fn main() -> Result<()> {
                 format!("building {source}: it needs clang with the BPF back end (Debian: apt install clang)")
             })?;
     }
+    // Set by `cargo xtask fuzz` alone: the walk in C then tells which of its branches an input reaches, and traps where a shift or an
+    // index is undefined. That takes clang, which is there for the BPF programs.
+    println!("cargo::rustc-check-cfg=cfg(fuzzing)");
+    let fuzzing = env::var_os("CARGO_CFG_FUZZING").is_some();
     // The walk on the host is compiled for both architectures' stacks, whichever this one is: tests need the other.
     for arch in ["x86", "arm64"] {
-        cc::Build::new()
+        let mut build = cc::Build::new();
+        if fuzzing {
+            build
+                .compiler("clang")
+                .flag("-fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp")
+                .flag("-fsanitize=undefined")
+                .flag("-fsanitize-trap=undefined");
+        }
+        build
             .file("bpf/walk_host.c")
             .define(&format!("__TARGET_ARCH_{arch}"), None)
             .define("so_walk_on", format!("so_walk_on_{arch}").as_str())

@@ -5,6 +5,8 @@
 pub mod agent;
 pub mod config;
 mod elf;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod kernel;
 pub mod metadata;
 pub mod process;

@@ -11,6 +11,7 @@ mod check_install;
 mod demo;
 mod dist;
 mod e2e;
+mod fuzz;
 mod http;
 mod kernels;
 mod packages;
@@ -50,6 +51,8 @@ enum Command {
     Test(test::Args),
     /// Run the agent's tests on Debian's kernels 6.1 and 6.12, booted by qemu, and on the running one.
     Kernels(kernels::Args),
+    /// Feed the agent's decoders made-up bytes, guided by coverage (libFuzzer), and print what broke. `test` does not do this.
+    Fuzz(fuzz::Args),
     /// Measure the agent, ingest or queries on release builds and print the figures beside their targets.
     Bench(bench::Args),
     /// Run programs of many kinds under the agent and print the share of their stacks that are whole, named and as known.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Kernels(args) => kernels::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Stacks(args) => stacks::run(&args),
         Command::Dist(args) => dist::run(&args),

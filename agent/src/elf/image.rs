@@ -311,6 +311,17 @@ pub(crate) fn field(bytes: &[u8], at: usize, size: u64) -> Option<u64> {
     Reader::new(bytes.get(at..)?).unsigned(size)
 }
 
+/// Fills a buffer from an offset of what lies in memory, or says that it cannot.
+pub(crate) fn read_from(bytes: &[u8], offset: u64, into: &mut [u8]) -> bool {
+    let part = usize::try_from(offset)
+        .ok()
+        .and_then(|begin| bytes.get(begin..)?.get(..into.len()));
+    part.is_some_and(|part| {
+        into.copy_from_slice(part);
+        true
+    })
+}
+
 /// A part of the file from front to back.
 pub(crate) struct FileRange<'a, R> {
     image: &'a Image<R>,

@@ -14,5 +14,5 @@ pub(crate) mod reader;
 pub(crate) mod symbols;
 
 pub(crate) use compressed::{decompressed, decompressed_bytes};
-pub(crate) use image::{Arch, FileRange, Image, Registers, address_of, field};
+pub(crate) use image::{Arch, FileRange, Image, Registers, address_of, field, read_from};
 pub use image::{Segment, code_address};

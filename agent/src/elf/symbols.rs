@@ -152,6 +152,23 @@ impl SymbolTable {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+impl SymbolTable {
+    /// Holds of every table, whatever file it came from. Gives the addresses of its functions.
+    pub(crate) fn check(&self) -> Vec<u64> {
+        let addresses: Vec<u64> = self.symbols.iter().map(|symbol| symbol.address).collect();
+        assert!(
+            addresses.is_sorted_by(|one, next| one < next),
+            "two symbols for one address, or out of order"
+        );
+        for symbol in &self.symbols {
+            assert!(symbol.bytes() > 0 && symbol.address.checked_add(symbol.bytes()).is_some());
+            assert!(self.strings(symbol.table()).is_some());
+        }
+        addresses
+    }
+}
+
 /// Makes one table of several. `R` reads the files that they come from.
 pub(crate) struct SymbolReader<'a, R> {
     symbols: Vec<Symbol>,

@@ -8,6 +8,8 @@
     reason = "this is the room for system calls and for the records that BPF programs write"
 )]
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod mappings;
 mod perf;
 pub mod preflight;
@@ -59,7 +61,7 @@ skeleton!(lifecycle, "/lifecycle.skel.rs");
 
 use lifecycle::types::so_event_counters;
 use mappings::Mappings;
-use records::{Drained, Record, WALK_NO_TABLE, parse_event, read_record};
+use records::{Drained, Record, parse_event, read_record};
 use sampler::types::so_counters;
 
 /// What can go wrong between the agent and the kernel.
@@ -441,43 +443,7 @@ impl Sensor {
     /// Hands over all samples that were fetched, oldest first. Returns how many records were not understood.
     pub fn drain(&mut self, mut take: impl FnMut(RawSample<'_>)) -> u64 {
         let mut drained = self.drained.take();
-        let mut rest = drained.addresses.as_slice();
-        let (mut walks, mut stacks) = (drained.late.iter(), drained.stacks.as_slice());
-        let tick_ns = 1_000_000_000 / clock_ticks_per_second();
-        for header in &drained.headers {
-            let (kernel, tail) = rest.split_at(usize::from(header.kernel_frames));
-            let (user, tail) = tail.split_at(usize::from(header.user_frames));
-            rest = tail;
-            let late = if header.walk_end == WALK_NO_TABLE {
-                let (stack, tail) = stacks.split_at(usize::from(header.stack_bytes));
-                stacks = tail;
-                walks.next().map(|walk| LateWalk { walk: *walk, stack })
-            } else {
-                None
-            };
-            let comm = header.comm.split(|byte| *byte == 0).next().unwrap_or_default();
-            take(RawSample {
-                time_ns: header.time_ns,
-                cpu: header.cpu,
-                tgid: header.tgid,
-                tid: header.tid,
-                start_ticks: header.start_boottime_ns / tick_ns,
-                exec_id: header.exec_id,
-                cgroup_id: header.cgroup_id,
-                comm,
-                kernel,
-                user,
-                walk_end: match header.walk_end {
-                    0 => WalkEnd::None,
-                    1 => WalkEnd::Root,
-                    2 => WalkEnd::Cut,
-                    _ => WalkEnd::Broken,
-                },
-                late,
-                kernel_thread: header.flags & 2 != 0,
-                kernel_cut: header.flags & 4 != 0,
-            });
-        }
+        drained.samples(&mut take);
         let malformed = std::mem::take(&mut drained.malformed);
         drained.headers.clear();
         drained.addresses.clear();

@@ -98,7 +98,7 @@ fn open(attributes: PerfEventAttributes, cpu: u32) -> io::Result<OwnedFd> {
 pub(super) fn possible_cpus() -> Result<u32, KernelError> {
     let content = std::fs::read_to_string(POSSIBLE).map_err(|source| KernelError::File { path: POSSIBLE, source })?;
     let last = parse_cpu_list(&content).and_then(|cpus| cpus.into_iter().max());
-    last.map(|last| last + 1).ok_or(KernelError::Content {
+    last.and_then(|last| last.checked_add(1)).ok_or(KernelError::Content {
         path: POSSIBLE,
         content,
     })
@@ -110,13 +110,15 @@ pub fn online_cpus() -> Result<Vec<u32>, KernelError> {
     parse_cpu_list(&content).ok_or(KernelError::Content { path: ONLINE, content })
 }
 
+const MAX_CPUS: usize = 65_536;
+
 /// Reads a list such as `0-3,7`. None where it is not one, or names more than 65,536 CPUs.
 pub fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || last - first >= 65536 || cpus.len() >= 65536 {
+        if last < first || (last - first) as usize >= MAX_CPUS - cpus.len() {
             return None;
         }
         cpus.extend(first..=last);
@@ -136,6 +138,7 @@ mod tests {
         assert_eq!(parse_cpu_list("0-"), None);
         assert_eq!(parse_cpu_list("3-1"), None);
         assert_eq!(parse_cpu_list("0-4294967295"), None);
+        assert_eq!(parse_cpu_list("0-65534,0-65535"), None);
     }
 
     #[test]

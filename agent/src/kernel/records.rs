@@ -2,7 +2,7 @@
 
 use super::lifecycle::types::{so_event, so_event_counters};
 use super::sampler::types::{so_counters, so_sample};
-use super::{Event, clock_ticks_per_second, so_walk};
+use super::{Event, LateWalk, RawSample, WalkEnd, clock_ticks_per_second, so_walk};
 
 #[derive(Default)]
 pub(super) struct Drained {
@@ -15,7 +15,7 @@ pub(super) struct Drained {
 }
 
 /// `SO_WALK_NO_TABLE` of bpf/abi.h.
-pub(super) const WALK_NO_TABLE: u8 = 4;
+const WALK_NO_TABLE: u8 = 4;
 
 /// A record type of the skeletons: plain integers in C layout.
 pub(super) trait Record: Copy {}
@@ -58,6 +58,47 @@ impl Drained {
         self.addresses
             .extend(words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())));
         self.headers.push(header);
+    }
+
+    /// Hands over the samples of all records, oldest first.
+    pub(super) fn samples(&self, mut take: impl FnMut(RawSample<'_>)) {
+        let mut rest = self.addresses.as_slice();
+        let (mut walks, mut stacks) = (self.late.iter(), self.stacks.as_slice());
+        let tick_ns = 1_000_000_000 / clock_ticks_per_second();
+        for header in &self.headers {
+            let (kernel, tail) = rest.split_at(usize::from(header.kernel_frames));
+            let (user, tail) = tail.split_at(usize::from(header.user_frames));
+            rest = tail;
+            let late = if header.walk_end == WALK_NO_TABLE {
+                let (stack, tail) = stacks.split_at(usize::from(header.stack_bytes));
+                stacks = tail;
+                walks.next().map(|walk| LateWalk { walk: *walk, stack })
+            } else {
+                None
+            };
+            let comm = header.comm.split(|byte| *byte == 0).next().unwrap_or_default();
+            take(RawSample {
+                time_ns: header.time_ns,
+                cpu: header.cpu,
+                tgid: header.tgid,
+                tid: header.tid,
+                start_ticks: header.start_boottime_ns / tick_ns,
+                exec_id: header.exec_id,
+                cgroup_id: header.cgroup_id,
+                comm,
+                kernel,
+                user,
+                walk_end: match header.walk_end {
+                    0 => WalkEnd::None,
+                    1 => WalkEnd::Root,
+                    2 => WalkEnd::Cut,
+                    _ => WalkEnd::Broken,
+                },
+                late,
+                kernel_thread: header.flags & 2 != 0,
+                kernel_cut: header.flags & 4 != 0,
+            });
+        }
     }
 }
 

@@ -148,20 +148,22 @@ impl HostMemory {
             ..so_walk::default()
         };
         let mut frames = vec![at.pc];
+        let stop = self.walk_on(arch, &mut walk, program, stack, &mut frames);
+        (frames, stop)
+    }
+
+    /// Goes on with a walk; adds the frames' addresses.
+    pub(super) fn walk_on(
+        &self,
+        arch: Arch,
+        walk: &mut so_walk,
+        program: Published,
+        stack: &[u8],
+        frames: &mut Vec<u64>,
+    ) -> WalkStop {
         let slabs: Vec<*const u32> = self.slabs.iter().map(|slab| slab.as_ptr()).collect();
         // SAFETY: slabs and rules have their full lengths from the beginning.
-        let stop = unsafe {
-            walk_on(
-                arch,
-                &mut walk,
-                program,
-                &slabs,
-                self.rules.as_ptr(),
-                stack,
-                &mut frames,
-            )
-        };
-        (frames, stop)
+        unsafe { walk_on(arch, walk, program, &slabs, self.rules.as_ptr(), stack, frames) }
     }
 }
 

@@ -69,7 +69,7 @@ fn place(path: &str) -> Place {
         } else if let Some(name) = container_name(segment) {
             place.container_name = Some(name);
             place.unit = None;
-        } else if segment.ends_with(".service") || segment.ends_with(".scope") {
+        } else if is_unit(segment) {
             place.unit = Some(segment.into());
         }
     }
@@ -101,15 +101,23 @@ fn container_id(segment: &str) -> Option<&str> {
     (hex(task, 32) && digits).then_some(segment)
 }
 
+fn is_unit(segment: &str) -> bool {
+    let name = segment
+        .strip_suffix(".service")
+        .or_else(|| segment.strip_suffix(".scope"));
+    name.is_some_and(|name| !name.is_empty())
+}
+
+/// Never an empty one.
 fn container_name(segment: &str) -> Option<String> {
     if let Some(name) = segment.strip_prefix("lxc.payload.") {
-        return Some(name.into());
+        return (!name.is_empty()).then(|| name.into());
     }
     let nspawn = segment
         .strip_prefix("machine-")
         .and_then(|rest| rest.strip_suffix(".scope"));
     let nspawn = nspawn.or_else(|| segment.strip_prefix("systemd-nspawn@")?.strip_suffix(".service"));
-    nspawn.map(unescape)
+    nspawn.filter(|name| !name.is_empty()).map(unescape)
 }
 
 /// systemd writes a byte that a unit's name cannot hold as `\x` and two hex digits.

@@ -5,6 +5,8 @@
 
 mod cgroup;
 mod environ;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod runtime;
 
 use std::fs::File;
@@ -132,6 +134,15 @@ mod tests {
     }
 
     const ID: &str = "8e3f4c1a5b6d7e8f9a0b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c0d1e2f";
+
+    /// Of the fuzz target: a container that is called nothing named its service so.
+    #[test]
+    fn an_empty_name_names_no_service() {
+        for path in ["/lxc.payload.", "/machine-.scope", "/.service", "/.scope"] {
+            let metadata = combine("app", place(path), Named::default(), Default::default());
+            assert_eq!((&*metadata.service, metadata.container_name), ("app", None), "{path}");
+        }
+    }
 
     #[test]
     fn a_service_is_named_by_the_nearest_source() {

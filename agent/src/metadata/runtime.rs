@@ -90,16 +90,21 @@ fn kubelet_logs(folder: &Path) -> HashMap<String, Known> {
         .collect()
 }
 
+/// An empty name names nothing.
+fn named(name: &str) -> Option<String> {
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
 /// `POD_NAMESPACE_CONTAINER-ID.log`, as kubelet links the log of each container. None of the names can hold `_`.
 fn log_name(name: &str) -> Option<(String, Known)> {
     let (names, id) = name.strip_suffix(".log")?.rsplit_once('-')?;
-    let mut names = names.split('_').map(str::to_owned);
-    let (pod, namespace, container) = (names.next(), names.next()?, names.next()?);
+    let mut names = names.split('_').map(named);
+    let (pod, namespace, container) = (names.next()??, names.next()??, names.next()??);
     Some((
         id.into(),
         Known {
             container: Some(container),
-            pod,
+            pod: Some(pod),
             namespace: Some(namespace),
         },
     ))
@@ -113,9 +118,8 @@ struct DockerConfig {
 
 fn docker_config(json: &[u8]) -> Known {
     let config = serde_json::from_slice::<DockerConfig>(json).ok();
-    let name = config.map(|config| config.name.trim_start_matches('/').to_owned());
     Known {
-        container: name.filter(|name| !name.is_empty()),
+        container: config.and_then(|config| named(config.name.trim_start_matches('/'))),
         ..Known::default()
     }
 }
@@ -130,7 +134,7 @@ struct PodmanContainer {
 fn podman_list(json: &[u8]) -> HashMap<String, Known> {
     let containers: Vec<PodmanContainer> = serde_json::from_slice(json).unwrap_or_default();
     let known = |container: PodmanContainer| {
-        let name = container.names.into_iter().next();
+        let name = container.names.first().and_then(|name| named(name));
         (
             container.id,
             Known {
@@ -140,6 +144,23 @@ fn podman_list(json: &[u8]) -> HashMap<String, Known> {
         )
     };
     containers.into_iter().map(known).collect()
+}
+
+/// Holds of every file and name.
+#[cfg(any(test, fuzzing))]
+pub(super) fn check(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Some((id, known)) = log_name(&text) {
+        assert!(text.contains(&id));
+        let names = [known.container, known.pod, known.namespace];
+        assert!(names.into_iter().all(|name| name.is_some_and(|name| !name.is_empty())));
+    }
+    let listed = podman_list(bytes);
+    assert!(listed.len() <= bytes.len());
+    let mut known = listed.into_values().chain([docker_config(bytes)]);
+    assert!(known.all(|known| known.container.is_none_or(|name| !name.is_empty())));
+    let owner = workload(&text);
+    assert!(text.starts_with(owner) && owner.is_empty() == text.is_empty());
 }
 
 /// The pod's owner by Kubernetes' rules for names: a replica set adds a hash of the template and five random characters, a daemon
@@ -196,6 +217,13 @@ mod tests {
         assert_eq!(list["a1"].container.as_deref(), Some("cache"));
         assert_eq!(list["b2"].container, None);
         assert!(podman_list(b"nothing").is_empty());
+    }
+
+    #[test]
+    fn empty_names_are_none() {
+        assert_eq!(log_name("web_shop_-8e3f.log"), None);
+        assert_eq!(log_name("_shop_nginx-8e3f.log"), None);
+        assert_eq!(podman_list(br#"[{"id":"a","names":[""]}]"#)["a"], Known::default());
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 mod address_space;
 mod elf;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod looks;
 mod maps;
 mod modules;

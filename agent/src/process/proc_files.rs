@@ -44,7 +44,7 @@ pub(super) fn start_ticks(tgid: u32) -> Option<u64> {
 }
 
 /// The second field is the name in parentheses and may itself hold spaces and parentheses.
-fn parse_start_ticks(stat: &str) -> Option<u64> {
+pub(super) fn parse_start_ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_ascii_whitespace().nth(19)?.parse().ok()
 }
@@ -61,7 +61,7 @@ pub(super) fn command_line(tgid: u32) -> String {
     join_arguments(&read_some(&format!("/proc/{tgid}/cmdline"), MAX_COMMAND_LINE_BYTES).unwrap_or_default())
 }
 
-fn join_arguments(bytes: &[u8]) -> String {
+pub(super) fn join_arguments(bytes: &[u8]) -> String {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let text = String::from_utf8_lossy(&bytes[..end]);
     text.replace('\0', " ")
@@ -76,7 +76,7 @@ pub(super) fn namespaced_tgid(tgid: u32) -> Option<u32> {
     parse_namespaced_tgid(&read_text(&format!("/proc/{tgid}/status"), MAX_STATUS_BYTES)?)
 }
 
-fn parse_namespaced_tgid(status: &str) -> Option<u32> {
+pub(super) fn parse_namespaced_tgid(status: &str) -> Option<u32> {
     status
         .lines()
         .find_map(|line| line.strip_prefix("NSpid:"))?

@@ -6,6 +6,8 @@
 
 mod batch;
 mod encode;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod send;
 mod spool;
 mod worker;

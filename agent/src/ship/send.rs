@@ -281,23 +281,41 @@ fn certificates(path: &Path) -> Result<Vec<Certificate>, ShipError> {
     }
 }
 
+/// What an answer without headers means; nothing where there is no such status.
+#[cfg(any(test, fuzzing))]
+fn judge(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) -> Option<Outcome> {
+    let reply = Reply {
+        status: StatusCode::from_u16(status).ok()?,
+        after: None,
+        refused,
+        protobuf,
+        body,
+    };
+    Some(verdict(&profiles_url("http://server:7373").ok()?, reply))
+}
+
+/// Holds of every answer: only an OTLP one acknowledges, and what goes to the log is short and has no control characters.
+#[cfg(any(test, fuzzing))]
+pub(super) fn check(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) {
+    let text = match judge(status, protobuf, refused, body) {
+        Some(Outcome::Acknowledged { message, .. }) => {
+            assert!((200..300).contains(&status) && (protobuf || body.is_empty()));
+            message
+        }
+        Some(Outcome::Refused { message, .. }) => message,
+        Some(Outcome::Failed { reason, .. }) => reason,
+        None => return,
+    };
+    assert!(!text.chars().any(char::is_control), "{text:?}");
+    assert!(text.chars().count() <= MESSAGE_LIMIT_CHARS + 200);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn judged(status: u16, protobuf: bool, body: &[u8]) -> Outcome {
-        let url = profiles_url("http://server:7373").unwrap();
-        let status = StatusCode::from_u16(status).unwrap();
-        verdict(
-            &url,
-            Reply {
-                status,
-                after: None,
-                refused: None,
-                protobuf,
-                body,
-            },
-        )
+        judge(status, protobuf, None, body).unwrap()
     }
 
     fn taken() -> Outcome {

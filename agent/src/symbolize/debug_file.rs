@@ -44,7 +44,7 @@ impl Link {
         })
     }
 
-    fn candidates(&self, path: &str) -> Vec<String> {
+    pub(super) fn candidates(&self, path: &str) -> Vec<String> {
         let mut candidates = Vec::new();
         if let Some((first, rest)) = self.build_id.as_ref().and_then(|id| id.split_at_checked(2)) {
             candidates.push(format!("{FOLDER}/.build-id/{first}/{rest}.debug"));

@@ -7,7 +7,7 @@ use super::debug_file::Link;
 use super::mini_debug;
 use crate::elf::pclntab::{Location, Pclntab};
 use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SymbolReader, SymbolTable};
-use crate::elf::{Image, Segment, code_address, decompressed_bytes};
+use crate::elf::{Image, Segment, code_address, decompressed_bytes, read_from};
 
 /// Fills a buffer from an offset of a file, or says that it cannot.
 pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
@@ -39,17 +39,6 @@ enum Names {
 pub(super) struct GoPlace {
     pub(super) function: String,
     pub(super) line: Option<(String, u32)>,
-}
-
-/// Fills a buffer from an offset of what lies in memory, or says that it cannot.
-pub(super) fn read_from(bytes: &[u8], offset: u64, into: &mut [u8]) -> bool {
-    let part = usize::try_from(offset)
-        .ok()
-        .and_then(|begin| bytes.get(begin..)?.get(..into.len()));
-    part.is_some_and(|part| {
-        into.copy_from_slice(part);
-        true
-    })
 }
 
 /// The names of a part of a table, in the bytes of the file that it came from; empty where they are not all there.
@@ -175,6 +164,14 @@ impl FileSymbols {
             (!name.is_empty()).then_some(GoPlace { function: name, line })
         };
         addresses.iter().map(|address| place((*address)?)).collect()
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+impl FileSymbols {
+    /// Holds of every file. Gives the addresses of its functions.
+    pub(super) fn check(&self) -> Vec<u64> {
+        self.table.check()
     }
 }
 

@@ -16,7 +16,7 @@ impl KernelModules {
     }
 
     /// Lines such as `xfs 2383872 1 - Live 0xffffffffc0a00000`. Addresses are zero without CAP_SYSLOG; those are left out.
-    fn parse(text: &str) -> Self {
+    pub(super) fn parse(text: &str) -> Self {
         let mut ranges: Vec<(u64, u64, Arc<str>)> = text
             .lines()
             .filter_map(|line| {

@@ -12,6 +12,8 @@ mod cache;
 mod debug_file;
 mod demangle;
 mod file_symbols;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod kernel_modules;
 mod mini_debug;
 mod native;

@@ -38,18 +38,26 @@ impl PerfMap {
             let Ok(got) = file.read_at(&mut chunk, self.read_bytes) else {
                 return;
             };
-            // The last line may be half-written: it waits for the next time, unless it could never be whole.
-            let whole = match chunk[..got].iter().rposition(|byte| *byte == b'\n') {
-                Some(end) => end + 1,
-                None if got == chunk.len() => got,
-                None => return,
-            };
-            for line in chunk[..whole].split(|byte| *byte == b'\n') {
-                self.add_line(&String::from_utf8_lossy(line));
+            if !self.take(&chunk[..got], got == chunk.len()) {
+                return;
             }
-            self.read_bytes += whole as u64;
-            self.read_end = chunk[whole.saturating_sub(KNOWN_BYTES)..whole].to_vec();
         }
+    }
+
+    /// Takes the whole lines of what was appended; false where there is none. The last line may be half-written: it waits for the
+    /// next time, unless it could never be whole, since there is `no_more_room` for it.
+    fn take(&mut self, appended: &[u8], no_more_room: bool) -> bool {
+        let whole = match appended.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => end + 1,
+            None if no_more_room => appended.len(),
+            None => return false,
+        };
+        for line in appended[..whole].split(|byte| *byte == b'\n') {
+            self.add_line(&String::from_utf8_lossy(line));
+        }
+        self.read_bytes += whole as u64;
+        self.read_end = appended[whole.saturating_sub(KNOWN_BYTES)..whole].to_vec();
+        true
     }
 
     fn is_same_up_to_here(&self, file: &File) -> bool {
@@ -88,6 +96,26 @@ impl PerfMap {
     pub(super) fn find(&self, address: u64) -> Option<&str> {
         let (_, (end, name)) = self.ranges.range(..=address).next_back()?;
         (address < *end).then_some(&**name)
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+impl PerfMap {
+    /// Reads a map that grew twice, and holds what must hold of the ranges.
+    pub(super) fn check(first: &[u8], second: &[u8]) {
+        let mut map = Self::default();
+        map.take(first, false);
+        let rest = usize::try_from(map.read_bytes).map_or(&[][..], |read| &first[read..]);
+        map.take(&[rest, second].concat(), true);
+        let mut reached = 0;
+        for (start, (end, name)) in &map.ranges {
+            assert!(reached <= *start && start < end, "ranges overlap");
+            assert!((1..=MAX_NAME_BYTES).contains(&name.len()));
+            assert_eq!(map.find(*start), Some(&**name));
+            assert_eq!(map.find(*end - 1), Some(&**name));
+            reached = *end;
+        }
+        assert!(map.ranges.len() <= (first.len() + second.len()) / "0 1 a".len() + 1);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The vDSO, as a file to read symbols from.
 
-use super::file_symbols::read_from;
+use crate::elf::read_from;
 use crate::process::vdso_image;
 
 /// A copy of this process's vDSO, an ELF image.

@@ -13,6 +13,8 @@ mod collect;
 mod entry;
 mod expression;
 mod frames;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod go;
 mod layout;
 mod restorer;

@@ -124,6 +124,33 @@ fn write_partial(partial: &Path, label: Label, request: &[u8], durable: bool) ->
     if durable { file.sync_data() } else { Ok(()) }
 }
 
+/// Holds of every file: what is read is what was written, byte for byte, and what is written is read. The first bytes also serve
+/// as label, since nobody makes up a file whose checksum is right.
+#[cfg(any(test, fuzzing))]
+pub(in crate::ship) fn check(bytes: &[u8]) {
+    let whole = |label, request: &[u8]| [&header(label, request)[..], request].concat();
+    if let Ok((label, request)) = parse(Bytes::copy_from_slice(bytes)) {
+        assert_eq!(whole(label, &request), bytes);
+    }
+    let Some((label, request)) = bytes.split_first_chunk::<32>() else {
+        return;
+    };
+    let number = |at: usize| label[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let label = Label {
+        instance: Uuid::from_u64_pair(number(0), number(8)),
+        number: number(16),
+        samples: number(24),
+    };
+    let file = whole(label, request);
+    let read = parse(file.clone().into());
+    assert!(read.is_ok_and(|read| read == (label, Bytes::copy_from_slice(request))));
+    // One byte that the file itself chooses.
+    let mut changed = file;
+    let at = usize::try_from(label.number).unwrap_or(0) % changed.len();
+    changed[at] ^= 0x10;
+    assert!(parse(changed.into()).is_err());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

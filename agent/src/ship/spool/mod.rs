@@ -13,6 +13,8 @@
 //! disk. Where the disk refuses, batches are held in memory, up to a bound.
 
 mod file;
+#[cfg(any(test, fuzzing))]
+pub(super) use file::check;
 mod quarantine;
 mod tenant;
 

@@ -9,19 +9,7 @@ use stakeout_agent::symbolize::{Namer, NamerConfig, NamerStats};
 
 use super::native::{HIDDEN, compile, pack_symbols};
 use super::{Talker, functions, has_tool, name_places, run};
-
-/// A small generator of numbers, so that every run damages the same bytes.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % limit
-    }
-}
+use crate::damage::Numbers;
 
 /// Names places of a program as if its file had other bytes when it was opened.
 struct Victim {
@@ -71,25 +59,10 @@ impl Victim {
     }
 
     fn damage(&self, range: std::ops::Range<usize>, rounds: usize) -> u64 {
-        const EXTREMES: [u8; 6] = [0, 0xff, 0x7f, 0x80, 1, 0xfe];
-        let mut numbers = Numbers(self.original.len() as u64);
+        let mut numbers = Numbers::new(self.original.len());
         let mut damaged = 0;
         for _ in 0..rounds {
-            let mut bytes = self.original.clone();
-            for _ in 0..1 + numbers.below(20) {
-                let at = range.start + numbers.below(range.len());
-                let end = (at + 1 + numbers.below(8)).min(range.end);
-                let extreme = EXTREMES[numbers.below(EXTREMES.len())];
-                let random = numbers.below(2) == 0;
-                for byte in &mut bytes[at..end] {
-                    *byte = if random {
-                        u8::try_from(numbers.below(256)).unwrap()
-                    } else {
-                        extreme
-                    };
-                }
-            }
-            damaged += self.name(&bytes).1.damaged_files;
+            damaged += self.name(&numbers.damage(&self.original, &range, 20)).1.damaged_files;
         }
         damaged
     }

@@ -5,19 +5,7 @@ use std::cell::Cell;
 use stakeout_agent::unwind::compile;
 
 use super::oracle::Elf;
-
-/// A small generator of numbers, so that every run damages the same bytes.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % limit
-    }
-}
+use crate::damage::Numbers;
 
 /// Compiles damaged bytes; fails where more is read than a few times the file.
 fn compile_bounded(bytes: &[u8], what: &str) {
@@ -52,32 +40,11 @@ fn compile_bounded(bytes: &[u8], what: &str) {
     }
 }
 
-/// Damages some bytes in a range of the file, compiles, and puts them back.
+/// Damages some bytes in a range of the file and compiles it, some times.
 fn damage(original: &[u8], range: std::ops::Range<usize>, rounds: usize, what: &str) {
-    const EXTREMES: [u8; 6] = [0, 0xff, 0x7f, 0x80, 1, 0xfe];
-    let mut numbers = Numbers(original.len() as u64);
-    let mut bytes = original.to_vec();
+    let mut numbers = Numbers::new(original.len());
     for round in 0..rounds {
-        let mut places = Vec::new();
-        for _ in 0..1 + numbers.below(40) {
-            let at = range.start + numbers.below(range.len());
-            let run = 1 + numbers.below(8);
-            let extreme = EXTREMES[numbers.below(EXTREMES.len())];
-            let random = numbers.below(2) == 0;
-            let run = at..(at + run).min(range.end);
-            for byte in &mut bytes[run.clone()] {
-                *byte = if random {
-                    u8::try_from(numbers.below(256)).unwrap()
-                } else {
-                    extreme
-                };
-            }
-            places.push(run);
-        }
-        compile_bounded(&bytes, &format!("{what}, round {round}"));
-        for run in places {
-            bytes[run.clone()].copy_from_slice(&original[run]);
-        }
+        compile_bounded(&numbers.damage(original, &range, 40), &format!("{what}, round {round}"));
     }
 }
 

@@ -1,0 +1,200 @@
+//! What holds of the records of both ring buffers, and of walks by whatever tables over whatever stacks.
+
+use super::records::{Drained, parse_event, read_record};
+use super::{Arch, EXACT_ADDRESS, HostMemory, MAX_USER_FRAMES, Registers, WalkStop, so_walk};
+use crate::fuzz::Input;
+use crate::unwind::{Memory, Published, Range};
+
+/// Records behind one another, each with its length in front.
+pub(crate) fn records(bytes: &[u8]) {
+    let mut input = Input(bytes);
+    let (mut drained, mut count) = (Drained::default(), 0);
+    while !input.0.is_empty() {
+        let bytes = usize::try_from(input.number::<2>()).unwrap_or_default();
+        let record = input.bytes(bytes);
+        drained.push(record);
+        parse_event(record);
+        count += 1;
+    }
+    let (mut samples, mut addresses, mut stacks) = (0, 0, 0);
+    drained.samples(|sample| {
+        samples += 1;
+        addresses += sample.kernel.len() + sample.user.len();
+        assert!(sample.comm.len() <= 16);
+        if let Some(late) = sample.late {
+            stacks += late.stack.len();
+            resume(late.walk, sample.user, late.stack);
+        }
+    });
+    assert_eq!(samples + drained.malformed, count);
+    assert_eq!((addresses, stacks), (drained.addresses.len(), drained.stacks.len()));
+    assert!(addresses * size_of::<u64>() + stacks <= bytes.len());
+}
+
+/// Goes on with a walk as a record has it, in a program of which nothing is known but where its code is.
+fn resume(mut walk: so_walk, user: &[u64], stack: &[u8]) {
+    let mut memory = HostMemory::new(1);
+    memory.add_slab();
+    let everything = [0, 0, u32::MAX, u32::MAX, 0, 0, 0, 1];
+    memory.write(range(FIRST_MAPPING, 8), &mut everything.into_iter());
+    let program = Published {
+        mappings: range(FIRST_MAPPING, 8),
+        count: 1,
+    };
+    let mut frames = user.to_vec();
+    memory.walk_on(Arch::HOST, &mut walk, program, stack, &mut frames);
+    assert!(frames.starts_with(user) && frames.len() <= MAX_USER_FRAMES.max(user.len()));
+}
+
+/// Places in the slabs of [`walk`]; word zero of the first is never used.
+const FIRST_MAPPING: u32 = 8;
+const DIRECTORY: u32 = 64;
+const ROWS: u32 = 128;
+const SLABS: usize = 2;
+const SLAB_BITS: u32 = 18;
+/// Each mapping has as many bytes, and lies at as many times its number.
+const MAPPING_BYTES: u64 = 1 << 20;
+/// Chunks of 64 KiB in it.
+const CHUNKS: u32 = 16;
+const STACK: u64 = 0x7f00_0000_0000;
+
+fn range(place: u32, words: u32) -> Range {
+    Range { place, words }
+}
+
+/// Rules, mappings, rows, words written over anywhere in them, registers, and the rest is the stack.
+pub(crate) fn walk(bytes: &[u8]) {
+    walked(bytes);
+}
+
+/// How many frames, and why no more.
+fn walked(bytes: &[u8]) -> (usize, WalkStop) {
+    let mut input = Input(bytes);
+    let arch = if input.byte() & 1 == 0 {
+        Arch::X86_64
+    } else {
+        Arch::Arm64
+    };
+    let (memory, program) = tables(&mut input);
+    let registers = registers(&mut input);
+    let stack = input.0;
+    let (frames, stop) = memory.walk(arch, program, &registers, stack);
+    assert!((1..=MAX_USER_FRAMES).contains(&frames.len()));
+    assert_eq!(frames[0], registers.pc);
+    assert!(stop != WalkStop::Cut || frames.len() == MAX_USER_FRAMES);
+    for frame in &frames[1..] {
+        // Neither the page that is never mapped nor the kernel's half.
+        assert!((4096..1 << 56).contains(&(frame & !EXACT_ADDRESS)), "{frame:x}");
+    }
+    assert_eq!(memory.walk(arch, program, &registers, stack), (frames.clone(), stop));
+    let ended = (frames.len(), stop);
+    // From the middle of a walk, with all that a record can say of one.
+    if let Some(mut walk) = read_record::<so_walk>(stack) {
+        let mut frames = vec![0; usize::from(bytes[0]) * 4];
+        let before = frames.len();
+        memory.walk_on(arch, &mut walk, program, stack, &mut frames);
+        assert!((before..=before.max(MAX_USER_FRAMES)).contains(&frames.len()));
+    }
+    ended
+}
+
+/// Tables as they should be, mostly, so that walks get far.
+fn tables(input: &mut Input<'_>) -> (HostMemory, Published) {
+    let mut memory = HostMemory::new(SLABS);
+    for _ in 0..SLABS {
+        memory.add_slab();
+    }
+    let rules = usize::from(input.byte() % 16);
+    for number in 0..rules {
+        memory.write_rule(number + 1, input.number::<8>());
+    }
+    let mappings = u32::from(input.byte() % 4);
+    for number in 0..mappings {
+        let begin = MAPPING_BYTES * u64::from(number + 1);
+        let halves = |value: u64| [value as u32, (value >> 32) as u32];
+        let ([b0, b1], [e0, e1]) = (halves(begin), halves(begin + MAPPING_BYTES));
+        // Pending, none, or chunks.
+        let state = u32::from(input.byte() % 4).min(2);
+        let state = if state == 2 { state + CHUNKS } else { state };
+        let words = [b0, b1, e0, e1, b0, b1, DIRECTORY, state];
+        memory.write(range(FIRST_MAPPING + number * 8, 8), &mut words.into_iter());
+    }
+    let rows = u32::from(input.byte() % 16);
+    let mut directory = (0..CHUNKS).flat_map(|_| [ROWS, rows]);
+    memory.write(range(DIRECTORY, CHUNKS * 2), &mut directory);
+    for number in 0..rows {
+        let row = input.number::<2>() << 16 | input.number::<1>();
+        memory.write(range(ROWS + number, 1), &mut [row as u32].into_iter());
+    }
+    for _ in 0..input.byte() % 8 {
+        let slab = u32::from(input.byte()) % 2;
+        let place = slab << SLAB_BITS | input.number::<1>() as u32;
+        let word = input.number::<4>() as u32;
+        memory.write(range(place, 1), &mut [word].into_iter());
+    }
+    let program = Published {
+        mappings: range(FIRST_MAPPING, mappings * 8),
+        count: if input.byte() == 0xff {
+            input.number::<4>() as u32
+        } else {
+            mappings
+        },
+    };
+    (memory, program)
+}
+
+fn registers(input: &mut Input<'_>) -> Registers {
+    let mut registers = Registers {
+        pc: MAPPING_BYTES + input.number::<3>(),
+        sp: STACK + input.number::<1>() * 8,
+        fp: STACK + input.number::<2>(),
+        lr: MAPPING_BYTES + input.number::<3>(),
+        general: [STACK; 16],
+    };
+    registers.general[3] = STACK + input.number::<2>();
+    // Anything else that a register can hold.
+    let wild = input.byte();
+    let chosen = [
+        &mut registers.pc,
+        &mut registers.sp,
+        &mut registers.fp,
+        &mut registers.lr,
+    ];
+    for (bit, register) in chosen.into_iter().enumerate() {
+        if wild >> 4 == 0xf && wild >> bit & 1 != 0 {
+            *register = input.number::<8>();
+        }
+    }
+    registers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A target whose walks all end at once would find nothing.
+    #[test]
+    fn walks_get_far_and_end_in_every_way() {
+        // x86-64; rule 1: rsp + 8, return address below; two mappings with tables; one row; nothing written over.
+        let mut input = vec![0, 1];
+        input.extend(0x0801u64.to_le_bytes());
+        input.extend([2, 2, 2, 1, 0, 0, 1, 0, 0]);
+        let registers = [0; 3 + 1 + 2 + 3 + 2 + 1];
+        input.extend(registers);
+        let with_stack = |first: &[u8], word: u64, words: usize| {
+            let red_zone = vec![0; 128];
+            walked(&[first, &red_zone, &word.to_le_bytes().repeat(words)].concat())
+        };
+        assert_eq!(with_stack(&input, 0x10_0040, 600), (512, WalkStop::Cut));
+        assert_eq!(
+            with_stack(&input, 0x10_0040, 9),
+            (10, WalkStop::Broken),
+            "the stack ends"
+        );
+        assert_eq!(with_stack(&input, 0, 9), (1, WalkStop::Root));
+        assert_eq!(with_stack(&input, 0x30_0040, 9), (2, WalkStop::NoMapping));
+        let mut pending = input.clone();
+        pending[12] = 0;
+        assert_eq!(with_stack(&pending, 0x20_0040, 9), (2, WalkStop::NoTable));
+    }
+}

@@ -1,0 +1,114 @@
+//! What holds of names, whatever files and compilers say.
+
+use super::debug_file::Link;
+use super::demangle;
+use super::file_symbols::{FileSymbols, ReadAt, bytes_with_lines};
+use super::kernel_modules::KernelModules;
+use super::mini_debug;
+use super::perf_map::PerfMap;
+use crate::elf::{Image, decompressed_bytes, read_from};
+use crate::fuzz::{Input, made, with_section};
+
+/// Functions of one input that are named.
+const NAMED: usize = 64;
+/// Replacement characters take three bytes for one that is no text.
+const MAX_NAME_BYTES: usize = 3 * 16 * 1024;
+const UNPACKED_BYTES: u64 = 1 << 20;
+
+/// A whole file: its sections, build id, debug link, compressed sections, symbols.
+pub(crate) fn elf(bytes: &[u8]) {
+    let read = |offset: u64, into: &mut [u8]| read_from(bytes, offset, into);
+    if let Some(image) = Image::open(read) {
+        if let Some(id) = image.build_id() {
+            assert!((8..=128).contains(&id.len()) && id.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        }
+        for candidate in Link::of(&image).candidates("/opt/program") {
+            let inside = ["/usr/lib/debug/", "/opt/"]
+                .iter()
+                .any(|root| candidate.starts_with(root));
+            let steps = candidate.split('/').skip(1);
+            assert!(
+                inside && steps.into_iter().all(|step| !["", ".", ".."].contains(&step)),
+                "{candidate:?}"
+            );
+        }
+        assert!(decompressed_bytes(&image, UNPACKED_BYTES).is_none_or(|bytes| bytes <= UNPACKED_BYTES));
+    }
+    let size = bytes.len() as u64;
+    let with_lines = bytes_with_lines(&read, size, size + UNPACKED_BYTES);
+    assert!(with_lines.is_none_or(|bytes| (size..=size + UNPACKED_BYTES).contains(&bytes)));
+    symbols(bytes);
+}
+
+/// Names functions of a file, if it is one; true where they came out of packed symbols.
+fn symbols(bytes: &[u8]) -> bool {
+    let read: ReadAt<'_> = &|offset, into| read_from(bytes, offset, into);
+    let Some(symbols) = FileSymbols::read(read, |_| None) else {
+        return false;
+    };
+    let addresses = symbols.check();
+    for address in addresses.iter().copied().take(NAMED) {
+        for inside in [address, address + 1] {
+            let name = symbols.name(inside, read);
+            assert!(name.is_none_or(|name| (1..=MAX_NAME_BYTES).contains(&name.text.len())));
+        }
+    }
+    let addresses: Vec<Option<u64>> = addresses.into_iter().map(Some).take(NAMED).collect();
+    for place in symbols.go_places(&addresses, read).into_iter().flatten() {
+        assert!((1..=MAX_NAME_BYTES).contains(&place.function.len()));
+    }
+    symbols.unpacked
+}
+
+/// Packed symbols: what xz makes of them, and then the file in them.
+pub(crate) fn mini_debug(bytes: &[u8]) {
+    const MOST: usize = 16 << 20;
+    let file = with_section(made::X86_64, ".gnu_debugdata", 0, bytes);
+    let image = Image::open(|offset: u64, into: &mut [u8]| read_from(&file, offset, into));
+    let unpacked = image.as_ref().and_then(mini_debug::unpack);
+    let unpacked = unpacked.expect("the file has the section");
+    let used = symbols(&file);
+    assert!(unpacked.map_or(!used, |bytes| bytes.len() <= MOST));
+}
+
+/// A map that grew once.
+pub(crate) fn perf_map(bytes: &[u8]) {
+    let mut input = Input(bytes);
+    let first = usize::try_from(input.number::<2>()).unwrap_or_default();
+    let first = input.bytes(first);
+    PerfMap::check(first, input.0);
+}
+
+/// A symbol of any language.
+pub(crate) fn demangle(bytes: &[u8]) {
+    const MOST: usize = 4096;
+    let symbol = String::from_utf8_lossy(bytes);
+    let name = demangle::demangle(&symbol);
+    assert!(name.len() <= MOST, "{} bytes", name.len());
+    assert_eq!(name, demangle::demangle(&symbol));
+}
+
+/// The names that Go's table has for addresses of a file.
+pub(crate) fn go(file: &[u8]) {
+    let read: ReadAt<'_> = &|offset, into| read_from(file, offset, into);
+    let Some(symbols) = FileSymbols::read(read, |_| None) else {
+        return;
+    };
+    let addresses: Vec<Option<u64>> = (0..NAMED as u64).map(|step| Some(made::CODE + step * 61)).collect();
+    for place in symbols.go_places(&addresses, read).into_iter().flatten() {
+        assert!((1..=MAX_NAME_BYTES).contains(&place.function.len()));
+        assert!(place.line.is_none_or(|(file, _)| file.len() <= MAX_NAME_BYTES));
+    }
+}
+
+/// /proc/modules.
+pub(crate) fn kernel_modules(text: &str) {
+    let modules = KernelModules::parse(text);
+    for address in [0, 1, 0xffff_ffff_c0a0_0000, u64::MAX] {
+        assert!(
+            modules
+                .find(address)
+                .is_none_or(|name| name.starts_with('[') && name.ends_with(']'))
+        );
+    }
+}
