@@ -43,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     target("proc", 4 * MIB, process::fuzz::proc),
     target("metadata", 4 * MIB, metadata::fuzz::metadata),
     target("records", 4 * MIB, kernel::fuzz::records),
+    target("mappings", 4 * MIB, kernel::fuzz::mappings),
     target("walk", 4 * MIB, kernel::fuzz::walk),
     // A request has at most 256 MiB.
     target("spool", 260 * MIB, ship::fuzz::spool),

@@ -1,5 +1,6 @@
-//! What holds of the records of both ring buffers, and of walks by whatever tables over whatever stacks.
+//! What holds of the records of all rings, and of walks by whatever tables over whatever stacks.
 
+use super::mappings::Told;
 use super::records::{Drained, parse_event, read_record};
 use super::{Arch, EXACT_ADDRESS, HostMemory, MAX_USER_FRAMES, Registers, WalkStop, so_walk};
 use crate::fuzz::Input;
@@ -29,6 +30,14 @@ pub(crate) fn records(bytes: &[u8]) {
     assert_eq!(samples + drained.malformed, count);
     assert_eq!((addresses, stacks), (drained.addresses.len(), drained.stacks.len()));
     assert!(addresses * size_of::<u64>() + stacks <= bytes.len());
+}
+
+/// What a ring of new mappings holds.
+pub(crate) fn mappings(bytes: &[u8]) {
+    let mut told = Told::default();
+    told.read(bytes);
+    // A record of a mapping has 48 bytes at least.
+    assert!(told.events.len() <= bytes.len() / 48);
 }
 
 /// Goes on with a walk as a record has it, in a program of which nothing is known but where its code is.
