@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use crate::kernel::Sensor;
+use crate::elf::Turns;
+use crate::kernel::{self, Sensor};
 use crate::process::{Module, ProgramKey, SourceId, Table};
 use crate::unwind::{self, Code, CodeMapping, FileTable, Installed, NoRoom, Segment, TableError};
 
-/// Rows of one file: a browser's engine has two millions.
-const MAX_ROWS_PER_FILE: usize = 4 << 20;
+/// Of all room for tables, what one file's may take, in bytes a row: half. Until it is installed it stands in this process's memory
+/// too. A browser's engine has two million rows of 4 bytes.
+const TABLE_BYTES_A_ROW: u64 = 8;
+const MAX_ROWS_PER_FILE: u64 = 4 << 20;
 
 /// What is known of a source's code.
 enum FileState {
@@ -66,6 +69,7 @@ pub(super) struct Unwinding {
     /// The compiler's queue holds one; none after the end.
     requests: Option<mpsc::SyncSender<Arc<Module>>>,
     results: mpsc::Receiver<Compiled>,
+    row_limit: usize,
     compiling: usize,
     swept_ns: u64,
     thread: Option<JoinHandle<()>>,
@@ -73,13 +77,22 @@ pub(super) struct Unwinding {
 }
 
 impl Unwinding {
-    pub(super) fn start() -> Result<Self, super::AgentError> {
+    /// Tables take at most `table_bytes`; large files are read in turns.
+    pub(super) fn start(table_bytes: u64, turns: Turns) -> Result<Self, super::AgentError> {
         let (requests, todo) = mpsc::sync_channel::<Arc<Module>>(1);
-        let (done, results) = mpsc::sync_channel::<Compiled>(1);
+        // No table waits here: the next one is not begun before this one is taken.
+        let (done, results) = mpsc::sync_channel::<Compiled>(0);
+        let row_limit = (table_bytes / TABLE_BYTES_A_ROW).min(MAX_ROWS_PER_FILE) as usize;
         let thread = super::spawn("stakeout-table", move || {
             for module in todo {
-                let table = unwind::compile(|offset, bytes| module.read_at(offset, bytes), MAX_ROWS_PER_FILE);
-                if done.send((module.id, table)).is_err() {
+                let turn = turns.take(module.bytes);
+                if turn.is_some() {
+                    kernel::release_memory();
+                }
+                let table = unwind::compile(|offset, bytes| module.read_at(offset, bytes), row_limit);
+                let sent = done.send((module.id, table));
+                drop(turn);
+                if sent.is_err() {
                     break;
                 }
             }
@@ -89,6 +102,7 @@ impl Unwinding {
             waiting: BTreeMap::new(),
             requests: Some(requests),
             results,
+            row_limit,
             compiling: 0,
             swept_ns: 0,
             thread: Some(thread),
@@ -104,7 +118,7 @@ impl Unwinding {
                 .and_then(|at| image.get(at..)?.get(..bytes.len()));
             part.map(|part| bytes.copy_from_slice(part)).is_some()
         };
-        let table = unwind::compile(read, MAX_ROWS_PER_FILE);
+        let table = unwind::compile(read, self.row_limit);
         self.compiling += 1;
         self.settle(SourceId::VDSO, table, sensor, false, 0);
     }
@@ -234,7 +248,10 @@ impl Unwinding {
             },
             Err(error) => {
                 tracing::debug!(%error, "no unwinding table");
-                self.stats.without_information += 1;
+                match error {
+                    TableError::TooManyRows { .. } | TableError::TooManyFunctions => self.stats.no_room += 1,
+                    _ => self.stats.without_information += 1,
+                }
                 FileState::NoTable
             }
         };
