@@ -16,13 +16,13 @@ typedef int64_t s64;
 
 /* What the walk reads: the tables, and a part of a stack. */
 struct so_memory {
-	const struct so_slab *const *slabs;
+	/* Gives a slab, or NULL. It is good until the next one is asked for: the walk reads one at a time. */
+	const struct so_slab *(*slab_at)(void *slabs, u32 number);
+	void *slabs;
 	const u64 *rules;
 	const u8 *stack;
 	u64 stack_address;
 	u64 stack_bytes;
-	u32 slab_count;
-	u32 unused;
 };
 
 static _Thread_local const struct so_memory *memory;
@@ -39,7 +39,7 @@ SO_INLINE int so_read_user(void *to, u32 size, u64 address)
 
 SO_INLINE const struct so_slab *so_slab_at(u32 number)
 {
-	return number < memory->slab_count ? memory->slabs[number] : NULL;
+	return memory->slab_at(memory->slabs, number);
 }
 
 SO_INLINE const u64 *so_rule_at(u32 number)

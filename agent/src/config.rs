@@ -102,12 +102,12 @@ impl Arguments {
             frequency_hz: self.frequency,
             interval: Duration::from_secs(self.interval),
             memory_limit_bytes: self.memory_limit,
-            // Names, processes and the program itself take the rest.
-            table_bytes: self.memory_limit / 8 * 3,
+            // Names, processes, files that are being read and the program itself take the rest.
+            table_bytes: self.memory_limit / 4,
             cpu_limit: self.cpu_limit / 100.0,
             names: NamerConfig {
                 lines_limit_bytes: self.lines_limit,
-                ..NamerConfig::default()
+                ..NamerConfig::within(self.memory_limit)
             },
             ..AgentConfig::default()
         }

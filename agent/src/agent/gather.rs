@@ -10,7 +10,7 @@ use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
 /// Copies of stacks that wait for tables; beyond it stacks stay cut.
-const MAX_LATE_BYTES: usize = 4 * 1024 * 1024;
+const MAX_LATE_BYTES: usize = 3 * 1024 * 1024;
 /// Stacks remembered across intervals, in two generations.
 const REMEMBERED_STACKS: usize = 8192;
 /// Names of threads remembered.
@@ -84,6 +84,8 @@ pub(super) struct Memory {
     old: HashMap<u128, Arc<LocatedStack>>,
     thread_names: HashMap<Box<[u8]>, Arc<str>>,
     hashed: Vec<u8>,
+    /// Copies of stacks in all intervals that have not been handed over.
+    late_bytes: usize,
 }
 
 impl Memory {
@@ -148,7 +150,7 @@ impl Interval {
         }
         let key = key_of(sample);
         match &sample.late {
-            Some(late) if self.late_bytes + late.stack.len() <= MAX_LATE_BYTES => {
+            Some(late) if memory.late_bytes + late.stack.len() <= MAX_LATE_BYTES => {
                 self.put_off(sample, late, key, memory, table, now_ns);
             }
             _ => self.push(sample, key, memory, table, now_ns),
@@ -191,6 +193,7 @@ impl Interval {
             table.place(key, address, is_code, now_ns).source
         });
         self.late_bytes += late.stack.len();
+        memory.late_bytes += late.stack.len();
         self.late.push(LateSample {
             time_ns: sample.time_ns,
             cpu: sample.cpu,
@@ -216,13 +219,13 @@ impl Interval {
     /// Walks the stacks that waited, with the tables that are there now.
     pub(super) fn finish_late(
         &mut self,
-        tables: &Tables,
+        tables: &mut Tables,
         memory: &mut Memory,
         table: &mut Table,
         stats: &mut UnwindStats,
         now_ns: u64,
     ) {
-        self.late_bytes = 0;
+        memory.late_bytes -= std::mem::take(&mut self.late_bytes);
         for mut late in std::mem::take(&mut self.late) {
             stats.walked_late += 1;
             let walk_end = match tables.walk_on(late.key, &mut late.walk, &late.stack, &mut late.user) {

@@ -48,7 +48,7 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
         span,
         frequency_hz,
         period_ns,
-        report,
+        mut report,
     } = finished;
     let mut place_index: HashMap<Place, usize> = HashMap::new();
     let mut places: Vec<Place> = Vec::new();
@@ -66,6 +66,19 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
     }
     namer.set_frugality(frugality);
     let named = namer.name(&places, &sources, crate::kernel::monotonic_ns());
+
+    let NamerStats {
+        symbols_left_out,
+        lines_left_out,
+        ..
+    } = namer.stats();
+    let left_out = [
+        ("symbols_left_out", symbols_left_out),
+        ("lines_left_out", lines_left_out),
+    ];
+    report
+        .limits
+        .extend(left_out.into_iter().filter(|(_, count)| *count > 0));
 
     let mut dictionary = Dictionary::default();
     let frames_of = |place: &Place| place_index.get(place).map(|index| &named[*index]);

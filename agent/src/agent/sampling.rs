@@ -110,7 +110,7 @@ impl Sampling {
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
         let table = Table::new(config.max_processes, ModuleTable::new(1024, open_files), labeller);
         let cpus = sensor.cpus();
-        let mut unwinding = Unwinding::start(pace)?;
+        let mut unwinding = Unwinding::start(pace, config.table_bytes, config.names.turns.clone())?;
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
@@ -436,6 +436,7 @@ impl Sampling {
             finished
                 .interval
                 .finish_late(tables, &mut self.memory, &mut self.table, stats, now);
+            self.sensor.tables().end_walks();
             self.unwinding.mark_used(finished.interval.sources(), now);
             self.intervals.send(finished)?;
         }

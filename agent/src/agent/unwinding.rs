@@ -9,12 +9,15 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use super::pace::{Pace, Worker};
-use crate::kernel::Sensor;
+use crate::elf::Turns;
+use crate::kernel::{self, Sensor};
 use crate::process::{Module, ProgramKey, SourceId, Table};
 use crate::unwind::{self, Code, CodeMapping, FileTable, Installed, NoRoom, Segment, TableError};
 
-/// Rows of one file: a browser's engine has two millions.
-const MAX_ROWS_PER_FILE: usize = 4 << 20;
+/// Of all room for tables, what one file's may take, in bytes a row: half. Until it is installed it stands in this process's memory
+/// too. A browser's engine has two million rows of 4 bytes.
+const TABLE_BYTES_A_ROW: u64 = 8;
+const MAX_ROWS_PER_FILE: u64 = 4 << 20;
 
 /// What is known of a source's code.
 enum FileState {
@@ -74,6 +77,7 @@ pub(super) struct Unwinding {
     /// None after the end.
     requests: Option<mpsc::SyncSender<Arc<Module>>>,
     results: mpsc::Receiver<Compiled>,
+    row_limit: usize,
     compiling: usize,
     swept_ns: u64,
     thread: Option<JoinHandle<()>>,
@@ -81,14 +85,23 @@ pub(super) struct Unwinding {
 }
 
 impl Unwinding {
-    pub(super) fn start(pace: Arc<Pace>) -> Result<Self, super::AgentError> {
+    /// Tables take at most `table_bytes`; large files are read in turns.
+    pub(super) fn start(pace: Arc<Pace>, table_bytes: u64, turns: Turns) -> Result<Self, super::AgentError> {
         let (requests, todo) = mpsc::sync_channel::<Arc<Module>>(MAX_COMPILING);
-        let (done, results) = mpsc::sync_channel::<Compiled>(1);
+        // No table waits here: the next one is not begun before this one is taken.
+        let (done, results) = mpsc::sync_channel::<Compiled>(0);
+        let row_limit = (table_bytes / TABLE_BYTES_A_ROW).min(MAX_ROWS_PER_FILE) as usize;
         let thread = super::spawn("stakeout-table", move || {
             let mut worker = Worker::new(pace);
             for module in todo {
-                let table = unwind::compile(|offset, bytes| module.read_at(offset, bytes), MAX_ROWS_PER_FILE);
-                if done.send((module.id, table)).is_err() {
+                let turn = turns.take(module.bytes);
+                if turn.is_some() {
+                    kernel::release_memory();
+                }
+                let table = unwind::compile(|offset, bytes| module.read_at(offset, bytes), row_limit);
+                let sent = done.send((module.id, table));
+                drop(turn);
+                if sent.is_err() {
                     break;
                 }
                 worker.pause();
@@ -100,6 +113,7 @@ impl Unwinding {
             needed: HashMap::new(),
             requests: Some(requests),
             results,
+            row_limit,
             compiling: 0,
             swept_ns: 0,
             thread: Some(thread),
@@ -115,7 +129,7 @@ impl Unwinding {
                 .and_then(|at| image.get(at..)?.get(..bytes.len()));
             part.map(|part| bytes.copy_from_slice(part)).is_some()
         };
-        let table = unwind::compile(read, MAX_ROWS_PER_FILE);
+        let table = unwind::compile(read, self.row_limit);
         self.compiling += 1;
         self.settle(SourceId::VDSO, table, sensor, false, 0);
     }
@@ -261,7 +275,10 @@ impl Unwinding {
             },
             Err(error) => {
                 tracing::debug!(%error, "no unwinding table");
-                self.stats.without_information += 1;
+                match error {
+                    TableError::TooManyRows { .. } | TableError::TooManyFunctions => self.stats.no_room += 1,
+                    _ => self.stats.without_information += 1,
+                }
                 FileState::NoTable
             }
         };
@@ -289,17 +306,23 @@ impl Unwinding {
             if now_ns.saturating_sub(used_ns) < KEEP_NS {
                 break;
             }
-            if let Some(FileState::Installed { table, .. }) =
-                self.files.insert(id, FileState::Evicted { until_ns: now_ns })
-            {
-                free += table.bytes();
-                self.stats.evicted += 1;
-                self.stats.tables -= 1;
-                sensor.tables().remove(table, now_ns);
-                evicted.push(id);
-            }
+            free += self.evict(id, sensor, now_ns);
+            evicted.push(id);
         }
         evicted
+    }
+
+    /// Gives an installed table up, until it is asked for again. Returns its bytes.
+    fn evict(&mut self, id: SourceId, sensor: &mut Sensor, now_ns: u64) -> u64 {
+        let evicted = FileState::Evicted { until_ns: now_ns };
+        let Some(FileState::Installed { table, .. }) = self.files.insert(id, evicted) else {
+            return 0;
+        };
+        self.stats.evicted += 1;
+        self.stats.tables -= 1;
+        let bytes = table.bytes();
+        sensor.tables().remove(table, now_ns);
+        bytes
     }
 
     /// Gives up all tables that no sample needed in the last minute; their room is used again before more is taken.
@@ -315,14 +338,8 @@ impl Unwinding {
             .collect();
         let mut again = Vec::new();
         for id in unused {
-            if let Some(FileState::Installed { table: place, .. }) =
-                self.files.insert(id, FileState::Evicted { until_ns: now_ns })
-            {
-                self.stats.evicted += 1;
-                self.stats.tables -= 1;
-                sensor.tables().remove(place, now_ns);
-                again.extend(table.users_of(id));
-            }
+            self.evict(id, sensor, now_ns);
+            again.extend(table.users_of(id));
         }
         again.sort_unstable();
         again.dedup();

@@ -12,7 +12,9 @@ mod image;
 pub(crate) mod pclntab;
 pub(crate) mod reader;
 pub(crate) mod symbols;
+mod turns;
 
 pub(crate) use compressed::{decompressed, decompressed_bytes};
 pub(crate) use image::{Arch, FileRange, Image, Registers, address_of, field, read_from};
 pub use image::{Segment, code_address};
+pub use turns::Turns;

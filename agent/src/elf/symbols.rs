@@ -19,8 +19,8 @@ const STB_WEAK: u8 = 2;
 const SHN_UNDEF: u64 = 0;
 const SYMBOL_BYTES: usize = 24;
 const CHUNK_SYMBOLS: usize = 4096;
-/// Functions of one file; what is more has no name.
-const MAX_SYMBOLS: usize = 1 << 21;
+/// Functions of one file, 16 bytes each; what is more has no name.
+const MAX_SYMBOLS: usize = 1 << 19;
 /// Functions that may lie in one another.
 const MAX_NESTING: usize = 16;
 /// Longer names are cut. Those of C++ templates do become that long.
@@ -98,6 +98,8 @@ pub(crate) struct SymbolTable {
     strings: Vec<(u64, u64)>,
     /// Something could not be read or made no sense.
     pub(crate) damaged: bool,
+    /// There are more functions than are kept.
+    pub(crate) full: bool,
 }
 
 /// A name as the file has it.
@@ -222,6 +224,7 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
             symbols: self.symbols,
             strings: self.strings,
             damaged: self.damaged,
+            full: self.full,
         }
     }
 
@@ -241,13 +244,18 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
                 return;
             }
             for entry in chunk[..count].chunks_exact(SYMBOL_BYTES) {
+                let Some(symbol) = self.symbol(entry, sections, table) else {
+                    continue;
+                };
                 if self.symbols.len() >= MAX_SYMBOLS {
-                    (self.full, self.damaged) = (true, true);
-                    return;
+                    self.one_for_each_address();
+                    // Where hardly any was another's alias, looking for more of them would take ever longer.
+                    if self.symbols.len() > MAX_SYMBOLS / 8 * 7 {
+                        self.full = true;
+                        return;
+                    }
                 }
-                if let Some(symbol) = self.symbol(entry, sections, table) {
-                    self.symbols.push(symbol);
-                }
+                self.symbols.push(symbol);
             }
             done += count as u64;
         }

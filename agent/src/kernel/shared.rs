@@ -21,6 +21,19 @@ impl Word for u64 {}
 
 impl<T: Word> Shared<T> {
     pub(super) fn map(fd: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
+        Self::map_from(fd, 0, count)
+    }
+
+    /// Maps only the pages that hold `count` words from word `first` on; also gives which word of the mapping is the first.
+    pub(super) fn map_pages(fd: BorrowedFd<'_>, first: usize, count: usize) -> io::Result<(Self, usize)> {
+        let page_bytes = super::system::page_bytes();
+        let begin_bytes = first * size_of::<T>() / page_bytes * page_bytes;
+        let skipped = first - begin_bytes / size_of::<T>();
+        Ok((Self::map_from(fd, begin_bytes, skipped + count)?, skipped))
+    }
+
+    fn map_from(fd: BorrowedFd<'_>, offset_bytes: usize, count: usize) -> io::Result<Self> {
+        let offset = libc::off_t::try_from(offset_bytes).map_err(io::Error::other)?;
         // SAFETY: a new mapping at an address of the kernel's choice, checked below.
         let address = unsafe {
             libc::mmap(
@@ -29,7 +42,7 @@ impl<T: Word> Shared<T> {
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 fd.as_raw_fd(),
-                0,
+                offset,
             )
         };
         if address == libc::MAP_FAILED {

@@ -17,19 +17,19 @@ use crate::unwind::{CodeMapping, FileTable, Installed, Layout, Memory, NoRoom, P
 
 /// Slots in the map of slabs.
 const MAX_SLABS: usize = 64;
+/// Slabs that are mapped into this process at a time, for walks of late stacks. What is mapped counts as resident: all of them would
+/// be counted twice, as maps and as this process's memory.
+const MAPPED_SLABS: usize = 3;
 /// Programs that may be published at a time.
 const MAX_PROGRAMS: usize = 8192;
-
-struct Slab {
-    words: Shared<u32>,
-    /// Keeps the map alive; the kernel's map of slabs does too.
-    map: MapHandle,
-}
 
 /// Memory of BPF maps.
 struct MapMemory {
     outer: MapHandle,
-    slabs: Vec<Slab>,
+    /// Keep the maps alive; the kernel's map of slabs does too.
+    slabs: Vec<MapHandle>,
+    /// By their numbers, the one used last at the end.
+    mapped: Vec<(usize, Shared<u32>)>,
     max_slabs: usize,
     rules: Shared<u64>,
 }
@@ -42,13 +42,28 @@ impl MapMemory {
             ..Default::default()
         };
         let map = MapHandle::create(MapType::Array, Some("so_slab"), 4, SLAB_WORDS * 4, 1, &options)?;
-        let words = Shared::map(map.as_fd(), SLAB_WORDS as usize)?;
         let number = u32::try_from(self.slabs.len()).unwrap_or(u32::MAX);
         let fd = map.as_fd().as_raw_fd();
         self.outer
             .update(&number.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)?;
-        self.slabs.push(Slab { words, map });
+        self.slabs.push(map);
         Ok(())
+    }
+
+    /// The words of a slab; maps it where it is not, and gives up the one used longest ago.
+    fn slab(&mut self, number: usize) -> Option<&Shared<u32>> {
+        if let Some(at) = self.mapped.iter().position(|(mapped, _)| *mapped == number) {
+            self.mapped[at..].rotate_left(1);
+        } else {
+            let map = self.slabs.get(number)?;
+            if self.mapped.len() >= MAPPED_SLABS {
+                self.mapped.remove(0);
+            }
+            let words = Shared::map(map.as_fd(), SLAB_WORDS as usize)
+                .inspect_err(|error| tracing::warn!(%error, "cannot map a slab of unwinding tables"));
+            self.mapped.push((number, words.ok()?));
+        }
+        self.mapped.last().map(|(_, words)| words)
     }
 }
 
@@ -65,8 +80,14 @@ impl Memory for MapMemory {
     }
 
     fn write(&mut self, range: Range, words: &mut dyn Iterator<Item = u32>) {
-        if let Some(slab) = self.slabs.get_mut(range.slab()) {
-            slab.words.write(range.first_word(), words.take(range.words as usize));
+        let Some(map) = self.slabs.get(range.slab()) else {
+            return;
+        };
+        let (first, count) = (range.first_word(), range.words as usize);
+        // A program's mappings are a page or two of the slab's 256.
+        match Shared::map_pages(map.as_fd(), first, count) {
+            Ok((mut pages, first)) => pages.write(first, words.take(count)),
+            Err(error) => tracing::warn!(%error, "cannot map a slab of unwinding tables"),
         }
     }
 
@@ -96,6 +117,7 @@ impl Tables {
         let memory = MapMemory {
             outer: MapHandle::try_from(&maps.slabs).map_err(failing("slabs"))?,
             slabs: Vec::new(),
+            mapped: Vec::new(),
             max_slabs: usize::try_from(slabs).unwrap_or(MAX_SLABS).clamp(1, MAX_SLABS),
             rules: Shared::map(maps.rules.as_fd(), RULES).map_err(|source| failing("rules")(source.into()))?,
         };
@@ -167,30 +189,26 @@ impl Tables {
     }
 
     /// Goes on with a walk that the kernel side could not end, on the copied part of the stack; adds the frames' addresses.
-    pub fn walk_on(&self, key: ProgramKey, walk: &mut so_walk, stack: &[u8], frames: &mut Vec<u64>) -> WalkStop {
+    pub fn walk_on(&mut self, key: ProgramKey, walk: &mut so_walk, stack: &[u8], frames: &mut Vec<u64>) -> WalkStop {
         let Some(program) = self.programs.get(&key) else {
             return WalkStop::NoTable;
         };
-        let memory = &self.layout.memory;
-        let slabs: Vec<*const u32> = memory.slabs.iter().map(|slab| slab.words.as_ptr()).collect();
-        // SAFETY: slabs and rules are mapped in their full sizes for as long as this lives.
-        unsafe {
-            walk::walk_on(
-                Arch::HOST,
-                walk,
-                program.published,
-                &slabs,
-                memory.rules.as_ptr(),
-                stack,
-                frames,
-            )
-        }
+        let memory = &mut self.layout.memory;
+        let rules = memory.rules.as_ptr();
+        let mut slab_at = |number: usize| memory.slab(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
+        // SAFETY: rules are mapped in their full size for as long as this lives, and so is a slab, at least until the next is.
+        unsafe { walk::walk_on(Arch::HOST, walk, program.published, &mut slab_at, rules, stack, frames) }
+    }
+
+    /// Ends a round of walks: what was mapped for them is not resident any more.
+    pub fn end_walks(&mut self) {
+        self.layout.memory.mapped = Vec::new();
     }
 
     /// Descriptors of the maps that were made here.
     pub(super) fn map_fds(&self) -> impl Iterator<Item = i32> {
         let slabs = self.layout.memory.slabs.iter();
-        slabs.map(|slab| slab.map.as_fd().as_raw_fd())
+        slabs.map(|slab| slab.as_fd().as_raw_fd())
     }
 
     /// Bytes that could still be used, in pieces.

@@ -1,6 +1,8 @@
 //! The walk of bpf/unwind.h in this process: for stacks whose tables came later than the sample, and for tests.
 
 pub use super::sampler::types::so_walk;
+use std::ffi::c_void;
+
 use super::{MAX_USER_FRAMES, Record, WalkStop};
 use crate::unwind::{Memory, Published, RULES, Range, SLAB_WORDS};
 
@@ -12,13 +14,25 @@ impl Record for so_walk {}
 /// `struct so_memory` of bpf/walk_host.c.
 #[repr(C)]
 struct WalkMemory {
-    slabs: *const *const u32,
+    slab_at: unsafe extern "C" fn(*mut c_void, u32) -> *const u32,
+    slabs: *mut c_void,
     rules: *const u64,
     stack: *const u8,
     stack_address: u64,
     stack_bytes: u64,
-    slab_count: u32,
-    unused: u32,
+}
+
+/// Gives the words of a slab by its number, or null. They must be good until the next one is asked for.
+type SlabAt<'a> = dyn FnMut(usize) -> *const u32 + 'a;
+
+/// For the walk in C.
+///
+/// # Safety
+/// `slabs` is what [`walk_on`] put beside this function.
+unsafe extern "C" fn slab_at(slabs: *mut c_void, number: u32) -> *const u32 {
+    // SAFETY: by the caller's promise; nothing else uses the function while the walk runs.
+    let slabs = unsafe { &mut *slabs.cast::<&mut SlabAt<'_>>() };
+    slabs(number as usize)
 }
 
 type Walker = unsafe extern "C" fn(*mut so_walk, *const WalkMemory, *mut u64, u32, *mut u32) -> u32;
@@ -66,12 +80,12 @@ impl Arch {
 /// Adds the addresses of the frames above `walk`'s own. `stack` begins [`RED_ZONE_BYTES`] below `walk`'s stack pointer.
 ///
 /// # Safety
-/// Each slab has [`SLAB_WORDS`] words, and there are [`RULES`] rules.
+/// Each slab that is not null has [`SLAB_WORDS`] words until the next one is asked for, and there are [`RULES`] rules.
 pub(super) unsafe fn walk_on(
     arch: Arch,
     walk: &mut so_walk,
     program: Published,
-    slabs: &[*const u32],
+    mut slabs: &mut SlabAt<'_>,
     rules: *const u64,
     stack: &[u8],
     frames: &mut Vec<u64>,
@@ -79,13 +93,12 @@ pub(super) unsafe fn walk_on(
     walk.mappings = program.mappings.place;
     walk.mapping_count = program.count;
     let memory = WalkMemory {
-        slabs: slabs.as_ptr(),
+        slab_at,
+        slabs: (&raw mut slabs).cast(),
         rules,
         stack: stack.as_ptr(),
         stack_address: walk.sp.wrapping_sub(RED_ZONE_BYTES),
         stack_bytes: stack.len() as u64,
-        slab_count: slabs.len() as u32,
-        unused: 0,
     };
     let before = frames.len();
     let capacity = MAX_USER_FRAMES.saturating_sub(before);
@@ -161,9 +174,9 @@ impl HostMemory {
         stack: &[u8],
         frames: &mut Vec<u64>,
     ) -> WalkStop {
-        let slabs: Vec<*const u32> = self.slabs.iter().map(|slab| slab.as_ptr()).collect();
+        let mut slab_at = |number: usize| self.slabs.get(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
         // SAFETY: slabs and rules have their full lengths from the beginning.
-        unsafe { walk_on(arch, walk, program, &slabs, self.rules.as_ptr(), stack, frames) }
+        unsafe { walk_on(arch, walk, program, &mut slab_at, self.rules.as_ptr(), stack, frames) }
     }
 }
 

@@ -12,6 +12,22 @@ use crate::elf::{Image, Segment, code_address, decompressed_bytes, read_from};
 /// Fills a buffer from an offset of a file, or says that it cannot.
 pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
 
+/// What blazesym reads for lines and inlined functions, and the symbols that it reads itself.
+const DEBUG_SECTIONS: [&[u8]; 12] = [
+    b".debug_info",
+    b".debug_abbrev",
+    b".debug_line",
+    b".debug_str",
+    b".debug_line_str",
+    b".debug_str_offsets",
+    b".debug_addr",
+    b".debug_ranges",
+    b".debug_rnglists",
+    b".debug_aranges",
+    b".symtab",
+    b".strtab",
+];
+
 const MAX_GO_NAME_BYTES: usize = 4096;
 
 /// What can be said of a file's addresses without its debug information.
@@ -26,6 +42,8 @@ pub(super) struct FileSymbols {
     pub(super) unpacked: bool,
     /// Something was there but could not be read.
     pub(super) damaged: bool,
+    /// It has more functions than are kept.
+    pub(super) full: bool,
 }
 
 enum Names {
@@ -91,6 +109,7 @@ impl FileSymbols {
         let in_packed = packed.as_ref().and_then(|packed| reader.add(packed, Kind::All));
         reader.add(&image, Kind::Dynamic);
         let table = reader.finish();
+        let full = table.full;
         damaged |= table.damaged;
         let names_of = |part: usize| match &unpacked {
             Some(unpacked) if in_packed == Some(part) => Names::Here(strings(&table, part, unpacked).into()),
@@ -105,6 +124,7 @@ impl FileSymbols {
             table,
             unpacked: in_packed.is_some(),
             damaged,
+            full,
             debug_file,
             segments,
         })
@@ -175,10 +195,30 @@ impl FileSymbols {
     }
 }
 
-/// The size of a file of `bytes` bytes with all compressed sections unpacked, where that is at most `limit` and the file has
-/// line numbers: blazesym may then read them.
-pub(super) fn bytes_with_lines(file: ReadAt<'_>, bytes: u64, limit: u64) -> Option<u64> {
-    let image = Image::open(file)?;
-    image.section(&[b".debug_line"])?;
-    Some(bytes + decompressed_bytes(&image, limit.checked_sub(bytes)?)?)
+/// Whether blazesym may read a file's line numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LinesFound {
+    None,
+    /// There are some, but they would take too much memory.
+    TooLarge,
+    /// Bytes of the debug information, unpacked.
+    Bytes(u64),
+}
+
+/// Looks at a file of `bytes` bytes: with all compressed sections unpacked it must be at most `limits.0` large, and the debug
+/// information in it at most `limits.1`.
+pub(super) fn lines_in(file: ReadAt<'_>, bytes: u64, limits: (u64, u64)) -> LinesFound {
+    let Some(image) = Image::open(file).filter(|image| image.section(&[b".debug_line"]).is_some()) else {
+        return LinesFound::None;
+    };
+    let unpacked = limits
+        .0
+        .checked_sub(bytes)
+        .and_then(|left| decompressed_bytes(&image, left.min(limits.1)));
+    let plain = DEBUG_SECTIONS.iter().filter_map(|name| image.section(&[name]));
+    let plain = plain.filter(|section| !section.compressed).map(|section| section.bytes);
+    match unpacked.map(|unpacked| plain.fold(unpacked, u64::saturating_add)) {
+        Some(debug_bytes) if debug_bytes <= limits.1 => LinesFound::Bytes(debug_bytes),
+        _ => LinesFound::TooLarge,
+    }
 }

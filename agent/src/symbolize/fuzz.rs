@@ -2,7 +2,7 @@
 
 use super::debug_file::Link;
 use super::demangle;
-use super::file_symbols::{FileSymbols, ReadAt, bytes_with_lines};
+use super::file_symbols::{FileSymbols, LinesFound, ReadAt, lines_in};
 use super::kernel_modules::KernelModules;
 use super::mini_debug;
 use super::perf_map::PerfMap;
@@ -35,8 +35,9 @@ pub(crate) fn elf(bytes: &[u8]) {
         assert!(decompressed_bytes(&image, UNPACKED_BYTES).is_none_or(|bytes| bytes <= UNPACKED_BYTES));
     }
     let size = bytes.len() as u64;
-    let with_lines = bytes_with_lines(&read, size, size + UNPACKED_BYTES);
-    assert!(with_lines.is_none_or(|bytes| (size..=size + UNPACKED_BYTES).contains(&bytes)));
+    if let LinesFound::Bytes(bytes) = lines_in(&read, size, (size + UNPACKED_BYTES, UNPACKED_BYTES)) {
+        assert!(bytes <= UNPACKED_BYTES);
+    }
     symbols(bytes);
 }
 

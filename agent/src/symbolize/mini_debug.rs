@@ -6,8 +6,8 @@ use std::io::Read;
 use crate::elf::Image;
 
 /// What is unpacked; the C library's has half a megabyte.
-const MAX_BYTES: u64 = 16 * 1024 * 1024;
-const MAX_PACKED_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+const MAX_PACKED_BYTES: u64 = 2 * 1024 * 1024;
 /// The dictionary of `xz -6` has 8 MiB.
 const MAX_MEMORY_KIB: u32 = 12 * 1024;
 

@@ -27,6 +27,7 @@ use blazesym::MaybeDefault;
 use blazesym::symbolize::source::{Kernel, Source as KernelSource};
 use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
 
+pub use crate::elf::Turns;
 use crate::process::{Place, Source, SourceId};
 use crate::ship::{Frame, FrameKind};
 use cache::{Interner, PlaceCache};
@@ -48,11 +49,24 @@ pub struct NamerConfig {
     pub symbol_table_bytes: u64,
     /// Those of them that blazesym may hold parsed for their lines.
     pub open_line_tables: usize,
-    /// Sizes of those in all; the one used last is always kept. blazesym's memory is about twice that.
+    /// Debug information of those in all, unpacked; that of a file with more is not read. blazesym's memory is up to twice that.
     pub line_table_bytes: u64,
     /// Files up to this size also give lines and inlined functions; 0 for none. What blazesym needs for that is
     /// several times the size of a file's debug information.
     pub lines_limit_bytes: u64,
+    /// Shared with whoever else reads large files.
+    pub turns: Turns,
+}
+
+impl NamerConfig {
+    /// With what is right where all of the agent may take `bytes` of memory.
+    pub fn within(bytes: u64) -> Self {
+        Self {
+            symbol_table_bytes: bytes / 32 * 3,
+            line_table_bytes: bytes / 16,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for NamerConfig {
@@ -60,10 +74,11 @@ impl Default for NamerConfig {
         Self {
             cached_places: 32_768,
             open_symbol_tables: 128,
-            symbol_table_bytes: 12 * 1024 * 1024,
+            symbol_table_bytes: 6 * 1024 * 1024,
             open_line_tables: 32,
-            line_table_bytes: 32 * 1024 * 1024,
+            line_table_bytes: 4 * 1024 * 1024,
             lines_limit_bytes: 16 * 1024 * 1024,
+            turns: Turns::default(),
         }
     }
 }
@@ -114,6 +129,10 @@ pub struct NamerStats {
     pub damaged_files: u64,
     /// Files that were written over while their code was running.
     pub overwritten_files: u64,
+    /// Files with more functions than are kept of one.
+    pub symbols_left_out: u64,
+    /// Files whose lines would have taken too much memory.
+    pub lines_left_out: u64,
     /// Names that were longer than 16 KiB, or had no end.
     pub cut_names: u64,
 }
@@ -191,6 +210,7 @@ impl Namer {
             } else {
                 plenty.lines_limit_bytes
             },
+            turns: plenty.turns.clone(),
         };
         self.natives.start_lines_anew(frugality < Frugality::NoInlines);
         self.cache.resize(self.config.cached_places);
@@ -299,7 +319,10 @@ impl Namer {
             self.kernel = None;
             self.cache.forget_source(SourceId::KERNEL);
         }
+        // The kernel's list is as large as a large file.
+        let mut turn = None;
         if self.kernel.is_none() {
+            turn = self.config.turns.take(u64::MAX);
             self.stats.kernel_reads += 1;
             self.kernel_unknown = false;
             self.modules = KernelModules::read();
@@ -331,6 +354,7 @@ impl Namer {
                     Vec::new()
                 })
         };
+        drop(turn);
         let kernel_text: Arc<str> = "[kernel]".into();
         let mut frames = Vec::with_capacity(addresses.len());
         for (index, address) in addresses.iter().enumerate() {

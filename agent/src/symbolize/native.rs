@@ -13,7 +13,7 @@ use blazesym::symbolize::source::{Elf, Source as ElfSource};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer, evict};
 
 use super::demangle::demangle;
-use super::file_symbols::{FileSymbols, GoPlace, bytes_with_lines};
+use super::file_symbols::{FileSymbols, GoPlace, LinesFound, lines_in};
 use super::vdso::Vdso;
 use super::{NamerConfig, NamerStats, bare_frame, named_frame};
 use crate::process::{Module, SourceId};
@@ -31,7 +31,7 @@ struct Loaded {
     used_ns: u64,
 }
 
-/// Where line numbers are, and the size of that file, unpacked.
+/// Where line numbers are, and the size of the debug information, unpacked.
 struct Lines {
     path: PathBuf,
     bytes: u64,
@@ -105,17 +105,30 @@ impl NativeNames {
             self.evict(module.id);
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         }
-        let loaded = self
-            .loaded
-            .entry(module.id)
-            .or_insert_with(|| load(module, config, stats));
-        loaded.used_ns = now_ns;
-        let Some(symbols) = &loaded.symbols else {
+        if !self.loaded.contains_key(&module.id) {
+            let turn = config.turns.take(module.bytes);
+            if turn.is_some() {
+                crate::kernel::release_memory();
+            }
+            let loaded = load(module, config, stats);
+            self.make_room_for_lines(&loaded, config);
+            self.loaded.insert(module.id, loaded);
+        }
+        let loaded = self.loaded.get_mut(&module.id);
+        let Some((symbols, lines)) = loaded.and_then(|loaded| {
+            loaded.used_ns = now_ns;
+            Some((loaded.symbols.as_ref()?, loaded.lines.as_ref()))
+        }) else {
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         };
         let read = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
         let addresses: Vec<Option<u64>> = offsets.iter().map(|offset| symbols.address(*offset)).collect();
-        let details = details(&self.line_reader, loaded.lines.as_ref(), &addresses);
+        let _turn = lines.and_then(|lines| config.turns.take(lines.bytes.saturating_mul(2)));
+        let details = details(&self.line_reader, lines, &addresses);
+        if lines.is_some() {
+            // What blazesym has mapped of the file is in the page cache all the same, and the next file needs the room.
+            crate::kernel::release_memory();
+        }
         let go = if symbols.is_go() {
             symbols.go_places(&addresses, &read)
         } else {
@@ -137,6 +150,24 @@ impl NativeNames {
                 .unwrap_or_else(|| vec![bare(module, offsets[index])])
         };
         addresses.iter().enumerate().map(frames).collect()
+    }
+
+    /// Gives up the lines of other files, those used longest ago first, until those of `new` fit beside what stays.
+    fn make_room_for_lines(&mut self, new: &Loaded, config: &NamerConfig) {
+        let Some(wanted) = new.lines.as_ref().map(|lines| lines.bytes) else {
+            return;
+        };
+        let with_lines = |(id, loaded): (&SourceId, &Loaded)| Some((loaded.used_ns, *id, loaded.lines.as_ref()?.bytes));
+        let mut by_age: Vec<(u64, SourceId, u64)> = self.loaded.iter().filter_map(with_lines).collect();
+        by_age.sort_unstable();
+        let mut held: u64 = by_age.iter().map(|(.., bytes)| bytes).sum();
+        for (_, id, bytes) in by_age {
+            if held.saturating_add(wanted) <= config.line_table_bytes {
+                break;
+            }
+            self.evict(id);
+            held -= bytes;
+        }
     }
 
     /// Drops symbols that are idle, or too many: those used longest ago first.
@@ -185,7 +216,10 @@ fn load(module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> L
         stats.damaged_files += u64::from(symbols.damaged);
         stats.unpacked_files += u64::from(symbols.unpacked);
         stats.debug_files += u64::from(symbols.debug_file().is_some());
-        lines = lines_of(module, symbols, config.lines_limit_bytes);
+        stats.symbols_left_out += u64::from(symbols.full);
+        if config.lines_limit_bytes > 0 {
+            lines = lines_of(module, symbols, config, stats);
+        }
     }
     Loaded {
         module: Arc::clone(module),
@@ -196,17 +230,29 @@ fn load(module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> L
 }
 
 /// Where a file's line numbers are, its own or those of its debug file.
-fn lines_of(module: &Module, symbols: &FileSymbols, limit: u64) -> Option<Lines> {
+fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats: &mut NamerStats) -> Option<Lines> {
     use std::os::unix::fs::FileExt;
-    if let Some(bytes) = bytes_with_lines(&|offset, into| module.read_at(offset, into), module.bytes, limit) {
-        let path = module.open_path()?.into();
-        return Some(Lines { path, bytes });
+    let limits = (config.lines_limit_bytes, config.line_table_bytes);
+    let mut found = lines_in(&|offset, into| module.read_at(offset, into), module.bytes, limits);
+    let mut path = None;
+    if found == LinesFound::None {
+        let debug = symbols.debug_file()?;
+        let bytes = debug.metadata().ok()?.len();
+        let read = |offset: u64, into: &mut [u8]| debug.read_exact_at(into, offset).is_ok();
+        found = lines_in(&read, bytes, limits);
+        path = Some(format!("/proc/self/fd/{}", debug.as_raw_fd()));
     }
-    let debug = symbols.debug_file()?;
-    let bytes = debug.metadata().ok()?.len();
-    let bytes = bytes_with_lines(&|offset, into| debug.read_exact_at(into, offset).is_ok(), bytes, limit)?;
-    let path = format!("/proc/self/fd/{}", debug.as_raw_fd()).into();
-    Some(Lines { path, bytes })
+    match found {
+        LinesFound::None => None,
+        LinesFound::TooLarge => {
+            stats.lines_left_out += 1;
+            None
+        }
+        LinesFound::Bytes(bytes) => {
+            let path = path.or_else(|| module.open_path())?.into();
+            Some(Lines { path, bytes })
+        }
+    }
 }
 
 /// What debug information says of addresses, in the same order; nothing where there is none.

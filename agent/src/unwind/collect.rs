@@ -6,10 +6,15 @@ use std::ops::Range;
 use super::TableError;
 use super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 use super::table::{Full, Stats, Writer};
+use crate::elf::reader::Reader;
 
-/// Functions per file. At 24 bytes each, and twice that while sources are joined, this is the larger part of what compiling
-/// a table may take.
-pub(super) const MAX_FUNCTIONS: usize = 1 << 21;
+/// Functions per file.
+const MAX_FUNCTIONS: usize = 1 << 21;
+/// What functions and their rows may take while a table is made; up to as much again while sources are joined. A file
+/// that needs more is compiled window by window.
+pub(super) const ROOM_BYTES: usize = 2 << 20;
+/// Windows of one file, each of which costs another reading of its descriptions.
+const MAX_PASSES: usize = 32;
 /// A gap below this is padding between functions, not code.
 const PADDING_BYTES: u64 = 16;
 /// Distinct rules, "nothing known" included.
@@ -57,15 +62,15 @@ impl Rules {
     }
 }
 
-/// A range of addresses whose rows begin at `origin`.
+/// A range of addresses, and where its rows stand in [`Collector::stream`].
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     begin: u64,
     bytes: u32,
-    /// Bytes from the function's first address to `begin`.
-    skipped: u32,
-    first_row: u32,
-    rows: u32,
+    /// Bytes from where the first row's distance counts to `begin`.
+    back: u32,
+    first: u32,
+    stream_bytes: u32,
 }
 
 impl Piece {
@@ -73,44 +78,93 @@ impl Piece {
         self.begin.saturating_add(u64::from(self.bytes))
     }
 
-    fn origin(&self) -> u64 {
-        self.begin.saturating_sub(u64::from(self.skipped))
+    /// Its rows: where each begins, the number of its rule, and where in the stream it begins and ends.
+    fn rows<'a>(&self, stream: &'a [u8]) -> impl Iterator<Item = (u64, u16, Range<u32>)> + use<'a> {
+        let mut at = self.first as usize;
+        let end = at.saturating_add(self.stream_bytes as usize).min(stream.len());
+        let mut address = self.begin.saturating_sub(u64::from(self.back));
+        std::iter::from_fn(move || {
+            let before = at;
+            let mut reader = Reader::new(stream.get(at..end).filter(|rest| !rest.is_empty())?);
+            address = address.saturating_add(reader.uleb()?);
+            let rule = u16::try_from(reader.uleb()?).ok()?;
+            at = end - reader.rest().len();
+            Some((address, rule, before as u32..at as u32))
+        })
     }
 
-    /// What lies between two addresses.
-    fn cut(&self, begin: u64, end: u64) -> Option<Self> {
+    /// What lies between two addresses, with the rows that hold there.
+    fn cut(&self, begin: u64, end: u64, stream: &[u8]) -> Option<Self> {
         let (begin, end) = (begin.max(self.begin), end.min(self.end()));
-        Some(Self {
-            begin,
-            bytes: u32::try_from(end.checked_sub(begin).filter(|bytes| *bytes > 0)?).ok()?,
-            skipped: u32::try_from(begin.checked_sub(self.origin())?).ok()?,
-            ..*self
-        })
+        let bytes = u32::try_from(end.checked_sub(begin).filter(|bytes| *bytes > 0)?).ok()?;
+        let mut cut = Self { begin, bytes, ..*self };
+        let mut before = self.begin.saturating_sub(u64::from(self.back));
+        let mut last = self.first;
+        for (address, _, place) in self.rows(stream) {
+            if address >= end {
+                break;
+            }
+            if address <= begin {
+                cut.first = place.start;
+                cut.back = u32::try_from(begin.saturating_sub(before)).ok()?;
+            }
+            before = address;
+            last = place.end;
+        }
+        cut.stream_bytes = last.saturating_sub(cut.first);
+        Some(cut)
     }
 }
 
-/// Takes the functions of one source after the other, the best first.
+/// What became of a function that was handed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    Yes,
+    /// It begins in another window.
+    Elsewhere,
+    /// It is too large to be one.
+    No,
+}
+
+/// Takes the functions of one source after the other, the best first, and does so again for each window of addresses where all
+/// at once would take too much memory.
 #[derive(Debug)]
 pub(super) struct Collector {
     row_limit: usize,
+    room_bytes: usize,
     rules: Rules,
-    /// Bytes from the function's first address, number of the rule.
-    rows: Vec<(u32, u16)>,
+    /// Of each row: bytes from the row before, or from the function's first address, and the number of the rule; both as LEB128.
+    stream: Vec<u8>,
     /// Of the current source, as they came.
     functions: Vec<Piece>,
     /// Of the sources before: ascending and disjoint.
     settled: Vec<Piece>,
+    /// Rows in the stream.
+    rows: usize,
+    /// Functions that this pass was given.
+    seen: usize,
+    /// What lies elsewhere is left to another pass. Becomes narrower where it holds too much.
+    window: Range<u64>,
+    passes: usize,
+    /// What the windows before gave, and where it ended.
+    written: Option<(Writer, u64)>,
     pub(super) stats: Stats,
 }
 
 impl Collector {
-    pub(super) fn new(row_limit: usize) -> Self {
+    pub(super) fn new(row_limit: usize, room_bytes: usize) -> Self {
         Self {
             row_limit,
+            room_bytes,
             rules: Rules::new(),
-            rows: Vec::new(),
+            stream: Vec::new(),
             functions: Vec::new(),
             settled: Vec::new(),
+            rows: 0,
+            seen: 0,
+            window: 0..u64::MAX,
+            passes: 0,
+            written: None,
             stats: Stats::default(),
         }
     }
@@ -118,6 +172,25 @@ impl Collector {
     /// True where some function has this rule.
     pub(super) fn knows(&self, rule: Rule) -> bool {
         self.rules.numbers.contains_key(&rule)
+    }
+
+    /// True while every source is read for the first time.
+    pub(super) fn is_first_pass(&self) -> bool {
+        self.passes == 0
+    }
+
+    /// Counts an entry that makes no sense; every pass meets it again.
+    pub(super) fn malformed(&mut self, count: u64) {
+        if self.passes == 0 {
+            self.stats.malformed = self.stats.malformed.saturating_add(count);
+        }
+    }
+
+    /// Counts a function that lies in no code.
+    pub(super) fn outside_code(&mut self) {
+        if self.passes == 0 {
+            self.stats.outside_code = self.stats.outside_code.saturating_add(1);
+        }
     }
 
     /// True where an earlier source describes all of these addresses, in not too many pieces.
@@ -139,19 +212,57 @@ impl Collector {
         false
     }
 
-    /// Takes a function whose rows `fill` hands out in order. False where it is too large to be one.
+    /// Takes a function whose rows `fill` hands out in order.
     pub(super) fn function(
         &mut self,
         begin: u64,
         end: u64,
         fill: impl FnOnce(&mut dyn FnMut(u64, Rule, Option<Unsupported>)),
-    ) -> Result<bool, TableError> {
+    ) -> Result<Taken, TableError> {
         let Some(bytes) = end.checked_sub(begin).and_then(|bytes| u32::try_from(bytes).ok()) else {
-            return Ok(false);
+            return Ok(Taken::No);
         };
-        let first = self.rows.len();
-        let mut previous = None;
-        let (rules, rows, stats) = (&mut self.rules, &mut self.rows, &mut self.stats);
+        self.seen += 1;
+        if self.seen > MAX_FUNCTIONS {
+            return Err(TableError::TooManyFunctions);
+        }
+        if end <= self.window.start || begin >= self.window.end {
+            return Ok(Taken::Elsewhere);
+        }
+        let counts = begin >= self.window.start;
+        let first = self.stream.len();
+        self.add_rows(begin, counts, fill);
+        let index = |count: usize| u32::try_from(count).map_err(|_| TableError::TooManyRows { limit: self.row_limit });
+        let piece = Piece {
+            begin,
+            bytes,
+            back: 0,
+            first: index(first)?,
+            stream_bytes: index(self.stream.len() - first)?,
+        };
+        self.functions
+            .extend(piece.cut(self.window.start, self.window.end, &self.stream));
+        // Only a function's first row can be merged with its neighbour's last, so a table that is too long is known early.
+        let functions = self.functions.len() + self.settled.len();
+        if self.rows > self.row_limit.saturating_add(functions) {
+            return Err(TableError::TooManyRows { limit: self.row_limit });
+        }
+        while self.used_bytes() > self.room_bytes {
+            self.narrow()?;
+        }
+        Ok(if counts { Taken::Yes } else { Taken::Elsewhere })
+    }
+
+    fn add_rows(
+        &mut self,
+        begin: u64,
+        counts: bool,
+        fill: impl FnOnce(&mut dyn FnMut(u64, Rule, Option<Unsupported>)),
+    ) {
+        let (mut previous, mut reached) = (None, begin);
+        let (rules, stream, rows) = (&mut self.rules, &mut self.stream, &mut self.rows);
+        let mut elsewhere = Stats::default();
+        let stats = if counts { &mut self.stats } else { &mut elsewhere };
         fill(&mut |address, rule, reason| {
             stats.rows_before_merging = stats.rows_before_merging.saturating_add(1);
             if let Some(reason) = reason {
@@ -161,29 +272,58 @@ impl Collector {
                 stats.count(Unsupported::TooManyRules);
                 0
             });
-            let offset = address.checked_sub(begin).and_then(|offset| u32::try_from(offset).ok());
-            if let Some(offset) = offset.filter(|_| previous != Some(number)) {
-                rows.push((offset, number));
-                previous = Some(number);
+            let distance = address
+                .checked_sub(reached)
+                .filter(|_| address - begin <= u64::from(u32::MAX));
+            if let Some(distance) = distance.filter(|_| previous != Some(number)) {
+                push_uleb(stream, distance);
+                push_uleb(stream, u64::from(number));
+                *rows += 1;
+                (previous, reached) = (Some(number), address);
             }
         });
-        let index = |count: usize| u32::try_from(count).map_err(|_| TableError::TooManyRows { limit: self.row_limit });
-        self.functions.push(Piece {
-            begin,
-            bytes,
-            skipped: 0,
-            first_row: index(first)?,
-            rows: index(self.rows.len() - first)?,
-        });
-        let functions = self.functions.len() + self.settled.len();
-        if functions > MAX_FUNCTIONS {
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.stream.len() + (self.functions.len() + self.settled.len()) * size_of::<Piece>()
+    }
+
+    /// Leaves a quarter of what the window holds, and all behind it, to a later pass.
+    fn narrow(&mut self) -> Result<(), TableError> {
+        let pieces = if self.functions.len() >= self.settled.len() {
+            &mut self.functions
+        } else {
+            &mut self.settled
+        };
+        let kept = pieces.len() / 4 * 3;
+        if kept == 0 {
             return Err(TableError::TooManyFunctions);
         }
-        // Only a function's first row can be merged with its neighbour's last, so a table that is too long is known early.
-        if self.rows.len() > self.row_limit.saturating_add(functions) {
-            return Err(TableError::TooManyRows { limit: self.row_limit });
+        let (_, piece, _) = pieces.select_nth_unstable_by_key(kept, |piece| (piece.begin, piece.first));
+        let end = piece.begin;
+        if end <= self.window.start {
+            return Err(TableError::TooManyFunctions);
         }
-        Ok(true)
+        self.window.end = end;
+        self.settled.sort_unstable_by_key(|piece| piece.begin);
+        let old = std::mem::take(&mut self.stream);
+        let mut stream = Vec::with_capacity(old.len() / 4 * 3);
+        let mut rows = 0;
+        for pieces in [&mut self.settled, &mut self.functions] {
+            pieces.retain_mut(|piece| {
+                let Some(cut) = piece.cut(0, end, &old) else {
+                    return false;
+                };
+                *piece = cut;
+                rows += piece.rows(&old).count();
+                let part = old.get(cut.first as usize..).unwrap_or_default();
+                piece.first = stream.len() as u32;
+                stream.extend_from_slice(part.get(..cut.stream_bytes as usize).unwrap_or_default());
+                true
+            });
+        }
+        (self.stream, self.rows) = (stream, rows);
+        Ok(())
     }
 
     /// Ends a source: what it says where no earlier one does is settled.
@@ -192,36 +332,74 @@ impl Collector {
         if functions.is_empty() {
             return;
         }
-        functions.sort_by_key(|piece| piece.begin);
+        // In the order in which they came where they begin at the same address.
+        functions.sort_unstable_by_key(|piece| (piece.begin, piece.first));
+        let stream = &self.stream;
+        if self.settled.is_empty() {
+            let mut reached = 0;
+            functions.retain_mut(|function| {
+                let free = function.cut(reached, u64::MAX, stream);
+                free.inspect(|free| {
+                    *function = *free;
+                    reached = free.end();
+                })
+                .is_some()
+            });
+            self.settled = functions;
+            return;
+        }
         let earlier = std::mem::take(&mut self.settled);
         let mut merged: Vec<Piece> = Vec::with_capacity(earlier.len() + functions.len());
         let mut earlier = earlier.into_iter().peekable();
-        for function in functions {
-            let mut begin = function.begin;
+        for mut function in functions {
             while let Some(piece) = earlier.next_if(|piece| piece.begin < function.end()) {
-                merged.extend(free(&merged, &function, begin, piece.begin));
-                begin = piece.end();
+                merged.extend(free(&merged, &function, piece.begin, stream));
                 merged.push(piece);
+                // The rest of it only, so that no row is looked at again for each piece that follows.
+                match function.cut(piece.end(), u64::MAX, stream) {
+                    Some(rest) => function = rest,
+                    None => break,
+                }
             }
-            merged.extend(free(&merged, &function, begin, function.end()));
+            merged.extend(free(&merged, &function, u64::MAX, stream));
         }
         merged.extend(earlier);
         self.settled = merged;
     }
 
+    /// Ends a window, after its last source. True where there is another one, for which all sources are to be handed in again.
+    pub(super) fn next_window(&mut self) -> Result<bool, TableError> {
+        let limit = self.row_limit;
+        self.passes += 1;
+        if let Some(lowest) = self.settled.first().map(|piece| piece.begin) {
+            let (mut writer, mut before) = self
+                .written
+                .take()
+                .unwrap_or_else(|| (Writer::new(lowest, limit), lowest));
+            for piece in &self.settled {
+                let padding = before..piece.begin;
+                before = piece.end();
+                self.write(piece, padding, &mut writer).map_err(|full| match full {
+                    Full::Rows => TableError::TooManyRows { limit },
+                    Full::Addresses => TableError::TooManyAddresses,
+                })?;
+            }
+            self.written = Some((writer, before));
+        }
+        self.settled.clear();
+        self.stream.clear();
+        (self.rows, self.seen) = (0, 0);
+        self.window = self.window.end..u64::MAX;
+        let more = self.window.start < u64::MAX;
+        if more && self.passes >= MAX_PASSES {
+            return Err(TableError::TooManyFunctions);
+        }
+        Ok(more)
+    }
+
     /// The table's parts, and how they were made.
     pub(super) fn finish(self) -> Result<(Writer, Vec<Rule>, Stats), TableError> {
-        let lowest = self.settled.first().ok_or(TableError::NoUnwindInformation)?.begin;
-        let mut writer = Writer::new(lowest, self.row_limit);
-        let mut before = lowest;
-        for piece in &self.settled {
-            let padding = before..piece.begin;
-            before = piece.end();
-            self.write(piece, padding, &mut writer).map_err(|full| match full {
-                Full::Rows => TableError::TooManyRows { limit: self.row_limit },
-                Full::Addresses => TableError::TooManyAddresses,
-            })?;
-        }
+        let (writer, _) = self.written.ok_or(TableError::NoUnwindInformation)?;
         let writer = writer
             .finish()
             .map_err(|_| TableError::TooManyRows { limit: self.row_limit })?;
@@ -231,29 +409,18 @@ impl Collector {
     /// `padding` is what lies between the piece before and this one.
     fn write(&self, piece: &Piece, padding: Range<u64>, writer: &mut Writer) -> Result<(), Full> {
         let is_padding = (1..PADDING_BYTES).contains(&piece.begin.saturating_sub(padding.start));
-        let first = usize::try_from(piece.first_row).map_err(|_| Full::Rows)?;
-        let rows = self.rows.get(first..).unwrap_or_default();
-        let rows = rows
-            .get(..usize::try_from(piece.rows).map_err(|_| Full::Rows)?)
-            .unwrap_or_default();
-        // A piece may be a small part of its function.
-        let before = rows
-            .partition_point(|(offset, _)| *offset <= piece.skipped)
-            .saturating_sub(1);
-        let mut rows = rows.iter().skip(before).peekable();
-        while let Some((offset, rule)) = rows.next() {
-            let mut begin = piece.origin().saturating_add(u64::from(*offset)).max(piece.begin);
+        let mut rows = piece.rows(&self.stream).peekable();
+        while let Some((address, rule, _)) = rows.next() {
+            let mut begin = address.max(piece.begin);
             if begin >= piece.end() {
                 break;
             }
-            let next = rows
-                .peek()
-                .map(|(next, _)| piece.origin().saturating_add(u64::from(*next)));
+            let next = rows.peek().map(|(next, ..)| *next);
             let end = next.unwrap_or(u64::MAX).min(piece.end());
-            if is_padding && begin == piece.begin && self.is_entry_rule(*rule) {
+            if is_padding && begin == piece.begin && self.is_entry_rule(rule) {
                 begin = padding.start;
             }
-            writer.push(begin, end, *rule)?;
+            writer.push(begin, end, rule)?;
         }
         Ok(())
     }
@@ -268,10 +435,18 @@ impl Collector {
     }
 }
 
-/// What of `function` lies from `begin` to `end` and behind everything merged so far.
-fn free(merged: &[Piece], function: &Piece, begin: u64, end: u64) -> Option<Piece> {
+/// What of `function` lies before `end` and behind everything merged so far.
+fn free(merged: &[Piece], function: &Piece, end: u64, stream: &[u8]) -> Option<Piece> {
     let reached = merged.last().map_or(0, Piece::end);
-    function.cut(begin.max(reached), end)
+    function.cut(reached, end, stream)
+}
+
+fn push_uleb(stream: &mut Vec<u8>, mut value: u64) {
+    while value > 0x7f {
+        stream.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    stream.push(value as u8);
 }
 
 #[cfg(test)]
@@ -288,10 +463,11 @@ mod tests {
                 row(*address, rule(*offset), None);
             }
         };
-        assert!(collector.function(begin, end, fill).unwrap());
+        assert_eq!(collector.function(begin, end, fill), Ok(Taken::Yes));
     }
 
-    fn offsets(collector: Collector, addresses: std::ops::Range<u64>) -> Vec<i32> {
+    fn offsets(mut collector: Collector, addresses: std::ops::Range<u64>) -> Vec<i32> {
+        assert_eq!(collector.next_window(), Ok(false));
         let (writer, rules, stats) = collector.finish().unwrap();
         let table = super::super::FileTable {
             base: writer.base,
@@ -310,7 +486,7 @@ mod tests {
 
     #[test]
     fn earlier_sources_win_and_later_ones_fill_what_they_left() {
-        let mut collector = Collector::new(100);
+        let mut collector = Collector::new(100, ROOM_BYTES);
         add(&mut collector, 4, 6, &[(4, 40)]);
         add(&mut collector, 1, 2, &[(1, 24)]);
         collector.settle();
@@ -323,7 +499,7 @@ mod tests {
 
     #[test]
     fn padding_takes_the_rule_of_the_function_behind_it_and_wider_gaps_none() {
-        let mut collector = Collector::new(100);
+        let mut collector = Collector::new(100, ROOM_BYTES);
         add(&mut collector, 0, 2, &[(0, 8), (1, 16)]);
         add(&mut collector, 4, 5, &[(4, 8), (5, 16)]);
         add(&mut collector, 21, 22, &[(21, 8)]);
@@ -335,7 +511,7 @@ mod tests {
 
     #[test]
     fn a_table_beyond_the_limit_says_so() {
-        let mut collector = Collector::new(3);
+        let mut collector = Collector::new(3, ROOM_BYTES);
         let rows: Vec<(u64, i32)> = (0..9).map(|index| (u64::try_from(index).unwrap(), index * 8)).collect();
         let fill = |row: &mut dyn FnMut(u64, Rule, Option<Unsupported>)| {
             for (address, offset) in rows {

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use super::TableError;
 use super::cfi;
-use super::collect::Collector;
+use super::collect::{Collector, Taken};
 use super::entry::{Cie, Entries, Entry, Fde, Format, Kind};
 use crate::elf::reader::{Bases, Reader};
 use crate::elf::{FileRange, Image, decompressed};
@@ -132,12 +132,12 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
                 None => self.malformed(),
             }
         }
-        self.collector.stats.malformed = self.collector.stats.malformed.saturating_add(entries.skipped);
+        self.collector.malformed(entries.skipped);
         Ok(())
     }
 
     fn malformed(&mut self) {
-        self.collector.stats.malformed = self.collector.stats.malformed.saturating_add(1);
+        self.collector.malformed(1);
     }
 
     fn function(&mut self, cie: &Cie, reader: Reader<'_>) -> Result<(), TableError> {
@@ -147,7 +147,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
         };
         // Linkers set what they threw away to zero, or to one in some sections.
         if fde.begin <= 1 || !self.image.is_code(fde.begin, fde.end) {
-            self.collector.stats.outside_code = self.collector.stats.outside_code.saturating_add(1);
+            self.collector.outside_code();
             return Ok(());
         }
         if self.collector.is_settled(fde.begin, fde.end) {
@@ -159,10 +159,15 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
                 row(begin, rule, reason)
             });
         })?;
-        self.collector.stats.fdes = self.collector.stats.fdes.saturating_add(1);
-        if !taken || result.is_none() {
-            self.malformed();
-        }
+        let first = self.collector.is_first_pass();
+        let stats = &mut self.collector.stats;
+        stats.fdes = stats.fdes.saturating_add(u64::from(first));
+        let makes_sense = match taken {
+            Taken::Yes => result.is_some(),
+            Taken::No => false,
+            Taken::Elsewhere => true,
+        };
+        stats.malformed = stats.malformed.saturating_add(u64::from(!makes_sense));
         Ok(())
     }
 

@@ -37,25 +37,39 @@ pub enum TableError {
     NoUnwindInformation,
     #[error("its table would have more than the {limit} rows that one file may have")]
     TooManyRows { limit: usize },
-    #[error("it describes more than 2,097,152 functions")]
+    #[error("it describes more than 2,097,152 functions, or too many in one place")]
     TooManyFunctions,
     #[error("its code spans more than 4 GiB")]
     TooManyAddresses,
 }
 
 /// Compiles a file's table. `read_file` fills a buffer from an offset of the file, or says that it cannot; `row_limit` is
-/// how many rows the table may have.
+/// how many rows the table may have. Beside the table itself, at 4 bytes a row, it takes some 5 MiB at most.
 pub fn compile(read_file: impl Fn(u64, &mut [u8]) -> bool, row_limit: usize) -> Result<FileTable, TableError> {
+    compile_within(read_file, row_limit, collect::ROOM_BYTES)
+}
+
+/// The same with other room for the functions that are sorted at a time.
+pub fn compile_within(
+    read_file: impl Fn(u64, &mut [u8]) -> bool,
+    row_limit: usize,
+    room_bytes: usize,
+) -> Result<FileTable, TableError> {
     let image = crate::elf::Image::open(read_file).ok_or(TableError::NotElf)?;
-    let mut collector = collect::Collector::new(row_limit);
-    go::compile(&image, &mut collector)?;
-    collector.settle();
-    frames::compile_eh_frame(&image, &mut collector)?;
-    collector.settle();
-    frames::compile_debug_frame(&image, &mut collector)?;
-    collector.settle();
-    restorer::compile(&image, &mut collector)?;
-    collector.settle();
+    let mut collector = collect::Collector::new(row_limit, room_bytes);
+    loop {
+        go::compile(&image, &mut collector)?;
+        collector.settle();
+        frames::compile_eh_frame(&image, &mut collector)?;
+        collector.settle();
+        frames::compile_debug_frame(&image, &mut collector)?;
+        collector.settle();
+        restorer::compile(&image, &mut collector)?;
+        collector.settle();
+        if !collector.next_window()? {
+            break;
+        }
+    }
     let (writer, rules, stats) = collector.finish()?;
     Ok(FileTable {
         base: writer.base,

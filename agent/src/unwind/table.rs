@@ -22,7 +22,7 @@ pub struct Stats {
     pub fdes: u64,
     /// Functions from Go's table.
     pub go_functions: u64,
-    /// Rows as the sources tell them, before equal neighbours were merged.
+    /// Rows as the sources tell them, before equal neighbours were merged. A large file's may be counted twice, like the following.
     pub rows_before_merging: u64,
     /// Of these, those with something that is not supported, in the order of [`Unsupported::ALL`].
     pub unsupported: [u64; Unsupported::ALL.len()],

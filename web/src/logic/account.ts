@@ -9,6 +9,8 @@ const LIMIT_WORDS: Record<string, string> = {
   stacks_not_copied: "stacks cut, since too many waited for their unwind tables at once",
   tables_late: "stacks cut, since their unwind tables took too long",
   tables_without_room: "unwind tables that found no room: stacks through those files are cut",
+  symbols_left_out: "files with more functions than are kept of one: the rest has no names",
+  lines_left_out: "files whose line numbers would have taken too much memory: they have function names only",
   tables_evicted: "unwind tables given up for others that were needed more",
   rate_lowered: "times that the rate was lowered, to stay within --cpu-limit",
   process_events_lost: "starts and ends of processes not seen: a short process may lack its name or its stacks",

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures what design and users ask for, on release builds, and prints it beside the targets.
 //!
-//! Nothing here fails because a figure is bad: figures belong to the machine and the day. They are printed as they are.
+//! Nothing here but `churn`, whose limits hold on every machine, fails because a figure is bad: figures belong to the machine and
+//! the day. They are printed as they are.
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,8 @@ use crate::signals::Stop;
 use crate::stack::{Alone, Options};
 
 mod agent;
+mod churn;
+mod crowd;
 mod ingest;
 mod mixed;
 mod query;
@@ -30,6 +33,8 @@ enum What {
     Agent(agent::Args),
     /// CPU time and memory of each of the agent's first seconds, where 300 processes run already
     Start(start::Args),
+    /// The agent's memory and descriptors, peaks included, while hundreds of programs start and end; fails where a limit is broken
+    Churn(churn::Args),
     /// Samples per CPU second of the server over HTTP, and stored bytes per sample
     Ingest(ingest::Args),
     /// Time of flamegraph, difference and series over a synthetic fleet
@@ -41,6 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.what {
         What::Agent(args) => agent::run(args),
         What::Start(args) => start::run(args),
+        What::Churn(args) => churn::run(args),
         What::Ingest(args) => ingest::run(args),
         What::Query(args) => query::run(args),
     }

@@ -17,7 +17,7 @@ mod names;
 mod outage;
 mod proxy;
 
-pub(crate) use outage::load_program;
+pub(crate) use outage::{check_agent, load_program};
 
 /// What a test gets.
 pub(crate) struct Scene<'a> {

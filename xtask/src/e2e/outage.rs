@@ -123,7 +123,7 @@ pub(super) fn check_load(client: &Client, report: &[Value]) -> Result<()> {
 }
 
 /// The real agent's own counters: taken - lost = stored = rows of the table, each of another instant of its CPU.
-fn check_agent(client: &Client) -> Result<()> {
+pub(crate) fn check_agent(client: &Client) -> Result<()> {
     let nodes = client.get_json("/api/v1/nodes")?;
     let real = nodes["nodes"].as_array().into_iter().flatten();
     let mut real = real.filter(|node| !node["node"].as_str().unwrap_or("").starts_with("load-"));

@@ -34,12 +34,12 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     let mut previous: Option<Function> = None;
     for index in 0..table.pclntab.functions() {
         let Some(mut function) = table.function(index) else {
-            collector.stats.malformed = collector.stats.malformed.saturating_add(1);
+            collector.malformed(1);
             continue;
         };
         // Ascending, so that all functions together have no more code than the file.
         if previous.is_some_and(|previous| function.begin < previous.end) {
-            collector.stats.malformed = collector.stats.malformed.saturating_add(1);
+            collector.malformed(1);
             continue;
         }
         // The return address of a signal handler is the trampoline's first byte, and callers are looked up one byte before.
@@ -107,7 +107,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         let mut deltas = Vec::new();
         let whole = fixed.is_some() || self.deltas(function, &mut deltas).is_some();
         if !whole {
-            collector.stats.malformed = collector.stats.malformed.saturating_add(1);
+            collector.malformed(1);
             deltas.clear();
         }
         // C code that Go's own linker put in is listed too, but without deltas: another source may know it.
@@ -131,7 +131,8 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
                 }
             },
         )?;
-        collector.stats.go_functions = collector.stats.go_functions.saturating_add(1);
+        let first = u64::from(collector.is_first_pass());
+        collector.stats.go_functions = collector.stats.go_functions.saturating_add(first);
         Ok(())
     }
 

@@ -208,3 +208,64 @@ fn packed_symbols_that_unpack_without_end() {
     let (names, stats) = victim.name(&victim.original);
     assert_eq!((names[0].as_deref(), stats.damaged_files), (None, 1));
 }
+
+/// A program of nearly a gibibyte whose table has 40 million symbols: two million functions, many for each address of its code, and
+/// then a hole, which reads as symbols without a name.
+#[test]
+fn a_file_of_a_gibibyte_with_tens_of_millions_of_symbols() {
+    use std::os::unix::fs::FileExt;
+    const CHILD: &str = "STAKEOUT_HOSTILE_CHILD";
+    const NAME: &str = "names::damage::a_file_of_a_gibibyte_with_tens_of_millions_of_symbols";
+    const SYMBOLS: u64 = 40_000_000;
+    if !tools() {
+        return;
+    }
+    // A process of its own: the peak of this one is that of all tests that run beside.
+    if std::env::var_os(CHILD).is_none() {
+        let program = std::env::current_exe().unwrap();
+        run(Command::new(program).args(["--exact", NAME]).env(CHILD, "1"));
+        return;
+    }
+    let victim = Victim::new(|_| {});
+    let path = victim.folder.path().join("large");
+    std::fs::write(&path, &victim.original).unwrap();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    let begin = (victim.original.len() as u64).next_multiple_of(4096);
+    file.set_len(begin + SYMBOLS * 24).unwrap();
+    let (_, code) = victim.section(".text");
+    let (number, _) = victim.section(".symtab");
+    let mut chunk = Vec::new();
+    for index in 0..2_000_000u64 {
+        let address = code.start as u64 + index % code.len() as u64;
+        chunk.extend(1u32.to_le_bytes());
+        chunk.extend([0x12, 0, 14, 0]);
+        chunk.extend(address.to_le_bytes());
+        chunk.extend(1u64.to_le_bytes());
+    }
+    file.write_all_at(&chunk, begin).unwrap();
+    drop(chunk);
+    let header = victim.section_header(number) as u64;
+    file.write_all_at(&begin.to_le_bytes(), header + 24).unwrap();
+    file.write_all_at(&(SYMBOLS * 24).to_le_bytes(), header + 32).unwrap();
+
+    let module = stakeout_agent::process::Module::open(&path, victim.places[0].source);
+    let source = Source::Module(Arc::new(module));
+    let places: Vec<(Place, Option<Source>)> = victim
+        .places
+        .iter()
+        .map(|place| (*place, Some(source.clone())))
+        .collect();
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = peak_bytes();
+    let mut namer = Namer::new(NamerConfig::default());
+    name_places(&mut namer, &places);
+    let grown = peak_bytes() - before;
+    assert!(grown < 24 << 20, "{grown} bytes more");
+}
+
+/// The most that this process had resident.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::oracle::{Counts, Elf, compare};
-use super::{compile_bytes, compile_file};
-use stakeout_agent::unwind::FileTable;
+use super::{ROW_LIMIT, compile_bytes, compile_file, read_from};
+use stakeout_agent::unwind::{FileTable, Rule, compile_within};
 
 fn eh_frame(bytes: &[u8], table: &FileTable, file: &str) -> Option<Counts> {
     let elf = Elf::new(bytes);
@@ -161,5 +161,31 @@ fn c_programs_with_debug_frame_and_without_an_index_equal_gimli() {
         parsed.set_address_size(8);
         let counts = compare(&parsed, &gimli::BaseAddresses::default(), &elf, &table, &name);
         assert!(counts.rows > 3, "{name}: {counts:?}");
+    }
+}
+
+/// What a table says, whatever numbers its rules have.
+fn meaning(table: &FileTable) -> (u64, &[u32], Vec<(u16, Rule)>) {
+    let rows = table.rows.iter();
+    let rows = rows
+        .map(|row| (row.offset, table.rules[usize::from(row.rule)]))
+        .collect();
+    (table.base, &table.chunks, rows)
+}
+
+/// Little room means many windows of addresses, each compiled for itself; what comes out is the same.
+#[test]
+fn window_by_window_is_the_same_as_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [
+        mapped("libc.so").map(|path| std::fs::read(path).unwrap()),
+        mapped("ld-linux").map(|path| std::fs::read(path).unwrap()),
+        super::go::build_small(folder.path()),
+    ];
+    for bytes in files.into_iter().flatten() {
+        let at_once = compile_bytes(&bytes).unwrap();
+        let room = at_once.rows.len() / 2;
+        let windows = compile_within(read_from(&bytes), ROW_LIMIT, room).unwrap();
+        assert!(meaning(&windows) == meaning(&at_once), "{room} bytes of room");
     }
 }

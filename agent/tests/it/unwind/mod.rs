@@ -20,13 +20,17 @@ fn compile_file(path: &Path) -> Result<FileTable, TableError> {
 }
 
 pub(crate) fn compile_bytes(bytes: &[u8]) -> Result<FileTable, TableError> {
-    let read = |offset: u64, into: &mut [u8]| {
+    compile(read_from(bytes), ROW_LIMIT)
+}
+
+/// Reads what lies in memory as if it were a file.
+fn read_from(bytes: &[u8]) -> impl Fn(u64, &mut [u8]) -> bool {
+    |offset, into| {
         let begin = usize::try_from(offset).unwrap_or(usize::MAX);
         let part = begin.checked_add(into.len()).and_then(|end| bytes.get(begin..end));
         part.is_some_and(|part| {
             into.copy_from_slice(part);
             true
         })
-    };
-    compile(read, ROW_LIMIT)
+    }
 }
