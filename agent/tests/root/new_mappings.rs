@@ -163,7 +163,7 @@ fn without_news_of_mappings_the_agent_goes_on_and_says_so() {
         let libraries = LateLibraries::compile();
         let recording = Recording::start(fast());
         let tgids = libraries.run(50);
-        Program::burn("burn-without-mappings").spawn(1000, None).finish();
+        Program::burn("burn-without-mappings").spawn(3000, None).finish();
         let recorded = recording.stop();
         check_account(&recorded);
         let limits = &recorded.batches[0].report.limits;
