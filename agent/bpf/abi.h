@@ -84,7 +84,8 @@ enum so_ra {
 /*
  * What is in slabs, all in words of 4 bytes, the lower half of 8 bytes first:
  *   mapping: begin (2), end (2), address of chunk 0 (2), place of the directory, state; ascending, within one slab
- *   directory: for each chunk of 64 KiB the place of its first row, and their number; within one slab
+ *   directory: for each chunk of 64 KiB, in 8 bytes that are read and written at once, the place of its first row, and their
+ *   number or SO_CHUNK_PENDING; at an even word, within one slab
  *   row: offset in the chunk << 16 | number of the rule; ascending, the first at 0; a chunk's rows within one slab
  */
 enum so_table_state {
@@ -93,8 +94,14 @@ enum so_table_state {
 	SO_TABLE_CHUNKS = 2,	/* plus the number of chunks */
 };
 
+/* Instead of a number of rows: they are made when somebody needs them. */
+#define SO_CHUNK_PENDING 0xffffffffU
+
 struct so_slab {
-	u32 words[SO_SLAB_WORDS];
+	union {
+		u32 words[SO_SLAB_WORDS];
+		u64 pairs[SO_SLAB_WORDS / 2];
+	};
 };
 
 /* Keyed by tgid. The rest tells whether it is still the same program. */

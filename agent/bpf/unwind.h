@@ -116,13 +116,18 @@ SO_INLINE enum so_found so_find_rule(const struct so_walk *walk, u64 pc, u64 *ru
 	chunk = relative >> 16 > 0xffffffff ? 0xffffffff : (u32)(relative >> 16);
 	if (state != SO_TABLE_NONE && chunk < state - SO_TABLE_CHUNKS) {
 		u32 first, count;
+		u64 entry;
 
 		/* Eight bytes a chunk; a directory does not leave its slab. */
 		slab = so_slab_at(directory >> SO_SLAB_BITS);
 		if (!slab)
 			return SO_FOUND_NO_TABLE;
-		first = so_word(slab, directory + chunk * 2);
-		count = so_word(slab, directory + chunk * 2 + 1);
+		/* Read at once: user space may fill or empty the chunk meanwhile. */
+		entry = *(const volatile u64 *)&slab->pairs[(directory / 2 + chunk) & (SO_SLAB_WORDS / 2 - 1)];
+		first = (u32)entry;
+		count = (u32)(entry >> 32);
+		if (count == SO_CHUNK_PENDING)
+			return SO_FOUND_NO_TABLE;
 		if (count != 0) {
 			slab = so_slab_at(first >> SO_SLAB_BITS);
 			if (!slab)

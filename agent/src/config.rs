@@ -72,8 +72,7 @@ pub struct Arguments {
     pub memory_limit: u64,
 
     /// Share of the machine's CPU time, in percent, that sampling and naming may take on average, BPF programs included;
-    /// beyond it samples are taken less often. Tables and names of new programs, most of them at the start, keep to it in
-    /// every second, or to 10 % of one CPU where that is more; loading the BPF programs takes a moment more.
+    /// beyond it samples are taken less often. Starting takes a second or two of CPU time, which the average bears.
     #[arg(long, env = "STAKEOUT_CPU_LIMIT", value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
     pub cpu_limit: f64,
 

@@ -64,8 +64,10 @@ struct LateSample {
     user: Vec<u64>,
     walk: so_walk,
     /// Of the last frame's code.
-    source: SourceId,
+    place: Place,
     stack: Box<[u8]>,
+    /// Why its walk ended, where it did not stop for want of a table.
+    ended: Option<WalkStop>,
 }
 
 /// What looking again has brought.
@@ -142,6 +144,15 @@ impl Memory {
     }
 }
 
+impl LateSample {
+    fn walk_on(&mut self, tables: &mut Tables, table: &mut Table, now_ns: u64) {
+        match tables.walk_on(self.key, &mut self.walk, &self.stack, &mut self.user) {
+            WalkStop::NoTable => self.place = place_of_stop(&self.user, &self.walk, self.key, table, now_ns),
+            stop => self.ended = Some(stop),
+        }
+    }
+}
+
 impl Interval {
     /// False where the interval is full: the sample is lost.
     pub(super) fn add(&mut self, sample: &RawSample<'_>, memory: &mut Memory, table: &mut Table, now_ns: u64) -> bool {
@@ -158,21 +169,40 @@ impl Interval {
         true
     }
 
-    /// Whose stacks wait for tables, and where the code comes from at which they stopped.
-    pub(super) fn late_sources(&self) -> impl Iterator<Item = (ProgramKey, SourceId)> {
-        self.late.iter().map(|late| (late.key, late.source))
+    /// Whose stacks wait for tables, and where the code is at which they stopped.
+    pub(super) fn late_places(&self) -> impl Iterator<Item = (ProgramKey, Place)> {
+        let waiting = self.late.iter().filter(|late| late.ended.is_none());
+        waiting.map(|late| (late.key, late.place))
+    }
+
+    /// Goes on with the walks for which `is_there` says that what they waited for has come; they may stop again, further on.
+    pub(super) fn walk_late(
+        &mut self,
+        tables: &mut Tables,
+        table: &mut Table,
+        is_there: impl Fn(Place) -> bool,
+        now_ns: u64,
+    ) {
+        let waiting = self.late.iter_mut().filter(|late| late.ended.is_none());
+        for late in waiting.filter(|late| is_there(late.place)) {
+            late.walk_on(tables, table, now_ns);
+        }
     }
 
     /// Looks again for code that lay in no known mapping.
     pub(super) fn look_again(&mut self, table: &mut Table, now_ns: u64) -> Look {
         let mut look = Look::default();
-        for late in self.late.iter_mut().filter(|late| late.source == SourceId::UNKNOWN) {
+        for late in self
+            .late
+            .iter_mut()
+            .filter(|late| late.place.source == SourceId::UNKNOWN)
+        {
             let Some((address, true)) = stopped_at(&late.user, &late.walk) else {
                 continue;
             };
-            late.source = table.place(late.key, address, true, now_ns).source;
-            look.found |= late.source != SourceId::UNKNOWN;
-            look.waits |= late.source == SourceId::UNKNOWN && table.may_read_after(late.key, late.time_ns);
+            late.place = table.place(late.key, address, true, now_ns);
+            look.found |= late.place.source != SourceId::UNKNOWN;
+            look.waits |= late.place.source == SourceId::UNKNOWN && table.may_read_after(late.key, late.time_ns);
         }
         look
     }
@@ -189,9 +219,7 @@ impl Interval {
         // Met here, so that its files are opened while it lives, and its mappings read again where one is missing.
         let thread = memory.thread_name(sample.comm);
         table.program(key, sample.kernel_thread, &thread, now_ns);
-        let source = stopped_at(sample.user, &late.walk).map_or(SourceId::UNKNOWN, |(address, is_code)| {
-            table.place(key, address, is_code, now_ns).source
-        });
+        let place = place_of_stop(sample.user, &late.walk, key, table, now_ns);
         self.late_bytes += late.stack.len();
         memory.late_bytes += late.stack.len();
         self.late.push(LateSample {
@@ -205,15 +233,15 @@ impl Interval {
             kernel_cut: sample.kernel_cut,
             user: sample.user.to_vec(),
             walk: late.walk,
-            source,
+            place,
             stack: late.stack.into(),
+            ended: None,
         });
     }
 
-    /// Where the code of its stacks comes from.
-    pub(super) fn sources(&self) -> impl Iterator<Item = SourceId> {
-        let sources = self.stacks.iter().flat_map(|stack| &stack.sources);
-        sources.map(|(id, _)| *id)
+    /// Where the code of its stacks is.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.stacks.iter().flat_map(|stack| &stack.user)
     }
 
     /// Walks the stacks that waited, with the tables that are there now.
@@ -228,7 +256,10 @@ impl Interval {
         memory.late_bytes -= std::mem::take(&mut self.late_bytes);
         for mut late in std::mem::take(&mut self.late) {
             stats.walked_late += 1;
-            let walk_end = match tables.walk_on(late.key, &mut late.walk, &late.stack, &mut late.user) {
+            if late.ended.is_none() {
+                late.walk_on(tables, table, now_ns);
+            }
+            let walk_end = match late.ended.unwrap_or(WalkStop::NoTable) {
                 WalkStop::Root => WalkEnd::Root,
                 WalkStop::Cut => WalkEnd::Cut,
                 WalkStop::Broken => WalkEnd::Broken,
@@ -315,6 +346,11 @@ fn address_of(address: u64, innermost: bool) -> u64 {
     } else {
         address.wrapping_sub(1)
     }
+}
+
+fn place_of_stop(user: &[u64], walk: &so_walk, key: ProgramKey, table: &mut Table, now_ns: u64) -> Place {
+    let (address, is_code) = stopped_at(user, walk).unwrap_or_default();
+    table.place(key, address, is_code, now_ns)
 }
 
 /// Where a walk stopped that is to go on, and whether there is code for certain: it was interrupted, or tables led to it.

@@ -10,7 +10,6 @@ mod budget;
 mod clock;
 mod gather;
 mod naming;
-mod pace;
 mod sampling;
 mod throttle;
 mod unwinding;
@@ -22,12 +21,11 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::kernel::{self, Counters, KernelError, Sensor};
+use crate::kernel::{Counters, KernelError, Sensor};
 use crate::process::{Labeller, TableStats};
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
 use clock::Moment;
-use pace::{Pace, Worker};
 use sampling::{Intervals, Sampling};
 pub use unwinding::UnwindStats;
 
@@ -109,7 +107,6 @@ const WAITING_INTERVALS: usize = 2;
 #[derive(Debug)]
 pub struct Agent {
     stop: Arc<AtomicBool>,
-    pace: Arc<Pace>,
     sampling: Option<JoinHandle<Result<Totals, AgentError>>>,
     naming: Option<JoinHandle<(u64, u64, NamerStats)>>,
 }
@@ -126,28 +123,21 @@ impl Agent {
         let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS);
         let waiting = Arc::new(AtomicUsize::new(0));
         let intervals = Intervals::new(sender, Arc::clone(&waiting));
-        let cpus = kernel::online_cpus()?.len();
-        let pace = Pace::new(config.cpu_limit, cpus);
         let names = config.names.clone();
-        let naming = {
-            let pace = Arc::clone(&pace);
-            spawn("stakeout-name", move || {
-                let mut worker = Worker::new(pace);
-                let namer = Namer::new(names).pausing(move || worker.pause());
-                naming::run(namer, &finished, &waiting, sink)
-            })?
-        };
+        let naming = spawn("stakeout-name", move || {
+            naming::run(Namer::new(names), &finished, &waiting, sink)
+        })?;
         // The kernel side stays on the thread that loads it; only whether that went well comes back.
         let (started, outcome) = mpsc::sync_channel(1);
         let sampling = {
-            let (stop, pace) = (Arc::clone(&stop), Arc::clone(&pace));
+            let stop = Arc::clone(&stop);
             spawn("stakeout-sample", move || {
                 match Sensor::start(config.frequency_hz, config.table_bytes) {
                     Ok(sensor) => {
                         let begun = Moment::now();
                         // The receiver waits for exactly this message.
                         let _ = started.send(Ok(()));
-                        Sampling::new(config, sensor, begun, labeller, intervals, pace)?.run(&stop)
+                        Sampling::new(config, sensor, begun, labeller, intervals)?.run(&stop)
                     }
                     Err(error) => {
                         let _ = started.send(Err(error));
@@ -158,7 +148,6 @@ impl Agent {
         };
         let agent = Self {
             stop,
-            pace,
             sampling: Some(sampling),
             naming: Some(naming),
         };
@@ -181,7 +170,6 @@ impl Agent {
 
     fn join(&mut self) -> Result<Totals, AgentError> {
         self.stop.store(true, Ordering::Release);
-        self.pace.end();
         let totals = match self.sampling.take() {
             Some(thread) => thread.join().map_err(|_| AgentError::Ended("sampling"))?,
             None => Err(AgentError::Ended("sampling")),

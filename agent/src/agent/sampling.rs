@@ -10,7 +10,6 @@ use super::budget::Budget;
 use super::clock::{Moment, Span};
 use super::gather::{Interval, Memory};
 use super::naming::Finished;
-use super::pace::Pace;
 use super::throttle::Throttle;
 use super::unwinding::Unwinding;
 use super::{
@@ -103,14 +102,13 @@ impl Sampling {
         begun: Moment,
         labeller: Labeller,
         intervals: Intervals,
-        pace: Arc<Pace>,
     ) -> Result<Self, AgentError> {
         // A part of the descriptors stays free for everything else.
         let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
         let table = Table::new(config.max_processes, ModuleTable::new(1024, open_files), labeller);
         let cpus = sensor.cpus();
-        let mut unwinding = Unwinding::start(pace, config.table_bytes, config.names.turns.clone())?;
+        let mut unwinding = Unwinding::start(config.table_bytes, config.names.turns.clone())?;
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
@@ -172,9 +170,10 @@ impl Sampling {
             if now >= next_drain {
                 next_drain = now + drain_ns;
                 self.drain(now, None)?;
-                self.prefer_what_is_waited_for();
+                self.want_what_is_waited_for(now);
             }
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            self.walk_late(now);
             self.close_if_ready(now)?;
             if now >= next_batch {
                 next_batch = now + self.jittered_interval_ns(now);
@@ -276,14 +275,32 @@ impl Sampling {
         Ok(())
     }
 
-    /// Tables that many stacks wait for come first.
-    fn prefer_what_is_waited_for(&mut self) {
-        if !self.unwinding.is_settled() {
-            let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
-            let intervals = closing.chain([&self.interval, &self.next]);
-            self.unwinding
-                .prefer(&self.table, intervals.flat_map(Interval::late_sources));
+    /// Asks for the tables that stacks wait for; those that many wait for come first.
+    fn want_what_is_waited_for(&mut self, now: u64) {
+        let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
+        let intervals = closing.chain([&self.interval, &self.next]);
+        let late: Vec<_> = intervals.flat_map(Interval::late_places).collect();
+        for (key, place) in &late {
+            self.unwinding.want_at(&self.table, *key, *place, now);
         }
+        if !self.unwinding.is_settled() {
+            self.unwinding.prefer(&self.table, late.into_iter());
+        }
+    }
+
+    /// Goes on with the stacks whose tables have come, and asks for those at which they stop next.
+    fn walk_late(&mut self, now: u64) {
+        if !self.unwinding.take_progress() {
+            return;
+        }
+        let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
+        for interval in closing.chain([&mut self.interval, &mut self.next]) {
+            let unwinding = &self.unwinding;
+            let is_there = |place| unwinding.is_there(place);
+            interval.walk_late(self.sensor.tables(), &mut self.table, is_there, now);
+        }
+        self.sensor.tables().end_walks();
+        self.want_what_is_waited_for(now);
     }
 
     /// Hands the interval over, unless the naming thread is behind and need not have it now.
@@ -423,11 +440,11 @@ impl Sampling {
             if look.found {
                 self.unwinding.follow(&mut self.table, &mut self.sensor, now);
             }
-            for (key, source) in finished.interval.late_sources() {
-                self.unwinding.want_again(&self.table, key, source, now);
+            for (key, place) in finished.interval.late_places() {
+                self.unwinding.want_at(&self.table, key, place, now);
             }
-            let pending = |(key, _)| self.unwinding.is_pending(&self.table, key);
-            let waits = look.waits || finished.interval.late_sources().any(pending);
+            let pending = |(key, place)| self.unwinding.is_pending(&self.table, key, place);
+            let waits = look.waits || finished.interval.late_places().any(pending);
             if waits && now < deadline {
                 self.closing.push_front((finished, deadline));
                 return Ok(());
@@ -437,7 +454,7 @@ impl Sampling {
                 .interval
                 .finish_late(tables, &mut self.memory, &mut self.table, stats, now);
             self.sensor.tables().end_walks();
-            self.unwinding.mark_used(finished.interval.sources(), now);
+            self.unwinding.mark_used(finished.interval.places(), now);
             self.intervals.send(finished)?;
         }
         Ok(())
@@ -451,6 +468,7 @@ impl Sampling {
             std::thread::sleep(Duration::from_nanos(TABLE_WAIT_NS));
             let now = kernel::monotonic_ns();
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
+            self.walk_late(now);
             self.close_if_ready(now)?;
         }
         Ok(Totals {

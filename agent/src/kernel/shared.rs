@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The value of an array map with one entry, mapped for reading and writing, as words of type `T`.
 #[derive(Debug)]
@@ -63,6 +64,17 @@ impl<T: Word> Shared<T> {
 
     pub(super) fn as_ptr(&self) -> *const T {
         self.words.as_ptr()
+    }
+}
+
+impl Shared<u32> {
+    /// Writes two words at once, the lower half first, from an even word on. Whoever sees them sees all that was written before.
+    pub(super) fn write_pair(&mut self, at: usize, value: u64) {
+        if at.is_multiple_of(2) && at + 1 < self.count {
+            // SAFETY: both words were mapped, and an even word of a mapping lies at a multiple of 8 bytes.
+            let pair = unsafe { AtomicU64::from_ptr(self.words.add(at).as_ptr().cast()) };
+            pair.store(value.to_le(), Ordering::Release);
+        }
     }
 }
 

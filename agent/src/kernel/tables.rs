@@ -13,7 +13,9 @@ use super::shared::Shared;
 use super::walk::{self, Arch, so_walk};
 use super::{KernelError, WalkStop, sampler};
 use crate::process::ProgramKey;
-use crate::unwind::{CodeMapping, FileTable, Installed, Layout, Memory, NoRoom, Published, RULES, Range, SLAB_WORDS};
+use crate::unwind::{
+    CodeMapping, FileTable, Filled, Installed, Layout, Memory, NoRoom, Published, RULES, Range, SLAB_WORDS,
+};
 
 /// Slots in the map of slabs.
 const MAX_SLABS: usize = 64;
@@ -91,6 +93,17 @@ impl Memory for MapMemory {
         }
     }
 
+    fn write_pair(&mut self, place: u32, value: u64) {
+        let range = Range { place, words: 2 };
+        let Some(map) = self.slabs.get(range.slab()) else {
+            return;
+        };
+        match Shared::map_pages(map.as_fd(), range.first_word(), 2) {
+            Ok((mut pages, first)) => pages.write_pair(first, value),
+            Err(error) => tracing::warn!(%error, "cannot map a slab of unwinding tables"),
+        }
+    }
+
     fn write_rule(&mut self, number: usize, bits: u64) {
         self.rules.write(number, [bits]);
     }
@@ -132,6 +145,27 @@ impl Tables {
     /// Copies a file's table in.
     pub fn install(&mut self, table: &FileTable) -> Result<Installed, NoRoom> {
         self.layout.install(table)
+    }
+
+    /// Makes room for a file's directory, all chunks of which are pending.
+    pub fn open(&mut self, chunks: u32) -> Result<Installed, NoRoom> {
+        self.layout.open(chunks)
+    }
+
+    /// Copies the tables of some of a file's chunks in, from number `first` on.
+    pub fn fill(
+        &mut self,
+        file: &Installed,
+        chunks: std::ops::Range<u32>,
+        table: &FileTable,
+        base: u64,
+    ) -> Result<Filled, NoRoom> {
+        self.layout.fill(file, chunks, table, base)
+    }
+
+    /// Makes chunks pending again, and gives their room back.
+    pub fn empty(&mut self, file: &Installed, filled: Filled, now_ns: u64) {
+        self.layout.empty(file, filled, now_ns);
     }
 
     /// Gives a table's room back. Whoever maps the file must have been published anew before.

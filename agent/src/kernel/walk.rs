@@ -196,6 +196,11 @@ impl Memory for HostMemory {
         }
     }
 
+    fn write_pair(&mut self, place: u32, value: u64) {
+        let words = [value as u32, (value >> 32) as u32];
+        self.write(Range { place, words: 2 }, &mut words.into_iter());
+    }
+
     fn write_rule(&mut self, number: usize, bits: u64) {
         if let Some(rule) = self.rules.get_mut(number) {
             *rule = bits;

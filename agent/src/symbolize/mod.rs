@@ -154,7 +154,6 @@ pub struct Namer {
     cache: PlaceCache,
     interner: Interner,
     stats: NamerStats,
-    pause: Option<Box<dyn FnMut() + Send>>,
 }
 
 struct KernelNames {
@@ -180,14 +179,7 @@ impl Namer {
             perf_maps: HashMap::new(),
             interner: Interner::default(),
             stats: NamerStats::default(),
-            pause: None,
         }
-    }
-
-    /// Calls this after each file, whose symbols may have been read for it.
-    pub fn pausing(mut self, pause: impl FnMut() + Send + 'static) -> Self {
-        self.pause = Some(Box::new(pause));
-        self
     }
 
     /// Does with less from now on, or with all again. Names that are remembered stay as they are.
@@ -246,9 +238,6 @@ impl Namer {
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
             // Already in between: the first interval meets everything that runs.
             self.natives.limit(now_ns, &self.config);
-            if let Some(pause) = &mut self.pause {
-                pause();
-            }
             for (index, frames) in indices.into_iter().zip(named) {
                 let frames = self.interner.intern(frames);
                 if remember {

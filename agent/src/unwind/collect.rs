@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::TableError;
 use super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
-use super::table::{Full, Stats, Writer};
+use super::table::{FileTable, Full, Stats, Writer};
+use crate::elf::Segment;
 use crate::elf::reader::Reader;
 
 /// Functions per file.
@@ -145,6 +146,8 @@ pub(super) struct Collector {
     seen: usize,
     /// What lies elsewhere is left to another pass. Becomes narrower where it holds too much.
     window: Range<u64>,
+    /// Of the last window.
+    limit: u64,
     passes: usize,
     /// What the windows before gave, and where it ended.
     written: Option<(Writer, u64)>,
@@ -152,7 +155,8 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn new(row_limit: usize, room_bytes: usize) -> Self {
+    /// For what lies at these addresses.
+    pub(super) fn new(addresses: Range<u64>, row_limit: usize, room_bytes: usize) -> Self {
         Self {
             row_limit,
             room_bytes,
@@ -162,7 +166,8 @@ impl Collector {
             settled: Vec::new(),
             rows: 0,
             seen: 0,
-            window: 0..u64::MAX,
+            limit: addresses.end,
+            window: addresses,
             passes: 0,
             written: None,
             stats: Stats::default(),
@@ -389,21 +394,28 @@ impl Collector {
         self.settled.clear();
         self.stream.clear();
         (self.rows, self.seen) = (0, 0);
-        self.window = self.window.end..u64::MAX;
-        let more = self.window.start < u64::MAX;
+        self.window = self.window.end..self.limit;
+        let more = self.window.start < self.limit;
         if more && self.passes >= MAX_PASSES {
             return Err(TableError::TooManyFunctions);
         }
         Ok(more)
     }
 
-    /// The table's parts, and how they were made.
-    pub(super) fn finish(self) -> Result<(Writer, Vec<Rule>, Stats), TableError> {
+    /// The table of a file with these segments.
+    pub(super) fn finish(self, segments: Vec<Segment>) -> Result<FileTable, TableError> {
         let (writer, _) = self.written.ok_or(TableError::NoUnwindInformation)?;
         let writer = writer
             .finish()
             .map_err(|_| TableError::TooManyRows { limit: self.row_limit })?;
-        Ok((writer, self.rules.rules, self.stats))
+        Ok(FileTable {
+            base: writer.base,
+            chunks: writer.chunks,
+            rows: writer.rows,
+            rules: self.rules.rules,
+            segments,
+            stats: self.stats,
+        })
     }
 
     /// `padding` is what lies between the piece before and this one.
@@ -468,15 +480,7 @@ mod tests {
 
     fn offsets(mut collector: Collector, addresses: std::ops::Range<u64>) -> Vec<i32> {
         assert_eq!(collector.next_window(), Ok(false));
-        let (writer, rules, stats) = collector.finish().unwrap();
-        let table = super::super::FileTable {
-            base: writer.base,
-            chunks: writer.chunks,
-            rows: writer.rows,
-            rules,
-            stats,
-            ..Default::default()
-        };
+        let table = collector.finish(Vec::new()).unwrap();
         let offset = |address| match table.rule_at(address).cfa() {
             Cfa::Sp(offset) => offset,
             _ => 0,
@@ -486,7 +490,7 @@ mod tests {
 
     #[test]
     fn earlier_sources_win_and_later_ones_fill_what_they_left() {
-        let mut collector = Collector::new(100, ROOM_BYTES);
+        let mut collector = Collector::new(0..u64::MAX, 100, ROOM_BYTES);
         add(&mut collector, 4, 6, &[(4, 40)]);
         add(&mut collector, 1, 2, &[(1, 24)]);
         collector.settle();
@@ -499,7 +503,7 @@ mod tests {
 
     #[test]
     fn padding_takes_the_rule_of_the_function_behind_it_and_wider_gaps_none() {
-        let mut collector = Collector::new(100, ROOM_BYTES);
+        let mut collector = Collector::new(0..u64::MAX, 100, ROOM_BYTES);
         add(&mut collector, 0, 2, &[(0, 8), (1, 16)]);
         add(&mut collector, 4, 5, &[(4, 8), (5, 16)]);
         add(&mut collector, 21, 22, &[(21, 8)]);
@@ -511,7 +515,7 @@ mod tests {
 
     #[test]
     fn a_table_beyond_the_limit_says_so() {
-        let mut collector = Collector::new(3, ROOM_BYTES);
+        let mut collector = Collector::new(0..u64::MAX, 3, ROOM_BYTES);
         let rows: Vec<(u64, i32)> = (0..9).map(|index| (u64::try_from(index).unwrap(), index * 8)).collect();
         let fill = |row: &mut dyn FnMut(u64, Rule, Option<Unsupported>)| {
             for (address, offset) in rows {

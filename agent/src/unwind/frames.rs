@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::ops::Range;
 
 use super::TableError;
 use super::cfi;
 use super::collect::{Collector, Taken};
-use super::entry::{Cie, Entries, Entry, Fde, Format, Kind};
+use super::entry::{Cie, Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
 use crate::elf::reader::{Bases, Reader};
 use crate::elf::{FileRange, Image, decompressed};
 
@@ -19,6 +20,14 @@ const MAX_CIE_BYTES: u64 = 4096;
 const DT_PLTGOT: u64 = 3;
 /// Where nothing else says how long .eh_frame_hdr's header is.
 const HEADER_BYTES: usize = 20;
+/// Numbers of 4 bytes, relative to the header: the only encoding that linkers write.
+const INDEX_ENCODING: u8 = 0x3b;
+const INDEX_ENTRY_BYTES: u64 = 8;
+/// Entries that are read at a time.
+const INDEX_BLOCK: u64 = 512;
+/// A file of 4 GiB of code has fewer.
+const MAX_INDEXED: u64 = 1 << 24;
+const NEAR_BYTES: usize = 16 * 1024;
 
 /// Where .eh_frame lies: address, offset in the file, bytes up to its end or its segment's.
 fn eh_frame<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<(u64, u64, u64)> {
@@ -36,13 +45,97 @@ fn eh_frame<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<(u64, u64
 
 /// What .eh_frame_hdr says (LSB 5.0, chapter 10.6.2).
 fn eh_frame_address<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, header: u64) -> Option<u64> {
+    header_of(image, header).map(|(address, _)| address)
+}
+
+/// The address of .eh_frame, and the index where there is one of the usual form.
+fn header_of<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, header: u64) -> Option<(u64, Option<Index>)> {
     let mut bytes = [0; HEADER_BYTES];
     image.read(header, &mut bytes)?;
     let mut reader = Reader::at(&bytes, header);
     let (version, encoding) = (reader.u8()?, reader.u8()?);
-    reader.skip(2)?;
-    let pointer = reader.pointer(encoding, Bases { data: Some(header) })?;
-    (version == 1).then_some(pointer)
+    let (count_encoding, table_encoding) = (reader.u8()?, reader.u8()?);
+    let bases = Bases { data: Some(header) };
+    let pointer = reader.pointer(encoding, bases)?;
+    let count = reader.pointer(count_encoding, bases);
+    let table = header.wrapping_add((HEADER_BYTES - reader.rest().len()) as u64);
+    let index = count.filter(|_| table_encoding == INDEX_ENCODING).map(|count| Index {
+        header,
+        table,
+        count: count.min(MAX_INDEXED),
+    });
+    (version == 1).then_some((pointer, index))
+}
+
+/// The linker's index: for each function its first address and that of its description, ascending, both of 4 bytes and relative
+/// to the header.
+#[derive(Debug, Clone, Copy)]
+struct Index {
+    header: u64,
+    table: u64,
+    count: u64,
+}
+
+impl Index {
+    /// First address, and that of the description, of up to `most` functions from a number on.
+    fn entries<R: Fn(u64, &mut [u8]) -> bool>(
+        &self,
+        image: &Image<R>,
+        first: u64,
+        most: u64,
+    ) -> Option<Vec<(u64, u64)>> {
+        let count = self.count.checked_sub(first)?.min(most);
+        let mut bytes = vec![0; usize::try_from(count * INDEX_ENTRY_BYTES).ok()?];
+        image.read(self.table.checked_add(first * INDEX_ENTRY_BYTES)?, &mut bytes)?;
+        let mut reader = Reader::new(&bytes);
+        let mut place = || Some(self.header.wrapping_add(reader.signed(4)?.cast_unsigned()));
+        (0..count).map(|_| Some((place()?, place()?))).collect()
+    }
+
+    /// The number of the first function that begins behind an address.
+    fn behind<R: Fn(u64, &mut [u8]) -> bool>(&self, image: &Image<R>, address: u64) -> Option<u64> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.entries(image, middle, 1)?.first()?.0 <= address {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Some(low)
+    }
+}
+
+/// Functions that the index of .eh_frame leads to; none without an index.
+pub(super) fn indexed_functions<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<u64> {
+    let (_, index) = header_of(image, image.eh_frame_header?)?;
+    index.map(|index| index.count)
+}
+
+/// Compiles what .eh_frame says of some addresses.
+pub(super) fn compile_indexed<R: Fn(u64, &mut [u8]) -> bool>(
+    image: &Image<R>,
+    addresses: &Range<u64>,
+    collector: &mut Collector,
+) -> Result<(), TableError> {
+    let header = image.eh_frame_header.and_then(|header| header_of(image, header));
+    let Some((address, Some(index))) = header else {
+        return Ok(());
+    };
+    let mut walk = Walk {
+        image,
+        collector,
+        format: Format::EhFrame,
+        address,
+        bases: Bases {
+            data: image.dynamic(DT_PLTGOT),
+        },
+        cies: HashMap::new(),
+        late_cies: 0,
+        file_offset: image.place(address).map(|(offset, _)| offset),
+    };
+    walk.run_indexed(index, addresses)
 }
 
 /// Compiles .eh_frame. Nothing happens where the file has none.
@@ -136,6 +229,62 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
         Ok(())
     }
 
+    fn run_indexed(&mut self, index: Index, addresses: &Range<u64>) -> Result<(), TableError> {
+        // The function before may reach into these addresses.
+        let first = index
+            .behind(self.image, addresses.start)
+            .map(|behind| behind.saturating_sub(1));
+        let Some(mut next) = first else {
+            self.malformed();
+            return Ok(());
+        };
+        let mut near = Near::default();
+        while let Some(entries) = index
+            .entries(self.image, next, INDEX_BLOCK)
+            .filter(|entries| !entries.is_empty())
+        {
+            next += entries.len() as u64;
+            for (begin, description) in entries {
+                if begin >= addresses.end {
+                    return Ok(());
+                }
+                self.describe(description, &mut near)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the function that is described at an address.
+    fn describe(&mut self, address: u64, near: &mut Near) -> Result<(), TableError> {
+        let offset = address.checked_sub(self.address);
+        let place = offset
+            .zip(self.file_offset)
+            .and_then(|(offset, file)| file.checked_add(offset));
+        let image = self.image;
+        let body = place.and_then(|place| {
+            read_entry(MAX_ENTRY_BYTES, |at, into| {
+                near.read(image, place.checked_add(at)?, into)
+            })
+        });
+        let (Some(offset), Some(body)) = (offset, body) else {
+            self.malformed();
+            return Ok(());
+        };
+        let entry = Entry {
+            offset,
+            body_offset: offset.saturating_add(body.length_bytes),
+            long: body.length_bytes > 4,
+            body: &body.bytes,
+        };
+        if let Some((Kind::Fde { cie }, reader)) = entry.kind(self.format, self.address)
+            && let Some(cie) = self.cie(cie)
+        {
+            return self.function(&cie, reader);
+        }
+        self.malformed();
+        Ok(())
+    }
+
     fn malformed(&mut self) {
         self.collector.malformed(1);
     }
@@ -211,6 +360,38 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
     }
 }
 
+/// A block of the file around what was read last: neighbours in the index are mostly described one behind the other.
+#[derive(Default)]
+struct Near {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Near {
+    fn read<R: Fn(u64, &mut [u8]) -> bool>(&mut self, image: &Image<R>, offset: u64, into: &mut [u8]) -> Option<()> {
+        if !self.copy(offset, into) {
+            self.bytes.resize(NEAR_BYTES, 0);
+            self.offset = offset;
+            if image.read_offset(offset, &mut self.bytes).is_none() {
+                // The file ends before.
+                self.bytes.clear();
+            }
+            if !self.copy(offset, into) {
+                image.read_offset(offset, into)?;
+            }
+        }
+        Some(())
+    }
+
+    fn copy(&self, offset: u64, into: &mut [u8]) -> bool {
+        let begin = offset
+            .checked_sub(self.offset)
+            .and_then(|begin| usize::try_from(begin).ok());
+        let part = begin.and_then(|begin| self.bytes.get(begin..)?.get(..into.len()));
+        part.map(|part| into.copy_from_slice(part)).is_some()
+    }
+}
+
 /// An entry that was read on its own.
 pub(super) struct Body {
     /// Of the length in front of it.
@@ -219,7 +400,7 @@ pub(super) struct Body {
 }
 
 /// Reads one entry of at most `most` bytes through a function that fills a buffer from an offset behind the entry's start.
-pub(super) fn read_entry(most: u64, read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Option<Body> {
+pub(super) fn read_entry(most: u64, mut read: impl FnMut(u64, &mut [u8]) -> Option<()>) -> Option<Body> {
     let mut length = [0; 4];
     read(0, &mut length)?;
     let (mut bytes, mut length_bytes) = (u64::from(u32::from_le_bytes(length)), 4);

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::space::Space;
-use super::{FileTable, Range};
+use super::{CHUNK_BYTES, FileTable, Range, Row};
 
 pub use super::space::SLAB_WORDS;
 
@@ -23,6 +23,8 @@ const RETIRE_NS: u64 = 1_000_000_000;
 const STATE_PENDING: u32 = 0;
 const STATE_NONE: u32 = 1;
 const STATE_CHUNKS: u32 = 2;
+/// A directory's entry for a chunk whose rows are not there.
+const CHUNK_PENDING: u64 = 0xffff_ffff << 32;
 
 /// Where tables lie.
 pub trait Memory {
@@ -30,6 +32,8 @@ pub trait Memory {
     fn add_slab(&mut self) -> bool;
     /// Writes into a range of a slab that was added.
     fn write(&mut self, range: Range, words: &mut dyn Iterator<Item = u32>);
+    /// Writes two words, the lower half first, from an even place on: a walk sees both or none, and all that was written before.
+    fn write_pair(&mut self, place: u32, value: u64);
     /// Sets one of [`RULES`] rules, which are all zero at first.
     fn write_rule(&mut self, number: usize, bits: u64);
 }
@@ -43,10 +47,29 @@ pub struct Installed {
 }
 
 impl Installed {
+    /// Where its entries begin: at an even word.
+    fn entries(&self) -> u32 {
+        self.directory.place.next_multiple_of(2)
+    }
+
     /// Bytes in the slabs.
     pub fn bytes(&self) -> u64 {
         let words: u64 = self.pieces.iter().map(|piece| u64::from(piece.words)).sum();
         (words + u64::from(self.directory.words)) * 4
+    }
+}
+
+/// Chunks of a file that was opened without any, where the walk finds them.
+#[derive(Debug)]
+pub struct Filled {
+    chunks: std::ops::Range<u32>,
+    piece: Option<Range>,
+}
+
+impl Filled {
+    /// Bytes in the slabs.
+    pub fn bytes(&self) -> u64 {
+        self.piece.map_or(0, |piece| u64::from(piece.words) * 4)
     }
 }
 
@@ -109,12 +132,7 @@ impl<M: Memory> Layout<M> {
     pub fn install(&mut self, table: &FileTable) -> Result<Installed, NoRoom> {
         let rules = self.number_rules(table).ok_or(NoRoom::Rules)?;
         let chunks = table.chunks.len().saturating_sub(1);
-        let directory = self.take(chunks * 2).ok_or(NoRoom::Tables)?;
-        let mut installed = Installed {
-            directory,
-            pieces: Vec::new(),
-            chunks: u32::try_from(chunks).map_err(|_| NoRoom::Tables)?,
-        };
+        let mut installed = self.directory(chunks)?;
         let mut entries: Vec<u32> = Vec::with_capacity(chunks * 2);
         let mut first = 0;
         while first < chunks {
@@ -130,10 +148,7 @@ impl<M: Memory> Layout<M> {
                 return Err(NoRoom::Tables);
             };
             installed.pieces.push(piece);
-            let words = rows
-                .iter()
-                .map(|row| u32::from(row.offset) << 16 | u32::from(rules[usize::from(row.rule)]));
-            self.memory.write(piece, &mut words.into_iter());
+            self.memory.write(piece, &mut words_of_rows(rows, &rules));
             for chunk in first..last {
                 let (from, until) = (table.chunks[chunk], table.chunks[chunk + 1]);
                 entries.push(piece.place + (from - table.chunks[first]));
@@ -141,8 +156,76 @@ impl<M: Memory> Layout<M> {
             }
             first = last;
         }
-        self.memory.write(directory, &mut entries.into_iter());
+        let entries_at = Range {
+            place: installed.entries(),
+            words: installed.chunks * 2,
+        };
+        self.memory.write(entries_at, &mut entries.into_iter());
         Ok(installed)
+    }
+
+    fn directory(&mut self, chunks: usize) -> Result<Installed, NoRoom> {
+        Ok(Installed {
+            // One more, so that the entries can begin at an even word.
+            directory: self.take(chunks * 2 + 1).ok_or(NoRoom::Tables)?,
+            pieces: Vec::new(),
+            chunks: u32::try_from(chunks).map_err(|_| NoRoom::Tables)?,
+        })
+    }
+
+    /// Makes room for a file's directory, all chunks of which are pending.
+    pub fn open(&mut self, chunks: u32) -> Result<Installed, NoRoom> {
+        let file = self.directory(chunks as usize)?;
+        for chunk in 0..chunks {
+            self.set(&file, chunk, CHUNK_PENDING);
+        }
+        Ok(file)
+    }
+
+    fn set(&mut self, file: &Installed, chunk: u32, entry: u64) {
+        if chunk < file.chunks {
+            self.memory.write_pair(file.entries() + chunk * 2, entry);
+        }
+    }
+
+    /// Copies the tables of some chunks of an opened file in. `base` is the address that its chunk 0 describes; chunks of which `table`
+    /// says nothing have no rules.
+    pub fn fill(
+        &mut self,
+        file: &Installed,
+        chunks: std::ops::Range<u32>,
+        table: &FileTable,
+        base: u64,
+    ) -> Result<Filled, NoRoom> {
+        let rules = self.number_rules(table).ok_or(NoRoom::Rules)?;
+        let piece = match table.rows.len() {
+            0 => None,
+            rows => Some(self.take(rows).ok_or(NoRoom::Tables)?),
+        };
+        if let Some(piece) = piece {
+            self.memory.write(piece, &mut words_of_rows(&table.rows, &rules));
+        }
+        let skipped = table.base.wrapping_sub(base) / CHUNK_BYTES;
+        for chunk in chunks.clone() {
+            let bounds = u64::from(chunk)
+                .checked_sub(skipped)
+                .and_then(|own| usize::try_from(own).ok())
+                .and_then(|own| Some((*table.chunks.get(own)?, *table.chunks.get(own + 1)?)));
+            let entry = match (piece, bounds) {
+                (Some(piece), Some((from, until))) => u64::from(piece.place + from) | u64::from(until - from) << 32,
+                _ => 0,
+            };
+            self.set(file, chunk, entry);
+        }
+        Ok(Filled { chunks, piece })
+    }
+
+    /// Makes chunks pending again, and gives their room back once no walk reads it.
+    pub fn empty(&mut self, file: &Installed, filled: Filled, now_ns: u64) {
+        for chunk in filled.chunks {
+            self.set(file, chunk, CHUNK_PENDING);
+        }
+        self.retired.extend(filled.piece.map(|piece| (now_ns, piece)));
     }
 
     /// Gives a table's room back once no walk reads it. Whoever maps the file must have been published anew before.
@@ -223,14 +306,18 @@ impl<M: Memory> Layout<M> {
     }
 }
 
+/// As bpf/abi.h lays rows out; `rules` gives their rules' numbers.
+fn words_of_rows<'a>(rows: &'a [Row], rules: &'a [u16]) -> impl Iterator<Item = u32> + use<'a> {
+    rows.iter()
+        .map(|row| u32::from(row.offset) << 16 | u32::from(rules[usize::from(row.rule)]))
+}
+
 /// As bpf/abi.h lays a mapping out.
 fn words_of(mapping: &CodeMapping<'_>) -> [u32; MAPPING_WORDS] {
     let (chunk_zero, directory, state) = match mapping.code {
         Code::Pending => (0, 0, STATE_PENDING),
         Code::NoTable => (0, 0, STATE_NONE),
-        Code::Table { installed, chunk_zero } => {
-            (chunk_zero, installed.directory.place, STATE_CHUNKS + installed.chunks)
-        }
+        Code::Table { installed, chunk_zero } => (chunk_zero, installed.entries(), STATE_CHUNKS + installed.chunks),
     };
     let halves = |value: u64| [value as u32, (value >> 32) as u32];
     let ([b0, b1], [e0, e1], [c0, c1]) = (halves(mapping.begin), halves(mapping.end), halves(chunk_zero));

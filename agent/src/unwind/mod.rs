@@ -17,13 +17,15 @@ mod frames;
 pub(crate) mod fuzz;
 mod go;
 mod layout;
+mod parts;
 mod restorer;
 mod rule;
 mod space;
 mod table;
 
 pub use crate::elf::{Segment, code_address};
-pub use layout::{Code, CodeMapping, Installed, Layout, Memory, NoRoom, Published, RULES, SLAB_WORDS};
+pub use layout::{Code, CodeMapping, Filled, Installed, Layout, Memory, NoRoom, Published, RULES, SLAB_WORDS};
+pub use parts::{Outline, PART_CHUNKS, compile_part, outline};
 pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 pub use space::Range;
 pub use table::{CHUNK_BYTES, FileTable, Row, Stats};
@@ -56,7 +58,7 @@ pub fn compile_within(
     room_bytes: usize,
 ) -> Result<FileTable, TableError> {
     let image = crate::elf::Image::open(read_file).ok_or(TableError::NotElf)?;
-    let mut collector = collect::Collector::new(row_limit, room_bytes);
+    let mut collector = collect::Collector::new(0..u64::MAX, row_limit, room_bytes);
     loop {
         go::compile(&image, &mut collector)?;
         collector.settle();
@@ -70,13 +72,5 @@ pub fn compile_within(
             break;
         }
     }
-    let (writer, rules, stats) = collector.finish()?;
-    Ok(FileTable {
-        base: writer.base,
-        chunks: writer.chunks,
-        rows: writer.rows,
-        rules,
-        segments: image.segments,
-        stats,
-    })
+    collector.finish(image.segments)
 }

@@ -1,6 +1,6 @@
 //! What is bounded stays within its bounds, and says what it could not do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use stakeout_agent::agent::AgentConfig;
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
 use crate::program::Program;
-use crate::recording::{Recording, possible};
+use crate::recording::{Recording, Seen, possible};
 
 const MIB: u64 = 1 << 20;
 
@@ -30,29 +30,69 @@ fn busy(program: &str, arguments: &[&str]) -> Option<Busy> {
     command.spawn().ok().map(Busy)
 }
 
+/// The burning program, without frame pointers, with the code of a header beside its own.
+fn burn_with(header: &str, name: &str) -> Program {
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root").join(header);
+    let flags = [
+        "-O1",
+        "-g",
+        "-fomit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+        "-include",
+    ];
+    Program::compile_with(&[&flags[..], &[header.to_str().unwrap()]].concat(), "burn.c", name)
+}
+
 #[test]
 fn tables_that_do_not_fit_are_counted_and_no_sample_is_lost_for_them() {
     if !possible() {
         return;
     }
-    // One slab: the C library and a small program fit, an interpreter of 100 MB beside them does not.
+    // One slab: the C library and one of these programs fit.
     let recording = Recording::start(AgentConfig {
         table_bytes: MIB,
         ..fast()
     });
-    let node = busy("node", &["-e", "let x = 0; for (;;) { x = Math.sqrt(x + 1); }"]);
-    let python = busy("python3", &["-c", "x = 0\nwhile True: x += 1"]);
-    Program::burn("burn-beside-large-tables").spawn(4000, None).finish();
-    let had_large = node.is_some();
-    drop((node, python));
+    let programs =
+        ["one", "two", "three"].map(|which| burn_with("many_rows.h", &format!("burn-with-many-rows-{which}")));
+    let running = programs.each_ref().map(|program| program.spawn(2000, None));
+    for program in running {
+        program.finish();
+    }
     let recorded = recording.stop();
     check_account(&recorded);
     let stats = recorded.totals.unwinding;
     println!("{stats:?}");
-    assert!(stats.table_bytes <= MIB, "{stats:?}");
-    assert!(!had_large || stats.no_room > 0, "{stats:?}");
+    assert!(stats.table_bytes <= MIB && stats.no_room > 0, "{stats:?}");
     let limits = &recorded.batches.last().unwrap().report.limits;
-    assert!(!had_large || limits.contains_key("tables_without_room"), "{limits:?}");
+    assert!(limits.contains_key("tables_without_room"), "{limits:?}");
+}
+
+#[test]
+fn of_a_large_program_only_what_runs_takes_room() {
+    if !possible() {
+        return;
+    }
+    // The whole program would take 9 MiB, and other files are there too.
+    let program = burn_with("many_functions.h", "burn-among-many-functions");
+    let recording = Recording::start(AgentConfig {
+        table_bytes: 8 * MIB,
+        ..fast()
+    });
+    program.spawn(4000, None).finish();
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let stats = recorded.totals.unwinding;
+    let own = |seen: &Seen<'_>| &*seen.process.executable == "burn-among-many-functions";
+    let burning = || {
+        recorded
+            .samples()
+            .filter(own)
+            .filter(|seen| seen.has("work_a") || seen.has("work_b"))
+    };
+    let (all, whole) = (burning().count(), burning().filter(|seen| seen.has("main")).count());
+    println!("{whole} of {all} whole; {stats:?}, {:?}", recorded.totals.kernel);
+    assert!(all > 50 && whole * 100 >= all * 99, "{whole} of {all}; {stats:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod damage;
 mod go;
 mod ground_truth;
 pub(crate) mod oracle;
+mod parts;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,0 +1,91 @@
+//! Large files part by part, held against the same files as a whole.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use stakeout_agent::unwind::{CHUNK_BYTES, FileTable, Outline, Rule, TableError, compile_part, outline};
+
+use super::{ROW_LIMIT, compile_file};
+
+/// Parts of one file that are compared.
+const COMPARED: usize = 40;
+
+fn outline_of(path: &Path) -> Option<Outline> {
+    let file = File::open(path).unwrap();
+    outline(|offset, into| file.read_exact_at(into, offset).is_ok())
+}
+
+/// The compiler's own library and, where it is there, an interpreter.
+fn large_files() -> Vec<PathBuf> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
+    let library = Path::new(String::from_utf8_lossy(&sysroot.stdout).trim()).join("lib");
+    let driver = std::fs::read_dir(library).unwrap().flatten().map(|entry| entry.path());
+    let driver = driver.filter(|path| path.to_string_lossy().contains("librustc_driver"));
+    let node = Command::new("sh").args(["-c", "command -v node"]).output().unwrap();
+    let node = PathBuf::from(String::from_utf8_lossy(&node.stdout).trim());
+    driver.chain(Some(node).filter(|path| path.is_file())).collect()
+}
+
+/// The last address of each row, which is in a function; what lies between functions may take its rule from either side.
+fn check(outline: &Outline, part: u32, whole: &FileTable, own: &FileTable) -> usize {
+    let addresses = outline.addresses_of(part);
+    let mut rows = 0;
+    for chunk in outline.chunks_of(part) {
+        let begin = outline.base + u64::from(chunk) * CHUNK_BYTES;
+        let number = usize::try_from((begin - whole.base) / CHUNK_BYTES).unwrap();
+        let (Some(first), Some(last)) = (whole.chunks.get(number), whole.chunks.get(number + 1)) else {
+            continue;
+        };
+        let offsets: Vec<u64> = whole.rows[*first as usize..*last as usize]
+            .iter()
+            .map(|row| u64::from(row.offset))
+            .collect();
+        for end in offsets.iter().skip(1).chain([&CHUNK_BYTES]) {
+            let address = begin + end - 1;
+            assert!(addresses.contains(&address));
+            // What fills up the part's end may belong to the next part's first function.
+            if address + 1 == addresses.end && own.rule_at(address) == Rule::UNKNOWN {
+                continue;
+            }
+            assert_eq!(
+                own.rule_at(address),
+                whole.rule_at(address),
+                "{address:x} of part {part}"
+            );
+            rows += 1;
+        }
+    }
+    rows
+}
+
+#[test]
+fn every_part_says_what_the_whole_says() {
+    for path in large_files() {
+        let outline = outline_of(&path).expect("so large a file is divided");
+        let whole = compile_file(&path).unwrap();
+        assert_eq!(outline.segments, whole.segments);
+        let file = File::open(&path).unwrap();
+        let parts = outline
+            .part_of(outline.base + u64::from(outline.chunks) * CHUNK_BYTES - 1)
+            .unwrap()
+            + 1;
+        let (mut rows, mut compared) = (0, 0);
+        for part in (0..parts).step_by((parts as usize / COMPARED).max(1)) {
+            let read = |offset: u64, into: &mut [u8]| file.read_exact_at(into, offset).is_ok();
+            match compile_part(read, outline.addresses_of(part), ROW_LIMIT) {
+                Ok(own) => rows += check(&outline, part, &whole, &own),
+                Err(error) => assert_eq!(error, TableError::NoUnwindInformation),
+            }
+            compared += 1;
+        }
+        println!("{}: {rows} rows of {compared} parts of {parts}", path.display());
+        assert!(rows > 10_000);
+    }
+}
+
+#[test]
+fn a_small_file_is_not_divided() {
+    assert_eq!(outline_of(Path::new("/bin/true")), None);
+}
