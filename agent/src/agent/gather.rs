@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::unwinding::UnwindStats;
-use crate::kernel::{EXACT_ADDRESS, LateWalk, RawSample, Tables, WalkEnd, WalkStop, so_walk};
+use crate::kernel::{EXACT_ADDRESS, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, so_walk};
 use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
@@ -47,7 +47,6 @@ pub(super) struct Interval {
     program_index: HashMap<ProgramKey, u32>,
     stack_index: HashMap<u128, u32>,
     late: Vec<LateSample>,
-    late_bytes: usize,
 }
 
 /// A sample whose stack is walked to its end when its tables are there.
@@ -66,8 +65,8 @@ struct LateSample {
     /// Of the last frame's code.
     place: Place,
     stack: Box<[u8]>,
-    /// Why its walk ended, where it did not stop for want of a table.
-    ended: Option<WalkStop>,
+    /// Of the copy's first byte: the walk goes on more than once.
+    stack_address: u64,
 }
 
 /// What looking again has brought.
@@ -145,11 +144,16 @@ impl Memory {
 }
 
 impl LateSample {
-    fn walk_on(&mut self, tables: &mut Tables, table: &mut Table, now_ns: u64) {
-        match tables.walk_on(self.key, &mut self.walk, &self.stack, &mut self.user) {
-            WalkStop::NoTable => self.place = place_of_stop(&self.user, &self.walk, self.key, table, now_ns),
-            stop => self.ended = Some(stop),
+    fn walk_on(&mut self, tables: &mut Tables, table: &mut Table, now_ns: u64) -> WalkStop {
+        let stack = StackCopy {
+            address: self.stack_address,
+            bytes: &self.stack,
+        };
+        let stop = tables.walk_on(self.key, &mut self.walk, stack, &mut self.user);
+        if stop == WalkStop::NoTable {
+            self.place = place_of_stop(&self.user, &self.walk, self.key, table, now_ns);
         }
+        stop
     }
 }
 
@@ -171,22 +175,34 @@ impl Interval {
 
     /// Whose stacks wait for tables, and where the code is at which they stopped.
     pub(super) fn late_places(&self) -> impl Iterator<Item = (ProgramKey, Place)> {
-        let waiting = self.late.iter().filter(|late| late.ended.is_none());
-        waiting.map(|late| (late.key, late.place))
+        self.late.iter().map(|late| (late.key, late.place))
     }
 
-    /// Goes on with the walks for which `is_there` says that what they waited for has come; they may stop again, further on.
+    /// Goes on with the walks for which `is_there` says that what they waited for has come. Those that end are samples like all others
+    /// from now on; others may stop again, further on.
     pub(super) fn walk_late(
         &mut self,
         tables: &mut Tables,
+        memory: &mut Memory,
         table: &mut Table,
+        stats: &mut UnwindStats,
         is_there: impl Fn(Place) -> bool,
         now_ns: u64,
     ) {
-        let waiting = self.late.iter_mut().filter(|late| late.ended.is_none());
-        for late in waiting.filter(|late| is_there(late.place)) {
-            late.walk_on(tables, table, now_ns);
+        let mut waiting = Vec::with_capacity(self.late.len());
+        for mut late in std::mem::take(&mut self.late) {
+            let stop = if is_there(late.place) {
+                late.walk_on(tables, table, now_ns)
+            } else {
+                WalkStop::NoTable
+            };
+            if stop == WalkStop::NoTable {
+                waiting.push(late);
+            } else {
+                self.finish_one(late, stop, memory, table, stats, now_ns);
+            }
         }
+        self.late = waiting;
     }
 
     /// Looks again for code that lay in no known mapping.
@@ -220,7 +236,6 @@ impl Interval {
         let thread = memory.thread_name(sample.comm);
         table.program(key, sample.kernel_thread, &thread, now_ns);
         let place = place_of_stop(sample.user, &late.walk, key, table, now_ns);
-        self.late_bytes += late.stack.len();
         memory.late_bytes += late.stack.len();
         self.late.push(LateSample {
             time_ns: sample.time_ns,
@@ -235,7 +250,7 @@ impl Interval {
             walk: late.walk,
             place,
             stack: late.stack.into(),
-            ended: None,
+            stack_address: StackCopy::of(&late.walk, late.stack).address,
         });
     }
 
@@ -253,46 +268,56 @@ impl Interval {
         stats: &mut UnwindStats,
         now_ns: u64,
     ) {
-        memory.late_bytes -= std::mem::take(&mut self.late_bytes);
         for mut late in std::mem::take(&mut self.late) {
-            stats.walked_late += 1;
-            if late.ended.is_none() {
-                late.walk_on(tables, table, now_ns);
-            }
-            let walk_end = match late.ended.unwrap_or(WalkStop::NoTable) {
-                WalkStop::Root => WalkEnd::Root,
-                WalkStop::Cut => WalkEnd::Cut,
-                WalkStop::Broken => WalkEnd::Broken,
-                WalkStop::NoTable => {
-                    stats.walked_without_table += 1;
-                    WalkEnd::Broken
-                }
-                WalkStop::NoMapping => {
-                    // What returns to where there is no code is no frame.
-                    if late.user.len() > 1 && late.user.last().is_some_and(|last| last & EXACT_ADDRESS == 0) {
-                        late.user.pop();
-                    }
-                    WalkEnd::Broken
-                }
-            };
-            let sample = RawSample {
-                time_ns: late.time_ns,
-                cpu: late.cpu,
-                tgid: late.key.tgid,
-                tid: late.tid,
-                start_ticks: late.key.start_ticks,
-                exec_id: late.key.exec_id,
-                cgroup_id: late.cgroup_id,
-                comm: &late.comm,
-                kernel: &late.kernel,
-                user: &late.user,
-                walk_end,
-                late: None,
-                kernel_thread: false,
-                kernel_cut: late.kernel_cut,
-            };
-            self.push(&sample, late.key, memory, table, now_ns);
+            let stop = late.walk_on(tables, table, now_ns);
+            self.finish_one(late, stop, memory, table, stats, now_ns);
         }
+    }
+
+    fn finish_one(
+        &mut self,
+        mut late: LateSample,
+        stop: WalkStop,
+        memory: &mut Memory,
+        table: &mut Table,
+        stats: &mut UnwindStats,
+        now_ns: u64,
+    ) {
+        memory.late_bytes -= late.stack.len();
+        stats.walked_late += 1;
+        let walk_end = match stop {
+            WalkStop::Root => WalkEnd::Root,
+            WalkStop::Cut => WalkEnd::Cut,
+            WalkStop::Broken => WalkEnd::Broken,
+            WalkStop::NoTable => {
+                stats.walked_without_table += 1;
+                WalkEnd::Broken
+            }
+            WalkStop::NoMapping => {
+                // What returns to where there is no code is no frame.
+                if late.user.len() > 1 && late.user.last().is_some_and(|last| last & EXACT_ADDRESS == 0) {
+                    late.user.pop();
+                }
+                WalkEnd::Broken
+            }
+        };
+        let sample = RawSample {
+            time_ns: late.time_ns,
+            cpu: late.cpu,
+            tgid: late.key.tgid,
+            tid: late.tid,
+            start_ticks: late.key.start_ticks,
+            exec_id: late.key.exec_id,
+            cgroup_id: late.cgroup_id,
+            comm: &late.comm,
+            kernel: &late.kernel,
+            user: &late.user,
+            walk_end,
+            late: None,
+            kernel_thread: false,
+            kernel_cut: late.kernel_cut,
+        };
+        self.push(&sample, late.key, memory, table, now_ns);
     }
 
     fn push(&mut self, sample: &RawSample<'_>, key: ProgramKey, memory: &mut Memory, table: &mut Table, now_ns: u64) {

@@ -168,9 +168,15 @@ impl Sampling {
                 self.cpus = self.cpus.max(self.sensor.cpus());
             }
             if now >= next_drain {
-                next_drain = now + drain_ns;
                 self.drain(now, None)?;
                 self.want_what_is_waited_for(now);
+                // Copies of stacks fill the ring, and what comes after them may wait for the same tables.
+                next_drain = now
+                    + if self.unwinding.is_settled() {
+                        drain_ns
+                    } else {
+                        drain_ns / 8
+                    };
             }
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
             self.walk_late(now);
@@ -293,12 +299,13 @@ impl Sampling {
         if !self.unwinding.take_progress() {
             return;
         }
+        let mut stats = self.unwinding.stats;
         let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
         for interval in closing.chain([&mut self.interval, &mut self.next]) {
-            let unwinding = &self.unwinding;
-            let is_there = |place| unwinding.is_there(place);
-            interval.walk_late(self.sensor.tables(), &mut self.table, is_there, now);
+            let (tables, is_there) = (self.sensor.tables(), |place| self.unwinding.is_there(place));
+            interval.walk_late(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
         }
+        self.unwinding.stats = stats;
         self.sensor.tables().end_walks();
         self.want_what_is_waited_for(now);
     }

@@ -10,7 +10,7 @@ use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 use super::shared::Shared;
-use super::walk::{self, Arch, so_walk};
+use super::walk::{self, Arch, StackCopy, so_walk};
 use super::{KernelError, WalkStop, sampler};
 use crate::process::ProgramKey;
 use crate::unwind::{
@@ -223,7 +223,13 @@ impl Tables {
     }
 
     /// Goes on with a walk that the kernel side could not end, on the copied part of the stack; adds the frames' addresses.
-    pub fn walk_on(&mut self, key: ProgramKey, walk: &mut so_walk, stack: &[u8], frames: &mut Vec<u64>) -> WalkStop {
+    pub fn walk_on(
+        &mut self,
+        key: ProgramKey,
+        walk: &mut so_walk,
+        stack: StackCopy<'_>,
+        frames: &mut Vec<u64>,
+    ) -> WalkStop {
         let Some(program) = self.programs.get(&key) else {
             return WalkStop::NoTable;
         };

@@ -77,7 +77,24 @@ impl Arch {
     }
 }
 
-/// Adds the addresses of the frames above `walk`'s own. `stack` begins [`RED_ZONE_BYTES`] below `walk`'s stack pointer.
+/// A copied part of a stack, and where it was.
+#[derive(Debug, Clone, Copy)]
+pub struct StackCopy<'a> {
+    pub address: u64,
+    pub bytes: &'a [u8],
+}
+
+impl<'a> StackCopy<'a> {
+    /// What was copied for a walk that stands where it did then: it begins [`RED_ZONE_BYTES`] below the stack pointer.
+    pub fn of(walk: &so_walk, bytes: &'a [u8]) -> Self {
+        Self {
+            address: walk.sp.wrapping_sub(RED_ZONE_BYTES),
+            bytes,
+        }
+    }
+}
+
+/// Adds the addresses of the frames above `walk`'s own.
 ///
 /// # Safety
 /// Each slab that is not null has [`SLAB_WORDS`] words until the next one is asked for, and there are [`RULES`] rules.
@@ -87,7 +104,7 @@ pub(super) unsafe fn walk_on(
     program: Published,
     mut slabs: &mut SlabAt<'_>,
     rules: *const u64,
-    stack: &[u8],
+    stack: StackCopy<'_>,
     frames: &mut Vec<u64>,
 ) -> WalkStop {
     walk.mappings = program.mappings.place;
@@ -96,9 +113,9 @@ pub(super) unsafe fn walk_on(
         slab_at,
         slabs: (&raw mut slabs).cast(),
         rules,
-        stack: stack.as_ptr(),
-        stack_address: walk.sp.wrapping_sub(RED_ZONE_BYTES),
-        stack_bytes: stack.len() as u64,
+        stack: stack.bytes.as_ptr(),
+        stack_address: stack.address,
+        stack_bytes: stack.bytes.len() as u64,
     };
     let before = frames.len();
     let capacity = MAX_USER_FRAMES.saturating_sub(before);
@@ -174,6 +191,7 @@ impl HostMemory {
         stack: &[u8],
         frames: &mut Vec<u64>,
     ) -> WalkStop {
+        let stack = StackCopy::of(walk, stack);
         let mut slab_at = |number: usize| self.slabs.get(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
         // SAFETY: slabs and rules have their full lengths from the beginning.
         unsafe { walk_on(arch, walk, program, &mut slab_at, self.rules.as_ptr(), stack, frames) }

@@ -13,8 +13,8 @@ use crate::elf::{Image, Segment};
 
 /// Functions from which on a file is compiled in parts. A C library has four thousand.
 const MANY_FUNCTIONS: u64 = 8192;
-/// Chunks of a part: 256 KiB of code, some 20 KiB of rows.
-pub const PART_CHUNKS: u32 = 4;
+/// Chunks of a part: 512 KiB of code, some 40 KiB of rows.
+pub const PART_CHUNKS: u32 = 8;
 /// A file's code spans at most 4 GiB.
 const MAX_CHUNKS: u64 = 1 << 16;
 

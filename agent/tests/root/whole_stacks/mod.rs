@@ -81,17 +81,17 @@ fn stacks_of_all_kinds_of_programs_are_whole() {
     let recording = Recording::start(AgentConfig {
         frequency_hz: FREQUENCY_HZ,
         interval: INTERVAL_CPUS / kernel::online_cpus().unwrap().len() as u32,
-        // A test's build is slow, and what others compile meanwhile large.
+        // A test's build is slow and large; for tables there is as much room as the default --memory-limit gives.
         cpu_limit: 1.0,
         memory_limit_bytes: 1 << 30,
-        table_bytes: 64 << 20,
+        table_bytes: 16 << 20,
         ..AgentConfig::default()
     });
     let mut ran = side_by_side(ready, |number, ready, cpu| (number, run_row(ready, cpu)));
     let recorded = recording.stop();
     ran.sort_by_key(|(number, _)| *number);
     check_account(&recorded);
-    println!("{:?}", recorded.totals.unwinding);
+    println!("{:?}, {:?}", recorded.totals.unwinding, recorded.totals.kernel);
     let rows: Vec<Ran> = ran.into_iter().map(|(_, ran)| ran).collect();
     let failures = print_table(&rows, &recorded);
     println!("after {:.0} s", begun.elapsed().as_secs_f64());
