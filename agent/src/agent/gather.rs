@@ -9,8 +9,8 @@ use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
-/// Copies of stacks that wait for tables; beyond it stacks stay cut.
-const MAX_LATE_BYTES: usize = 3 * 1024 * 1024;
+/// Of the memory limit, what copies of stacks that wait for tables may take; beyond it stacks stay cut.
+const LATE_PART: u64 = 20;
 /// Stacks remembered across intervals, in two generations.
 const REMEMBERED_STACKS: usize = 8192;
 /// Names of threads remembered.
@@ -85,11 +85,19 @@ pub(super) struct Memory {
     old: HashMap<u128, Arc<LocatedStack>>,
     thread_names: HashMap<Box<[u8]>, Arc<str>>,
     hashed: Vec<u8>,
-    /// Copies of stacks in all intervals that have not been handed over.
+    /// Copies of stacks in all intervals that have not been handed over, and how much they may be.
     late_bytes: usize,
+    late_limit_bytes: usize,
 }
 
 impl Memory {
+    pub(super) fn within(memory_limit_bytes: u64) -> Self {
+        Self {
+            late_limit_bytes: usize::try_from(memory_limit_bytes / LATE_PART).unwrap_or(usize::MAX),
+            ..Self::default()
+        }
+    }
+
     /// Forgets what was not seen since the last call but one. Remembered stacks hold their files open.
     pub(super) fn age(&mut self) {
         self.old = std::mem::take(&mut self.young);
@@ -165,7 +173,7 @@ impl Interval {
         }
         let key = key_of(sample);
         match &sample.late {
-            Some(late) if memory.late_bytes + late.stack.len() <= MAX_LATE_BYTES => {
+            Some(late) if memory.late_bytes + late.stack.len() <= memory.late_limit_bytes => {
                 self.put_off(sample, late, key, memory, table, now_ns);
             }
             _ => self.push(sample, key, memory, table, now_ns),

@@ -122,7 +122,7 @@ impl Sampling {
             closing: VecDeque::new(),
             interval: Interval::default(),
             next: Interval::default(),
-            memory: Memory::default(),
+            memory: Memory::within(config_memory_limit),
             aged_ns: 0,
             intervals,
             drained: 0,

@@ -91,7 +91,8 @@ fn stacks_of_all_kinds_of_programs_are_whole() {
     let recorded = recording.stop();
     ran.sort_by_key(|(number, _)| *number);
     check_account(&recorded);
-    println!("{:?}, {:?}", recorded.totals.unwinding, recorded.totals.kernel);
+    println!("{:?}", recorded.totals.unwinding);
+    println!("{:?}", recorded.totals.kernel);
     let rows: Vec<Ran> = ran.into_iter().map(|(_, ran)| ran).collect();
     let failures = print_table(&rows, &recorded);
     println!("after {:.0} s", begun.elapsed().as_secs_f64());
