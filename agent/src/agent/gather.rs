@@ -88,6 +88,8 @@ pub(super) struct Memory {
     /// Copies of stacks in all intervals that have not been handed over, and how much they may be.
     late_bytes: usize,
     late_limit_bytes: usize,
+    /// Copies for which there was no room.
+    pub(super) late_left: u64,
 }
 
 impl Memory {
@@ -176,7 +178,10 @@ impl Interval {
             Some(late) if memory.late_bytes + late.stack.len() <= memory.late_limit_bytes => {
                 self.put_off(sample, late, key, memory, table, now_ns);
             }
-            _ => self.push(sample, key, memory, table, now_ns),
+            late => {
+                memory.late_left += u64::from(late.is_some());
+                self.push(sample, key, memory, table, now_ns);
+            }
         }
         true
     }

@@ -380,7 +380,7 @@ impl Sampling {
         let (table, unwinding) = (self.table.stats(), &self.unwinding.stats);
         let all = [
             // Stacks that were left cut, since too many waited for tables at once.
-            ("stacks_not_copied", counters.stacks_not_copied),
+            ("stacks_not_copied", counters.stacks_not_copied + self.memory.late_left),
             // Stacks that were left cut, since their tables took too long.
             ("tables_late", unwinding.walked_without_table),
             ("tables_without_room", unwinding.no_room),
