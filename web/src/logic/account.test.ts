@@ -11,6 +11,12 @@ describe("limits", () => {
     expect(plain(limits.text)).toBe("tables_late: 12 345 stacks cut, since their unwind tables took too long\nflux: 2");
   });
 
+  it("are few words where many were reached, and the text has all", () => {
+    const limits = limitsOf({ rate_lowered: 3, tables_late: 700, stacks_not_copied: 11 });
+    expect([limits.reached, limits.brief]).toEqual([3, "tables_late 700 and 2 more"]);
+    expect(limits.text.split("\n")).toHaveLength(3);
+  });
+
   it("are none where none was reached, or the agent does not tell", () => {
     expect(limitsOf(undefined)).toEqual({ reached: 0, brief: "", text: "" });
     expect(limitsOf({ rate_lowered: 0 })).toEqual(limitsOf({}));

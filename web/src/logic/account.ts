@@ -24,7 +24,7 @@ const LIMIT_WORDS: Record<string, string> = {
 export interface Limits {
   /** How many limits were reached. */
   reached: number;
-  /** `tables_late 12`, or empty. */
+  /** `tables_late 12`, and of more than two the most frequent with how many more there are; or empty. */
   brief: string;
   /** A line for each, with what it means. */
   text: string;
@@ -32,9 +32,12 @@ export interface Limits {
 
 export function limitsOf(byName: Record<string, number> | undefined): Limits {
   const reached = Object.entries(byName ?? {}).filter(([, times]) => times > 0);
+  const shown = reached.length > 2 ? reached.toSorted(([, a], [, b]) => b - a).slice(0, 1) : reached;
+  const named = shown.map(([name, times]) => `${name} ${brief(times)}`).join(", ");
   return {
     reached: reached.length,
-    brief: reached.map(([name, times]) => `${name} ${brief(times)}`).join(", "),
+    // A column of the table of nodes: all of them would push the columns behind it out of sight.
+    brief: shown.length < reached.length ? `${named} and ${reached.length - shown.length} more` : named,
     text: reached
       .map(([name, times]) => `${name}: ${count(times)}${LIMIT_WORDS[name] ? ` ${LIMIT_WORDS[name]}` : ""}`)
       .join("\n"),
