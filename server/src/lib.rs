@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod config;
+mod hash;
 pub mod ingest;
 pub mod query;
 pub mod render;

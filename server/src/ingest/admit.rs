@@ -1,9 +1,10 @@
 //! Takes a request in: how much at once, exactly once, and the answer when it is on the disk.
 
 use super::IngestError;
-use super::bytes::{Encoding, decode, decompress};
-use super::convert::{Converted, TimeWindow, convert};
-use crate::store::{Ack, BatchId, Store};
+use super::bytes::{Encoding, decompress};
+use super::convert::{Converted, Part, TimeWindow, convert};
+use super::wire;
+use crate::store::{Ack, BatchId, Store, StoreError, Ticket};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -147,23 +148,17 @@ impl Ingest {
     ) -> Result<Outcome, IngestError> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         self.counters.body_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
-        let converted = self.convert(body, encoding, id, room).await.inspect_err(|error| {
+        let admitted = self.admit(body, encoding, id, room).await.inspect_err(|error| {
             let counter = match error {
                 IngestError::Busy | IngestError::Store(_) => &self.counters.requests_busy,
                 _ => &self.counters.requests_invalid,
             };
             counter.fetch_add(1, Ordering::Relaxed);
         })?;
-        let mut outcome = Outcome {
-            samples: 0,
-            duplicates: 0,
-            rejected_profiles: converted.rejected_profiles,
-            rejected_samples: converted.rejected_samples,
-            message: converted.message,
-        };
-        let appended = converted.parts.into_iter().map(|part| async move {
-            let ack = self.store.append(part.rows, part.id.clone()).await?;
-            Ok::<_, IngestError>((ack, part.samples, part.id))
+        let mut outcome = admitted.outcome;
+        let appended = admitted.parts.into_iter().map(|(ticket, samples, id)| async move {
+            let ack = self.store.acknowledge(ticket).await?;
+            Ok::<_, IngestError>((ack, samples, id))
         });
         for result in futures::future::join_all(appended).await {
             match result? {
@@ -178,37 +173,39 @@ impl Ingest {
         Ok(outcome)
     }
 
-    async fn convert(
+    async fn admit(
         &self,
         body: Bytes,
         encoding: Encoding,
         id: Option<BatchId>,
         room: OwnedSemaphorePermit,
-    ) -> Result<Converted, IngestError> {
+    ) -> Result<Admitted, IngestError> {
         let turn = tokio::time::timeout(MAX_DECODE_WAIT, self.decoding.clone().acquire_owned()).await;
         let Ok(Ok(turn)) = turn else {
             return Err(IngestError::Busy);
         };
-        let config = self.config;
-        let window = self.window();
+        let (config, store, window) = (self.config, Arc::clone(&self.store), self.window());
         let task = tokio::task::spawn_blocking(move || {
             // Held by the work, not by the request: a sender that hangs up frees nothing that is still in use.
             let _turn = turn;
             let plain = decompress(&body, encoding, config.max_plain_bytes)?;
             drop((body, room));
-            let request = decode(&plain, config.max_decoded_bytes)?;
-            let length = plain.len();
-            drop(plain);
-            Ok::<_, IngestError>((convert(&request, id, window)?, length))
+            let arrival = Arrival {
+                request: wire::read(&plain, config.max_decoded_bytes)?,
+                id,
+                window,
+            };
+            let (converted, epoch) = arrival.convert(&store)?;
+            Ok::<_, IngestError>((arrival.admit(&store, converted, epoch)?, plain.len()))
         });
-        let (converted, plain_bytes) = match task.await {
+        let (admitted, plain_bytes) = match task.await {
             Ok(result) => result?,
             Err(error) => return Err(IngestError::Invalid(format!("decoding failed: {error}"))),
         };
         self.counters
             .plain_bytes
             .fetch_add(plain_bytes as u64, Ordering::Relaxed);
-        Ok(converted)
+        Ok(admitted)
     }
 
     fn window(&self) -> TimeWindow {
@@ -219,5 +216,212 @@ impl Ingest {
             latest_ns: now_ns.saturating_add(span(MAX_FUTURE)),
             now_ns,
         }
+    }
+}
+
+/// A request that was read.
+struct Arrival<'a> {
+    request: wire::Request<'a>,
+    /// By headers.
+    id: Option<BatchId>,
+    window: TimeWindow,
+}
+
+impl Arrival<'_> {
+    /// The rows that the store lacks, and the epoch in which it lacks no others.
+    fn convert(&self, store: &Store) -> Result<(Converted, u64), IngestError> {
+        let epoch = store.known_epoch();
+        let is_known = |table, day: &str, ids: &[i64]| store.known_rows(table, day, ids);
+        let converted = convert(&self.request, self.id.clone(), self.window, &is_known)?;
+        Ok((converted, epoch))
+    }
+
+    /// Admits these rows, or all rows, where a commit failed meanwhile and took some with it that were left out.
+    fn admit(self, store: &Store, converted: Converted, epoch: u64) -> Result<Admitted, IngestError> {
+        let mut admitted = Admitted::new(&converted);
+        match admitted.admit(store, converted.parts, Some(epoch)) {
+            Err(StoreError::Forgotten) => {
+                let all = convert(&self.request, self.id, self.window, &|_, _, ids| vec![false; ids.len()])?;
+                admitted.admit(store, all.parts, None)?;
+            }
+            result => result?,
+        }
+        Ok(admitted)
+    }
+}
+
+/// A request whose batches are on their way to the disk.
+struct Admitted {
+    outcome: Outcome,
+    /// Each batch with its samples.
+    parts: Vec<(Ticket, i64, Option<BatchId>)>,
+}
+
+impl Admitted {
+    fn new(converted: &Converted) -> Self {
+        Self {
+            parts: Vec::new(),
+            outcome: Outcome {
+                samples: 0,
+                duplicates: 0,
+                rejected_profiles: converted.rejected_profiles,
+                rejected_samples: converted.rejected_samples,
+                message: converted.message.clone(),
+            },
+        }
+    }
+
+    /// Admits the parts that are not yet, in their order. `relies_on`: as of [`crate::store::Rows`].
+    fn admit(&mut self, store: &Store, parts: Vec<Part>, relies_on: Option<u64>) -> Result<(), StoreError> {
+        for mut part in parts.into_iter().skip(self.parts.len()) {
+            part.rows.relies_on = relies_on;
+            let ticket = store.admit(part.rows, part.id.clone())?;
+            self.parts.push((ticket, part.samples, part.id));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{StoreConfig, Table};
+    use arrow::array::AsArray;
+    use arrow::datatypes::Int64Type;
+    use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
+    use opentelemetry_proto::tonic::profiles::v1development as otlp;
+    use prost::Message;
+
+    /// Commits only when the test says so.
+    async fn open(dir: &std::path::Path) -> Arc<Store> {
+        let config = StoreConfig {
+            commit_interval: Duration::from_secs(3600),
+            maintenance_interval: Duration::from_secs(3600),
+            min_free_bytes: 0,
+            ..StoreConfig::new(dir)
+        };
+        Store::open(config).await.unwrap()
+    }
+
+    /// Two samples of the stack `main`.
+    fn wire() -> Vec<u8> {
+        let dictionary = otlp::ProfilesDictionary {
+            string_table: vec![String::new(), "main".to_owned()],
+            function_table: vec![
+                otlp::Function::default(),
+                otlp::Function {
+                    name_strindex: 1,
+                    ..Default::default()
+                },
+            ],
+            location_table: vec![
+                otlp::Location::default(),
+                otlp::Location {
+                    lines: vec![otlp::Line {
+                        function_index: 1,
+                        ..Default::default()
+                    }],
+                    ..Default::default()
+                },
+            ],
+            stack_table: vec![
+                otlp::Stack::default(),
+                otlp::Stack {
+                    location_indices: vec![1],
+                },
+            ],
+            ..Default::default()
+        };
+        let sample = otlp::Sample {
+            stack_index: 1,
+            ..Default::default()
+        };
+        let scope = otlp::ScopeProfiles {
+            profiles: vec![otlp::Profile {
+                samples: vec![sample; 2],
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let resource = otlp::ResourceProfiles {
+            scope_profiles: vec![scope],
+            ..Default::default()
+        };
+        ExportProfilesServiceRequest {
+            resource_profiles: vec![resource],
+            dictionary: Some(dictionary),
+        }
+        .encode_to_vec()
+    }
+
+    fn arrival(wire: &[u8], number: i64) -> Arrival<'_> {
+        Arrival {
+            request: wire::read(wire, 1 << 20).unwrap(),
+            id: Some(BatchId {
+                instance: "b5f1d2ee-0f6c-4ab4-a6c4-0d7f3c6a1f0e".to_owned(),
+                number,
+            }),
+            window: TimeWindow {
+                earliest_ns: 0,
+                latest_ns: i64::MAX,
+                now_ns: 1_800_000_000_000_000_000 + number,
+            },
+        }
+    }
+
+    async fn acks(store: &Store, admitted: Admitted) -> Vec<Result<Ack, StoreError>> {
+        let (answers, _) = tokio::join!(
+            futures::future::join_all(admitted.parts.into_iter().map(|(ticket, ..)| store.acknowledge(ticket))),
+            store.flush()
+        );
+        answers
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_batch_that_relied_on_a_commit_that_failed_is_stored_with_all_its_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).await;
+        let wire = wire();
+        let brings = |converted: &Converted, table: Table| converted.parts[0].rows.tables[table.index()].len();
+
+        let first = arrival(&wire, 1);
+        let (converted, epoch) = first.convert(&store).unwrap();
+        assert_eq!(brings(&converted, Table::Stacks), 1);
+        let first = first.admit(&store, converted, epoch).unwrap();
+
+        // The second has only samples, since the first brings the rest; whose commit fails before the second is admitted.
+        let second = arrival(&wire, 2);
+        let (converted, epoch) = second.convert(&store).unwrap();
+        for table in [Table::Series, Table::Processes, Table::Stacks, Table::Frames] {
+            assert_eq!(brings(&converted, table), 0, "{}", table.name());
+        }
+        // A folder in the way of the next version: the commit cannot be written.
+        let version = dir.path().join("samples/_delta_log").join(format!("{:020}.json", 1));
+        std::fs::create_dir(&version).unwrap();
+        assert!(acks(&store, first).await.iter().all(Result::is_err));
+        std::fs::remove_dir(&version).unwrap();
+        let second = second.admit(&store, converted, epoch).unwrap();
+        assert_eq!(second.parts.len(), 1);
+        assert!(matches!(acks(&store, second).await[..], [Ok(Ack::Stored)]));
+
+        // The sender repeats the first, which relies on the second now.
+        let first = arrival(&wire, 1);
+        let (converted, epoch) = first.convert(&store).unwrap();
+        assert_eq!(brings(&converted, Table::Stacks), 0);
+        let first = first.admit(&store, converted, epoch).unwrap();
+        assert!(matches!(acks(&store, first).await[..], [Ok(Ack::Stored)]));
+        let whole = "SELECT count(*) FROM samples JOIN series USING (series_id) JOIN processes USING (process_id) \
+             JOIN stacks USING (stack_id) JOIN frames ON frames[1] = frame_id WHERE function = 'main'";
+        let rows = store
+            .snapshot()
+            .session()
+            .sql(whole)
+            .await
+            .unwrap()
+            .collect()
+            .await
+            .unwrap();
+        assert_eq!(rows[0].column(0).as_primitive::<Int64Type>().value(0), 4);
+        store.close().await;
     }
 }

@@ -1,6 +1,6 @@
 //! The attributes that Stakeout knows, on a resource, a sample, a mapping or a location.
 
-use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value::Value};
+use super::wire::Value;
 
 /// What an attribute says. Times are nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,25 +56,22 @@ pub(super) enum Attribute<'a> {
 /// Reads an attribute. `string` looks a string index up.
 pub(super) fn read<'a, E>(
     key: &'a str,
-    value: Option<&'a AnyValue>,
+    value: Value<'a>,
     string: impl Fn(i32) -> Result<&'a str, E>,
 ) -> Result<Attribute<'a>, E> {
     use Attribute as A;
-    let Some(value) = value.and_then(|value| value.value.as_ref()) else {
-        return Ok(A::Other);
-    };
     let text = match value {
-        Value::StringValue(text) => Some(text.as_str()),
-        Value::StringValueStrindex(index) => Some(string(*index)?),
+        Value::Text(text) => Some(text),
+        Value::TextIndex(index) => Some(string(index)?),
         _ => None,
     };
     let int = match value {
-        Value::IntValue(int) => Some(*int),
+        Value::Int(int) => Some(int),
         _ => None,
     };
     let real = match value {
-        Value::DoubleValue(real) => Some(*real),
-        Value::IntValue(int) => Some(*int as f64),
+        Value::Real(real) => Some(real),
+        Value::Int(int) => Some(int as f64),
         _ => None,
     };
     let of_text = |make: fn(&'a str) -> A<'a>| text.map_or(A::Other, make);
@@ -109,7 +106,7 @@ pub(super) fn read<'a, E>(
         "k8s.cluster.name" => of_text(A::Cluster),
         "systemd.unit" => of_text(A::Unit),
         "stakeout.stack.truncated" => match value {
-            Value::BoolValue(truncated) => A::Truncated(*truncated),
+            Value::Bool(truncated) => A::Truncated(truncated),
             _ => A::Other,
         },
         "profile.frame.type" => of_text(A::FrameType),

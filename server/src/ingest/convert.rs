@@ -3,10 +3,9 @@
 use super::IngestError;
 use super::attributes::{self, Attribute};
 use super::dictionary::Dictionary;
-use super::rows::{ProcessRow, RowBuilder, SampleRow, push_text};
+use super::rows::{IsKnown, Labels, ProcessRow, RowBuilder, SampleRow, push_text};
+use super::wire::{Profile, Request, Resource, Sample};
 use crate::store::{BatchId, BatchRow, Rows};
-use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
-use opentelemetry_proto::tonic::profiles::v1development::{Profile, ProfilesDictionary, ResourceProfiles, Sample};
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -43,52 +42,43 @@ pub struct Converted {
     pub message: String,
 }
 
-/// Converts. `id`: the batch's identity by its headers.
+/// Converts. `id`: the batch's identity by its headers. Rows that `is_known` are left out.
 pub fn convert(
-    request: &ExportProfilesServiceRequest,
+    request: &Request<'_>,
     id: Option<BatchId>,
     window: TimeWindow,
+    is_known: IsKnown<'_>,
 ) -> Result<Converted, IngestError> {
     if let Some(id) = &id {
         check_id(id)?;
     }
-    let empty = ProfilesDictionary::default();
-    let mut dictionary = Dictionary::new(request.dictionary.as_ref().unwrap_or(&empty))?;
-    let mut parts: Vec<Building> = Vec::new();
+    let mut samples = Samples {
+        dictionary: Dictionary::new(&request.tables, request.room)?,
+        window,
+        rejected: Rejected::default(),
+        content: Vec::new(),
+    };
+    let mut parts: Vec<Building<'_>> = Vec::new();
     let mut by_id: HashMap<Option<BatchId>, usize> = HashMap::new();
-    let mut rejected = Rejected::default();
-    for resource in &request.resource_profiles {
-        let context = resource_context(resource, &dictionary)?;
+    for resource in &request.resources {
+        let context = resource_context(resource, &samples.dictionary)?;
         let part_id = part_id(&context, id.as_ref())?;
         let at = *by_id.entry(part_id.clone()).or_insert_with(|| {
-            parts.push(Building {
-                id: part_id,
-                rows: RowBuilder::default(),
-                account: None,
-            });
+            parts.push(Building::new(part_id));
             parts.len() - 1
         });
         let part = &mut parts[at];
         let mut period_ns = 0;
-        for profile in resource.scope_profiles.iter().flat_map(|scope| &scope.profiles) {
-            let unit = Unit::of(profile, &dictionary)?;
+        for profile in &resource.profiles {
+            let unit = Unit::of(profile, &samples.dictionary)?;
             if period_ns == 0 {
                 period_ns = unit.period;
             }
-            let before = rejected.samples();
-            for sample in &profile.samples {
-                add_sample(
-                    sample,
-                    profile,
-                    &unit,
-                    &context,
-                    &mut dictionary,
-                    window,
-                    part,
-                    &mut rejected,
-                )?;
-            }
-            rejected.profiles += i64::from(rejected.samples() > before);
+            let before = samples.rejected.samples();
+            profile.each_sample(request.room, |sample| {
+                samples.add(sample, profile, &unit, &context, &mut part.rows)
+            })?;
+            samples.rejected.profiles += i64::from(samples.rejected.samples() > before);
         }
         if let (Some(id), Some(account)) = (&part.id, context.account(period_ns)) {
             part.account = Some(BatchRow {
@@ -100,34 +90,36 @@ pub fn convert(
     }
     // A request without any resource is still the batch that its headers name.
     if parts.is_empty() && id.is_some() {
-        parts.push(Building {
-            id,
-            rows: RowBuilder::default(),
-            account: None,
-        });
+        parts.push(Building::new(id));
     }
-    let parts = parts.into_iter().map(Building::finish).collect::<Result<_, _>>()?;
+    let finish = |part: Building<'_>| part.finish(&samples.dictionary, is_known);
+    let parts = parts.into_iter().map(finish).collect::<Result<_, _>>()?;
     Ok(Converted {
         parts,
-        rejected_samples: rejected.samples(),
-        rejected_profiles: rejected.profiles,
-        message: rejected.message(window),
+        rejected_samples: samples.rejected.samples(),
+        rejected_profiles: samples.rejected.profiles,
+        message: samples.rejected.message(window),
     })
 }
 
-struct Building {
+struct Building<'a> {
     id: Option<BatchId>,
-    rows: RowBuilder,
+    rows: RowBuilder<'a>,
     account: Option<BatchRow>,
 }
 
-impl Building {
-    fn finish(self) -> Result<Part, IngestError> {
+impl<'a> Building<'a> {
+    fn new(id: Option<BatchId>) -> Self {
+        Self {
+            id,
+            rows: RowBuilder::default(),
+            account: None,
+        }
+    }
+
+    fn finish(self, dictionary: &Dictionary<'a>, is_known: IsKnown<'_>) -> Result<Part, IngestError> {
         let samples = self.rows.samples();
-        let mut rows = self
-            .rows
-            .finish()
-            .map_err(|error| IngestError::Invalid(error.to_string()))?;
+        let mut rows = self.rows.finish(dictionary, is_known)?;
         rows.batch = self.account.map(|account| BatchRow { samples, ..account });
         Ok(Part {
             id: self.id,
@@ -268,7 +260,7 @@ impl<'a> Context<'a> {
     }
 
     /// In the order of the table's columns.
-    fn series(&self) -> [&'a str; 10] {
+    fn series(&self) -> Labels<'a> {
         [
             self.node(),
             self.service(),
@@ -318,17 +310,17 @@ impl ResourceContext<'_> {
 }
 
 fn resource_context<'a>(
-    resource: &'a ResourceProfiles,
+    resource: &Resource<'a>,
     dictionary: &Dictionary<'a>,
 ) -> Result<ResourceContext<'a>, IngestError> {
     use Attribute as A;
     let mut context = ResourceContext::default();
-    for attribute in resource.resource.iter().flat_map(|resource| &resource.attributes) {
-        let key = match attribute.key.as_str() {
+    for attribute in &resource.attributes {
+        let key = match attribute.key {
             "" => dictionary.string(attribute.key_strindex, "a resource attribute's key_strindex")?,
             key => key,
         };
-        let attribute = attributes::read(key, attribute.value.as_ref(), |index| {
+        let attribute = attributes::read(key, attribute.value, |index| {
             dictionary.string(index, "a resource attribute's value")
         })?;
         match attribute {
@@ -409,14 +401,14 @@ struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    fn of(profile: &Profile, dictionary: &Dictionary<'a>) -> Result<Self, IngestError> {
+    fn of(profile: &Profile<'_>, dictionary: &Dictionary<'a>) -> Result<Self, IngestError> {
         let name = |index: i32| dictionary.string(index, "a profile's value type");
         let (sample, unit) = match &profile.sample_type {
-            Some(sample) => (name(sample.type_strindex)?, name(sample.unit_strindex)?),
+            Some(sample) => (name(sample.kind)?, name(sample.unit)?),
             None => ("", ""),
         };
         let period_kind = match &profile.period_type {
-            Some(kind) => name(kind.type_strindex)?,
+            Some(kind) => name(kind.kind)?,
             None => "",
         };
         let period = profile.period.max(0);
@@ -445,79 +437,82 @@ impl<'a> Unit<'a> {
     }
 }
 
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one call, and a struct of these would have no name of its own"
-)]
-fn add_sample<'a>(
-    sample: &'a Sample,
-    profile: &Profile,
-    unit: &Unit<'a>,
-    resource: &ResourceContext<'a>,
-    dictionary: &mut Dictionary<'a>,
+/// What all samples of a request have in common.
+struct Samples<'a> {
+    dictionary: Dictionary<'a>,
     window: TimeWindow,
-    part: &mut Building,
-    rejected: &mut Rejected,
-) -> Result<(), IngestError> {
-    let mut context = resource.labels.clone();
-    for index in &sample.attribute_indices {
-        context.apply(dictionary.attribute(*index, "a sample's attribute_indices")?);
-    }
-    let stack = dictionary.stack(sample.stack_index, context.truncated)?;
-    let labels = context.series();
-    let mut content = Vec::with_capacity(256);
-    for label in labels {
-        push_text(&mut content, label);
-    }
-    let series_id = xxh3_64(&content) as i64;
-    let process_id = context.process_id(resource.boot_id, &mut content);
-    let process = ProcessRow {
-        node: labels[0],
-        tgid: context.tgid,
-        start_ticks: context.start_ticks,
-        exec_count: context.exec_count,
-        executable: first_of([context.executable_path, context.executable_name]),
-        command_line: context.command_line,
-        build_id: context.build_id,
-    };
-    for (ts_ns, value) in occurrences(sample, profile, unit, window)? {
-        if value < 0 {
-            rejected.negative += 1;
-        } else if ts_ns > window.latest_ns {
-            rejected.future += 1;
-        } else if ts_ns < window.earliest_ns {
-            rejected.past += 1;
-        } else {
-            let row = SampleRow {
-                ts_ns,
-                kind: unit.kind,
-                node: labels[0],
-                service: labels[1],
-                series_id,
-                process_id,
-                thread: context.thread,
-                tid: context.tid,
-                cpu: context.cpu.and_then(|cpu| i32::try_from(cpu).ok()),
-                mode: if stack.in_kernel { "kernel" } else { "user" },
-                stack_id: stack.id,
-                value,
-            };
-            part.rows.add(&row, &labels, &process, &stack, dictionary)?;
+    rejected: Rejected,
+    /// What is hashed, made anew for each.
+    content: Vec<u8>,
+}
+
+impl<'a> Samples<'a> {
+    fn add(
+        &mut self,
+        sample: &Sample,
+        profile: &Profile<'a>,
+        unit: &Unit<'a>,
+        resource: &ResourceContext<'a>,
+        rows: &mut RowBuilder<'a>,
+    ) -> Result<(), IngestError> {
+        let mut context = resource.labels.clone();
+        for index in &sample.attributes {
+            context.apply(self.dictionary.attribute(*index, "a sample's attribute_indices")?);
         }
+        let stack = self.dictionary.stack(sample.stack, context.truncated)?;
+        let labels = context.series();
+        self.content.clear();
+        for label in labels {
+            push_text(&mut self.content, label);
+        }
+        let series_id = xxh3_64(&self.content) as i64;
+        let process_id = context.process_id(resource.boot_id, &mut self.content);
+        let process = ProcessRow {
+            node: labels[0],
+            tgid: context.tgid,
+            start_ticks: context.start_ticks,
+            exec_count: context.exec_count,
+            executable: first_of([context.executable_path, context.executable_name]),
+            command_line: context.command_line,
+            build_id: context.build_id,
+        };
+        let row = SampleRow {
+            ts_ns: 0,
+            kind: unit.kind,
+            series_id,
+            process_id,
+            thread: context.thread,
+            tid: context.tid,
+            cpu: context.cpu.and_then(|cpu| i32::try_from(cpu).ok()),
+            value: 0,
+        };
+        let (window, rejected, room) = (self.window, &mut self.rejected, self.dictionary.room());
+        each_occurrence(sample, profile, unit, window, |ts_ns, value| {
+            if value < 0 {
+                rejected.negative += 1;
+            } else if ts_ns > window.latest_ns {
+                rejected.future += 1;
+            } else if ts_ns < window.earliest_ns {
+                rejected.past += 1;
+            } else {
+                rows.add(&SampleRow { ts_ns, value, ..row }, &labels, &process, &stack, room)?;
+            }
+            Ok(())
+        })
     }
-    Ok(())
 }
 
 /// Time and value of each time that the sample was seen.
-fn occurrences(
+fn each_occurrence(
     sample: &Sample,
-    profile: &Profile,
+    profile: &Profile<'_>,
     unit: &Unit<'_>,
     window: TimeWindow,
-) -> Result<Vec<(i64, i64)>, IngestError> {
+    mut each: impl FnMut(i64, i64) -> Result<(), IngestError>,
+) -> Result<(), IngestError> {
     let time = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
     let scaled = |value: &i64| value.saturating_mul(unit.factor);
-    match (sample.timestamps_unix_nano.as_slice(), sample.values.as_slice()) {
+    match (sample.times.as_slice(), sample.values.as_slice()) {
         ([], values) => {
             let ts_ns = if profile.time_unix_nano == 0 {
                 window.now_ns
@@ -529,14 +524,13 @@ fn occurrences(
                 [] => unit.per_occurrence,
                 values => values.iter().map(scaled).fold(0_i64, i64::saturating_add),
             };
-            Ok(vec![(ts_ns, value)])
+            each(ts_ns, value)
         }
-        (times, []) => Ok(times.iter().map(|ns| (time(*ns), unit.per_occurrence)).collect()),
-        (times, values) if times.len() == values.len() => Ok(times
-            .iter()
-            .zip(values)
-            .map(|(ns, value)| (time(*ns), scaled(value)))
-            .collect()),
+        (times, []) => times.iter().try_for_each(|ns| each(time(*ns), unit.per_occurrence)),
+        (times, values) if times.len() == values.len() => {
+            let mut both = times.iter().zip(values);
+            both.try_for_each(|(ns, value)| each(time(*ns), scaled(value)))
+        }
         (times, values) => Err(IngestError::Invalid(format!(
             "a sample has {} time stamps and {} values; give as many of both, or only one of them",
             times.len(),

@@ -2,7 +2,7 @@
 
 use super::IngestError;
 use super::attributes::{self, Attribute};
-use opentelemetry_proto::tonic::profiles::v1development::{Location, ProfilesDictionary};
+use super::wire::{Location, Mapping, Room, Tables};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -40,8 +40,11 @@ pub(super) struct Stack {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Dictionary<'a> {
-    raw: &'a ProfilesDictionary,
+    raw: &'a Tables<'a>,
+    room: Room,
     attributes: Vec<Attribute<'a>>,
+    /// Of each mapping: its file and build id.
+    mappings: Vec<(&'a str, &'a str)>,
     frames: Vec<Frame<'a>>,
     /// Per location: its frames, innermost first.
     locations: Vec<Option<Range<u32>>>,
@@ -49,6 +52,8 @@ pub(super) struct Dictionary<'a> {
     stacks: Vec<[Option<Stack>; 2]>,
     /// Frame indices of all stacks, one after another.
     expanded: Vec<u32>,
+    /// What is hashed, made anew for each.
+    content: Vec<u8>,
 }
 
 /// Looks an index up. Index 0 of an absent table is what protobuf leaves when nothing was set: none.
@@ -72,26 +77,56 @@ fn look_up<'t, T>(
 }
 
 impl<'a> Dictionary<'a> {
-    /// Checks and reads all attributes; frames and stacks are resolved when they are asked for.
-    pub(super) fn new(raw: &'a ProfilesDictionary) -> Result<Self, IngestError> {
+    /// Checks and reads all attributes and mappings; frames and stacks are resolved when they are asked for.
+    pub(super) fn new(raw: &'a Tables<'a>, mut room: Room) -> Result<Self, IngestError> {
+        room.take(raw.attributes.len() * size_of::<Attribute<'_>>())?;
+        room.take(raw.mappings.len() * size_of::<(&str, &str)>())?;
+        room.take(raw.locations.len() * size_of::<Option<Range<u32>>>())?;
+        room.take(raw.lines.len() * size_of::<Frame<'_>>())?;
+        room.take(raw.stacks.len() * size_of::<[Option<Stack>; 2]>())?;
         let attributes = raw
-            .attribute_table
+            .attributes
             .iter()
             .map(|entry| {
                 let key = string_of(raw, entry.key_strindex, "an attribute's key")?;
-                attributes::read(key, entry.value.as_ref(), |index| {
-                    string_of(raw, index, "an attribute's value")
-                })
+                attributes::read(key, entry.value, |index| string_of(raw, index, "an attribute's value"))
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self {
+        let mut dictionary = Self {
             raw,
+            room,
             attributes,
-            frames: Vec::new(),
-            locations: vec![None; raw.location_table.len()],
-            stacks: vec![[None, None]; raw.stack_table.len().max(1)],
+            mappings: Vec::with_capacity(raw.mappings.len()),
+            // Mostly all are asked for.
+            frames: Vec::with_capacity(raw.lines.len()),
+            locations: vec![None; raw.locations.len()],
+            stacks: vec![[None, None]; raw.stacks.len().max(1)],
             expanded: Vec::new(),
-        })
+            content: Vec::new(),
+        };
+        for mapping in &raw.mappings {
+            let mapping = dictionary.mapping(mapping)?;
+            dictionary.mappings.push(mapping);
+        }
+        Ok(dictionary)
+    }
+
+    fn mapping(&self, mapping: &Mapping) -> Result<(&'a str, &'a str), IngestError> {
+        let module = self.string(mapping.file, "a mapping's filename_strindex")?;
+        let mut build_id = "";
+        for attribute in self.raw.indices(&mapping.attributes) {
+            match self.attribute(*attribute, "a mapping's attribute_indices")? {
+                Attribute::BuildId(id) => build_id = id,
+                Attribute::BuildIdFallback(id) if build_id.is_empty() => build_id = id,
+                _ => {}
+            }
+        }
+        Ok((module, build_id))
+    }
+
+    /// What is left for all that is made of the request.
+    pub(super) fn room(&mut self) -> &mut Room {
+        &mut self.room
     }
 
     pub(super) fn string(&self, index: i32, user: &'static str) -> Result<&'a str, IngestError> {
@@ -106,19 +141,21 @@ impl<'a> Dictionary<'a> {
 
     /// A stack by its index. `truncated`: the sample says that it was cut.
     pub(super) fn stack(&mut self, index: i32, truncated: bool) -> Result<Stack, IngestError> {
-        let found = look_up(&self.raw.stack_table, "stack_table", index, "a sample's stack_index")?;
+        let found = look_up(&self.raw.stacks, "stack_table", index, "a sample's stack_index")?;
         let at = usize::try_from(index).unwrap_or_default();
         if let Some(stack) = &self.stacks[at][usize::from(truncated)] {
             return Ok(stack.clone());
         }
         let start = self.expanded.len();
         let mut cut = truncated;
-        for location in found.iter().flat_map(|stack| &stack.location_indices) {
+        let raw = self.raw;
+        for location in found.map_or(&[][..], |stack| raw.indices(stack)) {
             let frames = self.location(*location)?;
             if self.expanded.len() - start + frames.len() > MAX_STACK_FRAMES {
                 cut = true;
                 break;
             }
+            self.room.take(2 * size_of::<u32>() * frames.len())?;
             self.expanded.extend(frames);
         }
         if self.expanded.len() > MAX_EXPANDED_FRAMES {
@@ -127,16 +164,17 @@ impl<'a> Dictionary<'a> {
             )));
         }
         let frames = start..self.expanded.len();
-        let mut content = Vec::with_capacity(frames.len() * 8 + 1);
+        self.content.clear();
         for frame in &self.expanded[frames.clone()] {
-            content.extend_from_slice(&self.frames[*frame as usize].id.to_le_bytes());
+            self.content
+                .extend_from_slice(&self.frames[*frame as usize].id.to_le_bytes());
         }
-        content.push(u8::from(cut));
+        self.content.push(u8::from(cut));
         let in_kernel = self.expanded[frames.clone()]
             .first()
             .is_some_and(|leaf| self.frames[*leaf as usize].kind == "kernel");
         let stack = Stack {
-            id: xxh3_64(&content) as i64,
+            id: xxh3_64(&self.content) as i64,
             frames,
             truncated: cut,
             in_kernel,
@@ -155,12 +193,7 @@ impl<'a> Dictionary<'a> {
     /// Frames of a location, innermost first.
     fn location(&mut self, index: i32) -> Result<Range<u32>, IngestError> {
         let raw = self.raw;
-        let location = look_up(
-            &raw.location_table,
-            "location_table",
-            index,
-            "a stack's location_indices",
-        )?;
+        let location = look_up(&raw.locations, "location_table", index, "a stack's location_indices")?;
         let Some(location) = location else {
             return Err(IngestError::Index {
                 user: "a stack's location_indices",
@@ -198,63 +231,74 @@ impl<'a> Dictionary<'a> {
             inlined: false,
             offset: None,
         };
-        for attribute in &location.attribute_indices {
+        for attribute in raw.indices(&location.attributes) {
             if let Attribute::FrameType(kind) = self.attribute(*attribute, "a location's attribute_indices")? {
                 frame.kind = frame_kind(kind);
             }
         }
         let mapping = look_up(
-            &raw.mapping_table,
+            &self.mappings,
             "mapping_table",
-            location.mapping_index,
+            location.mapping,
             "a location's mapping_index",
         )?;
         if let Some(mapping) = mapping {
-            frame.module = self.string(mapping.filename_strindex, "a mapping's filename_strindex")?;
-            for attribute in &mapping.attribute_indices {
-                match self.attribute(*attribute, "a mapping's attribute_indices")? {
-                    Attribute::BuildId(id) => frame.build_id = id,
-                    Attribute::BuildIdFallback(id) if frame.build_id.is_empty() => frame.build_id = id,
-                    _ => {}
-                }
-            }
+            (frame.module, frame.build_id) = *mapping;
         }
         let offset = Some(location.address as i64);
-        if location.lines.is_empty() {
+        let lines = raw.lines(&location.lines);
+        self.room.take(2 * size_of::<Frame<'_>>() * lines.len().max(1))?;
+        if lines.is_empty() {
             frame.offset = offset;
-            self.frames.push(with_id(frame));
+            self.add_frame(frame);
             return Ok(());
         }
-        for (position, line) in location.lines.iter().enumerate() {
+        for (position, line) in lines.iter().enumerate() {
             let function = look_up(
-                &raw.function_table,
+                &raw.functions,
                 "function_table",
-                line.function_index,
+                line.function,
                 "a line's function_index",
             )?;
             let mut frame = Frame {
                 line: line.line.max(0),
-                inlined: position + 1 < location.lines.len(),
+                inlined: position + 1 < lines.len(),
                 ..frame
             };
             if let Some(function) = function {
-                frame.function = self.string(function.name_strindex, "a function's name_strindex")?;
+                frame.function = self.string(function.name, "a function's name_strindex")?;
                 if frame.function.is_empty() {
-                    frame.function = self.string(function.system_name_strindex, "a function's system_name_strindex")?;
+                    frame.function = self.string(function.system_name, "a function's system_name_strindex")?;
                 }
-                frame.file = self.string(function.filename_strindex, "a function's filename_strindex")?;
+                frame.file = self.string(function.file, "a function's filename_strindex")?;
             }
             if frame.function.is_empty() {
                 frame.offset = offset;
             }
-            self.frames.push(with_id(frame));
+            self.add_frame(frame);
         }
         Ok(())
     }
+
+    fn add_frame(&mut self, mut frame: Frame<'a>) {
+        let content = &mut self.content;
+        content.clear();
+        for part in [frame.kind, frame.module, frame.build_id, frame.function, frame.file] {
+            super::rows::push_text(content, part);
+        }
+        content.extend_from_slice(&frame.line.to_le_bytes());
+        content.push(u8::from(frame.inlined));
+        content.push(u8::from(frame.offset.is_some()));
+        content.extend_from_slice(&frame.offset.unwrap_or_default().to_le_bytes());
+        frame.id = xxh3_64(content) as i64;
+        self.frames.push(frame);
+    }
 }
 
-fn string_of<'a>(raw: &'a ProfilesDictionary, index: i32, user: &'static str) -> Result<&'a str, IngestError> {
-    Ok(look_up(&raw.string_table, "string_table", index, user)?.map_or("", String::as_str))
+fn string_of<'a>(raw: &Tables<'a>, index: i32, user: &'static str) -> Result<&'a str, IngestError> {
+    Ok(look_up(&raw.strings, "string_table", index, user)?
+        .copied()
+        .unwrap_or(""))
 }
 
 /// The closed list of kinds, from OTLP's open one.
@@ -267,17 +311,4 @@ fn frame_kind(otlp: &str) -> &'static str {
         // Every other value names an interpreter.
         _ => "interpreted",
     }
-}
-
-fn with_id(mut frame: Frame<'_>) -> Frame<'_> {
-    let mut content = Vec::with_capacity(128);
-    for part in [frame.kind, frame.module, frame.build_id, frame.function, frame.file] {
-        super::rows::push_text(&mut content, part);
-    }
-    content.extend_from_slice(&frame.line.to_le_bytes());
-    content.push(u8::from(frame.inlined));
-    content.push(u8::from(frame.offset.is_some()));
-    content.extend_from_slice(&frame.offset.unwrap_or_default().to_le_bytes());
-    frame.id = xxh3_64(&content) as i64;
-    frame
 }

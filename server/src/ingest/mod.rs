@@ -9,11 +9,15 @@ mod attributes;
 mod bytes;
 mod convert;
 mod dictionary;
+mod protobuf;
 mod rows;
+mod wire;
 
 pub use admit::{Ingest, IngestConfig, IngestCounters, Outcome};
-pub use bytes::{Encoding, decode, decompress};
+pub use bytes::{Encoding, decompress};
 pub use convert::{Converted, Part, TimeWindow, convert};
+pub use rows::IsKnown;
+pub use wire::{Request, read};
 
 use crate::store::StoreError;
 

@@ -1,23 +1,32 @@
 //! Gathers rows of all tables and makes record batches of them, one per partition.
 
 use super::IngestError;
-use super::dictionary::{Dictionary, Stack};
-use crate::store::{Rows, Table, day, hour};
+use super::dictionary::{Dictionary, Frame, Stack};
+use super::wire::Room;
+use crate::hash::MixState;
+use crate::store::{Rows, SERIES_LABELS, Table, day, hour};
 use arrow::array::{
-    ArrayRef, BooleanBuilder, DictionaryArray, Int32Array, Int32Builder, Int64Builder, ListBuilder, RecordBatch,
-    StringArray, StringBuilder, StringDictionaryBuilder,
+    ArrayRef, BooleanBuilder, DictionaryArray, Int32Array, Int64Array, Int64Builder, ListBuilder, RecordBatch,
+    StringArray, StringBuilder,
 };
 use arrow::datatypes::{DataType, Field, Int32Type};
 use arrow::error::ArrowError;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Nanoseconds of an hour and of a day.
 const HOUR_NS: i64 = 3_600_000_000_000;
 const DAY_NS: i64 = 24 * HOUR_NS;
 
-/// Text of a request's dictionary rows: a small request can name one long string many times.
+/// A sample's entries in all columns. Like every vector's, they count twice, since it grows by doubling.
+const SAMPLE_BYTES: usize =
+    5 * size_of::<i64>() + 5 * size_of::<i32>() + size_of::<Option<i64>>() + size_of::<Option<i32>>();
+
+/// Text and lists of frames of a request's dictionary rows: a small request can name one long string, or stack, many times.
 const MAX_TEXT_BYTES: usize = 256 << 20;
+
+/// Says of each id whether the store has a dictionary table's row of that day already.
+pub type IsKnown<'k> = &'k dyn Fn(Table, &str, &[i64]) -> Vec<bool>;
 
 /// Adds a string to hashed content, so that no two lists of strings look the same.
 pub(super) fn push_text(content: &mut Vec<u8>, text: &str) {
@@ -30,17 +39,16 @@ pub(super) fn push_text(content: &mut Vec<u8>, text: &str) {
 pub(super) struct SampleRow<'a> {
     pub(super) ts_ns: i64,
     pub(super) kind: &'a str,
-    pub(super) node: &'a str,
-    pub(super) service: &'a str,
     pub(super) series_id: i64,
     pub(super) process_id: i64,
     pub(super) thread: &'a str,
     pub(super) tid: Option<i64>,
     pub(super) cpu: Option<i32>,
-    pub(super) mode: &'static str,
-    pub(super) stack_id: i64,
     pub(super) value: i64,
 }
+
+/// The labels of a series, in the order of its columns.
+pub(super) type Labels<'a> = [&'a str; SERIES_LABELS.len()];
 
 /// One row of `processes`.
 #[derive(Debug, Clone, Copy)]
@@ -54,260 +62,304 @@ pub(super) struct ProcessRow<'a> {
     pub(super) build_id: &'a str,
 }
 
-type Names = StringDictionaryBuilder<Int32Type>;
-
-#[derive(Default)]
-struct Samples {
-    ts_ns: Int64Builder,
-    kind: Names,
-    node: Names,
-    service: Names,
-    series_id: Int64Builder,
-    process_id: Int64Builder,
-    thread: Names,
-    tid: Int64Builder,
-    cpu: Int32Builder,
-    mode: Names,
-    stack_id: Int64Builder,
-    value: Int64Builder,
-}
-
-#[derive(Debug)]
-struct Dictionaries {
-    series_seen: HashSet<i64>,
-    stacks_seen: HashSet<i64>,
-    frames_seen: HashSet<i64>,
-    processes_seen: HashSet<i64>,
-    series_id: Int64Builder,
-    labels: Vec<StringBuilder>,
-    stack_id: Int64Builder,
-    stack_frames: ListBuilder<Int64Builder>,
-    truncated: BooleanBuilder,
-    frame_id: Int64Builder,
-    /// kind, module, build_id, function, file
-    frame_text: [StringBuilder; 5],
-    line: Int64Builder,
-    inlined: BooleanBuilder,
-    offset: Int64Builder,
-    process_id: Int64Builder,
-    process_node: StringBuilder,
-    tgid: Int64Builder,
-    start_ticks: Int64Builder,
-    exec_count: Int64Builder,
-    /// executable, command_line, build_id
-    process_text: [StringBuilder; 3],
-}
-
-impl Default for Dictionaries {
-    fn default() -> Self {
-        Self {
-            series_seen: HashSet::new(),
-            stacks_seen: HashSet::new(),
-            frames_seen: HashSet::new(),
-            processes_seen: HashSet::new(),
-            series_id: Int64Builder::new(),
-            labels: crate::store::SERIES_LABELS.map(|_| StringBuilder::new()).into(),
-            stack_id: Int64Builder::new(),
-            stack_frames: ListBuilder::new(Int64Builder::new()).with_field(Field::new(
-                "element",
-                DataType::Int64,
-                false,
-            )),
-            truncated: BooleanBuilder::new(),
-            frame_id: Int64Builder::new(),
-            frame_text: Default::default(),
-            line: Int64Builder::new(),
-            inlined: BooleanBuilder::new(),
-            offset: Int64Builder::new(),
-            process_id: Int64Builder::new(),
-            process_node: StringBuilder::new(),
-            tgid: Int64Builder::new(),
-            start_ticks: Int64Builder::new(),
-            exec_count: Int64Builder::new(),
-            process_text: Default::default(),
-        }
-    }
-}
-
 /// See the module.
-#[derive(Default)]
-pub(super) struct RowBuilder {
-    hours: BTreeMap<i64, Samples>,
-    days: BTreeMap<i64, Dictionaries>,
-    text_bytes: usize,
+#[derive(Debug, Default)]
+pub(super) struct RowBuilder<'a> {
+    hours: BTreeMap<i64, Samples<'a>>,
+    days: BTreeMap<i64, Day<'a>>,
     samples: i64,
 }
 
-impl RowBuilder {
+impl<'a> RowBuilder<'a> {
     /// Samples so far.
     pub(super) fn samples(&self) -> i64 {
         self.samples
     }
 
-    /// Adds a sample with what it refers to.
+    /// Adds a sample with what it refers to, if there is room.
     pub(super) fn add(
         &mut self,
-        sample: &SampleRow<'_>,
-        labels: &[&str],
-        process: &ProcessRow<'_>,
+        sample: &SampleRow<'a>,
+        labels: &Labels<'a>,
+        process: &ProcessRow<'a>,
         stack: &Stack,
-        dictionary: &Dictionary<'_>,
+        room: &mut Room,
     ) -> Result<(), IngestError> {
         self.samples += 1;
-        self.hours
-            .entry(sample.ts_ns.div_euclid(HOUR_NS))
-            .or_default()
-            .add(sample);
+        let hour = self.hours.entry(sample.ts_ns.div_euclid(HOUR_NS)).or_default();
+        hour.add(sample, labels, stack);
         let day = self.days.entry(sample.ts_ns.div_euclid(DAY_NS)).or_default();
-        let mut text = 0;
-        if day.series_seen.insert(sample.series_id) {
-            day.series_id.append_value(sample.series_id);
-            for (builder, label) in day.labels.iter_mut().zip(labels) {
-                builder.append_value(label);
-                text += label.len();
-            }
+        let dictionaries = day.series.add(sample.series_id, labels)
+            + day.processes.add(sample.process_id, process)
+            + day.stacks.add(stack.id, stack);
+        room.take(2 * SAMPLE_BYTES + dictionaries)?;
+        Ok(())
+    }
+
+    /// All rows that the store lacks, as it takes them.
+    pub(super) fn finish(self, dictionary: &Dictionary<'a>, is_known: IsKnown<'_>) -> Result<Rows, IngestError> {
+        let mut finish = Finish {
+            rows: Rows::default(),
+            is_known,
+            text_left: MAX_TEXT_BYTES,
+        };
+        for (index, samples) in self.hours {
+            finish.put(Table::Samples, samples.columns(), &hour(index * HOUR_NS))?;
         }
-        if day.processes_seen.insert(sample.process_id) {
-            text += day.add_process(sample.process_id, process);
+        for (index, gathered) in self.days {
+            let day = day(index * DAY_NS);
+            finish.series(&gathered.series, &day)?;
+            finish.processes(&gathered.processes, &day)?;
+            finish.stacks(&gathered.stacks, dictionary, &day)?;
         }
-        if day.stacks_seen.insert(stack.id) {
-            text += day.add_stack(stack, dictionary);
+        Ok(finish.rows)
+    }
+}
+
+/// Texts of which few are distinct.
+#[derive(Debug, Default)]
+struct Names<'a> {
+    keys: Vec<i32>,
+    texts: Vec<&'a str>,
+    index: HashMap<&'a str, i32>,
+}
+
+impl<'a> Names<'a> {
+    fn add(&mut self, text: &'a str) {
+        // Mostly the very text of the row before, which need not even be looked at.
+        let last = self.keys.last().copied();
+        let key = match last {
+            Some(key) if std::ptr::eq(self.texts[key as usize], text) => key,
+            _ => *self.index.entry(text).or_insert_with(|| {
+                self.texts.push(text);
+                self.texts.len() as i32 - 1
+            }),
+        };
+        self.keys.push(key);
+    }
+
+    fn finish(self) -> Result<ArrayRef, ArrowError> {
+        let texts = Arc::new(StringArray::from(self.texts));
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(
+            self.keys.into(),
+            texts,
+        )?))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Samples<'a> {
+    ts_ns: Vec<i64>,
+    kind: Names<'a>,
+    node: Names<'a>,
+    service: Names<'a>,
+    series_id: Vec<i64>,
+    process_id: Vec<i64>,
+    thread: Names<'a>,
+    tid: Vec<Option<i64>>,
+    cpu: Vec<Option<i32>>,
+    mode: Names<'a>,
+    stack_id: Vec<i64>,
+    value: Vec<i64>,
+}
+
+impl<'a> Samples<'a> {
+    fn add(&mut self, row: &SampleRow<'a>, labels: &Labels<'a>, stack: &Stack) {
+        self.ts_ns.push(row.ts_ns);
+        self.kind.add(row.kind);
+        self.node.add(labels[0]);
+        self.service.add(labels[1]);
+        self.series_id.push(row.series_id);
+        self.process_id.push(row.process_id);
+        self.thread.add(row.thread);
+        self.tid.push(row.tid);
+        self.cpu.push(row.cpu);
+        self.mode.add(if stack.in_kernel { "kernel" } else { "user" });
+        self.stack_id.push(stack.id);
+        self.value.push(row.value);
+    }
+
+    fn columns(self) -> Result<Vec<ArrayRef>, ArrowError> {
+        Ok(vec![
+            Arc::new(Int64Array::from(self.ts_ns)),
+            self.kind.finish()?,
+            self.node.finish()?,
+            self.service.finish()?,
+            Arc::new(Int64Array::from(self.series_id)),
+            Arc::new(Int64Array::from(self.process_id)),
+            self.thread.finish()?,
+            Arc::new(Int64Array::from(self.tid)),
+            Arc::new(Int32Array::from(self.cpu)),
+            self.mode.finish()?,
+            Arc::new(Int64Array::from(self.stack_id)),
+            Arc::new(Int64Array::from(self.value)),
+        ])
+    }
+}
+
+/// What the samples of one day refer to.
+#[derive(Debug, Default)]
+struct Day<'a> {
+    series: Gathered<Labels<'a>>,
+    processes: Gathered<ProcessRow<'a>>,
+    stacks: Gathered<Stack>,
+}
+
+/// Entries, each once.
+#[derive(Debug)]
+struct Gathered<T> {
+    seen: HashSet<i64, MixState>,
+    ids: Vec<i64>,
+    entries: Vec<T>,
+}
+
+impl<T> Default for Gathered<T> {
+    fn default() -> Self {
+        Self {
+            seen: HashSet::default(),
+            ids: Vec::new(),
+            entries: Vec::new(),
         }
-        self.text_bytes += text;
-        if self.text_bytes > MAX_TEXT_BYTES {
-            return Err(IngestError::TooLarge {
-                what: "the text of the request's rows",
-                limit_bytes: MAX_TEXT_BYTES,
-            });
+    }
+}
+
+impl<T: Clone> Gathered<T> {
+    /// Returns the bytes that it takes.
+    fn add(&mut self, id: i64, entry: &T) -> usize {
+        if self.ids.last() == Some(&id) || !self.seen.insert(id) {
+            return 0;
+        }
+        self.ids.push(id);
+        self.entries.push(entry.clone());
+        // The id stands in the set too; all three grow by doubling.
+        2 * (2 * size_of::<i64>() + size_of::<T>())
+    }
+
+    /// Those that are not known, with their ids.
+    fn unknown(&self, table: Table, day: &str, is_known: IsKnown<'_>) -> (Vec<i64>, Vec<&T>) {
+        let known = is_known(table, day, &self.ids);
+        let all = self.ids.iter().zip(&self.entries).zip(known);
+        all.filter(|(_, known)| !known)
+            .map(|((id, entry), _)| (*id, entry))
+            .unzip()
+    }
+}
+
+/// Makes record batches.
+struct Finish<'k> {
+    rows: Rows,
+    is_known: IsKnown<'k>,
+    text_left: usize,
+}
+
+impl Finish<'_> {
+    fn take_text(&mut self, bytes: usize) -> Result<(), IngestError> {
+        self.text_left = self.text_left.checked_sub(bytes).ok_or(IngestError::TooLarge {
+            what: "the text of the request's rows",
+            limit_bytes: MAX_TEXT_BYTES,
+        })?;
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        table: Table,
+        columns: Result<Vec<ArrayRef>, ArrowError>,
+        partition: &str,
+    ) -> Result<(), IngestError> {
+        let batch = columns.and_then(|mut columns| {
+            let length = columns.first().map_or(0, |column| column.len());
+            columns.push(constant(partition, length)?);
+            RecordBatch::try_new(table.schema(), columns)
+        });
+        let batch = batch.map_err(|error| IngestError::Invalid(error.to_string()))?;
+        if batch.num_rows() > 0 {
+            self.rows.tables[table.index()].push(batch);
         }
         Ok(())
     }
 
-    /// All rows, as the store takes them.
-    pub(super) fn finish(self) -> Result<Rows, ArrowError> {
-        let mut rows = Rows::default();
-        for (index, samples) in self.hours {
-            rows.tables[Table::Samples.index()].push(samples.finish(&hour(index * HOUR_NS))?);
+    /// A column of texts.
+    fn texts<'t>(&mut self, texts: impl Iterator<Item = &'t str> + Clone) -> Result<ArrayRef, IngestError> {
+        let bytes = texts.clone().map(str::len).sum();
+        self.take_text(bytes)?;
+        let mut column = StringBuilder::with_capacity(texts.size_hint().0, bytes);
+        for text in texts {
+            column.append_value(text);
         }
-        for (index, dictionaries) in self.days {
-            dictionaries.finish(&day(index * DAY_NS), &mut rows)?;
+        Ok(Arc::new(column.finish()))
+    }
+
+    fn series(&mut self, series: &Gathered<Labels<'_>>, day: &str) -> Result<(), IngestError> {
+        let (ids, labels) = series.unknown(Table::Series, day, self.is_known);
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(ids))];
+        for label in 0..SERIES_LABELS.len() {
+            columns.push(self.texts(labels.iter().map(|labels| labels[label]))?);
         }
-        Ok(rows)
-    }
-}
-
-impl Samples {
-    fn add(&mut self, row: &SampleRow<'_>) {
-        self.ts_ns.append_value(row.ts_ns);
-        self.kind.append_value(row.kind);
-        self.node.append_value(row.node);
-        self.service.append_value(row.service);
-        self.series_id.append_value(row.series_id);
-        self.process_id.append_value(row.process_id);
-        self.thread.append_value(row.thread);
-        self.tid.append_option(row.tid);
-        self.cpu.append_option(row.cpu);
-        self.mode.append_value(row.mode);
-        self.stack_id.append_value(row.stack_id);
-        self.value.append_value(row.value);
+        self.put(Table::Series, Ok(columns), day)
     }
 
-    fn finish(mut self, hour: &str) -> Result<RecordBatch, ArrowError> {
-        let ts_ns = self.ts_ns.finish();
-        let hour = constant(hour, ts_ns.len())?;
-        RecordBatch::try_new(
-            Table::Samples.schema(),
-            vec![
-                Arc::new(ts_ns),
-                Arc::new(self.kind.finish()),
-                Arc::new(self.node.finish()),
-                Arc::new(self.service.finish()),
-                Arc::new(self.series_id.finish()),
-                Arc::new(self.process_id.finish()),
-                Arc::new(self.thread.finish()),
-                Arc::new(self.tid.finish()),
-                Arc::new(self.cpu.finish()),
-                Arc::new(self.mode.finish()),
-                Arc::new(self.stack_id.finish()),
-                Arc::new(self.value.finish()),
-                hour,
-            ],
-        )
-    }
-}
-
-impl Dictionaries {
-    /// Returns the bytes of text that it added, as do the next ones.
-    fn add_process(&mut self, id: i64, row: &ProcessRow<'_>) -> usize {
-        self.process_id.append_value(id);
-        self.process_node.append_value(row.node);
-        self.tgid.append_option(row.tgid);
-        self.start_ticks.append_option(row.start_ticks);
-        self.exec_count.append_option(row.exec_count);
-        let text = [row.executable, row.command_line, row.build_id];
-        for (builder, text) in self.process_text.iter_mut().zip(text) {
-            builder.append_value(text);
-        }
-        row.node.len() + text.iter().map(|text| text.len()).sum::<usize>()
-    }
-
-    fn add_stack(&mut self, stack: &Stack, dictionary: &Dictionary<'_>) -> usize {
-        self.stack_id.append_value(stack.id);
-        self.truncated.append_value(stack.truncated);
-        let mut bytes = 0;
-        for frame in dictionary.frames(stack) {
-            self.stack_frames.values().append_value(frame.id);
-            bytes += 8;
-            if self.frames_seen.insert(frame.id) {
-                self.frame_id.append_value(frame.id);
-                let text = [frame.kind, frame.module, frame.build_id, frame.function, frame.file];
-                for (builder, text) in self.frame_text.iter_mut().zip(text) {
-                    builder.append_value(text);
-                    bytes += text.len();
-                }
-                self.line.append_value(frame.line);
-                self.inlined.append_value(frame.inlined);
-                self.offset.append_option(frame.offset);
-            }
-        }
-        self.stack_frames.append(true);
-        bytes
-    }
-
-    fn finish(mut self, day: &str, rows: &mut Rows) -> Result<(), ArrowError> {
-        let mut put = |table: Table, mut columns: Vec<ArrayRef>| -> Result<(), ArrowError> {
-            let length = columns.first().map_or(0, |column| column.len());
-            columns.push(constant(day, length)?);
-            rows.tables[table.index()].push(RecordBatch::try_new(table.schema(), columns)?);
-            Ok(())
+    fn processes(&mut self, processes: &Gathered<ProcessRow<'_>>, day: &str) -> Result<(), IngestError> {
+        let (ids, rows) = processes.unknown(Table::Processes, day, self.is_known);
+        let numbers = |number: fn(&ProcessRow<'_>) -> Option<i64>| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| number(row)).collect::<Int64Array>())
         };
-        let text = |builder: &mut StringBuilder| -> ArrayRef { Arc::new(builder.finish()) };
-        let mut series: Vec<ArrayRef> = vec![Arc::new(self.series_id.finish())];
-        series.extend(self.labels.iter_mut().map(text));
-        put(Table::Series, series)?;
-        put(
-            Table::Stacks,
-            vec![
-                Arc::new(self.stack_id.finish()),
-                Arc::new(self.stack_frames.finish()),
-                Arc::new(self.truncated.finish()),
-            ],
-        )?;
-        let mut frames: Vec<ArrayRef> = vec![Arc::new(self.frame_id.finish())];
-        frames.extend(self.frame_text.iter_mut().map(text));
-        frames.push(Arc::new(self.line.finish()));
-        frames.push(Arc::new(self.inlined.finish()));
-        frames.push(Arc::new(self.offset.finish()));
-        put(Table::Frames, frames)?;
-        let mut processes: Vec<ArrayRef> = vec![
-            Arc::new(self.process_id.finish()),
-            Arc::new(self.process_node.finish()),
-            Arc::new(self.tgid.finish()),
-            Arc::new(self.start_ticks.finish()),
-            Arc::new(self.exec_count.finish()),
+        let columns = vec![
+            Arc::new(Int64Array::from(ids)) as ArrayRef,
+            self.texts(rows.iter().map(|row| row.node))?,
+            numbers(|row| row.tgid),
+            numbers(|row| row.start_ticks),
+            numbers(|row| row.exec_count),
+            self.texts(rows.iter().map(|row| row.executable))?,
+            self.texts(rows.iter().map(|row| row.command_line))?,
+            self.texts(rows.iter().map(|row| row.build_id))?,
         ];
-        processes.extend(self.process_text.iter_mut().map(text));
-        put(Table::Processes, processes)
+        self.put(Table::Processes, Ok(columns), day)
+    }
+
+    /// Stacks, and the frames of those that are new.
+    fn stacks(&mut self, stacks: &Gathered<Stack>, dictionary: &Dictionary<'_>, day: &str) -> Result<(), IngestError> {
+        let (ids, stacks) = stacks.unknown(Table::Stacks, day, self.is_known);
+        let element = Field::new("element", DataType::Int64, false);
+        let frames = stacks.iter().map(|stack| dictionary.frames(stack).len()).sum::<usize>();
+        self.take_text(frames * size_of::<i64>())?;
+        let frames_of = Int64Builder::with_capacity(frames);
+        let mut frames_of = ListBuilder::with_capacity(frames_of, stacks.len()).with_field(element);
+        let mut truncated = BooleanBuilder::with_capacity(stacks.len());
+        let mut frames: Gathered<&Frame<'_>> = Gathered::default();
+        for stack in stacks {
+            for frame in dictionary.frames(stack) {
+                frames_of.values().append_value(frame.id);
+                frames.add(frame.id, &frame);
+            }
+            frames_of.append(true);
+            truncated.append_value(stack.truncated);
+        }
+        let columns = vec![
+            Arc::new(Int64Array::from(ids)) as ArrayRef,
+            Arc::new(frames_of.finish()),
+            Arc::new(truncated.finish()),
+        ];
+        self.put(Table::Stacks, Ok(columns), day)?;
+
+        let (ids, frames) = frames.unknown(Table::Frames, day, self.is_known);
+        let columns = vec![
+            Arc::new(Int64Array::from(ids)) as ArrayRef,
+            self.texts(frames.iter().map(|frame| frame.kind))?,
+            self.texts(frames.iter().map(|frame| frame.module))?,
+            self.texts(frames.iter().map(|frame| frame.build_id))?,
+            self.texts(frames.iter().map(|frame| frame.function))?,
+            self.texts(frames.iter().map(|frame| frame.file))?,
+            Arc::new(frames.iter().map(|frame| Some(frame.line)).collect::<Int64Array>()),
+            Arc::new(
+                frames
+                    .iter()
+                    .map(|frame| Some(frame.inlined))
+                    .collect::<arrow::array::BooleanArray>(),
+            ),
+            Arc::new(frames.iter().map(|frame| frame.offset).collect::<Int64Array>()),
+        ];
+        self.put(Table::Frames, Ok(columns), day)
     }
 }
 

@@ -13,7 +13,6 @@ mod flamegraph;
 mod frame;
 mod group;
 mod group_counts;
-mod hash;
 mod labels;
 mod periods;
 mod select;

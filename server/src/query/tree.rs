@@ -4,7 +4,7 @@
 //! the order in which stacks come. Counts are samples.
 
 pub use super::frame::{Frame, Kind, Missing, Name, Stack, Stacks};
-pub use super::hash::MixState;
+pub use crate::hash::MixState;
 use regex::Regex;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
 
 use super::file::{self, Effort, Encoded};
-use super::known::{Known, NewId};
+use super::known::{Known, NewIds};
 use super::ledger::{Ledger, Print, Seen};
 use super::log::{CommitError, add_action};
 use super::{Ack, BatchId, BatchRow, DataFile, Rows, Store, StoreError, Table, lock_mutex};
@@ -33,7 +33,7 @@ pub(super) struct Group {
     rows: [Vec<RecordBatch>; Table::COUNT],
     batches: Vec<(String, i64)>,
     accounts: Vec<BatchRow>,
-    new_ids: Vec<NewId>,
+    new_ids: Vec<NewIds>,
     bytes: u64,
     samples: usize,
     /// Accepted requests, those without rows included.
@@ -110,26 +110,39 @@ pub(super) async fn outcome(mut waiter: Waiter) -> Result<(), StoreError> {
 }
 
 impl Store {
-    /// Takes rows in and returns when they are committed and synced. They are visible to snapshots at once. With an `id`, a
-    /// batch that is stored or pending is not stored again: the answer comes with the first's.
+    /// Takes rows in and returns when they are committed and synced: [`Store::admit`] and [`Store::acknowledge`].
     pub async fn append(&self, rows: Rows, id: Option<BatchId>) -> Result<Ack, StoreError> {
-        let (waiter, ack) = match self.admit(rows, id)? {
-            Admitted::Committed(ack) => (None, ack),
-            Admitted::Repeat(waiter, ack) => (Some(waiter), ack),
-            Admitted::New(waiter) => (Some(waiter), Ack::Stored),
-        };
-        if let Some(waiter) = waiter {
+        let ticket = self.admit(rows, id)?;
+        self.acknowledge(ticket).await
+    }
+
+    /// Returns when the rows of an admitted batch are committed and synced.
+    pub async fn acknowledge(&self, ticket: Ticket) -> Result<Ack, StoreError> {
+        if let Some(waiter) = ticket.waiter {
             outcome(waiter).await?;
         }
-        match ack {
+        match ticket.ack {
             Ack::Stored => {}
             Ack::Duplicate => drop(self.counters.batches_duplicate.fetch_add(1, Ordering::Relaxed)),
             Ack::Conflict => drop(self.counters.batches_conflicting.fetch_add(1, Ordering::Relaxed)),
         }
-        Ok(ack)
+        Ok(ticket.ack)
     }
 
-    fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Admitted, StoreError> {
+    /// For each id whether its row of that day is in a dictionary table, or is about to be: it need not be given again. Holds
+    /// as long as [`Store::known_epoch`] stays what it was before; [`Rows::relies_on`] says so to [`Store::admit`].
+    pub fn known_rows(&self, table: Table, day: &str, ids: &[i64]) -> Vec<bool> {
+        lock_mutex(&self.inbox).known.has(table, day, ids)
+    }
+
+    /// Changes when rows are gone that were known.
+    pub fn known_epoch(&self) -> u64 {
+        lock_mutex(&self.inbox).known.epoch()
+    }
+
+    /// Takes rows in without waiting: they are visible to snapshots at once. With an `id`, a batch that is stored or pending is
+    /// not stored again: the answer comes with the first's.
+    pub fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Ticket, StoreError> {
         let print = if id.is_some() { fingerprint(&rows) } else { 0 };
         let mut inbox = lock_mutex(&self.inbox);
         let inbox = &mut *inbox;
@@ -140,10 +153,16 @@ impl Store {
                 Ack::Duplicate
             };
             match inbox.ledger.check(&id.instance, id.number) {
-                Seen::Committed => return Ok(Admitted::Committed(ack)),
-                Seen::Pending(waiter) => return Ok(Admitted::Repeat(waiter, ack)),
+                Seen::Committed => return Ok(Ticket { waiter: None, ack }),
+                Seen::Pending(waiter) => {
+                    let waiter = Some(waiter);
+                    return Ok(Ticket { waiter, ack });
+                }
                 Seen::New => {}
             }
+        }
+        if rows.relies_on.is_some_and(|epoch| epoch != inbox.known.epoch()) {
+            return Err(StoreError::Forgotten);
         }
         if inbox.stopping {
             return Err(StoreError::Stopping);
@@ -192,7 +211,10 @@ impl Store {
         if group.samples > EARLY_COMMIT_ROWS || inbox.bytes > limit_bytes / 2 {
             self.wake.notify_one();
         }
-        Ok(Admitted::New(waiter))
+        Ok(Ticket {
+            waiter: Some(waiter),
+            ack: Ack::Stored,
+        })
     }
 
     /// Writes the gathered group.
@@ -407,10 +429,12 @@ pub(super) fn add_files(files: &mut Arc<Vec<Arc<DataFile>>>, new: Vec<Arc<DataFi
     }
 }
 
-enum Admitted {
-    New(Waiter),
-    Repeat(Waiter, Ack),
-    Committed(Ack),
+/// An admitted batch, until it is acknowledged.
+#[derive(Debug)]
+pub struct Ticket {
+    /// None: it is on the disk already.
+    waiter: Option<Waiter>,
+    ack: Ack,
 }
 
 /// Of a batch's samples, in whatever order: how many, when, and of which stacks. A sum of hashes, since a Collector may

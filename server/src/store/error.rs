@@ -20,6 +20,8 @@ pub enum StoreError {
     Overloaded { pending_bytes: u64, limit_bytes: u64 },
     #[error("the server is stopping; send the batch again")]
     Stopping,
+    #[error("rows that were left out as known are not stored after all; give all rows")]
+    Forgotten,
     #[error("table {table}: {what}: {cause}")]
     Table {
         table: &'static str,

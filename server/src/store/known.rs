@@ -5,6 +5,7 @@
 use super::file::partition_of;
 use super::schema::Table;
 use super::{Rows, StoreError};
+use crate::hash::MixState;
 use arrow::array::{AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::Int64Type;
@@ -14,26 +15,40 @@ use std::collections::{HashMap, HashSet};
 /// Ids kept per table, over all days: about 40 MB for the largest table.
 const MAX_IDS: usize = 2_000_000;
 
-/// An id that a group brought in.
+/// Ids of one table and day that a group brought in.
 #[derive(Debug)]
-pub(super) struct NewId {
+pub(super) struct NewIds {
     table: Table,
     day: String,
-    id: i64,
+    ids: Vec<i64>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    days: [HashMap<String, HashSet<i64>>; Table::COUNT],
+    days: [HashMap<String, HashSet<i64, MixState>>; Table::COUNT],
+    epoch: u64,
 }
 
 impl Known {
+    /// For each id whether its row of that day is known.
+    pub(super) fn has(&self, table: Table, day: &str, ids: &[i64]) -> Vec<bool> {
+        match self.days[table.index()].get(day) {
+            Some(known) => ids.iter().map(|id| known.contains(id)).collect(),
+            None => vec![false; ids.len()],
+        }
+    }
+
+    /// Changes when a row that was known is not written after all, or is gone.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// The rows that have to be written: all samples and accounts, and what is new of the dictionaries. After an error the ids
     /// in `new_ids` are to be forgotten.
     pub(super) fn fresh_rows(
         &mut self,
         rows: &Rows,
-        new_ids: &mut Vec<NewId>,
+        new_ids: &mut Vec<NewIds>,
     ) -> Result<[Vec<RecordBatch>; Table::COUNT], StoreError> {
         let mut fresh: [Vec<RecordBatch>; Table::COUNT] = Default::default();
         for table in Table::ALL {
@@ -63,7 +78,7 @@ impl Known {
         table: Table,
         day: &str,
         batch: &RecordBatch,
-        new_ids: &mut Vec<NewId>,
+        new_ids: &mut Vec<NewIds>,
     ) -> Result<RecordBatch, ArrowError> {
         let [key] = table.key() else { return Ok(batch.clone()) };
         let Some(ids) = batch
@@ -73,42 +88,42 @@ impl Known {
             return Ok(batch.clone());
         };
         let days = &mut self.days[table.index()];
-        if days.values().map(HashSet::len).sum::<usize>() + ids.len() > MAX_IDS {
+        if days.values().map(|ids| ids.len()).sum::<usize>() + ids.len() > MAX_IDS {
             // The oldest day first; when there is only one, all of it.
             if let Some(oldest) = days.keys().min().cloned() {
                 days.remove(&oldest);
             }
         }
         let known = days.entry(day.to_owned()).or_default();
-        let keep: BooleanArray = ids
-            .values()
-            .iter()
-            .map(|id| {
-                let new = known.insert(*id);
-                if new {
-                    new_ids.push(NewId {
-                        table,
-                        day: day.to_owned(),
-                        id: *id,
-                    });
-                }
-                Some(new)
-            })
-            .collect();
+        let keep: Vec<bool> = ids.values().iter().map(|id| known.insert(*id)).collect();
+        let new = ids.values().iter().zip(&keep).filter(|(_, new)| **new);
+        new_ids.push(NewIds {
+            table,
+            day: day.to_owned(),
+            ids: new.map(|(id, _)| *id).collect(),
+        });
+        let keep = BooleanArray::from(keep);
+        if keep.false_count() == 0 {
+            return Ok(batch.clone());
+        }
         filter_record_batch(batch, &keep)
     }
 
     /// These were not written after all.
-    pub(super) fn forget(&mut self, ids: &[NewId]) {
-        for NewId { table, day, id } in ids {
+    pub(super) fn forget(&mut self, ids: &[NewIds]) {
+        self.epoch += 1;
+        for NewIds { table, day, ids } in ids {
             if let Some(known) = self.days[table.index()].get_mut(day) {
-                known.remove(id);
+                for id in ids {
+                    known.remove(id);
+                }
             }
         }
     }
 
     /// A day's rows are gone.
     pub(super) fn forget_day(&mut self, table: Table, day: &str) {
+        self.epoch += 1;
         self.days[table.index()].remove(day);
     }
 }

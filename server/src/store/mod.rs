@@ -24,6 +24,7 @@ mod snapshot;
 mod txns;
 
 pub use batch_row::BatchRow;
+pub use commit::Ticket;
 pub use error::StoreError;
 pub use nodes::NodeInfo;
 pub use schema::{SERIES_LABELS, Table, day, hour};
@@ -52,6 +53,8 @@ pub struct Rows {
     pub tables: [Vec<RecordBatch>; Table::COUNT],
     /// The sender's account of the batch, where there is one.
     pub batch: Option<BatchRow>,
+    /// What [`Store::known_epoch`] was before rows were left out since [`Store::known_rows`] has them; none: all are there.
+    pub relies_on: Option<u64>,
 }
 
 /// What makes a batch the same batch as another.

@@ -50,13 +50,7 @@ pub(super) async fn read_txns(store: Arc<dyn ObjectStore>, version: u64) -> Resu
     let mut after = None;
     if let Some((at, path)) = checkpoint {
         after = Some(at);
-        let bytes = store
-            .get(&path)
-            .await
-            .map_err(|e| e.to_string())?
-            .bytes()
-            .await
-            .map_err(|e| e.to_string())?;
+        let bytes = fetch(store.as_ref(), &path).await?;
         for txn in checkpoint_txns(bytes).map_err(|error| format!("{path}: {error}"))? {
             txns.insert(txn.app_id.clone(), txn);
         }
@@ -64,13 +58,7 @@ pub(super) async fn read_txns(store: Arc<dyn ObjectStore>, version: u64) -> Resu
     commits.retain(|(at, _)| after.is_none_or(|after| *at > after));
     commits.sort();
     for (_, path) in commits {
-        let bytes = store
-            .get(&path)
-            .await
-            .map_err(|e| e.to_string())?
-            .bytes()
-            .await
-            .map_err(|e| e.to_string())?;
+        let bytes = fetch(store.as_ref(), &path).await?;
         for line in bytes
             .split(|byte| *byte == b'\n')
             .filter(|line| line.starts_with(b"{\"txn\""))
@@ -90,6 +78,13 @@ pub(super) async fn read_txns(store: Arc<dyn ObjectStore>, version: u64) -> Resu
         }
     }
     Ok(txns.into_values().collect())
+}
+
+async fn fetch(store: &dyn ObjectStore, path: &Path) -> Result<Bytes, String> {
+    let bytes = async { store.get(path).await?.bytes().await };
+    bytes
+        .await
+        .map_err(|error: object_store::Error| format!("{path}: {error}"))
 }
 
 fn checkpoint_txns(bytes: Bytes) -> Result<Vec<Txn>, Box<dyn std::error::Error + Send + Sync>> {

@@ -11,6 +11,7 @@ use opentelemetry_proto::tonic::collector::profiles::v1development::{
 use opentelemetry_proto::tonic::profiles::v1development::{Profile, Sample};
 use prost::Message;
 use stakeout_server::api::{self, AppState};
+use stakeout_server::ingest::{IngestError, TimeWindow, convert, read};
 use stakeout_server::store::{Store, StoreConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -284,6 +285,42 @@ async fn bad_requests_get_an_error_that_says_what_is_wrong() {
     // None of it did harm.
     assert_eq!(app.post_plain(&good).await.status, 200);
     assert_eq!(app.stored(), 5);
+}
+
+/// A request of this profile and nothing else.
+fn profile_alone(profile: Profile) -> Vec<u8> {
+    request(Vec::new(), profile, Dictionary::new()).encode_to_vec()
+}
+
+#[test]
+fn rows_are_counted_before_they_take_memory() {
+    // Two bytes each: a row has eighty and more.
+    let samples = profile_alone(Profile {
+        samples: vec![Sample::default(); 20_000],
+        ..Default::default()
+    });
+    // Nothing but times, all of another day.
+    let times = profile_alone(Profile {
+        samples: vec![Sample {
+            timestamps_unix_nano: (0..2_000).map(|day| day * 86_400_000_000_000).collect(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    });
+    let window = TimeWindow {
+        earliest_ns: 0,
+        latest_ns: i64::MAX,
+        now_ns: now_ns(),
+    };
+    for (what, wire) in [("samples", samples), ("times", times)] {
+        let converted = |limit| {
+            let request = read(&wire, limit).unwrap();
+            convert(&request, None, window, &|_, _, ids| vec![false; ids.len()])
+        };
+        let error = converted(1 << 20).unwrap_err();
+        assert!(matches!(error, IngestError::TooLarge { .. }), "{what}: {error}");
+        assert!(converted(64 << 20).is_ok(), "{what}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,11 +3,14 @@
 use crate::support::{Sender, now_ns};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
-use stakeout_server::ingest::{TimeWindow, convert};
+use prost::Message;
+use stakeout_server::ingest::{IsKnown, TimeWindow, convert, read};
 use stakeout_server::store::{Ack, BatchId, Rows, Snapshot, Store, StoreConfig, StoreError, Table};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+const DAY_NS: i64 = 86_400_000_000_000;
 
 /// Commits and maintains only when a test says so.
 fn quiet(dir: &Path) -> StoreConfig {
@@ -20,12 +23,28 @@ fn quiet(dir: &Path) -> StoreConfig {
 }
 
 fn rows_of(sender: &mut Sender, number: i64, until_ns: i64) -> (Rows, BatchId) {
+    rows_without(sender, number, until_ns, &|_, _, ids| vec![false; ids.len()])
+}
+
+/// Without the dictionary rows that the store knows.
+fn new_rows_of(store: &Store, sender: &mut Sender, number: i64, until_ns: i64) -> (Rows, BatchId) {
+    let epoch = store.known_epoch();
+    let (mut rows, id) = rows_without(sender, number, until_ns, &|table, day, ids| {
+        store.known_rows(table, day, ids)
+    });
+    rows.relies_on = Some(epoch);
+    (rows, id)
+}
+
+fn rows_without(sender: &mut Sender, number: i64, until_ns: i64, is_known: IsKnown<'_>) -> (Rows, BatchId) {
     let window = TimeWindow {
         earliest_ns: 0,
         latest_ns: i64::MAX,
         now_ns: until_ns,
     };
-    let converted = convert(&sender.batch(number, until_ns), None, window).unwrap();
+    let wire = sender.batch(number, until_ns).encode_to_vec();
+    let request = read(&wire, 1 << 24).unwrap();
+    let converted = convert(&request, None, window, is_known).unwrap();
     assert_eq!(converted.message, "");
     let [part] = <[_; 1]>::try_from(converted.parts).unwrap();
     (part.rows, part.id.unwrap())
@@ -185,6 +204,142 @@ async fn dictionary_rows_are_written_once_a_day_and_read_once() {
         6
     );
     store.close().await;
+}
+
+/// Rows that a batch brings: samples, series, stacks, frames, processes.
+fn brought(rows: &Rows) -> [usize; 5] {
+    [
+        Table::Samples,
+        Table::Series,
+        Table::Stacks,
+        Table::Frames,
+        Table::Processes,
+    ]
+    .map(|table| rows.tables[table.index()].iter().map(|batch| batch.num_rows()).sum())
+}
+
+/// Samples whose series, process, stack and frames are all there.
+const WHOLE_SAMPLES: &str = "SELECT count(*) FROM samples JOIN series USING (series_id) JOIN processes USING (process_id) \
+     JOIN stacks USING (stack_id) WHERE array_length(frames) = 3 AND frames[1] IN (SELECT frame_id FROM frames) \
+     AND frames[2] IN (SELECT frame_id FROM frames) AND frames[3] IN (SELECT frame_id FROM frames)";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_store_knows_is_not_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let noon = now_ns() / DAY_NS * DAY_NS + DAY_NS / 2;
+    // main, work-0 to work-2 and vfs_read.
+    let mut sender = Sender::new("node-a", 3);
+    let (rows, id) = new_rows_of(&store, &mut sender, 1, noon);
+    assert_eq!(brought(&rows), [3, 3, 3, 5, 3]);
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    // Two functions more, three stacks, since one of the first batch was cut: only what is new is made.
+    sender.samples = 30;
+    let (rows, id) = new_rows_of(&store, &mut sender, 2, noon + 1_000_000_000);
+    assert_eq!(brought(&rows), [30, 0, 3, 2, 0]);
+    let pending = store.admit(rows, Some(id)).unwrap();
+    // What waits for its commit is known too, and a repeat is one though nothing but its samples is given.
+    for (number, ack) in [(3, Ack::Stored), (2, Ack::Duplicate)] {
+        let until_ns = noon + (number - 1) * 1_000_000_000;
+        let (rows, id) = new_rows_of(&store, &mut sender, number, until_ns);
+        assert_eq!(brought(&rows), [30, 0, 0, 0, 0]);
+        assert_eq!(store_batch(&store, rows, Some(id)).await.unwrap(), ack);
+    }
+    assert_eq!(store.acknowledge(pending).await.unwrap(), Ack::Stored);
+    assert_eq!(number(&store.snapshot(), WHOLE_SAMPLES).await, 63);
+    // Of another day everything is given again.
+    let (rows, id) = new_rows_of(&store, &mut sender, 4, noon - DAY_NS);
+    assert_eq!(brought(&rows), [30, 3, 6, 7, 3]);
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    assert_eq!(number(&store.snapshot(), WHOLE_SAMPLES).await, 93);
+    let snapshot = store.snapshot();
+    let stacks: u64 = snapshot.files(Table::Stacks).iter().map(|file| file.rows).sum();
+    assert_eq!(stacks, 12);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_failed_commit_are_not_relied_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let noon = now_ns() / DAY_NS * DAY_NS + DAY_NS / 2;
+    let mut sender = Sender::new("node-a", 30);
+    let (rows, id) = new_rows_of(&store, &mut sender, 1, noon);
+    let first = store.admit(rows, Some(id)).unwrap();
+    let (early, early_id) = new_rows_of(&store, &mut sender, 2, noon + 1);
+    let (late, late_id) = new_rows_of(&store, &mut sender, 3, noon + 2);
+    assert_eq!((brought(&early), brought(&late)), ([30, 0, 0, 0, 0], [30, 0, 0, 0, 0]));
+    let second = store.admit(early, Some(early_id)).unwrap();
+    let version = dir.path().join("samples/_delta_log").join(format!("{:020}.json", 1));
+    std::fs::create_dir(&version).unwrap();
+    store.flush().await.unwrap_err();
+    std::fs::remove_dir(&version).unwrap();
+    // What was admitted before goes with it, what comes after is refused.
+    store.acknowledge(first).await.unwrap_err();
+    store.acknowledge(second).await.unwrap_err();
+    let refused = store.admit(late, Some(late_id)).unwrap_err();
+    assert!(matches!(refused, StoreError::Forgotten), "{refused}");
+    for number in 1..=3 {
+        let (rows, id) = new_rows_of(&store, &mut sender, number, noon + number);
+        let dictionaries = if number == 1 {
+            [30, 3, 6, 7, 3]
+        } else {
+            [30, 0, 0, 0, 0]
+        };
+        assert_eq!(brought(&rows), dictionaries, "number {number}");
+        assert_eq!(store_batch(&store, rows, Some(id)).await.unwrap(), Ack::Stored);
+    }
+    assert_eq!(number(&store.snapshot(), WHOLE_SAMPLES).await, 90);
+    store.close().await;
+}
+
+/// Tables of several versions of the server stand side by side: ids must not change.
+#[test]
+fn ids_are_hashes_of_what_they_stand_for() {
+    let (rows, _) = rows_of(&mut Sender::new("node-a", 6), 1, 1_800_000_000_000_000_000);
+    let ids = |table: Table| {
+        let batch = &rows.tables[table.index()][0];
+        batch.column(0).as_primitive::<Int64Type>().values().to_vec()
+    };
+    assert_eq!(
+        ids(Table::Series),
+        [
+            1_732_294_953_112_524_651,
+            -3_576_711_805_793_787_211,
+            -2_517_401_679_237_308_296
+        ]
+    );
+    assert_eq!(
+        ids(Table::Processes),
+        [
+            -9_126_930_636_513_297_547,
+            4_490_189_966_032_485_506,
+            1_006_912_219_159_189_775
+        ]
+    );
+    assert_eq!(
+        ids(Table::Stacks),
+        [
+            7_341_129_037_778_982_691,
+            -8_359_324_298_675_538_837,
+            2_171_197_454_417_436_199,
+            7_110_338_026_923_686_209,
+            -1_660_435_464_637_001_385,
+            6_471_623_301_615_216_860
+        ]
+    );
+    assert_eq!(
+        ids(Table::Frames),
+        [
+            -2_572_032_222_944_331_406,
+            836_169_088_256_617_597,
+            1_401_858_683_435_709_404,
+            1_507_835_848_816_484_718,
+            2_317_850_484_753_023_213,
+            -6_728_224_167_925_687_551,
+            -2_555_881_290_229_002_698
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use uuid::Uuid;
 
-use crate::fleet::{Fleet, Frame, Rng};
+use crate::fleet::{Fleet, Program, Rng};
 
 /// Samples a second and CPU that the fleet claims to take; a sample stands for 1/20 s.
 const FREQUENCY_HZ: i64 = 20;
@@ -123,13 +123,20 @@ struct Tables {
     string_at: HashMap<String, i32>,
     functions: Vec<otlp::Function>,
     locations: Vec<otlp::Location>,
-    location_at: HashMap<(u32, Frame), i32>,
+    placed: HashMap<u32, Placed>,
     mappings: Vec<otlp::Mapping>,
     mapping_at: HashMap<String, i32>,
     attributes: Vec<otlp::KeyValueAndUnit>,
     attribute_at: HashMap<(&'static str, String), i32>,
+    /// By service, thread and CPU.
+    attributes_of: HashMap<(u32, u32, u32), Vec<i32>>,
     stacks: Vec<otlp::Stack>,
-    stack_at: HashMap<(u32, u32), i32>,
+}
+
+/// Where the parts of one service's program stand in the dictionary; 0: not yet.
+struct Placed {
+    locations: Vec<i32>,
+    stacks: Vec<i32>,
 }
 
 /// The index of the element that is about to be pushed; entry 0 is added with the dictionary.
@@ -172,9 +179,12 @@ impl Tables {
     }
 
     fn sample_attributes(&mut self, service: u32, thread: u32, cpu: u32) -> Vec<i32> {
+        if let Some(attributes) = self.attributes_of.get(&(service, thread, cpu)) {
+            return attributes.clone();
+        }
         let tgid = i64::from(1000 + service * 10);
         let name = format!("service-{service}");
-        vec![
+        let attributes = vec![
             self.attribute("service.name", Value::StringValue(name.clone())),
             self.attribute("process.executable.name", Value::StringValue(name)),
             self.attribute("process.pid", Value::IntValue(tgid)),
@@ -182,28 +192,40 @@ impl Tables {
             self.attribute("thread.id", Value::IntValue(tgid + i64::from(thread))),
             self.attribute("thread.name", Value::StringValue(format!("worker-{thread}"))),
             self.attribute("cpu.logical_number", Value::IntValue(i64::from(cpu))),
-        ]
+        ];
+        self.attributes_of.insert((service, thread, cpu), attributes.clone());
+        attributes
     }
 
     fn stack(&mut self, fleet: &Fleet, service: u32, stack: u32) -> i32 {
-        if let Some(&at) = self.stack_at.get(&(service, stack)) {
-            return at;
+        let program = fleet.program(service);
+        let mut placed = self.placed.remove(&service).unwrap_or_else(|| Placed {
+            locations: vec![0; program.functions.len()],
+            stacks: vec![0; fleet.stacks() as usize],
+        });
+        let at = &mut placed.stacks[stack as usize];
+        if *at == 0 {
+            let frames = program.stack(stack).iter();
+            let location_indices = frames
+                .map(|function| {
+                    let location = &mut placed.locations[*function as usize];
+                    if *location == 0 {
+                        *location = self.add_location(service, program, *function);
+                    }
+                    *location
+                })
+                .collect();
+            *at = next(&self.stacks);
+            self.stacks.push(otlp::Stack { location_indices });
         }
-        let frames = fleet.frames(service, stack);
-        let location_indices = frames.into_iter().map(|frame| self.location(service, frame)).collect();
-        let at = next(&self.stacks);
-        self.stacks.push(otlp::Stack { location_indices });
-        self.stack_at.insert((service, stack), at);
+        let at = *at;
+        self.placed.insert(service, placed);
         at
     }
 
-    fn location(&mut self, service: u32, frame: Frame) -> i32 {
-        let by = (service, frame);
-        if let Some(&at) = self.location_at.get(&by) {
-            return at;
-        }
-        let kernel = by.1.kernel;
-        let module = if kernel {
+    fn add_location(&mut self, service: u32, program: &Program, function: u32) -> i32 {
+        let function = &program.functions[function as usize];
+        let module = if function.kernel {
             "[kernel]".to_owned()
         } else {
             format!("/usr/bin/service-{service}")
@@ -211,9 +233,9 @@ impl Tables {
         let mapping_index = self.mapping(module);
         let kind = self.attribute(
             "profile.frame.type",
-            Value::StringValue(if kernel { "kernel" } else { "native" }.to_owned()),
+            Value::StringValue(if function.kernel { "kernel" } else { "native" }.to_owned()),
         );
-        let name_strindex = self.string(&by.1.function);
+        let name_strindex = self.string(&function.name);
         let function_index = next(&self.functions);
         self.functions.push(otlp::Function {
             name_strindex,
@@ -229,7 +251,6 @@ impl Tables {
             attribute_indices: vec![kind],
             ..otlp::Location::default()
         });
-        self.location_at.insert(by, at);
         at
     }
 

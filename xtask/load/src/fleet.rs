@@ -1,5 +1,8 @@
 //! Which programs the fleet runs: services with trees of stacks, some of them hot. Everything follows from numbers.
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
 /// A small generator of numbers (xorshift64*, Vigna 2016): the same seed gives the same fleet.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
@@ -29,53 +32,93 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The programs: any number of services, each with `stacks` distinct stacks.
+/// The programs: each service is one, with as many distinct stacks as the fleet was told.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     stacks: u32,
+    programs: Vec<OnceLock<Program>>,
 }
 
-/// One frame of a synthetic stack.
+/// One service's functions and stacks.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) functions: Vec<Function>,
+    /// Of all stacks, leaf first: indices of functions.
+    frames: Vec<u32>,
+    /// Where each stack's frames begin, and the end of the last.
+    begins: Vec<u32>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Frame {
+pub(crate) struct Function {
     pub(crate) kernel: bool,
-    pub(crate) function: String,
+    pub(crate) name: String,
+}
+
+impl Program {
+    /// The functions of a stack, leaf first.
+    pub(crate) fn stack(&self, stack: u32) -> &[u32] {
+        let at = stack as usize;
+        &self.frames[self.begins[at] as usize..self.begins[at + 1] as usize]
+    }
 }
 
 impl Fleet {
-    pub(crate) fn new(stacks: u32) -> Fleet {
-        Fleet { stacks }
+    pub(crate) fn new(services: u32, stacks: u32) -> Fleet {
+        Fleet {
+            stacks,
+            programs: (0..services).map(|_| OnceLock::new()).collect(),
+        }
     }
 
-    /// A stack's number; low ones are hot (the product of two uniform numbers falls off like a logarithm).
+    /// Stacks of a service.
+    pub(crate) fn stacks(&self) -> u32 {
+        self.stacks
+    }
+
+    /// A stack's number, by Zipf's law with the exponent 1: the logarithm of the rank is uniform.
     pub(crate) fn pick(&self, rng: &mut Rng) -> u32 {
-        let below = rng.below(self.stacks) + 1;
-        rng.below(below)
+        let uniform = (rng.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let rank = f64::from(self.stacks + 1).powf(uniform);
+        (rank as u32).clamp(1, self.stacks) - 1
     }
 
-    /// The frames of a stack, leaf first: 18 to 32 deep, stacks of near numbers share their roots; one in five ends in the
-    /// kernel.
-    pub(crate) fn frames(&self, service: u32, stack: u32) -> Vec<Frame> {
-        let seed = mix(u64::from(service) << 32 | u64::from(stack));
-        let depth = 18 + (seed % 15) as u32;
-        let in_kernel = if seed.is_multiple_of(5) { 4 } else { 0 };
-        let frame = |level: u32| {
-            let kernel = level >= depth - in_kernel;
-            // Every level doubles the choice: one root, then two functions, then four, up to 4,096.
-            let branch = stack & ((1 << level.min(12)) - 1);
-            let function = mix(u64::from(level) << 40 | u64::from(branch)) % 400;
-            if kernel {
-                Frame {
-                    kernel,
-                    function: format!("sys_{level}_{}", function % 60),
-                }
-            } else {
-                Frame {
-                    kernel,
-                    function: format!("service_{service}::part_{}::step_{level}_{function}", function % 12),
-                }
-            }
+    /// What a service runs; made when it is asked for.
+    pub(crate) fn program(&self, service: u32) -> &Program {
+        self.programs[service as usize].get_or_init(|| self.make(service))
+    }
+
+    /// Stacks of 18 to 32 frames, those of near numbers share their roots; one in five ends in the kernel.
+    fn make(&self, service: u32) -> Program {
+        let mut program = Program {
+            functions: Vec::new(),
+            frames: Vec::new(),
+            begins: vec![0],
         };
-        (0..depth).rev().map(frame).collect()
+        let mut known: HashMap<(bool, u32, u64), u32> = HashMap::new();
+        for stack in 0..self.stacks {
+            let seed = mix(u64::from(service) << 32 | u64::from(stack));
+            let depth = 18 + (seed % 15) as u32;
+            let in_kernel = if seed.is_multiple_of(5) { 4 } else { 0 };
+            for level in (0..depth).rev() {
+                let kernel = level >= depth - in_kernel;
+                // Every level doubles the choice: one root, then two functions, then four, up to 4,096.
+                let branch = stack & ((1 << level.min(12)) - 1);
+                let number = mix(u64::from(level) << 40 | u64::from(branch)) % if kernel { 60 } else { 400 };
+                let functions = &mut program.functions;
+                let function = *known.entry((kernel, level, number)).or_insert_with(|| {
+                    let name = if kernel {
+                        format!("sys_{level}_{number}")
+                    } else {
+                        format!("service_{service}::part_{}::step_{level}_{number}", number % 12)
+                    };
+                    functions.push(Function { kernel, name });
+                    functions.len() as u32 - 1
+                });
+                program.frames.push(function);
+            }
+            program.begins.push(program.frames.len() as u32);
+        }
+        program
     }
 }

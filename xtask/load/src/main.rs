@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
 use clap::Parser;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -40,9 +41,12 @@ struct Args {
     /// Time that a batch covers, in milliseconds
     #[arg(long, default_value_t = 5000)]
     interval_ms: u64,
-    /// Pause after each acknowledged batch, in milliseconds
+    /// Pause after each batch, in milliseconds
     #[arg(long, default_value_t = 0)]
     pace_ms: u64,
+    /// Batches of one agent that wait for their acknowledgement at the same time; at most 32
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=32))]
+    in_flight: u64,
     /// When the first batch begins, in seconds before now [default: so that the last one ends about now]
     #[arg(long)]
     start_ago: Option<u64>,
@@ -87,7 +91,7 @@ async fn main() -> Result<()> {
         args.services_per_node >= 1 && args.services >= 1 && args.stacks >= 1,
         "a fleet without services has no samples"
     );
-    let fleet = Arc::new(Fleet::new(args.stacks));
+    let fleet = Arc::new(Fleet::new(args.services.max(3), args.stacks));
     if let Some(spoil) = args.spoil {
         let now_ns = now_ns()?;
         let batch = Batch {
@@ -159,50 +163,59 @@ struct Agent {
 
 impl Agent {
     async fn run(self) -> Result<Outcome> {
-        let node = format!("{}-{:03}", self.args.node_prefix, self.number);
+        let agent = Arc::new(self);
+        let args = &agent.args;
+        let node = format!("{}-{:03}", args.node_prefix, agent.number);
         let mut outcome = Outcome {
             node,
             instance: Uuid::new_v4(),
             ..Outcome::default()
         };
-        let mut rng = Rng::new(u64::from(self.number) + 1);
-        let services: Vec<u32> = (0..self.args.services_per_node)
-            .map(|index| (self.number * self.args.services_per_node + index) % self.args.services)
+        let mut rng = Rng::new(u64::from(agent.number) + 1);
+        let services: Vec<u32> = (0..args.services_per_node)
+            .map(|index| (agent.number * args.services_per_node + index) % args.services)
             .collect();
-        let interval_ns = self.args.interval_ms * 1_000_000;
-        loop {
-            let done = outcome.batches;
-            let enough = if self.args.batches == 0 {
-                self.over.load(Ordering::Relaxed)
+        let interval_ns = args.interval_ms * 1_000_000;
+        let mut sending: JoinSet<Result<u64>> = JoinSet::new();
+        for done in 0.. {
+            let enough = if args.batches == 0 {
+                agent.over.load(Ordering::Relaxed)
             } else {
-                done == self.args.batches
+                done == args.batches
             };
+            while (enough || sending.len() as u64 >= args.in_flight)
+                && let Some(attempts) = sending.join_next().await
+            {
+                outcome.attempts += attempts.context("a sender panicked")??;
+                outcome.batches += 1;
+                outcome.samples += u64::from(args.samples);
+            }
             if enough {
-                return Ok(outcome);
+                break;
             }
             let batch = Batch {
                 node: &outcome.node,
                 instance: outcome.instance,
                 number: done + 1,
-                from_ns: self.start_ns + done * interval_ns,
-                until_ns: self.start_ns + (done + 1) * interval_ns,
-                samples: self.args.samples,
-                taken: outcome.samples + u64::from(self.args.samples),
+                from_ns: agent.start_ns + done * interval_ns,
+                until_ns: agent.start_ns + (done + 1) * interval_ns,
+                samples: args.samples,
+                taken: (done + 1) * u64::from(args.samples),
             };
-            let request = encode::request(&batch, &self.fleet, &services, &mut rng);
+            let request = encode::request(&batch, &agent.fleet, &services, &mut rng);
             let body = zstd::encode_all(request.as_slice(), 1).context("can't compress")?;
-            outcome.attempts += self.send(outcome.instance, done + 1, &body).await?;
             outcome.sent_bytes += body.len() as u64;
-            outcome.batches += 1;
-            outcome.samples += u64::from(self.args.samples);
-            if self.args.pace_ms > 0 {
-                tokio::time::sleep(Duration::from_millis(self.args.pace_ms)).await;
+            let (sender, instance) = (Arc::clone(&agent), outcome.instance);
+            sending.spawn(async move { sender.send(instance, done + 1, body.into()).await });
+            if args.pace_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(args.pace_ms)).await;
             }
         }
+        Ok(outcome)
     }
 
     /// Sends one batch until it is acknowledged; returns the number of attempts.
-    async fn send(&self, instance: Uuid, number: u64, body: &[u8]) -> Result<u64> {
+    async fn send(&self, instance: Uuid, number: u64, body: Bytes) -> Result<u64> {
         let url = format!("{}/v1development/profiles", self.args.url.trim_end_matches('/'));
         let deadline = tokio::time::Instant::now() + Duration::from_secs(self.args.patience);
         for attempt in 1.. {
@@ -216,7 +229,7 @@ impl Agent {
             if let Some(token) = &self.args.token {
                 request = request.bearer_auth(token);
             }
-            let answer = request.body(body.to_vec()).send().await;
+            let answer = request.body(body.clone()).send().await;
             let said = match answer {
                 Ok(answer) if answer.status().is_success() => {
                     // Only a whole answer is an acknowledgement.

@@ -16,10 +16,9 @@ use crate::stack::{Alone, Options};
 mod agent;
 mod churn;
 mod crowd;
-mod ingest;
 mod mixed;
-mod query;
 mod start;
+mod store;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -35,10 +34,8 @@ enum What {
     Start(start::Args),
     /// The agent's memory and descriptors, peaks included, while hundreds of programs start and end; fails where a limit is broken
     Churn(churn::Args),
-    /// Samples per CPU second of the server over HTTP, and stored bytes per sample
-    Ingest(ingest::Args),
-    /// Time of flamegraph, difference and series over a synthetic fleet
-    Query(query::Args),
+    /// Samples per CPU second of the server over HTTP, stored bytes per sample, and times of queries, over a synthetic fleet
+    Store(store::Args),
 }
 
 /// Runs one of them.
@@ -47,8 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Agent(args) => agent::run(args),
         What::Start(args) => start::run(args),
         What::Churn(args) => churn::run(args),
-        What::Ingest(args) => ingest::run(args),
-        What::Query(args) => query::run(args),
+        What::Store(args) => store::run(args),
     }
 }
 

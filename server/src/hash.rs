@@ -1,6 +1,6 @@
 //! A fast hash for keys that are counters or hashes already.
 
-/// Hashes pairs of small integers by one multiplication each: keys come from our own counters, so nobody can choose them.
+/// Hashes small integers and ids by one multiplication each: keys come from our own counters, or are xxh3 hashes of content already.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct MixState;
 

@@ -1,0 +1,455 @@
+//! A request as it stands in its body: text is borrowed, tables are a few vectors, samples are read one after another.
+//!
+//! A request holds thousands of small messages (locations, lines, functions, stacks); a decoder that makes an object of each spends
+//! more time on memory than on samples. What the vectors take is counted before they grow, so that a small body cannot ask for
+//! much. Field numbers and types are those of opentelemetry-proto, `profiles/v1development/profiles.proto`; fields
+//! that are not used here are skipped. A field that comes again adds to a table and overrides a number, as protobuf says.
+
+use super::IngestError;
+use super::protobuf::{Fault, Fields};
+use std::ops::Range;
+
+/// A request.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub(super) resources: Vec<Resource<'a>>,
+    pub(super) tables: Tables<'a>,
+    /// What is left for samples, and for what is made of all.
+    pub(super) room: Room,
+}
+
+/// Profiles of one origin.
+#[derive(Debug, Default)]
+pub(super) struct Resource<'a> {
+    pub(super) attributes: Vec<KeyValue<'a>>,
+    pub(super) profiles: Vec<Profile<'a>>,
+}
+
+/// A key that is given as text, or by its index where the text is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct KeyValue<'a> {
+    pub(super) key: &'a str,
+    pub(super) key_strindex: i32,
+    pub(super) value: Value<'a>,
+}
+
+/// The values that a label or a count can have.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) enum Value<'a> {
+    Text(&'a str),
+    TextIndex(i32),
+    Bool(bool),
+    Int(i64),
+    Real(f64),
+    /// Absent, bytes, or a list.
+    #[default]
+    Other,
+}
+
+/// What a profile's numbers are: indices of strings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ValueType {
+    pub(super) kind: i32,
+    pub(super) unit: i32,
+}
+
+/// A profile but for its samples, which [`Profile::each_sample`] reads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Profile<'a> {
+    wire: &'a [u8],
+    pub(super) sample_type: Option<ValueType>,
+    pub(super) period_type: Option<ValueType>,
+    pub(super) period: i64,
+    pub(super) time_unix_nano: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Sample {
+    pub(super) stack: i32,
+    pub(super) attributes: Vec<i32>,
+    pub(super) values: Vec<i64>,
+    pub(super) times: Vec<u64>,
+}
+
+/// Entries of one table that belong to an entry of another.
+pub(super) type Span = Range<u32>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Mapping {
+    pub(super) file: i32,
+    pub(super) attributes: Span,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Location {
+    pub(super) mapping: i32,
+    pub(super) address: u64,
+    pub(super) lines: Span,
+    pub(super) attributes: Span,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Line {
+    pub(super) function: i32,
+    pub(super) line: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Function {
+    pub(super) name: i32,
+    pub(super) system_name: i32,
+    pub(super) file: i32,
+}
+
+/// The dictionary.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Tables<'a> {
+    pub(super) strings: Vec<&'a str>,
+    pub(super) mappings: Vec<Mapping>,
+    pub(super) locations: Vec<Location>,
+    pub(super) lines: Vec<Line>,
+    pub(super) functions: Vec<Function>,
+    pub(super) attributes: Vec<KeyValue<'a>>,
+    /// Of locations, in `indices`.
+    pub(super) stacks: Vec<Span>,
+    /// Attributes of mappings and locations, and locations of stacks.
+    pub(super) indices: Vec<i32>,
+}
+
+impl Tables<'_> {
+    pub(super) fn indices(&self, span: &Span) -> &[i32] {
+        &self.indices[span.start as usize..span.end as usize]
+    }
+
+    pub(super) fn lines(&self, span: &Span) -> &[Line] {
+        &self.lines[span.start as usize..span.end as usize]
+    }
+}
+
+/// A message's most bytes, as protobuf says: what it has of anything can be counted in 32 bits.
+const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
+
+/// Reads a request, with vectors of at most `limit` bytes.
+pub fn read(wire: &[u8], limit: usize) -> Result<Request<'_>, IngestError> {
+    if wire.len() > MAX_MESSAGE_BYTES {
+        return Err(IngestError::TooLarge {
+            what: "the request",
+            limit_bytes: MAX_MESSAGE_BYTES,
+        });
+    }
+    let mut room = Room { left: limit, limit };
+    let mut tables = Tables::default();
+    let mut resources = Vec::new();
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        match number {
+            1 => {
+                let resource = resource(field.message()?, &mut room)?;
+                room.push(&mut resources, resource)?;
+            }
+            2 => tables.read(field.message()?, &mut room)?,
+            _ => {}
+        }
+    }
+    Ok(Request {
+        resources,
+        tables,
+        room,
+    })
+}
+
+/// Memory that a request may still take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    left: usize,
+    limit: usize,
+}
+
+impl Room {
+    #[inline]
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(Fault::NoRoom {
+                limit_bytes: self.limit,
+            }),
+        }
+    }
+
+    /// Makes room for this many more entries.
+    fn reserve<T>(&mut self, table: &mut Vec<T>, entries: usize) -> Result<(), Fault> {
+        self.take(entries.saturating_mul(2 * size_of::<T>()))?;
+        table.reserve(entries);
+        Ok(())
+    }
+
+    fn push<T>(&mut self, table: &mut Vec<T>, entry: T) -> Result<(), Fault> {
+        // Vectors grow by doubling.
+        self.take(2 * size_of::<T>())?;
+        table.push(entry);
+        Ok(())
+    }
+}
+
+fn resource<'a>(wire: &'a [u8], room: &mut Room) -> Result<Resource<'a>, Fault> {
+    let mut resource = Resource::default();
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        match number {
+            1 => {
+                let mut fields = Fields { wire: field.message()? };
+                while let Some((number, field)) = fields.next()? {
+                    if number == 1 {
+                        let attribute = resource_attribute(field.message()?)?;
+                        room.push(&mut resource.attributes, attribute)?;
+                    }
+                }
+            }
+            2 => {
+                let mut fields = Fields { wire: field.message()? };
+                while let Some((number, field)) = fields.next()? {
+                    if number == 2 {
+                        let profile = profile(field.message()?)?;
+                        room.push(&mut resource.profiles, profile)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(resource)
+}
+
+fn resource_attribute(wire: &[u8]) -> Result<KeyValue<'_>, Fault> {
+    let mut attribute = KeyValue::default();
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        match number {
+            1 => attribute.key = field.text()?,
+            2 => attribute.value = value(field.message()?, attribute.value)?,
+            3 => attribute.key_strindex = field.int()? as i32,
+            _ => {}
+        }
+    }
+    Ok(attribute)
+}
+
+fn table_attribute(wire: &[u8]) -> Result<KeyValue<'_>, Fault> {
+    let mut attribute = KeyValue::default();
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        match number {
+            1 => attribute.key_strindex = field.int()? as i32,
+            2 => attribute.value = value(field.message()?, attribute.value)?,
+            _ => {}
+        }
+    }
+    Ok(attribute)
+}
+
+fn value<'a>(wire: &'a [u8], before: Value<'a>) -> Result<Value<'a>, Fault> {
+    let mut value = before;
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        value = match number {
+            // The last counts.
+            1 => Value::Text(field.text()?),
+            2 => Value::Bool(field.int()? != 0),
+            3 => Value::Int(field.int()? as i64),
+            4 => Value::Real(f64::from_bits(field.fixed()?)),
+            // A list or bytes.
+            5..=7 => field.message().map(|_| Value::Other)?,
+            8 => Value::TextIndex(field.int()? as i32),
+            _ => continue,
+        };
+    }
+    Ok(value)
+}
+
+fn value_type(wire: &[u8], before: Option<ValueType>) -> Result<Option<ValueType>, Fault> {
+    let mut kind = before.unwrap_or_default();
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        match number {
+            1 => kind.kind = field.int()? as i32,
+            2 => kind.unit = field.int()? as i32,
+            _ => {}
+        }
+    }
+    Ok(Some(kind))
+}
+
+fn profile(wire: &[u8]) -> Result<Profile<'_>, Fault> {
+    let mut profile = Profile {
+        wire,
+        ..Profile::default()
+    };
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        match number {
+            1 => profile.sample_type = value_type(field.message()?, profile.sample_type)?,
+            3 => profile.time_unix_nano = field.fixed()?,
+            5 => profile.period_type = value_type(field.message()?, profile.period_type)?,
+            6 => profile.period = field.int()? as i64,
+            _ => {}
+        }
+    }
+    Ok(profile)
+}
+
+impl Profile<'_> {
+    /// Calls back for each sample; `room` is what one sample may take.
+    pub(super) fn each_sample(
+        &self,
+        room: Room,
+        mut each: impl FnMut(&Sample) -> Result<(), IngestError>,
+    ) -> Result<(), IngestError> {
+        let mut sample = Sample::default();
+        let mut fields = Fields { wire: self.wire };
+        while let Some((number, field)) = fields.next()? {
+            if number == 2 {
+                sample.read(field.message()?, room)?;
+                each(&sample)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sample {
+    fn read(&mut self, wire: &[u8], mut room: Room) -> Result<(), Fault> {
+        self.stack = 0;
+        self.attributes.clear();
+        self.values.clear();
+        self.times.clear();
+        let mut fields = Fields { wire };
+        while let Some((number, field)) = fields.next()? {
+            match number {
+                1 => self.stack = field.int()? as i32,
+                2 => field.ints(|int| room.push(&mut self.attributes, int as i32))?,
+                4 => field.ints(|int| room.push(&mut self.values, int as i64))?,
+                5 => field.fixed_numbers(|time| room.push(&mut self.times, time))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Tables<'a> {
+    fn read(&mut self, wire: &'a [u8], room: &mut Room) -> Result<(), Fault> {
+        self.reserve(wire, room)?;
+        let mut fields = Fields { wire };
+        while let Some((number, field)) = fields.next()? {
+            match number {
+                1 => self.read_mapping(field.message()?, room)?,
+                2 => self.read_location(field.message()?, room)?,
+                3 => self.functions.push(function(field.message()?)?),
+                5 => self.strings.push(field.text()?),
+                6 => self.attributes.push(table_attribute(field.message()?)?),
+                7 => self.read_stack(field.message()?, room)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Tables are large: counting their entries costs less than growing.
+    fn reserve(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
+        let mut entries = [0; 8];
+        let mut fields = Fields { wire };
+        while let Some((number, _)) = fields.next()? {
+            if let Some(entries) = entries.get_mut(number as usize) {
+                *entries += 1;
+            }
+        }
+        let [_, mappings, locations, functions, _, strings, attributes, stacks] = entries;
+        room.reserve(&mut self.mappings, mappings)?;
+        room.reserve(&mut self.locations, locations)?;
+        room.reserve(&mut self.functions, functions)?;
+        room.reserve(&mut self.strings, strings)?;
+        room.reserve(&mut self.attributes, attributes)?;
+        room.reserve(&mut self.stacks, stacks)
+    }
+
+    fn read_mapping(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
+        let mut mapping = Mapping::default();
+        let begin = self.indices.len();
+        let mut fields = Fields { wire };
+        while let Some((number, field)) = fields.next()? {
+            match number {
+                4 => mapping.file = field.int()? as i32,
+                5 => field.ints(|int| room.push(&mut self.indices, int as i32))?,
+                _ => {}
+            }
+        }
+        mapping.attributes = begin as u32..self.indices.len() as u32;
+        self.mappings.push(mapping);
+        Ok(())
+    }
+
+    fn read_location(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
+        let mut location = Location::default();
+        let (first_line, first_index) = (self.lines.len(), self.indices.len());
+        let mut fields = Fields { wire };
+        while let Some((number, field)) = fields.next()? {
+            match number {
+                1 => location.mapping = field.int()? as i32,
+                2 => location.address = field.int()?,
+                3 => room.push(&mut self.lines, line(field.message()?)?)?,
+                4 => field.ints(|int| room.push(&mut self.indices, int as i32))?,
+                _ => {}
+            }
+        }
+        location.lines = first_line as u32..self.lines.len() as u32;
+        location.attributes = first_index as u32..self.indices.len() as u32;
+        self.locations.push(location);
+        Ok(())
+    }
+
+    fn read_stack(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
+        let begin = self.indices.len();
+        let mut fields = Fields { wire };
+        while let Some((number, field)) = fields.next()? {
+            if number == 1 {
+                field.ints(|int| room.push(&mut self.indices, int as i32))?;
+            }
+        }
+        self.stacks.push(begin as u32..self.indices.len() as u32);
+        Ok(())
+    }
+}
+
+fn line(wire: &[u8]) -> Result<Line, Fault> {
+    let mut line = Line::default();
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        match number {
+            1 => line.function = field.int()? as i32,
+            2 => line.line = field.int()? as i64,
+            _ => {}
+        }
+    }
+    Ok(line)
+}
+
+fn function(wire: &[u8]) -> Result<Function, Fault> {
+    let mut function = Function::default();
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        match number {
+            1 => function.name = field.int()? as i32,
+            2 => function.system_name = field.int()? as i32,
+            3 => function.file = field.int()? as i32,
+            _ => {}
+        }
+    }
+    Ok(function)
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;
