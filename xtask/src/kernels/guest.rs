@@ -13,12 +13,13 @@ use super::{Tests, lines_of};
 use crate::{repo, run};
 
 /// Programs of this machine that the tests start.
-const PROGRAMS: [&str; 7] = ["cc", "as", "ld", "dd", "nice", "kill", "setpriv"];
+const PROGRAMS: [&str; 9] = ["cc", "as", "ld", "dd", "nice", "kill", "setpriv", "prlimit", "chrt"];
 /// The last line that the guest writes.
 pub(super) const END: &str = "guest: the tests have ended";
 
 /// Tests whose bounds are those of a processor that keeps up with its clock.
-const NOT_EMULATED: [&str; 7] = [
+const NOT_EMULATED: [&str; 9] = [
+    "a_library_that_a_short_process_loads_late",
     "a_ring_that_overflows_loses_samples",
     "code_made_at_run_time",
     "processes_of_a_few_milliseconds",
@@ -26,6 +27,7 @@ const NOT_EMULATED: [&str; 7] = [
     "shares_roots_and_cpu_time",
     "tables_that_do_not_fit_are_counted",
     "the_documented_capabilities_are_enough",
+    "who_maps_code_all_the_time",
 ];
 
 /// What runs as process 1. The kernel hands over `EMULATED` from its command line. The kernel's own messages go to the first serial port, all else to the second.
@@ -84,9 +86,13 @@ pub(super) fn write(to: &Path, tests: &Tests, filter: Option<&str>) -> Result<()
     files.extend(programs);
     for entry in fs::read_dir(&sources).with_context(|| format!("can't read {}", sources.display()))? {
         let source = entry?.path();
-        if source.extension().is_some_and(|extension| extension == "c") {
-            files.extend(compiled_from(&source)?);
-            files.insert(source);
+        match source.extension().and_then(|extension| extension.to_str()) {
+            Some("c") => {
+                files.extend(compiled_from(&source)?);
+                files.insert(source);
+            }
+            Some("h") => drop(files.insert(source)),
+            _ => {}
         }
     }
     for file in &files {
@@ -124,14 +130,17 @@ fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths(said.iter().flat_map(|line| line.split_whitespace())))
 }
 
-/// What the compiler reads to make a program of this source: headers, and what it links.
+/// What the compiler reads to make a program of this source, or a library where it has no `main`: headers, and what it links.
 fn compiled_from(source: &Path) -> Result<Vec<PathBuf>> {
     let made = tempfile::tempdir().context("can't make a temporary folder")?;
     // Some headers are read only where the compiler optimises.
     let headers = ["-O0", "-O2"].map(|flag| run::output(Command::new("cc").args(["-M", flag]).arg(source)));
     let headers = headers.into_iter().collect::<Result<String>>()?;
+    let text = fs::read_to_string(source).with_context(|| format!("can't read {}", source.display()))?;
+    let library = (!text.contains(" main(")).then_some(["-shared", "-fPIC"]);
     let linked = run::output(
         Command::new("cc")
+            .args(library.into_iter().flatten())
             .arg("-Wl,-t")
             .arg("-o")
             .arg(made.path().join("program"))
