@@ -63,13 +63,13 @@ impl Installed {
 #[derive(Debug)]
 pub struct Filled {
     chunks: std::ops::Range<u32>,
-    piece: Option<Range>,
+    pieces: Vec<Range>,
 }
 
 impl Filled {
     /// Bytes in the slabs.
     pub fn bytes(&self) -> u64 {
-        self.piece.map_or(0, |piece| u64::from(piece.words) * 4)
+        self.pieces.iter().map(|piece| u64::from(piece.words) * 4).sum()
     }
 }
 
@@ -130,10 +130,31 @@ impl<M: Memory> Layout<M> {
 
     /// Copies a file's table in.
     pub fn install(&mut self, table: &FileTable) -> Result<Installed, NoRoom> {
+        let mut installed = self.directory(table.chunks.len().saturating_sub(1))?;
+        match self.copy_rows(table) {
+            Ok((pieces, entries)) => {
+                let range = Range {
+                    place: installed.entries(),
+                    words: installed.chunks * 2,
+                };
+                let words = entries.iter().flat_map(|entry| [*entry as u32, (entry >> 32) as u32]);
+                self.memory.write(range, &mut words.into_iter());
+                installed.pieces = pieces;
+                Ok(installed)
+            }
+            Err(reason) => {
+                self.space.give_back(installed.directory);
+                Err(reason)
+            }
+        }
+    }
+
+    /// Copies the rows of all chunks in; gives where they are, and each chunk's entry in a directory.
+    fn copy_rows(&mut self, table: &FileTable) -> Result<(Vec<Range>, Vec<u64>), NoRoom> {
         let rules = self.number_rules(table).ok_or(NoRoom::Rules)?;
         let chunks = table.chunks.len().saturating_sub(1);
-        let mut installed = self.directory(chunks)?;
-        let mut entries: Vec<u32> = Vec::with_capacity(chunks * 2);
+        let mut pieces = Vec::new();
+        let mut entries = Vec::with_capacity(chunks);
         let mut first = 0;
         while first < chunks {
             // Whole chunks, as many as make a piece.
@@ -144,24 +165,19 @@ impl<M: Memory> Layout<M> {
             }
             let rows = &table.rows[begin..table.chunks[last] as usize];
             let Some(piece) = self.take(rows.len()) else {
-                self.give_back(installed);
+                pieces.into_iter().for_each(|piece| self.space.give_back(piece));
                 return Err(NoRoom::Tables);
             };
-            installed.pieces.push(piece);
+            pieces.push(piece);
             self.memory.write(piece, &mut words_of_rows(rows, &rules));
             for chunk in first..last {
                 let (from, until) = (table.chunks[chunk], table.chunks[chunk + 1]);
-                entries.push(piece.place + (from - table.chunks[first]));
-                entries.push(until - from);
+                let place = piece.place + (from - table.chunks[first]);
+                entries.push(u64::from(place) | u64::from(until - from) << 32);
             }
             first = last;
         }
-        let entries_at = Range {
-            place: installed.entries(),
-            words: installed.chunks * 2,
-        };
-        self.memory.write(entries_at, &mut entries.into_iter());
-        Ok(installed)
+        Ok((pieces, entries))
     }
 
     fn directory(&mut self, chunks: usize) -> Result<Installed, NoRoom> {
@@ -197,27 +213,14 @@ impl<M: Memory> Layout<M> {
         table: &FileTable,
         base: u64,
     ) -> Result<Filled, NoRoom> {
-        let rules = self.number_rules(table).ok_or(NoRoom::Rules)?;
-        let piece = match table.rows.len() {
-            0 => None,
-            rows => Some(self.take(rows).ok_or(NoRoom::Tables)?),
-        };
-        if let Some(piece) = piece {
-            self.memory.write(piece, &mut words_of_rows(&table.rows, &rules));
-        }
+        let (pieces, entries) = self.copy_rows(table)?;
         let skipped = table.base.wrapping_sub(base) / CHUNK_BYTES;
         for chunk in chunks.clone() {
-            let bounds = u64::from(chunk)
-                .checked_sub(skipped)
-                .and_then(|own| usize::try_from(own).ok())
-                .and_then(|own| Some((*table.chunks.get(own)?, *table.chunks.get(own + 1)?)));
-            let entry = match (piece, bounds) {
-                (Some(piece), Some((from, until))) => u64::from(piece.place + from) | u64::from(until - from) << 32,
-                _ => 0,
-            };
-            self.set(file, chunk, entry);
+            let own = u64::from(chunk).checked_sub(skipped);
+            let entry = own.and_then(|own| entries.get(usize::try_from(own).ok()?));
+            self.set(file, chunk, entry.copied().unwrap_or(0));
         }
-        Ok(Filled { chunks, piece })
+        Ok(Filled { chunks, pieces })
     }
 
     /// Makes chunks pending again, and gives their room back once no walk reads it.
@@ -225,7 +228,8 @@ impl<M: Memory> Layout<M> {
         for chunk in filled.chunks {
             self.set(file, chunk, CHUNK_PENDING);
         }
-        self.retired.extend(filled.piece.map(|piece| (now_ns, piece)));
+        self.retired
+            .extend(filled.pieces.into_iter().map(|piece| (now_ns, piece)));
     }
 
     /// Gives a table's room back once no walk reads it. Whoever maps the file must have been published anew before.
@@ -265,12 +269,6 @@ impl<M: Memory> Layout<M> {
     pub fn used_bytes(&self) -> u64 {
         let all = self.space.slabs() as u64 * u64::from(SLAB_WORDS);
         all.saturating_sub(self.space.free_words()) * 4
-    }
-
-    fn give_back(&mut self, installed: Installed) {
-        for range in installed.pieces.into_iter().chain([installed.directory]) {
-            self.space.give_back(range);
-        }
     }
 
     fn number_rules(&mut self, table: &FileTable) -> Option<Vec<u16>> {
