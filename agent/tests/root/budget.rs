@@ -105,7 +105,13 @@ fn beyond_the_cpu_limit_samples_are_taken_less_often_and_each_batch_says_how_oft
         cpu_limit: 1e-6,
         ..fast()
     });
-    Program::burn("burn-while-throttled").spawn(5000, None).finish();
+    // On every CPU: where one is idle, some hypervisors let its timer sleep.
+    let program = Program::burn("burn-while-throttled");
+    let cpus = stakeout_agent::kernel::online_cpus().unwrap();
+    let running: Vec<_> = cpus.into_iter().map(|cpu| program.spawn(5000, Some(cpu))).collect();
+    for program in running {
+        program.finish();
+    }
     let recorded = recording.stop();
     check_account(&recorded);
     let rates: Vec<u32> = recorded.batches.iter().map(|batch| batch.frequency_hz).collect();
