@@ -23,6 +23,15 @@ pub(super) struct Finished {
     pub(super) report: Report,
 }
 
+/// However naming ends, nobody waits for it any more: who sends then is told.
+struct Ending<'a>(&'a AtomicUsize);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
 /// Names interval after interval until the sender is gone; `waiting` is how many it has sent and this has not taken. Returns batches, samples in them, and what the namer did.
 pub(super) fn run(
     mut namer: Namer,
@@ -30,6 +39,7 @@ pub(super) fn run(
     waiting: &AtomicUsize,
     mut sink: impl FnMut(Batch),
 ) -> (u64, u64, NamerStats) {
+    let _ending = Ending(waiting);
     let (mut batches, mut samples) = (0, 0);
     for interval in finished {
         waiting.fetch_sub(1, Ordering::Release);

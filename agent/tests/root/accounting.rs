@@ -1,13 +1,14 @@
 //! Nothing is lost without being counted.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use stakeout_agent::agent::AgentConfig;
+use stakeout_agent::agent::{Agent, AgentConfig};
 use stakeout_agent::kernel;
+use stakeout_agent::metadata::{Resolver, Subject};
 
 use crate::ground_truth::fast;
 use crate::program::Program;
-use crate::recording::{Recorded, Recording, possible};
+use crate::recording::{Recorded, Recording, possible, take_turn};
 
 /// Every batch's account is exact, intervals abut, and at the end the kernel side's own counters agree.
 pub(crate) fn check_account(recorded: &Recorded) {
@@ -108,4 +109,21 @@ fn nothing_stays_attached() {
         .filter(|target| target.contains("bpf") || target.contains("perf_event"))
         .collect();
     assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn an_agent_whose_naming_ends_does_not_go_on_without_it() {
+    if !possible() {
+        return;
+    }
+    let _turn = take_turn();
+    let mut resolver = Resolver::default();
+    let labeller = Box::new(move |subject: Subject<'_>| resolver.resolve(subject));
+    let agent = Agent::start(fast(), labeller, |_| panic!("on purpose")).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !agent.has_failed() {
+        assert!(Instant::now() < deadline, "it goes on, and nobody takes its samples");
+        std::thread::yield_now();
+    }
+    assert!(agent.stop().is_err());
 }
