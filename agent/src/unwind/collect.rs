@@ -402,6 +402,20 @@ impl Collector {
         Ok(more)
     }
 
+    /// Reads all sources once for each window of addresses; gives the table of a file with these segments.
+    pub(super) fn compile(
+        mut self,
+        sources: impl Fn(&mut Self) -> Result<(), TableError>,
+        segments: &[Segment],
+    ) -> Result<FileTable, TableError> {
+        loop {
+            sources(&mut self)?;
+            if !self.next_window()? {
+                return self.finish(segments.to_vec());
+            }
+        }
+    }
+
     /// The table of a file with these segments.
     pub(super) fn finish(self, segments: Vec<Segment>) -> Result<FileTable, TableError> {
         let (writer, _) = self.written.ok_or(TableError::NoUnwindInformation)?;

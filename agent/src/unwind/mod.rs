@@ -58,19 +58,16 @@ pub fn compile_within(
     room_bytes: usize,
 ) -> Result<FileTable, TableError> {
     let image = crate::elf::Image::open(read_file).ok_or(TableError::NotElf)?;
-    let mut collector = collect::Collector::new(0..u64::MAX, row_limit, room_bytes);
-    loop {
-        go::compile(&image, &mut collector)?;
+    let sources = |collector: &mut collect::Collector| {
+        go::compile(&image, collector)?;
         collector.settle();
-        frames::compile_eh_frame(&image, &mut collector)?;
+        frames::compile_eh_frame(&image, collector)?;
         collector.settle();
-        frames::compile_debug_frame(&image, &mut collector)?;
+        frames::compile_debug_frame(&image, collector)?;
         collector.settle();
-        restorer::compile(&image, &mut collector)?;
+        restorer::compile(&image, collector)?;
         collector.settle();
-        if !collector.next_window()? {
-            break;
-        }
-    }
-    collector.finish(image.segments)
+        Ok(())
+    };
+    collect::Collector::new(0..u64::MAX, row_limit, room_bytes).compile(sources, &image.segments)
 }

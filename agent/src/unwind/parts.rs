@@ -76,15 +76,12 @@ pub fn compile_part(
     row_limit: usize,
 ) -> Result<FileTable, TableError> {
     let image = Image::open(read_file).ok_or(TableError::NotElf)?;
-    let mut collector = Collector::new(addresses.clone(), row_limit, ROOM_BYTES);
-    loop {
-        frames::compile_indexed(&image, &addresses, &mut collector)?;
+    let sources = |collector: &mut Collector| {
+        frames::compile_indexed(&image, &addresses, collector)?;
         collector.settle();
-        restorer::compile(&image, &mut collector)?;
+        restorer::compile(&image, collector)?;
         collector.settle();
-        if !collector.next_window()? {
-            break;
-        }
-    }
-    collector.finish(image.segments)
+        Ok(())
+    };
+    Collector::new(addresses.clone(), row_limit, ROOM_BYTES).compile(sources, &image.segments)
 }
