@@ -194,7 +194,10 @@ SO_INLINE u32 copy_stack(struct so_scratch *record, u32 frames)
 	frames &= SO_RECORD_FRAMES - 1;
 	__builtin_memcpy(&record->words[frames], &record->walk, sizeof(struct so_walk));
 	to = (u8 *)&record->words[frames + sizeof(struct so_walk) / sizeof(u64)];
-	if (first == 0 || first > SO_STACK_PIECE_BYTES || so_read_user(to, first, address))
+	if (first == 0 || first > SO_STACK_PIECE_BYTES)
+		return 0;
+	/* All of it may lie below the stack pointer, in a page that was never touched. */
+	if (so_read_user(to, first, address) && first > SO_RED_ZONE_BYTES)
 		return 0;
 	copied = first;
 	for (i = 0; i < SO_MAX_STACK_BYTES / SO_STACK_PIECE_BYTES - 1; i++) {

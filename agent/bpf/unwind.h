@@ -244,10 +244,10 @@ SO_INLINE u64 so_frame_address(const struct so_walk *walk, u64 rule)
 	}
 }
 
-/* A register that was saved at the canonical frame address + 8 * offset: mostly in the words that were read already. */
-SO_INLINE int so_saved_word(const struct so_walk *walk, u64 cfa, s64 offset, u64 *to)
+/* A register that was saved at the canonical frame address + 8 * offset: mostly in the last `known` words, which were read already. */
+SO_INLINE int so_saved_word(const struct so_walk *walk, u64 cfa, s64 offset, s64 known, u64 *to)
 {
-	if (offset < 0 && offset >= -SO_SAVED_WORDS) {
+	if (offset < 0 && offset >= -known) {
 		*to = walk->saved[(u64)offset & (SO_SAVED_WORDS - 1)];
 		return 0;
 	}
@@ -260,24 +260,29 @@ SO_INLINE enum so_step so_step_rule(struct so_walk *walk, u64 rule)
 	u64 cfa = so_frame_address(walk, rule);
 	s64 fp_offset = (s64)(rule << 16) >> 48, aux = (s64)rule >> 48;
 	u32 fp_kind = rule >> 4 & 3, ra_kind = rule >> 6 & 3;
+	s64 known = SO_SAVED_WORDS;
 	u64 fp = walk->fp, pc;
 
 	/* Towards the base of the stack, except that a function which has pushed nothing yet stays where it is. */
 	if (cfa < walk->sp || !so_is_user_address(cfa))
 		return SO_STEP_BROKEN;
 	/* One read, since nearly all functions save what they save right below their return address. */
-	if (so_read_user(walk->saved, sizeof(walk->saved), cfa - sizeof(walk->saved)))
-		return SO_STEP_BROKEN;
-	if (fp_kind == SO_FP_AT_CFA && so_saved_word(walk, cfa, fp_offset, &fp))
+	if (so_read_user(walk->saved, sizeof(walk->saved), cfa - sizeof(walk->saved))) {
+		/* They reach below the stack pointer, perhaps into a page that was never touched. */
+		known = 1;
+		if (so_read_user(&walk->saved[SO_SAVED_WORDS - 1], sizeof(u64), cfa - sizeof(u64)))
+			return SO_STEP_BROKEN;
+	}
+	if (fp_kind == SO_FP_AT_CFA && so_saved_word(walk, cfa, fp_offset, known, &fp))
 		return SO_STEP_BROKEN;
 	if (fp_kind == SO_FP_AT_FP && so_read_user(&fp, sizeof(fp), walk->fp + fp_offset * 8))
 		return SO_STEP_BROKEN;
 	pc = walk->saved[SO_SAVED_WORDS - 1];
 	if (ra_kind == SO_RA_AND_RBX) {
-		if (so_saved_word(walk, cfa, aux, &walk->registers[SO_RBX]))
+		if (so_saved_word(walk, cfa, aux, known, &walk->registers[SO_RBX]))
 			return SO_STEP_BROKEN;
 	} else if (ra_kind == SO_RA_AT_CFA) {
-		if (so_saved_word(walk, cfa, aux, &pc))
+		if (so_saved_word(walk, cfa, aux, known, &pc))
 			return SO_STEP_BROKEN;
 	} else if (ra_kind == SO_RA_IN_REGISTER) {
 		if (!walk->innermost)

@@ -404,6 +404,16 @@ fn situations() -> Vec<Row> {
             ..PLAIN
         },
         Row {
+            title: "leaf at a page's edge",
+            build: |shop| {
+                // It would touch each page of the stack.
+                let flags = ["-fno-stack-clash-protection"];
+                shop.compile_program("cc", "page_edge.c", &flags);
+                chains(&[&["main", "at_the_edge_of_a_page", "burn_at_the_leaf"]])
+            },
+            ..PLAIN
+        },
+        Row {
             title: "system calls",
             build: |shop| {
                 shop.compile_program("cc", "system_calls.c", &[]);
