@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// Rows of a row group: one scan task's work, and the grain at which min and max skip.
 const ROW_GROUP_ROWS: usize = 512 * 1024;
 
+/// A row group's dictionary is never larger: its rows, however long their texts are, are in memory when they are written.
+const MAX_DICTIONARY_BYTES: usize = 1 << 30;
+
 /// Longer strings are no use as a range.
 const MAX_RANGE_STRING_BYTES: usize = 256;
 
@@ -92,6 +95,8 @@ pub(super) fn encode(
     }))
 }
 
+/// How the columns of a table's files are encoded. In `samples` every column but the time is a dictionary in every row group,
+/// however many values it has: readers count by dictionary code, and never have to look at a row's value.
 fn properties(table: Table, effort: Effort) -> WriterProperties {
     let level = match effort {
         Effort::Fresh => 1,
@@ -101,6 +106,7 @@ fn properties(table: Table, effort: Effort) -> WriterProperties {
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(level).unwrap_or_default()))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_dictionary_page_size_limit(MAX_DICTIONARY_BYTES)
         .set_created_by(concat!("stakeout-server ", env!("CARGO_PKG_VERSION")).to_owned());
     match table {
         Table::Samples => {
@@ -267,4 +273,67 @@ fn ranges(rows: &RecordBatch) -> (Ranges<i64>, Ranges<String>) {
         }
     }
     (ints, strings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::Int64Array;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    /// Samples of which every value of every column that can is distinct.
+    fn samples(rows: usize) -> RecordBatch {
+        let numbers = || -> ArrayRef {
+            Arc::new(
+                (0..rows as i64)
+                    .map(|row| row.wrapping_mul(0x9e37_79b9))
+                    .collect::<Int64Array>(),
+            )
+        };
+        let names = || -> ArrayRef {
+            let values = StringArray::from_iter_values((0..rows).map(|row| format!("name-{row}")));
+            let keys = Int32Array::from_iter_values(0..rows as i32);
+            Arc::new(DictionaryArray::new(keys, Arc::new(values)))
+        };
+        let schema = Table::Samples.schema();
+        let column = |field: &Arc<arrow::datatypes::Field>| -> ArrayRef {
+            match (field.name().as_str(), field.data_type()) {
+                ("hour", _) => {
+                    let hour = Arc::new(StringArray::from(vec!["2026-11-21T08"]));
+                    Arc::new(DictionaryArray::new(Int32Array::from_value(0, rows), hour))
+                }
+                (_, DataType::Int64) => numbers(),
+                (_, DataType::Int32) => Arc::new(Int32Array::from_iter_values(0..rows as i32)),
+                _ => names(),
+            }
+        };
+        RecordBatch::try_new(schema.clone(), schema.fields().iter().map(column).collect()).unwrap()
+    }
+
+    #[test]
+    fn all_of_a_sample_but_its_time_is_a_dictionary_in_every_row_group() {
+        // As many distinct ids as by default would not be a dictionary any more: 1.2 MB.
+        let samples = samples(150_000);
+        for effort in [Effort::Fresh, Effort::Compact] {
+            let encoded = encode(Table::Samples, "2026-11-21T08", std::slice::from_ref(&samples), effort);
+            let reader = SerializedFileReader::new(encoded.unwrap().unwrap().bytes).unwrap();
+            let group = reader.get_row_group(0).unwrap();
+            for (index, chunk) in group.metadata().columns().iter().enumerate() {
+                let is_time = chunk.column_path().string() == "ts_ns";
+                let wanted = if is_time {
+                    Encoding::DELTA_BINARY_PACKED
+                } else {
+                    Encoding::RLE_DICTIONARY
+                };
+                let pages = group.get_column_page_reader(index).unwrap();
+                let pages: Vec<_> = pages.map(|page| page.unwrap()).collect();
+                assert_eq!(pages[0].is_dictionary_page(), !is_time, "{}", chunk.column_path());
+                let data: Vec<_> = pages.iter().filter(|page| page.is_data_page()).collect();
+                assert!(!data.is_empty());
+                for page in data {
+                    assert_eq!(page.encoding(), wanted, "{}", chunk.column_path());
+                }
+            }
+        }
+    }
 }
