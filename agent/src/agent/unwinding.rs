@@ -39,7 +39,7 @@ enum FileState {
 /// A large file.
 struct InParts {
     directory: Installed,
-    outline: Outline,
+    outline: Arc<Outline>,
     /// Those that were ever asked for and not given up since.
     parts: HashMap<u32, PartState>,
     used_ns: u64,
@@ -71,8 +71,8 @@ enum Job {
     File(Arc<Module>),
     Part {
         module: Arc<Module>,
+        outline: Arc<Outline>,
         part: u32,
-        addresses: std::ops::Range<u64>,
     },
 }
 
@@ -159,13 +159,9 @@ impl Unwinding {
                             (done.send((module.id, Made::Table(table))), turn)
                         }
                     }
-                    Job::Part {
-                        module,
-                        part,
-                        addresses,
-                    } => {
+                    Job::Part { module, outline, part } => {
                         let read = |offset: u64, bytes: &mut [u8]| module.read_at(offset, bytes);
-                        let table = unwind::compile_part(read, addresses, row_limit);
+                        let table = unwind::compile_part(read, &outline, part, row_limit);
                         (done.send((module.id, Made::Part(part, table))), None)
                     }
                 };
@@ -343,11 +339,10 @@ impl Unwinding {
             let Some(FileState::InParts(file)) = self.files.get(&module.id) else {
                 continue;
             };
-            let addresses = file.outline.addresses_of(part);
             let job = Job::Part {
                 module,
+                outline: Arc::clone(&file.outline),
                 part,
-                addresses,
             };
             if requests.try_send(job).is_ok() {
                 self.compiling += 1;
@@ -437,7 +432,7 @@ impl Unwinding {
                 self.stats.tables += 1;
                 FileState::InParts(InParts {
                     directory,
-                    outline,
+                    outline: Arc::new(outline),
                     parts: HashMap::new(),
                     used_ns: now_ns,
                 })

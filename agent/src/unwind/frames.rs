@@ -113,6 +113,11 @@ pub(super) fn indexed_functions<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>)
     index.map(|index| index.count)
 }
 
+/// True where there is .eh_frame, with or without an index.
+pub(super) fn has_eh_frame<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> bool {
+    eh_frame(image).is_some()
+}
+
 /// Compiles what .eh_frame says of some addresses.
 pub(super) fn compile_indexed<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
@@ -239,9 +244,11 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
             return Ok(());
         };
         let mut near = Near::default();
+        // Each function has a byte at least; an index that is out of order has no end that one would meet.
+        let last = next.saturating_add(addresses.end - addresses.start).saturating_add(2);
         while let Some(entries) = index
             .entries(self.image, next, INDEX_BLOCK)
-            .filter(|entries| !entries.is_empty())
+            .filter(|entries| !entries.is_empty() && next <= last)
         {
             next += entries.len() as u64;
             for (begin, description) in entries {

@@ -23,6 +23,7 @@ mod rule;
 mod space;
 mod table;
 
+use crate::elf::pclntab::Location;
 pub use crate::elf::{Segment, code_address};
 pub use layout::{Code, CodeMapping, Filled, Installed, Layout, Memory, NoRoom, Published, RULES, SLAB_WORDS};
 pub use parts::{Outline, PART_CHUNKS, compile_part, outline};
@@ -58,16 +59,20 @@ pub fn compile_within(
     room_bytes: usize,
 ) -> Result<FileTable, TableError> {
     let image = crate::elf::Image::open(read_file).ok_or(TableError::NotElf)?;
+    let everywhere = 0..u64::MAX;
+    let go = Location::find(&image);
     let sources = |collector: &mut collect::Collector| {
-        go::compile(&image, collector)?;
-        collector.settle();
+        if let Some(location) = go {
+            go::compile(&image, location, &everywhere, collector)?;
+            collector.settle();
+        }
         frames::compile_eh_frame(&image, collector)?;
         collector.settle();
         frames::compile_debug_frame(&image, collector)?;
         collector.settle();
-        restorer::compile(&image, collector)?;
+        restorer::compile(&image, &everywhere, collector)?;
         collector.settle();
         Ok(())
     };
-    collect::Collector::new(0..u64::MAX, row_limit, room_bytes).compile(sources, &image.segments)
+    collect::Collector::new(everywhere.clone(), row_limit, room_bytes).compile(sources, &image.segments)
 }

@@ -1,13 +1,14 @@
 //! Large files in parts: only the code that runs gets tables.
 //!
 //! A browser's engine or a compiler has a hundred megabytes of code, of which a machine runs a few. The linker's index of
-//! .eh_frame (.eh_frame_hdr) leads to the descriptions of any address, so that a part costs what it has, and not what the file has.
+//! .eh_frame (.eh_frame_hdr), and Go's list of functions, lead to the descriptions of any address, so that a part costs what it has, and not what the
+//! file has.
 
 use std::ops::Range;
 
 use super::collect::{Collector, ROOM_BYTES};
 use super::table::{CHUNK_BYTES, FileTable};
-use super::{TableError, frames, restorer};
+use super::{TableError, frames, go, restorer};
 use crate::elf::pclntab::Location;
 use crate::elf::{Image, Segment};
 
@@ -26,6 +27,8 @@ pub struct Outline {
     pub chunks: u32,
     /// As of [`FileTable`].
     pub segments: Vec<Segment>,
+    /// Of a Go program.
+    go: Option<Location>,
 }
 
 impl Outline {
@@ -50,10 +53,21 @@ impl Outline {
 }
 
 /// Says how a file is divided where it is better compiled in parts: it has many functions, and an index of them. None: compile it as a
-/// whole. A Go program's own table has no part in the index.
+/// whole.
 pub fn outline(read_file: impl Fn(u64, &mut [u8]) -> bool) -> Option<Outline> {
     let image = Image::open(read_file)?;
-    if frames::indexed_functions(&image)? < MANY_FUNCTIONS || Location::find(&image).is_some() {
+    let go = Location::find(&image);
+    let indexed = frames::indexed_functions(&image);
+    // Go's own table is an index of itself, and its linker's .debug_frame tells no more; beside it may stand C code, with an index or
+    // without one.
+    let functions = match go {
+        Some(location) if indexed.is_some() || !frames::has_eh_frame(&image) => {
+            location.functions().saturating_add(indexed.unwrap_or(0))
+        }
+        Some(_) => return None,
+        None => indexed?,
+    };
+    if functions < MANY_FUNCTIONS {
         return None;
     }
     let code = || image.segments.iter().filter(|segment| segment.executable);
@@ -66,21 +80,31 @@ pub fn outline(read_file: impl Fn(u64, &mut [u8]) -> bool) -> Option<Outline> {
         base: begin,
         chunks: u32::try_from(chunks).ok().filter(|_| chunks <= MAX_CHUNKS)?,
         segments: image.segments,
+        go,
     })
 }
 
-/// Compiles what a file says of some addresses, by its index.
+/// Compiles what a file says of one of its parts, by its index.
 pub fn compile_part(
     read_file: impl Fn(u64, &mut [u8]) -> bool,
-    addresses: Range<u64>,
+    outline: &Outline,
+    part: u32,
     row_limit: usize,
 ) -> Result<FileTable, TableError> {
     let image = Image::open(read_file).ok_or(TableError::NotElf)?;
+    let addresses = outline.addresses_of(part);
     let sources = |collector: &mut Collector| {
+        if let Some(location) = outline.go {
+            go::compile(&image, location, &addresses, collector)?;
+            collector.settle();
+        }
         frames::compile_indexed(&image, &addresses, collector)?;
         collector.settle();
-        restorer::compile(&image, collector)?;
-        collector.settle();
+        // Go's runtime has a way back of its own, which its table tells.
+        if outline.go.is_none() {
+            restorer::compile(&image, &addresses, collector)?;
+            collector.settle();
+        }
         Ok(())
     };
     Collector::new(addresses.clone(), row_limit, ROOM_BYTES).compile(sources, &image.segments)

@@ -3,6 +3,8 @@
 //! glibc marks its `__restore_rt` as a signal frame. musl says nothing of it, but its bytes are always the same: set the
 //! number of the system call, call.
 
+use std::ops::Range;
+
 use super::TableError;
 use super::collect::Collector;
 use super::rule::Rule;
@@ -17,9 +19,10 @@ const MAX_BYTES: u64 = 16 << 20;
 const BLOCK_BYTES: usize = 64 * 1024;
 const DT_NEEDED: u64 = 1;
 
-/// Looks for it where a C library can be: in files that need no others, which are static programs and C libraries.
+/// Looks for it at some addresses where a C library can be: in files that need no others, which are static programs and C libraries.
 pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
+    addresses: &Range<u64>,
     collector: &mut Collector,
 ) -> Result<(), TableError> {
     if collector.knows(Rule::SIGNAL) || image.dynamic(DT_NEEDED).is_some() {
@@ -29,7 +32,7 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
         Arch::X86_64 => X86_64,
         Arch::Arm64 => ARM64,
     };
-    if let Some(address) = find(image, pattern) {
+    if let Some(address) = find(image, addresses, pattern) {
         let end = address.saturating_add(pattern.len() as u64);
         // The handler's return address is the first byte, and callers are looked up one byte before.
         let begin = address.saturating_sub(1);
@@ -38,13 +41,16 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     Ok(())
 }
 
-fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, pattern: &[u8]) -> Option<u64> {
+fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, addresses: &Range<u64>, pattern: &[u8]) -> Option<u64> {
     let mut left = MAX_BYTES;
     let mut block = vec![0; BLOCK_BYTES];
     for segment in image.segments.iter().filter(|segment| segment.executable) {
-        let mut at = 0;
-        while at < segment.bytes && left > 0 {
-            let count = usize::try_from(segment.bytes - at).map_or(BLOCK_BYTES, |rest| rest.min(BLOCK_BYTES));
+        // What begins at the last of the addresses ends behind them.
+        let last = addresses.end.saturating_add(pattern.len() as u64 - 1);
+        let end = last.saturating_sub(segment.address).min(segment.bytes);
+        let mut at = addresses.start.saturating_sub(segment.address);
+        while at < end && left > 0 {
+            let count = usize::try_from(end - at).map_or(BLOCK_BYTES, |rest| rest.min(BLOCK_BYTES));
             let part = block.get_mut(..count)?;
             image.read_offset(segment.offset.checked_add(at)?, part)?;
             if let Some(found) = part.windows(pattern.len()).position(|bytes| bytes == pattern) {

@@ -69,7 +69,7 @@ impl Version {
 }
 
 /// What leads to everything else. Offsets without other words count from the table's start.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Of the table, in the file.
     pub(crate) offset: u64,

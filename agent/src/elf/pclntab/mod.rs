@@ -15,7 +15,7 @@ use super::image::Image;
 const MAX_CHANGES: usize = 65_536;
 
 /// Where a program's table lies, found once: finding it may mean reading the whole file.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Location {
     header: Header,
     /// Address that the table's offsets of functions count from; zero where it has addresses.
@@ -28,6 +28,11 @@ impl Location {
         let header = header::find(image)?;
         let text = text::start(image, &header)?;
         Some(Self { header, text })
+    }
+
+    /// How many functions the table has.
+    pub(crate) fn functions(&self) -> u64 {
+        self.header.functions
     }
 }
 
@@ -110,8 +115,8 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         self.header.functab.checked_add(bytes)
     }
 
-    /// The function that holds an address.
-    pub(crate) fn find(&mut self, address: u64) -> Option<Function> {
+    /// The number of the last function that begins at an address or before; none before the first one.
+    pub(crate) fn last_from(&mut self, address: u64) -> Option<u64> {
         let size = self.header.version.functab_field_bytes();
         let offset = address.checked_sub(self.text)?;
         let (mut low, mut high) = (0, self.header.functions);
@@ -124,7 +129,13 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
                 high = middle;
             }
         }
-        let function = self.function(low.checked_sub(1)?)?;
+        low.checked_sub(1)
+    }
+
+    /// The function that holds an address.
+    pub(crate) fn find(&mut self, address: u64) -> Option<Function> {
+        let number = self.last_from(address)?;
+        let function = self.function(number)?;
         // A list that is out of order leads anywhere.
         (function.begin <= address && address < function.end).then_some(function)
     }

@@ -9,6 +9,8 @@
 
 mod rules;
 
+use std::ops::Range;
+
 use self::rules::{Nature, nature};
 use super::TableError;
 use super::collect::Collector;
@@ -19,24 +21,31 @@ use crate::elf::pclntab::{self, Location, Pclntab, Version};
 /// Longer names belong to no function that is known by name.
 const MAX_NAME_BYTES: usize = 48;
 
-/// Compiles the functions of a Go program. Nothing happens for other programs.
+/// Compiles the functions of a Go program, whose table lies there, at some addresses.
 pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
+    location: Location,
+    addresses: &Range<u64>,
     collector: &mut Collector,
 ) -> Result<(), TableError> {
-    let Some(location) = Location::find(image) else {
-        return Ok(());
-    };
     let mut table = Table {
         image,
         pclntab: Pclntab::new(image, location),
     };
+    let first = table.pclntab.last_from(addresses.start).unwrap_or(0);
+    // Each has a byte at least; a list that is out of order has no end that one would meet.
+    let most = addresses.end.saturating_sub(addresses.start).saturating_add(2);
+    let last = first.saturating_add(most).min(table.pclntab.functions());
     let mut previous: Option<Function> = None;
-    for index in 0..table.pclntab.functions() {
+    for index in first..last {
         let Some(mut function) = table.function(index) else {
             collector.malformed(1);
             continue;
         };
+        // One more than these addresses have: a signal's trampoline takes the byte before it.
+        if function.begin > addresses.end {
+            break;
+        }
         // Ascending, so that all functions together have no more code than the file.
         if previous.is_some_and(|previous| function.begin < previous.end) {
             collector.malformed(1);

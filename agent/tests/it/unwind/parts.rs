@@ -17,15 +17,22 @@ fn outline_of(path: &Path) -> Option<Outline> {
     outline(|offset, into| file.read_exact_at(into, offset).is_ok())
 }
 
-/// The compiler's own library and, where it is there, an interpreter.
+/// What a command prints, as a path; nothing where it cannot be run.
+fn printed_path(program: &str, arguments: &[&str]) -> Option<PathBuf> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    Some(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
+/// The compiler's own library and, where they are there, an interpreter and Go's own program.
 fn large_files() -> Vec<PathBuf> {
-    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
-    let library = Path::new(String::from_utf8_lossy(&sysroot.stdout).trim()).join("lib");
+    let library = printed_path("rustc", &["--print", "sysroot"]).unwrap().join("lib");
     let driver = std::fs::read_dir(library).unwrap().flatten().map(|entry| entry.path());
     let driver = driver.filter(|path| path.to_string_lossy().contains("librustc_driver"));
-    let node = Command::new("sh").args(["-c", "command -v node"]).output().unwrap();
-    let node = PathBuf::from(String::from_utf8_lossy(&node.stdout).trim());
-    driver.chain(Some(node).filter(|path| path.is_file())).collect()
+    let node = printed_path("sh", &["-c", "command -v node"]);
+    let go = printed_path("go", &["env", "GOROOT"]).map(|root| root.join("bin/go"));
+    driver
+        .chain(node.into_iter().chain(go).filter(|path| path.is_file()))
+        .collect()
 }
 
 /// The last address of each row, which is in a function; what lies between functions may take its rule from either side.
@@ -74,7 +81,7 @@ fn every_part_says_what_the_whole_says() {
         let (mut rows, mut compared) = (0, 0);
         for part in (0..parts).step_by((parts as usize / COMPARED).max(1)) {
             let read = |offset: u64, into: &mut [u8]| file.read_exact_at(into, offset).is_ok();
-            match compile_part(read, outline.addresses_of(part), ROW_LIMIT) {
+            match compile_part(read, &outline, part, ROW_LIMIT) {
                 Ok(own) => rows += check(&outline, part, &whole, &own),
                 Err(error) => assert_eq!(error, TableError::NoUnwindInformation),
             }
