@@ -6,7 +6,7 @@ use crate::query::diff::Normalize;
 use crate::query::selector::{Label, Selector, compile_regex};
 use crate::query::time::{Window, parse_duration, rfc3339};
 use crate::query::tree::Shape;
-use crate::query::{self, By, Engine, MAX_STEPS, QueryError, Question, Steps, View};
+use crate::query::{self, By, Engine, Grid, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS, View};
 use crate::render;
 use crate::store::Snapshot;
 use axum::Router;
@@ -38,6 +38,8 @@ pub fn router_with(engine: Engine) -> Router<AppState> {
         .route("/api/v1/labels/{name}/values", get(label_values))
         .route("/api/v1/series", get(series))
         .route("/api/v1/flamegraph", get(flamegraph))
+        .route("/api/v1/heatmap", get(heatmap))
+        .route("/api/v1/timeline", get(timeline))
         .route("/api/v1/diff", get(diff))
         .route("/api/v1/top", get(top))
         .route("/api/v1/sql", post(sql))
@@ -137,11 +139,15 @@ impl Parameters {
     }
 
     fn number(&self, name: &str, default: usize) -> Result<usize, QueryError> {
+        self.number_up_to(name, default, MAX_LIMIT)
+    }
+
+    fn number_up_to(&self, name: &str, default: usize, most: usize) -> Result<usize, QueryError> {
         let Some(given) = self.get(name) else {
             return Ok(default);
         };
-        let number = given.parse().ok().filter(|n| (1..=MAX_LIMIT).contains(n));
-        number.ok_or_else(|| self.bad(name, format!("a number from 1 to {MAX_LIMIT}")))
+        let number = given.parse().ok().filter(|n| (1..=most).contains(n));
+        number.ok_or_else(|| self.bad(name, format!("a number from 1 to {most}")))
     }
 
     fn bad(&self, name: &str, allowed: String) -> QueryError {
@@ -215,6 +221,7 @@ impl Parameters {
                 merge_recursion,
             },
             matching: regex("match")?,
+            ..View::default()
         })
     }
 
@@ -344,7 +351,9 @@ async fn flamegraph(
     let parameters = Parameters::read(query, &[&COMMON, &["format"], &VIEW])?;
     let formats = ["json", "svg", "collapsed", "pprof", "speedscope"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
-    let (question, view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
+    let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
+    view.sorted = format != "json";
+    view.stacks = format == "pprof";
     let graph = engine
         .run(query::flamegraph(&engine, &snapshot(&state), question.clone(), view))
         .await?;
@@ -390,6 +399,58 @@ fn title(question: &Question) -> String {
     )
 }
 
+async fn heatmap(
+    State(state): State<AppState>,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, &[&COMMON, &["step", "rows"]])?;
+    let question = parameters.question()?;
+    let grid = Grid {
+        columns: Steps::of(question.window, parse_duration(parameters.or("step", "1s"), "step")?),
+        rows: parameters.number("rows", USUAL_ROWS)?,
+    };
+    let map = engine
+        .run(query::heatmap(&engine, &snapshot(&state), question, grid))
+        .await?;
+    Ok(json(rendered(move || render::heatmap(&map)).await?))
+}
+
+async fn timeline(
+    State(state): State<AppState>,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(query, &[&COMMON, &["limit", "before"], &VIEW])?;
+    let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
+    let tables = snapshot(&state);
+    let Some(before) = parameters.get("before") else {
+        if let Some(name) = VIEW.iter().find(|name| parameters.get(name).is_some()) {
+            return Err(QueryError::BadParameter {
+                message: format!("`{name}` without `before`"),
+                hint: "with `before` and `match` the answer is a flamegraph of what ran before; without, samples one by one".to_owned(),
+            }
+            .into());
+        }
+        let limit = parameters.number_up_to("limit", 10_000, MAX_SAMPLES)?;
+        let timeline = engine.run(query::timeline(&engine, &tables, question, limit)).await?;
+        return Ok(json(rendered(move || render::timeline(&timeline)).await?));
+    };
+    let before_ns = parse_duration(before, "before")?;
+    let Some(pattern) = view.matching.take() else {
+        return Err(QueryError::BadParameter {
+            message: "`before` without `match`".to_owned(),
+            hint: "`match` is a regular expression: what ran up to `before` before samples with such a frame is shown"
+                .to_owned(),
+        }
+        .into());
+    };
+    let graph = engine
+        .run(query::before(&engine, &tables, question, &pattern, before_ns, view))
+        .await?;
+    Ok(json(rendered(move || render::flamegraph(&graph, min_share)).await?))
+}
+
 fn without_base() -> QueryError {
     QueryError::BadParameter {
         message: "nothing to compare with: none of `base_query`, `base_from`, `base_until` is given".to_owned(),
@@ -408,7 +469,8 @@ async fn diff(
     let comparison = parameters.question()?;
     let base = parameters.base_question()?.ok_or_else(without_base)?;
     let normalize = parameters.normalize(&base, &comparison)?;
-    let (view, min_share) = (parameters.view()?, parameters.min_share()?);
+    let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
+    view.sorted = format != "json";
     let about = comparison.clone();
     let tables = snapshot(&state);
     let difference = engine

@@ -4,11 +4,10 @@
 
 use super::error::QueryError;
 use super::periods::Periods;
-use super::select::Collector;
+use super::scan::{Collector, Rows, TIMES, codes};
 use super::time::Window;
 use super::tree::MixState;
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::Int64Type;
+use crate::store::columns::{Codes, Wanted};
 use std::collections::HashMap;
 
 /// A window cut into equal steps, the last of which may be shorter.
@@ -54,6 +53,39 @@ impl Steps {
     }
 }
 
+/// Finds steps of times that mostly lie in the step of the one before, as those of one series do: without a division then.
+#[derive(Debug)]
+pub(super) struct StepCursor {
+    steps: Steps,
+    index: usize,
+    /// Of the step at `index`: start (inclusive) and end (exclusive).
+    bounds: (i64, i64),
+}
+
+impl StepCursor {
+    pub(super) fn new(steps: Steps) -> StepCursor {
+        StepCursor {
+            steps,
+            index: 0,
+            bounds: steps.bounds(0),
+        }
+    }
+
+    /// As [`Steps::index`].
+    pub(super) fn index(&mut self, ts_ns: i64) -> usize {
+        if ts_ns < self.bounds.0 || ts_ns >= self.bounds.1 {
+            self.index = self.steps.index(ts_ns);
+            self.bounds = self.steps.bounds(self.index);
+        }
+        self.index
+    }
+}
+
+/// What a sample stands for, by its code, in nanoseconds.
+pub(super) fn period_of_code(values: &Codes) -> impl Iterator<Item = i64> {
+    (0..values.distinct()).map(|code| values.number(code).unwrap_or_default())
+}
+
 /// Samples by stack.
 #[derive(Debug, Clone)]
 pub(super) struct StackCounts {
@@ -81,6 +113,19 @@ impl StackCounts {
             values: Vec::new(),
             periods: Periods::default(),
         }
+    }
+
+    /// Takes rows that are all in the same step and of the same period.
+    fn add_whole(&mut self, stacks: &Codes) -> Result<(), QueryError> {
+        let mut counts = vec![0_u32; stacks.distinct()];
+        for code in &stacks.codes {
+            counts[*code as usize] += 1;
+        }
+        for (code, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            let slot = self.slot(stacks.number(code).unwrap_or_default())?;
+            self.cells[slot] = self.cells[slot].saturating_add(count);
+        }
+        Ok(())
     }
 
     fn slot(&mut self, id: i64) -> Result<usize, QueryError> {
@@ -143,27 +188,34 @@ impl StackCounts {
 }
 
 impl Collector for StackCounts {
-    const COLUMNS: &'static [&'static str] = &["stack_id", "value", "ts_ns"];
+    fn columns(&self) -> Vec<Wanted> {
+        let mut columns = vec![codes("stack_id"), codes("value")];
+        if self.steps.count > 1 {
+            columns.push(TIMES);
+        }
+        columns
+    }
 
-    fn add(&mut self, rows: &RecordBatch) -> Result<(), QueryError> {
-        let ids = rows.column(0).as_primitive::<Int64Type>().values();
-        let values = rows.column(1).as_primitive::<Int64Type>().values();
-        let times = rows.column(2).as_primitive::<Int64Type>().values();
-        let mut periods = Periods::default();
-        periods.add(values);
-        self.add_periods(&periods);
-        let differ = self.periods.differ();
-        for (row, (id, ts)) in ids.iter().zip(times).enumerate() {
-            let slot = self.slot(*id)?;
-            let step = if self.steps.count == 1 {
-                0
-            } else {
-                self.steps.index(*ts)
+    fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
+        let (stacks, values) = (rows.codes(0)?, rows.codes(1)?);
+        self.add_periods(&Periods::of_codes(values));
+        if self.steps.count == 1 && !self.periods.differ() {
+            return self.add_whole(stacks);
+        }
+        let times = if self.steps.count > 1 { rows.numbers(2)? } else { &[] };
+        let periods: Vec<i64> = period_of_code(values).collect();
+        let mut slots = vec![None; stacks.distinct()];
+        let mut at = StepCursor::new(self.steps);
+        for (row, code) in stacks.codes.iter().enumerate() {
+            let slot = match slots[*code as usize] {
+                Some(slot) => slot,
+                None => self.slot(stacks.number(*code as usize).unwrap_or_default())?,
             };
-            let at = slot * self.steps.count + step;
-            self.cells[at] = self.cells[at].saturating_add(1);
-            if differ {
-                self.values[at] = self.values[at].saturating_add(values[row]);
+            slots[*code as usize] = Some(slot);
+            let cell = slot * self.steps.count + times.get(row).map_or(0, |ts_ns| at.index(*ts_ns));
+            self.cells[cell] = self.cells[cell].saturating_add(1);
+            if let Some(sum) = self.values.get_mut(cell) {
+                *sum = sum.saturating_add(periods[values.codes[row] as usize]);
             }
         }
         Ok(())
@@ -230,9 +282,8 @@ impl Weighed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Int64Array;
+    use crate::store::columns::Column;
     use std::collections::BTreeMap;
-    use std::sync::Arc;
 
     const WINDOW: Window = Window {
         from_ns: 0,
@@ -240,19 +291,15 @@ mod tests {
     };
 
     /// Stacks with their times. Samples of the second half have the second period.
-    fn rows(stacks: &[(i64, i64)], periods: [i64; 2]) -> RecordBatch {
-        let ids: Int64Array = stacks.iter().map(|(id, _)| *id).collect();
-        let values: Int64Array = stacks
+    fn rows(stacks: &[(i64, i64)], periods: [i64; 2]) -> Rows {
+        let values = stacks
             .iter()
-            .map(|(_, ts)| periods[usize::from(*ts >= 500_000_000)])
-            .collect();
-        let times: Int64Array = stacks.iter().map(|(_, ts)| *ts).collect();
-        RecordBatch::try_from_iter([
-            ("stack_id", Arc::new(ids) as _),
-            ("value", Arc::new(values) as _),
-            ("ts_ns", Arc::new(times) as _),
+            .map(|(_, ts)| Some(periods[usize::from(*ts >= 500_000_000)]));
+        Rows::new(vec![
+            Column::Codes(Codes::of_numbers(stacks.iter().map(|(id, _)| Some(*id)))),
+            Column::Codes(Codes::of_numbers(values)),
+            Column::Numbers(stacks.iter().map(|(_, ts)| *ts).collect()),
         ])
-        .unwrap()
     }
 
     fn counted(parts: &[Vec<(i64, i64)>], periods: [i64; 2]) -> StackCounts {

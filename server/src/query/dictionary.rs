@@ -1,239 +1,221 @@
-//! Stack and frame ids to stacks and frames, kept from one query to the next.
+//! Stack ids to a tree, or to whole stacks with files and lines.
 //!
-//! Entries never change (ids are hashes of content), so that what is kept is never stale. The memory is bounded by two
-//! generations: what is used moves to the young one, and when that is full, the old one goes.
+//! What the tables say of stacks is read once and kept as one tree ([`Trie`]) from one query to the next, within a limit of memory: a tree
+//! that has grown beyond it is left to the queries that use it, and the next query begins a new one.
 
 use super::error::QueryError;
 use super::select::{Days, collect_rows};
-use super::tree::{Frame, Kind, MixState, Stack, Stacks};
+use super::tree::{Frame, Kind, MixState, Shape, Stack, Stacks, Tree};
+use super::trie::{Leaf, Trie};
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::{Expr, col, lit};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Up to so many ids are asked for by name, so that files can be left out; of more, whole days are read.
 const MAX_LISTED_IDS: usize = 500;
 
-/// Frames of a stack by id, leaf first.
-#[derive(Debug)]
-struct StackEntry {
-    frames: Box<[i64]>,
-    truncated: bool,
+type Shared = Arc<RwLock<Trie>>;
+
+fn read(trie: &Shared) -> RwLockReadGuard<'_, Trie> {
+    trie.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-type Entries<T> = HashMap<i64, Arc<T>, MixState>;
-
-#[derive(Debug)]
-struct Generations<T> {
-    young: Entries<T>,
-    old: Entries<T>,
-    young_bytes: usize,
-    /// Of one generation.
-    limit_bytes: usize,
-}
-
-impl<T> Generations<T> {
-    fn new(limit_bytes: usize) -> Self {
-        Generations {
-            young: HashMap::default(),
-            old: HashMap::default(),
-            young_bytes: 0,
-            limit_bytes,
-        }
-    }
-
-    fn get(&mut self, id: i64, size: impl Fn(&T) -> usize) -> Option<Arc<T>> {
-        if let Some(entry) = self.young.get(&id) {
-            return Some(entry.clone());
-        }
-        let entry = self.old.remove(&id)?;
-        self.insert(id, entry.clone(), size);
-        Some(entry)
-    }
-
-    fn insert(&mut self, id: i64, entry: Arc<T>, size: impl Fn(&T) -> usize) {
-        let bytes = size(&entry) + 48;
-        if self.young_bytes + bytes > self.limit_bytes {
-            self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
-        }
-        if self.young.insert(id, entry).is_none() {
-            self.young_bytes += bytes;
-        }
-    }
-}
-
-fn stack_size(stack: &StackEntry) -> usize {
-    size_of::<StackEntry>() + stack.frames.len() * 8
-}
-
-fn frame_size(frame: &Frame) -> usize {
-    // Modules and files are shared by many frames.
-    size_of::<Frame>() + frame.name.function.len() + 32
+fn write(trie: &Shared) -> RwLockWriteGuard<'_, Trie> {
+    trie.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Dictionary {
-    stacks: Mutex<Generations<StackEntry>>,
-    frames: Mutex<Generations<Frame>>,
+    trie: Mutex<Shared>,
+    limit_bytes: usize,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Where stacks end.
+#[derive(Debug)]
+pub(super) struct Leaves {
+    trie: Shared,
+    /// Parallel to the ids that were asked for.
+    pub(super) leaves: Vec<Leaf>,
+}
+
+impl Leaves {
+    /// The tree of these stacks.
+    pub(super) fn tree(&self, shape: &Shape) -> Tree {
+        read(&self.trie).tree(&self.leaves, shape)
+    }
+}
+
+/// Rows of `stacks`.
+#[derive(Debug, Default)]
+struct StackRows {
+    ids: Vec<i64>,
+    /// Where each stack's frames end.
+    ends: Vec<usize>,
+    truncated: Vec<bool>,
+    /// Frame ids of all stacks, each leaf first.
+    frames: Vec<i64>,
+}
+
+impl StackRows {
+    fn read(&mut self, batch: &RecordBatch, wanted: &HashSet<i64, MixState>) {
+        let ids = batch.column(0).as_primitive::<Int64Type>().values();
+        let lists = batch.column(1).as_list::<i32>();
+        let frames = lists.values().as_primitive::<Int64Type>().values();
+        let truncated = batch.column(2).as_boolean();
+        for (row, ends) in lists.value_offsets().windows(2).enumerate() {
+            if wanted.contains(&ids[row]) {
+                self.ids.push(ids[row]);
+                self.frames
+                    .extend_from_slice(&frames[ends[0] as usize..ends[1] as usize]);
+                self.ends.push(self.frames.len());
+                self.truncated.push(truncated.value(row));
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (i64, &[i64], bool)> {
+        (0..self.ids.len()).map(|row| {
+            let from = if row == 0 { 0 } else { self.ends[row - 1] };
+            (self.ids[row], &self.frames[from..self.ends[row]], self.truncated[row])
+        })
+    }
 }
 
 impl Dictionary {
-    /// `limit_bytes` bounds both generations of stacks and of frames together.
+    /// `limit_bytes` bounds what is kept, and what one query may need.
     pub(super) fn new(limit_bytes: usize) -> Dictionary {
         Dictionary {
-            stacks: Mutex::new(Generations::new(limit_bytes / 4)),
-            frames: Mutex::new(Generations::new(limit_bytes / 4)),
+            trie: Mutex::default(),
+            limit_bytes,
         }
     }
 
-    /// The stacks of these ids, in that order. An id that the tables don't know is a stack of one unknown frame, so that no
+    fn current(&self) -> Shared {
+        let mut current = self.trie.lock().unwrap_or_else(PoisonError::into_inner);
+        if read(&current).bytes() > self.limit_bytes {
+            *current = Shared::default();
+        }
+        current.clone()
+    }
+
+    /// Where the stacks of these ids end, in that order. An id that the tables don't know is a stack of one unknown frame, so that no
     /// sample is hidden.
-    pub(super) async fn resolve(&self, snapshot: &Snapshot, days: &Days, ids: &[i64]) -> Result<Stacks, QueryError> {
-        let entries = self.stack_entries(snapshot, days, ids).await?;
-        let mut index: HashMap<i64, u32, MixState> = HashMap::default();
-        let mut frame_ids = Vec::new();
-        let mut stacks = Vec::with_capacity(ids.len());
-        for entry in &entries {
-            let Some(entry) = entry else {
-                // Filled in below, when it is known how many frames there are.
-                stacks.push(Stack::default());
-                continue;
+    pub(super) async fn leaves(&self, snapshot: &Snapshot, days: &Days, ids: &[i64]) -> Result<Leaves, QueryError> {
+        let trie = self.current();
+        let missing: HashSet<i64, MixState> = {
+            let known = read(&trie);
+            let unknown = ids.iter().filter(|id| known.leaf(**id).is_none());
+            unknown.copied().collect()
+        };
+        if !missing.is_empty() {
+            let rows = self.stack_rows(snapshot, days, &missing).await?;
+            let unknown: HashSet<i64, MixState> = {
+                let known = read(&trie);
+                let mut distinct: HashSet<i64, MixState> = rows.frames.iter().copied().collect();
+                distinct.retain(|id| !known.has_frame(*id));
+                distinct
             };
-            let frames = entry
-                .frames
-                .iter()
-                .map(|id| {
-                    *index.entry(*id).or_insert_with(|| {
-                        frame_ids.push(*id);
-                        frame_ids.len() as u32 - 1
-                    })
-                })
-                .collect();
-            stacks.push(Stack {
-                frames,
-                truncated: entry.truncated,
+            let frames = frames(snapshot, days, &unknown).await?;
+            let (trie, limit) = (trie.clone(), self.limit_bytes);
+            super::flamegraph::blocking(move || add(&mut write(&trie), &frames, &rows, limit)).await??;
+        }
+        let found: Vec<Option<Leaf>> = {
+            let known = read(&trie);
+            ids.iter().map(|id| known.leaf(*id)).collect()
+        };
+        let unknown = if found.iter().all(Option::is_some) {
+            None
+        } else {
+            let mut known = write(&trie);
+            let leaf = known.unknown();
+            known.rank();
+            Some(leaf)
+        };
+        let leaves = found.into_iter().filter_map(|leaf| leaf.or(unknown)).collect();
+        Ok(Leaves { trie, leaves })
+    }
+
+    async fn stack_rows(
+        &self,
+        snapshot: &Snapshot,
+        days: &Days,
+        wanted: &HashSet<i64, MixState>,
+    ) -> Result<StackRows, QueryError> {
+        let mut rows = StackRows::default();
+        let filter = days.filter().and(id_filter("stack_id", wanted));
+        let columns = ["stack_id", "frames", "truncated"];
+        collect_rows(snapshot, "stacks", filter, &columns, |batch| {
+            if rows.frames.len() * size_of::<i64>() <= self.limit_bytes {
+                rows.read(batch, wanted);
+            }
+        })
+        .await?;
+        if rows.frames.len() * size_of::<i64>() > self.limit_bytes {
+            return Err(too_many(self.limit_bytes));
+        }
+        Ok(rows)
+    }
+
+    /// The stacks of these ids, in that order, with all that is known of their frames; unknown ids as in [`Dictionary::leaves`].
+    pub(super) async fn stacks(&self, snapshot: &Snapshot, days: &Days, ids: &[i64]) -> Result<Stacks, QueryError> {
+        let rows = self.stack_rows(snapshot, days, &ids.iter().copied().collect()).await?;
+        let mut stacks = Stacks::default();
+        let mut place_of: HashMap<i64, u32, MixState> = HashMap::default();
+        for (id, frame) in frames(snapshot, days, &rows.frames.iter().copied().collect()).await? {
+            place_of.insert(id, stacks.frames.len() as u32);
+            stacks.frames.push(Arc::new(frame));
+        }
+        let unknown = stacks.frames.len() as u32;
+        stacks.frames.push(Arc::new(Frame::new(Kind::Unknown, "", "", None)));
+        let row_of: HashMap<i64, (&[i64], bool), MixState> = rows
+            .iter()
+            .map(|(id, frames, truncated)| (id, (frames, truncated)))
+            .collect();
+        for id in ids {
+            stacks.stacks.push(match row_of.get(id) {
+                Some((frames, truncated)) => Stack {
+                    frames: frames
+                        .iter()
+                        .map(|frame| place_of.get(frame).copied().unwrap_or(unknown))
+                        .collect(),
+                    truncated: *truncated,
+                },
+                None => Stack {
+                    frames: Box::new([unknown]),
+                    truncated: false,
+                },
             });
         }
-        let found = self.frame_entries(snapshot, days, &frame_ids).await?;
-        let unknown = Arc::new(Frame::new(Kind::Unknown, "", "", None));
-        let mut frames: Vec<Arc<Frame>> = found
-            .into_iter()
-            .map(|f| f.unwrap_or_else(|| unknown.clone()))
-            .collect();
-        let missing = frames.len() as u32;
-        frames.push(unknown);
-        for (stack, entry) in stacks.iter_mut().zip(&entries) {
-            if entry.is_none() {
-                stack.frames = Box::new([missing]);
-            }
-        }
-        Ok(Stacks { frames, stacks })
-    }
-
-    async fn stack_entries(
-        &self,
-        snapshot: &Snapshot,
-        days: &Days,
-        ids: &[i64],
-    ) -> Result<Vec<Option<Arc<StackEntry>>>, QueryError> {
-        let mut entries: Vec<_> = {
-            let mut kept = lock(&self.stacks);
-            ids.iter().map(|id| kept.get(*id, stack_size)).collect()
-        };
-        let missing = missing(ids, &entries);
-        if missing.is_empty() {
-            return Ok(entries);
-        }
-        let mut fetched: Entries<StackEntry> = HashMap::default();
-        let columns = ["stack_id", "frames", "truncated"];
-        collect_rows(
-            snapshot,
-            "stacks",
-            days.filter().and(id_filter("stack_id", &missing)),
-            &columns,
-            |batch| {
-                let ids = batch.column(0).as_primitive::<Int64Type>();
-                let lists = batch.column(1).as_list::<i32>();
-                let truncated = batch.column(2).as_boolean();
-                for row in 0..batch.num_rows() {
-                    if missing.contains(&ids.value(row)) {
-                        let frames = lists.value(row).as_primitive::<Int64Type>().values().as_ref().into();
-                        let entry = StackEntry {
-                            frames,
-                            truncated: truncated.value(row),
-                        };
-                        fetched.insert(ids.value(row), Arc::new(entry));
-                    }
-                }
-            },
-        )
-        .await?;
-        fill(&mut entries, ids, &fetched);
-        let mut kept = lock(&self.stacks);
-        for (id, entry) in fetched {
-            kept.insert(id, entry, stack_size);
-        }
-        Ok(entries)
-    }
-
-    async fn frame_entries(
-        &self,
-        snapshot: &Snapshot,
-        days: &Days,
-        ids: &[i64],
-    ) -> Result<Vec<Option<Arc<Frame>>>, QueryError> {
-        let mut entries: Vec<_> = {
-            let mut kept = lock(&self.frames);
-            ids.iter().map(|id| kept.get(*id, frame_size)).collect()
-        };
-        let missing = missing(ids, &entries);
-        if missing.is_empty() {
-            return Ok(entries);
-        }
-        let mut fetched: Entries<Frame> = HashMap::default();
-        let mut shared = Shared::default();
-        let columns = [
-            "frame_id", "kind", "module", "function", "offset", "inlined", "file", "line", "build_id",
-        ];
-        collect_rows(
-            snapshot,
-            "frames",
-            days.filter().and(id_filter("frame_id", &missing)),
-            &columns,
-            |batch| {
-                read_frames(batch, &missing, &mut shared, &mut fetched);
-            },
-        )
-        .await?;
-        fill(&mut entries, ids, &fetched);
-        let mut kept = lock(&self.frames);
-        for (id, entry) in fetched {
-            kept.insert(id, entry, frame_size);
-        }
-        Ok(entries)
+        Ok(stacks)
     }
 }
 
-fn missing<T>(ids: &[i64], entries: &[Option<Arc<T>>]) -> HashSet<i64, MixState> {
-    ids.iter()
-        .zip(entries)
-        .filter(|(_, entry)| entry.is_none())
-        .map(|(id, _)| *id)
-        .collect()
+fn too_many(limit_bytes: usize) -> QueryError {
+    QueryError::too_large(
+        format!("the stacks of the selection take more than {} MiB", limit_bytes >> 20),
+        "ask for a shorter window or a narrower selector",
+    )
 }
 
-fn fill<T>(entries: &mut [Option<Arc<T>>], ids: &[i64], fetched: &Entries<T>) {
-    for (entry, id) in entries.iter_mut().zip(ids).filter(|(entry, _)| entry.is_none()) {
-        *entry = fetched.get(id).cloned();
+/// Looks at the size now and then, since one query may bring a million stacks.
+fn add(trie: &mut Trie, frames: &[(i64, Frame)], rows: &StackRows, limit_bytes: usize) -> Result<(), QueryError> {
+    for (id, frame) in frames {
+        trie.add_frame(*id, frame);
     }
+    let before = trie.bytes();
+    for (row, (id, frames, truncated)) in rows.iter().enumerate() {
+        trie.add_stack(id, frames, truncated);
+        if row % 1024 == 0 && trie.bytes() > before.saturating_add(limit_bytes) {
+            trie.rank();
+            return Err(too_many(limit_bytes));
+        }
+    }
+    trie.rank();
+    Ok(())
 }
 
 fn id_filter(column: &str, ids: &HashSet<i64, MixState>) -> Expr {
@@ -245,12 +227,34 @@ fn id_filter(column: &str, ids: &HashSet<i64, MixState>) -> Expr {
     col(column).in_list(sorted.into_iter().map(lit).collect(), false)
 }
 
+/// The frames of these ids, as far as they are known.
+async fn frames(
+    snapshot: &Snapshot,
+    days: &Days,
+    wanted: &HashSet<i64, MixState>,
+) -> Result<Vec<(i64, Frame)>, QueryError> {
+    let mut frames = Vec::new();
+    if wanted.is_empty() {
+        return Ok(frames);
+    }
+    let mut texts = Texts::default();
+    let columns = [
+        "frame_id", "kind", "module", "function", "offset", "inlined", "file", "line", "build_id",
+    ];
+    let filter = days.filter().and(id_filter("frame_id", wanted));
+    collect_rows(snapshot, "frames", filter, &columns, |batch| {
+        read_frames(batch, wanted, &mut texts, &mut frames);
+    })
+    .await?;
+    Ok(frames)
+}
+
 /// One allocation for texts that many frames have.
 #[derive(Default)]
-struct Shared(HashSet<Arc<str>>);
+struct Texts(HashSet<Arc<str>>);
 
-impl Shared {
-    fn text(&mut self, text: &str) -> Arc<str> {
+impl Texts {
+    fn of(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.0.get(text) {
             return known.clone();
         }
@@ -260,7 +264,7 @@ impl Shared {
     }
 }
 
-fn read_frames(batch: &RecordBatch, wanted: &HashSet<i64, MixState>, shared: &mut Shared, to: &mut Entries<Frame>) {
+fn read_frames(batch: &RecordBatch, wanted: &HashSet<i64, MixState>, texts: &mut Texts, to: &mut Vec<(i64, Frame)>) {
     let ids = batch.column(0).as_primitive::<Int64Type>();
     let text = |column: usize| batch.column(column).as_string::<i32>();
     let (kind, module, function) = (text(1), text(2), text(3));
@@ -279,35 +283,11 @@ fn read_frames(batch: &RecordBatch, wanted: &HashSet<i64, MixState>, shared: &mu
             function.value(row),
             at,
         );
-        frame.name.module = shared.text(&frame.name.module);
+        frame.name.module = texts.of(&frame.name.module);
         frame.inlined = inlined.value(row);
-        frame.file = shared.text(file.value(row));
+        frame.file = texts.of(file.value(row));
         frame.line = u32::try_from(line.value(row)).unwrap_or(0);
-        frame.build_id = shared.text(build_id.value(row));
-        to.insert(ids.value(row), Arc::new(frame));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_used_stays_and_the_memory_is_bounded() {
-        let mut kept: Generations<StackEntry> = Generations::new(10_000);
-        let entry = || {
-            Arc::new(StackEntry {
-                frames: vec![0; 10].into(),
-                truncated: false,
-            })
-        };
-        kept.insert(-1, entry(), stack_size);
-        for id in 0..1_000 {
-            kept.insert(id, entry(), stack_size);
-            assert!(kept.get(-1, stack_size).is_some(), "an entry that is always used");
-            assert!(kept.young_bytes <= 10_000);
-            assert!(kept.young.len() + kept.old.len() < 200);
-        }
-        assert!(kept.get(0, stack_size).is_none(), "an entry that was not used again");
+        frame.build_id = texts.of(build_id.value(row));
+        to.push((ids.value(row), frame));
     }
 }

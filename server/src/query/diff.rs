@@ -372,31 +372,43 @@ fn verdict(
 pub struct Chains {
     /// One node of each chain, its topmost.
     pub heads: Vec<u32>,
+    /// The chain above each; smaller than the chain itself. The first one's means nothing.
+    pub parent: Vec<u32>,
     /// Chain of each node.
     pub chain_of: Vec<u32>,
 }
 
 impl Chains {
-    /// `parent` in pre-order; `base` and `comparison` are inclusive counts.
+    /// `parent` of nodes whose parents come before them; `base` and `comparison` are inclusive counts.
     pub fn of(parent: &[u32], base: &[u64], comparison: &[u64]) -> Chains {
-        let mut heads = Vec::new();
-        let mut chain_of = Vec::with_capacity(parent.len());
+        let mut chains = Chains {
+            heads: Vec::new(),
+            parent: Vec::new(),
+            chain_of: Vec::with_capacity(parent.len()),
+        };
         for node in 0..parent.len() {
             let above = parent[node] as usize;
             let same = node > 0 && base[node] == base[above] && comparison[node] == comparison[above];
+            let chain_above = chains.chain_of.get(above).copied().unwrap_or(u32::MAX);
             if same {
-                chain_of.push(chain_of[above]);
+                chains.chain_of.push(chain_above);
             } else {
-                chain_of.push(heads.len() as u32);
-                heads.push(node as u32);
+                chains.chain_of.push(chains.heads.len() as u32);
+                chains.heads.push(node as u32);
+                chains.parent.push(chain_above);
             }
         }
-        Chains { heads, chain_of }
+        chains
     }
 
     /// The counts of the heads.
     pub fn pick(&self, totals: &[u64]) -> Vec<u64> {
         self.heads.iter().map(|head| totals[*head as usize]).collect()
+    }
+
+    /// The chain of the node at which a stack ends; no node is in no chain.
+    pub fn of_leaf(&self, leaf: u32) -> u32 {
+        self.chain_of.get(leaf as usize).copied().unwrap_or(u32::MAX)
     }
 }
 

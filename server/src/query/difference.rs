@@ -1,6 +1,7 @@
 //! Two windows, or two selectors, to one union tree with a judged difference.
 
 use super::counts::Weighed;
+use super::dictionary::Leaves;
 use super::diff::{Chains, Items, Judgement, Normalize, Side as Totals, Spread, Verdict, judge};
 use super::engine::Engine;
 use super::error::QueryError;
@@ -8,9 +9,8 @@ use super::exposure::Exposure;
 use super::flamegraph::{Side, Summary, View, blocking, side, summarize};
 use super::periods::Periods;
 use super::select::{Days, Question};
-use super::tree::{Stacks, Tree};
+use super::tree::{NONE, Tree, added_up};
 use crate::store::Snapshot;
-use std::collections::HashMap;
 
 /// Sub-windows of each side that tell how samples spread in time.
 pub(super) const PARTS: usize = 20;
@@ -38,7 +38,8 @@ pub struct Difference {
 pub(super) struct Pair {
     pub base: Side,
     pub comparison: Side,
-    pub stacks: Stacks,
+    /// Where the stacks of either side end.
+    pub leaves: Leaves,
     /// Slot of each stack in either side's counts.
     pub slots: [Vec<Option<u32>>; 2],
 }
@@ -56,31 +57,29 @@ pub(super) async fn pair(
         side(engine, snapshot, comparison, PARTS)
     )?;
     let (ids, slots) = union(&base.counts, &comparison.counts);
-    let stacks = engine.dictionary.resolve(snapshot, &days, &ids).await?;
+    let leaves = engine.dictionary.leaves(snapshot, &days, &ids).await?;
     Ok(Pair {
         base,
         comparison,
-        stacks,
+        leaves,
         slots,
     })
 }
 
+/// All ids of both sides, and where each stands in either's counts. Both are in the order of ids.
 fn union(base: &Weighed, comparison: &Weighed) -> (Vec<i64>, [Vec<Option<u32>>; 2]) {
-    let mut ids = base.ids.clone();
-    let known: HashMap<i64, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
-    let mut base_slots: Vec<Option<u32>> = (0..ids.len() as u32).map(Some).collect();
-    let mut slots = vec![None; ids.len()];
-    for (slot, id) in comparison.ids.iter().enumerate() {
-        match known.get(id) {
-            Some(at) => slots[*at] = Some(slot as u32),
-            None => {
-                ids.push(*id);
-                base_slots.push(None);
-                slots.push(Some(slot as u32));
-            }
+    let (mut ids, mut slots) = (Vec::new(), [Vec::new(), Vec::new()]);
+    let mut at = [0, 0];
+    let sides = [&base.ids, &comparison.ids];
+    while let Some(id) = sides.iter().zip(at).filter_map(|(ids, at)| ids.get(at)).min() {
+        ids.push(*id);
+        for which in 0..2 {
+            let is_here = sides[which].get(at[which]) == Some(id);
+            slots[which].push(is_here.then_some(at[which] as u32));
+            at[which] += usize::from(is_here);
         }
     }
-    (ids, [base_slots, slots])
+    (ids, slots)
 }
 
 /// A side as the judge needs it. `period_ns`: what one of `samples` stands for.
@@ -158,19 +157,25 @@ impl Pair {
             .collect()
     }
 
-    /// How the items' samples of one side spread over its sub-windows. `items` maps own counts of nodes to counts of items.
+    /// How the items' samples of one side spread over its sub-windows. `place_of` says for each stack the place to which its samples
+    /// are added, of `places`, or [`NONE`]; `items` makes counts of items, `count` of them, of these.
     pub(super) fn spread(
         &self,
         which: usize,
         normalize: Normalize,
-        tree: &Tree,
+        (place_of, places): (&[u32], usize),
         count: usize,
         items: impl Fn(&[u64]) -> Vec<u64>,
     ) -> Spread {
         let side = if which == 0 { &self.base } else { &self.comparison };
         let own_of = |part: usize| {
-            let of_slot = |slot: &Option<u32>| slot.map_or(0, |slot| side.counts.in_step(slot as usize, part));
-            tree.own_counts(self.slots[which].iter().map(of_slot))
+            let mut own = vec![0; places];
+            for (slot, place) in self.slots[which].iter().zip(place_of) {
+                if let (Some(slot), true) = (slot, *place != NONE) {
+                    own[*place as usize] += side.counts.in_step(*slot as usize, part);
+                }
+            }
+            own
         };
         let samples: Vec<u64> = match normalize {
             Normalize::Share => (0..side.steps.count).map(|part| own_of(part).iter().sum()).collect(),
@@ -199,17 +204,22 @@ pub async fn difference(
 }
 
 fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
-    let tree = Tree::build(&pair.stacks, &view.shape);
+    let mut tree = pair.leaves.tree(&view.shape);
+    if view.sorted {
+        tree.sort();
+    }
     let [base_samples, samples] = [0, 1].map(|which| pair.stack_samples(which));
     let [base_own, own] = [&base_samples, &samples].map(|s| tree.own_counts(s.iter().copied()));
     let [base_totals, totals] = [&base_own, &own].map(|own| tree.totals(own));
-    let base = summarize(&pair.base, &pair.stacks, &tree, &base_own, &base_samples, view);
-    let comparison = summarize(&pair.comparison, &pair.stacks, &tree, &own, &samples, view);
+    let base = summarize(&pair.base, &pair.leaves, &tree, &base_own, &base_samples, view);
+    let comparison = summarize(&pair.comparison, &pair.leaves, &tree, &own, &samples, view);
 
     let chains = Chains::of(&tree.parent, &base_totals, &totals);
+    let count = chains.heads.len();
+    let ends: Vec<u32> = tree.leaf_of.iter().map(|leaf| chains.of_leaf(*leaf)).collect();
     let [base_spread, spread] = [0, 1].map(|which| {
-        pair.spread(which, normalize, &tree, chains.heads.len(), |own| {
-            chains.pick(&tree.totals(own))
+        pair.spread(which, normalize, (&ends, count), count, |own| {
+            added_up(&chains.parent, own)
         })
     });
     let sides = both_totals(

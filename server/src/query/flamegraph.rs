@@ -1,11 +1,13 @@
 //! One window to one tree.
 
 use super::counts::{StackCounts, Steps, Weighed};
+use super::dictionary::Leaves;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::periods::Periods;
-use super::select::{Days, Question, scan, scope};
+use super::scan::scan;
+use super::select::{Days, Question, scope};
 use super::tree::{NONE, Shape, Stacks, Tree};
 use crate::store::Snapshot;
 use regex::Regex;
@@ -16,6 +18,10 @@ pub struct View {
     pub shape: Shape,
     /// Samples with a frame whose function matches are counted.
     pub matching: Option<Regex>,
+    /// Nodes are wanted in pre-order, siblings by name.
+    pub sorted: bool,
+    /// Whole stacks are wanted too.
+    pub stacks: bool,
 }
 
 /// Samples of one side, counted, with what was observed.
@@ -77,6 +83,7 @@ pub struct Flamegraph {
     pub summary: Summary,
     /// How the stacks became the tree.
     pub shape: Shape,
+    /// Where they are wanted.
     pub stacks: Stacks,
     pub tree: Tree,
     /// Samples of each stack.
@@ -124,8 +131,13 @@ pub async fn flamegraph(
 ) -> Result<Flamegraph, QueryError> {
     let days = Days::of(question.window);
     let side = side(engine, snapshot, question, 1).await?;
-    let stacks = engine.dictionary.resolve(snapshot, &days, &side.counts.ids).await?;
-    blocking(move || build(&side, stacks, view)).await
+    let leaves = engine.dictionary.leaves(snapshot, &days, &side.counts.ids).await?;
+    let stacks = if view.stacks {
+        engine.dictionary.stacks(snapshot, &days, &side.counts.ids).await?
+    } else {
+        Stacks::default()
+    };
+    blocking(move || build(&side, &leaves, stacks, view)).await
 }
 
 /// Runs what only computes apart from the threads that serve requests.
@@ -135,12 +147,15 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
         .map_err(|error| QueryError::internal("compute the answer", error))
 }
 
-fn build(side: &Side, stacks: Stacks, view: View) -> Flamegraph {
-    let tree = Tree::build(&stacks, &view.shape);
+pub(super) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) -> Flamegraph {
+    let mut tree = leaves.tree(&view.shape);
+    if view.sorted {
+        tree.sort();
+    }
     let stack_samples: Vec<u64> = (0..side.counts.ids.len()).map(|slot| side.counts.total(slot)).collect();
     let own = tree.own_counts(stack_samples.iter().copied());
     let totals = tree.totals(&own);
-    let summary = summarize(side, &stacks, &tree, &own, &stack_samples, &view);
+    let summary = summarize(side, leaves, &tree, &own, &stack_samples, &view);
     Flamegraph {
         summary,
         shape: view.shape,
@@ -155,21 +170,21 @@ fn build(side: &Side, stacks: Stacks, view: View) -> Flamegraph {
 /// `own` and `stack_samples` are those of the side.
 pub(super) fn summarize(
     side: &Side,
-    stacks: &Stacks,
+    leaves: &Leaves,
     tree: &Tree,
     own: &[u64],
     stack_samples: &[u64],
     view: &View,
 ) -> Summary {
     let (mut complete_samples, mut truncated_samples, mut unnamed_samples) = (0, 0, 0);
-    for ((missing, samples), leaf) in stacks.missing().zip(stack_samples).zip(&tree.leaf_of) {
+    for ((stack, samples), leaf) in leaves.leaves.iter().zip(stack_samples).zip(&tree.leaf_of) {
         if *leaf == NONE {
             continue;
         }
         let if_so = |so: bool| if so { *samples } else { 0 };
-        complete_samples += if_so(missing.nothing());
-        truncated_samples += if_so(missing.root);
-        unnamed_samples += if_so(missing.name);
+        complete_samples += if_so(stack.missing.nothing());
+        truncated_samples += if_so(stack.missing.root);
+        unnamed_samples += if_so(stack.missing.name);
     }
     let matching = view.matching.as_ref().map(|pattern| {
         let reached = tree.reached(|name| pattern.is_match(&name.function));

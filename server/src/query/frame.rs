@@ -138,7 +138,7 @@ pub struct Stack {
     pub truncated: bool,
 }
 
-/// What is missing of a stack: the only place where that is decided.
+/// What is missing of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
     /// The walk ended before the root, or there is no frame at all.
@@ -151,17 +151,6 @@ impl Missing {
     /// The stack is complete. That one has kernel frames only says nothing against it: kernel threads have no others.
     pub fn nothing(self) -> bool {
         !self.root && !self.name
-    }
-}
-
-impl Stacks {
-    /// Of each stack.
-    pub fn missing(&self) -> impl Iterator<Item = Missing> {
-        let unnamed: Vec<bool> = self.frames.iter().map(|frame| !frame.named).collect();
-        self.stacks.iter().map(move |stack| Missing {
-            root: stack.truncated || stack.frames.is_empty(),
-            name: stack.frames.iter().any(|frame| unnamed[*frame as usize]),
-        })
     }
 }
 

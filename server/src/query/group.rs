@@ -7,9 +7,10 @@ use super::group_counts::{
     ByCpu, ByMode, ByProcess, BySeries, ByThread, ByTid, GroupBy, GroupColumn, GroupCounts, GroupStacks, Grouped,
     Quality, StackTimes,
 };
-use super::select::{Days, Question, collect_rows, scan, scope};
+use super::scan::scan;
+use super::select::{Days, Question, collect_rows, scope};
 use super::selector::{Home, Label};
-use super::tree::{Missing, MixState};
+use super::tree::MixState;
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
@@ -105,8 +106,7 @@ impl Ask<'_> {
             });
         }
         let days = Days::of(self.question.window);
-        let resolved = self.engine.dictionary.resolve(self.snapshot, &days, &ids).await?;
-        let missing: Vec<Missing> = resolved.missing().collect();
+        let found = self.engine.dictionary.leaves(self.snapshot, &days, &ids).await?;
         for (_, group) in &mut grouped.groups {
             group.quality = Some(Quality::default());
         }
@@ -114,7 +114,7 @@ impl Ask<'_> {
             let Some(quality) = &mut grouped.groups[*group as usize].1.quality else {
                 continue;
             };
-            let missing = missing[index[id]];
+            let missing = found.leaves[index[id]].missing;
             let add = |so: bool, sum: &mut i64| *sum = sum.saturating_add(if so { *ns } else { 0 });
             add(missing.nothing(), &mut quality.complete_ns);
             add(missing.root, &mut quality.cut_ns);
@@ -125,7 +125,7 @@ impl Ask<'_> {
 }
 
 /// A label's value of each series, or of each process.
-async fn values_by_id(
+pub(super) async fn values_by_id(
     snapshot: &Snapshot,
     days: &Days,
     label: Label,

@@ -2,13 +2,12 @@
 //!
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
-use super::counts::Steps;
+use super::counts::{StepCursor, Steps, period_of_code};
 use super::error::QueryError;
 use super::periods::Periods;
-use super::select::{Collector, coded};
+use super::scan::{Collector, Rows, TIMES, codes};
 use super::tree::MixState;
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::Int64Type;
+use crate::store::columns::{Codes, Wanted};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -42,6 +41,16 @@ pub(super) struct Quality {
     pub unnamed_ns: i64,
 }
 
+/// Neighbouring samples of one group and step.
+#[derive(Debug, Default)]
+struct Run {
+    code: u32,
+    step: usize,
+    samples: u64,
+    value_ns: i64,
+    user_ns: i64,
+}
+
 /// Samples by a label's value. `C` is the column that tells the group.
 #[derive(Debug, Clone)]
 pub(super) struct GroupCounts<C> {
@@ -51,8 +60,6 @@ pub(super) struct GroupCounts<C> {
     limit: usize,
     /// Dense index of every group.
     index: HashMap<Arc<str>, u32>,
-    /// Group of ids that were met, for [`GroupBy::Id`].
-    of_id: HashMap<i64, u32, MixState>,
     groups: Vec<Group>,
     periods: Periods,
     column: std::marker::PhantomData<fn() -> C>,
@@ -60,8 +67,7 @@ pub(super) struct GroupCounts<C> {
 
 /// The column of `samples` that tells the group.
 pub(super) trait GroupColumn: Send + 'static {
-    const COLUMNS: &'static [&'static str];
-    const WITH_STACKS: &'static [&'static str];
+    const COLUMN: &'static str;
 }
 
 macro_rules! group_columns {
@@ -70,8 +76,7 @@ macro_rules! group_columns {
         #[derive(Debug, Clone)]
         pub(super) struct $name;
         impl GroupColumn for $name {
-            const COLUMNS: &'static [&'static str] = &[$column, "value", "ts_ns", "mode"];
-            const WITH_STACKS: &'static [&'static str] = &[$column, "value", "ts_ns", "mode", "stack_id"];
+            const COLUMN: &'static str = $column;
         }
     )* };
 }
@@ -84,7 +89,6 @@ impl<C> GroupCounts<C> {
             steps,
             limit,
             index: HashMap::new(),
-            of_id: HashMap::default(),
             groups: Vec::new(),
             periods: Periods::default(),
             column: std::marker::PhantomData,
@@ -124,61 +128,61 @@ impl<C> GroupCounts<C> {
         Ok(index)
     }
 
-    /// The group of each row.
-    fn groups_of(&mut self, rows: &RecordBatch) -> Result<Vec<u32>, QueryError> {
-        let column = rows.column(0);
+    /// The group of a code; a name is a group once a row has it, since dictionaries may hold more.
+    fn group_of(&mut self, column: &Codes, code: usize) -> Result<u32, QueryError> {
         match self.by.clone() {
-            GroupBy::Text => {
-                let (mut codes, names) = coded(column)?;
-                // A name is a group once a row has it: dictionaries may hold more.
-                let mut groups: Vec<Option<u32>> = vec![None; names.len()];
-                for code in &mut codes {
-                    let known = groups[*code as usize];
-                    let group = match known {
-                        Some(group) => group,
-                        None => self.group(&names[*code as usize])?,
-                    };
-                    groups[*code as usize] = Some(group);
-                    *code = group;
-                }
-                Ok(codes)
-            }
+            GroupBy::Text => self.group(&column.text(code)),
             GroupBy::Id(names) => {
-                let ids = column.as_primitive::<Int64Type>().values();
-                let mut groups = Vec::with_capacity(ids.len());
-                for id in ids {
-                    let group = match self.of_id.get(id) {
-                        Some(group) => *group,
-                        None => {
-                            let group = self.group(names.get(id).map_or("", |name| name))?;
-                            self.of_id.insert(*id, group);
-                            group
-                        }
-                    };
-                    groups.push(group);
-                }
-                Ok(groups)
+                let name = column.number(code).and_then(|id| names.get(&id));
+                self.group(name.map_or("", |name| name))
             }
         }
     }
 
-    fn count(&mut self, rows: &RecordBatch, groups: &[u32]) -> Result<(), QueryError> {
-        let values = rows.column(1).as_primitive::<Int64Type>().values();
-        let times = rows.column(2).as_primitive::<Int64Type>().values();
-        let (modes, names) = coded(rows.column(3))?;
-        let is_user: Vec<bool> = names.iter().map(|name| name == "user").collect();
-        self.periods.add(values);
-        for (row, group) in groups.iter().enumerate() {
-            let step = self.steps.index(times[row]);
-            let group = &mut self.groups[*group as usize];
-            group.samples += 1;
-            group.value_ns = group.value_ns.saturating_add(values[row]);
-            if is_user[modes[row] as usize] {
-                group.user_ns = group.user_ns.saturating_add(values[row]);
+    /// Takes rows; returns the group of each code that a row has.
+    fn count(&mut self, rows: &Rows) -> Result<Vec<Option<u32>>, QueryError> {
+        let (column, values, modes) = (rows.codes(0)?, rows.codes(1)?, rows.codes(2)?);
+        let times = if self.steps.count > 1 { rows.numbers(3)? } else { &[] };
+        self.periods.merge(&Periods::of_codes(values));
+        let is_user: Vec<bool> = (0..modes.distinct()).map(|code| modes.text(code) == "user").collect();
+        let periods: Vec<i64> = period_of_code(values).collect();
+        let mut groups: Vec<Option<u32>> = vec![None; column.distinct()];
+        let mut at = StepCursor::new(self.steps);
+        // What neighbours have in common is added up before it goes to its group.
+        let mut run = Run::default();
+        for (row, code) in column.codes.iter().enumerate() {
+            let step = times.get(row).map_or(0, |ts_ns| at.index(*ts_ns));
+            if run.samples == 0 || run.code != *code || run.step != step {
+                self.finish(&run, &groups);
+                if groups[*code as usize].is_none() {
+                    groups[*code as usize] = Some(self.group_of(column, *code as usize)?);
+                }
+                run = Run {
+                    code: *code,
+                    step,
+                    ..Run::default()
+                };
             }
-            group.steps_ns[step] = group.steps_ns[step].saturating_add(values[row]);
+            let value_ns = periods[values.codes[row] as usize];
+            run.samples += 1;
+            run.value_ns = run.value_ns.saturating_add(value_ns);
+            if is_user[modes.codes[row] as usize] {
+                run.user_ns = run.user_ns.saturating_add(value_ns);
+            }
         }
-        Ok(())
+        self.finish(&run, &groups);
+        Ok(groups)
+    }
+
+    fn finish(&mut self, run: &Run, groups: &[Option<u32>]) {
+        let group = groups.get(run.code as usize).copied().flatten();
+        let Some(group) = group.and_then(|group| self.groups.get_mut(group as usize)) else {
+            return;
+        };
+        group.samples += run.samples;
+        group.value_ns = group.value_ns.saturating_add(run.value_ns);
+        group.user_ns = group.user_ns.saturating_add(run.user_ns);
+        group.steps_ns[run.step] = group.steps_ns[run.step].saturating_add(run.value_ns);
     }
 
     /// Takes another's counts; returns the index here of each group there.
@@ -202,11 +206,16 @@ impl<C> GroupCounts<C> {
 }
 
 impl<C: GroupColumn> Collector for GroupCounts<C> {
-    const COLUMNS: &'static [&'static str] = C::COLUMNS;
+    fn columns(&self) -> Vec<Wanted> {
+        let mut columns = vec![codes(C::COLUMN), codes("value"), codes("mode")];
+        if self.steps.count > 1 {
+            columns.push(TIMES);
+        }
+        columns
+    }
 
-    fn add(&mut self, rows: &RecordBatch) -> Result<(), QueryError> {
-        let groups = self.groups_of(rows)?;
-        self.count(rows, &groups)
+    fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
+        self.count(rows).map(drop)
     }
 
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
@@ -262,14 +271,32 @@ impl<C: GroupColumn> GroupStacks<C> {
 }
 
 impl<C: GroupColumn> Collector for GroupStacks<C> {
-    const COLUMNS: &'static [&'static str] = C::WITH_STACKS;
+    fn columns(&self) -> Vec<Wanted> {
+        let mut columns = self.counts.columns();
+        columns.push(codes("stack_id"));
+        columns
+    }
 
-    fn add(&mut self, rows: &RecordBatch) -> Result<(), QueryError> {
-        let groups = self.counts.groups_of(rows)?;
-        self.counts.count(rows, &groups)?;
-        let values = rows.column(1).as_primitive::<Int64Type>().values();
-        let ids = rows.column(4).as_primitive::<Int64Type>().values();
-        self.add_stacks(groups.into_iter().zip(ids.iter().copied()).zip(values.iter().copied()));
+    fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
+        let groups = self.counts.count(rows)?;
+        if self.stacks.is_none() {
+            return Ok(());
+        }
+        let (column, values, stacks) = (rows.codes(0)?, rows.codes(1)?, rows.codes(self.counts.columns().len())?);
+        let periods: Vec<i64> = period_of_code(values).collect();
+        // By codes first: they are dense, and a pair is then hashed once a row group.
+        let mut sums: HashMap<u64, i64, MixState> = HashMap::default();
+        for (row, code) in column.codes.iter().enumerate() {
+            let pair = u64::from(*code) << 32 | u64::from(stacks.codes[row]);
+            let sum = sums.entry(pair).or_default();
+            *sum = sum.saturating_add(periods[values.codes[row] as usize]);
+        }
+        let named = |(pair, ns): (u64, i64)| {
+            let group = groups[(pair >> 32) as usize].unwrap_or_default();
+            let id = stacks.number(pair as u32 as usize).unwrap_or_default();
+            ((group, id), ns)
+        };
+        self.add_stacks(sums.into_iter().map(named));
         Ok(())
     }
 

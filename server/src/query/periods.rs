@@ -4,6 +4,7 @@
 //! are counted in units of the shortest period instead, so that shares and differences are those of CPU time, and no sample counts
 //! for less than one. Where all periods are the same, that is their number.
 
+use crate::store::columns::Codes;
 use std::collections::BTreeMap;
 
 /// Distinct periods that are counted one by one. An agent has a handful; senders of plain values may have any number.
@@ -27,14 +28,16 @@ pub struct Periods {
 }
 
 impl Periods {
-    /// Takes a column of values.
-    pub(super) fn add(&mut self, values: &[i64]) {
-        let mut rest = values;
+    /// Of a column of values.
+    pub(super) fn of_codes(values: &Codes) -> Periods {
+        let mut periods = Periods::default();
+        let mut rest = &values.codes[..];
         while let Some(first) = rest.first() {
-            let run = rest.iter().take_while(|value| *value == first).count();
-            self.record(*first, run as u64);
+            let run = rest.iter().take_while(|code| *code == first).count();
+            periods.record(values.number(*first as usize).unwrap_or_default(), run as u64);
             rest = &rest[run..];
         }
+        periods
     }
 
     fn record(&mut self, value: i64, samples: u64) {
@@ -116,9 +119,7 @@ mod tests {
     use super::*;
 
     fn periods(values: &[i64]) -> Periods {
-        let mut periods = Periods::default();
-        periods.add(values);
-        periods
+        Periods::of_codes(&Codes::of_numbers(values.iter().copied().map(Some)))
     }
 
     #[test]

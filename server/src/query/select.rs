@@ -1,26 +1,18 @@
-//! A selector and a window to the samples that they select.
-//!
-//! Conditions on labels of `series` and `processes` are answered there first and become sets of ids; the scan of `samples`
-//! is then pruned by hour, time, type, service and series, and what is left of the conditions is applied to its rows.
+//! A selector and a window to sets of ids: conditions on labels of `series` and `processes` are answered in these tables first.
 
 use super::error::QueryError;
 use super::selector::{Home, Label, Matcher, Selector};
 use super::time::Window;
 use super::tree::MixState;
 use crate::store::Snapshot;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, RecordBatch};
-use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::ExecutionPlanProperties;
-use datafusion::prelude::{DataFrame, Expr, SessionConfig, SessionContext, col, lit};
+use datafusion::prelude::{Expr, SessionConfig, SessionContext, col, lit};
 use futures::StreamExt;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
-use tokio::task::JoinSet;
-
-/// Up to so many ids or names are pushed down into the scan, which can then leave out files and pages.
-const MAX_LISTED: usize = 64;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -74,12 +66,10 @@ impl Days {
         )
     }
 
-    fn hours(&self) -> Expr {
-        between(
-            "hour",
-            &partition(self.first_ns, "%Y-%m-%dT%H"),
-            &partition(self.last_ns, "%Y-%m-%dT%H"),
-        )
+    /// The first and the last hour, as the partitions of `samples` are named.
+    pub(super) fn hours(&self) -> (String, String) {
+        let name = |ns| partition(ns, "%Y-%m-%dT%H");
+        (name(self.first_ns), name(self.last_ns))
     }
 }
 
@@ -129,15 +119,38 @@ pub(super) async fn collect_rows(
     Ok(())
 }
 
-/// A set of ids, or everything.
-type Ids = Option<Arc<HashSet<i64, MixState>>>;
+/// A set of ids.
+#[derive(Debug)]
+pub(super) struct Ids {
+    set: HashSet<i64, MixState>,
+    sorted: Vec<i64>,
+}
 
-/// The selected series and processes.
+impl Ids {
+    fn new(set: HashSet<i64, MixState>) -> Arc<Ids> {
+        let mut sorted: Vec<i64> = set.iter().copied().collect();
+        sorted.sort_unstable();
+        Arc::new(Ids { set, sorted })
+    }
+
+    pub(super) fn contains(&self, id: i64) -> bool {
+        self.set.contains(&id)
+    }
+
+    /// Whether any of them lies between two, inclusive.
+    pub(super) fn any_within(&self, least: i64, most: i64) -> bool {
+        let at = self.sorted.partition_point(|id| *id < least);
+        self.sorted.get(at).is_some_and(|id| *id <= most)
+    }
+}
+
+/// The selected series and processes; `None` stands for all.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
-    series: Ids,
-    processes: Ids,
-    services: Option<BTreeSet<String>>,
+    pub(super) series: Option<Arc<Ids>>,
+    pub(super) processes: Option<Arc<Ids>>,
+    /// Of the selected series.
+    pub(super) services: Option<BTreeSet<String>>,
 }
 
 impl Scope {
@@ -146,7 +159,7 @@ impl Scope {
         [&self.series, &self.processes]
             .into_iter()
             .flatten()
-            .any(|ids| ids.is_empty())
+            .any(|ids| ids.sorted.is_empty())
     }
 }
 
@@ -188,7 +201,7 @@ pub(super) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Sc
             }
         })
         .await?;
-        scope.series = Some(Arc::new(ids));
+        scope.series = Some(Ids::new(ids));
         scope.services = Some(services);
     }
     if question.selector.has(Home::Processes) {
@@ -208,7 +221,7 @@ pub(super) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Sc
             }
         })
         .await?;
-        scope.processes = Some(Arc::new(ids));
+        scope.processes = Some(Ids::new(ids));
     }
     Ok(scope)
 }
@@ -223,206 +236,6 @@ fn position(columns: &[&str], name: &str) -> usize {
     columns.iter().position(|column| *column == name).unwrap_or(0)
 }
 
-/// Takes selected samples in, in any order and in several threads, each with its own collector.
-pub(super) trait Collector: Send + 'static {
-    /// Columns of `samples` that it reads, in the order in which `add` gets them.
-    const COLUMNS: &'static [&'static str];
-
-    /// Takes selected rows.
-    fn add(&mut self, rows: &RecordBatch) -> Result<(), QueryError>;
-
-    /// Takes what another thread has collected.
-    fn merge(&mut self, other: Self) -> Result<(), QueryError>;
-}
-
-/// Hands every selected sample to a collector.
-pub(super) async fn scan<C: Collector>(
-    snapshot: &Snapshot,
-    question: &Question,
-    scope: &Scope,
-    new: impl Fn() -> C,
-) -> Result<C, QueryError> {
-    let mut whole = new();
-    if scope.is_empty() {
-        return Ok(whole);
-    }
-    let rest = Arc::new(RowTest::new(question, scope, C::COLUMNS));
-    let context = session(snapshot);
-    let plan = async {
-        let samples: DataFrame = context.table("samples").await?;
-        samples
-            .filter(pushed_down(question, scope))?
-            .select_columns(&rest.columns)?
-            .create_physical_plan()
-            .await
-    };
-    let plan = plan.await.map_err(engine_error("plan a scan of samples"))?;
-    let mut tasks = JoinSet::new();
-    for partition in 0..plan.output_partitioning().partition_count() {
-        let stream = plan
-            .execute(partition, context.task_ctx())
-            .map_err(engine_error("scan samples"))?;
-        tasks.spawn(collect(stream, new(), rest.clone()));
-    }
-    while let Some(part) = tasks.join_next().await {
-        whole.merge(part.map_err(|error| QueryError::internal("scan samples", error))??)?;
-    }
-    Ok(whole)
-}
-
-async fn collect<C: Collector>(
-    mut stream: SendableRecordBatchStream,
-    mut collector: C,
-    rest: Arc<RowTest>,
-) -> Result<C, QueryError> {
-    while let Some(batch) = stream.next().await {
-        let batch = batch.map_err(engine_error("scan samples"))?;
-        collector.add(&rest.select(batch)?)?;
-        // A long scan of what is in memory already must not keep others from the thread.
-        tokio::task::consume_budget().await;
-    }
-    Ok(collector)
-}
-
-fn pushed_down(question: &Question, scope: &Scope) -> Expr {
-    let Window { from_ns, until_ns } = question.window;
-    let mut filter = Days::of(question.window)
-        .hours()
-        .and(col("ts_ns").gt_eq(lit(from_ns)))
-        .and(col("ts_ns").lt(lit(until_ns)))
-        .and(col("type").eq(lit(question.profile.as_str())));
-    if let Some(services) = scope.services.as_ref().filter(|services| services.len() <= MAX_LISTED) {
-        filter = filter.and(col("service").in_list(services.iter().map(|s| lit(s.as_str())).collect(), false));
-    }
-    if let Some(series) = listable(&scope.series) {
-        filter = filter.and(col("series_id").in_list(series, false));
-    }
-    if let Some(processes) = listable(&scope.processes) {
-        filter = filter.and(col("process_id").in_list(processes, false));
-    }
-    filter
-}
-
-/// The ids as literals, where they are few.
-fn listable(ids: &Ids) -> Option<Vec<Expr>> {
-    let ids = ids.as_ref().filter(|ids| ids.len() <= MAX_LISTED)?;
-    let mut sorted: Vec<i64> = ids.iter().copied().collect();
-    sorted.sort_unstable();
-    Some(sorted.into_iter().map(lit).collect())
-}
-
-/// The conditions that are left to the rows themselves.
-#[derive(Debug)]
-struct RowTest {
-    /// Columns that are read, each once.
-    columns: Vec<&'static str>,
-    /// Where the collector's columns stand among them.
-    wanted: Vec<usize>,
-    /// Where each set of ids applies.
-    ids: Vec<(usize, Arc<HashSet<i64, MixState>>)>,
-    matchers: Vec<(usize, Matcher)>,
-}
-
-impl RowTest {
-    fn new(question: &Question, scope: &Scope, wanted: &[&'static str]) -> RowTest {
-        let mut columns: Vec<&'static str> = Vec::new();
-        let mut place = |name: &'static str| {
-            columns.iter().position(|column| *column == name).unwrap_or_else(|| {
-                columns.push(name);
-                columns.len() - 1
-            })
-        };
-        let wanted = wanted.iter().map(|name| place(name)).collect();
-        let mut ids = Vec::new();
-        for (name, set) in [("series_id", &scope.series), ("process_id", &scope.processes)] {
-            if let Some(set) = set.as_ref().filter(|set| set.len() > MAX_LISTED) {
-                ids.push((place(name), set.clone()));
-            }
-        }
-        let matchers = question
-            .selector
-            .of(Home::Samples)
-            .map(|m| (place(m.label().name()), m.clone()))
-            .collect();
-        RowTest {
-            columns,
-            wanted,
-            ids,
-            matchers,
-        }
-    }
-
-    /// The rows that pass, with the collector's columns only.
-    fn select(&self, batch: RecordBatch) -> Result<RecordBatch, QueryError> {
-        let mut mask: Option<BooleanArray> = None;
-        let mut also = |next: BooleanArray| -> Result<(), QueryError> {
-            mask = Some(match mask.take() {
-                Some(before) => arrow::compute::and(&before, &next).map_err(arrow_error)?,
-                None => next,
-            });
-            Ok(())
-        };
-        for (column, ids) in &self.ids {
-            let values = batch.column(*column).as_primitive::<Int64Type>();
-            also(values.values().iter().map(|id| Some(ids.contains(id))).collect())?;
-        }
-        for (column, matcher) in &self.matchers {
-            also(matching(batch.column(*column), matcher)?)?;
-        }
-        let rows = batch.project(&self.wanted).map_err(arrow_error)?;
-        match mask {
-            Some(mask) => arrow::compute::filter_record_batch(&rows, &mask).map_err(arrow_error),
-            None => Ok(rows),
-        }
-    }
-}
-
 pub(super) fn arrow_error(error: arrow::error::ArrowError) -> QueryError {
     QueryError::internal("read rows", error)
-}
-
-fn matching(column: &ArrayRef, matcher: &Matcher) -> Result<BooleanArray, QueryError> {
-    let (codes, texts) = coded(column)?;
-    let accepted: Vec<bool> = texts.iter().map(|text| matcher.accepts(text)).collect();
-    Ok(codes.into_iter().map(|code| Some(accepted[code as usize])).collect())
-}
-
-/// A label's column as a code a row, and the text of each code; an absent value is the empty text.
-pub(super) fn coded(column: &ArrayRef) -> Result<(Vec<u32>, Vec<String>), QueryError> {
-    if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
-        return Ok(coded_numbers(numbers.iter()));
-    }
-    if let Some(numbers) = column.as_primitive_opt::<Int32Type>() {
-        return Ok(coded_numbers(numbers.iter().map(|n| n.map(i64::from))));
-    }
-    let texts = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    let column = arrow::compute::cast(column, &texts).map_err(arrow_error)?;
-    let dictionary: &DictionaryArray<Int32Type> = column.as_dictionary();
-    let values = dictionary.values().as_string::<i32>();
-    let mut names: Vec<String> = values
-        .iter()
-        .map(|value| value.unwrap_or_default().to_owned())
-        .collect();
-    names.push(String::new());
-    let absent = names.len() as u32 - 1;
-    let codes = dictionary
-        .keys()
-        .iter()
-        .map(|key| key.map_or(absent, |key| key as u32))
-        .collect();
-    Ok((codes, names))
-}
-
-fn coded_numbers(numbers: impl Iterator<Item = Option<i64>>) -> (Vec<u32>, Vec<String>) {
-    let mut index: HashMap<Option<i64>, u32> = HashMap::new();
-    let mut names = Vec::new();
-    let codes = numbers
-        .map(|number| {
-            *index.entry(number).or_insert_with(|| {
-                names.push(number.map(|n| n.to_string()).unwrap_or_default());
-                names.len() as u32 - 1
-            })
-        })
-        .collect();
-    (codes, names)
 }

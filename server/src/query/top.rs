@@ -238,14 +238,14 @@ pub async fn top_difference(
 }
 
 fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) -> Top {
-    let tree = Tree::build(&pair.stacks, &Shape::default());
+    let tree = pair.leaves.tree(&Shape::default());
     let sides = [0, 1].map(|which| {
         let own = tree.own_counts(pair.stack_samples(which));
         tree.by_name(&tree.totals(&own), &own)
     });
     let totals = [0, 1].map(|which| sides[which].iter().map(|(total, _)| *total).collect::<Vec<u64>>());
     let spreads = [0, 1].map(|which| {
-        pair.spread(which, normalize, &tree, tree.names.len(), |own| {
+        pair.spread(which, normalize, (&tree.leaf_of, tree.len()), tree.names.len(), |own| {
             tree.by_name(&tree.totals(own), own)
                 .into_iter()
                 .map(|(total, _)| total)

@@ -1,7 +1,6 @@
-//! Stacks to one tree. Pure: stacks and their frames in, a tree's shape out, counts added up along it.
+//! A tree's shape, and counts added up along it. Pure.
 //!
-//! A node is a path of names from the root; a name is (kind, base name of the module, function). The shape does not depend on
-//! the order in which stacks come. Counts are samples.
+//! A node is a path of names from the root; a name is (kind, base name of the module, function). Counts are samples.
 
 pub use super::frame::{Frame, Kind, Missing, Name, Stack, Stacks};
 pub use crate::hash::MixState;
@@ -21,41 +20,77 @@ pub struct Shape {
 /// Stands for "no node" in [`Tree::leaf_of`] and for the root's parent.
 pub const NONE: u32 = u32::MAX;
 
-/// The shape of a tree: nodes in pre-order, siblings by name, node 0 the root.
+/// The shape of a tree: a node's parent comes before the node, node 0 is the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    /// Sorted; names\[0\] is not special.
+    /// Sorted, each once; names\[0\] is not special.
     pub names: Vec<Name>,
     /// Parent of each node, [`NONE`] for the root.
     pub parent: Vec<u32>,
     /// Index into `names`; the root's is [`NONE`].
     pub name: Vec<u32>,
-    /// Every frame of this node was inlined into its parent.
+    /// Every frame of this node, in whatever stack the server has met, was inlined into its parent.
     pub inlined: Vec<bool>,
+    /// No node above has the same name.
+    pub(super) outermost: Vec<bool>,
     /// Node at which each stack ends, [`NONE`] for a stack that was left out.
     pub leaf_of: Vec<u32>,
 }
 
 impl Tree {
-    /// The union of all paths.
-    pub fn build(stacks: &Stacks, shape: &Shape) -> Tree {
-        let paths = Paths::new(stacks, shape);
-        let mut draft = Draft::default();
-        let mut leaf_of = Vec::with_capacity(stacks.stacks.len());
-        let mut path = Vec::new();
-        for stack in &stacks.stacks {
-            if !paths.of(stack, &mut path) {
-                leaf_of.push(NONE);
-                continue;
-            }
-            let mut node = 0;
-            for frame in path.iter().rev() {
-                let name = paths.name_of_frame[*frame as usize];
-                node = draft.child(node, name, stacks.frames[*frame as usize].inlined);
-            }
-            leaf_of.push(node);
+    /// The same stacks in another shape.
+    #[must_use]
+    pub(super) fn reshaped(self, shape: &Shape) -> Tree {
+        if shape.root.is_none() && !shape.merge_recursion {
+            return self;
         }
-        draft.finish(paths.names, leaf_of)
+        let starts: Option<Vec<bool>> = shape
+            .root
+            .as_ref()
+            .map(|root| self.names.iter().map(|name| root.is_match(&name.function)).collect());
+        let mut draft = Draft::default();
+        // Where each node is in the new tree; none: above the new root.
+        let mut image = vec![NONE; self.len()];
+        image[0] = if starts.is_some() { NONE } else { 0 };
+        for node in 1..self.len() {
+            let (above, name) = (image[self.parent[node] as usize], self.name[node]);
+            image[node] = match above {
+                NONE if starts.as_ref().is_some_and(|starts| !starts[name as usize]) => NONE,
+                NONE => draft.child(0, name, self.inlined[node]),
+                above if shape.merge_recursion && draft.name[above as usize] == name => {
+                    draft.inlined[above as usize] &= self.inlined[node];
+                    above
+                }
+                above => draft.child(above, name, self.inlined[node]),
+            };
+        }
+        let place = |leaf: &u32| image.get(*leaf as usize).copied().unwrap_or(NONE);
+        let leaf_of = self.leaf_of.iter().map(place).collect();
+        draft.finish(self.names, leaf_of)
+    }
+
+    /// Puts nodes into pre-order, siblings by name. Returns where each node of the new order was.
+    pub(super) fn sort(&mut self) -> Vec<u32> {
+        let children = Children::of(self, |_| true);
+        let mut order = Vec::with_capacity(self.len());
+        let mut place = vec![NONE; self.len()];
+        let mut pending = vec![0_u32];
+        while let Some(node) = pending.pop() {
+            place[node as usize] = order.len() as u32;
+            order.push(node);
+            pending.extend(children.of_node(node as usize).iter().rev());
+        }
+        let moved = |of: &[u32]| -> Vec<u32> {
+            of.iter()
+                .map(|at| place.get(*at as usize).copied().unwrap_or(NONE))
+                .collect()
+        };
+        self.parent = moved(&picked(&self.parent, &order));
+        self.leaf_of = moved(&self.leaf_of);
+        self.name = picked(&self.name, &order);
+        self.inlined = picked(&self.inlined, &order);
+        self.outermost = picked(&self.outermost, &order);
+        order
     }
 
     /// Nodes, the root included.
@@ -81,21 +116,12 @@ impl Tree {
 
     /// Inclusive counts from own counts of nodes.
     pub fn totals(&self, own: &[u64]) -> Vec<u64> {
-        let mut totals = own.to_vec();
-        for node in (1..self.len()).rev() {
-            totals[self.parent[node] as usize] += totals[node];
-        }
-        totals
+        added_up(&self.parent, own)
     }
 
-    /// The end (exclusive) of each node's subtree in pre-order.
-    pub fn ends(&self) -> Vec<u32> {
-        let mut ends: Vec<u32> = (1..=self.len() as u32).collect();
-        for node in (1..self.len()).rev() {
-            let parent = self.parent[node] as usize;
-            ends[parent] = ends[parent].max(ends[node]);
-        }
-        ends
+    /// Nodes of each node's subtree, itself included.
+    pub fn sizes(&self) -> Vec<u64> {
+        added_up(&self.parent, &vec![1; self.len()])
     }
 
     /// For each node whether it or a node above it has a name that `test` accepts: a sample is then counted once.
@@ -112,35 +138,74 @@ impl Tree {
     /// `own` are those of the nodes.
     pub fn by_name(&self, totals: &[u64], own: &[u64]) -> Vec<(u64, u64)> {
         let mut result = vec![(0, 0); self.names.len()];
-        self.outermost(|node, name, is_outermost| {
-            result[name].1 += own[node];
-            if is_outermost {
-                result[name].0 += totals[node];
+        for node in 1..self.len() {
+            let (total, itself) = &mut result[self.name[node] as usize];
+            *itself += own[node];
+            if self.outermost[node] {
+                *total += totals[node];
             }
-        });
+        }
         result
     }
+}
 
-    /// Calls back for each node but the root in pre-order: node, its name, and whether no node above has the same name.
-    pub fn outermost(&self, mut visit: impl FnMut(usize, usize, bool)) {
-        let ends = self.ends();
-        // The end of the subtree in which a name is already open.
-        let mut open_until = vec![0_u32; self.names.len()];
-        for (node, end) in ends.iter().enumerate().skip(1) {
-            let name = self.name[node] as usize;
-            let is_outermost = node as u32 >= open_until[name];
-            if is_outermost {
-                open_until[name] = *end;
-            }
-            visit(node, name, is_outermost);
+/// Each node's value and those of all nodes below it. Parents come before their children.
+pub(super) fn added_up(parent: &[u32], values: &[u64]) -> Vec<u64> {
+    let mut sums = values.to_vec();
+    for node in (1..parent.len()).rev() {
+        sums[parent[node] as usize] += sums[node];
+    }
+    sums
+}
+
+/// What stood at each of these places.
+pub(super) fn picked<T: Copy>(from: &[T], places: &[u32]) -> Vec<T> {
+    places.iter().map(|place| from[*place as usize]).collect()
+}
+
+/// Children by parent, siblings by name.
+#[derive(Debug)]
+pub(super) struct Children {
+    nodes: Vec<u32>,
+    /// Where each node's children begin; one more at the end.
+    first: Vec<u32>,
+}
+
+impl Children {
+    /// Of the nodes that `keep` accepts.
+    pub(super) fn of(tree: &Tree, keep: impl Fn(usize) -> bool) -> Children {
+        let kept: Vec<u32> = (1..tree.len() as u32).filter(|node| keep(*node as usize)).collect();
+        let mut first = vec![0_u32; tree.len() + 1];
+        for node in &kept {
+            first[tree.parent[*node as usize] as usize + 1] += 1;
         }
+        for node in 0..tree.len() {
+            first[node + 1] += first[node];
+        }
+        let mut next = first.clone();
+        let mut nodes = vec![0; kept.len()];
+        for node in kept {
+            let at = &mut next[tree.parent[node as usize] as usize];
+            nodes[*at as usize] = node;
+            *at += 1;
+        }
+        for parent in 0..tree.len() {
+            let siblings = &mut nodes[first[parent] as usize..first[parent + 1] as usize];
+            if siblings.len() > 1 {
+                siblings.sort_unstable_by_key(|node| tree.name[*node as usize]);
+            }
+        }
+        Children { nodes, first }
+    }
+
+    pub(super) fn of_node(&self, node: usize) -> &[u32] {
+        &self.nodes[self.first[node] as usize..self.first[node + 1] as usize]
     }
 }
 
 /// The paths that stacks become in a shape.
 #[derive(Debug)]
 pub struct Paths {
-    names: Vec<Name>,
     name_of_frame: Vec<u32>,
     /// For each name whether a path may begin with it; `None`: with any.
     starts: Option<Vec<bool>>,
@@ -155,7 +220,6 @@ impl Paths {
             .as_ref()
             .map(|root| names.iter().map(|name| root.is_match(&name.function)).collect());
         Paths {
-            names,
             name_of_frame,
             starts,
             merge_recursion: shape.merge_recursion,
@@ -199,7 +263,7 @@ fn intern(frames: &[Arc<Frame>]) -> (Vec<Name>, Vec<u32>) {
     (names, name_of_frame)
 }
 
-/// A tree in the order in which its nodes were met.
+/// A tree that grows.
 #[derive(Debug)]
 struct Draft {
     children: HashMap<(u32, u32), u32, MixState>,
@@ -233,47 +297,54 @@ impl Draft {
         node
     }
 
-    fn finish(self, names: Vec<Name>, mut leaf_of: Vec<u32>) -> Tree {
-        let count = self.parent.len();
-        // Children of one parent stand together, by name: names are sorted, so their index is their rank.
-        let mut by_parent: Vec<u32> = (1..count as u32).collect();
-        by_parent.sort_unstable_by_key(|node| (self.parent[*node as usize], self.name[*node as usize]));
-        let mut first = vec![0_usize; count + 1];
-        for node in 1..count {
-            first[self.parent[node] as usize + 1] += 1;
+    /// The tree with the names that it has.
+    fn finish(self, mut names: Vec<Name>, leaf_of: Vec<u32>) -> Tree {
+        let Draft {
+            parent,
+            mut name,
+            inlined,
+            ..
+        } = self;
+        let mut used = vec![false; names.len()];
+        for name in &name[1..] {
+            used[*name as usize] = true;
         }
-        for node in 0..count {
-            first[node + 1] += first[node];
-        }
-        let mut tree = Tree {
-            names,
-            parent: Vec::with_capacity(count),
-            name: Vec::with_capacity(count),
-            inlined: Vec::with_capacity(count),
-            leaf_of: Vec::new(),
+        let mut count = 0;
+        let place = |used: &bool| {
+            count += u32::from(*used);
+            count.saturating_sub(1)
         };
-        let mut place = vec![NONE; count];
-        let mut pending = vec![0_u32];
-        while let Some(node) = pending.pop() {
-            let node = node as usize;
-            place[node] = tree.parent.len() as u32;
-            let parent = self.parent[node];
-            tree.parent
-                .push(if parent == NONE { NONE } else { place[parent as usize] });
-            tree.name.push(self.name[node]);
-            tree.inlined.push(self.inlined[node]);
-            pending.extend(by_parent[first[node]..first[node + 1]].iter().rev());
+        let places: Vec<u32> = used.iter().map(place).collect();
+        for name in &mut name[1..] {
+            *name = places[*name as usize];
         }
-        for leaf in leaf_of.iter_mut().filter(|leaf| **leaf != NONE) {
-            *leaf = place[*leaf as usize];
+        let mut used = used.into_iter();
+        names.retain(|_| used.next().unwrap_or_default());
+        let outermost = (0..parent.len())
+            .map(|node| is_outermost(&parent, &name, node))
+            .collect();
+        Tree {
+            names,
+            parent,
+            name,
+            inlined,
+            outermost,
+            leaf_of,
         }
-        tree.leaf_of = leaf_of;
-        tree
     }
+}
+
+fn is_outermost(parent: &[u32], name: &[u32], node: usize) -> bool {
+    let mut above = parent[node];
+    while above != NONE && name[above as usize] != name[node] {
+        above = parent[above as usize];
+    }
+    above == NONE
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::super::trie::Trie;
     use super::*;
 
     /// Stacks from text such as `main;a;b`, root first; a frame `k:x` is a kernel frame.
@@ -300,8 +371,26 @@ pub(crate) mod tests {
         result
     }
 
+    /// The tree of stacks.
+    pub(crate) fn build(stacks: &Stacks, shape: &Shape) -> Tree {
+        let mut trie = Trie::default();
+        for (id, frame) in (1..).zip(&stacks.frames) {
+            trie.add_frame(id, frame);
+        }
+        let mut leaves = Vec::new();
+        for (id, stack) in (0..).zip(&stacks.stacks) {
+            let frames: Vec<i64> = stack.frames.iter().map(|index| i64::from(*index) + 1).collect();
+            trie.add_stack(id, &frames, stack.truncated);
+            leaves.extend(trie.leaf(id));
+        }
+        trie.rank();
+        trie.tree(&leaves, shape)
+    }
+
     /// Every node as `path total self`, in order.
     fn listing(tree: &Tree, own: &[u64]) -> Vec<String> {
+        let mut tree = tree.clone();
+        let own = &picked(own, &tree.sort());
         let totals = tree.totals(own);
         let mut paths: Vec<String> = vec!["all".into()];
         for node in 1..tree.len() {
@@ -315,7 +404,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_tree_has_the_paths_and_sums_of_its_stacks() {
-        let tree = Tree::build(&stacks(&["main;b", "main;a;k:x", "main", "main;a"]), &Shape::default());
+        let tree = build(&stacks(&["main;b", "main;a;k:x", "main", "main;a"]), &Shape::default());
         let own = tree.own_counts([4, 3, 2, 1]);
         assert_eq!(
             listing(&tree, &own),
@@ -327,20 +416,20 @@ pub(crate) mod tests {
                 "all;main;b 4 4"
             ]
         );
-        assert_eq!(tree.ends(), [5, 5, 4, 4, 5]);
+        assert_eq!((tree.names.len(), tree.sizes()[0]), (4, 5));
     }
 
     #[test]
     fn recursion_is_one_frame_on_request_and_never_counted_twice() {
         let input = stacks(&["main;f;f;f;g", "main;f;g;f"]);
-        let tree = Tree::build(&input, &Shape::default());
+        let tree = build(&input, &Shape::default());
         let own = tree.own_counts([5, 2]);
         let totals = tree.totals(&own);
         let counts = tree.by_name(&totals, &own);
         let of = |function: &str| counts[tree.names.iter().position(|n| &*n.function == function).unwrap()];
         assert_eq!(of("f"), (7, 2), "a sample with three frames of f is one sample in f");
         assert_eq!(of("g"), (7, 5));
-        let merged = Tree::build(
+        let merged = build(
             &input,
             &Shape {
                 merge_recursion: true,
@@ -366,7 +455,7 @@ pub(crate) mod tests {
             root: Some(Regex::new("^f").unwrap()),
             merge_recursion: false,
         };
-        let tree = Tree::build(&stacks(&["main;f1;a;f2", "main;x", "other;f2"]), &shape);
+        let tree = build(&stacks(&["main;f1;a;f2", "main;x", "other;f2"]), &shape);
         let own = tree.own_counts([1, 10, 100]);
         assert_eq!(
             listing(&tree, &own),
@@ -383,7 +472,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_match_counts_each_sample_once() {
-        let tree = Tree::build(&stacks(&["main;f;f", "main;f", "main;g"]), &Shape::default());
+        let tree = build(&stacks(&["main;f;f", "main;f", "main;g"]), &Shape::default());
         let reached = tree.reached(|name| &*name.function == "f");
         let own = tree.own_counts([1, 10, 100]);
         assert_eq!(
@@ -414,11 +503,11 @@ pub(crate) mod tests {
             stacks: vec![input.stacks[0].clone(), second.clone()],
             ..input.clone()
         };
-        assert_eq!(Tree::build(&both, &Shape::default()).inlined, [false, false, false]);
+        assert_eq!(build(&both, &Shape::default()).inlined, [false, false, false]);
         let only = Stacks {
             stacks: vec![second],
             ..input
         };
-        assert_eq!(Tree::build(&only, &Shape::default()).inlined, [false, false, true]);
+        assert_eq!(build(&only, &Shape::default()).inlined, [false, false, true]);
     }
 }

@@ -1,6 +1,6 @@
 //! Leaves small nodes out of an answer without losing their samples. Pure.
 
-use super::tree::{Kind, NONE, Name, Tree};
+use super::tree::{Children, Kind, NONE, Name, Tree};
 
 /// What stands at a place of a trimmed tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,50 +23,43 @@ pub struct Trimmed {
 }
 
 impl Trimmed {
-    /// Keeps the root and the nodes that `keep` accepts; `keep` must not accept a node below one that it refuses.
+    /// Keeps the root and the nodes that `keep` accepts, in pre-order, siblings by name; `keep` must not accept a node below one that
+    /// it refuses.
     pub fn new(tree: &Tree, keep: impl Fn(usize) -> bool) -> Trimmed {
-        let ends = tree.ends();
+        let kept: Vec<bool> = (0..tree.len()).map(|node| node == 0 || keep(node)).collect();
+        let children = Children::of(tree, |node| kept[tree.parent[node] as usize]);
+        let sizes = tree.sizes();
         let mut result = Trimmed {
             places: Vec::new(),
             parent: Vec::new(),
             folded_names: Vec::new(),
         };
-        let mut place_of = vec![NONE; tree.len()];
-        let mut folded: Vec<Vec<u32>> = vec![Vec::new(); tree.len()];
-        // Parents whose subtree is not over yet: their folded node comes at its end.
-        let mut open: Vec<usize> = Vec::new();
-        let mut node = 0;
-        while node <= tree.len() {
-            while open.last().is_some_and(|parent| node >= ends[*parent] as usize) {
-                let Some(parent) = open.pop() else { break };
-                let siblings = std::mem::take(&mut folded[parent]);
-                if !siblings.is_empty() {
-                    let frames: u32 = siblings.iter().map(|s| ends[*s as usize] - s).sum();
-                    result.fold(siblings, frames, place_of[parent]);
+        // Nodes with the place of their parent; what is folded comes after its siblings.
+        let mut pending = vec![(Place::Node(0), NONE)];
+        while let Some((place, parent)) = pending.pop() {
+            let node = match place {
+                Place::Node(node) => node,
+                Place::Folded(siblings) => {
+                    let frames = siblings.iter().map(|node| sizes[*node as usize]).sum();
+                    result.fold(siblings, frames, parent);
+                    continue;
                 }
+            };
+            let at = result.places.len() as u32;
+            result.push(Place::Node(node), parent, None);
+            let (below, folded): (Vec<u32>, Vec<u32>) = children
+                .of_node(node as usize)
+                .iter()
+                .partition(|child| kept[**child as usize]);
+            if !folded.is_empty() {
+                pending.push((Place::Folded(folded), at));
             }
-            if node == tree.len() {
-                break;
-            }
-            if node == 0 || keep(node) {
-                place_of[node] = result.places.len() as u32;
-                let parent = if node == 0 {
-                    NONE
-                } else {
-                    place_of[tree.parent[node] as usize]
-                };
-                result.push(Place::Node(node as u32), parent, None);
-                open.push(node);
-                node += 1;
-            } else {
-                folded[tree.parent[node] as usize].push(node as u32);
-                node = ends[node] as usize;
-            }
+            pending.extend(below.into_iter().rev().map(|child| (Place::Node(child), at)));
         }
         result
     }
 
-    fn fold(&mut self, siblings: Vec<u32>, frames: u32, parent: u32) {
+    fn fold(&mut self, siblings: Vec<u32>, frames: u64, parent: u32) {
         let plural = if frames == 1 { "frame" } else { "frames" };
         let function = format!("{frames} {plural} below the threshold").into();
         let name = Name {
@@ -105,13 +98,13 @@ impl Trimmed {
 #[cfg(test)]
 mod tests {
     use super::super::tree::Shape;
-    use super::super::tree::tests::stacks;
+    use super::super::tree::tests::{build, stacks};
     use super::*;
 
     #[test]
     fn sums_stay_exact_at_any_threshold() {
         let lines = ["m;a;x", "m;a;y", "m;b;z;w", "m;b", "m", "n;o", "n;p", "m;c;d;e"];
-        let tree = Tree::build(&stacks(&lines), &Shape::default());
+        let tree = build(&stacks(&lines), &Shape::default());
         let own = tree.own_counts([1, 2, 3, 50, 7, 4, 90, 5]);
         let totals = tree.totals(&own);
         for threshold in [0, 2, 3, 4, 6, 60, 1_000] {

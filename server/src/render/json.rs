@@ -5,7 +5,9 @@ use crate::query::diff::{FALSE_DISCOVERY_RATE, Normalize, State, Verdict};
 use crate::query::selector::Label;
 use crate::query::tree::{Kind, NONE, Name, Tree};
 use crate::query::trim::{Place, Trimmed};
-use crate::query::{By, Difference, Flamegraph, Line, Matching, Rows, Series, Summary, Top, Values};
+use crate::query::{
+    By, Difference, Exposure, Flamegraph, Heatmap, Line, Matching, Moment, Rows, Series, Summary, Timeline, Top, Values,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -92,8 +94,7 @@ fn kinds() -> [&'static str; 7] {
     Kind::ALL.map(Kind::name)
 }
 
-fn exposure(summary: &Summary) -> Value {
-    let exposure = &summary.exposure;
+fn exposure(exposure: &Exposure) -> Value {
     let gaps: Vec<[i64; 2]> = exposure
         .gaps
         .iter()
@@ -142,7 +143,7 @@ fn side(summary: &Summary) -> Value {
         "cores": summary.cores(),
         "cpu_seconds": summary.cpu_seconds(),
         "periods": periods(summary),
-        "exposure": exposure(summary),
+        "exposure": exposure(&summary.exposure),
         "quality": quality(summary),
     })
 }
@@ -278,6 +279,101 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
         kinds: kinds(),
         states: State::ALL.map(State::name),
         nodes,
+    })
+}
+
+/// Time against the offset in each column.
+pub fn heatmap(map: &Heatmap) -> Result<Vec<u8>, RenderError> {
+    let Heatmap {
+        question,
+        grid,
+        periods,
+        ..
+    } = map;
+    bytes(&json!({
+        "type": question.profile,
+        "query": question.selector.to_string(),
+        "from": question.window.from_ms(),
+        "until": question.window.until_ms(),
+        "unit": "samples",
+        "period_ns": if map.samples == 0 { 0 } else { periods.value_ns / map.samples as i64 },
+        "samples": map.samples,
+        "exposure": exposure(&map.exposure),
+        "step_ns": grid.columns.step_ns,
+        "columns": grid.columns.count,
+        "rows": grid.rows,
+        "cells": map.cells,
+    }))
+}
+
+/// Samples one by one. A sample's `stack` is the node at which its stack ends.
+pub fn timeline(timeline: &Timeline) -> Result<Vec<u8>, RenderError> {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        #[serde(flatten)]
+        head: Value,
+        strings: Vec<Arc<str>>,
+        kinds: [&'static str; 7],
+        nodes: Columns,
+        samples: Samples<'a>,
+    }
+    #[derive(Serialize)]
+    struct Samples<'a> {
+        offset_ns: Vec<i64>,
+        node: Vec<&'a str>,
+        cpu: Vec<Option<i64>>,
+        tid: Vec<Option<i64>>,
+        tgid: Vec<&'a str>,
+        service: Vec<&'a str>,
+        thread: Vec<&'a str>,
+        mode: Vec<&'a str>,
+        value_ns: Vec<i64>,
+        stack: Vec<u32>,
+    }
+    let tree = &timeline.tree;
+    let own = tree.own_counts(timeline.moments.iter().map(|_| 1));
+    let totals = tree.totals(&own);
+    let trimmed = Trimmed::new(tree, |_| true);
+    let mut place_of = vec![0; tree.len()];
+    for (at, place) in (0..).zip(&trimmed.places) {
+        if let Place::Node(node) = place {
+            place_of[*node as usize] = at;
+        }
+    }
+    let (nodes, strings) = columns(tree, &trimmed, &totals, &own);
+    let window = timeline.question.window;
+    let of = |get: fn(&Moment) -> Option<i64>| timeline.moments.iter().map(get).collect();
+    let text = |get: fn(&Moment) -> &str| timeline.moments.iter().map(get).collect();
+    let samples = Samples {
+        offset_ns: timeline
+            .moments
+            .iter()
+            .map(|moment| moment.ts_ns - window.from_ns)
+            .collect(),
+        node: text(|moment| &moment.lane.node),
+        cpu: of(|moment| moment.lane.cpu),
+        tid: of(|moment| moment.tid),
+        tgid: timeline.tgids.iter().map(|text| &**text).collect(),
+        service: timeline.services.iter().map(|text| &**text).collect(),
+        thread: text(|moment| &moment.thread),
+        mode: text(|moment| &moment.mode),
+        value_ns: timeline.moments.iter().map(|moment| moment.value_ns).collect(),
+        stack: tree.leaf_of.iter().map(|leaf| place_of[*leaf as usize]).collect(),
+    };
+    bytes(&Answer {
+        head: json!({
+            "type": timeline.question.profile,
+            "query": timeline.question.selector.to_string(),
+            "from": window.from_ms(),
+            "until": window.until_ms(),
+            // Beyond 2^53, where numbers of JSON end for many readers.
+            "from_ns": window.from_ns.to_string(),
+            "complete": timeline.complete,
+        }),
+        strings,
+        kinds: kinds(),
+        nodes,
+        samples,
     })
 }
 

@@ -14,7 +14,7 @@ mod svg;
 pub use collapsed::{collapsed, differential};
 pub use csv::top as top_csv;
 pub use diff_svg::diff_svg;
-pub use json::{diff, flamegraph, label_values, labels, series, sql, top};
+pub use json::{diff, flamegraph, heatmap, label_values, labels, series, sql, timeline, top};
 pub use pprof::pprof;
 pub use speedscope::speedscope;
 pub use svg::svg;

@@ -1,11 +1,15 @@
 //! A consistent view of all tables.
 
+use super::columns::Footers;
 use super::provider::SnapshotTable;
 use super::schema::Table;
 use arrow::array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::sync::Arc;
+
+/// Memory for the footers of files of samples that are kept from one query to the next.
+const FOOTER_BYTES: usize = 32 << 20;
 
 /// Smallest and largest value of a column in a file, inclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +59,7 @@ pub struct Snapshot {
     pub(super) files: [Arc<Vec<Arc<DataFile>>>; Table::COUNT],
     pub(super) pending: [Arc<Vec<RecordBatch>>; Table::COUNT],
     pub(super) runtime: Arc<RuntimeEnv>,
+    pub(super) footers: Arc<Footers>,
 }
 
 impl Snapshot {
@@ -63,6 +68,7 @@ impl Snapshot {
             files: Default::default(),
             pending: Default::default(),
             runtime,
+            footers: Arc::new(Footers::new(FOOTER_BYTES)),
         }
     }
 

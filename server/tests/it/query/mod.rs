@@ -4,6 +4,7 @@ mod accounting;
 mod compression;
 mod difference;
 mod exports;
+mod moments;
 mod refusals;
 mod views;
 mod windows;

@@ -1,0 +1,319 @@
+//! Every selected sample to a collector.
+//!
+//! Files and row groups are left out by what is known of their hour, time, type, service and series. Of the rest the columns are
+//! read as codes, row group by row group on as many threads as there are CPUs; what is left of the conditions is decided once for each
+//! value of a row group, and conditions that all of its rows satisfy cost nothing.
+
+use super::error::QueryError;
+use super::select::{Days, Question, Scope};
+use super::selector::{Home, Matcher};
+use super::time::Window;
+use crate::store::Snapshot;
+use crate::store::columns::{Bounds, Codes, Column, Fetched, Form, Known, ReadError, Unit, Wanted, units};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::task::JoinSet;
+
+/// A column that is wanted as codes.
+pub(super) const fn codes(name: &'static str) -> Wanted {
+    let form = Form::Codes;
+    Wanted { name, form }
+}
+
+/// The time stamps.
+pub(super) const TIMES: Wanted = Wanted {
+    name: "ts_ns",
+    form: Form::Numbers,
+};
+
+/// Takes selected samples in, in any order and in several threads, each with its own collector.
+pub(super) trait Collector: Send + 'static {
+    /// Columns of `samples` that it reads.
+    fn columns(&self) -> Vec<Wanted>;
+
+    /// Takes selected rows: the columns in that order, all of the same length.
+    fn add(&mut self, rows: &Rows) -> Result<(), QueryError>;
+
+    /// Takes what another thread has collected.
+    fn merge(&mut self, other: Self) -> Result<(), QueryError>;
+}
+
+/// Selected rows of one row group.
+#[derive(Debug)]
+pub(super) struct Rows {
+    columns: Vec<Column>,
+}
+
+impl Rows {
+    pub(super) fn new(columns: Vec<Column>) -> Rows {
+        Rows { columns }
+    }
+
+    /// The rows that are kept.
+    pub(super) fn only(&self, keep: &[bool]) -> Rows {
+        let kept = |column: &Column| match column {
+            Column::Codes(Codes { codes, values }) => Column::Codes(Codes {
+                codes: only(codes, keep),
+                values: values.clone(),
+            }),
+            Column::Numbers(numbers) => Column::Numbers(only(numbers, keep)),
+        };
+        Rows::new(self.columns.iter().map(kept).collect())
+    }
+
+    /// A column that was asked for as codes.
+    pub(super) fn codes(&self, index: usize) -> Result<&Codes, QueryError> {
+        match self.columns.get(index) {
+            Some(Column::Codes(codes)) => Ok(codes),
+            _ => Err(other_form(index)),
+        }
+    }
+
+    /// A column that was asked for as numbers.
+    pub(super) fn numbers(&self, index: usize) -> Result<&[i64], QueryError> {
+        match self.columns.get(index) {
+            Some(Column::Numbers(numbers)) => Ok(numbers),
+            _ => Err(other_form(index)),
+        }
+    }
+}
+
+fn other_form(index: usize) -> QueryError {
+    QueryError::internal(
+        "read samples",
+        format!("column {index} has another form than was asked for"),
+    )
+}
+
+pub(super) fn read_error(error: ReadError) -> QueryError {
+    QueryError::internal("read samples", error)
+}
+
+/// Hands every selected sample to a collector.
+pub(super) async fn scan<C: Collector>(
+    snapshot: &Snapshot,
+    question: &Question,
+    scope: &Scope,
+    new: impl Fn() -> C,
+) -> Result<C, QueryError> {
+    let mut whole = new();
+    if scope.is_empty() {
+        return Ok(whole);
+    }
+    let test = Arc::new(RowTest::new(question, scope));
+    let units = units(snapshot, |known| test.may(known)).await.map_err(read_error)?;
+    let threads = std::thread::available_parallelism()
+        .map_or(2, usize::from)
+        .min(units.len());
+    let queue = Arc::new(Queue {
+        units,
+        next: AtomicUsize::new(0),
+    });
+    // Dropped with the query: what has not begun by then does not begin.
+    let mut tasks = JoinSet::new();
+    for _ in 0..threads {
+        tasks.spawn(collect(snapshot.clone(), queue.clone(), new(), test.clone()));
+    }
+    while let Some(part) = tasks.join_next().await {
+        whole.merge(part.map_err(|error| QueryError::internal("scan samples", error))??)?;
+    }
+    Ok(whole)
+}
+
+/// What is left to be read.
+#[derive(Debug)]
+struct Queue {
+    units: Vec<Unit>,
+    next: AtomicUsize,
+}
+
+async fn collect<C: Collector>(
+    snapshot: Snapshot,
+    queue: Arc<Queue>,
+    mut collector: C,
+    test: Arc<RowTest>,
+) -> Result<C, QueryError> {
+    let wanted = collector.columns();
+    while let Some(unit) = queue.units.get(queue.next.fetch_add(1, Ordering::Relaxed)) {
+        let (conditions, columns) = test.left(unit, &wanted);
+        let fetched = unit.clone().fetch(&snapshot, &columns).await.map_err(read_error)?;
+        let (test, count) = (test.clone(), wanted.len());
+        let work = move || -> Result<C, QueryError> {
+            collector.add(&test.select(&fetched, &columns, count, &conditions)?)?;
+            Ok(collector)
+        };
+        // Counting must not keep others from the threads that serve requests.
+        collector = tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|error| QueryError::internal("count samples", error))??;
+    }
+    Ok(collector)
+}
+
+/// The conditions on a sample.
+#[derive(Debug)]
+struct RowTest {
+    window: Window,
+    hours: (String, String),
+    profile: String,
+    scope: Scope,
+    matchers: Vec<Matcher>,
+}
+
+/// A condition that is decided row by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Time,
+    Type,
+    Series,
+    Processes,
+    /// By index.
+    Matcher(usize),
+}
+
+impl RowTest {
+    fn new(question: &Question, scope: &Scope) -> RowTest {
+        RowTest {
+            window: question.window,
+            hours: Days::of(question.window).hours(),
+            profile: question.profile.clone(),
+            scope: scope.clone(),
+            matchers: question.selector.of(Home::Samples).cloned().collect(),
+        }
+    }
+
+    /// Whether rows of which so much is known may be selected.
+    fn may(&self, known: Known<'_>) -> bool {
+        let numbers = |name: &str, test: &dyn Fn(i64, i64) -> bool| match known(name) {
+            Some(Bounds::Numbers(least, most)) => test(least, most),
+            _ => true,
+        };
+        let texts = |name: &str, test: &dyn Fn(&str, &str) -> bool| match known(name) {
+            Some(Bounds::Texts(least, most)) => test(&least, &most),
+            _ => true,
+        };
+        let Window { from_ns, until_ns } = self.window;
+        let (first, last) = (self.hours.0.as_str(), self.hours.1.as_str());
+        let profile = self.profile.as_str();
+        texts("hour", &|least, most| least <= last && first <= most)
+            && numbers("ts_ns", &|least, most| least < until_ns && from_ns <= most)
+            && texts("type", &|least, most| least <= profile && profile <= most)
+            && self.scope.services.as_ref().is_none_or(|services| {
+                texts("service", &|least, most| {
+                    let mut from =
+                        services.range::<str, _>((std::ops::Bound::Included(least), std::ops::Bound::Unbounded));
+                    from.next().is_some_and(|service| service.as_str() <= most)
+                })
+            })
+            && [("series_id", &self.scope.series), ("process_id", &self.scope.processes)]
+                .into_iter()
+                .all(|(name, ids)| {
+                    ids.as_ref()
+                        .is_none_or(|ids| numbers(name, &|least, most| ids.any_within(least, most)))
+                })
+    }
+
+    /// The conditions that not all rows of a unit are known to satisfy, and the columns to be read: those that are wanted, then those of
+    /// the conditions.
+    fn left(&self, unit: &Unit, wanted: &[Wanted]) -> (Vec<Condition>, Vec<Wanted>) {
+        let mut conditions = Vec::new();
+        let inside = |least, most| self.window.from_ns <= least && most < self.window.until_ns;
+        if !matches!(unit.known("ts_ns"), Some(Bounds::Numbers(least, most)) if inside(least, most)) {
+            conditions.push(Condition::Time);
+        }
+        let is_profile = |text: &String| *text == self.profile;
+        if !matches!(unit.known("type"), Some(Bounds::Texts(least, most)) if is_profile(&least) && is_profile(&most)) {
+            conditions.push(Condition::Type);
+        }
+        let only = |name: &str| match unit.known(name) {
+            Some(Bounds::Numbers(least, most)) if least == most => Some(least),
+            _ => None,
+        };
+        let ids = [
+            (Condition::Series, "series_id", &self.scope.series),
+            (Condition::Processes, "process_id", &self.scope.processes),
+        ];
+        for (condition, name, ids) in ids {
+            let Some(ids) = ids else { continue };
+            if !only(name).is_some_and(|id| ids.contains(id)) {
+                conditions.push(condition);
+            }
+        }
+        conditions.extend((0..self.matchers.len()).map(Condition::Matcher));
+        let mut columns = wanted.to_vec();
+        for condition in &conditions {
+            let column = self.column(*condition);
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        (conditions, columns)
+    }
+
+    fn column(&self, condition: Condition) -> Wanted {
+        match condition {
+            Condition::Time => TIMES,
+            Condition::Type => codes("type"),
+            Condition::Series => codes("series_id"),
+            Condition::Processes => codes("process_id"),
+            Condition::Matcher(index) => codes(self.matchers[index].label().name()),
+        }
+    }
+
+    /// Reads the columns, and leaves the first `count` of them and the rows that satisfy all conditions.
+    fn select(
+        &self,
+        fetched: &Fetched,
+        columns: &[Wanted],
+        count: usize,
+        conditions: &[Condition],
+    ) -> Result<Rows, QueryError> {
+        let mut read = fetched.read(columns).map_err(read_error)?;
+        if conditions.is_empty() {
+            return Ok(Rows::new(read));
+        }
+        let mut keep = vec![true; fetched.unit.rows()];
+        for condition in conditions {
+            let wanted = self.column(*condition);
+            let column = columns.iter().position(|column| *column == wanted).map(|at| &read[at]);
+            match column {
+                Some(Column::Numbers(times)) => {
+                    let Window { from_ns, until_ns } = self.window;
+                    for (keep, ts_ns) in keep.iter_mut().zip(times) {
+                        *keep &= (from_ns..until_ns).contains(ts_ns);
+                    }
+                }
+                Some(Column::Codes(codes)) => {
+                    let accepted: Vec<bool> = (0..codes.distinct())
+                        .map(|code| self.accepts(*condition, codes, code))
+                        .collect();
+                    for (keep, code) in keep.iter_mut().zip(&codes.codes) {
+                        *keep &= accepted[*code as usize];
+                    }
+                }
+                None => return Err(other_form(columns.len())),
+            }
+        }
+        read.truncate(count);
+        Ok(Rows::new(read).only(&keep))
+    }
+
+    fn accepts(&self, condition: Condition, codes: &Codes, code: usize) -> bool {
+        let among = |ids: &Option<_>| {
+            let ids: Option<&Arc<super::select::Ids>> = ids.as_ref();
+            ids.is_none_or(|ids| codes.number(code).is_some_and(|id| ids.contains(id)))
+        };
+        match condition {
+            Condition::Time => true,
+            Condition::Type => codes.text(code) == self.profile,
+            Condition::Series => among(&self.scope.series),
+            Condition::Processes => among(&self.scope.processes),
+            Condition::Matcher(index) => self.matchers[index].accepts(&codes.text(code)),
+        }
+    }
+}
+
+fn only<T: Copy>(values: &[T], keep: &[bool]) -> Vec<T> {
+    let kept = values.iter().zip(keep).filter(|(_, keep)| **keep);
+    kept.map(|(value, _)| *value).collect()
+}

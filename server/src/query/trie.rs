@@ -1,0 +1,229 @@
+//! Every stack that was met, as one tree of names that grows and is kept from one query to the next. Does no I/O.
+//!
+//! A stack is then the node at which it ends: a query adds counts to nodes, and neither looks at frames nor hashes them. What is kept
+//! never becomes stale, since ids are hashes of content.
+
+use super::frame::{Frame, Kind, Missing, Name};
+use super::tree::{MixState, NONE, Shape, Tree};
+use std::collections::HashMap;
+
+/// What is kept of a frame.
+#[derive(Debug, Clone, Copy)]
+struct FrameEntry {
+    name: u32,
+    inlined: bool,
+    named: bool,
+}
+
+/// Where a stack ends, and what it lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leaf {
+    node: u32,
+    pub(super) missing: Missing,
+}
+
+/// See the module. A node's parent has a smaller index than the node; node 0 is the root.
+#[derive(Debug)]
+pub(super) struct Trie {
+    names: Vec<Name>,
+    index: HashMap<Name, u32>,
+    /// Place of each name in the order of names.
+    ranks: Vec<u32>,
+    frames: HashMap<i64, FrameEntry, MixState>,
+    stacks: HashMap<i64, Leaf, MixState>,
+    parent: Vec<u32>,
+    name: Vec<u32>,
+    /// Every frame of the node was inlined into its parent.
+    inlined: Vec<bool>,
+    /// No node above has the same name.
+    outermost: Vec<bool>,
+    /// By parent and name.
+    children: HashMap<u64, u32, MixState>,
+    /// Names and nodes of the stack that was added last, root first: many stacks begin as the one before.
+    path: Vec<(u32, u32)>,
+    text_bytes: usize,
+}
+
+impl Default for Trie {
+    fn default() -> Self {
+        Trie {
+            names: Vec::new(),
+            index: HashMap::new(),
+            ranks: Vec::new(),
+            frames: HashMap::default(),
+            stacks: HashMap::default(),
+            parent: vec![NONE],
+            name: vec![NONE],
+            inlined: vec![false],
+            outermost: vec![true],
+            children: HashMap::default(),
+            path: Vec::new(),
+            text_bytes: 0,
+        }
+    }
+}
+
+impl Trie {
+    /// Memory that it takes, in bytes: capacities, with a byte an entry for what a hash table needs itself.
+    pub(super) fn bytes(&self) -> usize {
+        self.names.capacity() * size_of::<Name>()
+            + self.index.capacity() * (size_of::<(Name, u32)>() + 1)
+            + self.text_bytes
+            + self.ranks.capacity() * 4
+            + self.frames.capacity() * (size_of::<(i64, FrameEntry)>() + 1)
+            + self.stacks.capacity() * (size_of::<(i64, Leaf)>() + 1)
+            + self.parent.capacity() * 10
+            + self.children.capacity() * (size_of::<(u64, u32)>() + 1)
+    }
+
+    /// Where the stack of this id ends, if it was added.
+    pub(super) fn leaf(&self, stack_id: i64) -> Option<Leaf> {
+        self.stacks.get(&stack_id).copied()
+    }
+
+    /// Whether the frame of this id was added.
+    pub(super) fn has_frame(&self, frame_id: i64) -> bool {
+        self.frames.contains_key(&frame_id)
+    }
+
+    /// Adds a frame; stacks that have it come later.
+    pub(super) fn add_frame(&mut self, frame_id: i64, frame: &Frame) {
+        let name = self.name(&frame.name);
+        let (inlined, named) = (frame.inlined, frame.named);
+        self.frames.insert(frame_id, FrameEntry { name, inlined, named });
+    }
+
+    fn name(&mut self, name: &Name) -> u32 {
+        if let Some(known) = self.index.get(name) {
+            return *known;
+        }
+        let index = self.names.len() as u32;
+        self.text_bytes += name.function.len() + name.module.len() + 32;
+        self.names.push(name.clone());
+        self.index.insert(name.clone(), index);
+        index
+    }
+
+    /// Adds a stack: its frames leaf first. A frame that was not added is an unknown one, so that no sample is hidden.
+    pub(super) fn add_stack(&mut self, stack_id: i64, frames: &[i64], truncated: bool) {
+        let leaf = self.leaf_of(frames, truncated);
+        self.stacks.insert(stack_id, leaf);
+    }
+
+    /// Where a stack ends of which nothing is known: at one unknown frame. It is not kept: it may be known later.
+    pub(super) fn unknown(&mut self) -> Leaf {
+        self.leaf_of(&[0], false)
+    }
+
+    fn leaf_of(&mut self, frames: &[i64], truncated: bool) -> Leaf {
+        let mut missing = Missing {
+            root: truncated || frames.is_empty(),
+            name: false,
+        };
+        let mut node = 0;
+        let mut is_common = true;
+        for (depth, frame_id) in frames.iter().rev().enumerate() {
+            let frame = match self.frames.get(frame_id) {
+                Some(frame) => *frame,
+                None => FrameEntry {
+                    name: self.name(&Frame::new(Kind::Unknown, "", "", None).name),
+                    inlined: false,
+                    named: false,
+                },
+            };
+            missing.name |= !frame.named;
+            is_common &= self.path.get(depth).is_some_and(|(name, _)| *name == frame.name);
+            node = match self.path.get(depth) {
+                Some((_, known)) if is_common => *known,
+                _ => {
+                    self.path.truncate(depth);
+                    let child = self.child(node, frame);
+                    self.path.push((frame.name, child));
+                    child
+                }
+            };
+            self.inlined[node as usize] &= frame.inlined;
+        }
+        Leaf { node, missing }
+    }
+
+    /// The child of the path's last node.
+    fn child(&mut self, parent: u32, frame: FrameEntry) -> u32 {
+        let next = self.parent.len() as u32;
+        let key = u64::from(parent) << 32 | u64::from(frame.name);
+        let node = *self.children.entry(key).or_insert(next);
+        if node == next {
+            self.parent.push(parent);
+            self.name.push(frame.name);
+            self.inlined.push(true);
+            self.outermost
+                .push(self.path.iter().all(|(name, _)| *name != frame.name));
+        }
+        node
+    }
+
+    /// Puts names in order; to be called when frames were added.
+    pub(super) fn rank(&mut self) {
+        if self.ranks.len() == self.names.len() {
+            return;
+        }
+        let mut order: Vec<u32> = (0..self.names.len() as u32).collect();
+        order.sort_unstable_by(|a, b| self.names[*a as usize].cmp(&self.names[*b as usize]));
+        self.ranks.resize(order.len(), 0);
+        for (rank, name) in order.into_iter().enumerate() {
+            self.ranks[name as usize] = rank as u32;
+        }
+    }
+
+    /// The tree of these stacks alone.
+    pub(super) fn tree(&self, leaves: &[Leaf], shape: &Shape) -> Tree {
+        let mut used = vec![false; self.parent.len()];
+        used[0] = true;
+        for leaf in leaves {
+            let mut node = leaf.node as usize;
+            while !used[node] {
+                used[node] = true;
+                node = self.parent[node] as usize;
+            }
+        }
+        let count = used.iter().filter(|used| **used).count();
+        let (names, place_of_name) = self.names_of(&used);
+        let mut tree = Tree {
+            names,
+            parent: Vec::with_capacity(count),
+            name: Vec::with_capacity(count),
+            inlined: Vec::with_capacity(count),
+            outermost: Vec::with_capacity(count),
+            leaf_of: Vec::new(),
+        };
+        let mut places = vec![NONE; self.parent.len()];
+        for node in (0..used.len()).filter(|node| used[*node]) {
+            places[node] = tree.parent.len() as u32;
+            let (parent, name) = (self.parent[node], self.name[node]);
+            tree.parent.push(places.get(parent as usize).copied().unwrap_or(NONE));
+            tree.name
+                .push(place_of_name.get(name as usize).copied().unwrap_or(NONE));
+            tree.inlined.push(self.inlined[node]);
+            tree.outermost.push(self.outermost[node]);
+        }
+        tree.leaf_of = leaves.iter().map(|leaf| places[leaf.node as usize]).collect();
+        tree.reshaped(shape)
+    }
+
+    /// The names of these nodes in order, and the place of each name among them.
+    fn names_of(&self, used: &[bool]) -> (Vec<Name>, Vec<u32>) {
+        let mut place_of_name = vec![NONE; self.names.len()];
+        let mut order = Vec::new();
+        for (name, _) in self.name.iter().zip(used).skip(1).filter(|(_, used)| **used) {
+            if std::mem::take(&mut place_of_name[*name as usize]) == NONE {
+                order.push(*name);
+            }
+        }
+        order.sort_unstable_by_key(|name| self.ranks[*name as usize]);
+        for (place, name) in order.iter().enumerate() {
+            place_of_name[*name as usize] = place as u32;
+        }
+        let names = order.iter().map(|name| self.names[*name as usize].clone());
+        (names.collect(), place_of_name)
+    }
+}

@@ -1,0 +1,274 @@
+//! The two encodings that the columns of `samples` have: codes of a dictionary, run-length encoded and bit-packed, and differences of
+//! neighbours, bit-packed. As in <https://parquet.apache.org/docs/file-format/data-pages/encodings/>. Pure; lengths are checked
+//! before anything is allocated.
+
+use super::Damage;
+
+/// Reads bytes one after another.
+struct Input<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    fn byte(&mut self) -> Result<u8, Damage> {
+        let (first, rest) = self
+            .bytes
+            .split_first()
+            .ok_or(Damage::new("the page ends in the middle of a number"))?;
+        self.bytes = rest;
+        Ok(*first)
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Damage> {
+        if count > self.bytes.len() {
+            return Err(Damage::new("the page ends in the middle of a run"));
+        }
+        let (taken, rest) = self.bytes.split_at(count);
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    /// As many bytes, or what is left of them: writers may cut the padding of the last run.
+    fn take_most(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.bytes.split_at(count.min(self.bytes.len()));
+        self.bytes = rest;
+        taken
+    }
+
+    /// ULEB128.
+    fn varint(&mut self) -> Result<u64, Damage> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Damage::new("a number has more than 64 bits"))
+    }
+
+    fn zigzag(&mut self) -> Result<i64, Damage> {
+        let value = self.varint()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+}
+
+/// Calls back with `count` numbers of `width` bits each, least significant bit first; bits behind the end are zero.
+fn unpack(packed: &[u8], width: usize, count: usize, mut each: impl FnMut(u64)) {
+    let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+    // A number of up to 57 bits lies within the 8 bytes from the byte that it begins in.
+    let wide = width > 57;
+    let reach = if wide { 16 } else { 8 };
+    // The numbers whose bytes can be read at once, without looking where the run ends.
+    let safe = (packed.len().saturating_sub(reach) * 8)
+        .checked_div(width)
+        .map_or(count, |safe| safe.min(count));
+    if !wide {
+        for index in 0..safe {
+            let bit = index * width;
+            let mut word = [0; 8];
+            if width > 0 {
+                word.copy_from_slice(&packed[bit / 8..bit / 8 + 8]);
+            }
+            each(u64::from_le_bytes(word) >> (bit % 8) & mask);
+        }
+    }
+    for index in if wide { 0 } else { safe }..count {
+        let bit = index * width;
+        let mut word = [0; 16];
+        let rest = packed.get(bit / 8..).unwrap_or_default();
+        let have = rest.len().min(16);
+        word[..have].copy_from_slice(&rest[..have]);
+        each((u128::from_le_bytes(word) >> (bit % 8)) as u64 & mask);
+    }
+}
+
+/// Runs of the hybrid of run-length encoding and bit-packing, `count` numbers of `width` bits.
+fn hybrid(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<u32>) -> Result<(), Damage> {
+    if width > 32 {
+        return Err(Damage::new("codes have more than 32 bits"));
+    }
+    let end = to.len() + count;
+    while to.len() < end {
+        let header = input.varint()?;
+        let left = end - to.len();
+        if header & 1 == 0 {
+            let run = usize::try_from(header >> 1).unwrap_or(usize::MAX).min(left);
+            let mut word = [0; 4];
+            let bytes = input.take(width.div_ceil(8))?;
+            word[..bytes.len()].copy_from_slice(bytes);
+            to.resize(to.len() + run, u32::from_le_bytes(word));
+            if run == 0 {
+                return Err(Damage::new("a run has no length"));
+            }
+        } else {
+            let groups = usize::try_from(header >> 1).unwrap_or(usize::MAX);
+            let packed = input.take_most(groups.saturating_mul(width));
+            let run = groups.saturating_mul(8).min(left);
+            if run == 0 || packed.len() < (run * width).div_ceil(8) {
+                return Err(Damage::new("the page ends in the middle of a run"));
+            }
+            unpack(packed, width, run, |code| to.push(code as u32));
+        }
+    }
+    Ok(())
+}
+
+/// Levels of a column whose values may be absent: whether each row has one.
+pub(super) fn present(bytes: &[u8], rows: usize) -> Result<Vec<u32>, Damage> {
+    let mut levels = Vec::with_capacity(rows);
+    hybrid(&mut Input { bytes }, 1, rows, &mut levels)?;
+    Ok(levels)
+}
+
+/// Codes of a data page, each below `values`.
+pub(super) fn codes(bytes: &[u8], count: usize, values: usize, to: &mut Vec<u32>) -> Result<(), Damage> {
+    if count == 0 {
+        return Ok(());
+    }
+    let mut input = Input { bytes };
+    let width = usize::from(input.byte()?);
+    let from = to.len();
+    hybrid(&mut input, width, count, to)?;
+    if to[from..].iter().any(|code| *code as usize >= values) {
+        return Err(Damage::new("a code is outside of its dictionary"));
+    }
+    Ok(())
+}
+
+/// `DELTA_BINARY_PACKED`.
+pub(super) fn deltas(bytes: &[u8], count: usize, to: &mut Vec<i64>) -> Result<(), Damage> {
+    let mut input = Input { bytes };
+    let block = usize::try_from(input.varint()?).unwrap_or(usize::MAX);
+    let parts = usize::try_from(input.varint()?).unwrap_or(usize::MAX);
+    let total = input.varint()?;
+    if total != count as u64 {
+        return Err(Damage::new("the page has another number of values than it says"));
+    }
+    if parts == 0 || block % parts != 0 || block / parts % 32 != 0 || block == 0 || block > 1 << 20 {
+        return Err(Damage::new(
+            "the page's blocks have a size that the format does not allow",
+        ));
+    }
+    let part = block / parts;
+    let mut value = input.zigzag()?;
+    if count == 0 {
+        return Ok(());
+    }
+    to.push(value);
+    let mut left = count - 1;
+    while left > 0 {
+        let least = input.zigzag()?;
+        let widths = input.take(parts)?;
+        for width in widths {
+            if left == 0 {
+                break;
+            }
+            let width = usize::from(*width);
+            if width > 64 {
+                return Err(Damage::new("differences have more than 64 bits"));
+            }
+            let values = part.min(left);
+            let packed = input.take_most(part / 8 * width);
+            if packed.len() < (values * width).div_ceil(8) {
+                return Err(Damage::new("the page ends in the middle of a block"));
+            }
+            unpack(packed, width, values, |delta| {
+                value = value.wrapping_add(least).wrapping_add(delta as i64);
+                to.push(value);
+            });
+            left -= values;
+        }
+    }
+    Ok(())
+}
+
+/// Numbers of a dictionary page of 8 or 4 bytes each.
+pub(super) fn plain_numbers(bytes: &[u8], size: usize) -> Result<Vec<i64>, Damage> {
+    if !bytes.len().is_multiple_of(size) {
+        return Err(Damage::new("the dictionary ends in the middle of a number"));
+    }
+    let number = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(bytes);
+        let unused = 64 - 8 * size;
+        i64::from_le_bytes(word) << unused >> unused
+    };
+    Ok(bytes.chunks_exact(size).map(number).collect())
+}
+
+/// Texts of a dictionary page.
+pub(super) fn plain_texts(bytes: &[u8]) -> Result<Vec<String>, Damage> {
+    let mut input = Input { bytes };
+    let mut texts = Vec::new();
+    while !input.bytes.is_empty() {
+        let mut length = [0; 4];
+        length.copy_from_slice(input.take(4)?);
+        let text = input.take(u32::from_le_bytes(length) as usize)?;
+        let text = std::str::from_utf8(text).map_err(|_| Damage::new("a text is not UTF-8"))?;
+        texts.push(text.to_owned());
+    }
+    Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_width_come_back() {
+        for width in 0..=64_usize {
+            let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+            let numbers: Vec<u64> = (0..77_u64)
+                .map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask)
+                .collect();
+            let mut packed = vec![0_u8; (numbers.len() * width).div_ceil(8)];
+            for (index, number) in numbers.iter().enumerate() {
+                for bit in 0..width {
+                    packed[(index * width + bit) / 8] |= ((number >> bit & 1) as u8) << ((index * width + bit) % 8);
+                }
+            }
+            let mut back = Vec::new();
+            unpack(&packed, width, numbers.len(), |number| back.push(number));
+            assert_eq!(back, numbers, "width {width}");
+        }
+    }
+
+    #[test]
+    fn runs_and_packed_groups_follow_each_other() {
+        // 5 times 3; then eight codes of two bits; then 3 more than are wanted.
+        let bytes = [2, 5 << 1, 3, 3, 0b11_10_01_00, 0b00_01_10_11, 4 << 1, 1];
+        let mut back = Vec::new();
+        codes(&bytes, 14, 4, &mut back).unwrap();
+        assert_eq!(back, [3, 3, 3, 3, 3, 0, 1, 2, 3, 3, 2, 1, 0, 1]);
+        assert!(
+            codes(&bytes, 14, 3, &mut Vec::new()).is_err(),
+            "a code beyond the dictionary"
+        );
+        assert!(codes(&bytes[..4], 14, 4, &mut Vec::new()).is_err(), "cut short");
+    }
+
+    #[test]
+    fn any_bytes_are_an_error_or_numbers_but_never_more_than_asked_for() {
+        let mut state = 0x5eed_u64;
+        let mut next = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as u8
+        };
+        for length in 0..400 {
+            let bytes: Vec<u8> = (0..length)
+                .map(|_| if next() % 3 == 0 { next() } else { next() % 5 })
+                .collect();
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            if codes(&bytes, 100, 7, &mut a).is_ok() {
+                assert_eq!(a.len(), 100);
+            }
+            if deltas(&bytes, 100, &mut b).is_ok() {
+                assert_eq!(b.len(), 100);
+            }
+            assert!(a.len() <= 100 && b.len() <= 100);
+            let _ = (plain_texts(&bytes), present(&bytes, 50));
+        }
+    }
+}

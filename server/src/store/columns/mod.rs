@@ -1,0 +1,570 @@
+//! Columns of `samples` as codes: what counting needs of a Parquet file, and no more.
+//!
+//! In: the files and the pending rows of a [`Snapshot`], conditions that leave out whole files and row groups, names of columns. Out: for
+//! one row group after another each column as a code a row with the value of each code, or as plain numbers. A label's value is then
+//! looked at once a row group instead of once a row, and counting is an index into an array. Files hold their columns in just this form, so
+//! that nothing is hashed on the way. A file that cannot be read is an error that names it.
+
+mod decode;
+mod footers;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use footers::Footers;
+
+use super::provider::STORE_URL;
+use super::schema::Table;
+use super::snapshot::{DataFile, Snapshot};
+use crate::hash::MixState;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use bytes::Bytes;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use object_store::ObjectStore;
+use object_store::path::Path;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::basic::{Encoding, Type};
+use parquet::column::page::{Page, PageReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::file::statistics::Statistics;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a file holds is not what the format allows.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct Damage {
+    what: String,
+}
+
+impl Damage {
+    fn new(what: impl Into<String>) -> Damage {
+        Damage { what: what.into() }
+    }
+}
+
+impl From<ParquetError> for Damage {
+    fn from(error: ParquetError) -> Damage {
+        Damage::new(error.to_string())
+    }
+}
+
+/// A file of the store that could not be read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{path}: {what}")]
+pub(crate) struct ReadError {
+    /// Below the data directory.
+    pub(crate) path: String,
+    pub(crate) what: String,
+}
+
+/// The values that codes stand for. A code that is as large as there are values stands for "absent".
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Values {
+    Numbers(Vec<i64>),
+    Texts(Vec<String>),
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Values::Numbers(values) => values.len(),
+            Values::Texts(values) => values.len(),
+        }
+    }
+}
+
+/// A column: a code a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Codes {
+    pub(crate) codes: Vec<u32>,
+    pub(crate) values: Values,
+}
+
+impl Codes {
+    /// How many different codes there may be, "absent" included.
+    pub(crate) fn distinct(&self) -> usize {
+        self.values.len() + 1
+    }
+
+    /// The value of a code as text; an absent one is the empty text.
+    pub(crate) fn text(&self, code: usize) -> std::borrow::Cow<'_, str> {
+        match &self.values {
+            Values::Numbers(values) => values.get(code).map(i64::to_string).unwrap_or_default().into(),
+            Values::Texts(values) => values.get(code).map_or("", String::as_str).into(),
+        }
+    }
+
+    /// The value of a code as a number; `None` where it is absent or a text.
+    pub(crate) fn number(&self, code: usize) -> Option<i64> {
+        match &self.values {
+            Values::Numbers(values) => values.get(code).copied(),
+            Values::Texts(_) => None,
+        }
+    }
+
+    /// Of numbers, of which some may be absent.
+    pub(crate) fn of_numbers(numbers: impl ExactSizeIterator<Item = Option<i64>>) -> Codes {
+        let mut index: HashMap<i64, u32, MixState> = HashMap::default();
+        let mut values = Vec::new();
+        let mut codes = Vec::with_capacity(numbers.len());
+        let mut last = None;
+        for number in numbers {
+            let code = match (number, last) {
+                (Some(number), Some((before, code))) if number == before => code,
+                (Some(number), _) => {
+                    let code = *index.entry(number).or_insert_with(|| {
+                        values.push(number);
+                        values.len() as u32 - 1
+                    });
+                    last = Some((number, code));
+                    code
+                }
+                (None, _) => u32::MAX,
+            };
+            codes.push(code);
+        }
+        Codes {
+            codes: with_absent(codes, values.len()),
+            values: Values::Numbers(values),
+        }
+    }
+
+    fn of_array(column: &ArrayRef) -> Result<Codes, Damage> {
+        if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
+            return Ok(Codes::of_numbers(numbers.iter()));
+        }
+        if let Some(numbers) = column.as_primitive_opt::<Int32Type>() {
+            return Ok(Codes::of_numbers(numbers.iter().map(|n| n.map(i64::from))));
+        }
+        let texts = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        let column = arrow::compute::cast(column, &texts).map_err(|error| Damage::new(error.to_string()))?;
+        let dictionary = column.as_dictionary::<Int32Type>();
+        let values = dictionary.values().as_string::<i32>();
+        let absent = values.len() as u32;
+        let codes = dictionary.keys().iter().map(|key| key.map_or(absent, |key| key as u32));
+        Ok(Codes {
+            codes: codes.collect(),
+            values: Values::Texts(
+                values
+                    .iter()
+                    .map(|value| value.unwrap_or_default().to_owned())
+                    .collect(),
+            ),
+        })
+    }
+}
+
+/// `u32::MAX` to the code of "absent".
+fn with_absent(mut codes: Vec<u32>, values: usize) -> Vec<u32> {
+    for code in codes.iter_mut().filter(|code| **code == u32::MAX) {
+        *code = values as u32;
+    }
+    codes
+}
+
+/// A column in the form that was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Column {
+    Codes(Codes),
+    /// Of a column without absent values.
+    Numbers(Vec<i64>),
+}
+
+/// Whether a column is read as codes or as numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Codes,
+    Numbers,
+}
+
+/// A column to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) name: &'static str,
+    pub(crate) form: Form,
+}
+
+/// What may be said of a column before it is read: the bounds of its values, inclusive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Bounds {
+    Numbers(i64, i64),
+    Texts(String, String),
+}
+
+/// Bounds of columns, by name; `None` where nothing is known.
+pub(crate) type Known<'a> = &'a dyn Fn(&str) -> Option<Bounds>;
+
+/// Rows that are read at once.
+#[derive(Debug, Clone)]
+pub(crate) enum Unit {
+    /// A row group of a file.
+    File {
+        file: Arc<DataFile>,
+        footer: Arc<ParquetMetaData>,
+        group: usize,
+    },
+    /// Rows that wait for their commit.
+    Pending(RecordBatch),
+}
+
+/// The units of `samples` that `may` accepts, by what is known of their columns.
+pub(crate) async fn units(snapshot: &Snapshot, may: impl Fn(Known<'_>) -> bool) -> Result<Vec<Unit>, ReadError> {
+    let store = objects(snapshot);
+    let mut units = Vec::new();
+    for file in snapshot.files(Table::Samples) {
+        if !may(&|column| of_file(file, column)) {
+            continue;
+        }
+        let footer = snapshot.footers.get(store.as_ref(), file).await?;
+        for (group, rows) in footer.row_groups().iter().enumerate() {
+            if may(&|column| of_group(file, rows, column)) {
+                let (file, footer) = (file.clone(), footer.clone());
+                units.push(Unit::File { file, footer, group });
+            }
+        }
+    }
+    // The largest first, so that no thread is left with a large one at the end.
+    units.sort_by_key(|unit| std::cmp::Reverse(unit.rows()));
+    units.extend(snapshot.pending(Table::Samples).iter().cloned().map(Unit::Pending));
+    Ok(units)
+}
+
+fn objects(snapshot: &Snapshot) -> Arc<dyn ObjectStore> {
+    let url = ObjectStoreUrl::parse(STORE_URL).ok();
+    url.and_then(|url| snapshot.runtime.object_store(&url).ok())
+        // Registered when the store is opened; without it every read says "not found".
+        .unwrap_or_else(|| Arc::new(object_store::memory::InMemory::new()))
+}
+
+fn path_of(file: &DataFile) -> Path {
+    Path::from(format!("{}/{}", Table::Samples.name(), file.path))
+}
+
+fn read_error(file: &DataFile) -> impl Fn(String) -> ReadError + use<> {
+    let path = format!("{}/{}", Table::Samples.name(), file.path);
+    move |what| ReadError {
+        path: path.clone(),
+        what,
+    }
+}
+
+fn of_file(file: &DataFile, column: &str) -> Option<Bounds> {
+    if column == Table::Samples.partition_column() {
+        return Some(Bounds::Texts(file.partition.clone(), file.partition.clone()));
+    }
+    let numbers = file
+        .int_range(column)
+        .map(|range| Bounds::Numbers(range.min, range.max));
+    numbers.or_else(|| {
+        let range = file.string_range(column)?;
+        Some(Bounds::Texts(range.min.clone(), range.max.clone()))
+    })
+}
+
+fn of_group(file: &DataFile, group: &RowGroupMetaData, column: &str) -> Option<Bounds> {
+    let found = group.columns().iter().find(|c| c.column_path().string() == column);
+    let Some(statistics) = found.and_then(|chunk| chunk.statistics()) else {
+        return of_file(file, column);
+    };
+    match statistics {
+        Statistics::Int64(range) => Some(Bounds::Numbers(*range.min_opt()?, *range.max_opt()?)),
+        Statistics::ByteArray(range) if range.min_is_exact() && range.max_is_exact() => {
+            let text = |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.to_owned());
+            Some(Bounds::Texts(
+                text(range.min_opt()?.data())?,
+                text(range.max_opt()?.data())?,
+            ))
+        }
+        _ => of_file(file, column),
+    }
+}
+
+impl Unit {
+    /// How many rows it has.
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Unit::File { footer, group, .. } => footer.row_group(*group).num_rows() as usize,
+            Unit::Pending(rows) => rows.num_rows(),
+        }
+    }
+
+    /// Whether all its rows satisfy a condition, by what is known of a column.
+    pub(crate) fn known(&self, column: &str) -> Option<Bounds> {
+        match self {
+            Unit::File { file, footer, group } => of_group(file, footer.row_group(*group), column),
+            Unit::Pending(_) => None,
+        }
+    }
+
+    /// Gets the bytes of the columns, which may take long and computes nothing.
+    pub(crate) async fn fetch(self, snapshot: &Snapshot, columns: &[Wanted]) -> Result<Fetched, ReadError> {
+        self.fetch_from(objects(snapshot).as_ref(), columns).await
+    }
+
+    async fn fetch_from(self, store: &dyn ObjectStore, columns: &[Wanted]) -> Result<Fetched, ReadError> {
+        let mut chunks = Vec::new();
+        if let Unit::File { file, footer, group } = &self {
+            let (failed, rows) = (read_error(file), footer.row_group(*group));
+            let mut places = Vec::with_capacity(columns.len());
+            for column in columns {
+                let index = index_of(rows, column.name).map_err(|damage| failed(damage.what))?;
+                let (start, length) = rows.column(index).byte_range();
+                places.push((index, start..start.saturating_add(length)));
+            }
+            let ranges: Vec<_> = places.iter().map(|(_, range)| range.clone()).collect();
+            let bytes = fetch(store, file, &ranges).await?;
+            let chunk = |((index, range), bytes): ((usize, Range<u64>), Bytes)| Chunk {
+                index,
+                start: range.start,
+                bytes,
+            };
+            chunks = places.into_iter().zip(bytes).map(chunk).collect();
+        }
+        Ok(Fetched { chunks, unit: self })
+    }
+}
+
+async fn fetch(store: &dyn ObjectStore, file: &DataFile, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, ReadError> {
+    let failed = read_error(file);
+    if let Some(range) = ranges.iter().find(|range| range.end > file.size_bytes) {
+        return Err(failed(format!(
+            "a column is said to end at {}, behind the file's end",
+            range.end
+        )));
+    }
+    store
+        .get_ranges(&path_of(file), ranges)
+        .await
+        .map_err(|error| failed(error.to_string()))
+}
+
+fn index_of(rows: &RowGroupMetaData, name: &str) -> Result<usize, Damage> {
+    rows.columns()
+        .iter()
+        .position(|chunk| chunk.column_path().string() == name)
+        .ok_or_else(|| Damage::new(format!("there is no column `{name}`")))
+}
+
+/// The bytes of one column of a row group.
+#[derive(Debug, Clone)]
+struct Chunk {
+    index: usize,
+    /// Where in the file they begin.
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Length for Chunk {
+    fn len(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+impl ChunkReader for Chunk {
+    type T = std::io::Cursor<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let rest = self.len().saturating_sub(start) as usize;
+        Ok(std::io::Cursor::new(self.get_bytes(start, rest)?))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let from = start.checked_sub(self.start).map(|from| from as usize);
+        from.and_then(|from| Some(from..from.checked_add(length)?))
+            .filter(|range| range.end <= self.bytes.len())
+            .map(|range| self.bytes.slice(range))
+            .ok_or_else(|| ParquetError::EOF("a page reaches beyond its column".to_owned()))
+    }
+}
+
+/// A unit with the bytes of its columns.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) unit: Unit,
+    chunks: Vec<Chunk>,
+}
+
+impl Fetched {
+    /// The columns, in the order in which they were asked for. Takes CPU time and waits for nothing.
+    pub(crate) fn read(&self, columns: &[Wanted]) -> Result<Vec<Column>, ReadError> {
+        match &self.unit {
+            Unit::Pending(rows) => columns.iter().map(|wanted| pending(rows, *wanted)).collect(),
+            Unit::File { file, footer, group } => {
+                let (failed, rows) = (read_error(file), footer.row_group(*group));
+                self.chunks
+                    .iter()
+                    .zip(columns)
+                    .map(|(chunk, wanted)| read(chunk, footer, *group, rows, wanted.form))
+                    .collect::<Result<_, Damage>>()
+                    .map_err(|damage| failed(damage.what))
+            }
+        }
+    }
+}
+
+fn pending(rows: &RecordBatch, wanted: Wanted) -> Result<Column, ReadError> {
+    let failed = |what: String| ReadError {
+        path: "rows that wait for their commit".to_owned(),
+        what,
+    };
+    let column = rows
+        .column_by_name(wanted.name)
+        .ok_or_else(|| failed(format!("there is no column `{}`", wanted.name)))?;
+    match wanted.form {
+        Form::Codes => Codes::of_array(column)
+            .map(Column::Codes)
+            .map_err(|damage| failed(damage.what)),
+        Form::Numbers => Ok(Column::Numbers(column.as_primitive::<Int64Type>().values().to_vec())),
+    }
+}
+
+fn read(
+    chunk: &Chunk,
+    footer: &Arc<ParquetMetaData>,
+    group: usize,
+    rows: &RowGroupMetaData,
+    form: Form,
+) -> Result<Column, Damage> {
+    let count = rows.num_rows() as usize;
+    let column = match form {
+        Form::Codes => coded(chunk, rows)?.map(Column::Codes),
+        Form::Numbers => packed(chunk, rows)?.map(Column::Numbers),
+    };
+    let column = match column {
+        Some(column) => column,
+        None => any(chunk, footer, group, form)?,
+    };
+    let found = match &column {
+        Column::Codes(codes) => codes.codes.len(),
+        Column::Numbers(numbers) => numbers.len(),
+    };
+    if found != count {
+        return Err(Damage::new(format!("a column has {found} values instead of {count}")));
+    }
+    Ok(column)
+}
+
+fn pages(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<SerializedPageReader<Chunk>, Damage> {
+    let meta = rows.column(chunk.index);
+    Ok(SerializedPageReader::new(
+        Arc::new(chunk.clone()),
+        meta,
+        rows.num_rows() as usize,
+        None,
+    )?)
+}
+
+/// A column all pages of which are codes of its dictionary; nothing for one that is written in another way.
+fn coded(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<Option<Codes>, Damage> {
+    let meta = rows.column(chunk.index);
+    let may_lack = meta.column_descr().max_def_level() > 0;
+    let mut values = None;
+    let mut codes = Vec::with_capacity(rows.num_rows() as usize);
+    let mut reader = pages(chunk, rows)?;
+    while let Some(page) = reader.get_next_page()? {
+        match page {
+            Page::DictionaryPage { buf, .. } => {
+                values = match meta.column_type() {
+                    Type::INT64 => Some(Values::Numbers(decode::plain_numbers(&buf, 8)?)),
+                    Type::INT32 => Some(Values::Numbers(decode::plain_numbers(&buf, 4)?)),
+                    Type::BYTE_ARRAY => Some(Values::Texts(decode::plain_texts(&buf)?)),
+                    _ => return Ok(None),
+                };
+            }
+            Page::DataPageV2 {
+                buf,
+                encoding: Encoding::RLE_DICTIONARY,
+                num_values,
+                num_nulls,
+                def_levels_byte_len,
+                rep_levels_byte_len: 0,
+                ..
+            } => {
+                let Some(values) = &values else { return Ok(None) };
+                let levels = buf.get(..def_levels_byte_len as usize);
+                let levels = levels.ok_or_else(|| Damage::new("a page is shorter than its levels"))?;
+                let (all, absent) = (num_values as usize, num_nulls as usize);
+                if absent > all || codes.len() + all > rows.num_rows() as usize {
+                    return Err(Damage::new("a page has more values than its row group has rows"));
+                }
+                let from = codes.len();
+                decode::codes(&buf[levels.len()..], all - absent, values.len(), &mut codes)?;
+                if may_lack && absent > 0 {
+                    spread(&mut codes, from, &decode::present(levels, all)?, values.len() as u32)?;
+                }
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(values.map(|values| Codes { codes, values }))
+}
+
+/// Puts the code of "absent" where a row has no value.
+fn spread(codes: &mut Vec<u32>, from: usize, present: &[u32], absent: u32) -> Result<(), Damage> {
+    let given = codes.split_off(from);
+    let mut given = given.into_iter();
+    for level in present {
+        codes.push(match level {
+            0 => absent,
+            _ => given
+                .next()
+                .ok_or_else(|| Damage::new("a page has fewer values than its levels say"))?,
+        });
+    }
+    Ok(())
+}
+
+/// A column all pages of which are packed differences; nothing for one that is written in another way.
+fn packed(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<Option<Vec<i64>>, Damage> {
+    let meta = rows.column(chunk.index);
+    if meta.column_type() != Type::INT64 || meta.column_descr().max_def_level() > 0 {
+        return Ok(None);
+    }
+    let mut numbers = Vec::with_capacity(rows.num_rows() as usize);
+    let mut reader = pages(chunk, rows)?;
+    while let Some(page) = reader.get_next_page()? {
+        match page {
+            Page::DataPageV2 {
+                buf,
+                encoding: Encoding::DELTA_BINARY_PACKED,
+                num_values,
+                ..
+            } => {
+                if numbers.len() + num_values as usize > rows.num_rows() as usize {
+                    return Err(Damage::new("a page has more values than its row group has rows"));
+                }
+                decode::deltas(&buf, num_values as usize, &mut numbers)?;
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(numbers))
+}
+
+/// A column in whatever encoding, by way of arrays: files that were written by other versions.
+fn any(chunk: &Chunk, footer: &Arc<ParquetMetaData>, group: usize, form: Form) -> Result<Column, Damage> {
+    let metadata = ArrowReaderMetadata::try_new(footer.clone(), ArrowReaderOptions::new())?;
+    let mask = ProjectionMask::leaves(footer.file_metadata().schema_descr(), [chunk.index]);
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(chunk.clone(), metadata)
+        .with_projection(mask)
+        .with_row_groups(vec![group])
+        .with_batch_size(footer.row_group(group).num_rows().max(1) as usize)
+        .build()?;
+    let broken = |error: arrow::error::ArrowError| Damage::new(error.to_string());
+    let batches = reader.collect::<Result<Vec<_>, _>>().map_err(broken)?;
+    let columns: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(0).as_ref()).collect();
+    let whole = arrow::compute::concat(&columns).map_err(broken)?;
+    match form {
+        Form::Codes => Codes::of_array(&whole).map(Column::Codes),
+        Form::Numbers => match whole.as_primitive_opt::<Int64Type>() {
+            Some(numbers) if numbers.null_count() == 0 => Ok(Column::Numbers(numbers.values().to_vec())),
+            _ => Err(Damage::new("a column of numbers has other values, or lacks some")),
+        },
+    }
+}

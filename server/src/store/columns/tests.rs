@@ -1,0 +1,210 @@
+//! What this room reads of a file equals what arrow reads of it, whatever the encoding.
+
+use super::*;
+use crate::store::file::{Effort, encode};
+use arrow::array::{DictionaryArray, Int32Array, Int64Array, StringArray, StringBuilder};
+use object_store::memory::InMemory;
+use object_store::{ObjectStoreExt, PutPayload};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::{WriterProperties, WriterVersion};
+
+const HOUR_NS: i64 = 3_600_000_000_000;
+const HOUR: &str = "1970-01-01T01";
+
+/// Every column of `samples` with values of its kind: few and many distinct ones, long runs, and absent ones.
+fn rows(count: i64) -> RecordBatch {
+    let mut state = 0x5eed_u64;
+    let mut next = move |below: i64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as i64 % below
+    };
+    let schema = Table::Samples.schema();
+    let columns = schema.fields().iter().map(|field| -> ArrayRef {
+        let numbers = |next: &mut dyn FnMut(i64) -> i64| match field.name().as_str() {
+            "ts_ns" => (0..count).map(|_| Some(HOUR_NS + next(HOUR_NS))).collect::<Vec<_>>(),
+            "value" => (0..count)
+                .map(|row| Some(if row < count / 2 { 50 } else { 100 }))
+                .collect(),
+            "series_id" => (0..count).map(|row| Some(-(row / 1000) * 7_777_777_777_777)).collect(),
+            "tid" | "cpu" => (0..count).map(|_| Some(next(9)).filter(|n| *n < 7)).collect(),
+            _ => (0..count)
+                .map(|_| Some((next(3_000) - 1_500) * 1_234_567_890_123))
+                .collect(),
+        };
+        match field.data_type() {
+            DataType::Int64 => Arc::new(Int64Array::from(numbers(&mut next))),
+            DataType::Int32 => {
+                let numbers = numbers(&mut next);
+                Arc::new(numbers.into_iter().map(|n| n.map(|n| n as i32)).collect::<Int32Array>())
+            }
+            _ => {
+                let (hour, mut texts) = (field.name() == "hour", StringBuilder::new());
+                let distinct = if hour { 1 } else { 5 };
+                for index in 0..distinct {
+                    texts.append_value(if hour {
+                        HOUR.to_owned()
+                    } else {
+                        format!("{}-{index}", field.name())
+                    });
+                }
+                let keys: Int32Array = (0..count).map(|_| Some(next(distinct) as i32)).collect();
+                Arc::new(DictionaryArray::new(keys, Arc::new(texts.finish())))
+            }
+        }
+    });
+    RecordBatch::try_new(schema.clone(), columns.collect()).unwrap()
+}
+
+/// Values as text, by row.
+fn texts(column: &ArrayRef) -> Vec<String> {
+    let column = arrow::compute::cast(column, &DataType::Utf8).unwrap();
+    let column = column.as_any().downcast_ref::<StringArray>().unwrap();
+    column.iter().map(|text| text.unwrap_or_default().to_owned()).collect()
+}
+
+fn read_back(column: &Column) -> Vec<String> {
+    match column {
+        Column::Codes(codes) => codes
+            .codes
+            .iter()
+            .map(|code| codes.text(*code as usize).into_owned())
+            .collect(),
+        Column::Numbers(numbers) => numbers.iter().map(i64::to_string).collect(),
+    }
+}
+
+fn every_column() -> Vec<Wanted> {
+    let name = |name: &str| -> &'static str {
+        let names = [
+            "ts_ns",
+            "type",
+            "node",
+            "service",
+            "series_id",
+            "process_id",
+            "thread",
+            "tid",
+            "cpu",
+            "mode",
+            "stack_id",
+            "value",
+        ];
+        names.into_iter().find(|known| *known == name).unwrap()
+    };
+    let form = |name| if name == "ts_ns" { Form::Numbers } else { Form::Codes };
+    let schema = Table::Samples.file_schema();
+    let names = schema.fields().iter().map(|field| name(field.name()));
+    names.map(|name| Wanted { name, form: form(name) }).collect()
+}
+
+async fn stored(bytes: Bytes, file: &DataFile) -> InMemory {
+    let store = InMemory::new();
+    store.put(&path_of(file), PutPayload::from(bytes)).await.unwrap();
+    store
+}
+
+/// All units of one file, read in full.
+async fn read_all(store: &InMemory, file: &DataFile) -> Result<Vec<Vec<String>>, ReadError> {
+    let footer = Footers::new(1 << 20).get(store, file).await?;
+    let wanted = every_column();
+    let mut columns = vec![Vec::new(); wanted.len()];
+    for group in 0..footer.num_row_groups() {
+        let unit = Unit::File {
+            file: Arc::new(file.clone()),
+            footer: footer.clone(),
+            group,
+        };
+        let fetched = unit.fetch_from(store, &wanted).await?;
+        for (to, column) in columns.iter_mut().zip(fetched.read(&wanted)?) {
+            to.extend(read_back(&column));
+        }
+    }
+    Ok(columns)
+}
+
+/// What arrow reads of the same bytes.
+fn by_arrow(bytes: &Bytes) -> Vec<Vec<String>> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes.clone())
+        .unwrap()
+        .build()
+        .unwrap();
+    let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+    (0..batches[0].num_columns())
+        .map(|column| batches.iter().flat_map(|batch| texts(batch.column(column))).collect())
+        .collect()
+}
+
+#[tokio::test]
+async fn what_the_store_writes_reads_as_arrow_reads_it() {
+    for effort in [Effort::Fresh, Effort::Compact] {
+        let encoded = encode(Table::Samples, HOUR, &[rows(70_000)], effort).unwrap().unwrap();
+        let store = stored(encoded.bytes.clone(), &encoded.file).await;
+        assert_eq!(read_all(&store, &encoded.file).await.unwrap(), by_arrow(&encoded.bytes));
+        // And without a way round by arrays: every column is written as this room reads it.
+        let footer = Footers::new(1 << 20).get(&store, &encoded.file).await.unwrap();
+        for rows in footer.row_groups() {
+            for (index, column) in rows.columns().iter().enumerate() {
+                let (start, length) = column.byte_range();
+                let bytes = encoded.bytes.slice(start as usize..(start + length) as usize);
+                let chunk = Chunk { index, start, bytes };
+                let is_direct = coded(&chunk, rows).unwrap().is_some() || packed(&chunk, rows).unwrap().is_some();
+                assert!(is_direct, "{effort:?}: {}", column.column_path());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_encodings_are_read_too() {
+    let rows = rows(5_000);
+    let rows = rows.project(&(0..rows.num_columns() - 1).collect::<Vec<_>>()).unwrap();
+    for (version, dictionary) in [
+        (WriterVersion::PARQUET_1_0, true),
+        (WriterVersion::PARQUET_1_0, false),
+        (WriterVersion::PARQUET_2_0, false),
+    ] {
+        let properties = WriterProperties::builder()
+            .set_writer_version(version)
+            .set_dictionary_enabled(dictionary)
+            .build();
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, rows.schema(), Some(properties)).unwrap();
+        writer.write(&rows).unwrap();
+        writer.close().unwrap();
+        let (bytes, mut file) = (
+            Bytes::from(bytes),
+            encode(Table::Samples, HOUR, &[self::rows(1)], Effort::Fresh)
+                .unwrap()
+                .unwrap()
+                .file,
+        );
+        file.size_bytes = bytes.len() as u64;
+        let store = stored(bytes.clone(), &file).await;
+        assert_eq!(read_all(&store, &file).await.unwrap(), by_arrow(&bytes));
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_an_error_that_names_it_or_reads_as_something() {
+    let encoded = encode(Table::Samples, HOUR, &[rows(400)], Effort::Fresh)
+        .unwrap()
+        .unwrap();
+    let whole = encoded.bytes.to_vec();
+    let name = format!("samples/{}", encoded.file.path);
+    let mut errors = 0;
+    for at in (0..whole.len()).step_by(23).chain(whole.len() - 300..whole.len()) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x40;
+        let store = stored(damaged.into(), &encoded.file).await;
+        if let Err(error) = read_all(&store, &encoded.file).await {
+            assert_eq!(error.path, name);
+            errors += 1;
+        }
+    }
+    assert!(errors > 100, "{errors} of the damaged files were told");
+    let store = stored(whole[..whole.len() / 2].to_vec().into(), &encoded.file).await;
+    let error = read_all(&store, &encoded.file).await.unwrap_err();
+    assert_eq!(error.path, name, "{error}");
+}
