@@ -157,30 +157,35 @@ impl StackCounts {
         }
     }
 
-    /// Counts in units of the shortest period, in the order of ids: the same samples give the same answer, byte for byte.
+    /// Counts in units of the shortest period, in the order of ids: the same samples give the same answer.
     pub(super) fn weighed(self) -> Weighed {
         let StackCounts {
-            steps, ids, periods, ..
+            steps,
+            ids,
+            mut cells,
+            periods,
+            ..
         } = self;
-        let mut order: Vec<usize> = (0..ids.len()).collect();
-        order.sort_unstable_by_key(|slot| ids[*slot]);
-        let mut count = periods.rounding();
-        let mut cells = Vec::with_capacity(self.cells.len());
-        for cell in order
-            .iter()
-            .flat_map(|slot| slot * steps.count..(slot + 1) * steps.count)
-        {
-            let samples = self.cells[cell];
-            cells.push(if samples > 0 && periods.differ() {
-                u32::try_from(count(self.values[cell])).unwrap_or(u32::MAX)
-            } else {
-                samples
-            });
+        let mut order: Vec<(i64, u32)> = ids.into_iter().zip(0..).collect();
+        order.sort_unstable();
+        let (ids, slots): (Vec<i64>, Vec<u32>) = order.into_iter().unzip();
+        if periods.differ() {
+            let mut count = periods.rounding();
+            let of_slot = |slot: &u32| *slot as usize * steps.count..(*slot as usize + 1) * steps.count;
+            for cell in slots
+                .iter()
+                .flat_map(of_slot)
+                .filter(|cell| cells[*cell] > 0)
+                .collect::<Vec<_>>()
+            {
+                cells[cell] = u32::try_from(count(self.values[cell])).unwrap_or(u32::MAX);
+            }
         }
         Weighed {
             samples: cells.iter().map(|count| u64::from(*count)).sum(),
             steps: steps.count,
-            ids: order.into_iter().map(|slot| ids[slot]).collect(),
+            ids,
+            slots,
             cells,
             periods,
         }
@@ -248,8 +253,10 @@ impl Collector for StackCounts {
 #[derive(Debug, Clone)]
 pub(super) struct Weighed {
     steps: usize,
-    /// Stack of each slot.
+    /// Sorted.
     pub ids: Vec<i64>,
+    /// Where the counts of each stack stand.
+    slots: Vec<u32>,
     /// Counts of each slot in each step.
     cells: Vec<u32>,
     /// All counts: as many as there are samples where all have the same period.
@@ -258,15 +265,15 @@ pub(super) struct Weighed {
 }
 
 impl Weighed {
-    /// Counts of a slot.
-    pub(super) fn total(&self, slot: usize) -> u64 {
-        let cells = &self.cells[slot * self.steps..][..self.steps];
+    /// Counts of a stack, by its place among the ids.
+    pub(super) fn total(&self, place: usize) -> u64 {
+        let cells = &self.cells[self.slots[place] as usize * self.steps..][..self.steps];
         cells.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// Counts of a slot in one step.
-    pub(super) fn in_step(&self, slot: usize, step: usize) -> u64 {
-        u64::from(self.cells[slot * self.steps + step])
+    /// Counts of a stack in one step.
+    pub(super) fn in_step(&self, place: usize, step: usize) -> u64 {
+        u64::from(self.cells[self.slots[place] as usize * self.steps + step])
     }
 
     /// CPU time that one count stands for, in nanoseconds.

@@ -43,9 +43,9 @@ pub(super) struct Leaves {
 }
 
 impl Leaves {
-    /// The tree of these stacks.
-    pub(super) fn tree(&self, shape: &Shape) -> Tree {
-        read(&self.trie).tree(&self.leaves, shape)
+    /// The tree of these stacks; see [`Trie::tree`].
+    pub(super) fn tree(&self, shape: &Shape, alone: bool) -> Tree {
+        read(&self.trie).tree(&self.leaves, shape, alone)
     }
 }
 

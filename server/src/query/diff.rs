@@ -388,7 +388,10 @@ impl Chains {
         };
         for node in 0..parent.len() {
             let above = parent[node] as usize;
-            let same = node > 0 && base[node] == base[above] && comparison[node] == comparison[above];
+            // A node without samples is not part of this tree, and needs no judgement of its own.
+            let same = node > 0
+                && ((base[node] == base[above] && comparison[node] == comparison[above])
+                    || (base[node] == 0 && comparison[node] == 0));
             let chain_above = chains.chain_of.get(above).copied().unwrap_or(u32::MAX);
             if same {
                 chains.chain_of.push(chain_above);

@@ -28,10 +28,17 @@ pub struct Difference {
     pub own: Vec<u64>,
     pub base_totals: Vec<u64>,
     pub totals: Vec<u64>,
-    /// One a node.
-    pub verdicts: Vec<Verdict>,
-    /// On the chains of nodes; it also describes counts that were not judged, such as those of nodes folded into one.
+    /// Of each node its place in the judgement.
+    chain_of: Vec<u32>,
+    /// On chains of nodes; it also describes counts that were not judged, such as those of nodes folded into one.
     pub judgement: Judgement,
+}
+
+impl Difference {
+    /// The judgement on a node.
+    pub fn verdict(&self, node: usize) -> Verdict {
+        self.judgement.verdicts[self.chain_of[node] as usize]
+    }
 }
 
 /// Both sides, counted over the same stacks.
@@ -204,7 +211,7 @@ pub async fn difference(
 }
 
 fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
-    let mut tree = pair.leaves.tree(&view.shape);
+    let mut tree = pair.leaves.tree(&view.shape, view.sorted);
     if view.sorted {
         tree.sort();
     }
@@ -214,7 +221,7 @@ fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
     let base = summarize(&pair.base, &pair.leaves, &tree, &base_own, &base_samples, view);
     let comparison = summarize(&pair.comparison, &pair.leaves, &tree, &own, &samples, view);
 
-    let chains = Chains::of(&tree.parent, &base_totals, &totals);
+    let chains = Chains::of(&tree.nodes.parent, &base_totals, &totals);
     let count = chains.heads.len();
     let ends: Vec<u32> = tree.leaf_of.iter().map(|leaf| chains.of_leaf(*leaf)).collect();
     let [base_spread, spread] = [0, 1].map(|which| {
@@ -235,11 +242,6 @@ fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
         spread: &spread,
     };
     let judgement = judge(normalize, sides[0], sides[1], items);
-    let verdicts = chains
-        .chain_of
-        .iter()
-        .map(|chain| judgement.verdicts[*chain as usize])
-        .collect();
     Difference {
         normalize,
         base,
@@ -249,7 +251,7 @@ fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
         own,
         base_totals,
         totals,
-        verdicts,
+        chain_of: chains.chain_of,
         judgement,
     }
 }

@@ -148,7 +148,7 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 }
 
 pub(super) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) -> Flamegraph {
-    let mut tree = leaves.tree(&view.shape);
+    let mut tree = leaves.tree(&view.shape, view.sorted);
     if view.sorted {
         tree.sort();
     }

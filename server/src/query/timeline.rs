@@ -174,7 +174,7 @@ pub async fn timeline(
     Ok(Timeline {
         services: moments.iter().map(|moment| of(&services, moment.series_id)).collect(),
         tgids: moments.iter().map(|moment| of(&tgids, moment.process_id)).collect(),
-        tree: leaves.tree(&Shape::default()),
+        tree: leaves.tree(&Shape::default(), true),
         question,
         moments,
         complete,
@@ -309,7 +309,7 @@ impl Collector for Before {
 
 /// Which of the stacks have a frame whose function matches.
 fn matching(leaves: &Leaves, pattern: &Regex) -> Vec<bool> {
-    let tree = leaves.tree(&Shape::default());
+    let tree = leaves.tree(&Shape::default(), true);
     let reached = tree.reached(|name| pattern.is_match(&name.function));
     tree.leaf_of.iter().map(|leaf| reached[*leaf as usize]).collect()
 }

@@ -12,7 +12,7 @@ use super::group_counts::{Group, Grouped};
 use super::periods::Periods;
 use super::select::Question;
 use super::selector::Label;
-use super::tree::{Kind, Shape, Tree};
+use super::tree::{Kind, Name, Shape, Tree};
 use crate::store::Snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ async fn functions(engine: &Engine, snapshot: &Snapshot, question: Question) -> 
 
 fn function_rows(tree: &Tree, totals: &[u64], own: &[u64]) -> Vec<Row> {
     let counts = tree.by_name(totals, own);
-    let row = |(name, (total, own)): (&super::tree::Name, (u64, u64))| Row {
+    let row = |(name, (total, own)): (&Name, (u64, u64))| Row {
         name: name.function.clone(),
         frame: Some((name.module.clone(), name.kind)),
         own,
@@ -157,7 +157,13 @@ fn function_rows(tree: &Tree, totals: &[u64], own: &[u64]) -> Vec<Row> {
         shares: None,
         change: None,
     };
-    tree.names.iter().zip(counts).map(row).collect()
+    tree.names
+        .list
+        .iter()
+        .zip(counts)
+        .filter(|(_, counts)| *counts != (0, 0))
+        .map(row)
+        .collect()
 }
 
 async fn labels(
@@ -238,19 +244,25 @@ pub async fn top_difference(
 }
 
 fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) -> Top {
-    let tree = pair.leaves.tree(&Shape::default());
+    let tree = pair.leaves.tree(&Shape::default(), false);
     let sides = [0, 1].map(|which| {
         let own = tree.own_counts(pair.stack_samples(which));
         tree.by_name(&tree.totals(&own), &own)
     });
     let totals = [0, 1].map(|which| sides[which].iter().map(|(total, _)| *total).collect::<Vec<u64>>());
     let spreads = [0, 1].map(|which| {
-        pair.spread(which, normalize, (&tree.leaf_of, tree.len()), tree.names.len(), |own| {
-            tree.by_name(&tree.totals(own), own)
-                .into_iter()
-                .map(|(total, _)| total)
-                .collect()
-        })
+        pair.spread(
+            which,
+            normalize,
+            (&tree.leaf_of, tree.len()),
+            tree.names.list.len(),
+            |own| {
+                tree.by_name(&tree.totals(own), own)
+                    .into_iter()
+                    .map(|(total, _)| total)
+                    .collect()
+            },
+        )
     });
     let wholes = [&pair.base, &pair.comparison]
         .map(|side| Whole::new(side.counts.samples, side.counts.period_ns(), &side.exposure));
@@ -262,14 +274,21 @@ fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) ->
         spread: &spreads[1],
     };
     let judgement = judge(normalize, judged[0], judged[1], items);
-    let rows = tree.names.iter().enumerate().map(|(i, name)| Row {
-        name: name.function.clone(),
-        frame: Some((name.module.clone(), name.kind)),
-        own: sides[1][i].1,
-        total: sides[1][i].0,
-        shares: None,
-        change: Some((sides[0][i].1, sides[0][i].0, judgement.verdicts[i])),
-    });
+    let has_samples = |(i, _): &(usize, &Name)| totals.iter().any(|totals| totals[*i] > 0);
+    let rows = tree
+        .names
+        .list
+        .iter()
+        .enumerate()
+        .filter(has_samples)
+        .map(|(i, name)| Row {
+            name: name.function.clone(),
+            frame: Some((name.module.clone(), name.kind)),
+            own: sides[1][i].1,
+            total: sides[1][i].0,
+            shares: None,
+            change: Some((sides[0][i].1, sides[0][i].0, judgement.verdicts[i])),
+        });
     let rows = rows.collect();
     let [base, whole] = wholes;
     Top {

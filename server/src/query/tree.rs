@@ -20,56 +20,76 @@ pub struct Shape {
 /// Stands for "no node" in [`Tree::leaf_of`] and for the root's parent.
 pub const NONE: u32 = u32::MAX;
 
-/// The shape of a tree: a node's parent comes before the node, node 0 is the root.
+/// Names, each once, and their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    pub list: Vec<Name>,
+    /// Place of each name in the order of names.
+    pub(super) ranks: Vec<u32>,
+}
+
+/// Nodes, column by column. A node's parent comes before the node, node 0 is the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tree {
-    /// Sorted, each once; names\[0\] is not special.
-    pub names: Vec<Name>,
+pub struct Nodes {
     /// Parent of each node, [`NONE`] for the root.
     pub parent: Vec<u32>,
-    /// Index into `names`; the root's is [`NONE`].
+    /// Index into the names; the root's is [`NONE`].
     pub name: Vec<u32>,
     /// Every frame of this node, in whatever stack the server has met, was inlined into its parent.
     pub inlined: Vec<bool>,
     /// No node above has the same name.
     pub(super) outermost: Vec<bool>,
+}
+
+/// The shape of a tree. It may be shared by many answers: nodes without samples are then not part of this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    pub names: Arc<Names>,
+    pub nodes: Arc<Nodes>,
     /// Node at which each stack ends, [`NONE`] for a stack that was left out.
     pub leaf_of: Vec<u32>,
 }
 
 impl Tree {
+    /// The name of a node but the root.
+    pub fn name_of(&self, node: usize) -> &Name {
+        &self.names.list[self.nodes.name[node] as usize]
+    }
+
     /// The same stacks in another shape.
     #[must_use]
     pub(super) fn reshaped(self, shape: &Shape) -> Tree {
         if shape.root.is_none() && !shape.merge_recursion {
             return self;
         }
-        let starts: Option<Vec<bool>> = shape
+        let mut starts = shape
             .root
             .as_ref()
-            .map(|root| self.names.iter().map(|name| root.is_match(&name.function)).collect());
+            .map(|root| Accepted::new(&self.names, |name: &Name| root.is_match(&name.function)));
+        let nodes = &self.nodes;
         let mut draft = Draft::default();
         // Where each node is in the new tree; none: above the new root.
         let mut image = vec![NONE; self.len()];
         image[0] = if starts.is_some() { NONE } else { 0 };
         for node in 1..self.len() {
-            let (above, name) = (image[self.parent[node] as usize], self.name[node]);
+            let (above, name) = (image[nodes.parent[node] as usize], nodes.name[node]);
             image[node] = match above {
-                NONE if starts.as_ref().is_some_and(|starts| !starts[name as usize]) => NONE,
-                NONE => draft.child(0, name, self.inlined[node]),
+                NONE if starts.as_mut().is_some_and(|starts| !starts.has(name)) => NONE,
+                NONE => draft.child(0, name, nodes.inlined[node]),
                 above if shape.merge_recursion && draft.name[above as usize] == name => {
-                    draft.inlined[above as usize] &= self.inlined[node];
+                    draft.inlined[above as usize] &= nodes.inlined[node];
                     above
                 }
-                above => draft.child(above, name, self.inlined[node]),
+                above => draft.child(above, name, nodes.inlined[node]),
             };
         }
         let place = |leaf: &u32| image.get(*leaf as usize).copied().unwrap_or(NONE);
         let leaf_of = self.leaf_of.iter().map(place).collect();
-        draft.finish(self.names, leaf_of)
+        draft.finish(self.names.clone(), leaf_of)
     }
 
-    /// Puts nodes into pre-order, siblings by name. Returns where each node of the new order was.
+    /// Puts nodes into pre-order, siblings by name, and leaves only names that they have, in order. Returns where each node of the new
+    /// order was.
     pub(super) fn sort(&mut self) -> Vec<u32> {
         let children = Children::of(self, |_| true);
         let mut order = Vec::with_capacity(self.len());
@@ -80,22 +100,48 @@ impl Tree {
             order.push(node);
             pending.extend(children.of_node(node as usize).iter().rev());
         }
-        let moved = |of: &[u32]| -> Vec<u32> {
+        let (names, place_of_name) = self.own_names();
+        let moved = |of: &[u32], to: &[u32]| -> Vec<u32> {
             of.iter()
-                .map(|at| place.get(*at as usize).copied().unwrap_or(NONE))
+                .map(|at| to.get(*at as usize).copied().unwrap_or(NONE))
                 .collect()
         };
-        self.parent = moved(&picked(&self.parent, &order));
-        self.leaf_of = moved(&self.leaf_of);
-        self.name = picked(&self.name, &order);
-        self.inlined = picked(&self.inlined, &order);
-        self.outermost = picked(&self.outermost, &order);
+        let nodes = &self.nodes;
+        self.nodes = Arc::new(Nodes {
+            parent: moved(&picked(&nodes.parent, &order), &place),
+            name: moved(&picked(&nodes.name, &order), &place_of_name),
+            inlined: picked(&nodes.inlined, &order),
+            outermost: picked(&nodes.outermost, &order),
+        });
+        self.names = Arc::new(names);
+        self.leaf_of = moved(&self.leaf_of, &place);
         order
+    }
+
+    /// The names that nodes have, in order, and the place of each name among them.
+    fn own_names(&self) -> (Names, Vec<u32>) {
+        let mut place_of_name = vec![NONE; self.names.list.len()];
+        for name in &self.nodes.name[1..] {
+            place_of_name[*name as usize] = 0;
+        }
+        let mut order: Vec<u32> = (0..place_of_name.len() as u32)
+            .filter(|name| place_of_name[*name as usize] != NONE)
+            .collect();
+        order.sort_unstable_by_key(|name| self.names.ranks[*name as usize]);
+        for (place, name) in order.iter().enumerate() {
+            place_of_name[*name as usize] = place as u32;
+        }
+        let list = order.iter().map(|name| self.names.list[*name as usize].clone());
+        let names = Names {
+            list: list.collect(),
+            ranks: (0..order.len() as u32).collect(),
+        };
+        (names, place_of_name)
     }
 
     /// Nodes, the root included.
     pub fn len(&self) -> usize {
-        self.parent.len()
+        self.nodes.parent.len()
     }
 
     /// Whether it has no node but the root.
@@ -116,20 +162,15 @@ impl Tree {
 
     /// Inclusive counts from own counts of nodes.
     pub fn totals(&self, own: &[u64]) -> Vec<u64> {
-        added_up(&self.parent, own)
-    }
-
-    /// Nodes of each node's subtree, itself included.
-    pub fn sizes(&self) -> Vec<u64> {
-        added_up(&self.parent, &vec![1; self.len()])
+        added_up(&self.nodes.parent, own)
     }
 
     /// For each node whether it or a node above it has a name that `test` accepts: a sample is then counted once.
     pub fn reached(&self, test: impl Fn(&Name) -> bool) -> Vec<bool> {
-        let accepted: Vec<bool> = self.names.iter().map(test).collect();
+        let mut accepted = Accepted::new(&self.names, test);
         let mut reached = vec![false; self.len()];
         for node in 1..self.len() {
-            reached[node] = reached[self.parent[node] as usize] || accepted[self.name[node] as usize];
+            reached[node] = reached[self.nodes.parent[node] as usize] || accepted.has(self.nodes.name[node]);
         }
         reached
     }
@@ -137,15 +178,38 @@ impl Tree {
     /// For each name the samples with at least one frame of it, and the samples that end in it: (total, self). `totals` and
     /// `own` are those of the nodes.
     pub fn by_name(&self, totals: &[u64], own: &[u64]) -> Vec<(u64, u64)> {
-        let mut result = vec![(0, 0); self.names.len()];
+        let nodes = &self.nodes;
+        let mut result = vec![(0, 0); self.names.list.len()];
         for node in 1..self.len() {
-            let (total, itself) = &mut result[self.name[node] as usize];
+            let (total, itself) = &mut result[nodes.name[node] as usize];
             *itself += own[node];
-            if self.outermost[node] {
+            if nodes.outermost[node] {
                 *total += totals[node];
             }
         }
         result
+    }
+}
+
+/// Names that a test accepts, each looked at when it is asked for first.
+struct Accepted<'a, T> {
+    names: &'a Names,
+    test: T,
+    known: Vec<Option<bool>>,
+}
+
+impl<'a, T: Fn(&Name) -> bool> Accepted<'a, T> {
+    fn new(names: &'a Names, test: T) -> Self {
+        Accepted {
+            names,
+            test,
+            known: vec![None; names.list.len()],
+        }
+    }
+
+    fn has(&mut self, name: u32) -> bool {
+        let name = name as usize;
+        *self.known[name].get_or_insert_with(|| (self.test)(&self.names.list[name]))
     }
 }
 
@@ -177,7 +241,7 @@ impl Children {
         let kept: Vec<u32> = (1..tree.len() as u32).filter(|node| keep(*node as usize)).collect();
         let mut first = vec![0_u32; tree.len() + 1];
         for node in &kept {
-            first[tree.parent[*node as usize] as usize + 1] += 1;
+            first[tree.nodes.parent[*node as usize] as usize + 1] += 1;
         }
         for node in 0..tree.len() {
             first[node + 1] += first[node];
@@ -185,14 +249,14 @@ impl Children {
         let mut next = first.clone();
         let mut nodes = vec![0; kept.len()];
         for node in kept {
-            let at = &mut next[tree.parent[node as usize] as usize];
+            let at = &mut next[tree.nodes.parent[node as usize] as usize];
             nodes[*at as usize] = node;
             *at += 1;
         }
         for parent in 0..tree.len() {
             let siblings = &mut nodes[first[parent] as usize..first[parent + 1] as usize];
             if siblings.len() > 1 {
-                siblings.sort_unstable_by_key(|node| tree.name[*node as usize]);
+                siblings.sort_unstable_by_key(|node| tree.names.ranks[tree.nodes.name[*node as usize] as usize]);
             }
         }
         Children { nodes, first }
@@ -297,38 +361,19 @@ impl Draft {
         node
     }
 
-    /// The tree with the names that it has.
-    fn finish(self, mut names: Vec<Name>, leaf_of: Vec<u32>) -> Tree {
+    fn finish(self, names: Arc<Names>, leaf_of: Vec<u32>) -> Tree {
         let Draft {
-            parent,
-            mut name,
-            inlined,
-            ..
+            parent, name, inlined, ..
         } = self;
-        let mut used = vec![false; names.len()];
-        for name in &name[1..] {
-            used[*name as usize] = true;
-        }
-        let mut count = 0;
-        let place = |used: &bool| {
-            count += u32::from(*used);
-            count.saturating_sub(1)
-        };
-        let places: Vec<u32> = used.iter().map(place).collect();
-        for name in &mut name[1..] {
-            *name = places[*name as usize];
-        }
-        let mut used = used.into_iter();
-        names.retain(|_| used.next().unwrap_or_default());
-        let outermost = (0..parent.len())
-            .map(|node| is_outermost(&parent, &name, node))
-            .collect();
+        let outermost = (0..parent.len()).map(|node| is_outermost(&parent, &name, node));
         Tree {
             names,
-            parent,
-            name,
-            inlined,
-            outermost,
+            nodes: Arc::new(Nodes {
+                outermost: outermost.collect(),
+                parent,
+                name,
+                inlined,
+            }),
             leaf_of,
         }
     }
@@ -384,7 +429,7 @@ pub(crate) mod tests {
             leaves.extend(trie.leaf(id));
         }
         trie.rank();
-        trie.tree(&leaves, shape)
+        trie.tree(&leaves, shape, false)
     }
 
     /// Every node as `path total self`, in order.
@@ -394,8 +439,8 @@ pub(crate) mod tests {
         let totals = tree.totals(own);
         let mut paths: Vec<String> = vec!["all".into()];
         for node in 1..tree.len() {
-            let above = &paths[tree.parent[node] as usize];
-            paths.push(format!("{above};{}", tree.names[tree.name[node] as usize].function));
+            let above = &paths[tree.nodes.parent[node] as usize];
+            paths.push(format!("{above};{}", tree.name_of(node).function));
         }
         (0..tree.len())
             .map(|n| format!("{} {} {}", paths[n], totals[n], own[n]))
@@ -416,7 +461,7 @@ pub(crate) mod tests {
                 "all;main;b 4 4"
             ]
         );
-        assert_eq!((tree.names.len(), tree.sizes()[0]), (4, 5));
+        assert_eq!(tree.len(), 5);
     }
 
     #[test]
@@ -426,7 +471,7 @@ pub(crate) mod tests {
         let own = tree.own_counts([5, 2]);
         let totals = tree.totals(&own);
         let counts = tree.by_name(&totals, &own);
-        let of = |function: &str| counts[tree.names.iter().position(|n| &*n.function == function).unwrap()];
+        let of = |function: &str| counts[tree.names.list.iter().position(|n| &*n.function == function).unwrap()];
         assert_eq!(of("f"), (7, 2), "a sample with three frames of f is one sample in f");
         assert_eq!(of("g"), (7, 5));
         let merged = build(
@@ -503,11 +548,11 @@ pub(crate) mod tests {
             stacks: vec![input.stacks[0].clone(), second.clone()],
             ..input.clone()
         };
-        assert_eq!(build(&both, &Shape::default()).inlined, [false, false, false]);
+        assert_eq!(build(&both, &Shape::default()).nodes.inlined, [false, false, false]);
         let only = Stacks {
             stacks: vec![second],
             ..input
         };
-        assert_eq!(build(&only, &Shape::default()).inlined, [false, false, true]);
+        assert_eq!(build(&only, &Shape::default()).nodes.inlined, [false, false, true]);
     }
 }

@@ -4,8 +4,9 @@
 //! never becomes stale, since ids are hashes of content.
 
 use super::frame::{Frame, Kind, Missing, Name};
-use super::tree::{MixState, NONE, Shape, Tree};
+use super::tree::{MixState, NONE, Names, Nodes, Shape, Tree, picked};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What is kept of a frame.
 #[derive(Debug, Clone, Copy)]
@@ -25,18 +26,11 @@ pub(super) struct Leaf {
 /// See the module. A node's parent has a smaller index than the node; node 0 is the root.
 #[derive(Debug)]
 pub(super) struct Trie {
-    names: Vec<Name>,
+    names: Arc<Names>,
     index: HashMap<Name, u32>,
-    /// Place of each name in the order of names.
-    ranks: Vec<u32>,
     frames: HashMap<i64, FrameEntry, MixState>,
     stacks: HashMap<i64, Leaf, MixState>,
-    parent: Vec<u32>,
-    name: Vec<u32>,
-    /// Every frame of the node was inlined into its parent.
-    inlined: Vec<bool>,
-    /// No node above has the same name.
-    outermost: Vec<bool>,
+    nodes: Arc<Nodes>,
     /// By parent and name.
     children: HashMap<u64, u32, MixState>,
     /// Names and nodes of the stack that was added last, root first: many stacks begin as the one before.
@@ -47,15 +41,16 @@ pub(super) struct Trie {
 impl Default for Trie {
     fn default() -> Self {
         Trie {
-            names: Vec::new(),
+            names: Arc::default(),
             index: HashMap::new(),
-            ranks: Vec::new(),
             frames: HashMap::default(),
             stacks: HashMap::default(),
-            parent: vec![NONE],
-            name: vec![NONE],
-            inlined: vec![false],
-            outermost: vec![true],
+            nodes: Arc::new(Nodes {
+                parent: vec![NONE],
+                name: vec![NONE],
+                inlined: vec![false],
+                outermost: vec![true],
+            }),
             children: HashMap::default(),
             path: Vec::new(),
             text_bytes: 0,
@@ -66,13 +61,12 @@ impl Default for Trie {
 impl Trie {
     /// Memory that it takes, in bytes: capacities, with a byte an entry for what a hash table needs itself.
     pub(super) fn bytes(&self) -> usize {
-        self.names.capacity() * size_of::<Name>()
+        self.names.list.capacity() * (size_of::<Name>() + size_of::<u32>())
             + self.index.capacity() * (size_of::<(Name, u32)>() + 1)
             + self.text_bytes
-            + self.ranks.capacity() * 4
             + self.frames.capacity() * (size_of::<(i64, FrameEntry)>() + 1)
             + self.stacks.capacity() * (size_of::<(i64, Leaf)>() + 1)
-            + self.parent.capacity() * 10
+            + self.nodes.parent.capacity() * 10
             + self.children.capacity() * (size_of::<(u64, u32)>() + 1)
     }
 
@@ -97,9 +91,9 @@ impl Trie {
         if let Some(known) = self.index.get(name) {
             return *known;
         }
-        let index = self.names.len() as u32;
+        let index = self.names.list.len() as u32;
         self.text_bytes += name.function.len() + name.module.len() + 32;
-        self.names.push(name.clone());
+        Arc::make_mut(&mut self.names).list.push(name.clone());
         self.index.insert(name.clone(), index);
         index
     }
@@ -142,21 +136,25 @@ impl Trie {
                     child
                 }
             };
-            self.inlined[node as usize] &= frame.inlined;
+            if !frame.inlined && self.nodes.inlined[node as usize] {
+                Arc::make_mut(&mut self.nodes).inlined[node as usize] = false;
+            }
         }
         Leaf { node, missing }
     }
 
     /// The child of the path's last node.
     fn child(&mut self, parent: u32, frame: FrameEntry) -> u32 {
-        let next = self.parent.len() as u32;
+        let next = self.nodes.parent.len() as u32;
         let key = u64::from(parent) << 32 | u64::from(frame.name);
         let node = *self.children.entry(key).or_insert(next);
         if node == next {
-            self.parent.push(parent);
-            self.name.push(frame.name);
-            self.inlined.push(true);
-            self.outermost
+            let nodes = Arc::make_mut(&mut self.nodes);
+            nodes.parent.push(parent);
+            nodes.name.push(frame.name);
+            nodes.inlined.push(true);
+            nodes
+                .outermost
                 .push(self.path.iter().all(|(name, _)| *name != frame.name));
         }
         node
@@ -164,66 +162,58 @@ impl Trie {
 
     /// Puts names in order; to be called when frames were added.
     pub(super) fn rank(&mut self) {
-        if self.ranks.len() == self.names.len() {
+        let Names { list, ranks } = &*self.names;
+        if ranks.len() == list.len() {
             return;
         }
-        let mut order: Vec<u32> = (0..self.names.len() as u32).collect();
-        order.sort_unstable_by(|a, b| self.names[*a as usize].cmp(&self.names[*b as usize]));
-        self.ranks.resize(order.len(), 0);
+        let mut order: Vec<u32> = (0..list.len() as u32).collect();
+        order.sort_unstable_by(|a, b| list[*a as usize].cmp(&list[*b as usize]));
+        let ranks = &mut Arc::make_mut(&mut self.names).ranks;
+        ranks.resize(order.len(), 0);
         for (rank, name) in order.into_iter().enumerate() {
-            self.ranks[name as usize] = rank as u32;
+            ranks[name as usize] = rank as u32;
         }
     }
 
-    /// The tree of these stacks alone.
-    pub(super) fn tree(&self, leaves: &[Leaf], shape: &Shape) -> Tree {
-        let mut used = vec![false; self.parent.len()];
+    /// The tree of these stacks. `alone`: it has no other nodes. Otherwise it may share all nodes with others, which costs nothing.
+    pub(super) fn tree(&self, leaves: &[Leaf], shape: &Shape, alone: bool) -> Tree {
+        let is_plain = shape.root.is_none() && !shape.merge_recursion;
+        if is_plain && !alone && leaves.len() >= self.stacks.len() / 8 {
+            return Tree {
+                names: self.names.clone(),
+                nodes: self.nodes.clone(),
+                leaf_of: leaves.iter().map(|leaf| leaf.node).collect(),
+            };
+        }
+        let all = &self.nodes;
+        let mut used = vec![false; all.parent.len()];
         used[0] = true;
         for leaf in leaves {
             let mut node = leaf.node as usize;
             while !used[node] {
                 used[node] = true;
-                node = self.parent[node] as usize;
+                node = all.parent[node] as usize;
             }
         }
-        let count = used.iter().filter(|used| **used).count();
-        let (names, place_of_name) = self.names_of(&used);
-        let mut tree = Tree {
-            names,
-            parent: Vec::with_capacity(count),
-            name: Vec::with_capacity(count),
-            inlined: Vec::with_capacity(count),
-            outermost: Vec::with_capacity(count),
-            leaf_of: Vec::new(),
+        let order: Vec<u32> = (0..used.len() as u32).filter(|node| used[*node as usize]).collect();
+        let mut places = vec![NONE; used.len()];
+        for (place, node) in order.iter().enumerate() {
+            places[*node as usize] = place as u32;
+        }
+        let mut parent = picked(&all.parent, &order);
+        for parent in &mut parent[1..] {
+            *parent = places[*parent as usize];
+        }
+        let tree = Tree {
+            names: self.names.clone(),
+            nodes: Arc::new(Nodes {
+                parent,
+                name: picked(&all.name, &order),
+                inlined: picked(&all.inlined, &order),
+                outermost: picked(&all.outermost, &order),
+            }),
+            leaf_of: leaves.iter().map(|leaf| places[leaf.node as usize]).collect(),
         };
-        let mut places = vec![NONE; self.parent.len()];
-        for node in (0..used.len()).filter(|node| used[*node]) {
-            places[node] = tree.parent.len() as u32;
-            let (parent, name) = (self.parent[node], self.name[node]);
-            tree.parent.push(places.get(parent as usize).copied().unwrap_or(NONE));
-            tree.name
-                .push(place_of_name.get(name as usize).copied().unwrap_or(NONE));
-            tree.inlined.push(self.inlined[node]);
-            tree.outermost.push(self.outermost[node]);
-        }
-        tree.leaf_of = leaves.iter().map(|leaf| places[leaf.node as usize]).collect();
         tree.reshaped(shape)
-    }
-
-    /// The names of these nodes in order, and the place of each name among them.
-    fn names_of(&self, used: &[bool]) -> (Vec<Name>, Vec<u32>) {
-        let mut place_of_name = vec![NONE; self.names.len()];
-        let mut order = Vec::new();
-        for (name, _) in self.name.iter().zip(used).skip(1).filter(|(_, used)| **used) {
-            if std::mem::take(&mut place_of_name[*name as usize]) == NONE {
-                order.push(*name);
-            }
-        }
-        order.sort_unstable_by_key(|name| self.ranks[*name as usize]);
-        for (place, name) in order.iter().enumerate() {
-            place_of_name[*name as usize] = place as u32;
-        }
-        let names = order.iter().map(|name| self.names[*name as usize].clone());
-        (names.collect(), place_of_name)
     }
 }

@@ -23,27 +23,38 @@ pub struct Trimmed {
 }
 
 impl Trimmed {
-    /// Keeps the root and the nodes that `keep` accepts, in pre-order, siblings by name; `keep` must not accept a node below one that
-    /// it refuses.
-    pub fn new(tree: &Tree, keep: impl Fn(usize) -> bool) -> Trimmed {
-        let kept: Vec<bool> = (0..tree.len()).map(|node| node == 0 || keep(node)).collect();
-        let children = Children::of(tree, |node| kept[tree.parent[node] as usize]);
-        let sizes = tree.sizes();
+    /// Of the nodes that `exists` accepts, keeps the root and those that `keep` accepts, in pre-order, siblings by name. Neither must accept a
+    /// node below one that it refuses.
+    pub fn new(tree: &Tree, exists: impl Fn(usize) -> bool, keep: impl Fn(usize) -> bool) -> Trimmed {
+        let parent = &tree.nodes.parent;
+        let kept: Vec<bool> = (0..tree.len())
+            .map(|node| node == 0 || (exists(node) && keep(node)))
+            .collect();
+        // The nearest node above each that is kept, and how many nodes are folded below it.
+        let mut above = vec![0_u32; tree.len()];
+        let mut frames = vec![0_u32; tree.len()];
+        for node in 1..tree.len() {
+            if kept[node] {
+                above[node] = node as u32;
+            } else if exists(node) {
+                above[node] = above[parent[node] as usize];
+                frames[above[node] as usize] += 1;
+            }
+        }
+        let children = Children::of(tree, |node| kept[parent[node] as usize] && (kept[node] || exists(node)));
         let mut result = Trimmed {
             places: Vec::new(),
             parent: Vec::new(),
             folded_names: Vec::new(),
         };
-        // Nodes with the place of their parent; what is folded comes after its siblings.
-        let mut pending = vec![(Place::Node(0), NONE)];
-        while let Some((place, parent)) = pending.pop() {
-            let node = match place {
-                Place::Node(node) => node,
-                Place::Folded(siblings) => {
-                    let frames = siblings.iter().map(|node| sizes[*node as usize]).sum();
-                    result.fold(siblings, frames, parent);
-                    continue;
+        // Nodes with the place of their parent, and how many are folded into one; what is folded comes after its siblings.
+        let mut pending = vec![(Place::Node(0), NONE, 0)];
+        while let Some((place, parent, folded)) = pending.pop() {
+            let Place::Node(node) = place else {
+                if let Place::Folded(siblings) = place {
+                    result.fold(siblings, folded, parent);
                 }
+                continue;
             };
             let at = result.places.len() as u32;
             result.push(Place::Node(node), parent, None);
@@ -52,14 +63,14 @@ impl Trimmed {
                 .iter()
                 .partition(|child| kept[**child as usize]);
             if !folded.is_empty() {
-                pending.push((Place::Folded(folded), at));
+                pending.push((Place::Folded(folded), at, frames[node as usize]));
             }
-            pending.extend(below.into_iter().rev().map(|child| (Place::Node(child), at)));
+            pending.extend(below.into_iter().rev().map(|child| (Place::Node(child), at, 0)));
         }
         result
     }
 
-    fn fold(&mut self, siblings: Vec<u32>, frames: u64, parent: u32) {
+    fn fold(&mut self, siblings: Vec<u32>, frames: u32, parent: u32) {
         let plural = if frames == 1 { "frame" } else { "frames" };
         let function = format!("{frames} {plural} below the threshold").into();
         let name = Name {
@@ -108,7 +119,7 @@ mod tests {
         let own = tree.own_counts([1, 2, 3, 50, 7, 4, 90, 5]);
         let totals = tree.totals(&own);
         for threshold in [0, 2, 3, 4, 6, 60, 1_000] {
-            let trimmed = Trimmed::new(&tree, |node| totals[node] >= threshold);
+            let trimmed = Trimmed::new(&tree, |_| true, |node| totals[node] >= threshold);
             let (t, s) = (trimmed.totals(&totals), trimmed.own(&own, &totals));
             assert_eq!(t[0], 162);
             for place in 0..t.len() {
@@ -120,9 +131,9 @@ mod tests {
                 assert!(place == 0 || trimmed.parent[place] < place as u32, "pre-order");
             }
         }
-        let whole = Trimmed::new(&tree, |_| true);
+        let whole = Trimmed::new(&tree, |_| true, |_| true);
         assert_eq!(whole.places.len(), tree.len());
-        let none = Trimmed::new(&tree, |_| false);
+        let none = Trimmed::new(&tree, |_| true, |_| false);
         assert_eq!(none.places.len(), 2);
         assert_eq!(
             &*none.folded_names[1].as_ref().unwrap().function,

@@ -26,7 +26,7 @@ pub fn differential(difference: &Difference) -> String {
 
 /// Lines of the nodes that `shown` accepts; `counts` ends each.
 fn write(tree: &Tree, shown: impl Fn(usize) -> bool, counts: impl Fn(&mut String, usize)) -> String {
-    let names: Vec<String> = tree.names.iter().map(sanitized).collect();
+    let names: Vec<String> = tree.names.list.iter().map(sanitized).collect();
     let mut text = String::new();
     let mut path = Vec::new();
     for node in 0..tree.len() {
@@ -36,8 +36,8 @@ fn write(tree: &Tree, shown: impl Fn(usize) -> bool, counts: impl Fn(&mut String
         path.clear();
         let mut at = node;
         while at != 0 {
-            path.push(names[tree.name[at] as usize].as_str());
-            at = tree.parent[at] as usize;
+            path.push(names[tree.nodes.name[at] as usize].as_str());
+            at = tree.nodes.parent[at] as usize;
         }
         // A stack without any frame.
         if path.is_empty() {

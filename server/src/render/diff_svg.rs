@@ -65,7 +65,10 @@ struct Layout {
 impl Layout {
     fn new(difference: &Difference) -> Layout {
         let tree = &difference.tree;
-        let weight = |node: usize| difference.verdicts[node].base_norm + difference.verdicts[node].norm;
+        let weight = |node: usize| {
+            let verdict = difference.verdict(node);
+            verdict.base_norm + verdict.norm
+        };
         let scale = (WIDTH - 2.0 * MARGIN) / weight(0).max(f64::MIN_POSITIVE);
         let mut depth = vec![0_u32; tree.len()];
         let mut left = vec![MARGIN; tree.len()];
@@ -82,7 +85,7 @@ impl Layout {
                 weight(node) * scale
             };
             if node > 0 {
-                let parent = tree.parent[node] as usize;
+                let parent = tree.nodes.parent[node] as usize;
                 depth[node] = depth[parent] + 1;
                 left[node] = cursor[parent];
                 cursor[parent] += width;
@@ -166,13 +169,13 @@ fn side(word: &str, summary: &Summary) -> String {
 
 fn draw(svg: &mut String, difference: &Difference, frame: &Frame) {
     let node = frame.node;
-    let verdict = &difference.verdicts[node];
+    let verdict = &difference.verdict(node);
     let (fill, ink) = paint(verdict.state, verdict.strength);
     let y = TOP + f64::from(frame.depth) * ROW;
     let (function, module) = match node {
         0 => ("all", ""),
         _ => {
-            let name = &difference.tree.names[difference.tree.name[node] as usize];
+            let name = difference.tree.name_of(node);
             (&*name.function, &*name.module)
         }
     };
@@ -213,7 +216,7 @@ fn shortened(text: &str, room: usize) -> String {
 }
 
 fn tooltip(difference: &Difference, node: usize, function: &str, module: &str) -> String {
-    let v: &Verdict = &difference.verdicts[node];
+    let v: &Verdict = &difference.verdict(node);
     let value = |x: f64| match difference.normalize {
         Normalize::Rate => format!("{x:.4} cores"),
         Normalize::Share => format!("{:.2} %", x * 100.0),

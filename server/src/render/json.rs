@@ -75,10 +75,7 @@ fn columns(tree: &Tree, trimmed: &Trimmed, totals: &[u64], own: &[u64]) -> (Colu
     for (place, folded) in trimmed.places.iter().zip(&trimmed.folded_names) {
         let (name, inlined) = match (place, folded) {
             (Place::Node(0), _) => (&root, false),
-            (Place::Node(node), _) => (
-                &tree.names[tree.name[*node as usize] as usize],
-                tree.inlined[*node as usize],
-            ),
+            (Place::Node(node), _) => (tree.name_of(*node as usize), tree.nodes.inlined[*node as usize]),
             (Place::Folded(_), Some(name)) => (name, false),
             (Place::Folded(_), None) => (&root, false),
         };
@@ -159,7 +156,11 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64) -> Result<Vec<u8>, RenderE
         nodes: Columns,
     }
     let least = least_samples(min_share, graph.summary.samples);
-    let trimmed = Trimmed::new(&graph.tree, |node| graph.totals[node] as f64 >= least);
+    let trimmed = Trimmed::new(
+        &graph.tree,
+        |node| graph.totals[node] > 0,
+        |node| graph.totals[node] as f64 >= least,
+    );
     let (nodes, strings) = columns(&graph.tree, &trimmed, &graph.totals, &graph.own);
     let mut head = side(&graph.summary);
     head["type"] = json!(graph.summary.question.profile);
@@ -210,7 +211,8 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
         least_samples(min_share, d.base.samples),
         least_samples(min_share, d.comparison.samples),
     ];
-    let trimmed = Trimmed::new(&d.tree, |node| {
+    let exists = |node: usize| d.base_totals[node] + d.totals[node] > 0;
+    let trimmed = Trimmed::new(&d.tree, exists, |node| {
         let (base, comparison) = (d.base_totals[node] as f64, d.totals[node] as f64);
         min_share <= 0.0 || (base > 0.0 && base >= least[0]) || (comparison > 0.0 && comparison >= least[1])
     });
@@ -222,7 +224,7 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
         .iter()
         .enumerate()
         .map(|(at, place)| match place {
-            Place::Node(node) => d.verdicts[*node as usize],
+            Place::Node(node) => d.verdict(*node as usize),
             Place::Folded(_) => d.judgement.describe(base_total[at], columns.total[at]),
         })
         .collect();
@@ -333,7 +335,7 @@ pub fn timeline(timeline: &Timeline) -> Result<Vec<u8>, RenderError> {
     let tree = &timeline.tree;
     let own = tree.own_counts(timeline.moments.iter().map(|_| 1));
     let totals = tree.totals(&own);
-    let trimmed = Trimmed::new(tree, |_| true);
+    let trimmed = Trimmed::new(tree, |_| true, |_| true);
     let mut place_of = vec![0; tree.len()];
     for (at, place) in (0..).zip(&trimmed.places) {
         if let Place::Node(node) = place {

@@ -9,6 +9,7 @@ pub fn speedscope(graph: &Flamegraph, title: &str) -> Result<Vec<u8>, RenderErro
     let tree = &graph.tree;
     let mut frames: Vec<_> = tree
         .names
+        .list
         .iter()
         .map(|name| {
             if name.module.is_empty() {
@@ -28,8 +29,8 @@ pub fn speedscope(graph: &Flamegraph, title: &str) -> Result<Vec<u8>, RenderErro
         let mut path = Vec::new();
         let mut at = node;
         while at != 0 {
-            path.push(tree.name[at]);
-            at = tree.parent[at] as usize;
+            path.push(tree.nodes.name[at]);
+            at = tree.nodes.parent[at] as usize;
         }
         path.reverse();
         if path.is_empty() {

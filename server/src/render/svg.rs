@@ -14,7 +14,7 @@ pub fn svg(graph: &Flamegraph, title: &str, subtitle: &str) -> Result<Vec<u8>, R
     }
     let mut palette = PaletteMap::default();
     palette.insert("all", color(Kind::Root, ""));
-    for name in &graph.tree.names {
+    for name in &graph.tree.names.list {
         palette.insert(sanitized(name), color(name.kind, &seed(name)));
     }
     let mut options = Options::default();
