@@ -17,6 +17,9 @@ const FREQUENCY_HZ: i64 = 20;
 const PERIOD_NS: i64 = 1_000_000_000 / FREQUENCY_HZ;
 const CPUS: u32 = 16;
 
+/// How late a timer's interrupt may come: times without noise would take less room than those of real machines.
+const LATE_NS: u32 = 20_000;
+
 /// What differs from batch to batch.
 pub(crate) struct Batch<'a> {
     pub(crate) node: &'a str,
@@ -41,7 +44,8 @@ pub(crate) fn request(batch: &Batch<'_>, fleet: &Fleet, services: &[u32], rng: &
         // A stack runs on few threads, a thread on few CPUs.
         let thread = stack % 6;
         let cpu = (service + thread + rng.below(2)) % CPUS;
-        let time = batch.from_ns + u64::from(index) * step;
+        let late = u64::from(rng.below(LATE_NS)) % step.max(1);
+        let time = batch.from_ns + u64::from(index) * step + late;
         groups.entry((service, stack, thread, cpu)).or_default().push(time);
     }
     let samples = groups
