@@ -1,7 +1,7 @@
 //! Health, metrics, agents.
 
 use super::{ApiError, AppState, error::Code};
-use crate::store::NodeInfo;
+use crate::store::{NodeInfo, Stale, Store, Table};
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -189,11 +189,8 @@ impl prometheus_client::collector::Collector for Collector {
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
         }
         let snapshot = store.snapshot();
-        let files: usize = crate::store::Table::ALL
-            .iter()
-            .map(|table| snapshot.files(*table).len())
-            .sum();
-        let bytes: u64 = crate::store::Table::ALL
+        let files: usize = Table::ALL.iter().map(|table| snapshot.files(*table).len()).sum();
+        let bytes: u64 = Table::ALL
             .iter()
             .flat_map(|table| snapshot.files(*table))
             .map(|file| file.size_bytes)
@@ -221,8 +218,49 @@ impl prometheus_client::collector::Collector for Collector {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
+        tables(store, &mut encoder)?;
         agents(&reporting(store.nodes()), &mut encoder)
     }
+}
+
+/// Files and bytes of each table: live ones, and those that are on the disk still though the table has them no more.
+fn tables(store: &Store, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+    let snapshot = store.snapshot();
+    let live = Table::ALL.into_iter().map(|table| {
+        let files = snapshot.files(table);
+        (
+            table,
+            "live",
+            files.len(),
+            files.iter().map(|file| file.size_bytes).sum(),
+        )
+    });
+    let stale = store.stale_files();
+    let stale = stale.iter().map(|(table, stale, files, bytes)| {
+        let state = match stale {
+            Stale::Replaced => "replaced",
+            Stale::Expired => "expired",
+        };
+        (*table, state, *files, *bytes)
+    });
+    let rows: Vec<(Table, &str, usize, u64)> = live.chain(stale).collect();
+    type Value = fn(usize, u64) -> u64;
+    let families: [(&str, &str, Value); 2] = [
+        (
+            "stakeout_store_table_files",
+            "Data files by table and state; replaced and expired ones are deleted minutes later",
+            |files, _| files as u64,
+        ),
+        ("stakeout_store_table_bytes", "Bytes of these files", |_, bytes| bytes),
+    ];
+    for (name, help, value) in families {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (table, state, files, bytes) in &rows {
+            let gauge = ConstGauge::new(value(*files, *bytes));
+            gauge.encode(family.encode_family(&[("table", table.name()), ("state", state)])?)?;
+        }
+    }
+    Ok(())
 }
 
 /// The newest instance of each node, and those of the last hour: a restarted agent's old instance may still deliver.

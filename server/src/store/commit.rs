@@ -319,9 +319,15 @@ impl Store {
         let encoded = tokio::task::spawn_blocking(move || file::encode(table, &partition, &batches, effort))
             .await
             .map_err(StoreError::table(table, "encode a file"))??;
-        let Some(Encoded { bytes, file }) = encoded else {
-            return Ok(None);
-        };
+        match encoded {
+            Some(encoded) => self.put_file(table, encoded).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Puts an encoded file on the disk.
+    pub(super) async fn put_file(&self, table: Table, encoded: Encoded) -> Result<Arc<DataFile>, StoreError> {
+        let Encoded { bytes, file } = encoded;
         let path = Path::from(format!("{}/{}", table.name(), file.path));
         let create = PutOptions {
             mode: PutMode::Create,
@@ -334,7 +340,7 @@ impl Store {
         self.counters
             .bytes_written
             .fetch_add(file.size_bytes, Ordering::Relaxed);
-        Ok(Some(Arc::new(file)))
+        Ok(Arc::new(file))
     }
 
     /// The group is on the disk: its rows move from pending to files in one step, and its senders hear of it.

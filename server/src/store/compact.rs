@@ -5,26 +5,31 @@
 
 use super::commit::add_files;
 use super::file::Effort;
+use super::hour::{Hour, SETTLED};
 use super::log::add_action;
-use super::retain::Garbage;
+use super::retain::{Garbage, Stale};
+use super::rollup;
+use super::rows::FileRows;
 use super::schema::Table;
-use super::{DataFile, Store, StoreError, lock_mutex};
-use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, new_null_array};
-use arrow::datatypes::{Field, Schema};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use super::{DataFile, Snapshot, Store, StoreError, lock_mutex};
+use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
+use arrow::error::ArrowError;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// Rows of one rewrite, which are in memory all at once. A file of half as many is not rewritten any more.
-const MAX_ROWS: u64 = 4_000_000;
+/// Rows of one rewrite of a dictionary, which are in memory all at once, and of a file of samples. A file of half as many is
+/// rewritten only when its hour is over.
+pub(super) const MAX_ROWS: u64 = 4_000_000;
+
+/// Files that are merged at the same time, each of which has some pages and dictionaries in memory.
+const MAX_FILES: usize = 64;
+
+/// Rows of a dictionary that are read at a time.
+const DAY_BATCH_ROWS: usize = 64 * 1024;
 
 /// Files of a tier have up to this many times as many rows as those of the tier below.
 const TIER_FACTOR: f64 = 16.0;
-
-/// A partition is settled when it was not written to for this long after its time, milliseconds.
-const SETTLE_MS: i64 = 10 * 60 * 1000;
 
 /// Files of one partition to be rewritten together.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,190 +37,362 @@ pub(super) struct Job {
     pub(super) table: Table,
     pub(super) partition: String,
     pub(super) files: Vec<Arc<DataFile>>,
+    /// All of an hour that is over: its samples end in files that do not overlap, and are rolled up.
+    pub(super) whole: bool,
 }
 
-/// The rewrites that are due. `now_partition` is the value of the partition column at this moment.
-pub(super) fn due(table: Table, files: &[Arc<DataFile>], now_partition: &str, now_ms: i64, many: usize) -> Vec<Job> {
-    let mut partitions: BTreeMap<&str, Vec<&Arc<DataFile>>> = BTreeMap::new();
-    for file in files.iter().filter(|file| file.rows < MAX_ROWS / 2) {
-        partitions.entry(&file.partition).or_default().push(file);
+/// When and how much is rewritten.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Due<'a> {
+    /// Value of the partition column at this moment.
+    pub(super) now_partition: &'a str,
+    pub(super) now_ms: i64,
+    /// A partition whose time is over is settled when nothing was written to it for this long, milliseconds.
+    pub(super) settle_ms: i64,
+    /// A partition that is not settled waits for this many files of about the same size.
+    pub(super) many: usize,
+}
+
+impl Due<'_> {
+    fn is_settled(&self, partition: &str, files: &[&Arc<DataFile>]) -> bool {
+        partition < self.now_partition
+            && files
+                .iter()
+                .all(|file| file.modified_ms + self.settle_ms <= self.now_ms)
     }
-    let mut jobs = Vec::new();
-    for (partition, mut files) in partitions {
-        files.sort_by_key(|file| file.rows);
-        let settled = partition < now_partition && files.iter().all(|file| file.modified_ms + SETTLE_MS <= now_ms);
-        let chosen: Vec<_> = if settled {
-            files
-        } else {
-            let mut tiers: BTreeMap<u32, Vec<&Arc<DataFile>>> = BTreeMap::new();
-            for file in files {
-                let tier = (file.rows.max(1) as f64).log(TIER_FACTOR) as u32;
-                tiers.entry(tier).or_default().push(file);
-            }
-            match tiers.into_values().find(|files| files.len() >= many) {
-                Some(files) => files,
-                None => continue,
-            }
-        };
-        let mut rows = 0;
-        let chosen: Vec<_> = chosen
-            .into_iter()
-            .take_while(|file| {
-                rows += file.rows;
-                rows <= MAX_ROWS
-            })
-            .cloned()
-            .collect();
-        if chosen.len() >= 2 {
-            jobs.push(Job {
-                table,
-                partition: partition.to_owned(),
-                files: chosen,
-            });
+
+    /// Files of the first tier that has enough of them.
+    fn tier<'f>(&self, files: impl IntoIterator<Item = &'f Arc<DataFile>>) -> Option<Vec<&'f Arc<DataFile>>> {
+        let mut tiers: BTreeMap<u32, Vec<&Arc<DataFile>>> = BTreeMap::new();
+        for file in files {
+            let tier = (file.rows.max(1) as f64).log(TIER_FACTOR) as u32;
+            tiers.entry(tier).or_default().push(file);
         }
+        tiers.into_values().find(|files| files.len() >= self.many)
     }
-    jobs
+
+    /// What is to be done with an hour of samples.
+    fn hour(&self, partition: &str, files: &[Arc<DataFile>], rollups: [&[Arc<DataFile>]; 2]) -> Option<Job> {
+        let job = |files: Vec<&Arc<DataFile>>, whole| Job {
+            table: Table::Samples,
+            partition: partition.to_owned(),
+            files: files.into_iter().cloned().collect(),
+            whole,
+        };
+        let all: Vec<_> = files.iter().collect();
+        let parts = || files.iter().filter(|file| !is_settled(file));
+        if !self.is_settled(partition, &all) {
+            let chosen = self.tier(parts().filter(|file| file.rows < MAX_ROWS / 2))?;
+            return Some(job(chosen.into_iter().take(MAX_FILES).collect(), false));
+        }
+        if parts().next().is_none() && rollups.iter().all(|rollup| rollup::is_current(files, rollup)) {
+            return None;
+        }
+        if all.len() <= MAX_FILES {
+            return Some(job(all, true));
+        }
+        let mut smallest: Vec<_> = parts().collect();
+        smallest.sort_by_key(|file| file.rows);
+        smallest.truncate(MAX_FILES);
+        (smallest.len() >= 2).then(|| job(smallest, false))
+    }
+
+    /// The rewrites of samples that are due.
+    pub(super) fn hours(&self, snapshot: &Snapshot) -> Vec<Job> {
+        let files = snapshot.files(Table::Samples);
+        let hours = files.chunk_by(|a, b| a.partition == b.partition);
+        hours
+            .filter_map(|files| {
+                let partition = &files[0].partition;
+                let rollups = Table::ROLLUPS.map(|table| rollup::of_partition(snapshot.files(table), partition));
+                self.hour(partition, files, rollups)
+            })
+            .collect()
+    }
+
+    /// The rewrites of a dictionary, or of the accounts, that are due.
+    pub(super) fn days(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Job> {
+        let mut partitions: BTreeMap<&str, Vec<&Arc<DataFile>>> = BTreeMap::new();
+        for file in files.iter().filter(|file| file.rows < MAX_ROWS / 2) {
+            partitions.entry(&file.partition).or_default().push(file);
+        }
+        let mut jobs = Vec::new();
+        for (partition, mut files) in partitions {
+            files.sort_by_key(|file| file.rows);
+            let chosen = if self.is_settled(partition, &files) {
+                files
+            } else {
+                match self.tier(files) {
+                    Some(files) => files,
+                    None => continue,
+                }
+            };
+            let mut rows = 0;
+            let chosen: Vec<_> = chosen
+                .into_iter()
+                .take_while(|file| {
+                    rows += file.rows;
+                    rows <= MAX_ROWS
+                })
+                .cloned()
+                .collect();
+            if chosen.len() >= 2 {
+                jobs.push(Job {
+                    table,
+                    partition: partition.to_owned(),
+                    files: chosen,
+                    whole: false,
+                });
+            }
+        }
+        jobs
+    }
+}
+
+pub(super) fn is_settled(file: &DataFile) -> bool {
+    file.path
+        .rsplit('/')
+        .next()
+        .is_some_and(|name| name.starts_with(SETTLED))
 }
 
 impl Store {
     /// Does one rewrite. Snapshots taken before go on reading the old files.
     pub(super) async fn compact(&self, job: Job) -> Result<(), StoreError> {
+        if job.table == Table::Samples {
+            return self.merge_hour(job).await;
+        }
         let Job {
             table,
             partition,
             files,
+            ..
         } = job;
         let dir = self.config.dir.join(table.name());
         let (read, name) = (files.clone(), partition.clone());
         let batches = tokio::task::spawn_blocking(move || {
             let mut batches = Vec::new();
             for file in &read {
-                read_file(table, &dir.join(&file.path), &name, &mut batches)?;
+                for rows in FileRows::open(table, dir.join(&file.path), DAY_BATCH_ROWS)? {
+                    let batch = with_partition(table, &rows?, &name);
+                    batches.push(batch.map_err(StoreError::table(table, "read a file"))?);
+                }
             }
-            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(batches)
+            Ok::<_, StoreError>(batches)
         })
         .await
-        .map_err(StoreError::table(table, "read a file"))?
-        .map_err(|cause| StoreError::Table {
-            table: table.name(),
-            what: "read a file",
-            cause: cause.to_string(),
-        })?;
+        .map_err(StoreError::table(table, "read a file"))??;
         let Some(new) = self.write_file(table, partition, batches, Effort::Compact).await? else {
-            return Err(StoreError::Table {
-                table: table.name(),
-                what: "compact",
-                cause: "the files are empty".to_owned(),
-            });
+            return Err(failed(table, "the files are empty".to_owned()));
         };
-        let rows_before: u64 = files.iter().map(|file| file.rows).sum();
-        if table.key().is_empty() && new.rows != rows_before {
-            self.delete_now(table, &[new]).await;
-            return Err(StoreError::Table {
-                table: table.name(),
-                what: "compact",
-                cause: format!("{rows_before} rows went in and another number came out; the old files stay"),
-            });
+        self.replace(table, &files, vec![new], false).await
+    }
+
+    /// Merges files of an hour of samples; where these are all of them and the hour is over, makes its roll-ups too.
+    async fn merge_hour(&self, job: Job) -> Result<(), StoreError> {
+        let (written, merged) = self.write_merged(&job).await;
+        let [samples, minutes, hours] = match merged {
+            Ok(()) => written,
+            Err(error) => {
+                for (table, files) in MERGED.into_iter().zip(&written) {
+                    self.delete_now(table, files).await;
+                }
+                return Err(error);
+            }
+        };
+        // The roll-ups are made of the very files that are there from now on, and are not current before.
+        if !samples.is_empty() {
+            self.replace(Table::Samples, &job.files, samples, false).await?;
         }
+        if job.whole {
+            for (table, new) in Table::ROLLUPS.into_iter().zip([minutes, hours]) {
+                let snapshot = self.snapshot();
+                let old = rollup::of_partition(snapshot.files(table), &job.partition);
+                self.replace(table, old, new, true).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what a job makes, not yet part of a table. An error comes with what was written before it.
+    async fn write_merged(&self, job: &Job) -> ([Vec<Arc<DataFile>>; 3], Result<(), StoreError>) {
+        let mut written: [Vec<Arc<DataFile>>; 3] = Default::default();
+        let dir = self.config.dir.join(Table::Samples.name());
+        let paths = job.files.iter().map(|file| dir.join(&file.path)).collect();
+        // One file waits here while the next is made.
+        let (to, mut made) = tokio::sync::mpsc::channel(1);
+        let work = Hour::new(job, to);
+        let rewrite = work.rewrites();
+        let merging = tokio::task::spawn_blocking(move || work.merge(paths));
+        let mut failed_put = None;
+        while let Some((table, encoded)) = made.recv().await {
+            match self.put_file(table, encoded).await {
+                Ok(file) => written[MERGED.iter().position(|merged| *merged == table).unwrap_or(0)].push(file),
+                Err(error) => {
+                    failed_put = Some(error);
+                    break;
+                }
+            }
+        }
+        drop(made);
+        let merged = match (failed_put, merging.await) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => Err(StoreError::table(Table::Samples, "merge files")(error)),
+            (None, Ok(merged)) => merged,
+        };
+        let before: u64 = job.files.iter().map(|file| file.rows).sum();
+        let after: u64 = written[0].iter().map(|file| file.rows).sum();
+        let merged = merged.and_then(|read| {
+            if read == before && (!rewrite || after == before) {
+                return Ok(());
+            }
+            let cause = format!("{before} rows went in and another number came out; the old files stay");
+            Err(failed(Table::Samples, cause))
+        });
+        (written, merged)
+    }
+
+    /// In the log and in the view: `old` out, `new` in. `new` is removed from the disk where that does not succeed.
+    async fn replace(
+        &self,
+        table: Table,
+        old: &[Arc<DataFile>],
+        new: Vec<Arc<DataFile>>,
+        data_change: bool,
+    ) -> Result<(), StoreError> {
         let mut log = self.logs[table.index()].lock().await;
-        if let Err(error) = log
-            .commit(vec![add_action(table, &new, false)], &files, &[], false)
-            .await
-        {
+        let add = new.iter().map(|file| add_action(table, file, data_change)).collect();
+        if let Err(error) = log.commit(add, old, &[], data_change).await {
             drop(log);
-            return Err(self.clear_up(table, &[new], error).await);
+            return Err(self.clear_up(table, &new, error).await);
         }
-        self.replace_files(table, &files, vec![new]);
+        self.replace_files(table, old, new, Stale::Replaced);
         drop(log);
         self.counters
             .files_compacted
-            .fetch_add(files.len() as u64, Ordering::Relaxed);
+            .fetch_add(old.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
     /// In the view: `old` out, `new` in, in one step. The old ones' content is deleted later.
-    pub(super) fn replace_files(&self, table: Table, old: &[Arc<DataFile>], new: Vec<Arc<DataFile>>) {
+    pub(super) fn replace_files(&self, table: Table, old: &[Arc<DataFile>], new: Vec<Arc<DataFile>>, stale: Stale) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         let files = &mut view.files[table.index()];
         let gone: std::collections::HashSet<&str> = old.iter().map(|file| file.path.as_str()).collect();
         Arc::make_mut(files).retain(|file| !gone.contains(file.path.as_str()));
         add_files(files, new);
         drop(view);
-        let garbage = old.iter().map(|file| Garbage::new(table, &file.path));
+        let garbage = old
+            .iter()
+            .map(|file| Garbage::new(table, stale, &file.path, file.size_bytes));
         lock_mutex(&self.garbage).extend(garbage);
     }
 }
 
-/// All rows of a file, with the partition column. A column that the table has got since the file was written is null.
-fn read_file(
-    table: Table,
-    path: &Path,
-    partition: &str,
-    batches: &mut Vec<RecordBatch>,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let file = std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let failed = |error| format!("{}: {error}", path.display());
-    let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
-    let whole = table.file_schema();
-    let known = whole
-        .fields()
-        .iter()
-        .filter(|f| found.schema().column_with_name(f.name()).is_some());
-    let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(known.cloned().collect::<Vec<_>>())));
-    let metadata = ArrowReaderMetadata::try_new(found.metadata().clone(), options).map_err(failed)?;
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
-        .with_batch_size(64 * 1024)
-        .build()?;
-    for batch in reader {
-        let batch = batch.map_err(|error| format!("{}: {error}", path.display()))?;
-        let keys = Int32Array::from_value(0, batch.num_rows());
-        let values: ArrayRef = Arc::new(StringArray::from(vec![partition]));
-        let column = |field: &Arc<Field>| match batch.column_by_name(field.name()) {
-            Some(column) => column.clone(),
-            None => new_null_array(field.data_type(), batch.num_rows()),
-        };
-        let mut columns: Vec<ArrayRef> = whole.fields().iter().map(column).collect();
-        columns.push(Arc::new(DictionaryArray::try_new(keys, values)?));
-        batches.push(RecordBatch::try_new(table.schema(), columns)?);
-    }
-    Ok(())
+/// Rows with the partition column.
+fn with_partition(table: Table, rows: &RecordBatch, partition: &str) -> Result<RecordBatch, ArrowError> {
+    let keys = Int32Array::from_value(0, rows.num_rows());
+    let values: ArrayRef = Arc::new(StringArray::from(vec![partition]));
+    let mut columns = rows.columns().to_vec();
+    columns.push(Arc::new(DictionaryArray::try_new(keys, values)?));
+    RecordBatch::try_new(table.schema(), columns)
 }
+
+fn failed(table: Table, cause: String) -> StoreError {
+    StoreError::Table {
+        table: table.name(),
+        what: "compact",
+        cause,
+    }
+}
+
+/// The tables that a merge of samples writes to.
+const MERGED: [Table; 3] = [Table::Samples, Table::SamplesMinute, Table::SamplesHour];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn file(partition: &str, name: &str, rows: u64) -> Arc<DataFile> {
+        Arc::new(DataFile {
+            path: format!("{partition}/{name}"),
+            partition: partition.to_owned(),
+            size_bytes: 1,
+            rows,
+            modified_ms: 0,
+            int_ranges: Vec::new(),
+            string_ranges: Vec::new(),
+        })
+    }
+
     fn files(partition: &str, rows: &[u64]) -> Vec<Arc<DataFile>> {
-        let file = |(index, rows): (usize, &u64)| {
-            Arc::new(DataFile {
-                path: format!("{partition}/{index}"),
-                partition: partition.to_owned(),
-                size_bytes: 1,
-                rows: *rows,
-                modified_ms: 0,
-                int_ranges: Vec::new(),
-                string_ranges: Vec::new(),
-            })
-        };
-        rows.iter().enumerate().map(file).collect()
+        let numbered = rows.iter().enumerate();
+        numbered
+            .map(|(index, rows)| file(partition, &format!("part-{index}"), *rows))
+            .collect()
+    }
+
+    fn at(now_partition: &str, now_ms: i64) -> Due<'_> {
+        Due {
+            now_partition,
+            now_ms,
+            settle_ms: 1000,
+            many: 4,
+        }
     }
 
     #[test]
     fn an_open_partition_waits_for_many_of_one_size() {
-        let due = |rows: &[u64]| due(Table::Samples, &files("2026-11-21T08", rows), "2026-11-21T08", 0, 4);
-        assert_eq!(due(&[10, 10, 10]), []);
-        assert_eq!(due(&[10, 10, 10, 1000]), []);
-        let jobs = due(&[10, 10, 12, 11, 1000]);
-        assert_eq!(jobs.len(), 1);
-        assert_eq!(jobs[0].files.len(), 4);
+        let due = |rows: &[u64]| {
+            let (hour, day) = (files("2026-11-21T08", rows), files("2026-11-21", rows));
+            let job = at("2026-11-21T08", 0).hour("2026-11-21T08", &hour, [&[], &[]]);
+            let days = at("2026-11-21", 0).days(Table::Stacks, &day);
+            assert!(job.as_ref().is_none_or(|job| !job.whole));
+            let (hour, day) = (job.map(|job| job.files.len()), days.first().map(|job| job.files.len()));
+            assert_eq!(hour, day);
+            hour
+        };
+        assert_eq!(due(&[10, 10, 10]), None);
+        assert_eq!(due(&[10, 10, 10, 1000]), None);
+        assert_eq!(due(&[10, 10, 12, 11, 1000]), Some(4));
     }
 
     #[test]
-    fn a_settled_partition_becomes_one_file_and_large_files_stay() {
-        let files = files("2026-11-21T08", &[10, 10, 1000, MAX_ROWS]);
-        assert_eq!(due(Table::Samples, &files, "2026-11-21T09", SETTLE_MS - 1, 4), []);
-        let jobs = due(Table::Samples, &files, "2026-11-21T09", SETTLE_MS, 4);
+    fn a_settled_day_becomes_one_file_and_large_files_stay() {
+        let files = files("2026-11-20", &[10, 10, 1000, MAX_ROWS]);
+        assert_eq!(at("2026-11-21", 999).days(Table::Stacks, &files), []);
+        let jobs = at("2026-11-21", 1000).days(Table::Stacks, &files);
         assert_eq!(jobs.len(), 1);
         assert_eq!(jobs[0].files.len(), 3);
+    }
+
+    #[test]
+    fn a_settled_hour_is_rewritten_once_and_again_when_something_comes() {
+        let hour = "2026-11-21T08";
+        let due = |files: &[Arc<DataFile>], minutes: &[Arc<DataFile>], hours: &[Arc<DataFile>]| {
+            at("2026-11-21T09", 1000).hour(hour, files, [minutes, hours])
+        };
+        let parts = files(hour, &[10, MAX_ROWS]);
+        assert_eq!(at("2026-11-21T09", 999).hour(hour, &parts, [&[], &[]]), None);
+        let job = due(&parts, &[], &[]).unwrap();
+        assert!(job.whole && job.files.len() == 2);
+
+        let mut whole = vec![file(hour, "settled-0", 10), file(hour, "settled-1", 10)];
+        let rollup = [file(hour, &format!("{}-0", rollup::file_name(&whole)), 5)];
+        assert_eq!(due(&whole, &rollup, &rollup), None);
+        let (missing, stale) = ([], [file(hour, "rollup-0-0", 5)]);
+        assert!(due(&whole, &rollup, &missing).unwrap().whole);
+        assert!(due(&whole, &stale, &rollup).unwrap().whole);
+
+        whole.push(file(hour, "part-2", 1));
+        assert_eq!(due(&whole, &rollup, &rollup).unwrap().files.len(), 3);
+    }
+
+    #[test]
+    fn an_hour_of_very_many_files_is_merged_in_steps() {
+        let hour = "2026-11-21T08";
+        let parts = files(hour, &vec![10; MAX_FILES + 1]);
+        let job = at("2026-11-21T09", 1000).hour(hour, &parts, [&[], &[]]).unwrap();
+        assert!(!job.whole && job.files.len() == MAX_FILES);
     }
 }

@@ -16,13 +16,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Rows of a row group: one scan task's work, and the grain at which min and max skip.
-const ROW_GROUP_ROWS: usize = 512 * 1024;
+pub(super) const ROW_GROUP_ROWS: usize = 512 * 1024;
 
 /// A row group's dictionary is never larger: its rows, however long their texts are, are in memory when they are written.
 const MAX_DICTIONARY_BYTES: usize = 1 << 30;
 
 /// Longer strings are no use as a range.
 const MAX_RANGE_STRING_BYTES: usize = 256;
+
+/// How the name of a file begins that came from a commit, or from the merge of a few of them.
+pub(super) const PART: &str = "part";
 
 /// How much effort goes into compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,32 +70,91 @@ pub(super) fn encode(
     let rows = rows
         .project(&columns)
         .map_err(StoreError::table(table, "drop the partition column"))?;
-    let mut buffer = Vec::new();
-    let encode = StoreError::table(table, "encode a file");
-    (|| {
-        let mut writer = ArrowWriter::try_new(&mut buffer, table.file_schema(), Some(properties(table, effort)))?;
-        writer.write(&rows)?;
-        writer.close().map(drop)
-    })()
-    .map_err(encode)?;
-    let (int_ranges, string_ranges) = ranges(&rows);
-    let file = DataFile {
-        path: format!(
-            "{}={partition}/part-{}.zstd.parquet",
-            table.partition_column(),
-            uuid::Uuid::new_v4()
-        ),
-        partition: partition.to_owned(),
-        size_bytes: buffer.len() as u64,
-        rows: rows.num_rows() as u64,
-        modified_ms: chrono::Utc::now().timestamp_millis(),
-        int_ranges,
-        string_ranges,
-    };
-    Ok(Some(Encoded {
-        bytes: buffer.into(),
-        file,
-    }))
+    let mut file = FileBuilder::new(table, effort)?;
+    file.write(&rows)?;
+    file.finish(partition, PART).map(Some)
+}
+
+/// A file that grows by sorted rows.
+pub(super) struct FileBuilder {
+    table: Table,
+    writer: ArrowWriter<Vec<u8>>,
+    rows: u64,
+    int_ranges: Ranges<i64>,
+    string_ranges: Ranges<String>,
+}
+
+impl FileBuilder {
+    pub(super) fn new(table: Table, effort: Effort) -> Result<Self, StoreError> {
+        let writer = ArrowWriter::try_new(Vec::new(), table.file_schema(), Some(properties(table, effort)))
+            .map_err(StoreError::table(table, "encode a file"))?;
+        Ok(Self {
+            table,
+            writer,
+            rows: 0,
+            int_ranges: Vec::new(),
+            string_ranges: Vec::new(),
+        })
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Adds rows of the table's file schema as row groups of their own. Dictionaries hold no value that no row has.
+    pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<(), StoreError> {
+        let failed = StoreError::table(self.table, "encode a file");
+        self.writer
+            .write(rows)
+            .and_then(|()| self.writer.flush())
+            .map_err(failed)?;
+        let (ints, strings) = ranges(rows);
+        if self.rows == 0 {
+            (self.int_ranges, self.string_ranges) = (ints, strings);
+        } else {
+            widen(&mut self.int_ranges, &ints);
+            widen(&mut self.string_ranges, &strings);
+        }
+        self.rows += rows.num_rows() as u64;
+        Ok(())
+    }
+
+    /// `name`: how the file's name begins.
+    pub(super) fn finish(self, partition: &str, name: &str) -> Result<Encoded, StoreError> {
+        let bytes = self
+            .writer
+            .into_inner()
+            .map_err(StoreError::table(self.table, "encode a file"))?;
+        let file = DataFile {
+            path: format!(
+                "{}={partition}/{name}-{}.zstd.parquet",
+                self.table.partition_column(),
+                uuid::Uuid::new_v4()
+            ),
+            partition: partition.to_owned(),
+            size_bytes: bytes.len() as u64,
+            rows: self.rows,
+            modified_ms: chrono::Utc::now().timestamp_millis(),
+            int_ranges: self.int_ranges,
+            string_ranges: self.string_ranges,
+        };
+        Ok(Encoded {
+            bytes: bytes.into(),
+            file,
+        })
+    }
+}
+
+/// Makes ranges hold others too; a column that one of both lacks has none.
+fn widen<T: Ord + Clone>(ranges: &mut Ranges<T>, more: &Ranges<T>) {
+    ranges.retain_mut(|(name, range)| match more.iter().find(|(other, _)| other == name) {
+        Some((_, other)) => {
+            range.min = other.min.clone().min(range.min.clone());
+            range.max = other.max.clone().max(range.max.clone());
+            true
+        }
+        None => false,
+    });
 }
 
 /// How the columns of a table's files are encoded. In `samples` every column but the time is a dictionary in every row group,
@@ -106,23 +168,44 @@ fn properties(table: Table, effort: Effort) -> WriterProperties {
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(level).unwrap_or_default()))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_dictionary_page_size_limit(MAX_DICTIONARY_BYTES)
         .set_created_by(concat!("stakeout-server ", env!("CARGO_PKG_VERSION")).to_owned());
     match table {
         Table::Samples => {
-            // Times are almost all distinct: a dictionary of them is only in the way; neighbours differ by little.
+            // Times are almost all distinct: a dictionary of them is only in the way; neighbours differ by little. What is left
+            // of them is noise.
             let time = ColumnPath::from("ts_ns");
             builder = builder
+                .set_dictionary_page_size_limit(MAX_DICTIONARY_BYTES)
+                .set_column_compression(time.clone(), Compression::UNCOMPRESSED)
                 .set_column_dictionary_enabled(time.clone(), false)
                 .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED);
         }
         Table::Stacks | Table::Frames | Table::Series | Table::Processes => {
             // One row an id: every id is distinct and random.
-            builder = builder.set_column_dictionary_enabled(ColumnPath::from(table.key()[0]), false);
+            let id = ColumnPath::from(table.key()[0]);
+            builder = builder
+                .set_column_dictionary_enabled(id.clone(), false)
+                .set_column_compression(id, Compression::UNCOMPRESSED);
+            if table == Table::Stacks {
+                builder = builder.set_dictionary_page_size_limit(MAX_DICTIONARY_BYTES);
+            }
+        }
+        Table::SamplesMinute | Table::SamplesHour => {
+            builder = builder.set_dictionary_page_size_limit(MAX_DICTIONARY_BYTES);
         }
         Table::Batches => {}
     }
-    builder.set_statistics_enabled(EnabledStatistics::Page).build()
+    // Ranges by which a reader can leave something out are those of the columns by which rows are sorted, and of times.
+    builder = builder.set_statistics_enabled(EnabledStatistics::None);
+    for column in table.sort_columns().iter().chain(table.key()) {
+        builder = builder.set_column_statistics_enabled(ColumnPath::from(*column), EnabledStatistics::Page);
+    }
+    for column in ["ts_ns", "node"] {
+        if !table.sort_columns().contains(&column) && table.file_schema().column_with_name(column).is_some() {
+            builder = builder.set_column_statistics_enabled(ColumnPath::from(column), EnabledStatistics::Chunk);
+        }
+    }
+    builder.build()
 }
 
 /// Rank of every value of a dictionary column in string order, by row.
@@ -160,14 +243,17 @@ fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
             };
             let (kinds, services) = (ranks("type")?, ranks("service")?);
             let (series, times) = (int("series_id")?, int("ts_ns")?);
-            let mut keyed: Vec<(u64, i64, i64, u32)> = (0..rows.num_rows())
+            let tids = rows.column_by_name("tid").ok_or_else(|| missing("tid"))?;
+            let tids = tids.as_primitive::<Int64Type>();
+            let mut keyed: Vec<(u64, i64, Option<i64>, i64, u32)> = (0..rows.num_rows())
                 .map(|row| {
                     let name = (u64::from(kinds[row]) << 32) | u64::from(services[row]);
-                    (name, series[row], times[row], row as u32)
+                    let tid = tids.is_valid(row).then(|| tids.value(row));
+                    (name, series[row], tid, times[row], row as u32)
                 })
                 .collect();
             keyed.sort_unstable();
-            keyed.into_iter().map(|key| key.3).collect()
+            keyed.into_iter().map(|key| key.4).collect()
         }
         Table::Batches => {
             let text = |name: &str| -> Result<&StringArray, ArrowError> {
@@ -186,7 +272,46 @@ fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
             });
             order
         }
-        Table::Series | Table::Stacks | Table::Frames | Table::Processes => {
+        // Roll-ups come in order.
+        Table::SamplesMinute | Table::SamplesHour => (0..rows.num_rows() as u32).collect(),
+        Table::Stacks => {
+            // Roots first, neighbours have most of their frames in common: a quarter less to store than by id. The same stack has
+            // the same frames, so that repeats come together.
+            let ids = int("stack_id")?;
+            let frames = rows.column_by_name("frames").ok_or_else(|| missing("frames"))?;
+            let (begins, frames) = (
+                frames.as_list::<i32>().value_offsets(),
+                frames.as_list::<i32>().values(),
+            );
+            let frames = frames.as_primitive::<Int64Type>().values();
+            let roots_first = |row: u32| {
+                let row = row as usize;
+                frames[begins[row] as usize..begins[row + 1] as usize].iter().rev()
+            };
+            let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+            order.sort_unstable_by(|a, b| {
+                let by_frames = roots_first(*a).cmp(roots_first(*b));
+                by_frames.then_with(|| ids[*a as usize].cmp(&ids[*b as usize]))
+            });
+            order.dedup_by_key(|row| ids[*row as usize]);
+            order
+        }
+        Table::Frames => {
+            let ids = int("frame_id")?;
+            let text = |name: &str| -> Result<&StringArray, ArrowError> {
+                Ok(rows.column_by_name(name).ok_or_else(|| missing(name))?.as_string())
+            };
+            let (modules, functions, files) = (text("module")?, text("function")?, text("file")?);
+            let key = |row: &u32| {
+                let row = *row as usize;
+                (modules.value(row), functions.value(row), files.value(row), ids[row])
+            };
+            let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+            order.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+            order.dedup_by_key(|row| ids[*row as usize]);
+            order
+        }
+        Table::Series | Table::Processes => {
             let ids = int(table.key()[0])?;
             let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
             order.sort_by_key(|row| ids[*row as usize]);

@@ -13,13 +13,17 @@ mod error;
 #[cfg(test)]
 mod faults;
 mod file;
+mod hour;
 mod known;
 mod ledger;
 mod local;
 mod log;
+mod merge;
 mod nodes;
 mod provider;
 mod retain;
+mod rollup;
+mod rows;
 mod schema;
 mod snapshot;
 mod txns;
@@ -28,6 +32,7 @@ pub use batch_row::BatchRow;
 pub use commit::Ticket;
 pub use error::StoreError;
 pub use nodes::NodeInfo;
+pub use retain::Stale;
 pub use schema::{SERIES_LABELS, Table, day, hour};
 pub use snapshot::{ColumnRange, DataFile, Snapshot};
 
@@ -41,7 +46,7 @@ use log::TableLog;
 use nodes::Nodes;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -91,6 +96,14 @@ pub struct StoreConfig {
     pub query_memory_bytes: usize,
     /// How long samples are kept.
     pub retention_samples: Duration,
+    /// How long the roll-up by minute is kept.
+    pub retention_minutes: Duration,
+    /// How long the roll-up by hour is kept.
+    pub retention_hours: Duration,
+    /// Bytes of all tables, beyond which the oldest hours go; none: as many as there is space for.
+    pub retention_bytes: Option<u64>,
+    /// An hour or day that is over is rewritten, and rolled up, when nothing has come for this long.
+    pub settle: Duration,
     /// How long files stay that a newer version of a table has replaced, for queries that still read them.
     pub vacuum_grace: Duration,
     /// Time from one round of compaction and retention to the next.
@@ -111,6 +124,10 @@ impl StoreConfig {
             min_free_bytes: 256 << 20,
             query_memory_bytes: 2 << 30,
             retention_samples: Duration::from_secs(30 * 24 * 3600),
+            retention_minutes: Duration::from_secs(30 * 24 * 3600),
+            retention_hours: Duration::from_secs(400 * 24 * 3600),
+            retention_bytes: None,
+            settle: Duration::from_secs(600),
             vacuum_grace: Duration::from_secs(600),
             maintenance_interval: Duration::from_secs(10),
             compact_files: 16,
@@ -147,6 +164,8 @@ pub struct Store {
     /// Wakes the committer before its time.
     wake: Arc<Notify>,
     disk_full: AtomicBool,
+    /// Samples before this time are gone for want of space, and none are taken in any more.
+    floor_ns: AtomicI64,
     pub counters: StoreCounters,
     tasks: tokio::sync::Mutex<Vec<JoinHandle<()>>>,
     stop: tokio::sync::watch::Sender<bool>,
@@ -187,6 +206,7 @@ impl Store {
         let nodes = Nodes::load(&view)
             .await
             .map_err(StoreError::table(Table::Batches, "read the agents' accounts"))?;
+        let floor_ns = retain::floor_ns(&view);
         let logs = <[_; Table::COUNT]>::try_from(logs).map_err(|_| StoreError::Stopping)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
@@ -197,6 +217,7 @@ impl Store {
             garbage: Mutex::new(garbage),
             wake: Arc::new(Notify::new()),
             disk_full: AtomicBool::new(false),
+            floor_ns: AtomicI64::new(floor_ns),
             counters: StoreCounters::default(),
             tasks: tokio::sync::Mutex::new(Vec::new()),
             stop,
@@ -237,9 +258,15 @@ impl Store {
         self.disk_full.load(Ordering::Relaxed)
     }
 
-    /// How samples age out.
-    pub fn retention_samples(&self) -> Duration {
-        self.config.retention_samples
+    /// Samples before this time are not taken in: they are older than the retention, or than what there is room for.
+    pub fn earliest_ns(&self, now_ns: i64) -> i64 {
+        let age = i64::try_from(self.config.retention_samples.as_nanos()).unwrap_or(i64::MAX);
+        now_ns.saturating_sub(age).max(self.floor_ns.load(Ordering::Relaxed))
+    }
+
+    /// Files on the disk that no table has any more, by table and reason: number and bytes.
+    pub fn stale_files(&self) -> Vec<(Table, Stale, usize, u64)> {
+        retain::stale(&lock_mutex(&self.garbage))
     }
 
     /// Commits what is pending now, and returns when that is done.

@@ -1,33 +1,82 @@
 //! Maintenance: what is too old goes, what is replaced is deleted, what is scattered is rewritten, what is long gets a checkpoint.
 
-use super::compact::{self, Job};
+use super::compact::{Due, Job};
 use super::log::TRANSACTION_RETENTION;
 use super::schema::{Table, day, hour};
-use super::{DataFile, Store, StoreError, lock_mutex};
+use super::{DataFile, Snapshot, Store, StoreError, lock_mutex};
 use futures::stream::StreamExt;
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
+/// The day's part of an hour such as `2026-11-21T08`.
+const DAY_CHARS: usize = 10;
+
+/// Why a file is not part of its table any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stale {
+    /// Others have its rows, or it never became part of the table.
+    Replaced,
+    /// Its rows are gone by retention.
+    Expired,
+}
+
 /// A file that no newer snapshot names.
 #[derive(Debug)]
 pub(super) struct Garbage {
+    table: Table,
+    stale: Stale,
+    bytes: u64,
     /// Path below the data directory.
     path: String,
     since: Instant,
 }
 
 impl Garbage {
-    pub(super) fn new(table: Table, path: &str) -> Self {
+    pub(super) fn new(table: Table, stale: Stale, path: &str, bytes: u64) -> Self {
         Self {
+            table,
+            stale,
+            bytes,
             path: format!("{}/{path}", table.name()),
             since: Instant::now(),
         }
     }
+}
+
+/// Number and bytes of these files by table and reason.
+pub(super) fn stale(garbage: &[Garbage]) -> Vec<(Table, Stale, usize, u64)> {
+    let mut sums: BTreeMap<(Table, Stale), (usize, u64)> = BTreeMap::new();
+    for file in garbage {
+        let sum = sums.entry((file.table, file.stale)).or_default();
+        sum.0 += 1;
+        sum.1 += file.bytes;
+    }
+    let row = |((table, stale), (files, bytes))| (table, stale, files, bytes);
+    sums.into_iter().map(row).collect()
+}
+
+/// The end of the last hour whose samples are gone while its roll-up is there: more samples of it would make another roll-up of
+/// those alone.
+pub(super) fn floor_ns(view: &Snapshot) -> i64 {
+    let first = view.files(Table::Samples).first();
+    let gone = Table::ROLLUPS
+        .iter()
+        .flat_map(|table| view.files(*table))
+        .filter(|file| first.is_none_or(|first| file.partition < first.partition));
+    gone.filter_map(|file| hour_end_ns(&file.partition))
+        .max()
+        .unwrap_or(i64::MIN)
+}
+
+/// The end of an hour, such as `2026-11-21T08`.
+fn hour_end_ns(hour: &str) -> Option<i64> {
+    let begin = chrono::NaiveDateTime::parse_from_str(&format!("{hour}:00"), "%Y-%m-%dT%H:%M").ok()?;
+    begin.and_utc().timestamp_nanos_opt()?.checked_add(3_600_000_000_000)
 }
 
 /// Data files in a table's folder that are not part of the table: replaced ones, and those of a commit that did not end.
@@ -48,7 +97,8 @@ pub(super) fn unreferenced(table: Table, dir: &std::path::Path, files: &[Arc<Dat
         for entry in entries.flatten() {
             let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
             if path.ends_with(".parquet") && !named.contains(path.as_str()) {
-                garbage.push(Garbage::new(table, &path));
+                let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+                garbage.push(Garbage::new(table, Stale::Replaced, &path, bytes));
             }
         }
     }
@@ -56,45 +106,96 @@ pub(super) fn unreferenced(table: Table, dir: &std::path::Path, files: &[Arc<Dat
 }
 
 impl Store {
-    /// Removes whole hours and days that are older than the retention from the tables.
+    /// Removes whole hours from `samples` and its roll-ups that are older than their retention, or too much for the limit of bytes;
+    /// then the days of the other tables to which nothing refers any more.
     pub(super) async fn expire(&self) -> Result<(), StoreError> {
-        let age = i64::try_from(self.config.retention_samples.as_nanos()).unwrap_or(i64::MAX);
-        let cutoff_ns = now_ns().saturating_sub(age);
-        for table in Table::ALL {
-            let first_kept = partition_at(table, cutoff_ns);
-            let snapshot = self.snapshot();
-            let old: Vec<_> = snapshot
-                .files(table)
-                .iter()
-                .filter(|file| file.partition < first_kept)
-                .cloned()
-                .collect();
-            if old.is_empty() {
-                continue;
-            }
-            let mut log = self.logs[table.index()].lock().await;
-            log.commit(Vec::new(), &old, &[], true).await?;
-            self.replace_files(table, &old, Vec::new());
-            drop(log);
-            let partitions: BTreeSet<&str> = old.iter().map(|file| file.partition.as_str()).collect();
-            let mut inbox = lock_mutex(&self.inbox);
-            for partition in &partitions {
-                inbox.known_mut().forget_day(table, partition);
-            }
-            drop(inbox);
-            self.counters
-                .files_expired
-                .fetch_add(old.len() as u64, Ordering::Relaxed);
-            tracing::info!(
-                table = table.name(),
-                files = old.len(),
-                until = first_kept,
-                "removed what is older than the retention"
-            );
+        let now_ns = now_ns();
+        let ages = [
+            (Table::Samples, self.config.retention_samples),
+            (Table::SamplesMinute, self.config.retention_minutes),
+            (Table::SamplesHour, self.config.retention_hours),
+        ];
+        for (table, age) in ages {
+            let age = i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
+            self.expire_before(table, &hour(now_ns.saturating_sub(age)), "age")
+                .await?;
         }
-        lock_mutex(&self.nodes).forget_older(cutoff_ns);
-        let forget_ms = now_ns() / 1_000_000 - i64::try_from(TRANSACTION_RETENTION.as_millis()).unwrap_or(i64::MAX);
+        self.expire_bytes(&hour(now_ns)).await?;
+        let earliest_ns = self.earliest_ns(now_ns);
+        let snapshot = self.snapshot();
+        let oldest = ages.iter().filter_map(|(table, _)| snapshot.files(*table).first());
+        let needed = oldest.filter_map(|file| file.partition.get(..DAY_CHARS)).min();
+        let mut first_day = day(earliest_ns);
+        if let Some(needed) = needed.filter(|needed| *needed < first_day.as_str()) {
+            first_day = needed.to_owned();
+        }
+        for table in Table::ALL {
+            if table.partition_column() == "day" {
+                self.expire_before(table, &first_day, "age").await?;
+            }
+        }
+        lock_mutex(&self.nodes).forget_older(earliest_ns);
+        let forget_ms = now_ns / 1_000_000 - i64::try_from(TRANSACTION_RETENTION.as_millis()).unwrap_or(i64::MAX);
         lock_mutex(&self.inbox).ledger_mut().forget_older(forget_ms);
+        Ok(())
+    }
+
+    /// Removes the oldest hours until all tables together have no more bytes than they may: first of `samples`, then of the
+    /// roll-ups. The hour that is running stays.
+    async fn expire_bytes(&self, now_hour: &str) -> Result<(), StoreError> {
+        let Some(limit) = self.config.retention_bytes else {
+            return Ok(());
+        };
+        let snapshot = self.snapshot();
+        let bytes = |table: Table| snapshot.files(table).iter().map(|file| file.size_bytes).sum::<u64>();
+        let mut total: u64 = Table::ALL.into_iter().map(bytes).sum();
+        for table in [Table::Samples, Table::SamplesMinute, Table::SamplesHour] {
+            let mut first_kept = None;
+            let hours = snapshot.files(table).chunk_by(|a, b| a.partition == b.partition);
+            for hour in hours.take_while(|hour| hour[0].partition.as_str() < now_hour) {
+                if total <= limit {
+                    break;
+                }
+                total -= hour.iter().map(|file| file.size_bytes).sum::<u64>();
+                first_kept = hour_end_ns(&hour[0].partition);
+            }
+            let Some(first_kept_ns) = first_kept else { continue };
+            if table == Table::Samples {
+                // What still comes of these hours is refused from now on, before they go.
+                self.floor_ns.fetch_max(first_kept_ns, Ordering::Relaxed);
+            }
+            self.expire_before(table, &hour(first_kept_ns), "bytes").await?;
+        }
+        Ok(())
+    }
+
+    async fn expire_before(&self, table: Table, first_kept: &str, by: &str) -> Result<(), StoreError> {
+        let snapshot = self.snapshot();
+        let files = snapshot.files(table);
+        let old = &files[..files.partition_point(|file| file.partition.as_str() < first_kept)];
+        if old.is_empty() {
+            return Ok(());
+        }
+        let mut log = self.logs[table.index()].lock().await;
+        log.commit(Vec::new(), old, &[], true).await?;
+        self.replace_files(table, old, Vec::new(), Stale::Expired);
+        drop(log);
+        let partitions: BTreeSet<&str> = old.iter().map(|file| file.partition.as_str()).collect();
+        let mut inbox = lock_mutex(&self.inbox);
+        for partition in &partitions {
+            inbox.known_mut().forget_day(table, partition);
+        }
+        drop(inbox);
+        self.counters
+            .files_expired
+            .fetch_add(old.len() as u64, Ordering::Relaxed);
+        tracing::info!(
+            table = table.name(),
+            files = old.len(),
+            until = first_kept,
+            by,
+            "removed what is beyond the retention"
+        );
         Ok(())
     }
 
@@ -119,6 +220,7 @@ impl Store {
                         lock_mutex(&self.garbage).push(Garbage {
                             path: file.path.clone(),
                             since: Instant::now(),
+                            ..*file
                         });
                     }
                 }
@@ -137,17 +239,21 @@ impl Store {
     fn next_job(&self, failed: &HashSet<(Table, String)>) -> Option<Job> {
         let snapshot = self.snapshot();
         let now_ns = now_ns();
-        Table::ALL.into_iter().find_map(|table| {
-            let files = snapshot.files(table);
-            compact::due(
-                table,
-                files,
-                &partition_at(table, now_ns),
-                now_ns / 1_000_000,
-                self.config.compact_files,
-            )
-            .into_iter()
-            .find(|job| !failed.contains(&(job.table, job.partition.clone())))
+        // Roll-ups are made with their hours.
+        let tables = Table::ALL.into_iter().filter(|table| !Table::ROLLUPS.contains(table));
+        tables.into_iter().find_map(|table| {
+            let due = Due {
+                now_partition: &partition_at(table, now_ns),
+                now_ms: now_ns / 1_000_000,
+                settle_ms: i64::try_from(self.config.settle.as_millis()).unwrap_or(i64::MAX),
+                many: self.config.compact_files,
+            };
+            let jobs = match table {
+                Table::Samples => due.hours(&snapshot),
+                _ => due.days(table, snapshot.files(table)),
+            };
+            jobs.into_iter()
+                .find(|job| !failed.contains(&(job.table, job.partition.clone())))
         })
     }
 
@@ -193,8 +299,8 @@ fn now_ns() -> i64 {
 }
 
 fn partition_at(table: Table, ts_ns: i64) -> String {
-    match table {
-        Table::Samples => hour(ts_ns),
+    match table.partition_column() {
+        "hour" => hour(ts_ns),
         _ => day(ts_ns),
     }
 }

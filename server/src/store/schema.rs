@@ -12,17 +12,25 @@ pub enum Table {
     Frames,
     Processes,
     Batches,
+    /// Samples of one minute, series, mode, stack and value, counted.
+    SamplesMinute,
+    /// The same by the hour.
+    SamplesHour,
 }
 
 impl Table {
-    pub const ALL: [Table; 6] = [
+    pub const ALL: [Table; 8] = [
         Table::Samples,
         Table::Series,
         Table::Stacks,
         Table::Frames,
         Table::Processes,
         Table::Batches,
+        Table::SamplesMinute,
+        Table::SamplesHour,
     ];
+    /// Roll-ups of `samples`.
+    pub const ROLLUPS: [Table; 2] = [Table::SamplesMinute, Table::SamplesHour];
     /// How many tables there are.
     pub const COUNT: usize = Self::ALL.len();
 
@@ -35,6 +43,8 @@ impl Table {
             Self::Frames => "frames",
             Self::Processes => "processes",
             Self::Batches => "batches",
+            Self::SamplesMinute => "samples_minute",
+            Self::SamplesHour => "samples_hour",
         }
     }
 
@@ -46,15 +56,15 @@ impl Table {
     /// The partition column: always the last column of the schema, a string, in the file's path and not in the file.
     pub fn partition_column(self) -> &'static str {
         match self {
-            Self::Samples => "hour",
+            Self::Samples | Self::SamplesMinute | Self::SamplesHour => "hour",
             _ => "day",
         }
     }
 
-    /// Columns that make a row the same row as another: one of them is kept. Empty for `samples`: every row counts.
+    /// Columns that make a row the same row as another: one of them is kept. Empty for `samples` and its roll-ups: every row counts.
     pub fn key(self) -> &'static [&'static str] {
         match self {
-            Self::Samples => &[],
+            Self::Samples | Self::SamplesMinute | Self::SamplesHour => &[],
             Self::Series => &["series_id"],
             Self::Stacks => &["stack_id"],
             Self::Frames => &["frame_id"],
@@ -66,9 +76,15 @@ impl Table {
     /// Columns by which files are sorted.
     pub fn sort_columns(self) -> &'static [&'static str] {
         match self {
-            Self::Samples => &["type", "service", "series_id", "ts_ns"],
+            Self::Samples => &["type", "service", "series_id", "tid", "ts_ns"],
+            Self::SamplesMinute | Self::SamplesHour => {
+                &["type", "service", "series_id", "mode", "stack_id", "value", "ts_ns"]
+            }
             Self::Batches => &["node", "instance", "number"],
-            other => other.key(),
+            Self::Frames => &["module", "function", "file", "frame_id"],
+            // And before that by its frames, root first.
+            Self::Stacks => &["stack_id"],
+            Self::Series | Self::Processes => self.key(),
         }
     }
 
@@ -122,6 +138,18 @@ fn columns(table: Table) -> Schema {
             must("mode", name()),
             must("stack_id", Int64),
             must("value", Int64),
+            must("hour", name()),
+        ],
+        Table::SamplesMinute | Table::SamplesHour => vec![
+            must("ts_ns", Int64),
+            must("type", name()),
+            must("node", name()),
+            must("service", name()),
+            must("series_id", Int64),
+            must("mode", name()),
+            must("stack_id", Int64),
+            must("value", Int64),
+            must("count", Int64),
             must("hour", name()),
         ],
         Table::Series => {
@@ -201,14 +229,14 @@ pub const SERIES_LABELS: [&str; 10] = [
     "cgroup",
 ];
 
-/// The day that a time belongs to, UTC, such as `2026-11-21`: the partition of every table but `samples`.
+/// The day that a time belongs to, UTC, such as `2026-11-21`: the partition of the dictionaries and of `batches`.
 pub fn day(ts_ns: i64) -> String {
     chrono::DateTime::from_timestamp_nanos(ts_ns)
         .format("%Y-%m-%d")
         .to_string()
 }
 
-/// The hour that a time belongs to, UTC, such as `2026-11-21T08`: the partition of `samples`.
+/// The hour that a time belongs to, UTC, such as `2026-11-21T08`: the partition of `samples` and its roll-ups.
 pub fn hour(ts_ns: i64) -> String {
     chrono::DateTime::from_timestamp_nanos(ts_ns)
         .format("%Y-%m-%dT%H")

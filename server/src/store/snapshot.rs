@@ -2,6 +2,7 @@
 
 use super::columns::Footers;
 use super::provider::SnapshotTable;
+use super::rollup;
 use super::schema::Table;
 use arrow::array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -75,6 +76,13 @@ impl Snapshot {
     /// The committed files of a table, in order of partition.
     pub fn files(&self, table: Table) -> &[Arc<DataFile>] {
         &self.files[table.index()]
+    }
+
+    /// Whether a roll-up counts an hour's committed samples, no more and no less. Where the samples are gone by retention, what there
+    /// is counts. Pending rows of the hour are never in it.
+    pub fn is_rolled_up(&self, rollup: Table, hour: &str) -> bool {
+        let of = |table| rollup::of_partition(self.files(table), hour);
+        rollup::is_current(of(Table::Samples), of(rollup))
     }
 
     /// Rows that wait for their commit, in the table's whole schema, each batch of one partition.

@@ -5,6 +5,7 @@
 mod binary;
 mod ingest;
 mod query;
+mod rollups;
 mod store;
 mod support;
 mod wire;

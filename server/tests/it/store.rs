@@ -13,7 +13,7 @@ use std::time::Duration;
 const DAY_NS: i64 = 86_400_000_000_000;
 
 /// Commits and maintains only when a test says so.
-fn quiet(dir: &Path) -> StoreConfig {
+pub(crate) fn quiet(dir: &Path) -> StoreConfig {
     StoreConfig {
         commit_interval: Duration::from_secs(3600),
         maintenance_interval: Duration::from_secs(3600),
@@ -22,7 +22,7 @@ fn quiet(dir: &Path) -> StoreConfig {
     }
 }
 
-fn rows_of(sender: &mut Sender, number: i64, until_ns: i64) -> (Rows, BatchId) {
+pub(crate) fn rows_of(sender: &mut Sender, number: i64, until_ns: i64) -> (Rows, BatchId) {
     rows_without(sender, number, until_ns, &|_, _, ids| vec![false; ids.len()])
 }
 
@@ -51,7 +51,7 @@ fn rows_without(sender: &mut Sender, number: i64, until_ns: i64, is_known: IsKno
 }
 
 /// Appends and commits.
-async fn store_batch(store: &Arc<Store>, rows: Rows, id: Option<BatchId>) -> Result<Ack, StoreError> {
+pub(crate) async fn store_batch(store: &Arc<Store>, rows: Rows, id: Option<BatchId>) -> Result<Ack, StoreError> {
     let appended = tokio::spawn({
         let store = store.clone();
         async move { store.append(rows, id).await }
@@ -63,7 +63,7 @@ async fn store_batch(store: &Arc<Store>, rows: Rows, id: Option<BatchId>) -> Res
     appended.await.unwrap()
 }
 
-async fn number(snapshot: &Snapshot, query: &str) -> i64 {
+pub(crate) async fn number(snapshot: &Snapshot, query: &str) -> i64 {
     let batches = snapshot.session().sql(query).await.unwrap().collect().await.unwrap();
     batches[0].column(0).as_primitive::<Int64Type>().value(0)
 }
@@ -518,10 +518,19 @@ impl Drop for Unmount {
 #[tokio::test(flavor = "multi_thread")]
 async fn any_delta_reader_sees_the_tables() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let config = StoreConfig {
+        maintenance_interval: Duration::from_millis(50),
+        settle: Duration::ZERO,
+        ..quiet(dir.path())
+    };
+    let store = Store::open(config).await.unwrap();
     let mut sender = Sender::new("node-a", 20);
-    let (rows, id) = rows_of(&mut sender, 1, now_ns());
+    let (rows, id) = rows_of(&mut sender, 1, now_ns() - DAY_NS);
     store_batch(&store, rows, Some(id)).await.unwrap();
+    crate::support::eventually("the hour is rolled up", async || {
+        !store.snapshot().files(Table::SamplesHour).is_empty()
+    })
+    .await;
     store.close().await;
     for table in Table::ALL {
         let url = url::Url::from_directory_path(dir.path().join(table.name()).canonicalize().unwrap()).unwrap();

@@ -57,7 +57,8 @@ struct Measured {
 }
 
 impl Measured {
-    fn start() -> Result<Measured> {
+    /// `server`: more arguments of the server.
+    fn start(server: &[&str]) -> Result<Measured> {
         let binaries = artifacts::all(Profile::Release)?;
         let load = load_program(Profile::Release)?;
         let stop = Stop::install()?;
@@ -68,7 +69,7 @@ impl Measured {
             listen: "127.0.0.1:0".to_owned(),
             frequency_hz: 20,
         };
-        let alone = Alone::start(options, &[], &stop)?;
+        let alone = Alone::start(options, server, &stop)?;
         Ok(Measured {
             alone,
             load,

@@ -1,0 +1,129 @@
+//! One rewrite of an hour of samples: merged rows to encoded files, and to roll-ups where the hour is over.
+
+use super::StoreError;
+use super::compact::{Job, MAX_ROWS};
+use super::file::{Effort, Encoded, FileBuilder, PART, ROW_GROUP_ROWS};
+use super::merge::{Columns, Names, Sink, merge};
+use super::rollup::{self, Rollups};
+use super::schema::Table;
+use super::snapshot::DataFile;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
+
+/// How the name of a file begins that holds its part of a whole hour and overlaps with no other.
+pub(super) const SETTLED: &str = "settled";
+
+/// The work of one job.
+pub(super) struct Hour {
+    partition: String,
+    whole: bool,
+    /// Rows that are to be one row group, and the order in which they will stand there.
+    rows: Columns,
+    order: Vec<u32>,
+    merged: u64,
+    /// None: the files are as they should be, only the roll-ups are wanted.
+    file: Option<Option<FileBuilder>>,
+    /// The files that the roll-ups are made of.
+    sources: Vec<Arc<DataFile>>,
+    rollups: Option<Rollups>,
+    to: Sender<(Table, Encoded)>,
+}
+
+impl Hour {
+    /// Files are handed to `to` as soon as they are whole.
+    pub(super) fn new(job: &Job, to: Sender<(Table, Encoded)>) -> Self {
+        let rewrite = !job.whole || !job.files.iter().all(|file| super::compact::is_settled(file));
+        Self {
+            partition: job.partition.clone(),
+            whole: job.whole,
+            rows: Columns::default(),
+            order: Vec::new(),
+            merged: 0,
+            file: rewrite.then_some(None),
+            sources: if rewrite { Vec::new() } else { job.files.clone() },
+            rollups: job.whole.then(Rollups::new),
+            to,
+        }
+    }
+
+    /// Whether the samples are written anew.
+    pub(super) fn rewrites(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Does it. CPU-bound: call it on a blocking thread. Returns the number of rows that were read.
+    pub(super) fn merge(mut self, files: Vec<PathBuf>) -> Result<u64, StoreError> {
+        let names = merge(files, ROW_GROUP_ROWS, &mut self)?;
+        self.flush(&names)?;
+        self.finish_file()?;
+        if let Some(rollups) = self.rollups.take() {
+            let name = rollup::file_name(&self.sources);
+            let [minutes, hours] = rollups.finish(&self.partition, &name, &names)?;
+            for (table, encoded) in Table::ROLLUPS.into_iter().zip([minutes, hours]) {
+                if let Some(encoded) = encoded {
+                    self.hand_over(table, encoded)?;
+                }
+            }
+        }
+        Ok(self.merged)
+    }
+
+    /// Makes a row group of the rows.
+    fn flush(&mut self, names: &Names) -> Result<(), StoreError> {
+        if let Some(file) = &mut self.file
+            && !self.order.is_empty()
+        {
+            let batch = self.rows.to_batch(&self.order, names);
+            let batch = batch.map_err(StoreError::table(Table::Samples, "gather rows"))?;
+            let file = match file {
+                Some(file) => file,
+                None => file.insert(FileBuilder::new(Table::Samples, Effort::Compact)?),
+            };
+            file.write(&batch)?;
+        }
+        self.rows.clear();
+        self.order.clear();
+        // A part is one file, however large: only files of whole hours may overlap with none.
+        match &self.file {
+            Some(Some(file)) if self.whole && file.rows() >= MAX_ROWS => self.finish_file(),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish_file(&mut self) -> Result<(), StoreError> {
+        let Some(file) = self.file.as_mut().and_then(Option::take) else {
+            return Ok(());
+        };
+        let encoded = file.finish(&self.partition, if self.whole { SETTLED } else { PART })?;
+        self.sources.push(Arc::new(encoded.file.clone()));
+        self.hand_over(Table::Samples, encoded)
+    }
+
+    fn hand_over(&self, table: Table, encoded: Encoded) -> Result<(), StoreError> {
+        // Nobody takes it only when another file could not be written, which has its own error.
+        self.to
+            .blocking_send((table, encoded))
+            .map_err(|_| StoreError::Stopping)
+    }
+}
+
+impl Sink for Hour {
+    fn rows(&mut self) -> &mut Columns {
+        &mut self.rows
+    }
+
+    fn end_series(&mut self, names: &Names) -> Result<(), StoreError> {
+        let series = self.order.len()..self.rows.len();
+        self.merged += series.len() as u64;
+        if let Some(rollups) = &mut self.rollups {
+            rollups.add(&self.rows, series.clone(), names)?;
+        }
+        let order = self.rows.order(series);
+        self.order.extend(order);
+        if self.order.len() >= ROW_GROUP_ROWS {
+            self.flush(names)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! Merges sorted files of one hour of `samples` into sorted rows, in bounded memory.
+//!
+//! In: files. Out: rows of one series after another, in the order (type, service, series). Rows are handled by runs of one series:
+//! names are compared once a run, and held as codes. Of a file that is not sorted a series comes more than once, which costs space only.
+
+use super::StoreError;
+use super::rows::FileRows;
+use super::schema::Table;
+use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{Int32Type, Int64Type};
+use arrow::error::ArrowError;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Rows that are read of a file at a time.
+const BATCH_ROWS: usize = 8 * 1024;
+
+/// Names, each once, by code.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    codes: HashMap<Arc<str>, i32>,
+    texts: Vec<Arc<str>>,
+}
+
+impl Names {
+    fn code(&mut self, text: &str) -> i32 {
+        if let Some(code) = self.codes.get(text) {
+            return *code;
+        }
+        let code = self.texts.len() as i32;
+        let text: Arc<str> = text.into();
+        self.texts.push(text.clone());
+        self.codes.insert(text, code);
+        code
+    }
+
+    fn text(&self, code: i32) -> &str {
+        &self.texts[code as usize]
+    }
+
+    /// A column of these names, whose dictionary holds those only that a row has.
+    pub(super) fn column(&self, codes: impl ExactSizeIterator<Item = i32>) -> Result<ArrayRef, ArrowError> {
+        const ABSENT: i32 = -1;
+        let mut kept = vec![ABSENT; self.texts.len()];
+        let mut texts = Vec::new();
+        let keys = codes.map(|code| {
+            let key = &mut kept[code as usize];
+            if *key == ABSENT {
+                *key = texts.len() as i32;
+                texts.push(self.text(code));
+            }
+            *key
+        });
+        let keys = Int32Array::from_iter_values(keys);
+        Ok(Arc::new(DictionaryArray::try_new(
+            keys,
+            Arc::new(StringArray::from(texts)),
+        )?))
+    }
+}
+
+/// Rows of `samples`, names as codes.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    pub(super) kind: Vec<i32>,
+    pub(super) node: Vec<i32>,
+    pub(super) service: Vec<i32>,
+    pub(super) mode: Vec<i32>,
+    pub(super) series_id: Vec<i64>,
+    pub(super) stack_id: Vec<i64>,
+    pub(super) value: Vec<i64>,
+    pub(super) ts_ns: Vec<i64>,
+    thread: Vec<i32>,
+    process_id: Vec<i64>,
+    tid: Vec<Option<i64>>,
+    cpu: Vec<Option<i32>>,
+}
+
+impl Columns {
+    pub(super) fn len(&self) -> usize {
+        self.ts_ns.len()
+    }
+
+    fn of(batch: &RecordBatch, names: &mut Names) -> Result<Self, ArrowError> {
+        let column = |name: &str| {
+            let missing = || ArrowError::SchemaError(format!("no column {name}"));
+            batch.column_by_name(name).ok_or_else(missing)
+        };
+        let numbers = |name: &str| Ok::<_, ArrowError>(column(name)?.as_primitive::<Int64Type>().values().to_vec());
+        let mut codes = |name: &str| {
+            let texts = column(name)?.as_dictionary::<Int32Type>();
+            let values = texts.values().as_string::<i32>();
+            let known: Vec<i32> = values.iter().map(|text| names.code(text.unwrap_or_default())).collect();
+            let keys = texts.keys().values().iter();
+            Ok::<_, ArrowError>(keys.map(|key| known[*key as usize]).collect())
+        };
+        Ok(Self {
+            kind: codes("type")?,
+            node: codes("node")?,
+            service: codes("service")?,
+            mode: codes("mode")?,
+            thread: codes("thread")?,
+            series_id: numbers("series_id")?,
+            stack_id: numbers("stack_id")?,
+            value: numbers("value")?,
+            ts_ns: numbers("ts_ns")?,
+            process_id: numbers("process_id")?,
+            tid: column("tid")?.as_primitive::<Int64Type>().iter().collect(),
+            cpu: column("cpu")?.as_primitive::<Int32Type>().iter().collect(),
+        })
+    }
+
+    fn extend(&mut self, from: &Self, range: Range<usize>) {
+        fn add<T: Copy>(to: &mut Vec<T>, from: &[T], range: &Range<usize>) {
+            to.extend_from_slice(&from[range.clone()]);
+        }
+        add(&mut self.kind, &from.kind, &range);
+        add(&mut self.node, &from.node, &range);
+        add(&mut self.service, &from.service, &range);
+        add(&mut self.mode, &from.mode, &range);
+        add(&mut self.thread, &from.thread, &range);
+        add(&mut self.series_id, &from.series_id, &range);
+        add(&mut self.stack_id, &from.stack_id, &range);
+        add(&mut self.value, &from.value, &range);
+        add(&mut self.ts_ns, &from.ts_ns, &range);
+        add(&mut self.process_id, &from.process_id, &range);
+        add(&mut self.tid, &from.tid, &range);
+        add(&mut self.cpu, &from.cpu, &range);
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The rows of one series in the order in which they stand in a file.
+    pub(super) fn order(&self, rows: Range<usize>) -> Vec<u32> {
+        let mut keyed: Vec<_> = rows.map(|row| (self.tid[row], self.ts_ns[row], row as u32)).collect();
+        keyed.sort_unstable();
+        keyed.into_iter().map(|key| key.2).collect()
+    }
+
+    /// All rows in this order, with the columns of the table's files.
+    pub(super) fn to_batch(&self, order: &[u32], names: &Names) -> Result<RecordBatch, ArrowError> {
+        let texts = |codes: &[i32]| names.column(order.iter().map(|row| codes[*row as usize]));
+        let numbers = |values: &[i64]| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(
+                order.iter().map(|row| values[*row as usize]),
+            ))
+        };
+        let columns = vec![
+            numbers(&self.ts_ns),
+            texts(&self.kind)?,
+            texts(&self.node)?,
+            texts(&self.service)?,
+            numbers(&self.series_id),
+            numbers(&self.process_id),
+            texts(&self.thread)?,
+            Arc::new(order.iter().map(|row| self.tid[*row as usize]).collect::<Int64Array>()),
+            Arc::new(order.iter().map(|row| self.cpu[*row as usize]).collect::<Int32Array>()),
+            texts(&self.mode)?,
+            numbers(&self.stack_id),
+            numbers(&self.value),
+        ];
+        RecordBatch::try_new(Table::Samples.file_schema(), columns)
+    }
+}
+
+/// What a run of rows has in common: codes of type and service, series.
+type Key = (i32, i32, i64);
+
+struct Source {
+    rows: FileRows,
+    batch: Columns,
+    at: usize,
+}
+
+impl Source {
+    fn head(&self) -> Option<Key> {
+        let at = self.at;
+        (at < self.batch.len()).then(|| (self.batch.kind[at], self.batch.service[at], self.batch.series_id[at]))
+    }
+
+    /// Reads on when all rows of the batch are taken.
+    fn fill(&mut self, names: &mut Names) -> Result<(), StoreError> {
+        while self.at == self.batch.len() {
+            let Some(batch) = self.rows.next() else { return Ok(()) };
+            self.batch = Columns::of(&batch?, names).map_err(StoreError::table(Table::Samples, "read a file"))?;
+            self.at = 0;
+        }
+        Ok(())
+    }
+
+    /// Moves the rows of this key that are in memory.
+    fn take_run(&mut self, key: Key, to: &mut Columns) {
+        let start = self.at;
+        while self.head() == Some(key) {
+            self.at += 1;
+        }
+        to.extend(&self.batch, start..self.at);
+    }
+}
+
+/// Takes the merged rows.
+pub(super) trait Sink {
+    /// Where the rows of the next series go, behind those that are there.
+    fn rows(&mut self) -> &mut Columns;
+
+    /// The rows since the last call are of one series. Called before the end of a series that is very large, too.
+    fn end_series(&mut self, names: &Names) -> Result<(), StoreError>;
+}
+
+/// Merges, and returns the names of which the rows have codes. A series of more than `most_rows` is handed over in pieces.
+pub(super) fn merge(files: Vec<PathBuf>, most_rows: usize, sink: &mut impl Sink) -> Result<Names, StoreError> {
+    let mut names = Names::default();
+    let mut sources = Vec::with_capacity(files.len());
+    for path in files {
+        let rows = FileRows::open(Table::Samples, path, BATCH_ROWS)?;
+        let mut source = Source {
+            rows,
+            batch: Columns::default(),
+            at: 0,
+        };
+        source.fill(&mut names)?;
+        sources.push(source);
+    }
+    loop {
+        let order = |(kind, service, series): &Key| (names.text(*kind), names.text(*service), *series);
+        let heads = sources.iter().filter_map(Source::head);
+        let Some(key) = heads.min_by(|a, b| order(a).cmp(&order(b))) else {
+            return Ok(names);
+        };
+        let mut start = sink.rows().len();
+        for source in &mut sources {
+            while source.head() == Some(key) {
+                source.take_run(key, sink.rows());
+                source.fill(&mut names)?;
+                if sink.rows().len() >= start + most_rows {
+                    sink.end_series(&names)?;
+                    start = sink.rows().len();
+                }
+            }
+        }
+        if sink.rows().len() > start {
+            sink.end_series(&names)?;
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Roll-ups say what the samples say, whatever comes late and whenever the server stops; and what there is no room for goes.
+
+use crate::store::{number, quiet, rows_of, store_batch};
+use crate::support::{Sender, eventually, now_ns};
+use stakeout_server::store::{Snapshot, Store, StoreConfig, Table, hour};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MINUTE_NS: i64 = 60_000_000_000;
+const HOUR_NS: i64 = 60 * MINUTE_NS;
+
+/// Maintains at once, and takes an hour that is over for settled.
+fn eager(dir: &Path) -> StoreConfig {
+    StoreConfig {
+        maintenance_interval: Duration::from_millis(50),
+        settle: Duration::ZERO,
+        ..quiet(dir)
+    }
+}
+
+/// The begin of the hour that was so many hours ago.
+fn hour_ago(hours: i64) -> i64 {
+    (now_ns() / HOUR_NS - hours) * HOUR_NS
+}
+
+fn are_rolled_up(snapshot: &Snapshot) -> bool {
+    snapshot.files(Table::Samples).iter().all(|file| {
+        Table::ROLLUPS
+            .iter()
+            .all(|rollup| snapshot.is_rolled_up(*rollup, &file.partition))
+    })
+}
+
+/// Rows in which a roll-up and the samples differ, counted by all that both have.
+async fn differences(snapshot: &Snapshot, rollup: Table, step_ns: i64) -> i64 {
+    let same = "type, node, service, series_id, mode, stack_id, value, hour";
+    let raw = format!(
+        "SELECT ts_ns - ts_ns % {step_ns} AS ts_ns, {same}, count(*) AS count FROM samples GROUP BY ts_ns - ts_ns % {step_ns}, {same}"
+    );
+    let rolled = format!(
+        "SELECT ts_ns, {same}, sum(count) AS count FROM {} GROUP BY ts_ns, {same}",
+        rollup.name()
+    );
+    let more = |a: &str, b: &str| format!("SELECT count(*) FROM ({a} EXCEPT {b})");
+    number(snapshot, &more(&raw, &rolled)).await + number(snapshot, &more(&rolled, &raw)).await
+}
+
+async fn assert_exact(snapshot: &Snapshot, samples: i64) {
+    assert_eq!(number(snapshot, "SELECT count(*) FROM samples").await, samples);
+    for (rollup, step_ns) in [(Table::SamplesMinute, MINUTE_NS), (Table::SamplesHour, HOUR_NS)] {
+        let sum = format!("SELECT CAST(sum(count) AS BIGINT) FROM {}", rollup.name());
+        assert_eq!(number(snapshot, &sum).await, samples, "{rollup:?}");
+        assert_eq!(differences(snapshot, rollup, step_ns).await, 0, "{rollup:?}");
+    }
+}
+
+/// Appends batches that end at these times.
+async fn append(store: &Arc<Store>, sender: &mut Sender, next: &mut i64, ends_ns: impl IntoIterator<Item = i64>) {
+    for until_ns in ends_ns {
+        let (rows, id) = rows_of(sender, *next, until_ns);
+        store_batch(store, rows, Some(id)).await.unwrap();
+        *next += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollup_counts_every_sample_once_also_late_ones_and_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(eager(dir.path())).await.unwrap();
+    let mut sender = Sender::new("node-a", 90);
+    let (first, second, mut next) = (hour_ago(4), hour_ago(3), 1);
+    // Ends that cut minutes and the hour.
+    let ends = [
+        first + 7 * MINUTE_NS + 30_000_000,
+        first + 8 * MINUTE_NS,
+        second + 20_000_000,
+        second + 59 * MINUTE_NS,
+    ];
+    append(&store, &mut sender, &mut next, ends).await;
+    eventually("both hours are rolled up", async || are_rolled_up(&store.snapshot())).await;
+    assert_exact(&store.snapshot(), 360).await;
+
+    append(
+        &store,
+        &mut sender,
+        &mut next,
+        [first + 7 * MINUTE_NS + 50_000_000, first + 40 * MINUTE_NS],
+    )
+    .await;
+    eventually("the late samples are rolled up", async || {
+        are_rolled_up(&store.snapshot())
+    })
+    .await;
+    assert_exact(&store.snapshot(), 540).await;
+    // The hour is one file again, of whole rows in order.
+    let files = store.snapshot().files(Table::Samples).len();
+    assert!(files <= 3, "{files} files of three hours");
+    store.close().await;
+    drop(store);
+
+    // The server stops between the samples and their roll-up.
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    assert!(are_rolled_up(&store.snapshot()));
+    append(&store, &mut sender, &mut next, [second + 30 * MINUTE_NS]).await;
+    assert!(!store.snapshot().is_rolled_up(Table::SamplesHour, &hour(second)));
+    assert!(store.snapshot().is_rolled_up(Table::SamplesHour, &hour(first)));
+    store.close().await;
+    drop(store);
+    let store = Store::open(eager(dir.path())).await.unwrap();
+    eventually("what came before the restart is rolled up", async || {
+        are_rolled_up(&store.snapshot())
+    })
+    .await;
+    assert_exact(&store.snapshot(), 630).await;
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_hours_go_when_there_are_too_many_bytes_and_their_rollups_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(eager(dir.path())).await.unwrap();
+    let (mut sender, mut next) = (Sender::new("node-a", 200), 1);
+    let ends = (1..=5).rev().map(|hours| hour_ago(hours) + 30 * MINUTE_NS);
+    append(&store, &mut sender, &mut next, ends).await;
+    eventually("all is rolled up", async || are_rolled_up(&store.snapshot())).await;
+    let snapshot = store.snapshot();
+    let of_samples: Vec<u64> = snapshot
+        .files(Table::Samples)
+        .iter()
+        .map(|file| file.size_bytes)
+        .collect();
+    assert_eq!(of_samples.len(), 5);
+    let all: u64 = Table::ALL
+        .iter()
+        .flat_map(|table| snapshot.files(*table))
+        .map(|file| file.size_bytes)
+        .sum();
+    store.close().await;
+    drop(store);
+
+    // One byte less than with one hour's samples gone: a second hour has to go.
+    let config = StoreConfig {
+        retention_bytes: Some(all - of_samples[0] - 1),
+        ..eager(dir.path())
+    };
+    let store = Store::open(config).await.unwrap();
+    eventually("two hours of samples are gone", async || {
+        store.snapshot().files(Table::Samples).len() == 3
+    })
+    .await;
+    let snapshot = store.snapshot();
+    for rollup in ["samples_minute", "samples_hour"] {
+        let sum = format!("SELECT CAST(sum(count) AS BIGINT) FROM {rollup}");
+        assert_eq!(number(&snapshot, &sum).await, 1000, "{rollup}");
+    }
+    assert!(snapshot.is_rolled_up(Table::SamplesHour, &hour(hour_ago(5))));
+    // What still comes of these hours would be a roll-up of its own: it is not taken in, also after a restart.
+    assert_eq!(store.earliest_ns(now_ns()), hour_ago(3));
+    store.close().await;
+    drop(store);
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    assert_eq!(store.earliest_ns(now_ns()), hour_ago(3));
+    assert_eq!(store.snapshot().files(Table::Samples).len(), 3);
+    store.close().await;
+}
