@@ -1,5 +1,6 @@
 //! The command line, and what it must not allow.
 
+use crate::memory::MIN_LIMIT_BYTES;
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -62,17 +63,37 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_RETENTION_SAMPLES", default_value = "30d", value_parser = duration, value_name = "TIME")]
     pub retention_samples: Duration,
 
+    /// How long the roll-up of samples by minute is kept
+    #[arg(long, env = "STAKEOUT_RETENTION_MINUTES", default_value = "30d", value_parser = duration, value_name = "TIME")]
+    pub retention_minutes: Duration,
+
+    /// How long the roll-up of samples by hour is kept
+    #[arg(long, env = "STAKEOUT_RETENTION_HOURS", default_value = "400d", value_parser = duration, value_name = "TIME")]
+    pub retention_hours: Duration,
+
+    /// Size of all tables beyond which the oldest hours are removed, of samples first, then of roll-ups; default: none
+    #[arg(long, env = "STAKEOUT_RETENTION_BYTES", value_parser = bytes, value_name = "SIZE")]
+    pub retention_bytes: Option<u64>,
+
+    /// How long after the last sample an hour that is over is rewritten for good, and rolled up
+    #[arg(long, env = "STAKEOUT_SETTLE", default_value = "10m", value_parser = duration, value_name = "TIME")]
+    pub settle: Duration,
+
     /// Free space below which nothing is taken in, while queries go on
     #[arg(long, env = "STAKEOUT_MIN_FREE", default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
     pub min_free: u64,
 
-    /// Memory for samples that wait for their commit
-    #[arg(long, env = "STAKEOUT_MAX_PENDING", default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
-    pub max_pending: u64,
+    /// Memory that the whole server may take; default: half of the machine's, at most 4GiB
+    #[arg(long, env = "STAKEOUT_MEMORY_LIMIT", value_parser = memory, value_name = "SIZE")]
+    pub memory_limit: Option<u64>,
 
-    /// Memory for all queries together
-    #[arg(long, env = "STAKEOUT_QUERY_MEMORY", default_value = "2GiB", value_parser = bytes, value_name = "SIZE")]
-    pub query_memory: u64,
+    /// Memory for samples that wait for their commit; default: a part of --memory-limit
+    #[arg(long, env = "STAKEOUT_MAX_PENDING", value_parser = bytes, value_name = "SIZE")]
+    pub max_pending: Option<u64>,
+
+    /// Memory for all queries together; default: a part of --memory-limit
+    #[arg(long, env = "STAKEOUT_QUERY_MEMORY", value_parser = bytes, value_name = "SIZE")]
+    pub query_memory: Option<u64>,
 
     /// Connections at the same time; more wait until one ends
     #[arg(long, env = "STAKEOUT_MAX_CONNECTIONS", default_value_t = 4096, value_name = "COUNT")]
@@ -147,6 +168,14 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// As [`bytes`], with as much as the server needs to work at all.
+fn memory(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        size if size < MIN_LIMIT_BYTES => Err(format!("the server needs at least {}MiB", MIN_LIMIT_BYTES >> 20)),
+        size => Ok(size),
+    }
+}
+
 /// A number and a unit, such as `256MiB`, `2GiB`; bytes without a unit.
 fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
@@ -209,5 +238,7 @@ mod tests {
         for bad in ["", "MiB", "1MB", "99999999999TiB"] {
             assert!(bytes(bad).is_err(), "{bad}");
         }
+        assert_eq!(memory("1GiB"), Ok(1 << 30));
+        assert!(memory("255MiB").unwrap_err().contains("at least 256MiB"));
     }
 }

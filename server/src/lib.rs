@@ -8,6 +8,7 @@ pub mod api;
 pub mod config;
 mod hash;
 pub mod ingest;
+pub mod memory;
 pub mod query;
 pub mod render;
 pub mod store;

@@ -8,6 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use stakeout_server::api::{self, Agents, AppState, Tokens};
 use stakeout_server::config::Config;
 use stakeout_server::ingest::{Ingest, IngestConfig};
+use stakeout_server::memory::{self, Shares};
 use stakeout_server::store::{Store, StoreConfig};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -66,17 +67,23 @@ async fn run(config: Config) -> anyhow::Result<()> {
     // Signals from here on end in an orderly stop.
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
+    let memory_limit = config.memory_limit.unwrap_or_else(memory::default_limit_bytes);
+    let shares = Shares::of(memory_limit, IngestConfig::decoding());
     let store = Store::open(StoreConfig {
         commit_interval: config.commit_interval,
-        max_pending_bytes: config.max_pending,
+        max_pending_bytes: config.max_pending.unwrap_or(shares.pending),
         min_free_bytes: config.min_free,
-        query_memory_bytes: usize::try_from(config.query_memory).unwrap_or(usize::MAX),
+        query_memory_bytes: usize::try_from(config.query_memory.unwrap_or(shares.queries)).unwrap_or(usize::MAX),
         retention_samples: config.retention_samples,
+        retention_minutes: config.retention_minutes,
+        retention_hours: config.retention_hours,
+        retention_bytes: config.retention_bytes,
+        settle: config.settle,
         ..StoreConfig::new(&config.data)
     })
     .await?;
     let state = AppState {
-        ingest: Arc::new(Ingest::new(store.clone(), IngestConfig::default())),
+        ingest: Arc::new(Ingest::new(store.clone(), IngestConfig::within(&shares))),
         agents: Arc::new(Agents::new(config.agent_dir.clone())),
         ingest_tokens,
         view_tokens,
@@ -89,7 +96,12 @@ async fn run(config: Config) -> anyhow::Result<()> {
     };
     let address = listener.local_addr().context("cannot read the listening address")?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    tracing::info!(data = %config.data.display(), url = format!("{scheme}://{address}/"), "listening");
+    tracing::info!(
+        data = %config.data.display(),
+        url = format!("{scheme}://{address}/"),
+        memory_limit_bytes = memory_limit,
+        "listening"
+    );
     let closing = store.clone();
     let stop = async move {
         let name = tokio::select! {

@@ -1,13 +1,14 @@
 //! Takes a request in: how much at once, exactly once, and the answer when it is on the disk.
 
 use super::IngestError;
-use super::bytes::{Encoding, decompress};
+use super::bytes::{Decompressor, Encoding};
 use super::convert::{Converted, Part, TimeWindow, convert};
 use super::wire;
+use crate::memory::Shares;
 use crate::store::{Ack, BatchId, Store, StoreError, Ticket};
 use bytes::Bytes;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -35,17 +36,30 @@ pub struct IngestConfig {
     pub max_decoding: usize,
 }
 
+impl IngestConfig {
+    /// Requests that this machine decodes at the same time.
+    pub fn decoding() -> usize {
+        std::thread::available_parallelism()
+            .map_or(2, |cores| cores.get())
+            .min(4)
+    }
+
+    /// The usual sizes, or smaller ones where memory is short.
+    pub fn within(shares: &Shares) -> Self {
+        let most = |share: u64, most: usize| usize::try_from(share).unwrap_or(usize::MAX).min(most);
+        Self {
+            max_body_bytes: most(shares.receiving, 32 << 20),
+            max_plain_bytes: most(shares.plain, 64 << 20),
+            max_decoded_bytes: most(shares.decoded, 512 << 20),
+            max_receiving_bytes: most(shares.receiving, 256 << 20),
+            max_decoding: Self::decoding(),
+        }
+    }
+}
+
 impl Default for IngestConfig {
     fn default() -> Self {
-        Self {
-            max_body_bytes: 32 << 20,
-            max_plain_bytes: 64 << 20,
-            max_decoded_bytes: 512 << 20,
-            max_receiving_bytes: 256 << 20,
-            max_decoding: std::thread::available_parallelism()
-                .map_or(2, |cores| cores.get())
-                .min(4),
-        }
+        Self::within(&Shares::of(8 << 30, Self::decoding()))
     }
 }
 
@@ -103,6 +117,8 @@ pub struct Ingest {
     config: IngestConfig,
     receiving: Arc<Semaphore>,
     decoding: Arc<Semaphore>,
+    /// Those that no request uses just now: no more than are decoded at the same time.
+    decompressors: Arc<Mutex<Vec<Decompressor>>>,
     pub counters: IngestCounters,
 }
 
@@ -113,6 +129,7 @@ impl Ingest {
             config,
             receiving: Arc::new(Semaphore::new(config.max_receiving_bytes / PIECE_BYTES)),
             decoding: Arc::new(Semaphore::new(config.max_decoding)),
+            decompressors: Arc::default(),
             counters: IngestCounters::default(),
         }
     }
@@ -185,18 +202,23 @@ impl Ingest {
             return Err(IngestError::Busy);
         };
         let (config, store, window) = (self.config, Arc::clone(&self.store), self.window());
+        let decompressors = Arc::clone(&self.decompressors);
         let task = tokio::task::spawn_blocking(move || {
             // Held by the work, not by the request: a sender that hangs up frees nothing that is still in use.
             let _turn = turn;
-            let plain = decompress(&body, encoding, config.max_plain_bytes)?;
+            let spare = || decompressors.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut decompressor = spare().pop().unwrap_or_default();
+            let plain = decompressor.decompress(&body, encoding, config.max_plain_bytes)?;
             drop((body, room));
             let arrival = Arrival {
-                request: wire::read(&plain, config.max_decoded_bytes)?,
+                request: wire::read(plain, config.max_decoded_bytes)?,
                 id,
                 window,
             };
             let (converted, epoch) = arrival.convert(&store)?;
-            Ok::<_, IngestError>((arrival.admit(&store, converted, epoch)?, plain.len()))
+            let done = (arrival.admit(&store, converted, epoch)?, plain.len());
+            spare().push(decompressor);
+            Ok::<_, IngestError>(done)
         });
         let (admitted, plain_bytes) = match task.await {
             Ok(result) => result?,
@@ -212,7 +234,7 @@ impl Ingest {
         let now_ns = chrono::Utc::now().timestamp_nanos_opt().unwrap_or(i64::MAX);
         let span = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
         TimeWindow {
-            earliest_ns: now_ns.saturating_sub(span(self.store.retention_samples())).max(0),
+            earliest_ns: self.store.earliest_ns(now_ns).max(0),
             latest_ns: now_ns.saturating_add(span(MAX_FUTURE)),
             now_ns,
         }

@@ -2,6 +2,7 @@
 
 use super::IngestError;
 use std::io::Read;
+use zstd::zstd_safe::{DCtx, ResetDirective};
 
 /// How a body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,44 +27,81 @@ impl Encoding {
 /// A zstd frame may ask for no larger a window than this power of two: what the format recommends decoders to support.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// Decompresses a body. Never yields or holds more than `limit` bytes: a larger body is an error as soon as it is known.
-pub fn decompress(body: &[u8], encoding: Encoding, limit: usize) -> Result<Vec<u8>, IngestError> {
-    // What requests compress to, or less.
-    let mut plain = Vec::with_capacity(limit.min(4 * body.len()));
-    let too_large = || IngestError::TooLarge {
-        what: "the decompressed request",
-        limit_bytes: limit,
-    };
-    let limited = limit as u64 + 1;
-    let broken = |what: &'static str| {
-        move |error: std::io::Error| IngestError::Compression {
-            what,
-            cause: error.to_string(),
-        }
-    };
-    match encoding {
-        Encoding::Identity => {
-            if body.len() > limit {
-                return Err(too_large());
-            }
-            plain.extend_from_slice(body);
-        }
-        Encoding::Gzip => {
-            flate2::read::MultiGzDecoder::new(body)
-                .take(limited)
-                .read_to_end(&mut plain)
-                .map_err(broken("gzip"))?;
-        }
-        Encoding::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(broken("zstd"))?;
-            decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(broken("zstd"))?;
-            decoder.take(limited).read_to_end(&mut plain).map_err(broken("zstd"))?;
+/// What a decompressor keeps from one body to the next, at most.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// Decompresses bodies, one after another, into the same memory: fresh pages cost more than what is written to them.
+pub struct Decompressor {
+    plain: Vec<u8>,
+    zstd: DCtx<'static>,
+}
+
+impl std::fmt::Debug for Decompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decompressor")
+            .field("plain", &self.plain.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Decompressor {
+    fn default() -> Self {
+        Self {
+            plain: Vec::new(),
+            zstd: DCtx::create(),
         }
     }
-    if plain.len() > limit {
-        Err(too_large())
-    } else {
-        Ok(plain)
+}
+
+impl Decompressor {
+    /// Decompresses a body. Never yields or holds more than `limit` bytes: a larger body is an error as soon as it is known.
+    pub fn decompress(&mut self, body: &[u8], encoding: Encoding, limit: usize) -> Result<&[u8], IngestError> {
+        let Self { plain, zstd } = self;
+        plain.clear();
+        plain.shrink_to(KEPT_BYTES);
+        // What requests compress to, or less.
+        plain.reserve(limit.min(4 * body.len()));
+        let too_large = || IngestError::TooLarge {
+            what: "the decompressed request",
+            limit_bytes: limit,
+        };
+        let limited = limit as u64 + 1;
+        let broken = |what: &'static str| {
+            move |error: std::io::Error| IngestError::Compression {
+                what,
+                cause: error.to_string(),
+            }
+        };
+        match encoding {
+            Encoding::Identity => {
+                if body.len() > limit {
+                    return Err(too_large());
+                }
+                plain.extend_from_slice(body);
+            }
+            Encoding::Gzip => {
+                flate2::read::MultiGzDecoder::new(body)
+                    .take(limited)
+                    .read_to_end(plain)
+                    .map_err(broken("gzip"))?;
+            }
+            Encoding::Zstd => {
+                // What a broken body left behind is not this one's.
+                let reset = zstd.reset(ResetDirective::SessionAndParameters);
+                reset.map_err(|code| IngestError::Compression {
+                    what: "zstd",
+                    cause: zstd::zstd_safe::get_error_name(code).to_owned(),
+                })?;
+                let mut decoder = zstd::stream::read::Decoder::with_context(body, zstd);
+                decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(broken("zstd"))?;
+                decoder.take(limited).read_to_end(plain).map_err(broken("zstd"))?;
+            }
+        }
+        if plain.len() > limit {
+            Err(too_large())
+        } else {
+            Ok(plain)
+        }
     }
 }
 
@@ -76,13 +114,18 @@ mod tests {
         let zeros = std::io::repeat(0).take(1 << 30);
         let bomb = zstd::stream::encode_all(zeros, 1).unwrap();
         assert!(bomb.len() < 100_000, "{}", bomb.len());
-        let error = decompress(&bomb, Encoding::Zstd, 1 << 20).unwrap_err();
+        let mut decompressor = Decompressor::default();
+        let error = decompressor.decompress(&bomb, Encoding::Zstd, 1 << 20).unwrap_err();
         assert!(matches!(error, IngestError::TooLarge { .. }), "{error}");
     }
 
     #[test]
     fn what_was_compressed_comes_back_and_what_was_cut_does_not() {
         let plain = b"some bytes that are the same again ".repeat(100);
+        // One for all: what failed before does no harm.
+        let mut decompressor = Decompressor::default();
+        let mut decompress =
+            |body: &[u8], encoding, limit| decompressor.decompress(body, encoding, limit).map(<[u8]>::to_vec);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         std::io::Write::write_all(&mut gzip, &plain).unwrap();
         for (encoding, body) in [

@@ -7,6 +7,7 @@ use super::rows::{IsKnown, Labels, ProcessRow, RowBuilder, SampleRow, push_text}
 use super::wire::{Profile, Request, Resource, Sample};
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
+use std::rc::Rc;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// An instance id is a UUID; a little more room does no harm, a megabyte would.
@@ -57,10 +58,12 @@ pub fn convert(
         window,
         rejected: Rejected::default(),
         content: Vec::new(),
+        origins: HashMap::new(),
     };
     let mut parts: Vec<Building<'_>> = Vec::new();
     let mut by_id: HashMap<Option<BatchId>, usize> = HashMap::new();
     for resource in &request.resources {
+        samples.origins.clear();
         let context = resource_context(resource, &samples.dictionary)?;
         let part_id = part_id(&context, id.as_ref())?;
         let at = *by_id.entry(part_id.clone()).or_insert_with(|| {
@@ -444,9 +447,51 @@ struct Samples<'a> {
     rejected: Rejected,
     /// What is hashed, made anew for each.
     content: Vec<u8>,
+    /// By the attributes of a sample, of one resource: threads are sampled again and again.
+    origins: HashMap<Vec<i32>, Rc<Origin<'a>>>,
+}
+
+/// Attributes of one sample that are remembered, for the next with the same.
+const MAX_ORIGIN_ATTRIBUTES: usize = 64;
+
+/// Where samples come from.
+#[derive(Debug)]
+struct Origin<'a> {
+    context: Context<'a>,
+    labels: Labels<'a>,
+    series_id: i64,
+    process_id: i64,
 }
 
 impl<'a> Samples<'a> {
+    fn origin(&mut self, attributes: &[i32], resource: &ResourceContext<'a>) -> Result<Rc<Origin<'a>>, IngestError> {
+        if let Some(origin) = self.origins.get(attributes) {
+            return Ok(origin.clone());
+        }
+        let mut context = resource.labels.clone();
+        for index in attributes {
+            context.apply(self.dictionary.attribute(*index, "a sample's attribute_indices")?);
+        }
+        let labels = context.series();
+        self.content.clear();
+        for label in labels {
+            push_text(&mut self.content, label);
+        }
+        let origin = Rc::new(Origin {
+            series_id: xxh3_64(&self.content) as i64,
+            process_id: context.process_id(resource.boot_id, &mut self.content),
+            context,
+            labels,
+        });
+        if attributes.len() <= MAX_ORIGIN_ATTRIBUTES {
+            // The map grows by doubling.
+            let entry = size_of::<(Vec<i32>, Rc<Origin<'_>>)>() + size_of_val(attributes);
+            self.dictionary.room().take(size_of::<Origin<'_>>() + 2 * entry)?;
+            self.origins.insert(attributes.to_vec(), origin.clone());
+        }
+        Ok(origin)
+    }
+
     fn add(
         &mut self,
         sample: &Sample,
@@ -455,18 +500,9 @@ impl<'a> Samples<'a> {
         resource: &ResourceContext<'a>,
         rows: &mut RowBuilder<'a>,
     ) -> Result<(), IngestError> {
-        let mut context = resource.labels.clone();
-        for index in &sample.attributes {
-            context.apply(self.dictionary.attribute(*index, "a sample's attribute_indices")?);
-        }
+        let origin = self.origin(&sample.attributes, resource)?;
+        let Origin { context, labels, .. } = &*origin;
         let stack = self.dictionary.stack(sample.stack, context.truncated)?;
-        let labels = context.series();
-        self.content.clear();
-        for label in labels {
-            push_text(&mut self.content, label);
-        }
-        let series_id = xxh3_64(&self.content) as i64;
-        let process_id = context.process_id(resource.boot_id, &mut self.content);
         let process = ProcessRow {
             node: labels[0],
             tgid: context.tgid,
@@ -479,8 +515,8 @@ impl<'a> Samples<'a> {
         let row = SampleRow {
             ts_ns: 0,
             kind: unit.kind,
-            series_id,
-            process_id,
+            series_id: origin.series_id,
+            process_id: origin.process_id,
             thread: context.thread,
             tid: context.tid,
             cpu: context.cpu.and_then(|cpu| i32::try_from(cpu).ok()),
@@ -495,7 +531,7 @@ impl<'a> Samples<'a> {
             } else if ts_ns < window.earliest_ns {
                 rejected.past += 1;
             } else {
-                rows.add(&SampleRow { ts_ns, value, ..row }, &labels, &process, &stack, room)?;
+                rows.add(&SampleRow { ts_ns, value, ..row }, labels, &process, &stack, room)?;
             }
             Ok(())
         })

@@ -14,7 +14,7 @@ mod rows;
 mod wire;
 
 pub use admit::{Ingest, IngestConfig, IngestCounters, Outcome};
-pub use bytes::{Encoding, decompress};
+pub use bytes::{Decompressor, Encoding};
 pub use convert::{Converted, Part, TimeWindow, convert};
 pub use rows::IsKnown;
 pub use wire::{Request, read};

@@ -36,8 +36,11 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 5, value_name = "N")]
     repeat: u32,
     /// Wait at most so long for compaction to come to rest
-    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 1200, value_name = "SECONDS")]
     settle: u64,
+    /// Memory that the server may take, as it is told
+    #[arg(long, default_value = "1GiB", value_name = "SIZE")]
+    memory_limit: String,
 }
 
 const FREQUENCY_HZ: u64 = 20;
@@ -47,7 +50,8 @@ const MIB: f64 = 1_048_576.0;
 
 /// Fills a store over HTTP, waits for compaction, restarts the server on it, asks.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let mut measured = Measured::start()?;
+    // The hours are over: they are rewritten and rolled up as soon as nothing comes any more.
+    let mut measured = Measured::start(&["--settle", "5s", "--memory-limit", &args.memory_limit])?;
     // Whole hours that are over, so that they are compacted as old hours are.
     let from = now_ms() / HOUR_MS * HOUR_MS - (args.hours.ceil() as i64 + 1) * HOUR_MS;
     let until = from + (args.hours * HOUR_MS as f64) as i64;
