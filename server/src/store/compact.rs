@@ -18,9 +18,17 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// Rows of one rewrite of a dictionary, which are in memory all at once, and of a file of samples. A file of half as many is
-/// rewritten only when its hour is over.
+/// Rows of a file of samples. A file of half as many is rewritten only when its hour is over.
 pub(super) const MAX_ROWS: u64 = 4_000_000;
+
+/// Rows of one rewrite of another table, which are in memory all at once. A file of half as many is not rewritten any more.
+fn max_day_rows(table: Table) -> u64 {
+    match table {
+        // 25 frames each are 100 MB.
+        Table::Stacks => 500_000,
+        _ => 1_000_000,
+    }
+}
 
 /// Files that are merged at the same time, each of which has some pages and dictionaries in memory.
 const MAX_FILES: usize = 64;
@@ -113,7 +121,8 @@ impl Due<'_> {
     /// The rewrites of a dictionary, or of the accounts, that are due.
     pub(super) fn days(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Job> {
         let mut partitions: BTreeMap<&str, Vec<&Arc<DataFile>>> = BTreeMap::new();
-        for file in files.iter().filter(|file| file.rows < MAX_ROWS / 2) {
+        let max_rows = max_day_rows(table);
+        for file in files.iter().filter(|file| file.rows < max_rows / 2) {
             partitions.entry(&file.partition).or_default().push(file);
         }
         let mut jobs = Vec::new();
@@ -132,7 +141,7 @@ impl Due<'_> {
                 .into_iter()
                 .take_while(|file| {
                     rows += file.rows;
-                    rows <= MAX_ROWS
+                    rows <= max_rows
                 })
                 .cloned()
                 .collect();
@@ -359,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_settled_day_becomes_one_file_and_large_files_stay() {
-        let files = files("2026-11-20", &[10, 10, 1000, MAX_ROWS]);
+        let files = files("2026-11-20", &[10, 10, 1000, max_day_rows(Table::Stacks)]);
         assert_eq!(at("2026-11-21", 999).days(Table::Stacks, &files), []);
         let jobs = at("2026-11-21", 1000).days(Table::Stacks, &files);
         assert_eq!(jobs.len(), 1);
