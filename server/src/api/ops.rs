@@ -1,7 +1,7 @@
 //! Health, metrics, agents.
 
 use super::{ApiError, AppState, error::Code};
-use crate::store::{NodeInfo, Stale, Store, Table};
+use crate::store::{DamagedFile, NodeInfo, Stale, Store, Table};
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +23,9 @@ const LATE_MS: i64 = 30_000;
 
 /// An agent that sent within this time is in the metrics though its node has a newer one, milliseconds.
 const REPORTING_MS: i64 = 3_600_000;
+
+/// Most damaged files that the metrics name.
+const MAX_DAMAGED: usize = 100;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -219,6 +222,7 @@ impl prometheus_client::collector::Collector for Collector {
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
         tables(store, &mut encoder)?;
+        damaged(&store.damaged_files(), &mut encoder)?;
         agents(&reporting(store.nodes()), &mut encoder)
     }
 }
@@ -259,6 +263,33 @@ fn tables(store: &Store, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Resul
             let gauge = ConstGauge::new(value(*files, *bytes));
             gauge.encode(family.encode_family(&[("table", table.name()), ("state", state)])?)?;
         }
+    }
+    Ok(())
+}
+
+/// How many files are damaged, and the first of them by name.
+fn damaged(files: &[DamagedFile], encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+    let rows: u64 = files.iter().map(|file| file.rows).sum();
+    let counts = [
+        (
+            "stakeout_store_damaged_files",
+            "Data files that are not what was written: queries leave them out",
+            files.len() as u64,
+        ),
+        ("stakeout_store_damaged_rows", "Rows of the damaged data files", rows),
+    ];
+    for (name, help, count) in counts {
+        let gauge = ConstGauge::new(count);
+        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+    }
+    if files.is_empty() {
+        return Ok(());
+    }
+    let help = "1 for each damaged file, the first of them by path";
+    let mut family = encoder.encode_descriptor("stakeout_store_damaged_file", help, None, MetricType::Gauge)?;
+    for file in files.iter().take(MAX_DAMAGED) {
+        let labels = [("file", file.file.as_str()), ("fault", file.fault.as_str())];
+        ConstGauge::new(1_u64).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }

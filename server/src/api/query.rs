@@ -12,7 +12,7 @@ use crate::store::Snapshot;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, RawQuery, State};
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ use std::sync::Arc;
 const MAX_QUERY_BYTES: usize = 64 * 1024;
 /// Most rows of a table, and lines of a chart.
 const MAX_LIMIT: usize = 10_000;
+/// Most damaged files that an answer names.
+const MAX_DAMAGED: usize = 100;
 const COMMON: [&str; 4] = ["type", "query", "from", "until"];
 const BASE: [&str; 4] = ["base_query", "base_from", "base_until", "normalize"];
 const VIEW: [&str; 4] = ["min_share", "match", "root", "transform"];
@@ -256,6 +258,31 @@ fn json(body: Vec<u8>) -> Response {
     (headers, body).into_response()
 }
 
+/// An answer from tables whose damaged files were left out says so: in a header, and JSON with their names.
+fn json_of(tables: &Snapshot, body: Vec<u8>) -> Result<Response, ApiError> {
+    let mut left_out = tables.left_out();
+    if left_out.is_empty() {
+        return Ok(json(body));
+    }
+    left_out.truncate(MAX_DAMAGED);
+    let names = serde_json::to_string(&left_out).map_err(ApiError::internal)?;
+    // Every answer is an object with fields: this one is put before them, whoever has written them.
+    let mut whole = format!("{{\"damaged_files\":{names},").into_bytes();
+    whole.extend(body.get(1..).unwrap_or_default());
+    Ok(marked(tables, json(whole)))
+}
+
+/// The header of an answer from which damaged files were left out: how many.
+fn marked(tables: &Snapshot, mut response: Response) -> Response {
+    let count = tables.left_out().len();
+    if count > 0 {
+        response
+            .headers_mut()
+            .insert("stakeout-damaged-files", HeaderValue::from(count));
+    }
+    response
+}
+
 /// A file to be saved under a name that says what it holds.
 fn attachment(
     body: impl Into<Vec<u8>>,
@@ -307,10 +334,11 @@ async fn label_values(
         let name: String = name.chars().take(80).collect();
         ApiError::new(Code::NotFound, format!("unknown label `{name}`")).hint(format!("labels are {}", Label::names()))
     })?;
+    let tables = snapshot(&state);
     let values = engine
-        .run(query::label_values(&engine, &snapshot(&state), &question, label))
+        .run(query::label_values(&engine, &tables, &question, label))
         .await?;
-    Ok(json(render::label_values(label, &values)?))
+    json_of(&tables, render::label_values(label, &values)?)
 }
 
 async fn series(
@@ -337,10 +365,11 @@ async fn series(
         .into());
     }
     let limit = parameters.number("limit", 20)?;
+    let tables = snapshot(&state);
     let series = engine
-        .run(query::series(&engine, &snapshot(&state), question, by, steps, limit))
+        .run(query::series(&engine, &tables, question, by, steps, limit))
         .await?;
-    Ok(json(rendered(move || render::series(&series)).await?))
+    json_of(&tables, rendered(move || render::series(&series)).await?)
 }
 
 async fn flamegraph(
@@ -354,8 +383,9 @@ async fn flamegraph(
     let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
     view.sorted = format != "json";
     view.stacks = format == "pprof";
+    let tables = snapshot(&state);
     let graph = engine
-        .run(query::flamegraph(&engine, &snapshot(&state), question.clone(), view))
+        .run(query::flamegraph(&engine, &tables, question.clone(), view))
         .await?;
     let title = title(&question);
     let about = question.clone();
@@ -379,13 +409,14 @@ async fn flamegraph(
     })
     .await?;
     let file = |content_type, extension| attachment(body.clone(), content_type, "flamegraph", &about, extension);
-    Ok(match format {
+    let saved = match format {
         "svg" => file("image/svg+xml", "svg"),
         "collapsed" => file("text/plain; charset=utf-8", "collapsed.txt"),
         "pprof" => file("application/octet-stream", "pb.gz"),
         "speedscope" => file("application/json", "speedscope.json"),
-        _ => json(body),
-    })
+        _ => return json_of(&tables, body),
+    };
+    Ok(marked(&tables, saved))
 }
 
 fn title(question: &Question) -> String {
@@ -484,11 +515,12 @@ async fn diff(
         })
     })
     .await?;
-    Ok(match format {
+    let saved = match format {
         "svg" => attachment(body, "image/svg+xml", "diff", &about, "svg"),
         "collapsed" => attachment(body, "text/plain; charset=utf-8", "diff", &about, "collapsed.txt"),
-        _ => json(body),
-    })
+        _ => return json_of(&tables, body),
+    };
+    Ok(marked(&tables, saved))
 }
 
 async fn top(
@@ -521,10 +553,11 @@ async fn top(
         None if parameters.get("normalize").is_some() => return Err(without_base().into()),
         None => engine.run(query::top(&engine, &tables, question, by, limit)).await?,
     };
-    Ok(match format {
-        "csv" => attachment(render::top_csv(&table), "text/csv; charset=utf-8", "top", &about, "csv"),
-        _ => json(render::top(&table)?),
-    })
+    if format == "csv" {
+        let saved = attachment(render::top_csv(&table), "text/csv; charset=utf-8", "top", &about, "csv");
+        return Ok(marked(&tables, saved));
+    }
+    json_of(&tables, render::top(&table)?)
 }
 
 async fn sql(
@@ -543,8 +576,7 @@ async fn sql(
         ApiError::new(Code::BadParameter, format!("the body is no SQL request: {error}"))
             .hint("send JSON such as {\"query\":\"SELECT count(*) FROM samples\"}")
     })?;
-    let rows = engine
-        .run(query::sql(&engine, &snapshot(&state), &request.query))
-        .await?;
-    Ok(json(rendered(move || render::sql(&rows)).await?))
+    let tables = snapshot(&state);
+    let rows = engine.run(query::sql(&engine, &tables, &request.query)).await?;
+    json_of(&tables, rendered(move || render::sql(&rows)).await?)
 }

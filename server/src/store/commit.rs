@@ -3,7 +3,7 @@
 //! Order on the disk: dictionaries, then `batches`, then `samples` together with each instance's highest number. So a crash in
 //! between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
 
-use super::file::{self, Effort, Encoded};
+use super::file::{self, Effort, Encoded, Notes};
 use super::known::{Known, NewIds};
 use super::ledger::{Ledger, Print, Seen};
 use super::log::{CommitError, add_action};
@@ -290,8 +290,14 @@ impl Store {
         }
         let mut new: Vec<Arc<DataFile>> = Vec::new();
         let written = async {
+            let notes = Notes {
+                txns: txns.clone(),
+                ..Notes::default()
+            };
             for (partition, batches) in partitions {
-                let file = self.write_file(table, partition, batches, Effort::Fresh).await;
+                let file = self
+                    .write_file(table, partition, batches, Effort::Fresh, notes.clone())
+                    .await;
                 new.extend(file.map_err(CommitError::NotWritten)?);
             }
             let add = new.iter().map(|file| add_action(table, file, true)).collect();
@@ -315,8 +321,9 @@ impl Store {
         partition: String,
         batches: Vec<RecordBatch>,
         effort: Effort,
+        notes: Notes,
     ) -> Result<Option<Arc<DataFile>>, StoreError> {
-        let encoded = tokio::task::spawn_blocking(move || file::encode(table, &partition, &batches, effort))
+        let encoded = tokio::task::spawn_blocking(move || file::encode(table, &partition, &batches, effort, &notes))
             .await
             .map_err(StoreError::table(table, "encode a file"))??;
         match encoded {

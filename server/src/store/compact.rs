@@ -4,7 +4,7 @@
 //! however often is committed. A partition whose time has passed ends as one file, or a few where it is large.
 
 use super::commit::add_files;
-use super::file::Effort;
+use super::file::{Effort, Notes};
 use super::hour::{Hour, SETTLED};
 use super::log::add_action;
 use super::retain::{Garbage, Stale};
@@ -14,7 +14,7 @@ use super::schema::Table;
 use super::{DataFile, Snapshot, Store, StoreError, lock_mutex};
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
 use arrow::error::ArrowError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -59,6 +59,8 @@ pub(super) struct Due<'a> {
     pub(super) settle_ms: i64,
     /// A partition that is not settled waits for this many files of about the same size.
     pub(super) many: usize,
+    /// Damaged files, by path below their table's folder: they stay as they are.
+    pub(super) damaged: &'a HashSet<String>,
 }
 
 impl Due<'_> {
@@ -88,8 +90,10 @@ impl Due<'_> {
             whole,
         };
         let all: Vec<_> = files.iter().collect();
-        let parts = || files.iter().filter(|file| !is_settled(file));
-        if !self.is_settled(partition, &all) {
+        let damaged = |file: &DataFile| self.damaged.contains(&file.path);
+        let parts = || files.iter().filter(|file| !is_settled(file) && !damaged(file));
+        // Of an hour that lacks something no roll-up is made.
+        if !self.is_settled(partition, &all) || files.iter().any(|file| damaged(file)) {
             let chosen = self.tier(parts().filter(|file| file.rows < MAX_ROWS / 2))?;
             return Some(job(chosen.into_iter().take(MAX_FILES).collect(), false));
         }
@@ -122,7 +126,8 @@ impl Due<'_> {
     pub(super) fn days(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Job> {
         let mut partitions: BTreeMap<&str, Vec<&Arc<DataFile>>> = BTreeMap::new();
         let max_rows = max_day_rows(table);
-        for file in files.iter().filter(|file| file.rows < max_rows / 2) {
+        let fit = |file: &&Arc<DataFile>| file.rows < max_rows / 2 && !self.damaged.contains(&file.path);
+        for file in files.iter().filter(fit) {
             partitions.entry(&file.partition).or_default().push(file);
         }
         let mut jobs = Vec::new();
@@ -168,6 +173,11 @@ pub(super) fn is_settled(file: &DataFile) -> bool {
 impl Store {
     /// Does one rewrite. Snapshots taken before go on reading the old files.
     pub(super) async fn compact(&self, job: Job) -> Result<(), StoreError> {
+        // What is damaged must not become a part of a file that looks sound.
+        let sound = self.damage.sound(job.table, &job.files).await;
+        if let Some((file, _)) = job.files.iter().zip(sound).find(|(_, sound)| !sound) {
+            return Err(failed(job.table, format!("{} is damaged", file.path)));
+        }
         if job.table == Table::Samples {
             return self.merge_hour(job).await;
         }
@@ -191,7 +201,11 @@ impl Store {
         })
         .await
         .map_err(StoreError::table(table, "read a file"))??;
-        let Some(new) = self.write_file(table, partition, batches, Effort::Compact).await? else {
+        let notes = Notes::of_rewrite(&files);
+        let Some(new) = self
+            .write_file(table, partition, batches, Effort::Compact, notes)
+            .await?
+        else {
             return Err(failed(table, "the files are empty".to_owned()));
         };
         self.replace(table, &files, vec![new], false).await
@@ -342,7 +356,9 @@ mod tests {
     }
 
     fn at(now_partition: &str, now_ms: i64) -> Due<'_> {
+        static SOUND: std::sync::LazyLock<HashSet<String>> = std::sync::LazyLock::new(HashSet::new);
         Due {
+            damaged: &SOUND,
             now_partition,
             now_ms,
             settle_ms: 1000,

@@ -1,8 +1,10 @@
 //! Rows to a sorted Parquet file with statistics, in memory.
 
+use super::damage;
 use super::error::StoreError;
 use super::schema::Table;
 use super::snapshot::{ColumnRange, DataFile};
+use super::txns::Txn;
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::{concat_batches, take, take_record_batch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
@@ -10,9 +12,11 @@ use arrow::error::ArrowError;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::{KeyValue, ParquetMetaDataReader};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Rows of a row group: one scan task's work, and the grain at which min and max skip.
@@ -60,6 +64,7 @@ pub(super) fn encode(
     partition: &str,
     batches: &[RecordBatch],
     effort: Effort,
+    notes: &Notes,
 ) -> Result<Option<Encoded>, StoreError> {
     let rows = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
     if rows.num_rows() == 0 {
@@ -70,7 +75,7 @@ pub(super) fn encode(
     let rows = rows
         .project(&columns)
         .map_err(StoreError::table(table, "drop the partition column"))?;
-    let mut file = FileBuilder::new(table, effort)?;
+    let mut file = FileBuilder::new(table, effort, notes)?;
     file.write(&rows)?;
     file.finish(partition, PART).map(Some)
 }
@@ -85,9 +90,13 @@ pub(super) struct FileBuilder {
 }
 
 impl FileBuilder {
-    pub(super) fn new(table: Table, effort: Effort) -> Result<Self, StoreError> {
-        let writer = ArrowWriter::try_new(Vec::new(), table.file_schema(), Some(properties(table, effort)))
+    /// `notes`: what the file says of itself.
+    pub(super) fn new(table: Table, effort: Effort, notes: &Notes) -> Result<Self, StoreError> {
+        let mut writer = ArrowWriter::try_new(Vec::new(), table.file_schema(), Some(properties(table, effort)))
             .map_err(StoreError::table(table, "encode a file"))?;
+        if let Some(notes) = notes.write() {
+            writer.append_key_value_metadata(notes);
+        }
         Ok(Self {
             table,
             writer,
@@ -127,9 +136,10 @@ impl FileBuilder {
             .map_err(StoreError::table(self.table, "encode a file"))?;
         let file = DataFile {
             path: format!(
-                "{}={partition}/{name}-{}.zstd.parquet",
+                "{}={partition}/{name}-{}{}",
                 self.table.partition_column(),
-                uuid::Uuid::new_v4()
+                uuid::Uuid::new_v4(),
+                damage::name_end(&bytes)
             ),
             partition: partition.to_owned(),
             size_bytes: bytes.len() as u64,
@@ -155,6 +165,67 @@ fn widen<T: Ord + Clone>(ranges: &mut Ranges<T>, more: &Ranges<T>) {
         }
         None => false,
     });
+}
+
+/// What a file says of itself in its footer, for a start that finds the log damaged.
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Notes {
+    /// The files whose rows these are, by path below the table's folder.
+    pub(super) replaces: Vec<String>,
+    /// The transactions of its commit.
+    pub(super) txns: Vec<Txn>,
+}
+
+/// Under which they stand there.
+const NOTES: &str = "stakeout.notes";
+
+impl Notes {
+    /// Of a file that takes the place of these.
+    pub(super) fn of_rewrite(files: &[Arc<DataFile>]) -> Self {
+        Self {
+            replaces: files.iter().map(|file| file.path.clone()).collect(),
+            txns: Vec::new(),
+        }
+    }
+
+    fn write(&self) -> Option<KeyValue> {
+        let nothing = self.replaces.is_empty() && self.txns.is_empty();
+        let json = serde_json::to_string(self).ok().filter(|_| !nothing)?;
+        Some(KeyValue::new(NOTES.to_owned(), json))
+    }
+
+    /// Those of a file; empty ones where it has none.
+    pub(super) fn read(path: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&std::fs::File::open(path)?)?;
+        let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+        let notes = pairs
+            .filter(|pair| pair.key == NOTES)
+            .find_map(|pair| pair.value.as_ref());
+        Ok(notes
+            .map(|notes| serde_json::from_str(notes))
+            .transpose()?
+            .unwrap_or_default())
+    }
+}
+
+/// What the log says of a file with these rows, which have the table's file schema; where it lies is left to the caller.
+pub(super) fn describe(table: Table, batches: &[RecordBatch]) -> Result<DataFile, ArrowError> {
+    let rows = concat_batches(&table.file_schema(), batches)?;
+    let columns = rows
+        .columns()
+        .iter()
+        .map(compact_dictionary)
+        .collect::<Result<Vec<_>, _>>()?;
+    let (int_ranges, string_ranges) = ranges(&RecordBatch::try_new(table.file_schema(), columns)?);
+    Ok(DataFile {
+        path: String::new(),
+        partition: String::new(),
+        size_bytes: 0,
+        rows: rows.num_rows() as u64,
+        modified_ms: 0,
+        int_ranges,
+        string_ranges,
+    })
 }
 
 /// How the columns of a table's files are encoded. In `samples` every column but the time is a dictionary in every row group,
@@ -440,7 +511,13 @@ mod tests {
         // As many distinct ids as by default would not be a dictionary any more: 1.2 MB.
         let samples = samples(150_000);
         for effort in [Effort::Fresh, Effort::Compact] {
-            let encoded = encode(Table::Samples, "2026-11-21T08", std::slice::from_ref(&samples), effort);
+            let encoded = encode(
+                Table::Samples,
+                "2026-11-21T08",
+                std::slice::from_ref(&samples),
+                effort,
+                &Notes::default(),
+            );
             let reader = SerializedFileReader::new(encoded.unwrap().unwrap().bytes).unwrap();
             let group = reader.get_row_group(0).unwrap();
             for (index, chunk) in group.metadata().columns().iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::StoreError;
 use super::compact::{Job, MAX_ROWS};
-use super::file::{Effort, Encoded, FileBuilder, PART, ROW_GROUP_ROWS};
+use super::file::{Effort, Encoded, FileBuilder, Notes, PART, ROW_GROUP_ROWS};
 use super::merge::{Columns, Names, Sink, merge};
 use super::rollup::{self, Rollups};
 use super::schema::Table;
@@ -27,6 +27,8 @@ pub(super) struct Hour {
     /// The files that the roll-ups are made of.
     sources: Vec<Arc<DataFile>>,
     rollups: Option<Rollups>,
+    /// What the files of samples say of themselves.
+    notes: Notes,
     to: Sender<(Table, Encoded)>,
 }
 
@@ -43,6 +45,7 @@ impl Hour {
             file: rewrite.then_some(None),
             sources: if rewrite { Vec::new() } else { job.files.clone() },
             rollups: job.whole.then(Rollups::new),
+            notes: Notes::of_rewrite(&job.files),
             to,
         }
     }
@@ -78,7 +81,7 @@ impl Hour {
             let batch = batch.map_err(StoreError::table(Table::Samples, "gather rows"))?;
             let file = match file {
                 Some(file) => file,
-                None => file.insert(FileBuilder::new(Table::Samples, Effort::Compact)?),
+                None => file.insert(FileBuilder::new(Table::Samples, Effort::Compact, &self.notes)?),
             };
             file.write(&batch)?;
         }

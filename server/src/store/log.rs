@@ -5,6 +5,8 @@
 
 use super::error::StoreError;
 use super::local::DurableStore;
+use super::log_check::{self, CHECKSUM, Fault, HINT, SUMS, UNSEALED, checkpoint_name};
+use super::salvage::{self, Place};
 use super::schema::Table;
 use super::snapshot::{ColumnRange, DataFile};
 use super::txns::{Txn, read_txns};
@@ -74,12 +76,15 @@ pub(super) struct Loaded {
     pub(super) log: TableLog,
     pub(super) files: Vec<Arc<DataFile>>,
     pub(super) txns: Vec<Txn>,
+    /// What was wrong with the log, and is not any more.
+    pub(super) faults: Vec<Fault>,
 }
 
 /// The writer's end of a table's log.
 pub(super) struct TableLog {
     table: Table,
     log_store: LogStoreRef,
+    log_dir: PathBuf,
     version: u64,
     /// Whether the server stops.
     stop: watch::Receiver<bool>,
@@ -97,18 +102,23 @@ impl std::fmt::Debug for TableLog {
 }
 
 impl TableLog {
-    /// Opens the table in `dir`/its name, and creates it where there is none. `staging`: see [`DurableStore`]. `over`: what the
-    /// log is read and written through.
-    pub(super) async fn open(
-        table: Table,
-        dir: &FsPath,
-        staging: PathBuf,
-        over: Over,
-        stop: watch::Receiver<bool>,
-    ) -> Result<Loaded, StoreError> {
-        let dir = dir.join(table.name());
-        super::local::create_dir_durably(&dir).map_err(StoreError::table(table, "create its folder"))?;
-        let log_store = open_log_store(table, &dir, staging, over)?;
+    /// Opens a table, creating it where there is none. A damaged log is mended first.
+    pub(super) async fn open(place: Place) -> Result<Loaded, StoreError> {
+        let (table, log_dir) = (place.table, place.log_dir());
+        super::local::create_dir_durably(&place.table_dir()).map_err(StoreError::table(table, "create its folder"))?;
+        let faults = salvage::faults(&place).map_err(StoreError::table(table, "look at its log"))?;
+        if !faults.is_empty() {
+            let (table, first) = (table.name(), &faults[0]);
+            tracing::error!(
+                table,
+                count = faults.len(),
+                file = first.name,
+                fault = first.what,
+                "the log is damaged: mending it"
+            );
+            salvage::mend(&place, &faults).await?;
+        }
+        let log_store = open_log_store(&place)?;
         let exists = log_store
             .is_delta_table_location()
             .await
@@ -116,40 +126,20 @@ impl TableLog {
         if !exists {
             create(table, log_store.clone()).await?;
         }
-        // A server that was killed may have written an entry and not have synced it: what is read now counts from now on.
-        super::local::sync_dir(&dir.join("_delta_log")).map_err(StoreError::table(table, "sync its log"))?;
-        let mut delta = DeltaTable::new(log_store.clone());
-        delta.load().await.map_err(StoreError::table(table, "read its log"))?;
-        let delta = with_every_column(table, delta).await?;
-        let state = delta.snapshot().map_err(StoreError::table(table, "read its log"))?;
-        let version = state.version();
-        let mut files: Vec<_> = state
-            .log_data()
-            .iter()
-            .filter_map(|file| data_file(table, &file))
-            .map(Arc::new)
-            .collect();
-        files.sort_by(|a, b| (&a.partition, &a.path).cmp(&(&b.partition, &b.path)));
-        let txns = match table {
-            Table::Samples => read_txns(log_store.object_store(None), version)
-                .await
-                .map_err(|cause| StoreError::Table {
-                    table: table.name(),
-                    what: "read its transactions",
-                    cause,
-                })?,
-            _ => Vec::new(),
-        };
+        let (delta, files, txns) = load(&place).await?;
+        list_sums(table, &log_store, &log_dir, log_check::unlisted_entries(&log_dir)).await?;
         Ok(Loaded {
             log: Self {
                 table,
+                version: delta.version().unwrap_or_default(),
                 log_store,
-                version,
-                stop,
+                log_dir,
+                stop: place.stop,
                 in_doubt: false,
             },
             files,
             txns,
+            faults,
         })
     }
 
@@ -191,10 +181,12 @@ impl TableLog {
             .iter()
             .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
             .collect();
-        let bytes = CommitData::new(actions, operation, HashMap::new(), txns)
+        let unsealed = HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
+        let bytes = CommitData::new(actions, operation, unsealed, txns)
             .get_bytes()
             .map_err(StoreError::table(self.table, "encode a commit"))
             .map_err(CommitError::NotWritten)?;
+        let bytes = log_check::seal(&bytes);
         let version = self.version + 1;
         let entry = CommitOrBytes::LogBytes(bytes.clone());
         let written = self
@@ -262,6 +254,7 @@ impl TableLog {
         Checkpoint {
             table: self.table,
             log_store: self.log_store.clone(),
+            log_dir: self.log_dir.clone(),
             version: self.version,
         }
     }
@@ -271,10 +264,15 @@ impl TableLog {
 pub(super) struct Checkpoint {
     table: Table,
     log_store: LogStoreRef,
+    log_dir: PathBuf,
     version: u64,
 }
 
 impl Checkpoint {
+    pub(super) fn log_dir(&self) -> &FsPath {
+        &self.log_dir
+    }
+
     /// Writes it and removes log entries that are no longer needed.
     pub(super) async fn write(self) -> Result<(), StoreError> {
         use deltalake_core::checkpoints::{cleanup_expired_logs_for, create_checkpoint};
@@ -286,6 +284,8 @@ impl Checkpoint {
         create_checkpoint(&delta, None)
             .await
             .map_err(StoreError::table(self.table, "write a checkpoint"))?;
+        let written = vec![checkpoint_name(self.version), HINT.to_owned()];
+        list_sums(self.table, &self.log_store, &self.log_dir, Ok(written)).await?;
         let cutoff_ms = chrono::Utc::now().timestamp_millis() - millis(LOG_RETENTION);
         cleanup_expired_logs_for(self.version, self.log_store.as_ref(), cutoff_ms, None)
             .await
@@ -298,18 +298,69 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn open_log_store(table: Table, dir: &FsPath, staging: PathBuf, over: Over) -> Result<LogStoreRef, StoreError> {
+fn open_log_store(place: &Place) -> Result<LogStoreRef, StoreError> {
+    let (table, dir, staging) = (place.table, place.table_dir(), place.staging.clone());
     let prefixed =
-        Arc::new(DurableStore::new(Some(dir), staging.clone()).map_err(StoreError::table(table, "open its folder"))?);
-    let prefixed = over(table, prefixed);
+        Arc::new(DurableStore::new(Some(&dir), staging.clone()).map_err(StoreError::table(table, "open its folder"))?);
+    let prefixed = (place.over)(table, prefixed);
     let root: Arc<dyn ObjectStore> =
         Arc::new(DurableStore::new(None, staging).map_err(StoreError::table(table, "open its folder"))?);
-    let url = url::Url::from_directory_path(dir).map_err(|()| StoreError::Table {
+    let url = url::Url::from_directory_path(&dir).map_err(|()| StoreError::Table {
         table: table.name(),
         what: "open its folder",
         cause: format!("{} is not an absolute path", dir.display()),
     })?;
     Ok(default_logstore(prefixed, root, &url, &StorageConfig::default()))
+}
+
+/// Reads a table: with the columns that it lacks added, its files in order, and its transactions.
+pub(super) async fn load(place: &Place) -> Result<(DeltaTable, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
+    let table = place.table;
+    let log_store = open_log_store(place)?;
+    // A server that was killed may have written an entry and not have synced it: what is read now counts from now on.
+    super::local::sync_dir(&place.log_dir()).map_err(StoreError::table(table, "sync its log"))?;
+    let mut delta = DeltaTable::new(log_store.clone());
+    delta.load().await.map_err(StoreError::table(table, "read its log"))?;
+    let delta = with_every_column(table, delta).await?;
+    let state = delta.snapshot().map_err(StoreError::table(table, "read its log"))?;
+    let mut files: Vec<_> = state
+        .log_data()
+        .iter()
+        .filter_map(|file| data_file(table, &file))
+        .map(Arc::new)
+        .collect();
+    files.sort_by(|a, b| (&a.partition, &a.path).cmp(&(&b.partition, &b.path)));
+    let txns = match table {
+        Table::Samples => read_txns(log_store.object_store(None), state.version())
+            .await
+            .map_err(|cause| StoreError::Table {
+                table: table.name(),
+                what: "read its transactions",
+                cause,
+            })?,
+        _ => Vec::new(),
+    };
+    Ok((delta, files, txns))
+}
+
+/// Lists the hashes of what the library has just written.
+async fn list_sums(
+    table: Table,
+    log_store: &LogStoreRef,
+    log_dir: &FsPath,
+    written: std::io::Result<Vec<String>>,
+) -> Result<(), StoreError> {
+    let failed = StoreError::table(table, "list its log's hashes");
+    let sums = match written {
+        Ok(written) if written.is_empty() => return Ok(()),
+        Ok(written) => log_check::Sums::of(log_dir, &written),
+        Err(error) => Err(error),
+    };
+    let sums = sums.map_err(failed)?;
+    let path = Path::from("_delta_log").join(SUMS);
+    let listed = log_store.object_store(None).put(&path, sums.into()).await;
+    listed.map_err(StoreError::table(table, "list its log's hashes"))?;
+    Ok(())
 }
 
 async fn create(table: Table, log_store: LogStoreRef) -> Result<(), StoreError> {
@@ -461,6 +512,16 @@ fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
 mod tests {
     use super::*;
 
+    fn place(table: Table, dir: &FsPath, stop: &watch::Sender<bool>) -> Place {
+        Place {
+            table,
+            dir: dir.to_owned(),
+            staging: dir.join("tmp"),
+            over: |_, store| store,
+            stop: stop.subscribe(),
+        }
+    }
+
     fn file(table: Table, name: &str) -> DataFile {
         DataFile {
             path: format!("{}=2026-11-21T08/{name}.parquet", table.partition_column()),
@@ -485,7 +546,9 @@ mod tests {
         let (staging, folder) = (dir.path().join("tmp"), dir.path().join("batches"));
         std::fs::create_dir(&staging).unwrap();
         std::fs::create_dir(&folder).unwrap();
-        let log_store = open_log_store(Table::Batches, &folder, staging.clone(), |_, store| store).unwrap();
+        let stop = watch::Sender::new(false);
+        let place = place(Table::Batches, dir.path(), &stop);
+        let log_store = open_log_store(&place).unwrap();
         let text = |name| StructField::new(name, DataType::Primitive(PrimitiveType::String), false);
         CreateBuilder::new()
             .with_log_store(log_store)
@@ -493,9 +556,7 @@ mod tests {
             .with_partition_columns(["day"])
             .await
             .unwrap();
-        let stop = watch::Sender::new(false);
-        let opened = TableLog::open(Table::Batches, dir.path(), staging, |_, store| store, stop.subscribe());
-        let message = opened.await.unwrap_err().to_string();
+        let message = TableLog::open(place).await.unwrap_err().to_string();
         assert!(message.contains("column instance is missing"), "{message}");
     }
 
@@ -505,15 +566,7 @@ mod tests {
         let staging = dir.path().join("tmp");
         std::fs::create_dir(&staging).unwrap();
         let stop = watch::Sender::new(false);
-        let open = || {
-            TableLog::open(
-                Table::Samples,
-                dir.path(),
-                staging.clone(),
-                |_, store| store,
-                stop.subscribe(),
-            )
-        };
+        let open = || TableLog::open(place(Table::Samples, dir.path(), &stop));
         let now_ms = chrono::Utc::now().timestamp_millis();
         let txn = |id: &str, version| Txn {
             app_id: id.to_owned(),

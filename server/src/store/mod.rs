@@ -8,6 +8,7 @@ mod batch_row;
 pub(crate) mod columns;
 mod commit;
 mod compact;
+mod damage;
 mod dedup;
 mod error;
 #[cfg(test)]
@@ -18,18 +19,21 @@ mod known;
 mod ledger;
 mod local;
 mod log;
+mod log_check;
 mod merge;
 mod nodes;
 mod provider;
 mod retain;
 mod rollup;
 mod rows;
+mod salvage;
 mod schema;
 mod snapshot;
 mod txns;
 
 pub use batch_row::BatchRow;
 pub use commit::Ticket;
+pub use damage::DamagedFile;
 pub use error::StoreError;
 pub use nodes::NodeInfo;
 pub use retain::Stale;
@@ -38,12 +42,14 @@ pub use snapshot::{ColumnRange, DataFile, Snapshot};
 
 use arrow::array::RecordBatch;
 use commit::Inbox;
+use damage::Damage;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use ledger::Ledger;
 use local::DurableStore;
 use log::TableLog;
 use nodes::Nodes;
+use salvage::Place;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -160,6 +166,7 @@ pub struct Store {
     nodes: Mutex<Nodes>,
     logs: [tokio::sync::Mutex<TableLog>; Table::COUNT],
     files: DurableStore,
+    damage: Arc<Damage>,
     garbage: Mutex<Vec<retain::Garbage>>,
     /// Wakes the committer before its time.
     wake: Arc<Notify>,
@@ -191,13 +198,24 @@ impl Store {
         let opening = |cause: object_store::Error| data_dir(&config.dir, std::io::Error::other(cause));
         let files = DurableStore::new(Some(&config.dir), staging.clone()).map_err(opening)?;
         let runtime = runtime(&config, &files)?;
-        let mut view = Snapshot::new(runtime);
+        let damage = Arc::new(Damage::new(&config.dir));
+        let mut view = Snapshot::new(runtime, damage.clone());
         let mut logs = Vec::with_capacity(Table::COUNT);
         let mut txns = Vec::new();
         let mut garbage = Vec::new();
         let stop = tokio::sync::watch::Sender::new(false);
         for table in Table::ALL {
-            let loaded = TableLog::open(table, &config.dir, staging.clone(), over, stop.subscribe()).await?;
+            let loaded = TableLog::open(Place {
+                table,
+                dir: config.dir.clone(),
+                staging: staging.clone(),
+                over,
+                stop: stop.subscribe(),
+            })
+            .await?;
+            for fault in &loaded.faults {
+                damage.add_log(table, fault);
+            }
             garbage.extend(retain::unreferenced(table, &config.dir, &loaded.files));
             view.files[table.index()] = Arc::new(loaded.files);
             txns.extend(loaded.txns);
@@ -214,6 +232,7 @@ impl Store {
             nodes: Mutex::new(nodes),
             logs,
             files,
+            damage,
             garbage: Mutex::new(garbage),
             wake: Arc::new(Notify::new()),
             disk_full: AtomicBool::new(false),
@@ -240,7 +259,7 @@ impl Store {
 
     /// A cheap, consistent view: rows appended before this call are in it exactly once, later ones never.
     pub fn snapshot(&self) -> Snapshot {
-        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.view.read().unwrap_or_else(PoisonError::into_inner).of_one_reader()
     }
 
     /// Every agent's latest account, newest first.

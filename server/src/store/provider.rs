@@ -1,6 +1,6 @@
 //! A snapshot's tables for DataFusion.
 //!
-//! A scan leaves out files by partition and statistics, reads the rest with the filters pushed into Parquet, and adds the
+//! A scan leaves out files by partition and statistics and those that are damaged, reads the rest with the filters pushed into Parquet, and adds the
 //! pending rows. Tables with a key answer with one row a key: filters apply before that, so that "of this day" keeps its meaning.
 
 use super::dedup::DedupExec;
@@ -54,9 +54,9 @@ impl SnapshotTable {
         &self,
         state: &dyn Session,
         columns: &[usize],
+        files: &[Arc<DataFile>],
         predicate: Option<&Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let files = self.files(predicate)?;
         let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::new();
         if !files.is_empty() {
             inputs.push(self.parquet(state, files, columns, predicate)?);
@@ -80,7 +80,7 @@ impl SnapshotTable {
     fn parquet(
         &self,
         state: &dyn Session,
-        files: Vec<&Arc<DataFile>>,
+        files: &[Arc<DataFile>],
         columns: &[usize],
         predicate: Option<&Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -103,7 +103,7 @@ impl SnapshotTable {
         if let Some(predicate) = predicate {
             source = source.with_predicate(predicate.clone());
         }
-        let files = files.into_iter().map(|file| self.partitioned_file(file)).collect();
+        let files = files.iter().map(|file| self.partitioned_file(file)).collect();
         let config = FileScanConfigBuilder::new(url, Arc::new(source))
             .with_file_groups(FileGroup::new(files).split_files(state.config().target_partitions()))
             .with_projection_indices(Some(columns.to_vec()))?
@@ -125,16 +125,16 @@ impl SnapshotTable {
     }
 
     /// The files that may hold rows that satisfy the predicate.
-    fn files(&self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> Result<Vec<&Arc<DataFile>>> {
+    fn files(&self, predicate: Option<&Arc<dyn PhysicalExpr>>) -> Result<Vec<Arc<DataFile>>> {
         let files = self.snapshot.files(self.table);
         let Some(predicate) = predicate else {
-            return Ok(files.iter().collect());
+            return Ok(files.to_vec());
         };
         let Ok(pruning) = PruningPredicateBuilder::new()
             .with_file_schema(self.table.schema())
             .try_build(predicate.clone())
         else {
-            return Ok(files.iter().collect());
+            return Ok(files.to_vec());
         };
         let keep = pruning.prune(&FileStatistics {
             table: self.table,
@@ -143,7 +143,8 @@ impl SnapshotTable {
         Ok(files
             .iter()
             .zip(keep)
-            .filter_map(|(file, keep)| keep.then_some(file))
+            .filter(|(_, keep)| *keep)
+            .map(|(file, _)| file.clone())
             .collect())
     }
 
@@ -152,6 +153,7 @@ impl SnapshotTable {
         &self,
         state: &dyn Session,
         projection: &[usize],
+        files: &[Arc<DataFile>],
         predicate: Option<&Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = self.table.schema();
@@ -163,7 +165,7 @@ impl SnapshotTable {
             columns.extend(collect_columns(predicate).iter().map(PhysicalColumn::index));
         }
         let columns: Vec<usize> = columns.into_iter().collect();
-        let mut plan = self.rows(state, &columns, predicate)?;
+        let mut plan = self.rows(state, &columns, files, predicate)?;
         if let Some(predicate) = predicate {
             let predicate = datafusion::physical_expr::utils::reassign_expr_columns(predicate.clone(), &plan.schema())?;
             plan = Arc::new(FilterExec::try_new(predicate, plan)?);
@@ -224,10 +226,12 @@ impl TableProvider for SnapshotTable {
             Some(filter) => Some(state.create_physical_expr(filter, &DFSchema::try_from(schema.as_ref().clone())?)?),
             None => None,
         };
+        let files = self.files(predicate.as_ref())?;
+        let files = self.snapshot.sound(self.table, files).await;
         if self.table.key().is_empty() {
-            self.rows(state, projection, predicate.as_ref())
+            self.rows(state, projection, &files, predicate.as_ref())
         } else {
-            self.distinct_rows(state, projection, predicate.as_ref())
+            self.distinct_rows(state, projection, &files, predicate.as_ref())
         }
     }
 }

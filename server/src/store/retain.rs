@@ -1,7 +1,8 @@
-//! Maintenance: what is too old goes, what is replaced is deleted, what is scattered is rewritten, what is long gets a checkpoint.
+//! Maintenance: what is too old goes, what is replaced is deleted, what is damaged is found, what is scattered is rewritten, what is long gets a checkpoint.
 
 use super::compact::{Due, Job};
 use super::log::TRANSACTION_RETENTION;
+use super::log_check;
 use super::schema::{Table, day, hour};
 use super::{DataFile, Snapshot, Store, StoreError, lock_mutex};
 use futures::stream::StreamExt;
@@ -45,6 +46,11 @@ impl Garbage {
             path: format!("{}/{path}", table.name()),
             since: Instant::now(),
         }
+    }
+
+    /// Below the data directory.
+    pub(super) fn path(&self) -> &str {
+        &self.path
     }
 }
 
@@ -239,6 +245,7 @@ impl Store {
     fn next_job(&self, failed: &HashSet<(Table, String)>) -> Option<Job> {
         let snapshot = self.snapshot();
         let now_ns = now_ns();
+        let damaged = self.damage.paths();
         // Roll-ups are made with their hours.
         let tables = Table::ALL.into_iter().filter(|table| !Table::ROLLUPS.contains(table));
         tables.into_iter().find_map(|table| {
@@ -247,6 +254,7 @@ impl Store {
                 now_ms: now_ns / 1_000_000,
                 settle_ms: i64::try_from(self.config.settle.as_millis()).unwrap_or(i64::MAX),
                 many: self.config.compact_files,
+                damaged: &damaged,
             };
             let jobs = match table {
                 Table::Samples => due.hours(&snapshot),
@@ -263,6 +271,7 @@ impl Store {
             tracing::error!(%error, "cannot remove old samples; trying again");
         }
         self.vacuum().await;
+        self.scrub().await;
         let mut failed = HashSet::new();
         while !*stop.borrow() && !self.is_disk_full() {
             let Some(job) = self.next_job(&failed) else { break };
@@ -287,8 +296,13 @@ impl Store {
                 *last = log.version();
                 log.checkpoint()
             };
+            let log_dir = checkpoint.log_dir().to_owned();
             if let Err(error) = checkpoint.write().await {
                 tracing::error!(%error, "cannot write a checkpoint; the next start reads a longer log");
+                // The next start mends what is damaged; the state in memory is whole.
+                for fault in log_check::faults(&log_dir).unwrap_or_default() {
+                    self.damage.add_log(table, &fault);
+                }
             }
         }
     }

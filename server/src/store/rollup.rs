@@ -5,7 +5,7 @@
 //! exactly as long as the hour consists of the files that were counted, whatever happens between two commits.
 
 use super::StoreError;
-use super::file::{Effort, Encoded, FileBuilder, ROW_GROUP_ROWS};
+use super::file::{Effort, Encoded, FileBuilder, Notes, ROW_GROUP_ROWS};
 use super::merge::{Columns, Names};
 use super::schema::Table;
 use super::snapshot::DataFile;
@@ -163,7 +163,9 @@ impl Rollup {
         let batch = self.batch(names).map_err(StoreError::table(self.table, "make rows"))?;
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(FileBuilder::new(self.table, Effort::Compact)?),
+            None => self
+                .file
+                .insert(FileBuilder::new(self.table, Effort::Compact, &Notes::default())?),
         };
         file.write(&batch)
     }

@@ -1,13 +1,16 @@
 //! A consistent view of all tables.
 
 use super::columns::Footers;
+use super::damage::Damage;
+use super::lock_mutex;
 use super::provider::SnapshotTable;
 use super::rollup;
 use super::schema::Table;
 use arrow::array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 /// Memory for the footers of files of samples that are kept from one query to the next.
 const FOOTER_BYTES: usize = 32 << 20;
@@ -61,16 +64,47 @@ pub struct Snapshot {
     pub(super) pending: [Arc<Vec<RecordBatch>>; Table::COUNT],
     pub(super) runtime: Arc<RuntimeEnv>,
     pub(super) footers: Arc<Footers>,
+    damage: Arc<Damage>,
+    left_out: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Snapshot {
-    pub(super) fn new(runtime: Arc<RuntimeEnv>) -> Self {
+    pub(super) fn new(runtime: Arc<RuntimeEnv>, damage: Arc<Damage>) -> Self {
         Self {
             files: Default::default(),
             pending: Default::default(),
             runtime,
             footers: Arc::new(Footers::new(FOOTER_BYTES)),
+            damage,
+            left_out: Arc::default(),
         }
+    }
+
+    /// The same view, for a reader who is told apart from others what was left out for him.
+    pub(super) fn of_one_reader(&self) -> Self {
+        Self {
+            left_out: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Of files that are about to be read those that can be. The others are damaged and are left out; [`Snapshot::left_out`]
+    /// then names them.
+    pub async fn sound(&self, table: Table, mut files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
+        let mut sound = self.damage.sound(table, &files).await.into_iter();
+        files.retain(|file| {
+            let is_sound = sound.next().unwrap_or_default();
+            if !is_sound {
+                lock_mutex(&self.left_out).insert(format!("{}/{}", table.name(), file.path));
+            }
+            is_sound
+        });
+        files
+    }
+
+    /// Damaged files that readers of this snapshot and of its clones would have read, by path below the data directory.
+    pub fn left_out(&self) -> Vec<String> {
+        lock_mutex(&self.left_out).iter().cloned().collect()
     }
 
     /// The committed files of a table, in order of partition.

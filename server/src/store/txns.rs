@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// An application transaction as the log keeps it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Txn {
     pub(super) app_id: String,
     pub(super) version: i64,
@@ -87,7 +87,7 @@ async fn fetch(store: &dyn ObjectStore, path: &Path) -> Result<Bytes, String> {
         .map_err(|error: object_store::Error| format!("{path}: {error}"))
 }
 
-fn checkpoint_txns(bytes: Bytes) -> Result<Vec<Txn>, Box<dyn std::error::Error + Send + Sync>> {
+pub(super) fn checkpoint_txns(bytes: Bytes) -> Result<Vec<Txn>, Box<dyn std::error::Error + Send + Sync>> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
     let roots = builder.parquet_schema().root_schema().get_fields();
     let Some(column) = roots.iter().position(|field| field.name() == "txn") else {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod binary;
+mod damage;
 mod ingest;
 mod query;
 mod rollups;

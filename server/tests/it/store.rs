@@ -594,7 +594,7 @@ async fn a_table_of_an_older_server_gets_the_new_columns() {
     store.close().await;
 }
 
-fn copy_dir(from: &Path, to: &Path) {
+pub(crate) fn copy_dir(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

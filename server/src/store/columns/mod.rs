@@ -213,17 +213,16 @@ pub(crate) enum Unit {
     Pending(RecordBatch),
 }
 
-/// The units of `samples` that `may` accepts, by what is known of their columns.
+/// The units of `samples` that `may` accepts, by what is known of their columns; damaged files are left out.
 pub(crate) async fn units(snapshot: &Snapshot, may: impl Fn(Known<'_>) -> bool) -> Result<Vec<Unit>, ReadError> {
     let store = objects(snapshot);
     let mut units = Vec::new();
-    for file in snapshot.files(Table::Samples) {
-        if !may(&|column| of_file(file, column)) {
-            continue;
-        }
-        let footer = snapshot.footers.get(store.as_ref(), file).await?;
+    let files = snapshot.files(Table::Samples).iter();
+    let files = files.filter(|file| may(&|column| of_file(file, column))).cloned();
+    for file in snapshot.sound(Table::Samples, files.collect()).await {
+        let footer = snapshot.footers.get(store.as_ref(), &file).await?;
         for (group, rows) in footer.row_groups().iter().enumerate() {
-            if may(&|column| of_group(file, rows, column)) {
+            if may(&|column| of_group(&file, rows, column)) {
                 let (file, footer) = (file.clone(), footer.clone());
                 units.push(Unit::File { file, footer, group });
             }

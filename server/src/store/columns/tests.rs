@@ -1,7 +1,7 @@
 //! What this room reads of a file equals what arrow reads of it, whatever the encoding.
 
 use super::*;
-use crate::store::file::{Effort, encode};
+use crate::store::file::{Effort, Notes, encode};
 use arrow::array::{DictionaryArray, Int32Array, Int64Array, StringArray, StringBuilder};
 use object_store::memory::InMemory;
 use object_store::{ObjectStoreExt, PutPayload};
@@ -139,7 +139,9 @@ fn by_arrow(bytes: &Bytes) -> Vec<Vec<String>> {
 #[tokio::test]
 async fn what_the_store_writes_reads_as_arrow_reads_it() {
     for effort in [Effort::Fresh, Effort::Compact] {
-        let encoded = encode(Table::Samples, HOUR, &[rows(70_000)], effort).unwrap().unwrap();
+        let encoded = encode(Table::Samples, HOUR, &[rows(70_000)], effort, &Notes::default())
+            .unwrap()
+            .unwrap();
         let store = stored(encoded.bytes.clone(), &encoded.file).await;
         assert_eq!(read_all(&store, &encoded.file).await.unwrap(), by_arrow(&encoded.bytes));
         // And without a way round by arrays: every column is written as this room reads it.
@@ -175,7 +177,7 @@ async fn other_encodings_are_read_too() {
         writer.close().unwrap();
         let (bytes, mut file) = (
             Bytes::from(bytes),
-            encode(Table::Samples, HOUR, &[self::rows(1)], Effort::Fresh)
+            encode(Table::Samples, HOUR, &[self::rows(1)], Effort::Fresh, &Notes::default())
                 .unwrap()
                 .unwrap()
                 .file,
@@ -188,7 +190,7 @@ async fn other_encodings_are_read_too() {
 
 #[tokio::test]
 async fn a_damaged_file_is_an_error_that_names_it_or_reads_as_something() {
-    let encoded = encode(Table::Samples, HOUR, &[rows(400)], Effort::Fresh)
+    let encoded = encode(Table::Samples, HOUR, &[rows(400)], Effort::Fresh, &Notes::default())
         .unwrap()
         .unwrap();
     let whole = encoded.bytes.to_vec();
