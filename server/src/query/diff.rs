@@ -14,8 +14,9 @@
 //!
 //! **Over-dispersion.** Samples come in bursts. With K sub-windows of a side, whose parts of the exposure are w_k, Pearson's
 //! X² = Σ (c_k - C w_k)² / (C w_k) has mean φ (K - 1), where φ is the variance in units of a Poisson's. φ is pooled over all tested
-//! items (ΣX² / Σdf); an item that is noisier by its own estimate, drawn towards the pooled one by [`PRIOR_DF`] degrees of freedom as
-//! in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), gets its own; and never less than the larger [`Side::spread`]. Counts divided by φ are tested as if
+//! items (ΣX² / Σdf). An item whose own X² lies more than [`OUTLIER`] standard deviations above what the pooled φ makes one expect gets its own φ,
+//! drawn towards the pooled one by [`PRIOR_DF`] degrees of freedom as in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004). No φ is
+//! less than the larger [`Side::spread`]. Counts divided by φ are tested as if
 //! they were samples; the tail is then that of Student's t, since φ is an estimate.
 //!
 //! **Discoveries.** Benjamini and Hochberg at [`FALSE_DISCOVERY_RATE`] over the items that could be significant at all, chosen by a + b
@@ -28,6 +29,8 @@ use super::stats;
 pub const FALSE_DISCOVERY_RATE: f64 = 0.05;
 /// Weight of the pooled dispersion in an item's own, in degrees of freedom.
 const PRIOR_DF: f64 = 8.0;
+/// X² / φ has the mean df and the variance 2 df: an item so many standard deviations above is noisier than the others.
+const OUTLIER: f64 = 2.0;
 /// An item is tested when all its samples on one side would give a p below this.
 const REACHABLE_P: f64 = 0.005;
 /// Colour's strength of a discovery is never less: it has to be told from grey.
@@ -263,7 +266,15 @@ pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_
     let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
     let own: Vec<(f64, f64)> = spreads
         .iter()
-        .map(|(x, df)| (((PRIOR_DF * pooled + x) / (PRIOR_DF + df)).max(pooled), PRIOR_DF + df))
+        .map(|(x, own_df)| {
+            let is_noisier = *x / pooled > own_df + OUTLIER * (2.0 * own_df).sqrt();
+            if is_noisier || df == 0.0 {
+                let shrunk = (PRIOR_DF * pooled + x) / (PRIOR_DF + own_df);
+                (shrunk.max(pooled), PRIOR_DF + own_df)
+            } else {
+                (pooled, df)
+            }
+        })
         .collect();
     let tested: Vec<usize> = (0..count).filter(|i| candidate(*i, own[*i].0)).collect();
     let p_values: Vec<f64> = tested

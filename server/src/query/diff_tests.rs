@@ -159,26 +159,59 @@ fn a_few_bursty_items_among_steady_ones_are_not_taken_for_change() {
     assert!(within_five_percent(alarms), "{alarms:?}");
 }
 
-/// Share of runs in which item 1, grown by 20 % from 2,000 samples, is found and called grown.
-fn power(burst: u64, seed: u64) -> f64 {
-    let runs = 200;
+/// Share of runs in which item 1, grown by 20 % from 2,000 samples, is found and called grown among so many others, the smallest of
+/// which have `least` samples.
+fn power(items: usize, least: f64, burst: u64, (runs, seed): (u32, u64)) -> f64 {
     let mut random = Random(seed);
     let mut found = 0;
     for _ in 0..runs {
-        let before: Vec<f64> = (0..120).map(|i| mean(i, 4_000.0)).collect();
+        let before: Vec<f64> = (0..items).map(|i| mean(i, 4_000.0).max(least)).collect();
         let mut after = before.clone();
         after[1] *= 1.2;
         let a = simulate(&mut random, &before, |_| burst);
         let b = simulate(&mut random, &after, |_| burst);
-        found += u32::from(judged(Normalize::Rate, &a, &b, [1_000.0, 1_000.0]).verdicts[1].state == State::Grew);
+        let judgement = judged(Normalize::Rate, &a, &b, [1_000.0, 1_000.0]);
+        assert!(
+            judgement.tested * 10 >= items * 9,
+            "{} of {items} are tested",
+            judgement.tested
+        );
+        found += u32::from(judgement.verdicts[1].state == State::Grew);
     }
     f64::from(found) / f64::from(runs)
 }
 
 #[test]
 fn twenty_percent_of_two_thousand_samples_is_found() {
-    let power = power(1, 0x5eed_0401);
+    let power = power(120, 0.0, 1, (200, 0x5eed_0401));
     assert!(power >= 0.85, "{power}");
+}
+
+/// With bursts of two and four samples it is found less often: printed, since nobody can promise it.
+#[test]
+fn twenty_percent_of_two_thousand_samples_is_found_among_five_thousand_frames() {
+    let [steady, two, four] =
+        [(1, 60), (2, 20), (4, 20)].map(|(burst, runs)| power(5_000, 60.0, burst, (runs, 0x5eed_0701 + burst)));
+    println!("found at dispersion 1: {steady:.2}, 2: {two:.2}, 4: {four:.2}");
+    assert!(steady >= 0.85, "{steady}");
+}
+
+#[test]
+fn among_five_thousand_frames_little_is_found_without_change() {
+    for burst in [1, 2, 4] {
+        let runs = 40;
+        let mut random = Random(0x5eed_0801 + burst);
+        let means: Vec<f64> = (0..5_000).map(|i| mean(i, 4_000.0).max(40.0)).collect();
+        let mut alarms = 0;
+        for _ in 0..runs {
+            let [a, b] = [0, 1].map(|_| simulate(&mut random, &means, |_| burst));
+            alarms += u32::from(judged(Normalize::Rate, &a, &b, [1_000.0; 2]).significant > 0);
+        }
+        assert!(
+            within_five_percent((alarms, runs)),
+            "dispersion {burst}: {alarms} of {runs}"
+        );
+    }
 }
 
 #[test]
