@@ -4,7 +4,7 @@
 
 use super::error::QueryError;
 use super::periods::Periods;
-use super::scan::{Collector, Rows, TIMES, codes};
+use super::scan::{Collector, Rows, TIMES, When, codes};
 use super::time::Window;
 use super::tree::MixState;
 use crate::store::columns::{Codes, Wanted};
@@ -116,12 +116,17 @@ impl StackCounts {
     }
 
     /// Takes rows that are all in the same step and of the same period.
-    fn add_whole(&mut self, stacks: &Codes) -> Result<(), QueryError> {
-        let mut counts = vec![0_u32; stacks.distinct()];
-        for code in &stacks.codes {
-            counts[*code as usize] += 1;
+    fn add_whole(&mut self, stacks: &Codes, counts: Option<&[u32]>) -> Result<(), QueryError> {
+        let mut sums = vec![0_u32; stacks.distinct()];
+        match counts {
+            None => stacks.codes.iter().for_each(|code| sums[*code as usize] += 1),
+            Some(counts) => {
+                for (code, count) in stacks.codes.iter().zip(counts) {
+                    sums[*code as usize] = sums[*code as usize].saturating_add(*count);
+                }
+            }
         }
-        for (code, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+        for (code, count) in sums.into_iter().enumerate().filter(|(_, count)| *count > 0) {
             let slot = self.slot(stacks.number(code).unwrap_or_default())?;
             self.cells[slot] = self.cells[slot].saturating_add(count);
         }
@@ -201,11 +206,19 @@ impl Collector for StackCounts {
         columns
     }
 
+    fn when(&self) -> When {
+        if self.steps.count == 1 {
+            When::Window
+        } else {
+            When::Step
+        }
+    }
+
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
         let (stacks, values) = (rows.codes(0)?, rows.codes(1)?);
-        self.add_periods(&Periods::of_codes(values));
+        self.add_periods(&Periods::of_codes(values, rows.counts()));
         if self.steps.count == 1 && !self.periods.differ() {
-            return self.add_whole(stacks);
+            return self.add_whole(stacks, rows.counts());
         }
         let times = if self.steps.count > 1 { rows.numbers(2)? } else { &[] };
         let periods: Vec<i64> = period_of_code(values).collect();
@@ -218,9 +231,10 @@ impl Collector for StackCounts {
             };
             slots[*code as usize] = Some(slot);
             let cell = slot * self.steps.count + times.get(row).map_or(0, |ts_ns| at.index(*ts_ns));
-            self.cells[cell] = self.cells[cell].saturating_add(1);
+            let count = rows.counts().map_or(1, |counts| counts[row]);
+            self.cells[cell] = self.cells[cell].saturating_add(count);
             if let Some(sum) = self.values.get_mut(cell) {
-                *sum = sum.saturating_add(periods[values.codes[row] as usize]);
+                *sum = sum.saturating_add(periods[values.codes[row] as usize].saturating_mul(i64::from(count)));
             }
         }
         Ok(())
@@ -302,11 +316,12 @@ mod tests {
         let values = stacks
             .iter()
             .map(|(_, ts)| Some(periods[usize::from(*ts >= 500_000_000)]));
-        Rows::new(vec![
+        let columns = vec![
             Column::Codes(Codes::of_numbers(stacks.iter().map(|(id, _)| Some(*id)))),
             Column::Codes(Codes::of_numbers(values)),
             Column::Numbers(stacks.iter().map(|(_, ts)| *ts).collect()),
-        ])
+        ];
+        Rows::new(columns, None)
     }
 
     fn counted(parts: &[Vec<(i64, i64)>], periods: [i64; 2]) -> StackCounts {

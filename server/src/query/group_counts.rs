@@ -5,7 +5,7 @@
 use super::counts::{StepCursor, Steps, period_of_code};
 use super::error::QueryError;
 use super::periods::Periods;
-use super::scan::{Collector, Rows, TIMES, codes};
+use super::scan::{Collector, Rows, TIMES, When, codes};
 use super::tree::MixState;
 use crate::store::columns::{Codes, Wanted};
 use std::collections::HashMap;
@@ -143,7 +143,7 @@ impl<C> GroupCounts<C> {
     fn count(&mut self, rows: &Rows) -> Result<Vec<Option<u32>>, QueryError> {
         let (column, values, modes) = (rows.codes(0)?, rows.codes(1)?, rows.codes(2)?);
         let times = if self.steps.count > 1 { rows.numbers(3)? } else { &[] };
-        self.periods.merge(&Periods::of_codes(values));
+        self.periods.merge(&Periods::of_codes(values, rows.counts()));
         let is_user: Vec<bool> = (0..modes.distinct()).map(|code| modes.text(code) == "user").collect();
         let periods: Vec<i64> = period_of_code(values).collect();
         let mut groups: Vec<Option<u32>> = vec![None; column.distinct()];
@@ -163,8 +163,9 @@ impl<C> GroupCounts<C> {
                     ..Run::default()
                 };
             }
-            let value_ns = periods[values.codes[row] as usize];
-            run.samples += 1;
+            let count = rows.counts().map_or(1, |counts| counts[row]);
+            let value_ns = periods[values.codes[row] as usize].saturating_mul(i64::from(count));
+            run.samples += u64::from(count);
             run.value_ns = run.value_ns.saturating_add(value_ns);
             if is_user[modes.codes[row] as usize] {
                 run.user_ns = run.user_ns.saturating_add(value_ns);
@@ -212,6 +213,14 @@ impl<C: GroupColumn> Collector for GroupCounts<C> {
             columns.push(TIMES);
         }
         columns
+    }
+
+    fn when(&self) -> When {
+        if self.steps.count == 1 {
+            When::Window
+        } else {
+            When::Step
+        }
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
@@ -277,6 +286,10 @@ impl<C: GroupColumn> Collector for GroupStacks<C> {
         columns
     }
 
+    fn when(&self) -> When {
+        self.counts.when()
+    }
+
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
         let groups = self.counts.count(rows)?;
         if self.stacks.is_none() {
@@ -288,8 +301,9 @@ impl<C: GroupColumn> Collector for GroupStacks<C> {
         let mut sums: HashMap<u64, i64, MixState> = HashMap::default();
         for (row, code) in column.codes.iter().enumerate() {
             let pair = u64::from(*code) << 32 | u64::from(stacks.codes[row]);
+            let count = rows.counts().map_or(1, |counts| counts[row]);
             let sum = sums.entry(pair).or_default();
-            *sum = sum.saturating_add(periods[values.codes[row] as usize]);
+            *sum = sum.saturating_add(periods[values.codes[row] as usize].saturating_mul(i64::from(count)));
         }
         let named = |(pair, ns): (u64, i64)| {
             let group = groups[(pair >> 32) as usize].unwrap_or_default();

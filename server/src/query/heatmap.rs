@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::periods::Periods;
-use super::scan::{Collector, Rows, TIMES, codes, scan};
+use super::scan::{Collector, Rows, TIMES, When, codes, scan};
 use super::select::{Question, scope};
 use crate::store::Snapshot;
 use crate::store::columns::Wanted;
@@ -60,9 +60,13 @@ impl Collector for Cells {
         vec![codes("value"), TIMES]
     }
 
+    fn when(&self) -> When {
+        When::Exact
+    }
+
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
         let (values, times) = (rows.codes(0)?, rows.numbers(1)?);
-        self.periods.merge(&Periods::of_codes(values));
+        self.periods.merge(&Periods::of_codes(values, None));
         let periods: Vec<i64> = period_of_code(values).collect();
         for (ts_ns, code) in times.iter().zip(&values.codes) {
             let cell = self.grid.cell(*ts_ns);

@@ -19,6 +19,7 @@ mod periods;
 mod scan;
 mod select;
 mod series;
+mod sources;
 mod sql;
 mod stats;
 mod timeline;

@@ -28,14 +28,17 @@ pub struct Periods {
 }
 
 impl Periods {
-    /// Of a column of values.
-    pub(super) fn of_codes(values: &Codes) -> Periods {
+    /// Of a column of values; `counts`: how many samples each row stands for, where that is not one.
+    pub(super) fn of_codes(values: &Codes, counts: Option<&[u32]>) -> Periods {
         let mut periods = Periods::default();
-        let mut rest = &values.codes[..];
+        let (mut rest, mut at) = (&values.codes[..], 0);
         while let Some(first) = rest.first() {
             let run = rest.iter().take_while(|code| *code == first).count();
-            periods.record(values.number(*first as usize).unwrap_or_default(), run as u64);
-            rest = &rest[run..];
+            let samples = counts.map_or(run as u64, |counts| {
+                counts[at..at + run].iter().map(|count| u64::from(*count)).sum()
+            });
+            periods.record(values.number(*first as usize).unwrap_or_default(), samples);
+            (rest, at) = (&rest[run..], at + run);
         }
         periods
     }
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
 
     fn periods(values: &[i64]) -> Periods {
-        Periods::of_codes(&Codes::of_numbers(values.iter().copied().map(Some)))
+        Periods::of_codes(&Codes::of_numbers(values.iter().copied().map(Some)), None)
     }
 
     #[test]

@@ -7,9 +7,11 @@
 use super::error::QueryError;
 use super::select::{Days, Question, Scope};
 use super::selector::{Home, Matcher};
+use super::sources::Sources;
 use super::time::Window;
-use crate::store::Snapshot;
-use crate::store::columns::{Bounds, Codes, Column, Fetched, Form, Known, ReadError, Unit, Wanted, units};
+use super::tree::picked;
+use crate::store::columns::{self, Bounds, Codes, Column, Fetched, Form, Known, ReadError, Unit, Wanted};
+use crate::store::{Snapshot, Table};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
@@ -26,10 +28,24 @@ pub(super) const TIMES: Wanted = Wanted {
     form: Form::Numbers,
 };
 
+/// How well a collector has to know when samples were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// Whether within the window.
+    Window,
+    /// In which step; where only roll-ups are left of an hour, their minute or hour is near enough.
+    Step,
+    /// To the nanosecond.
+    Exact,
+}
+
 /// Takes selected samples in, in any order and in several threads, each with its own collector.
 pub(super) trait Collector: Send + 'static {
     /// Columns of `samples` that it reads.
     fn columns(&self) -> Vec<Wanted>;
+
+    /// How well it has to know times.
+    fn when(&self) -> When;
 
     /// Takes selected rows: the columns in that order, all of the same length.
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError>;
@@ -42,11 +58,18 @@ pub(super) trait Collector: Send + 'static {
 #[derive(Debug)]
 pub(super) struct Rows {
     columns: Vec<Column>,
+    /// How many samples each row stands for; none: one each.
+    counts: Option<Vec<u32>>,
 }
 
 impl Rows {
-    pub(super) fn new(columns: Vec<Column>) -> Rows {
-        Rows { columns }
+    pub(super) fn new(columns: Vec<Column>, counts: Option<Vec<u32>>) -> Rows {
+        Rows { columns, counts }
+    }
+
+    /// How many samples each row stands for; none: one each.
+    pub(super) fn counts(&self) -> Option<&[u32]> {
+        self.counts.as_deref()
     }
 
     /// The rows that are kept.
@@ -58,7 +81,10 @@ impl Rows {
             }),
             Column::Numbers(numbers) => Column::Numbers(only(numbers, keep)),
         };
-        Rows::new(self.columns.iter().map(kept).collect())
+        Rows {
+            columns: self.columns.iter().map(kept).collect(),
+            counts: self.counts.as_ref().map(|counts| only(counts, keep)),
+        }
     }
 
     /// A column that was asked for as codes.
@@ -101,7 +127,12 @@ pub(super) async fn scan<C: Collector>(
         return Ok(whole);
     }
     let test = Arc::new(RowTest::new(question, scope));
-    let units = units(snapshot, |known| test.may(known)).await.map_err(read_error)?;
+    let sources = Sources::plan(snapshot, question.window, &test.uses(&whole.columns()), whole.when())?;
+    let mut units = Vec::new();
+    for table in [Table::Samples, Table::SamplesMinute, Table::SamplesHour] {
+        let may = |known: Known<'_>| sources.may(table, known) && test.may(known);
+        units.extend(columns::units(snapshot, table, may).await.map_err(read_error)?);
+    }
     let threads = std::thread::available_parallelism()
         .map_or(2, usize::from)
         .min(units.len());
@@ -135,7 +166,10 @@ async fn collect<C: Collector>(
 ) -> Result<C, QueryError> {
     let wanted = collector.columns();
     while let Some(unit) = queue.units.get(queue.next.fetch_add(1, Ordering::Relaxed)) {
-        let (conditions, columns) = test.left(unit, &wanted);
+        let (conditions, mut columns) = test.left(unit, &wanted);
+        if unit.is_rollup() {
+            columns.push(codes("count"));
+        }
         let fetched = unit.clone().fetch(&snapshot, &columns).await.map_err(read_error)?;
         let (test, count) = (test.clone(), wanted.len());
         let work = move || -> Result<C, QueryError> {
@@ -180,6 +214,19 @@ impl RowTest {
             scope: scope.clone(),
             matchers: question.selector.of(Home::Samples).cloned().collect(),
         }
+    }
+
+    /// All columns that are looked at, these included.
+    fn uses(&self, wanted: &[Wanted]) -> Vec<&'static str> {
+        let ids = [("series_id", &self.scope.series), ("process_id", &self.scope.processes)];
+        let ids = ids.into_iter().filter(|(_, ids)| ids.is_some()).map(|(name, _)| name);
+        let matchers = self.matchers.iter().map(|matcher| matcher.label().name());
+        wanted
+            .iter()
+            .map(|column| column.name)
+            .chain(ids)
+            .chain(matchers)
+            .collect()
     }
 
     /// Whether rows of which so much is known may be selected.
@@ -269,8 +316,17 @@ impl RowTest {
         conditions: &[Condition],
     ) -> Result<Rows, QueryError> {
         let mut read = fetched.read(columns).map_err(read_error)?;
+        let mut counts = None;
+        if fetched.unit.is_rollup()
+            && let Some(Column::Codes(column)) = read.pop()
+        {
+            let of_code: Vec<u32> = (0..column.distinct())
+                .map(|code| u32::try_from(column.number(code).unwrap_or_default()).unwrap_or(u32::MAX))
+                .collect();
+            counts = Some(picked(&of_code, &column.codes));
+        }
         if conditions.is_empty() {
-            return Ok(Rows::new(read));
+            return Ok(Rows::new(read, counts));
         }
         let mut keep = vec![true; fetched.unit.rows()];
         for condition in conditions {
@@ -295,7 +351,7 @@ impl RowTest {
             }
         }
         read.truncate(count);
-        Ok(Rows::new(read).only(&keep))
+        Ok(Rows::new(read, counts).only(&keep))
     }
 
     fn accepts(&self, condition: Condition, codes: &Codes, code: usize) -> bool {

@@ -8,7 +8,7 @@ use super::exposure::observe;
 use super::flamegraph::{Flamegraph, Side, View, blocking, build};
 use super::frame::Stacks;
 use super::group::values_by_id;
-use super::scan::{Collector, Rows, TIMES, codes, scan};
+use super::scan::{Collector, Rows, TIMES, When, codes, scan};
 use super::select::{Days, Question, scope};
 use super::selector::{Label, Selector};
 use super::time::Window;
@@ -104,6 +104,10 @@ impl Collector for Earliest {
             "value",
         ];
         names.into_iter().map(codes).chain([TIMES]).collect()
+    }
+
+    fn when(&self) -> When {
+        When::Exact
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
@@ -235,6 +239,10 @@ impl Collector for Places {
         vec![codes("node"), codes("cpu"), codes("stack_id"), TIMES]
     }
 
+    fn when(&self) -> When {
+        When::Exact
+    }
+
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
         let (node, cpu, stack) = (rows.codes(0)?, rows.codes(1)?, rows.codes(2)?);
         let mut known = LaneOfCodes::default();
@@ -284,6 +292,10 @@ impl Collector for Before {
         let mut columns = self.counts.columns();
         columns.extend([codes("node"), codes("cpu"), TIMES]);
         columns
+    }
+
+    fn when(&self) -> When {
+        When::Exact
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {

@@ -2,6 +2,7 @@
 
 use super::columns::Footers;
 use super::damage::Damage;
+use super::file::partition_of;
 use super::lock_mutex;
 use super::provider::SnapshotTable;
 use super::rollup;
@@ -9,7 +10,7 @@ use super::schema::Table;
 use arrow::array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
 
 /// Memory for the footers of files of samples that are kept from one query to the next.
@@ -122,6 +123,11 @@ impl Snapshot {
     /// Rows that wait for their commit, in the table's whole schema, each batch of one partition.
     pub fn pending(&self, table: Table) -> &[RecordBatch] {
         &self.pending[table.index()]
+    }
+
+    /// The hours that have samples which wait for their commit.
+    pub fn pending_hours(&self) -> HashSet<String> {
+        self.pending(Table::Samples).iter().filter_map(partition_of).collect()
     }
 
     /// A SQL session over this view, with every table under its name. Rows of all tables but `samples` come once a key.

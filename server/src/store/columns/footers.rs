@@ -1,8 +1,8 @@
 //! Footers of files, kept from one query to the next: a file never changes.
 
 use super::{ReadError, fetch, read_error};
-use crate::store::DataFile;
 use crate::store::lock_mutex;
+use crate::store::{DataFile, Table};
 use object_store::ObjectStore;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use std::collections::HashMap;
@@ -41,12 +41,13 @@ impl Footers {
     pub(super) async fn get(
         &self,
         store: &dyn ObjectStore,
+        table: Table,
         file: &DataFile,
     ) -> Result<Arc<ParquetMetaData>, ReadError> {
         if let Some(footer) = self.known(&file.path) {
             return Ok(footer);
         }
-        let footer = Arc::new(read(store, file).await?);
+        let footer = Arc::new(read(store, table, file).await?);
         self.keep(&file.path, footer.clone());
         Ok(footer)
     }
@@ -75,11 +76,11 @@ impl Footers {
     }
 }
 
-async fn read(store: &dyn ObjectStore, file: &DataFile) -> Result<ParquetMetaData, ReadError> {
-    let failed = read_error(file);
+async fn read(store: &dyn ObjectStore, table: Table, file: &DataFile) -> Result<ParquetMetaData, ReadError> {
+    let failed = read_error(table, file);
     let size = file.size_bytes;
     let from = size.saturating_sub(USUAL_BYTES);
-    let mut end = one(store, file, from).await?;
+    let mut end = one(store, table, file, from).await?;
     let tail = end.len().checked_sub(TAIL_BYTES).map(|at| &end[at..]);
     let tail = tail.ok_or_else(|| failed("the file is too short for a footer".to_owned()))?;
     if &tail[4..] != b"PAR1" {
@@ -95,16 +96,16 @@ async fn read(store: &dyn ObjectStore, file: &DataFile) -> Result<ParquetMetaDat
         )));
     }
     if whole > end.len() as u64 {
-        end = one(store, file, size - whole).await?;
+        end = one(store, table, file, size - whole).await?;
     }
     let footer = &end[end.len() - whole as usize..end.len() - TAIL_BYTES];
     ParquetMetaDataReader::decode_metadata(footer).map_err(|error| failed(error.to_string()))
 }
 
 /// The bytes from `from` to the end.
-async fn one(store: &dyn ObjectStore, file: &DataFile, from: u64) -> Result<bytes::Bytes, ReadError> {
-    let mut bytes = fetch(store, file, std::slice::from_ref(&(from..file.size_bytes))).await?;
+async fn one(store: &dyn ObjectStore, table: Table, file: &DataFile, from: u64) -> Result<bytes::Bytes, ReadError> {
+    let mut bytes = fetch(store, table, file, std::slice::from_ref(&(from..file.size_bytes))).await?;
     bytes
         .pop()
-        .ok_or_else(|| read_error(file)("the file has no bytes".to_owned()))
+        .ok_or_else(|| read_error(table, file)("the file has no bytes".to_owned()))
 }

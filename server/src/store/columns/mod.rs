@@ -1,4 +1,4 @@
-//! Columns of `samples` as codes: what counting needs of a Parquet file, and no more.
+//! Columns of `samples` and its roll-ups as codes: what counting needs of a Parquet file, and no more.
 //!
 //! In: the files and the pending rows of a [`Snapshot`], conditions that leave out whole files and row groups, names of columns. Out: for
 //! one row group after another each column as a code a row with the value of each code, or as plain numbers. A label's value is then
@@ -12,6 +12,7 @@ mod tests;
 
 pub(crate) use footers::Footers;
 
+use super::file::partition_of;
 use super::provider::STORE_URL;
 use super::schema::Table;
 use super::snapshot::{DataFile, Snapshot};
@@ -205,6 +206,7 @@ pub(crate) type Known<'a> = &'a dyn Fn(&str) -> Option<Bounds>;
 pub(crate) enum Unit {
     /// A row group of a file.
     File {
+        table: Table,
         file: Arc<DataFile>,
         footer: Arc<ParquetMetaData>,
         group: usize,
@@ -213,24 +215,41 @@ pub(crate) enum Unit {
     Pending(RecordBatch),
 }
 
-/// The units of `samples` that `may` accepts, by what is known of their columns; damaged files are left out.
-pub(crate) async fn units(snapshot: &Snapshot, may: impl Fn(Known<'_>) -> bool) -> Result<Vec<Unit>, ReadError> {
+/// The units of `samples`, or of one of its roll-ups, that `may` accepts, by what is known of their columns; damaged files are left out.
+pub(crate) async fn units(
+    snapshot: &Snapshot,
+    table: Table,
+    may: impl Fn(Known<'_>) -> bool,
+) -> Result<Vec<Unit>, ReadError> {
     let store = objects(snapshot);
     let mut units = Vec::new();
-    let files = snapshot.files(Table::Samples).iter();
-    let files = files.filter(|file| may(&|column| of_file(file, column))).cloned();
-    for file in snapshot.sound(Table::Samples, files.collect()).await {
-        let footer = snapshot.footers.get(store.as_ref(), &file).await?;
+    let files = snapshot.files(table).iter();
+    let files = files.filter(|file| may(&|column| of_file(table, file, column))).cloned();
+    for file in snapshot.sound(table, files.collect()).await {
+        let footer = snapshot.footers.get(store.as_ref(), table, &file).await?;
         for (group, rows) in footer.row_groups().iter().enumerate() {
-            if may(&|column| of_group(&file, rows, column)) {
+            if may(&|column| of_group(table, &file, rows, column)) {
                 let (file, footer) = (file.clone(), footer.clone());
-                units.push(Unit::File { file, footer, group });
+                units.push(Unit::File {
+                    table,
+                    file,
+                    footer,
+                    group,
+                });
             }
+        }
+    }
+    for rows in snapshot.pending(table) {
+        let hour = partition_of(rows);
+        let is_hour = |column: &str| column == table.partition_column();
+        let known =
+            |column: &str| is_hour(column).then(|| hour.clone().map(|hour| Bounds::Texts(hour.clone(), hour)))?;
+        if may(&known) {
+            units.push(Unit::Pending(rows.clone()));
         }
     }
     // The largest first, so that no thread is left with a large one at the end.
     units.sort_by_key(|unit| std::cmp::Reverse(unit.rows()));
-    units.extend(snapshot.pending(Table::Samples).iter().cloned().map(Unit::Pending));
     Ok(units)
 }
 
@@ -241,20 +260,20 @@ fn objects(snapshot: &Snapshot) -> Arc<dyn ObjectStore> {
         .unwrap_or_else(|| Arc::new(object_store::memory::InMemory::new()))
 }
 
-fn path_of(file: &DataFile) -> Path {
-    Path::from(format!("{}/{}", Table::Samples.name(), file.path))
+fn path_of(table: Table, file: &DataFile) -> Path {
+    Path::from(format!("{}/{}", table.name(), file.path))
 }
 
-fn read_error(file: &DataFile) -> impl Fn(String) -> ReadError + use<> {
-    let path = format!("{}/{}", Table::Samples.name(), file.path);
+fn read_error(table: Table, file: &DataFile) -> impl Fn(String) -> ReadError + use<> {
+    let path = format!("{}/{}", table.name(), file.path);
     move |what| ReadError {
         path: path.clone(),
         what,
     }
 }
 
-fn of_file(file: &DataFile, column: &str) -> Option<Bounds> {
-    if column == Table::Samples.partition_column() {
+fn of_file(table: Table, file: &DataFile, column: &str) -> Option<Bounds> {
+    if column == table.partition_column() {
         return Some(Bounds::Texts(file.partition.clone(), file.partition.clone()));
     }
     let numbers = file
@@ -266,10 +285,10 @@ fn of_file(file: &DataFile, column: &str) -> Option<Bounds> {
     })
 }
 
-fn of_group(file: &DataFile, group: &RowGroupMetaData, column: &str) -> Option<Bounds> {
+fn of_group(table: Table, file: &DataFile, group: &RowGroupMetaData, column: &str) -> Option<Bounds> {
     let found = group.columns().iter().find(|c| c.column_path().string() == column);
     let Some(statistics) = found.and_then(|chunk| chunk.statistics()) else {
-        return of_file(file, column);
+        return of_file(table, file, column);
     };
     match statistics {
         Statistics::Int64(range) => Some(Bounds::Numbers(*range.min_opt()?, *range.max_opt()?)),
@@ -280,11 +299,16 @@ fn of_group(file: &DataFile, group: &RowGroupMetaData, column: &str) -> Option<B
                 text(range.max_opt()?.data())?,
             ))
         }
-        _ => of_file(file, column),
+        _ => of_file(table, file, column),
     }
 }
 
 impl Unit {
+    /// Whether its rows are counted samples, `count` of each.
+    pub(crate) fn is_rollup(&self) -> bool {
+        matches!(self, Unit::File { table, .. } if Table::ROLLUPS.contains(table))
+    }
+
     /// How many rows it has.
     pub(crate) fn rows(&self) -> usize {
         match self {
@@ -296,7 +320,12 @@ impl Unit {
     /// Whether all its rows satisfy a condition, by what is known of a column.
     pub(crate) fn known(&self, column: &str) -> Option<Bounds> {
         match self {
-            Unit::File { file, footer, group } => of_group(file, footer.row_group(*group), column),
+            Unit::File {
+                table,
+                file,
+                footer,
+                group,
+            } => of_group(*table, file, footer.row_group(*group), column),
             Unit::Pending(_) => None,
         }
     }
@@ -308,8 +337,14 @@ impl Unit {
 
     async fn fetch_from(self, store: &dyn ObjectStore, columns: &[Wanted]) -> Result<Fetched, ReadError> {
         let mut chunks = Vec::new();
-        if let Unit::File { file, footer, group } = &self {
-            let (failed, rows) = (read_error(file), footer.row_group(*group));
+        if let Unit::File {
+            table,
+            file,
+            footer,
+            group,
+        } = &self
+        {
+            let (failed, rows) = (read_error(*table, file), footer.row_group(*group));
             let mut places = Vec::with_capacity(columns.len());
             for column in columns {
                 let index = index_of(rows, column.name).map_err(|damage| failed(damage.what))?;
@@ -317,7 +352,7 @@ impl Unit {
                 places.push((index, start..start.saturating_add(length)));
             }
             let ranges: Vec<_> = places.iter().map(|(_, range)| range.clone()).collect();
-            let bytes = fetch(store, file, &ranges).await?;
+            let bytes = fetch(store, *table, file, &ranges).await?;
             let chunk = |((index, range), bytes): ((usize, Range<u64>), Bytes)| Chunk {
                 index,
                 start: range.start,
@@ -329,8 +364,13 @@ impl Unit {
     }
 }
 
-async fn fetch(store: &dyn ObjectStore, file: &DataFile, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, ReadError> {
-    let failed = read_error(file);
+async fn fetch(
+    store: &dyn ObjectStore,
+    table: Table,
+    file: &DataFile,
+    ranges: &[Range<u64>],
+) -> Result<Vec<Bytes>, ReadError> {
+    let failed = read_error(table, file);
     if let Some(range) = ranges.iter().find(|range| range.end > file.size_bytes) {
         return Err(failed(format!(
             "a column is said to end at {}, behind the file's end",
@@ -338,7 +378,7 @@ async fn fetch(store: &dyn ObjectStore, file: &DataFile, ranges: &[Range<u64>]) 
         )));
     }
     store
-        .get_ranges(&path_of(file), ranges)
+        .get_ranges(&path_of(table, file), ranges)
         .await
         .map_err(|error| failed(error.to_string()))
 }
@@ -394,8 +434,13 @@ impl Fetched {
     pub(crate) fn read(&self, columns: &[Wanted]) -> Result<Vec<Column>, ReadError> {
         match &self.unit {
             Unit::Pending(rows) => columns.iter().map(|wanted| pending(rows, *wanted)).collect(),
-            Unit::File { file, footer, group } => {
-                let (failed, rows) = (read_error(file), footer.row_group(*group));
+            Unit::File {
+                table,
+                file,
+                footer,
+                group,
+            } => {
+                let (failed, rows) = (read_error(*table, file), footer.row_group(*group));
                 self.chunks
                     .iter()
                     .zip(columns)

@@ -101,17 +101,21 @@ fn every_column() -> Vec<Wanted> {
 
 async fn stored(bytes: Bytes, file: &DataFile) -> InMemory {
     let store = InMemory::new();
-    store.put(&path_of(file), PutPayload::from(bytes)).await.unwrap();
+    store
+        .put(&path_of(Table::Samples, file), PutPayload::from(bytes))
+        .await
+        .unwrap();
     store
 }
 
 /// All units of one file, read in full.
 async fn read_all(store: &InMemory, file: &DataFile) -> Result<Vec<Vec<String>>, ReadError> {
-    let footer = Footers::new(1 << 20).get(store, file).await?;
+    let footer = Footers::new(1 << 20).get(store, Table::Samples, file).await?;
     let wanted = every_column();
     let mut columns = vec![Vec::new(); wanted.len()];
     for group in 0..footer.num_row_groups() {
         let unit = Unit::File {
+            table: Table::Samples,
             file: Arc::new(file.clone()),
             footer: footer.clone(),
             group,
@@ -145,7 +149,10 @@ async fn what_the_store_writes_reads_as_arrow_reads_it() {
         let store = stored(encoded.bytes.clone(), &encoded.file).await;
         assert_eq!(read_all(&store, &encoded.file).await.unwrap(), by_arrow(&encoded.bytes));
         // And without a way round by arrays: every column is written as this room reads it.
-        let footer = Footers::new(1 << 20).get(&store, &encoded.file).await.unwrap();
+        let footer = Footers::new(1 << 20)
+            .get(&store, Table::Samples, &encoded.file)
+            .await
+            .unwrap();
         for rows in footer.row_groups() {
             for (index, column) in rows.columns().iter().enumerate() {
                 let (start, length) = column.byte_range();

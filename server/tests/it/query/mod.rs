@@ -6,6 +6,7 @@ mod difference;
 mod exports;
 mod moments;
 mod refusals;
+mod rolled;
 mod views;
 mod windows;
 

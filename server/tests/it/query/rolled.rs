@@ -1,0 +1,163 @@
+//! Whole hours are answered from their roll-up, exactly as from the samples.
+
+use super::*;
+use crate::support::eventually;
+use stakeout_server::store::{Table, hour};
+use std::path::Path;
+
+const HOUR: i64 = 3_600 * S;
+
+fn quiet(dir: &Path) -> StoreConfig {
+    StoreConfig {
+        commit_interval: Duration::from_secs(3_600),
+        maintenance_interval: Duration::from_secs(3_600),
+        ..StoreConfig::new(dir)
+    }
+}
+
+/// Rolls hours up as soon as they are over.
+fn eager(dir: &Path) -> StoreConfig {
+    StoreConfig {
+        maintenance_interval: Duration::from_millis(50),
+        settle: Duration::ZERO,
+        ..quiet(dir)
+    }
+}
+
+async fn open(dir: tempfile::TempDir, config: StoreConfig) -> Server {
+    let store = Store::open(config).await.unwrap();
+    Server {
+        app: app(AppState::new(store.clone())),
+        store,
+        _dir: dir,
+    }
+}
+
+async fn reopened(server: Server, config: impl Fn(&Path) -> StoreConfig) -> Server {
+    server.store.close().await;
+    let Server { app, store, _dir: dir } = server;
+    drop((app, store));
+    let config = config(dir.path());
+    open(dir, config).await
+}
+
+/// Three hours that are over, of which the first begins at the time that is returned, with two rates in the second.
+async fn three_hours() -> (Server, i64) {
+    let dir = tempfile::tempdir().unwrap();
+    let config = quiet(dir.path());
+    let server = open(dir, config).await;
+    let first = (recent() / HOUR - 4) * HOUR;
+    let mut random = Random(0x5eed);
+    for number in 0..9 {
+        let start = first + number * HOUR / 3;
+        let taken = samples(&mut random, start, 1_200, 300);
+        let batch = Batch {
+            node: "a",
+            instance: "00000000-0000-4000-8000-00000000000a",
+            number: number + 1,
+            from_ns: start,
+            until_ns: start + HOUR / 3,
+            period_ns: if number == 4 { 4 * PERIOD_NS } else { PERIOD_NS },
+            samples: taken,
+        };
+        server.ingest(&batch).await;
+    }
+    server.store.flush().await.unwrap();
+    (server, first)
+}
+
+/// Answers to questions that a roll-up can answer, over so many hours and minutes from the first on.
+async fn answers(server: &Server, from: i64, until: i64) -> Vec<String> {
+    let mut answers = Vec::new();
+    for query in ["{}", "{service=\"nginx\"}", "{mode=\"kernel\",service!=\"db\"}"] {
+        let window = [("query", query), ("from", &ms(from)), ("until", &ms(until))];
+        let with = |name, value| [&window[..], &[(name, value)]].concat();
+        answers.push(server.text("flamegraph", &window).await);
+        answers.push(server.text("flamegraph", &with("format", "collapsed")).await);
+        answers.push(server.text("top", &with("by", "service")).await);
+        answers.push(server.text("top", &with("by", "mode")).await);
+        answers.push(server.text("top", &with("by", "function")).await);
+    }
+    answers
+}
+
+async fn rolled_up(server: &Server, first: i64) {
+    eventually("the hours are rolled up", async || {
+        let snapshot = server.store.snapshot();
+        (0..3).all(|hours| snapshot.is_rolled_up(Table::SamplesHour, &hour(first + hours * HOUR)))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
+    let (server, first) = three_hours().await;
+    let windows = [
+        (first, first + 3 * HOUR),
+        (first + HOUR / 2 + 7 * S, first + 3 * HOUR - 5 * S),
+        (first + HOUR, first + 2 * HOUR),
+    ];
+    let mut truth = Vec::new();
+    for (from, until) in windows {
+        truth.push(answers(&server, from, until).await);
+    }
+    let server = reopened(server, eager).await;
+    rolled_up(&server, first).await;
+    let server = reopened(server, quiet).await;
+    for ((from, until), truth) in windows.into_iter().zip(&truth) {
+        assert_eq!(&answers(&server, from, until).await, truth);
+    }
+
+    // The second hour's samples can't be read any more: what is answered from its roll-up is still answered.
+    let snapshot = server.store.snapshot();
+    let second = hour(first + HOUR);
+    for file in snapshot
+        .files(Table::Samples)
+        .iter()
+        .filter(|file| file.partition == second)
+    {
+        std::fs::remove_file(server._dir.path().join("samples").join(&file.path)).unwrap();
+    }
+    for ((from, until), truth) in windows.into_iter().zip(&truth) {
+        assert_eq!(&answers(&server, from, until).await, truth);
+    }
+    let late = [("from", ms(first + HOUR + S)), ("until", ms(first + 2 * HOUR))];
+    let late = late.each_ref().map(|(name, value)| (*name, value.as_str()));
+    // Half of the hour needs its samples: it must not look as if they had never been.
+    let (status, headers, _) = server.get("flamegraph", &late).await;
+    assert!(status != StatusCode::OK || headers.contains_key("stakeout-damaged-files"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_only_rollups_are_left_they_answer_what_they_can() {
+    let (server, first) = three_hours().await;
+    let server = reopened(server, eager).await;
+    rolled_up(&server, first).await;
+    let server = reopened(server, quiet).await;
+    let (from, until) = (first, first + 3 * HOUR);
+    let truth = answers(&server, from, until).await;
+    let server = reopened(server, |dir| StoreConfig {
+        retention_samples: Duration::from_secs(3_600),
+        ..eager(dir)
+    })
+    .await;
+    eventually("the samples are gone", async || {
+        server.store.snapshot().files(Table::Samples).is_empty()
+    })
+    .await;
+    assert_eq!(answers(&server, from, until).await, truth);
+    // By the minute, where the hour is cut.
+    let (from, until) = (ms(first + HOUR / 2), ms(first + HOUR));
+    let window = [("from", from.as_str()), ("until", until.as_str())];
+    let half = server.json("flamegraph", &window).await["samples"].as_u64().unwrap();
+    assert!((300..600).contains(&half), "{half} of 900 samples in half an hour");
+    for (path, more) in [
+        ("top", ("by", "thread")),
+        ("flamegraph", ("query", "{cpu=\"1\"}")),
+        ("timeline", ("limit", "5")),
+    ] {
+        let (status, code, said) = server.error(path, &[&window[..], &[more]].concat()).await;
+        assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
+        assert!(said.contains("only roll-ups are left"), "{said}");
+    }
+}
