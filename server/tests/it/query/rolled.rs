@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::support::eventually;
-use stakeout_server::store::{Table, hour};
+use stakeout_server::store::{StoreError, Table, hour};
 use std::path::Path;
 
 const HOUR: i64 = 3_600 * S;
@@ -24,8 +24,15 @@ fn eager(dir: &Path) -> StoreConfig {
     }
 }
 
+/// Waits for whoever still has the store open, such as a round of maintenance.
 async fn open(dir: tempfile::TempDir, config: StoreConfig) -> Server {
-    let store = Store::open(config).await.unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    let store = loop {
+        match Store::open(config.clone()).await {
+            Err(StoreError::Locked { .. }) if tokio::time::Instant::now() < deadline => tokio::task::yield_now().await,
+            opened => break opened.unwrap(),
+        }
+    };
     Server {
         app: app(AppState::new(store.clone())),
         store,
