@@ -224,7 +224,9 @@ pub(crate) async fn units(
     let store = objects(snapshot);
     let mut units = Vec::new();
     let files = snapshot.files(table).iter();
-    let files = files.filter(|file| may(&|column| of_file(table, file, column))).cloned();
+    let files = files
+        .filter(|file| may(&|column| of_file(table, file, column)))
+        .cloned();
     for file in snapshot.sound(table, files.collect()).await {
         let footer = snapshot.footers.get(store.as_ref(), table, &file).await?;
         for (group, rows) in footer.row_groups().iter().enumerate() {
