@@ -47,6 +47,8 @@ pub(super) struct Job {
     pub(super) files: Vec<Arc<DataFile>>,
     /// All of an hour that is over: its samples end in files that do not overlap, and are rolled up.
     pub(super) whole: bool,
+    /// Which of [`Table::ROLLUPS`] are kept for so long.
+    pub(super) rollups: [bool; 2],
 }
 
 /// When and how much is rewritten.
@@ -57,6 +59,8 @@ pub(super) struct Due<'a> {
     pub(super) now_ms: i64,
     /// A partition whose time is over is settled when nothing was written to it for this long, milliseconds.
     pub(super) settle_ms: i64,
+    /// The first hour of which there is to be a roll-up, of each.
+    pub(super) first_rollups: [&'a str; 2],
     /// A partition that is not settled waits for this many files of about the same size.
     pub(super) many: usize,
     /// Damaged files, by path below their table's folder: they stay as they are.
@@ -83,11 +87,13 @@ impl Due<'_> {
 
     /// What is to be done with an hour of samples.
     fn hour(&self, partition: &str, files: &[Arc<DataFile>], rollups: [&[Arc<DataFile>]; 2]) -> Option<Job> {
+        let wanted = self.first_rollups.map(|first| first <= partition);
         let job = |files: Vec<&Arc<DataFile>>, whole| Job {
             table: Table::Samples,
             partition: partition.to_owned(),
             files: files.into_iter().cloned().collect(),
             whole,
+            rollups: wanted,
         };
         let all: Vec<_> = files.iter().collect();
         let damaged = |file: &DataFile| self.damaged.contains(&file.path);
@@ -97,16 +103,17 @@ impl Due<'_> {
             let chosen = self.tier(parts().filter(|file| file.rows < MAX_ROWS / 2))?;
             return Some(job(chosen.into_iter().take(MAX_FILES).collect(), false));
         }
-        if parts().next().is_none() && rollups.iter().all(|rollup| rollup::is_current(files, rollup)) {
+        let mut wanted = rollups.iter().zip(wanted).filter(|(_, wanted)| *wanted);
+        if parts().next().is_none() && wanted.all(|(rollup, _)| rollup::is_current(files, rollup)) {
             return None;
         }
-        if all.len() <= MAX_FILES {
+        if all.len() <= MAX_FILES || parts().count() < 2 {
             return Some(job(all, true));
         }
         let mut smallest: Vec<_> = parts().collect();
         smallest.sort_by_key(|file| file.rows);
         smallest.truncate(MAX_FILES);
-        (smallest.len() >= 2).then(|| job(smallest, false))
+        Some(job(smallest, false))
     }
 
     /// The rewrites of samples that are due.
@@ -156,6 +163,7 @@ impl Due<'_> {
                     partition: partition.to_owned(),
                     files: chosen,
                     whole: false,
+                    rollups: [false; 2],
                 });
             }
         }
@@ -228,7 +236,8 @@ impl Store {
             self.replace(Table::Samples, &job.files, samples, false).await?;
         }
         if job.whole {
-            for (table, new) in Table::ROLLUPS.into_iter().zip([minutes, hours]) {
+            let new = Table::ROLLUPS.into_iter().zip([minutes, hours]).zip(job.rollups);
+            for ((table, new), _) in new.filter(|(_, wanted)| *wanted) {
                 let snapshot = self.snapshot();
                 let old = rollup::of_partition(snapshot.files(table), &job.partition);
                 self.replace(table, old, new, true).await?;
@@ -362,6 +371,7 @@ mod tests {
             now_partition,
             now_ms,
             settle_ms: 1000,
+            first_rollups: ["2026-11-21T00", "2026-11-20T00"],
             many: 4,
         }
     }
@@ -408,6 +418,13 @@ mod tests {
         let (missing, stale) = ([], [file(hour, "rollup-0-0", 5)]);
         assert!(due(&whole, &rollup, &missing).unwrap().whole);
         assert!(due(&whole, &stale, &rollup).unwrap().whole);
+
+        // The roll-up by minute of the day before is beyond its retention: it is not made again and again.
+        let old = "2026-11-20T23";
+        let due_then = at("2026-11-21T09", 1000).hour(old, &whole, [&missing, &rollup]);
+        assert_eq!(due_then, None);
+        let due_then = at("2026-11-21T09", 1000).hour(old, &whole, [&missing, &missing]);
+        assert_eq!(due_then.unwrap().rollups, [false, true]);
 
         whole.push(file(hour, "part-2", 1));
         assert_eq!(due(&whole, &rollup, &rollup).unwrap().files.len(), 3);

@@ -29,6 +29,8 @@ pub(super) struct Hour {
     rollups: Option<Rollups>,
     /// What the files of samples say of themselves.
     notes: Notes,
+    /// Which of them are to be written.
+    wanted: [bool; 2],
     to: Sender<(Table, Encoded)>,
 }
 
@@ -46,6 +48,7 @@ impl Hour {
             sources: if rewrite { Vec::new() } else { job.files.clone() },
             rollups: job.whole.then(Rollups::new),
             notes: Notes::of_rewrite(&job.files),
+            wanted: job.rollups,
             to,
         }
     }
@@ -63,8 +66,9 @@ impl Hour {
         if let Some(rollups) = self.rollups.take() {
             let name = rollup::file_name(&self.sources);
             let [minutes, hours] = rollups.finish(&self.partition, &name, &names)?;
-            for (table, encoded) in Table::ROLLUPS.into_iter().zip([minutes, hours]) {
-                if let Some(encoded) = encoded {
+            let made = Table::ROLLUPS.into_iter().zip([minutes, hours]).zip(self.wanted);
+            for ((table, encoded), wanted) in made {
+                if let Some(encoded) = encoded.filter(|_| wanted) {
                     self.hand_over(table, encoded)?;
                 }
             }

@@ -122,9 +122,7 @@ impl Store {
             (Table::SamplesHour, self.config.retention_hours),
         ];
         for (table, age) in ages {
-            let age = i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
-            self.expire_before(table, &hour(now_ns.saturating_sub(age)), "age")
-                .await?;
+            self.expire_before(table, &first_hour(now_ns, age), "age").await?;
         }
         self.expire_bytes(&hour(now_ns)).await?;
         let earliest_ns = self.earliest_ns(now_ns);
@@ -246,6 +244,8 @@ impl Store {
         let snapshot = self.snapshot();
         let now_ns = now_ns();
         let damaged = self.damage.paths();
+        let first_rollups =
+            [self.config.retention_minutes, self.config.retention_hours].map(|age| first_hour(now_ns, age));
         // Roll-ups are made with their hours.
         let tables = Table::ALL.into_iter().filter(|table| !Table::ROLLUPS.contains(table));
         tables.into_iter().find_map(|table| {
@@ -253,6 +253,7 @@ impl Store {
                 now_partition: &partition_at(table, now_ns),
                 now_ms: now_ns / 1_000_000,
                 settle_ms: i64::try_from(self.config.settle.as_millis()).unwrap_or(i64::MAX),
+                first_rollups: first_rollups.each_ref().map(String::as_str),
                 many: self.config.compact_files,
                 damaged: &damaged,
             };
@@ -306,6 +307,12 @@ impl Store {
             }
         }
     }
+}
+
+/// The first hour that is kept.
+fn first_hour(now_ns: i64, age: Duration) -> String {
+    let age = i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
+    hour(now_ns.saturating_sub(age))
 }
 
 fn now_ns() -> i64 {

@@ -97,10 +97,10 @@ fn ingest(args: &Args, measured: &mut Measured, from: i64) -> Result<()> {
         samples += integer(&agent["samples"]);
         bytes += integer(&agent["sent_bytes"]);
     }
-    let peak = size_bytes(alone.server.pid(), "VmHWM")?;
     let fresh = live_bytes(&data)?;
     settle(&mut alone.server, args.settle, stop)?;
     let total_cpu = cpu_seconds(alone.server.pid())? - before;
+    let peak = size_bytes(alone.server.pid(), "VmHWM")?;
     let settled = live_bytes(&data)?;
     let stored = alone.client.sql_number("SELECT count(*) FROM samples")?;
     ensure!(
