@@ -61,7 +61,7 @@ async fn http(State(state): State<AppState>, request: Request) -> Result<Respons
         .headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let room = state.ingest.reserve(announced.unwrap_or(UNKNOWN_LENGTH_BYTES))?;
+    let room = state.ingest.reserve(announced.unwrap_or(UNKNOWN_LENGTH_BYTES)).await?;
     let body = receive(body, limit).await?;
     let outcome = state.ingest.ingest(body, encoding, id, room).await?;
     let rejected = outcome.rejected_samples;
@@ -206,7 +206,7 @@ impl From<StoreError> for ApiError {
 }
 
 async fn grpc(State(state): State<AppState>, request: Request) -> Response {
-    let room = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES) {
+    let room = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES).await {
         Ok(room) => room,
         Err(error) => return status(&error.into()).into_http(),
     };

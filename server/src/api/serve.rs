@@ -20,6 +20,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Requests of one HTTP/2 connection at the same time.
 const MAX_STREAMS: u32 = 128;
 
+/// What a connection reads ahead, and so the most that a request's head may have: there may be thousands of connections.
+const BUFFER_BYTES: usize = 32 << 10;
+
 /// What every HTTP/2 connection begins with.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -128,6 +131,7 @@ where
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(BUFFER_BYTES)
             .half_close(true);
         watcher.watch(builder.serve_connection(io, service)).await
     };

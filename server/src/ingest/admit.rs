@@ -15,8 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// How far ahead of the server's clock a sample may be.
 const MAX_FUTURE: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a request waits for its turn to be decoded.
-const MAX_DECODE_WAIT: Duration = Duration::from_secs(10);
+/// How long a request waits for room for its body, for its turn to be decoded, and for room for its rows.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Bodies are counted in pieces of this many bytes.
 const PIECE_BYTES: usize = 1024;
@@ -139,8 +139,9 @@ impl Ingest {
         &self.config
     }
 
-    /// Room for a body of this many bytes, held as long as the body is. Does not wait: a sender can try again.
-    pub fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, IngestError> {
+    /// Room for a body of this many bytes, held as long as the body is. Waits for its turn, but not long: what is not received yet
+    /// costs nothing here, and a body that is refused is sent twice.
+    pub async fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, IngestError> {
         if bytes > self.config.max_body_bytes {
             return Err(IngestError::TooLarge {
                 what: "the body",
@@ -148,10 +149,14 @@ impl Ingest {
             });
         }
         let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES).max(1)).unwrap_or(u32::MAX);
-        self.receiving.clone().try_acquire_many_owned(pieces).map_err(|_| {
-            self.counters.requests_busy.fetch_add(1, Ordering::Relaxed);
-            IngestError::Busy
-        })
+        let turn = self.receiving.clone().acquire_many_owned(pieces);
+        match tokio::time::timeout(MAX_WAIT, turn).await {
+            Ok(Ok(room)) => Ok(room),
+            _ => {
+                self.counters.requests_busy.fetch_add(1, Ordering::Relaxed);
+                Err(IngestError::Busy)
+            }
+        }
     }
 
     /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers. `room`: what
@@ -197,10 +202,12 @@ impl Ingest {
         id: Option<BatchId>,
         room: OwnedSemaphorePermit,
     ) -> Result<Admitted, IngestError> {
-        let turn = tokio::time::timeout(MAX_DECODE_WAIT, self.decoding.clone().acquire_owned()).await;
+        let turn = tokio::time::timeout(MAX_WAIT, self.decoding.clone().acquire_owned()).await;
         let Ok(Ok(turn)) = turn else {
             return Err(IngestError::Busy);
         };
+        // Where there is none after that, the store says so itself.
+        let _ = tokio::time::timeout(MAX_WAIT, self.store.room()).await;
         let (config, store, window) = (self.config, Arc::clone(&self.store), self.window());
         let decompressors = Arc::clone(&self.decompressors);
         let task = tokio::task::spawn_blocking(move || {

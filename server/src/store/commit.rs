@@ -365,6 +365,7 @@ impl Store {
             }
         }
         drop(inbox);
+        self.committed.notify_waiters();
         let mut nodes = lock_mutex(&self.nodes);
         for account in &group.accounts {
             nodes.add(account);
@@ -404,6 +405,7 @@ impl Store {
             }
         }
         drop(inbox);
+        self.committed.notify_waiters();
         next.done.send_replace(Some(Err(error.clone())));
         group.done.send_replace(Some(Err(error)));
     }

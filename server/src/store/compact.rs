@@ -13,6 +13,7 @@ use super::rows::FileRows;
 use super::schema::Table;
 use super::{DataFile, Snapshot, Store, StoreError, lock_mutex};
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
+use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -205,7 +206,9 @@ impl Store {
                     batches.push(batch.map_err(StoreError::table(table, "read a file"))?);
                 }
             }
-            Ok::<_, StoreError>(batches)
+            // In one piece, so that they are not in memory twice while they are sorted.
+            let rows = concat_batches(&table.schema(), &batches);
+            Ok::<_, StoreError>(vec![rows.map_err(StoreError::table(table, "gather rows"))?])
         })
         .await
         .map_err(StoreError::table(table, "read a file"))??;

@@ -66,11 +66,13 @@ pub(super) fn encode(
     effort: Effort,
     notes: &Notes,
 ) -> Result<Option<Encoded>, StoreError> {
-    let rows = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
-    if rows.num_rows() == 0 {
+    let gathered = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
+    if gathered.num_rows() == 0 {
         return Ok(None);
     }
-    let rows = sorted(table, &rows).map_err(StoreError::table(table, "sort rows"))?;
+    let rows = sorted(table, &gathered).map_err(StoreError::table(table, "sort rows"))?;
+    // Encoding takes memory too.
+    drop(gathered);
     let columns: Vec<usize> = (0..rows.num_columns() - 1).collect();
     let rows = rows
         .project(&columns)

@@ -170,6 +170,8 @@ pub struct Store {
     garbage: Mutex<Vec<retain::Garbage>>,
     /// Wakes the committer before its time.
     wake: Arc<Notify>,
+    /// Tells that pending rows have gone.
+    committed: Notify,
     disk_full: AtomicBool,
     /// Samples before this time are gone for want of space, and none are taken in any more.
     floor_ns: AtomicI64,
@@ -235,6 +237,7 @@ impl Store {
             damage,
             garbage: Mutex::new(garbage),
             wake: Arc::new(Notify::new()),
+            committed: Notify::new(),
             disk_full: AtomicBool::new(false),
             floor_ns: AtomicI64::new(floor_ns),
             counters: StoreCounters::default(),
@@ -270,6 +273,20 @@ impl Store {
     /// Bytes that wait for their commit.
     pub fn pending_bytes(&self) -> u64 {
         lock_mutex(&self.inbox).pending_bytes()
+    }
+
+    /// Returns when there is room for more rows, which may be at once. What is made of a request when there is none was made in vain.
+    pub async fn room(&self) {
+        loop {
+            let committed = self.committed.notified();
+            tokio::pin!(committed);
+            // From here on no commit is missed.
+            committed.as_mut().enable();
+            if self.pending_bytes() <= self.config.max_pending_bytes {
+                return;
+            }
+            committed.await;
+        }
     }
 
     /// Whether ingest is stopped for want of disk space. Checked anew on every commit interval.

@@ -254,7 +254,11 @@ impl Store {
                 now_ms: now_ns / 1_000_000,
                 settle_ms: i64::try_from(self.config.settle.as_millis()).unwrap_or(i64::MAX),
                 first_rollups: first_rollups.each_ref().map(String::as_str),
-                many: self.config.compact_files,
+                // Dictionaries grow slowly once the usual stacks are known, and are read whole.
+                many: match table {
+                    Table::Samples => self.config.compact_files,
+                    _ => (self.config.compact_files / 4).max(2),
+                },
                 damaged: &damaged,
             };
             let jobs = match table {
