@@ -186,12 +186,21 @@ impl StackCounts {
                 cells[cell] = u32::try_from(count(self.values[cell])).unwrap_or(u32::MAX);
             }
         }
+        // Step by step in the order of ids: a difference reads one step of all stacks after another.
+        let mut in_step: Vec<Vec<u32>> = vec![Vec::with_capacity(slots.len()); steps.count];
+        let mut totals = Vec::with_capacity(slots.len());
+        for slot in slots {
+            let of_slot = &cells[slot as usize * steps.count..][..steps.count];
+            for (step, count) in in_step.iter_mut().zip(of_slot) {
+                step.push(*count);
+            }
+            totals.push(of_slot.iter().map(|count| u64::from(*count)).sum());
+        }
         Weighed {
-            samples: cells.iter().map(|count| u64::from(*count)).sum(),
-            steps: steps.count,
+            samples: totals.iter().sum(),
             ids,
-            slots,
-            cells,
+            totals,
+            in_step,
             periods,
         }
     }
@@ -266,30 +275,18 @@ impl Collector for StackCounts {
 /// Counts by stack in the unit of [`Periods::unit_ns`].
 #[derive(Debug, Clone)]
 pub(super) struct Weighed {
-    steps: usize,
     /// Sorted.
     pub ids: Vec<i64>,
-    /// Where the counts of each stack stand.
-    slots: Vec<u32>,
-    /// Counts of each slot in each step.
-    cells: Vec<u32>,
+    /// Counts of each stack.
+    pub totals: Vec<u64>,
+    /// Of each step the counts of each stack.
+    pub in_step: Vec<Vec<u32>>,
     /// All counts: as many as there are samples where all have the same period.
     pub samples: u64,
     pub periods: Periods,
 }
 
 impl Weighed {
-    /// Counts of a stack, by its place among the ids.
-    pub(super) fn total(&self, place: usize) -> u64 {
-        let cells = &self.cells[self.slots[place] as usize * self.steps..][..self.steps];
-        cells.iter().map(|count| u64::from(*count)).sum()
-    }
-
-    /// Counts of a stack in one step.
-    pub(super) fn in_step(&self, place: usize, step: usize) -> u64 {
-        u64::from(self.cells[self.slots[place] as usize * self.steps + step])
-    }
-
     /// CPU time that one count stands for, in nanoseconds.
     pub(super) fn period_ns(&self) -> f64 {
         if self.samples == 0 {
@@ -338,7 +335,7 @@ mod tests {
             .ids
             .iter()
             .enumerate()
-            .map(|(slot, id)| (*id, (0..4).map(|s| counts.in_step(slot, s)).collect()));
+            .map(|(slot, id)| (*id, (0..4).map(|s| u64::from(counts.in_step[s][slot])).collect()));
         (cells.collect(), counts.periods)
     }
 
@@ -380,7 +377,7 @@ mod tests {
     fn samples_of_different_periods_count_by_the_time_that_they_stand_for() {
         let samples = vec![(1, 0), (1, 1), (2, 2), (1, 600_000_000), (3, 700_000_000)];
         let counts = counted(&[samples], [10, 40]).weighed();
-        let of = |id| counts.total(counts.ids.iter().position(|other| *other == id).unwrap());
+        let of = |id| counts.totals[counts.ids.iter().position(|other| *other == id).unwrap()];
         assert_eq!((of(1), of(2), of(3), counts.samples), (2 + 4, 1, 4, 11));
         assert_eq!((counts.period_ns(), counts.periods.samples), (10.0, 5));
     }

@@ -31,6 +31,8 @@ pub const FALSE_DISCOVERY_RATE: f64 = 0.05;
 const PRIOR_DF: f64 = 8.0;
 /// X² / φ has the mean df and the variance 2 df: an item so many standard deviations above is noisier than the others.
 const OUTLIER: f64 = 2.0;
+/// Standard deviations below which no p is as small as [`FALSE_DISCOVERY_RATE`], the largest that can be a discovery: most items are that near.
+const NO_DISCOVERY: f64 = 1.2;
 /// An item is tested when all its samples on one side would give a p below this.
 const REACHABLE_P: f64 = 0.005;
 /// Colour's strength of a discovery is never less: it has to be told from grey.
@@ -283,7 +285,12 @@ pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_
             let (a, b) = (items.base[*i], items.comparison[*i]);
             let (dispersion, df) = own[*i];
             let scale = dispersion * variance(a, b);
-            let exact = stats::binomial_p(a as f64 / scale, b as f64 / scale, p);
+            let (a, b) = (a as f64 / scale, b as f64 / scale);
+            let deviation = (b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt();
+            if deviation.abs() < NO_DISCOVERY {
+                return 1.0;
+            }
+            let exact = stats::binomial_p(a, b, p);
             2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), df)
         })
         .collect();

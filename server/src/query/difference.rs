@@ -160,7 +160,7 @@ impl Pair {
         };
         self.slots[which]
             .iter()
-            .map(|slot| slot.map_or(0, |slot| counts.total(slot as usize)))
+            .map(|slot| slot.map_or(0, |slot| counts.totals[slot as usize]))
             .collect()
     }
 
@@ -176,10 +176,11 @@ impl Pair {
     ) -> Spread {
         let side = if which == 0 { &self.base } else { &self.comparison };
         let own_of = |part: usize| {
+            let counts = &side.counts.in_step[part];
             let mut own = vec![0; places];
             for (slot, place) in self.slots[which].iter().zip(place_of) {
                 if let (Some(slot), true) = (slot, *place != NONE) {
-                    own[*place as usize] += side.counts.in_step(*slot as usize, part);
+                    own[*place as usize] += u64::from(counts[*slot as usize]);
                 }
             }
             own

@@ -152,7 +152,7 @@ pub(super) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) ->
     if view.sorted {
         tree.sort();
     }
-    let stack_samples: Vec<u64> = (0..side.counts.ids.len()).map(|slot| side.counts.total(slot)).collect();
+    let stack_samples = side.counts.totals.clone();
     let own = tree.own_counts(stack_samples.iter().copied());
     let totals = tree.totals(&own);
     let summary = summarize(side, leaves, &tree, &own, &stack_samples, &view);
