@@ -418,7 +418,9 @@ impl Unwinding {
             Err(error) => {
                 tracing::debug!(%error, "no unwinding table");
                 match error {
-                    TableError::TooManyRows { .. } | TableError::TooManyFunctions => self.stats.no_room += 1,
+                    TableError::TooManyRows { .. } | TableError::TooManyFunctions | TableError::TooMuchToRead => {
+                        self.stats.no_room += 1;
+                    }
                     _ => self.stats.without_information += 1,
                 }
                 FileState::NoTable
@@ -461,7 +463,8 @@ impl Unwinding {
         };
         let table = compiled.unwrap_or_else(|error| {
             tracing::debug!(%error, part, "no unwinding table of a part");
-            self.stats.no_room += u64::from(matches!(error, TableError::TooManyRows { .. }));
+            let too_much = matches!(error, TableError::TooManyRows { .. } | TableError::TooMuchToRead);
+            self.stats.no_room += u64::from(too_much);
             FileTable::default()
         });
         let chunks = file.outline.chunks_of(part);

@@ -16,6 +16,8 @@ const MAX_FUNCTIONS: usize = 1 << 21;
 pub(super) const ROOM_BYTES: usize = 2 << 20;
 /// Windows of one file, each of which costs another reading of its descriptions.
 const MAX_PASSES: usize = 32;
+/// Of descriptions, over all windows. A compiler's library has some MiB, and is read in parts.
+const MAX_READ_BYTES: u64 = 256 << 20;
 /// A gap below this is padding between functions, not code.
 const PADDING_BYTES: u64 = 16;
 /// Distinct rules, "nothing known" included.
@@ -149,6 +151,8 @@ pub(super) struct Collector {
     /// Of the last window.
     limit: u64,
     passes: usize,
+    /// Of descriptions, in all passes.
+    read_bytes: u64,
     /// What the windows before gave, and where it ended.
     written: Option<(Writer, u64)>,
     pub(super) stats: Stats,
@@ -169,6 +173,7 @@ impl Collector {
             limit: addresses.end,
             window: addresses,
             passes: 0,
+            read_bytes: 0,
             written: None,
             stats: Stats::default(),
         }
@@ -182,6 +187,15 @@ impl Collector {
     /// True while every source is read for the first time.
     pub(super) fn is_first_pass(&self) -> bool {
         self.passes == 0
+    }
+
+    /// Counts what was read of the descriptions; an error where it becomes more than any file needs.
+    pub(super) fn read(&mut self, bytes: usize) -> Result<(), TableError> {
+        self.read_bytes = self.read_bytes.saturating_add(bytes as u64);
+        if self.read_bytes > MAX_READ_BYTES {
+            return Err(TableError::TooMuchToRead);
+        }
+        Ok(())
     }
 
     /// Counts an entry that makes no sense; every pass meets it again.

@@ -215,6 +215,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
     fn run(&mut self, source: impl Read) -> Result<(), TableError> {
         let mut entries = Entries::new(source);
         while let Some(entry) = entries.next() {
+            self.collector.read(entry.body.len())?;
             match entry.kind(self.format, self.address) {
                 Some((Kind::Cie, reader)) => {
                     let cie = Cie::parse(reader, self.format, self.image.arch, self.bases);
@@ -277,6 +278,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
             self.malformed();
             return Ok(());
         };
+        self.collector.read(body.bytes.len())?;
         let entry = Entry {
             offset,
             body_offset: offset.saturating_add(body.length_bytes),

@@ -42,6 +42,8 @@ pub enum TableError {
     TooManyRows { limit: usize },
     #[error("it describes more than 2,097,152 functions, or too many in one place")]
     TooManyFunctions,
+    #[error("what it says of its functions is more than 256 MiB to read")]
+    TooMuchToRead,
     #[error("its code spans more than 4 GiB")]
     TooManyAddresses,
 }

@@ -1,4 +1,4 @@
-//! Bytes with some of them changed, the same ones in every run.
+//! Bytes with some of them changed, the same ones in every run; and what it takes to read them.
 
 use std::ops::Range;
 
@@ -37,4 +37,27 @@ impl Numbers {
         }
         bytes
     }
+}
+
+/// True in a process that runs only this test; where it is not there yet, runs it. The peak of a process is that of all tests that run in it.
+pub(crate) fn in_own_process(test: &str) -> bool {
+    const CHILD: &str = "STAKEOUT_HOSTILE_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    let program = std::env::current_exe().unwrap();
+    let mut child = std::process::Command::new(program);
+    let output = child.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output();
+    let output = output.unwrap();
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{}", text.concat());
+    print!("{}", text[0]);
+    false
+}
+
+/// The most that this process had resident.
+pub(crate) fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }

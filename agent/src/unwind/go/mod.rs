@@ -117,6 +117,10 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         let whole = fixed.is_some() || self.deltas(function, &mut deltas).is_some();
         if !whole {
             collector.malformed(1);
+        }
+        // Each has two numbers at least.
+        collector.read(deltas.len() * 2)?;
+        if !whole {
             deltas.clear();
         }
         // C code that Go's own linker put in is listed too, but without deltas: another source may know it.

@@ -9,7 +9,7 @@ use stakeout_agent::symbolize::{Namer, NamerConfig, NamerStats};
 
 use super::native::{HIDDEN, compile, pack_symbols};
 use super::{Talker, functions, has_tool, name_places, run};
-use crate::damage::Numbers;
+use crate::damage::{Numbers, in_own_process, peak_bytes};
 
 /// Names places of a program as if its file had other bytes when it was opened.
 struct Victim {
@@ -214,16 +214,9 @@ fn packed_symbols_that_unpack_without_end() {
 #[test]
 fn a_file_of_a_gibibyte_with_tens_of_millions_of_symbols() {
     use std::os::unix::fs::FileExt;
-    const CHILD: &str = "STAKEOUT_HOSTILE_CHILD";
     const NAME: &str = "names::damage::a_file_of_a_gibibyte_with_tens_of_millions_of_symbols";
     const SYMBOLS: u64 = 40_000_000;
-    if !tools() {
-        return;
-    }
-    // A process of its own: the peak of this one is that of all tests that run beside.
-    if std::env::var_os(CHILD).is_none() {
-        let program = std::env::current_exe().unwrap();
-        run(Command::new(program).args(["--exact", NAME]).env(CHILD, "1"));
+    if !tools() || !in_own_process(NAME) {
         return;
     }
     let victim = Victim::new(|_| {});
@@ -261,11 +254,4 @@ fn a_file_of_a_gibibyte_with_tens_of_millions_of_symbols() {
     name_places(&mut namer, &places);
     let grown = peak_bytes() - before;
     assert!(grown < 24 << 20, "{grown} bytes more");
-}
-
-/// The most that this process had resident.
-fn peak_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }

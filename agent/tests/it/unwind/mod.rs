@@ -4,6 +4,7 @@ pub(crate) mod constructed;
 mod damage;
 mod go;
 mod ground_truth;
+mod hostile;
 pub(crate) mod oracle;
 mod parts;
 
