@@ -17,7 +17,7 @@ const STT_GNU_IFUNC: u8 = 10;
 const STB_GLOBAL: u8 = 1;
 const STB_WEAK: u8 = 2;
 const SHN_UNDEF: u64 = 0;
-const SYMBOL_BYTES: usize = 24;
+pub(crate) const SYMBOL_BYTES: usize = 24;
 const CHUNK_SYMBOLS: usize = 4096;
 /// Functions of one file, 16 bytes each; what is more has no name.
 const MAX_SYMBOLS: usize = 1 << 19;
@@ -26,6 +26,8 @@ const MAX_NESTING: usize = 16;
 /// Longer names are cut. Those of C++ templates do become that long.
 const MAX_NAME_BYTES: u64 = 16 * 1024;
 const NAME_CHUNK_BYTES: usize = 256;
+/// A label that begins farther below an address says nothing of it, where only some addresses are asked for.
+const NEAR_BYTES: u64 = 64 * 1024;
 /// What is read of two names to choose between them.
 const MAX_COMPARED_BYTES: usize = 64;
 
@@ -111,6 +113,11 @@ pub(crate) struct Name {
 }
 
 impl SymbolTable {
+    /// Memory that a table of so many functions takes.
+    pub(crate) fn bytes_of(functions: u64) -> u64 {
+        functions.saturating_mul(size_of::<Symbol>() as u64)
+    }
+
     /// Memory that the table takes.
     pub(crate) fn bytes(&self) -> u64 {
         (self.symbols.capacity() * size_of::<Symbol>()) as u64
@@ -177,6 +184,8 @@ pub(crate) struct SymbolReader<'a, R> {
     names: Vec<Blocks<'a, R>>,
     strings: Vec<(u64, u64)>,
     code: &'a [Segment],
+    /// Only what says something of these addresses is kept, where there are any; ascending.
+    around: Option<Vec<u64>>,
     damaged: bool,
     /// There are more symbols than are kept, so that nobody knows where one without a size ends.
     full: bool,
@@ -190,9 +199,24 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
             names: Vec::new(),
             strings: Vec::new(),
             code,
+            around: None,
             damaged: false,
             full: false,
         }
+    }
+
+    /// Keeps only symbols that say something of these addresses: those that cover one, and those that begin shortly before.
+    pub(crate) fn around(mut self, mut addresses: Vec<u64>) -> Self {
+        addresses.sort_unstable();
+        self.around = Some(addresses);
+        self
+    }
+
+    fn is_wanted(&self, address: u64, bytes: u64) -> bool {
+        self.around.as_ref().is_none_or(|around| {
+            let next = around.get(around.partition_point(|wanted| *wanted < address));
+            next.is_some_and(|wanted| wanted - address < bytes.saturating_add(NEAR_BYTES))
+        })
     }
 
     /// Adds one of the tables of `image`; at most [`MAX_TABLES`] may be. Gives the table's number where it names any function.
@@ -268,7 +292,7 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
         let section = field(entry, 6, 2)?;
         let (address, size) = (field(entry, 8, 8)?, field(entry, 16, 8)?);
         let typed = matches!(info & 0xf, STT_FUNC | STT_GNU_IFUNC);
-        if (!typed && info & 0xf != STT_NOTYPE) || name == 0 || section == SHN_UNDEF {
+        if (!typed && info & 0xf != STT_NOTYPE) || name == 0 || section == SHN_UNDEF || !self.is_wanted(address, size) {
             return None;
         }
         let inside = |segment: &&Segment| {

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use super::debug_file::Link;
 use super::mini_debug;
 use crate::elf::pclntab::{Location, Pclntab};
-use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SymbolReader, SymbolTable};
+use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SYMBOL_BYTES, SymbolReader, SymbolTable};
 use crate::elf::{Image, Segment, code_address, decompressed_bytes, read_from};
 
 /// Fills a buffer from an offset of a file, or says that it cannot.
@@ -29,6 +29,8 @@ const DEBUG_SECTIONS: [&[u8]; 12] = [
 ];
 
 const MAX_GO_NAME_BYTES: usize = 4096;
+/// Symbols from which on reading those around some addresses pays, and up to which it is done.
+const MANY_SYMBOLS: std::ops::Range<u64> = 32_768..1 << 20;
 
 /// What can be said of a file's addresses without its debug information.
 pub(super) struct FileSymbols {
@@ -128,6 +130,33 @@ impl FileSymbols {
             debug_file,
             segments,
         })
+    }
+
+    /// Reads of a large file's own symbols those that say something of some of its offsets: nothing is sorted that nobody asked for. Also
+    /// gives what a table of all of them takes at most. None where that does not pay, or others may know more.
+    pub(super) fn read_around(file: ReadAt<'_>, offsets: &[u64]) -> Option<(Self, u64)> {
+        let image = Image::open(file)?;
+        let all = image.section_of_kind(SHT_SYMTAB)?.bytes / SYMBOL_BYTES as u64;
+        if !MANY_SYMBOLS.contains(&all) {
+            return None;
+        }
+        let segments = image.segments.clone();
+        let addresses = offsets.iter().filter_map(|offset| code_address(&segments, *offset));
+        let mut reader = SymbolReader::new(&segments).around(addresses.collect());
+        reader.add(&image, Kind::All);
+        reader.add(&image, Kind::Dynamic);
+        let table = reader.finish();
+        let symbols = Self {
+            names: (0..MAX_TABLES).map(|_| Names::InFile).collect(),
+            go: Location::find(&image),
+            unpacked: false,
+            damaged: table.damaged,
+            full: table.full,
+            table,
+            debug_file: None,
+            segments,
+        };
+        Some((symbols, SymbolTable::bytes_of(all)))
     }
 
     /// Memory that it takes.

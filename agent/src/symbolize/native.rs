@@ -22,6 +22,11 @@ use crate::ship::{Frame, FrameKind};
 /// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
 
+/// So often a large file's symbols are read around what is asked for before all of them are sorted and kept, which costs as much.
+const GLANCES: u32 = 8;
+/// Large files whose glances are counted.
+const MAX_GLANCED: usize = 1024;
+
 /// A file whose symbols were read; the module keeps its descriptor, and with it its path, alive.
 struct Loaded {
     module: Arc<Module>,
@@ -40,6 +45,8 @@ struct Lines {
 /// Files whose symbols were read, a bounded number, and what reads their lines.
 pub(super) struct NativeNames {
     loaded: HashMap<SourceId, Loaded>,
+    /// Large files whose symbols are not kept: how often some were looked for, and what all of them would take.
+    glanced: HashMap<SourceId, (u32, u64)>,
     line_reader: Symbolizer,
     vdso: Option<(Vdso, FileSymbols)>,
 }
@@ -62,6 +69,7 @@ impl NativeNames {
         });
         Self {
             loaded: HashMap::new(),
+            glanced: HashMap::new(),
             line_reader: line_reader(true),
             vdso,
         }
@@ -105,20 +113,16 @@ impl NativeNames {
             self.evict(module.id);
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         }
-        if !self.loaded.contains_key(&module.id) {
-            let turn = config.turns.take(module.bytes);
-            if turn.is_some() {
-                crate::kernel::release_memory();
-            }
-            let loaded = load(module, config, stats);
-            self.make_room_for_lines(&loaded, config);
-            self.loaded.insert(module.id, loaded);
+        let glance = self.glance(module, offsets, config, stats);
+        if glance.is_none() {
+            self.load(module, config, stats);
         }
         let loaded = self.loaded.get_mut(&module.id);
-        let Some((symbols, lines)) = loaded.and_then(|loaded| {
+        let kept = loaded.and_then(|loaded| {
             loaded.used_ns = now_ns;
             Some((loaded.symbols.as_ref()?, loaded.lines.as_ref()))
-        }) else {
+        });
+        let Some((symbols, lines)) = glance.as_ref().map(|symbols| (symbols, None)).or(kept) else {
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         };
         let read = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
@@ -150,6 +154,57 @@ impl NativeNames {
                 .unwrap_or_else(|| vec![bare(module, offsets[index])])
         };
         addresses.iter().enumerate().map(frames).collect()
+    }
+
+    /// Reads all symbols of a file, unless they are there.
+    fn load(&mut self, module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) {
+        if self.loaded.contains_key(&module.id) {
+            return;
+        }
+        let turn = config.turns.take(module.bytes);
+        if turn.is_some() {
+            crate::kernel::release_memory();
+        }
+        let loaded = load(module, config, stats);
+        self.make_room_for_lines(&loaded, config);
+        self.loaded.insert(module.id, loaded);
+    }
+
+    /// The symbols around some offsets of a large file that gives no lines. None where all of them are there, or should be: they were needed
+    /// often, and find room.
+    fn glance(
+        &mut self,
+        module: &Arc<Module>,
+        offsets: &[u64],
+        config: &NamerConfig,
+        stats: &mut NamerStats,
+    ) -> Option<FileSymbols> {
+        if self.loaded.contains_key(&module.id) || module.bytes <= config.lines_limit_bytes {
+            return None;
+        }
+        let known = self.glanced.get(&module.id).copied();
+        if let Some((glances, bytes)) = known
+            && glances >= GLANCES
+            && self.holds().1.saturating_add(bytes) <= config.symbol_table_bytes
+        {
+            self.glanced.remove(&module.id);
+            return None;
+        }
+        let read = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
+        let (symbols, bytes) = FileSymbols::read_around(&read, offsets)?;
+        if known.is_none() {
+            stats.damaged_files += u64::from(symbols.damaged);
+            if config.lines_limit_bytes > 0 {
+                // For the count of lines that are left out.
+                lines_of(module, &symbols, config, stats);
+            }
+            if self.glanced.len() >= MAX_GLANCED {
+                self.glanced.clear();
+            }
+        }
+        let glances = known.map_or(0, |(glances, _)| glances).saturating_add(1);
+        self.glanced.insert(module.id, (glances, bytes));
+        Some(symbols)
     }
 
     /// Gives up the lines of other files, those used longest ago first, until those of `new` fit beside what stays.

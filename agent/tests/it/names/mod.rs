@@ -2,6 +2,7 @@
 
 mod damage;
 mod go;
+mod large;
 mod native;
 mod run_time;
 
@@ -41,6 +42,17 @@ pub(super) fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What names a process that runs.
+pub(super) fn key_of(tgid: u32) -> ProgramKey {
+    let stat = std::fs::read_to_string(format!("/proc/{tgid}/stat")).unwrap();
+    let start_ticks = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
+    ProgramKey {
+        tgid,
+        start_ticks: start_ticks.parse().unwrap(),
+        exec_id: 1,
+    }
+}
+
 /// A program that prints lines `NAME ADDRESS` (and more) and `end`, and then waits for its end.
 pub(super) struct Talker {
     child: Child,
@@ -59,14 +71,7 @@ impl Talker {
             .take_while(|line| line != "end");
         let lines: Vec<String> = lines.collect();
         assert!(!lines.is_empty(), "{command:?} says nothing");
-        let tgid = child.id();
-        let stat = std::fs::read_to_string(format!("/proc/{tgid}/stat")).unwrap();
-        let start_ticks = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
-        let key = ProgramKey {
-            tgid,
-            start_ticks: start_ticks.parse().unwrap(),
-            exec_id: 1,
-        };
+        let key = key_of(child.id());
         let mut table = Table::new(16, ModuleTable::new(64, 64), Box::new(|_| Metadata::default()));
         table.on_exec(key, true, 1);
         Self {
