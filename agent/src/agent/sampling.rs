@@ -306,7 +306,7 @@ impl Sampling {
             interval.walk_late(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
         }
         self.unwinding.stats = stats;
-        self.sensor.tables().end_walks();
+        self.sensor.tables().end_walks(now);
         self.want_what_is_waited_for(now);
     }
 
@@ -460,7 +460,7 @@ impl Sampling {
             finished
                 .interval
                 .finish_late(tables, &mut self.memory, &mut self.table, stats, now);
-            self.sensor.tables().end_walks();
+            self.sensor.tables().end_walks(now);
             self.unwinding.mark_used(finished.interval.places(), now);
             self.intervals.send(finished)?;
         }

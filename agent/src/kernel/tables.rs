@@ -20,8 +20,11 @@ use crate::unwind::{
 /// Slots in the map of slabs.
 const MAX_SLABS: usize = 64;
 /// Slabs that are mapped into this process at a time, for walks of late stacks. What is mapped counts as resident: all of them would
-/// be counted twice, as maps and as this process's memory.
-const MAPPED_SLABS: usize = 3;
+/// be counted twice, as maps and as this process's memory. Mapping one costs as much as some hundred steps of a walk, and with three a walk
+/// through several files mapped one at nearly every step.
+const MAPPED_SLABS: usize = 8;
+/// How long they stay mapped after the last walk: late stacks come in bursts.
+const MAPPED_NS: u64 = 1_000_000_000;
 /// Programs that may be published at a time.
 const MAX_PROGRAMS: usize = 8192;
 
@@ -121,6 +124,8 @@ pub struct Tables {
     processes: MapHandle,
     programs: HashMap<ProgramKey, Program>,
     next_space: u32,
+    /// When late stacks were walked last.
+    walked_ns: u64,
 }
 
 impl Tables {
@@ -139,6 +144,7 @@ impl Tables {
             processes: MapHandle::try_from(&maps.processes).map_err(failing("processes"))?,
             programs: HashMap::new(),
             next_space: 1,
+            walked_ns: 0,
         })
     }
 
@@ -217,9 +223,12 @@ impl Tables {
         self.layout.withdraw(old.published, now_ns);
     }
 
-    /// Makes room that was given back a while ago free again.
+    /// Makes room that was given back a while ago free again, and unmaps what no walk needed for a while.
     pub fn reclaim(&mut self, now_ns: u64) {
         self.layout.reclaim(now_ns);
+        if now_ns.saturating_sub(self.walked_ns) >= MAPPED_NS {
+            self.layout.memory.mapped = Vec::new();
+        }
     }
 
     /// Goes on with a walk that the kernel side could not end, on the copied part of the stack; adds the frames' addresses.
@@ -240,9 +249,9 @@ impl Tables {
         unsafe { walk::walk_on(Arch::HOST, walk, program.published, &mut slab_at, rules, stack, frames) }
     }
 
-    /// Ends a round of walks: what was mapped for them is not resident any more.
-    pub fn end_walks(&mut self) {
-        self.layout.memory.mapped = Vec::new();
+    /// Ends a round of walks: what was mapped for them stays so for a moment.
+    pub fn end_walks(&mut self, now_ns: u64) {
+        self.walked_ns = now_ns;
     }
 
     /// Descriptors of the maps that were made here.
