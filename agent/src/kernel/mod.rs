@@ -373,12 +373,16 @@ impl Sensor {
     pub fn set_frequency(&mut self, frequency_hz: u32) -> Result<(), KernelError> {
         self.period_ns = period_ns(frequency_hz);
         self.timers.clear();
-        self.follow_hotplug()
+        self.follow_cpus(|_| ())
     }
 
     /// Compares the CPUs being sampled with those online: opens timers on new ones, closes those of CPUs that went away.
     /// A CPU that cannot be opened is reported once and tried again at the next call.
     pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {
+        self.follow_cpus(|cpu| tracing::info!(cpu, "sampling a CPU that came online"))
+    }
+
+    fn follow_cpus(&mut self, added: impl Fn(u32)) -> Result<(), KernelError> {
         let online = online_cpus()?;
         self.mappings.follow(&online);
         if online.len() == self.timers.len() && online.iter().all(|cpu| self.timers.contains_key(cpu)) {
@@ -392,12 +396,12 @@ impl Sensor {
             match self.add_cpu(cpu) {
                 Ok(()) => {
                     self.failed_cpus.remove(&cpu);
-                    tracing::info!(cpu, "sampling a CPU that came online");
+                    added(cpu);
                 }
                 Err(error) => {
                     let message = error.to_string();
                     if self.failed_cpus.insert(cpu, message.clone()).as_ref() != Some(&message) {
-                        tracing::warn!(cpu, error = message, "a CPU came online and cannot be sampled");
+                        tracing::warn!(cpu, error = message, "an online CPU cannot be sampled");
                     }
                 }
             }
