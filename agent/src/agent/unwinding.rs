@@ -155,13 +155,14 @@ impl Unwinding {
                             if turn.is_some() {
                                 kernel::release_memory();
                             }
-                            let table = unwind::compile(read, row_limit);
+                            let table = unless_written_over(&module, unwind::compile(read, row_limit));
                             (done.send((module.id, Made::Table(table))), turn)
                         }
                     }
                     Job::Part { module, outline, part } => {
                         let read = |offset: u64, bytes: &mut [u8]| module.read_at(offset, bytes);
                         let table = unwind::compile_part(read, &outline, part, row_limit);
+                        let table = unless_written_over(&module, table);
                         (done.send((module.id, Made::Part(part, table))), None)
                     }
                 };
@@ -640,6 +641,16 @@ impl Unwinding {
             self.stats.no_room += 1;
         }
     }
+}
+
+/// What was read of a file that was written over meanwhile is neither the old one nor the new one.
+fn unless_written_over(module: &Module, table: Result<FileTable, TableError>) -> Result<FileTable, TableError> {
+    table.and_then(|table| {
+        if module.is_overwritten() {
+            return Err(TableError::WrittenOver);
+        }
+        Ok(table)
+    })
 }
 
 /// The file that frees the most stacks for its size: a browser's engine takes as long as hundreds of libraries.

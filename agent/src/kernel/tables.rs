@@ -20,9 +20,8 @@ use crate::unwind::{
 /// Slots in the map of slabs.
 const MAX_SLABS: usize = 64;
 /// Slabs that are mapped into this process at a time, for walks of late stacks. What is mapped counts as resident: all of them would
-/// be counted twice, as maps and as this process's memory. Mapping one costs as much as some hundred steps of a walk, and with three a walk
-/// through several files mapped one at nearly every step.
-const MAPPED_SLABS: usize = 8;
+/// be counted twice, as maps and as this process's memory. Mapping one costs as much as some hundred steps of a walk.
+const MAPPED_SLABS: usize = 4;
 /// How long they stay mapped after the last walk: late stacks come in bursts.
 const MAPPED_NS: u64 = 1_000_000_000;
 /// Programs that may be published at a time.

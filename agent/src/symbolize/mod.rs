@@ -127,7 +127,7 @@ pub struct NamerStats {
     pub unpacked_files: u64,
     /// Files with something that could not be read or made no sense.
     pub damaged_files: u64,
-    /// Files that were written over while their code was running.
+    /// Files that were written over while their code was running, counted each time that names of one were asked for.
     pub overwritten_files: u64,
     /// Files with more functions than are kept of one.
     pub symbols_left_out: u64,

@@ -109,7 +109,7 @@ impl NativeNames {
         stats: &mut NamerStats,
     ) -> Vec<Vec<Frame>> {
         if module.is_overwritten() {
-            stats.overwritten_files += u64::from(self.loaded.contains_key(&module.id));
+            stats.overwritten_files += 1;
             self.evict(module.id);
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         }
@@ -153,7 +153,14 @@ impl NativeNames {
                 .frames(module)
                 .unwrap_or_else(|| vec![bare(module, offsets[index])])
         };
-        addresses.iter().enumerate().map(frames).collect()
+        let named = addresses.iter().enumerate().map(frames).collect();
+        if module.is_overwritten() {
+            // Meanwhile: nobody knows what of it was read before and what after.
+            stats.overwritten_files += 1;
+            self.evict(module.id);
+            return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
+        }
+        named
     }
 
     /// Reads all symbols of a file, unless they are there.

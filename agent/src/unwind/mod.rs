@@ -44,6 +44,8 @@ pub enum TableError {
     TooManyFunctions,
     #[error("what it says of its functions is more than 256 MiB to read")]
     TooMuchToRead,
+    #[error("it was written over while it was read")]
+    WrittenOver,
     #[error("its code spans more than 4 GiB")]
     TooManyAddresses,
 }

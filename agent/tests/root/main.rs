@@ -14,5 +14,6 @@ mod program;
 mod program_binary;
 mod program_sizes;
 mod recording;
+mod restless;
 mod short_lives;
 mod whole_stacks;

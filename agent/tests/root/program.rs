@@ -97,6 +97,11 @@ impl Running {
         }
     }
 
+    /// Waits for a good end.
+    pub(crate) fn wait(mut self) {
+        assert!(self.0.wait().unwrap().success());
+    }
+
     /// CPU time so far, from /proc.
     pub(crate) fn cpu_time(&self) -> CpuTime {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.tgid())).unwrap();

@@ -1,0 +1,96 @@
+//! A program that changes what is read of it while it is read: no end, no growth, no wrong name.
+
+use std::process::Command;
+
+use stakeout_agent::ship::FrameKind;
+
+use crate::accounting::check_account;
+use crate::ground_truth::fast;
+use crate::program::{Program, Running};
+use crate::recording::{Recording, possible};
+
+/// How often the program becomes itself anew.
+const EXECS: u32 = 3;
+/// More than the agent's tables and names of a small machine take.
+const MOST_GROWN_KIB: u64 = 96 * 1024;
+/// Of the file that changes, which is another one each time: it is made 160 times.
+const MOST_HELD_OPEN: usize = 60;
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Descriptors of this process that lead to a file of this name.
+fn held_open(name: &str) -> usize {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let files = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
+    files.filter(|file| file.to_string_lossy().contains(name)).count()
+}
+
+fn library(name: &str) -> Program {
+    let define = format!("-DNAME={name}");
+    let flags = [
+        "-O1",
+        "-shared",
+        "-fPIC",
+        "-fno-omit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+        &define,
+    ];
+    Program::compile_with(&flags, "restless_library.c", "librestless-of-one-name.so")
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn what_changes_while_it_is_read_does_no_harm_and_has_no_wrong_name() {
+    if !possible() {
+        return;
+    }
+    let flags = ["-O1", "-fno-omit-frame-pointer", "-pthread"];
+    let program = Program::compile_with(&flags, "restless.c", "restless-program-and-files");
+    let (right, wrong) = (library("right_name"), library("wrong_name"));
+    let changing = program.path.with_file_name("librestless-that-changes.so");
+    let recording = Recording::start(fast());
+    let before = resident_kib();
+    let mut command = Command::new(&program.path);
+    command
+        .args([&right.path, &wrong.path, &changing])
+        .arg(EXECS.to_string());
+    let running = Running::spawn(&mut command);
+    let tgid = running.tgid();
+    running.wait();
+    let (after, held) = (resident_kib(), held_open("librestless-that-changes.so"));
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let seen = recorded.of_tgid(tgid);
+    let (mut named, mut made) = (0, 0);
+    for frame in seen.iter().flat_map(|seen| seen.frames()) {
+        let function = frame.function.as_deref();
+        assert_ne!(function, Some("wrong_name"), "{frame:?}");
+        if frame.module.ends_with("/librestless-that-changes.so") {
+            assert!([None, Some("right_name"), Some("run")].contains(&function), "{frame:?}");
+            named += usize::from(function == Some("right_name"));
+        }
+        if frame.kind == FrameKind::Jit {
+            assert!([None, Some("made_at_run_time")].contains(&function), "{frame:?}");
+            made += usize::from(function.is_some());
+        }
+    }
+    let names = recorded.totals.names;
+    println!(
+        "{} samples, {named} and {made} frames with names, {names:?}, {:?}",
+        seen.len(),
+        recorded.totals.table
+    );
+    println!("{before} KiB before, {after} after, {held} descriptors");
+    assert!(
+        seen.len() > 200 && named > 5 && made > 5,
+        "{} samples, {named}, {made}",
+        seen.len()
+    );
+    assert!(after <= before + MOST_GROWN_KIB, "{before} KiB grew to {after}");
+    assert!(held <= MOST_HELD_OPEN, "{held} descriptors");
+    assert!(names.overwritten_files > 0, "{names:?}");
+}
