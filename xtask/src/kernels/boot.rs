@@ -19,6 +19,8 @@ const LIMIT: Duration = Duration::from_secs(300);
 const LIMIT_EMULATED: Duration = Duration::from_secs(1200);
 /// Within this the kernel says its first word.
 const FIRST_WORD: Duration = Duration::from_secs(20);
+/// The same without KVM, on a machine that has other work too.
+const FIRST_WORD_EMULATED: Duration = Duration::from_secs(180);
 const KERNEL_LINES: usize = 30;
 
 /// What a guest said.
@@ -57,13 +59,22 @@ impl Machine {
             }
             self.emulated = true;
         }
-        self.attempt(kernel, initramfs, dir, stop)?
-            .with_context(|| format!("{} says nothing within {} s", kernel.package, FIRST_WORD.as_secs()))
+        self.attempt(kernel, initramfs, dir, stop)?.with_context(|| {
+            format!(
+                "{} says nothing within {} s",
+                kernel.package,
+                FIRST_WORD_EMULATED.as_secs()
+            )
+        })
     }
 
     /// None where the kernel said nothing.
     fn attempt(&self, kernel: &Kernel, initramfs: &Path, dir: &Path, stop: &Stop) -> Result<Option<Said>> {
-        let limit = if self.emulated { LIMIT_EMULATED } else { LIMIT };
+        let (limit, first_word) = if self.emulated {
+            (LIMIT_EMULATED, FIRST_WORD_EMULATED)
+        } else {
+            (LIMIT, FIRST_WORD)
+        };
         let console = dir.join("console");
         let output = dir.join("output");
         for file in [&console, &output] {
@@ -78,7 +89,7 @@ impl Machine {
         let begin = Instant::now();
         while qemu.ended().is_none() && begin.elapsed() < limit {
             stop.check()?;
-            if begin.elapsed() > FIRST_WORD && !read(&console).contains("Linux version") {
+            if begin.elapsed() > first_word && !read(&console).contains("Linux version") {
                 return Ok(None);
             }
             thread::sleep(POLL);
