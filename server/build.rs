@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
+    println!("cargo::rustc-check-cfg=cfg(fuzzing)");
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let root = here.parent().unwrap_or(&here);
     let dist = root.join("web/dist");

@@ -6,6 +6,8 @@
 
 pub mod api;
 pub mod config;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod hash;
 pub mod ingest;
 pub mod memory;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::artifacts::{self, Profile};
-use crate::{check_install, e2e, kernels, packages, repo, run, tidy};
+use crate::{check_install, e2e, fuzz, kernels, packages, repo, run, tidy};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -83,6 +83,7 @@ const STEPS: &[(&str, When, Run)] = &[
     ("end-to-end", When::UnlessQuick, end_to_end),
     ("browser", When::UnlessQuick, browser),
     ("install", When::UnlessQuick, install),
+    ("fuzz", When::UnlessQuick, fuzzed),
     ("kernels", When::Named, on_kernels),
 ];
 
@@ -380,6 +381,11 @@ fn browser(_: &Args) -> Result<Tally> {
             .env("STAKEOUT_URL", stack.client.base());
         runner(&mut npm, read_playwright)
     })
+}
+
+fn fuzzed(_: &Args) -> Result<Tally> {
+    artifacts::all(Profile::Debug)?;
+    fuzz::step()
 }
 
 fn install(_: &Args) -> Result<Tally> {

@@ -16,6 +16,9 @@ pub use auth::Tokens;
 pub use error::ApiError;
 pub use serve::serve;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use query::fuzz_parameters;
+
 use crate::ingest::Ingest;
 use crate::store::Store;
 use axum::Router;

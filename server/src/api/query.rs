@@ -241,6 +241,32 @@ impl Parameters {
     }
 }
 
+/// All that the endpoints read of a query string, by [`crate::fuzz`].
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz_parameters(bytes: &[u8]) {
+    let query = String::from_utf8_lossy(bytes).into_owned();
+    let own: &[&str] = &["by", "step", "limit", "format"];
+    let Ok(parameters) = Parameters::read(Some(query), &[&COMMON, &BASE, &VIEW, own]) else {
+        return;
+    };
+    let _ = (parameters.view(), parameters.min_share(), parameters.label("service"));
+    if let Ok(limit) = parameters.number("limit", 20) {
+        assert!((1..=MAX_LIMIT).contains(&limit));
+    }
+    let Ok(question) = parameters.question() else { return };
+    if let Ok(Some(base)) = parameters.base_question() {
+        let _ = parameters.normalize(&base, &question);
+    }
+    let step_ns = match parameters.get("step") {
+        Some(step) => parse_duration(step, "step").ok(),
+        None => Some(query::usual_step(question.window)),
+    };
+    if let Some(step_ns) = step_ns {
+        let steps = Steps::of(question.window, step_ns);
+        assert!(steps.count >= 1 && (parameters.get("step").is_some() || steps.count <= MAX_STEPS));
+    }
+}
+
 fn now_ns() -> i64 {
     chrono::Utc::now().timestamp_nanos_opt().unwrap_or(i64::MAX)
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask fuzz`: the agent's decoders, fed made-up bytes by libFuzzer, which keeps those that reach new code.
+//! `cargo xtask fuzz`: the decoders of agent and server, fed made-up bytes by libFuzzer, which keeps those that reach new code.
 //!
-//! In: the targets of `agent/src/fuzz`, and seeds from this machine's own files. Out: a line of figures for each target; for what
+//! In: the targets of `agent/src/fuzz` and `server/src/fuzz.rs`, and seeds from this machine's own files. Out: a line of figures for each target; for what
 //! broke one, the file that does it, what the target said, and the command to run it again. Nothing is written but in
 //! the target folder, where the next run goes on from what this one found.
 
@@ -9,6 +9,7 @@ mod seeds;
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -19,6 +20,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::signals::Stop;
+use crate::test::Tally;
 use crate::{packages, repo, run};
 
 #[derive(Debug, clap::Args)]
@@ -54,6 +56,8 @@ const RSS_LIMIT_MIB: u32 = 768;
 const TIMEOUT_SECONDS: u32 = 5;
 /// Where nothing says how long inputs should be.
 const MAX_INPUT_BYTES: u32 = 48 * 1024;
+/// For each of the server's targets in `cargo xtask test`.
+const STEP_SECONDS: u64 = 15;
 /// Rust's default for threads.
 const STACK_BYTES: u64 = 2 << 20;
 /// Lines of a broken target's output that are shown.
@@ -61,11 +65,15 @@ const SHOWN_LINES: usize = 30;
 /// libFuzzer's answer to Ctrl-C.
 const INTERRUPTED: i32 = 72;
 
-/// Fuzzes the targets, as many at a time as there are processors; an error if one broke.
+/// Fuzzes the targets; an error if one broke.
 pub(crate) fn run(args: &Args) -> Result<()> {
     packages::ensure_build()?;
-    let fuzzer = Fuzzer::build()?;
-    let known = fuzzer.targets()?;
+    let fuzzers = [Fuzzer::of_agent()?, Fuzzer::of_server()?];
+    let known = fuzzers
+        .iter()
+        .map(|fuzzer| fuzzer.targets.clone())
+        .collect::<Vec<_>>()
+        .concat();
     if args.list {
         println!("{}", known.join("\n"));
         return Ok(());
@@ -78,6 +86,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let [target] = args.targets.as_slice() else {
             bail!("--input takes one target");
         };
+        let fuzzer = fuzzers.iter().find(|fuzzer| fuzzer.targets.contains(target));
+        let fuzzer = fuzzer.context("no program has this target")?;
         return run::run(
             fuzzer
                 .command(target)
@@ -85,23 +95,41 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 .arg(input),
         );
     }
+    let chosen = |target: &&String| args.targets.is_empty() || args.targets.contains(target);
+    let broken = feed(&fuzzers, |target| chosen(&target), args.seconds)?;
+    ensure!(broken.is_empty(), "{} targets broke", broken.len());
+    Ok(())
+}
+
+/// For `cargo xtask test`: the server's targets, a short time each. The agent's have a compiled world of their own.
+pub(crate) fn step() -> Result<Tally> {
+    let fuzzer = Fuzzer::of_server()?;
+    let all = u32::try_from(fuzzer.targets.len())?;
+    let broken = feed(&[fuzzer], |_| true, STEP_SECONDS)?;
+    let failed = u32::try_from(broken.len())?;
+    Ok(Tally {
+        passed: all - failed,
+        failed,
+    })
+}
+
+/// Feeds the chosen targets, as many at a time as there are processors, and says what broke.
+fn feed(fuzzers: &[Fuzzer], chosen: impl Fn(&String) -> bool, seconds: u64) -> Result<Vec<(String, Finding)>> {
     limit_stacks()?;
     let stop = Stop::install()?;
-    let chosen = if args.targets.is_empty() {
-        known
-    } else {
-        args.targets.clone()
-    };
     println!("\n{}", Figures::HEAD);
-    let queue = Mutex::new(VecDeque::from(chosen));
+    let all = fuzzers
+        .iter()
+        .flat_map(|fuzzer| fuzzer.targets.iter().map(move |target| (fuzzer, target.clone())));
+    let queue: Mutex<VecDeque<(&Fuzzer, String)>> = Mutex::new(all.filter(|(_, target)| chosen(target)).collect());
     let broken = Mutex::new(vec![]);
     let work = || -> Result<()> {
         loop {
-            let Some(target) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) else {
+            let Some((fuzzer, target)) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) else {
                 return Ok(());
             };
             stop.check()?;
-            let outcome = fuzzer.fuzz(&target, args.seconds)?;
+            let outcome = fuzzer.fuzz(&target, seconds)?;
             println!("{}", outcome.figures.line(&target));
             if let (Some(finding), Ok(mut broken)) = (outcome.finding, broken.lock()) {
                 broken.push((target, finding));
@@ -119,8 +147,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for (target, finding) in &broken {
         finding.print(target);
     }
-    ensure!(broken.is_empty(), "{} targets broke", broken.len());
-    Ok(())
+    Ok(broken)
 }
 
 /// The programs that are started from here get the stack that the agent's threads have: deep recursion is a finding.
@@ -129,10 +156,11 @@ fn limit_stacks() -> Result<()> {
     setrlimit(Resource::RLIMIT_STACK, STACK_BYTES.min(hard), hard).context("can't limit stacks")
 }
 
-/// The program, and the folder that holds all that belongs to it.
+/// A program, the folder that holds all that belongs to it, and its targets.
 struct Fuzzer {
     program: PathBuf,
     dir: PathBuf,
+    targets: Vec<String>,
 }
 
 /// What became of one target.
@@ -213,41 +241,61 @@ impl Figures {
 }
 
 impl Fuzzer {
-    /// Builds the program with coverage, apart from all other builds: nothing of it is of use to them.
-    fn build() -> Result<Fuzzer> {
+    /// Builds the agent's program with coverage, apart from all other builds: nothing of it is of use to them.
+    fn of_agent() -> Result<Fuzzer> {
         let version = run::output(Command::new("rustc").arg("-vV").current_dir(repo::root()))?;
         let triple = version.lines().find_map(|line| line.strip_prefix("host: "));
         let triple = triple.context("rustc doesn't say what it compiles for")?;
         let dir = repo::target_dir()?.join("fuzz");
         // With a target named, build scripts and macros are built without these flags.
         let mut build = repo::cargo();
-        build.args([
-            "build",
-            "--locked",
-            "--package",
-            "stakeout-fuzz",
-            "--features",
-            "libfuzzer",
-        ]);
+        build.args(["build", "--locked", "--package", "stakeout-fuzz", "--features", "agent"]);
         build.args(["--profile", "fuzz", "--target", triple]);
         build.env_remove("RUSTFLAGS").env("CARGO_TARGET_DIR", &dir);
         build.env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\x1f"));
         run::run(&mut build)?;
-        Ok(Fuzzer {
-            program: dir.join(triple).join("fuzz/stakeout-fuzz"),
+        Fuzzer::new(dir.join(triple).join("fuzz/stakeout-fuzz"), dir)
+    }
+
+    /// Builds the server's program. Only the server itself is compiled for coverage: what it is made of is there already, and
+    /// takes far longer to compile than to fuzz.
+    fn of_server() -> Result<Fuzzer> {
+        let dir = repo::target_dir()?.join("fuzz");
+        fs::create_dir_all(&dir).with_context(|| format!("can't make {}", dir.display()))?;
+        let wrapper = dir.join("rustc");
+        let script = format!(
+            "#!/bin/sh\ncase \" $* \" in\n*' --crate-name stakeout_server '*' --crate-type lib '*) exec \"$@\" {} ;;\nesac\nexec \"$@\"\n",
+            COVERAGE.join(" ")
+        );
+        fs::write(&wrapper, script)?;
+        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
+        let mut build = repo::cargo();
+        // The whole workspace's features, so that nothing is compiled another way than for all else.
+        build.args(["build", "--locked", "--workspace", "--features", "stakeout-fuzz/server"]);
+        build.args(["--bin", "stakeout-fuzz"]);
+        build.env("RUSTC_WORKSPACE_WRAPPER", &wrapper);
+        run::run(&mut build)?;
+        let built = repo::target_dir()?.join("debug/stakeout-fuzz");
+        let program = dir.join("stakeout-fuzz-server");
+        fs::copy(&built, &program).with_context(|| format!("can't copy {}", built.display()))?;
+        Fuzzer::new(program, dir)
+    }
+
+    fn new(program: PathBuf, dir: PathBuf) -> Result<Fuzzer> {
+        let mut fuzzer = Fuzzer {
+            program,
             dir,
-        })
+            targets: vec![],
+        };
+        let listed = run::output(&mut fuzzer.command("list"))?;
+        fuzzer.targets = listed.lines().map(str::to_owned).collect();
+        Ok(fuzzer)
     }
 
     fn command(&self, target: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.env("STAKEOUT_FUZZ_TARGET", target).env("RUST_BACKTRACE", "0");
         command
-    }
-
-    fn targets(&self) -> Result<Vec<String>> {
-        let listed = run::output(&mut self.command("list"))?;
-        Ok(listed.lines().map(str::to_owned).collect())
     }
 
     fn folder(&self, kind: &str, target: &str) -> Result<PathBuf> {

@@ -3,12 +3,14 @@
 //! Never the environment of a process: it may hold secrets, and corpora are handed around.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
 use super::elf::{cut_pclntab, section};
+use crate::artifacts::Profile;
 use crate::{repo, run};
 
 /// Larger files are mutated too slowly to be of use.
@@ -40,6 +42,11 @@ pub(super) fn gather(target: &str, into: &Path) -> Result<usize> {
             "/proc/modules",
             "/sys/devices/system/cpu/online",
         ]),
+        "otlp" => requests(&["good"])?,
+        "body" => requests(&["good"])?
+            .iter()
+            .flat_map(|plain| compressed(plain))
+            .collect(),
         _ => made_up(target),
     };
     for (number, seed) in seeds.iter().enumerate() {
@@ -195,6 +202,38 @@ fn texts(paths: &[&str]) -> Vec<Vec<u8>> {
     paths.iter().filter_map(|path| fs::read(path).ok()).collect()
 }
 
+/// Requests as the synthetic fleet sends them; small ones.
+fn requests(kinds: &[&str]) -> Result<Vec<Vec<u8>>> {
+    let mut requests = vec![];
+    for (kind, samples) in kinds.iter().flat_map(|kind| [(kind, "1"), (kind, "7")]) {
+        let mut load = Command::new(crate::e2e::load_program(Profile::Debug)?);
+        let output = load
+            .args(["--spoil", kind, "--samples", samples, "--stacks", "3"])
+            .output();
+        requests.push(output.context("can't start the load")?.stdout);
+    }
+    Ok(requests)
+}
+
+/// As senders compress.
+fn compressed(plain: &[u8]) -> Vec<Vec<u8>> {
+    let of = |program: &str| {
+        let mut child = Command::new(program)
+            .args(["-c"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()?;
+        child.stdin.take()?.write_all(plain).ok()?;
+        child.wait_with_output().ok().map(|output| output.stdout)
+    };
+    ["gzip", "zstd"]
+        .iter()
+        .filter_map(|program| of(program))
+        .chain([plain.to_vec()])
+        .collect()
+}
+
 /// What others write, by hand.
 fn made_up(target: &str) -> Vec<Vec<u8>> {
     let id = "0123456789abcdef".repeat(4);
@@ -223,6 +262,22 @@ fn made_up(target: &str) -> Vec<Vec<u8>> {
             b"\x03\xc8\x00\x0a\x08\x08\x01\x12\x04full".to_vec(),
             b"\x00\x90\x01{\"error\":{\"message\":\"no such table\"}}".to_vec(),
             b"\x00\xf7\x01<html>".to_vec(),
+        ],
+        "selector" => vec![
+            b"{}".to_vec(),
+            b"{service=\"kubelet\",node=~\"db-.*\",cpu!=\"0\",thread!~\"a|b\"}".to_vec(),
+            b"{ unit = 'a\\'b' , tid=\"\\n\\u00e4\" }".to_vec(),
+        ],
+        "time" => vec![
+            b"now-1h\nnow".to_vec(),
+            b"2026-11-21T08:00:00Z\n2026-11-21T09:00:00.5+01:00".to_vec(),
+            b"1795248000000\nnow+7d".to_vec(),
+            b"250ms\nnow".to_vec(),
+        ],
+        "parameters" => vec![
+            b"query={service=\"a\"}&from=now-1h&until=now&type=cpu&step=10s&limit=5&by=thread".to_vec(),
+            b"base_from=now-2h&base_until=now-1h&base_query=%7B%7D&normalize=share&format=svg".to_vec(),
+            b"match=a%7Cb&root=%5Emain%24&transform=merge_recursion&min_share=0.01".to_vec(),
         ],
         _ => vec![],
     }
