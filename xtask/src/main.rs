@@ -11,6 +11,7 @@ mod check_install;
 mod demo;
 mod dist;
 mod e2e;
+mod faults;
 mod fuzz;
 mod http;
 mod kernels;
@@ -53,6 +54,8 @@ enum Command {
     Kernels(kernels::Args),
     /// Feed the agent's decoders made-up bytes, guided by coverage (libFuzzer), and print what broke. `test` does not do this.
     Fuzz(fuzz::Args),
+    /// Kill the server, cut the disk's power, fill the disk, many times each: what was acknowledged must be stored, once.
+    Faults(faults::Args),
     /// Measure the agent, ingest or queries on release builds and print the figures beside their targets.
     Bench(bench::Args),
     /// Run programs of many kinds under the agent and print the share of their stacks that are whole, named and as known.
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Kernels(args) => kernels::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Faults(args) => faults::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Stacks(args) => stacks::run(&args),
         Command::Dist(args) => dist::run(&args),

@@ -69,6 +69,12 @@ const TEST: &[Need] = &[
     Need::program("python3", "the same, for CPython"),
     Need::program("runc", "the same, in a container"),
     Need::program("busybox", "the shell in that container").named("busybox-static", "busybox"),
+    Need::file(
+        "/usr/share/doc/python3-venv",
+        "other engines that read the tables live there",
+    )
+    .named("python3-venv", "python3"),
+    Need::program("mkfs.ext4", "makes a disk whose power is cut").named("e2fsprogs", "e2fsprogs"),
 ];
 
 const KERNELS: &[Need] = &[

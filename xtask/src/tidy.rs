@@ -276,7 +276,7 @@ fn places(files: &[File]) -> Vec<String> {
 /// Words in backticks that look like a path of the repository must be one; `cargo xtask X` must be a command.
 fn documents(files: &[File]) -> Vec<String> {
     let commands = [
-        "up", "demo", "test", "kernels", "stacks", "fuzz", "dist", "bench", "help",
+        "up", "demo", "test", "kernels", "stacks", "faults", "fuzz", "dist", "bench", "help",
     ];
     let tops = ["agent/", "server/", "web/", "xtask/", ".ci/"];
     let mut broken = vec![];

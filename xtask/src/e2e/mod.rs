@@ -11,7 +11,9 @@ use crate::stack::{Options, Stack};
 use crate::test::Tally;
 
 mod bad_input;
+mod crash;
 mod disk;
+mod engines;
 mod formats;
 mod names;
 mod outage;
@@ -23,9 +25,22 @@ pub(crate) use outage::{check_agent, load_program};
 pub(crate) struct Scene<'a> {
     pub(crate) binaries: &'a Binaries,
     pub(crate) stop: &'a Stop,
+    /// How often a fault is repeated; none: a few times, as CI does.
+    pub(crate) faults: Option<Faults>,
+}
+
+/// As many rounds as a test has in its long form, or as many as are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    pub(crate) rounds: Option<u32>,
 }
 
 impl Scene<'_> {
+    /// How often: in CI, and in the long form unless a number is given.
+    fn rounds(&self, short: u32, long: u32) -> u32 {
+        self.faults.map_or(short, |faults| faults.rounds.unwrap_or(long))
+    }
+
     /// Options with a state folder of its own and a free port.
     pub(crate) fn options(&self, state_dir: &std::path::Path, frequency_hz: u32) -> Options {
         Options {
@@ -45,6 +60,10 @@ const CASES: &[(&str, Case)] = &[
     ("outages_lose_and_repeat_nothing", outage::loses_and_repeats_nothing),
     ("full_disk_at_every_step", disk::full_at_every_step),
     ("full_disk_under_load", disk::full_under_load),
+    ("other_engines_read_the_tables", engines::other_engines_read_the_tables),
+    ("slow_disk", crash::slow_disk),
+    ("killed_at_random_moments", crash::killed_at_random_moments),
+    ("power_cut_at_random_moments", crash::power_cut_at_random_moments),
     ("bad_queries", bad_input::queries),
     ("bad_profiles", bad_input::profiles),
     ("bad_starts", bad_input::starts),
@@ -53,15 +72,30 @@ const CASES: &[(&str, Case)] = &[
     ("ten_thousand_connections", bad_input::ten_thousand_connections),
 ];
 
-/// Runs every case whose name contains `filter`, one after the other: each wants the machine for itself.
+/// Those of faults, which `cargo xtask faults` repeats.
+pub(crate) const FAULTS: &[&str] = &[
+    "killed_at_random_moments",
+    "power_cut_at_random_moments",
+    "slow_disk",
+    "full_disk_at_every_step",
+    "full_disk_under_load",
+];
+
+/// Runs every case whose name contains `filter`.
 pub(crate) fn run(binaries: &Binaries, filter: Option<&str>) -> Result<Tally> {
+    run_chosen(binaries, None, |name| filter.is_none_or(|filter| name.contains(filter)))
+}
+
+/// Runs the chosen cases, one after the other: each wants the machine for itself.
+pub(crate) fn run_chosen(binaries: &Binaries, faults: Option<Faults>, chosen: impl Fn(&str) -> bool) -> Result<Tally> {
     let stop = Stop::install()?;
-    let scene = Scene { binaries, stop: &stop };
+    let scene = Scene {
+        binaries,
+        stop: &stop,
+        faults,
+    };
     let mut tally = Tally::default();
-    for (name, case) in CASES
-        .iter()
-        .filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
-    {
+    for (name, case) in CASES.iter().filter(|(name, _)| chosen(name)) {
         stop.check()?;
         let begin = Instant::now();
         let outcome = case(&scene);
@@ -89,7 +123,11 @@ pub(crate) fn run(binaries: &Binaries, filter: Option<&str>) -> Result<Tally> {
 pub(crate) fn with_stack<T>(binaries: &Binaries, work: impl FnOnce(&mut Stack) -> Result<T>) -> Result<T> {
     let stop = Stop::install()?;
     let dir = tempfile::tempdir().context("can't make a temporary folder")?;
-    let scene = Scene { binaries, stop: &stop };
+    let scene = Scene {
+        binaries,
+        stop: &stop,
+        faults: None,
+    };
     let mut stack = Stack::start(&scene.options(dir.path(), 99), &stop)?;
     stack.wait_samples(Duration::from_secs(60), &stop)?;
     let outcome = work(&mut stack);

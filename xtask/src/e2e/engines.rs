@@ -1,0 +1,149 @@
+//! Other engines read the tables: the same counts as the server's, after compaction, checkpoints and clean-up of the logs.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::Scene;
+use super::outage::{Load, check_stored, until};
+use crate::http::integer;
+use crate::stack::Alone;
+use crate::{repo, run};
+
+/// From the Python package index, by version.
+const PACKAGES: [&str; 2] = ["deltalake==1.6.6", "duckdb==2.0.0"];
+const LOAD: [&str; 12] = [
+    "--agents",
+    "2",
+    "--stacks",
+    "50",
+    "--batches",
+    "0",
+    "--samples",
+    "200",
+    "--pace-ms",
+    "40",
+    "--interval-ms",
+    "10000",
+];
+
+/// A log whose first entries are gone and whose files have been rewritten is still any Delta reader's table.
+pub(crate) fn other_engines_read_the_tables(scene: &Scene<'_>) -> Result<()> {
+    let python = python()?;
+    let dir = tempfile::tempdir()?;
+    let mut alone = Alone::start(
+        scene.options(dir.path(), 20),
+        &["--commit-interval", "30ms", "--min-free", "1MiB"],
+        scene.stop,
+    )?;
+    let load = Load::start(alone.client.base(), &LOAD)?;
+    let log = dir.path().join("data/samples/_delta_log");
+    until("the log has a checkpoint", || Ok(log.join("_last_checkpoint").exists()))?;
+    // What cleans up logs goes by their files' times.
+    age(&dir.path().join("data"))?;
+    until("the log's first entries are gone", || {
+        Ok(!log.join(format!("{:020}.json", 1)).exists())
+    })?;
+    let report = load.finish()?;
+    check_stored(&alone.client, &report)?;
+    let mut read = Command::new(&python);
+    read.arg(repo::root().join("xtask/src/e2e/engines.py"));
+    let said = run::output(read.arg(dir.path().join("data")))?;
+    let theirs: Value = serde_json::from_str(&said).context("not JSON")?;
+    let samples = &theirs["tables"]["samples"];
+    ensure!(
+        integer(&samples["first_entry"]) > 1,
+        "the log was read from its first entry on: this test tested nothing"
+    );
+    ensure!(
+        integer(&samples["files"]) < integer(&samples["version"]) / 2,
+        "nothing was compacted: this test tested nothing"
+    );
+    compare(&alone, &theirs, &report)?;
+    alone.stop()
+}
+
+/// What the other engines count is what the server counts, and what was sent.
+fn compare(alone: &Alone, theirs: &Value, report: &[Value]) -> Result<()> {
+    let sent: i64 = report.iter().map(|agent| integer(&agent["samples"])).sum();
+    // Each group as one text, so that no answer has more rows than it may.
+    let query = "SELECT hour, service, string_agg(line, ';' ORDER BY line) FROM (SELECT hour, service, \
+                 concat(CAST(stack_id AS VARCHAR), '=', CAST(count(*) AS VARCHAR)) AS line FROM samples GROUP BY hour, service, stack_id) \
+                 GROUP BY hour, service ORDER BY hour, service";
+    let mut ours = vec![];
+    for row in alone.client.sql(query)? {
+        let text = |at: usize| row.get(at).and_then(Value::as_str).unwrap_or("").to_owned();
+        ours.extend(text(2).split(';').map(|line| format!("{} {} {line}", text(0), text(1))));
+    }
+    let groups = theirs["groups"].as_array().context("no groups")?;
+    let mut other: Vec<String> = groups
+        .iter()
+        .map(|group| {
+            let text = |at: usize| group[at].as_str().unwrap_or("");
+            format!("{} {} {}={}", text(0), text(1), text(2), integer(&group[3]))
+        })
+        .collect();
+    ours.sort();
+    other.sort();
+    let counted: i64 = groups.iter().map(|group| integer(&group[3])).sum();
+    println!(
+        "  {sent} samples sent = {counted} counted by another engine, in {} groups by hour, service and stack; {}",
+        other.len(),
+        theirs["tables"]
+    );
+    ensure!(
+        sent == counted,
+        "{sent} samples were sent, another engine counts {counted}"
+    );
+    let differs = ours.iter().zip(&other).find(|(ours, other)| ours != other);
+    ensure!(
+        ours.len() == other.len() && differs.is_none(),
+        "{} groups here, {} there; the first that differs: {differs:?}",
+        ours.len(),
+        other.len()
+    );
+    ensure!(
+        integer(&theirs["joined"]) == sent,
+        "another engine finds stacks of {} samples only",
+        theirs["joined"]
+    );
+    Ok(())
+}
+
+/// Three hours pass for the logs.
+fn age(data: &Path) -> Result<()> {
+    for table in fs::read_dir(data)?.flatten() {
+        let Ok(entries) = fs::read_dir(table.path().join("_delta_log")) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            // An entry may be gone by now.
+            if let Ok(file) = File::options().append(true).open(entry.path()) {
+                let modified = file.metadata()?.modified()?;
+                file.set_modified(modified - Duration::from_secs(3 * 3600))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A Python with the packages, made once.
+fn python() -> Result<PathBuf> {
+    let cache = repo::cache_dir("engines")?;
+    let (python, done) = (cache.join("venv/bin/python"), cache.join(PACKAGES.join("-")));
+    if !done.is_file() {
+        let venv = cache.join("venv");
+        run::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+        run::run(
+            Command::new(&python)
+                .args(["-m", "pip", "install", "-q", "--disable-pip-version-check"])
+                .args(PACKAGES),
+        )?;
+        File::create(&done)?;
+    }
+    Ok(python)
+}
