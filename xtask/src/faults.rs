@@ -1,15 +1,11 @@
 //! `cargo xtask faults`: the end-to-end tests of faults, each as often as it takes to trust it.
 //!
-//! In: their names, and how often. Out: as `cargo xtask test` prints them, which runs the same tests a few times each. The days
-//! of ingest that level off are one of the server's own tests, and become weeks here.
+//! In: their names, and how often. Out: as `cargo xtask test` prints them, which runs the same tests a few times each.
 
 use anyhow::{Result, bail, ensure};
 
 use crate::artifacts::{self, Profile};
-use crate::{e2e, packages, repo, run};
-
-/// The server's own test, in its long form.
-const LEVEL: &str = "days_of_ingest_with_a_retention_of_hours_level_off";
+use crate::{e2e, packages};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -26,7 +22,7 @@ pub(crate) struct Args {
 
 /// Runs them; an error if one failed.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let known: Vec<&str> = e2e::FAULTS.iter().copied().chain([LEVEL]).collect();
+    let known = e2e::FAULTS;
     if args.list {
         println!("{}", known.join("\n"));
         return Ok(());
@@ -42,20 +38,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         [] => true,
         tests => tests.iter().any(|test| test == name),
     };
-    if chosen(LEVEL) {
-        let mut test = repo::cargo();
-        test.args([
-            "test",
-            "--locked",
-            "--workspace",
-            "--test",
-            "it",
-            LEVEL,
-            "--",
-            "--nocapture",
-        ]);
-        run::run(test.env("STAKEOUT_LONG", "1"))?;
-    }
     let tally = e2e::run_chosen(&binaries, Some(faults), |name| known.contains(&name) && chosen(name))?;
     ensure!(tally.failed == 0, "{} tests failed", tally.failed);
     Ok(())

@@ -127,7 +127,8 @@ pub(super) async fn scan<C: Collector>(
         return Ok(whole);
     }
     let test = Arc::new(RowTest::new(question, scope));
-    let sources = Sources::plan(snapshot, question.window, &test.uses(&whole.columns()), whole.when())?;
+    let used = test.uses(&whole.columns());
+    let sources = Sources::plan(snapshot, question.window, &used, whole.when()).await?;
     let mut units = Vec::new();
     for table in [Table::Samples, Table::SamplesMinute, Table::SamplesHour] {
         let may = |known: Known<'_>| sources.may(table, known) && test.may(known);

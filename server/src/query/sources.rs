@@ -36,7 +36,7 @@ impl Sources {
     ///
     /// # Errors
     /// Of an hour only roll-ups are left, which cannot tell what is asked for.
-    pub(super) fn plan(
+    pub(super) async fn plan(
         snapshot: &Snapshot,
         window: Window,
         columns: &[&'static str],
@@ -50,6 +50,7 @@ impl Sources {
         let [samples, minutes, hours] = [Table::Samples, Table::SamplesMinute, Table::SamplesHour].map(partitions);
         let pending = snapshot.pending_hours();
         let mut sources = Sources::default();
+        let mut spared = Vec::new();
         for name in minutes.union(&hours) {
             let Some(start_ns) = start_of(name).filter(|start| *start < window.until_ns) else {
                 continue;
@@ -61,7 +62,7 @@ impl Sources {
             if samples.contains(name) || pending.contains(*name) {
                 let is_enough = is_inside && when == When::Window && missing.is_none() && !pending.contains(*name);
                 if is_enough && snapshot.is_rolled_up(Table::SamplesHour, name) {
-                    sources.of_hour.insert((*name).to_owned(), Table::SamplesHour);
+                    spared.push((*name).to_owned());
                 }
                 continue;
             }
@@ -75,6 +76,10 @@ impl Sources {
                 Table::SamplesMinute
             };
             sources.of_hour.insert((*name).to_owned(), table);
+        }
+        // A roll-up that is damaged is no loss where the samples are there.
+        for name in snapshot.sound_rollups(Table::SamplesHour, &spared).await {
+            sources.of_hour.insert(name, Table::SamplesHour);
         }
         Ok(sources)
     }

@@ -103,6 +103,23 @@ impl Snapshot {
         files
     }
 
+    /// Of these hours those whose roll-up can be read in full. What is damaged is not named for it: it need not be read.
+    pub async fn sound_rollups(&self, rollup: Table, hours: &[String]) -> HashSet<String> {
+        let of_hours = hours
+            .iter()
+            .flat_map(|hour| rollup::of_partition(self.files(rollup), hour));
+        let files: Vec<_> = of_hours.cloned().collect();
+        let sound = self.damage.sound(rollup, &files).await;
+        let damaged: HashSet<&str> = files
+            .iter()
+            .zip(sound)
+            .filter(|(_, sound)| !sound)
+            .map(|(file, _)| file.partition.as_str())
+            .collect();
+        let is_sound = |hour: &&String| !damaged.contains(hour.as_str());
+        hours.iter().filter(is_sound).cloned().collect()
+    }
+
     /// Damaged files that readers of this snapshot and of its clones would have read, by path below the data directory.
     pub fn left_out(&self) -> Vec<String> {
         lock_mutex(&self.left_out).iter().cloned().collect()

@@ -115,6 +115,18 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
         assert_eq!(&answers(&server, from, until).await, truth);
     }
 
+    // A roll-up that is damaged is not needed where the samples are.
+    let snapshot = server.store.snapshot();
+    let third = snapshot.files(Table::SamplesHour).last().unwrap();
+    let path = server._dir.path().join("samples_hour").join(&third.path);
+    let sound = std::fs::read(&path).unwrap();
+    let mut damaged = sound.clone();
+    damaged[sound.len() / 2] ^= 1;
+    std::fs::write(&path, damaged).unwrap();
+    let (from, until) = windows[0];
+    assert_eq!(answers(&server, from, until).await, truth[0]);
+    std::fs::write(&path, sound).unwrap();
+
     // The second hour's samples can't be read any more: what is answered from its roll-up is still answered.
     let snapshot = server.store.snapshot();
     let second = hour(first + HOUR);
