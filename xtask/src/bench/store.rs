@@ -148,11 +148,12 @@ fn ingest(args: &Args, measured: &mut Measured, from: i64) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the server has used less than 2 % of a CPU for fifteen seconds: its maintenance comes every ten.
+/// Waits until the server has used less than 2 % of a CPU for so long that a round of maintenance, which comes every ten seconds once an hour
+/// has settled, had nothing to do.
 fn settle(server: &mut Service, limit: u64, stop: &Stop) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(limit);
     let (mut calm, mut before) = (0, cpu_seconds(server.pid())?);
-    while calm < 15 {
+    while calm < 30 {
         thread::sleep(Duration::from_secs(1));
         stop.check()?;
         crate::stack::alive(server)?;
