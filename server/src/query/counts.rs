@@ -41,6 +41,19 @@ impl Steps {
         }
     }
 
+    /// How well times have to be known.
+    pub(super) fn when(&self) -> When {
+        if self.count == 1 { When::Window } else { When::Step }
+    }
+
+    /// These columns, and behind them the times where steps need them.
+    pub(super) fn with_times(&self, mut columns: Vec<Wanted>) -> Vec<Wanted> {
+        if self.count > 1 {
+            columns.push(TIMES);
+        }
+        columns
+    }
+
     /// The step in which a time of the window lies.
     pub fn index(&self, ts_ns: i64) -> usize {
         (((ts_ns - self.window.from_ns) / self.step_ns) as usize).min(self.count - 1)
@@ -208,19 +221,11 @@ impl StackCounts {
 
 impl Collector for StackCounts {
     fn columns(&self) -> Vec<Wanted> {
-        let mut columns = vec![codes("stack_id"), codes("value")];
-        if self.steps.count > 1 {
-            columns.push(TIMES);
-        }
-        columns
+        self.steps.with_times(vec![codes("stack_id"), codes("value")])
     }
 
     fn when(&self) -> When {
-        if self.steps.count == 1 {
-            When::Window
-        } else {
-            When::Step
-        }
+        self.steps.when()
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {

@@ -5,7 +5,7 @@
 use super::counts::{StepCursor, Steps, period_of_code};
 use super::error::QueryError;
 use super::periods::Periods;
-use super::scan::{Collector, Rows, TIMES, When, codes};
+use super::scan::{Collector, Rows, When, codes};
 use super::tree::MixState;
 use crate::store::columns::{Codes, Wanted};
 use std::collections::HashMap;
@@ -208,19 +208,12 @@ impl<C> GroupCounts<C> {
 
 impl<C: GroupColumn> Collector for GroupCounts<C> {
     fn columns(&self) -> Vec<Wanted> {
-        let mut columns = vec![codes(C::COLUMN), codes("value"), codes("mode")];
-        if self.steps.count > 1 {
-            columns.push(TIMES);
-        }
-        columns
+        self.steps
+            .with_times(vec![codes(C::COLUMN), codes("value"), codes("mode")])
     }
 
     fn when(&self) -> When {
-        if self.steps.count == 1 {
-            When::Window
-        } else {
-            When::Step
-        }
+        self.steps.when()
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
