@@ -8,6 +8,7 @@ mod compress;
 pub mod error;
 mod ingest;
 mod ops;
+mod parameters;
 pub mod query;
 mod serve;
 
@@ -17,7 +18,7 @@ pub use error::ApiError;
 pub use serve::serve;
 
 #[cfg(any(test, fuzzing))]
-pub(crate) use query::fuzz_parameters;
+pub(crate) use parameters::fuzz_parameters;
 
 use crate::ingest::Ingest;
 use crate::store::Store;

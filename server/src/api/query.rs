@@ -1,12 +1,11 @@
-//! The query endpoints: parameters to questions, answers to responses.
+//! The query endpoints: questions to answers to responses.
 
 use super::AppState;
 use super::error::{ApiError, Code};
-use crate::query::diff::Normalize;
-use crate::query::selector::{Label, Selector, compile_regex};
-use crate::query::time::{Window, parse_duration, rfc3339};
-use crate::query::tree::Shape;
-use crate::query::{self, By, Engine, Grid, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS, View};
+use super::parameters::{BASE, COMMON, Parameters, VIEW};
+use crate::query::selector::Label;
+use crate::query::time::{parse_duration, rfc3339};
+use crate::query::{self, By, Engine, Grid, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS};
 use crate::render;
 use crate::store::Snapshot;
 use axum::Router;
@@ -15,18 +14,10 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Longest query string, in bytes.
-const MAX_QUERY_BYTES: usize = 64 * 1024;
-/// Most rows of a table, and lines of a chart.
-const MAX_LIMIT: usize = 10_000;
 /// Most damaged files that an answer names.
 const MAX_DAMAGED: usize = 100;
-const COMMON: [&str; 4] = ["type", "query", "from", "until"];
-const BASE: [&str; 4] = ["base_query", "base_from", "base_until", "normalize"];
-const VIEW: [&str; 4] = ["min_share", "match", "root", "transform"];
 
 /// Routes of everything that reads.
 pub fn router() -> Router<AppState> {
@@ -72,203 +63,6 @@ impl From<render::RenderError> for ApiError {
     fn from(error: render::RenderError) -> Self {
         ApiError::internal(error)
     }
-}
-
-/// The parameters of one request, each given once and known to the endpoint.
-#[derive(Debug)]
-struct Parameters {
-    values: BTreeMap<String, String>,
-    now_ns: i64,
-}
-
-impl Parameters {
-    fn read(query: Option<String>, allowed: &[&[&str]]) -> Result<Parameters, QueryError> {
-        let query = query.unwrap_or_default();
-        if query.len() > MAX_QUERY_BYTES {
-            return Err(QueryError::BadParameter {
-                message: format!(
-                    "the query string has {} bytes, at most {MAX_QUERY_BYTES} are allowed",
-                    query.len()
-                ),
-                hint: "shorten the selector".to_owned(),
-            });
-        }
-        let names = || allowed.concat().join(", ");
-        let mut values = BTreeMap::new();
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            let bad = |what: &str, hint: String| {
-                let name: String = name.chars().take(80).collect();
-                QueryError::BadParameter {
-                    message: format!("{what} parameter `{name}`"),
-                    hint,
-                }
-            };
-            if !allowed.iter().any(|names| names.contains(&name.as_ref())) {
-                return Err(bad("unknown", format!("this endpoint takes {}", names())));
-            }
-            // An empty value is the same as none: forms send them.
-            if !value.is_empty() && values.insert(name.to_string(), value.into_owned()).is_some() {
-                return Err(bad("repeated", "give it once".to_owned()));
-            }
-        }
-        Ok(Parameters {
-            values,
-            now_ns: now_ns(),
-        })
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
-    }
-
-    fn or<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
-        self.get(name).unwrap_or(default)
-    }
-
-    /// One of a few words.
-    fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], default: T) -> Result<T, QueryError> {
-        let Some(given) = self.get(name) else {
-            return Ok(default);
-        };
-        words
-            .iter()
-            .find(|(word, _)| *word == given)
-            .map(|(_, value)| *value)
-            .ok_or_else(|| {
-                let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                self.bad(name, format!("one of {}", allowed.join(", ")))
-            })
-    }
-
-    fn number(&self, name: &str, default: usize) -> Result<usize, QueryError> {
-        self.number_up_to(name, default, MAX_LIMIT)
-    }
-
-    fn number_up_to(&self, name: &str, default: usize, most: usize) -> Result<usize, QueryError> {
-        let Some(given) = self.get(name) else {
-            return Ok(default);
-        };
-        let number = given.parse().ok().filter(|n| (1..=most).contains(n));
-        number.ok_or_else(|| self.bad(name, format!("a number from 1 to {most}")))
-    }
-
-    fn bad(&self, name: &str, allowed: String) -> QueryError {
-        let given: String = self.or(name, "").chars().take(80).collect();
-        QueryError::BadParameter {
-            message: format!("`{name}` cannot be `{given}`"),
-            hint: format!("`{name}` is {allowed}"),
-        }
-    }
-
-    fn question(&self) -> Result<Question, QueryError> {
-        let window = Window::parse(
-            self.or("from", "now-1h"),
-            self.or("until", "now"),
-            ["from", "until"],
-            self.now_ns,
-        )?;
-        Ok(Question {
-            profile: self.profile()?,
-            selector: Selector::parse(self.or("query", "{}"))?,
-            window,
-        })
-    }
-
-    /// Side A of a difference, if any of its parameters is given: what is absent is as in side B.
-    fn base_question(&self) -> Result<Option<Question>, QueryError> {
-        if ["base_query", "base_from", "base_until"]
-            .iter()
-            .all(|name| self.get(name).is_none())
-        {
-            return Ok(None);
-        }
-        let from = self.or("base_from", self.or("from", "now-1h"));
-        let until = self.or("base_until", self.or("until", "now"));
-        let window = Window::parse(from, until, ["base_from", "base_until"], self.now_ns)?;
-        let selector = Selector::parse(self.or("base_query", self.or("query", "{}")))?;
-        Ok(Some(Question {
-            profile: self.profile()?,
-            selector,
-            window,
-        }))
-    }
-
-    fn profile(&self) -> Result<String, QueryError> {
-        let profile = self.or("type", "cpu");
-        let simple = profile.len() <= 64 && profile.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if simple {
-            Ok(profile.to_owned())
-        } else {
-            Err(self.bad("type", "a profile's type such as cpu".to_owned()))
-        }
-    }
-
-    fn normalize(&self, base: &Question, comparison: &Question) -> Result<Normalize, QueryError> {
-        let same = base.selector.to_string() == comparison.selector.to_string();
-        let default = if same { Normalize::Rate } else { Normalize::Share };
-        let words = [Normalize::Rate, Normalize::Share, Normalize::Absolute].map(|n| (n.name(), n));
-        self.word("normalize", &words, default)
-    }
-
-    fn view(&self) -> Result<View, QueryError> {
-        let regex = |name: &str| {
-            self.get(name)
-                .map(|pattern| compile_regex(pattern, &format!("the regular expression of `{name}`")))
-                .transpose()
-        };
-        let merge_recursion = self.word("transform", &[("merge_recursion", true)], false)?;
-        Ok(View {
-            shape: Shape {
-                root: regex("root")?,
-                merge_recursion,
-            },
-            matching: regex("match")?,
-            ..View::default()
-        })
-    }
-
-    fn min_share(&self) -> Result<f64, QueryError> {
-        let share = self
-            .or("min_share", "0")
-            .parse::<f64>()
-            .ok()
-            .filter(|share| (0.0..1.0).contains(share));
-        share.ok_or_else(|| self.bad("min_share", "a share from 0 to below 1, such as 0.001".to_owned()))
-    }
-
-    fn label(&self, default: &str) -> Result<Label, QueryError> {
-        Label::parse(self.or("by", default)).ok_or_else(|| self.bad("by", format!("one of {}", Label::names())))
-    }
-}
-
-/// All that the endpoints read of a query string, by [`crate::fuzz`].
-#[cfg(any(test, fuzzing))]
-pub(crate) fn fuzz_parameters(bytes: &[u8]) {
-    let query = String::from_utf8_lossy(bytes).into_owned();
-    let own: &[&str] = &["by", "step", "limit", "format"];
-    let Ok(parameters) = Parameters::read(Some(query), &[&COMMON, &BASE, &VIEW, own]) else {
-        return;
-    };
-    let _ = (parameters.view(), parameters.min_share(), parameters.label("service"));
-    if let Ok(limit) = parameters.number("limit", 20) {
-        assert!((1..=MAX_LIMIT).contains(&limit));
-    }
-    let Ok(question) = parameters.question() else { return };
-    if let Ok(Some(base)) = parameters.base_question() {
-        let _ = parameters.normalize(&base, &question);
-    }
-    let step_ns = match parameters.get("step") {
-        Some(step) => parse_duration(step, "step").ok(),
-        None => Some(query::usual_step(question.window)),
-    };
-    if let Some(step_ns) = step_ns {
-        let steps = Steps::of(question.window, step_ns);
-        assert!(steps.count >= 1 && (parameters.get("step").is_some() || steps.count <= MAX_STEPS));
-    }
-}
-
-fn now_ns() -> i64 {
-    chrono::Utc::now().timestamp_nanos_opt().unwrap_or(i64::MAX)
 }
 
 /// The snapshot that a query reads.
