@@ -261,9 +261,7 @@ async fn heatmap(
         columns: Steps::of(question.window, parse_duration(parameters.or("step", "1s"), "step")?),
         rows: parameters.number("rows", USUAL_ROWS)?,
     };
-    let map = engine
-        .run(query::heatmap(&engine, &snapshot(&state), question, grid))
-        .await?;
+    let map = engine.run(query::heatmap(&snapshot(&state), question, grid)).await?;
     Ok(json(rendered(move || render::heatmap(&map)).await?))
 }
 

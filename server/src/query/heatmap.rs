@@ -1,9 +1,7 @@
 //! When within each second samples were taken: columns of time against the offset in the column, as B. Gregg and M. Spier's FlameScope
 //! (2018) draws it. Stripes, gaps and single bursts show that no mean over a window does.
 
-use super::counts::Steps;
-use super::counts::period_of_code;
-use super::engine::Engine;
+use super::counts::{Steps, period_of_code};
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::periods::Periods;
@@ -92,12 +90,7 @@ impl Collector for Cells {
 ///
 /// # Errors
 /// As every query; a grid with more cells is a bad parameter.
-pub async fn heatmap(
-    _engine: &Engine,
-    snapshot: &Snapshot,
-    question: Question,
-    grid: Grid,
-) -> Result<Heatmap, QueryError> {
+pub async fn heatmap(snapshot: &Snapshot, question: Question, grid: Grid) -> Result<Heatmap, QueryError> {
     let count = grid.columns.count.saturating_mul(grid.rows);
     if count > MAX_CELLS || grid.rows == 0 {
         return Err(QueryError::bad_parameter(
