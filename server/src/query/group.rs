@@ -3,10 +3,7 @@
 use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
-use super::group_counts::{
-    ByCpu, ByMode, ByProcess, BySeries, ByThread, ByTid, GroupBy, GroupColumn, GroupCounts, GroupStacks, Grouped,
-    Quality, StackTimes,
-};
+use super::group_counts::{GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
 use super::scan::scan;
 use super::select::{Days, Question, collect_rows, scope};
 use super::selector::{Home, Label};
@@ -47,11 +44,15 @@ async fn grouped(
     steps: Steps,
     quality: bool,
 ) -> Result<Grouped, QueryError> {
-    let by = match label.home() {
-        Home::Samples => GroupBy::Text,
-        _ => GroupBy::Id(Arc::new(
+    let ids = async || {
+        Ok::<_, QueryError>(Arc::new(
             values_by_id(snapshot, &Days::of(question.window), label).await?,
-        )),
+        ))
+    };
+    let (column, by) = match label.home() {
+        Home::Samples => (label.name(), GroupBy::Text),
+        Home::Processes => ("process_id", GroupBy::Id(ids().await?)),
+        Home::Series => ("series_id", GroupBy::Id(ids().await?)),
     };
     let ask = Ask {
         engine,
@@ -60,14 +61,7 @@ async fn grouped(
         steps,
         quality,
     };
-    match label {
-        Label::Tgid => ask.counted::<ByProcess>(by).await,
-        Label::Thread => ask.counted::<ByThread>(by).await,
-        Label::Tid => ask.counted::<ByTid>(by).await,
-        Label::Cpu => ask.counted::<ByCpu>(by).await,
-        Label::Mode => ask.counted::<ByMode>(by).await,
-        _ => ask.counted::<BySeries>(by).await,
-    }
+    ask.counted(column, by).await
 }
 
 struct Ask<'a> {
@@ -79,11 +73,11 @@ struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    async fn counted<C: GroupColumn>(&self, by: GroupBy) -> Result<Grouped, QueryError> {
+    async fn counted(&self, column: &'static str, by: GroupBy) -> Result<Grouped, QueryError> {
         let (snapshot, question) = (self.snapshot, self.question);
         let selected = scope(snapshot, question).await?;
         let limits = &self.engine.limits;
-        let new = || GroupCounts::<C>::new(by.clone(), self.steps, limits.cells);
+        let new = || GroupCounts::new(column, by.clone(), self.steps, limits.cells);
         if !self.quality {
             return Ok(scan(snapshot, question, &selected, new).await?.grouped());
         }

@@ -51,9 +51,11 @@ struct Run {
     user_ns: i64,
 }
 
-/// Samples by a label's value. `C` is the column that tells the group.
+/// Samples by a label's value.
 #[derive(Debug, Clone)]
-pub(super) struct GroupCounts<C> {
+pub(super) struct GroupCounts {
+    /// The column of `samples` that tells the group.
+    column: &'static str,
     by: GroupBy,
     steps: Steps,
     /// Most cells (groups times steps).
@@ -62,36 +64,18 @@ pub(super) struct GroupCounts<C> {
     index: HashMap<Arc<str>, u32>,
     groups: Vec<Group>,
     periods: Periods,
-    column: std::marker::PhantomData<fn() -> C>,
 }
 
-/// The column of `samples` that tells the group.
-pub(super) trait GroupColumn: Send + 'static {
-    const COLUMN: &'static str;
-}
-
-macro_rules! group_columns {
-    ($($name:ident $column:literal),*) => { $(
-        #[doc = concat!("Groups by `", $column, "`.")]
-        #[derive(Debug, Clone)]
-        pub(super) struct $name;
-        impl GroupColumn for $name {
-            const COLUMN: &'static str = $column;
-        }
-    )* };
-}
-group_columns!(BySeries "series_id", ByProcess "process_id", ByThread "thread", ByTid "tid", ByCpu "cpu", ByMode "mode");
-
-impl<C> GroupCounts<C> {
-    pub(super) fn new(by: GroupBy, steps: Steps, limit: usize) -> Self {
+impl GroupCounts {
+    pub(super) fn new(column: &'static str, by: GroupBy, steps: Steps, limit: usize) -> Self {
         GroupCounts {
+            column,
             by,
             steps,
             limit,
             index: HashMap::new(),
             groups: Vec::new(),
             periods: Periods::default(),
-            column: std::marker::PhantomData,
         }
     }
 
@@ -206,10 +190,10 @@ impl<C> GroupCounts<C> {
     }
 }
 
-impl<C: GroupColumn> Collector for GroupCounts<C> {
+impl Collector for GroupCounts {
     fn columns(&self) -> Vec<Wanted> {
         self.steps
-            .with_times(vec![codes(C::COLUMN), codes("value"), codes("mode")])
+            .with_times(vec![codes(self.column), codes("value"), codes("mode")])
     }
 
     fn when(&self) -> When {
@@ -237,16 +221,16 @@ pub(super) type StackTimes = HashMap<(u32, i64), i64, MixState>;
 
 /// As [`GroupCounts`], and the CPU time of each group's stacks.
 #[derive(Debug, Clone)]
-pub(super) struct GroupStacks<C> {
-    counts: GroupCounts<C>,
+pub(super) struct GroupStacks {
+    counts: GroupCounts,
     /// Nothing once there were more than `limit`.
     stacks: Option<StackTimes>,
     limit: usize,
 }
 
-impl<C: GroupColumn> GroupStacks<C> {
+impl GroupStacks {
     /// Of at most `limit` pairs of group and stack.
-    pub(super) fn new(counts: GroupCounts<C>, limit: usize) -> Self {
+    pub(super) fn new(counts: GroupCounts, limit: usize) -> Self {
         GroupStacks {
             counts,
             stacks: Some(HashMap::default()),
@@ -272,7 +256,7 @@ impl<C: GroupColumn> GroupStacks<C> {
     }
 }
 
-impl<C: GroupColumn> Collector for GroupStacks<C> {
+impl Collector for GroupStacks {
     fn columns(&self) -> Vec<Wanted> {
         let mut columns = self.counts.columns();
         columns.push(codes("stack_id"));

@@ -111,7 +111,7 @@ fn other_form(index: usize) -> QueryError {
     )
 }
 
-pub(super) fn read_error(error: ReadError) -> QueryError {
+fn read_error(error: ReadError) -> QueryError {
     QueryError::internal("read samples", error)
 }
 
