@@ -64,6 +64,19 @@ export function framePaint(kind: Kind, seed: string, theme: Theme): Paint {
   return { fill: hsl([hue + shade * 1.6, saturation, lightness + shade * TONE[theme]]), text: TEXT[theme] };
 }
 
+/** Hues of modules: told apart by lightness too, for those who see fewer hues. */
+const MODULE_HUES = [212, 32, 160, 280, 340, 190, 60, 245, 100, 5] as const;
+
+/** The colour of a frame by its module alone; without a module it is grey. */
+export function modulePaint(kind: Kind, module: string, theme: Theme): Paint {
+  if (kind === "root" || kind === "trimmed" || module === "") return framePaint("unknown", "", theme);
+  const hash = textHash(module);
+  const hue = MODULE_HUES[hash % MODULE_HUES.length] as number;
+  const step = ((hash >>> 8) % 4) - 1.5;
+  const [saturation, lightness] = theme === "light" ? [58, 71] : [38, 39];
+  return { fill: hsl([hue, saturation, lightness + step * 4]), text: TEXT[theme] };
+}
+
 export function kindSwatch(kind: Kind, theme: Theme): string {
   return hsl(BASE[kind][theme]);
 }

@@ -21,7 +21,7 @@ export function findFocus(tree: Tree, focus: string): number | null {
   return byPath(tree, splitPath(focus)) ?? byName(tree, focus);
 }
 
-function escapeName(name: string): string {
+export function escapeName(name: string): string {
   return name.replace(/[\\;]/g, "\\$&");
 }
 

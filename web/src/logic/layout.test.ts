@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, type Frame } from "./fixtures.ts";
-import { deepestVisible, isVisible, neighbour, nodeAt, type Run, rowRuns, viewOf } from "./layout.ts";
+import { hitAt, isVisible, neighbour, nodeAt, type Run, rowRuns, rowsInSight, runsOf, viewOf } from "./layout.ts";
 import { frameName, ROOT, type Tree, treeOf } from "./tree.ts";
 
 const tree = treeOf(
@@ -89,6 +89,31 @@ describe("rowRuns", () => {
   });
 });
 
+describe("slivers", () => {
+  const calls: Frame[] = [{ name: "wide", self: 96_000 }];
+  for (let i = 0; i < 4000; i++) calls.push({ name: `f${i}`, self: 1 });
+  const many = treeOf(answerOf(calls));
+
+  it("are counted where they are drawn together: of all pixels, every frame and sample once", () => {
+    const [view, width] = [viewOf(many, ROOT), 1000];
+    const seen = { frames: 0, samples: 0 };
+    for (const run of rowRuns(many, 1, view, width)) {
+      const hit = hitAt(many, 1, view, width, run.left);
+      seen.frames += hit?.sliver?.frames ?? 1;
+      seen.samples += hit?.sliver?.samples ?? (many.total[run.node] as number);
+    }
+    expect(seen).toEqual({ frames: 4001, samples: 100_000 });
+    expect(hitAt(many, 1, view, width, 1001)).toBeNull();
+  });
+
+  it("are found where they match, however many others share their pixel", () => {
+    const level = Int32Array.from([named("f1999", many), named("f2001", many)]);
+    const runs = runsOf(many, level, viewOf(many, ROOT), 1000);
+    expect(runs).toHaveLength(1);
+    expect(runs[0]).toMatchObject({ left: 980, right: 981 });
+  });
+});
+
 describe("finding frames", () => {
   it("tells the frame under a position", () => {
     expect(nodeAt(tree, 1, 59.9)).toBe(named("a"));
@@ -110,8 +135,8 @@ describe("finding frames", () => {
   });
 
   it("knows how deep a zoomed view reaches and what it shows", () => {
-    expect(deepestVisible(tree, ROOT, 1000, 1)).toBe(2);
-    expect(deepestVisible(tree, named("e"), 1000, 1)).toBe(1);
+    expect(rowsInSight(tree, ROOT, 1000, 1).last).toBe(2);
+    expect(rowsInSight(tree, named("e"), 1000, 1).last).toBe(1);
     expect(isVisible(tree, named("b"), named("a"))).toBe(true);
     expect(isVisible(tree, named("e"), named("a"))).toBe(false);
     expect(isVisible(tree, ROOT, named("a"))).toBe(true);
@@ -121,7 +146,7 @@ describe("finding frames", () => {
     const deep = treeOf(
       answerOf([{ name: "top", self: 1_000_000, calls: [{ name: "x", calls: [{ name: "y", self: 1 }] }] }]),
     );
-    expect(deepestVisible(deep, ROOT, 1000, 0.3)).toBe(1);
-    expect(deepestVisible(deep, named("x", deep), 1000, 0.3)).toBe(3);
+    expect(rowsInSight(deep, ROOT, 1000, 0.3)).toEqual({ first: 0, last: 1, thin: 2 });
+    expect(rowsInSight(deep, named("x", deep), 1000, 0.3).last).toBe(3);
   });
 });

@@ -3,7 +3,7 @@
  * pixels. Out: runs of whole pixels from left to right. The cost depends on the pixels, not on the nodes: frames below
  * one pixel are drawn together as a run, and found past by bisection.
  */
-import { ROOT, type Tree } from "./tree.ts";
+import { distance, ROOT, type Tree } from "./tree.ts";
 
 export interface View {
   from: number;
@@ -39,8 +39,12 @@ export function firstEndingBehind(tree: Tree, level: Int32Array, position: numbe
 }
 
 export function rowRuns(tree: Tree, depth: number, view: View, width: number): Run[] {
+  return runsOf(tree, tree.levels[depth], view, width);
+}
+
+/** The same of some frames of one row, from left to right: of those that match a search. */
+export function runsOf(tree: Tree, level: Int32Array | undefined, view: View, width: number): Run[] {
   const runs: Run[] = [];
-  const level = tree.levels[depth];
   const span = view.until - view.from;
   if (level === undefined || !(span > 0) || width < 1) return runs;
   const scale = width / span;
@@ -88,6 +92,43 @@ function push(runs: Run[], run: Run): void {
   runs.push(run);
 }
 
+/** What a run of frames that are too narrow to be drawn alone stands for. */
+export interface Sliver {
+  frames: number;
+  samples: number;
+  baseSamples: number;
+  widest: number;
+}
+
+/** What lies at a pixel of a row: one frame, or slivers; null beside all frames. */
+export function hitAt(
+  tree: Tree,
+  depth: number,
+  view: View,
+  width: number,
+  pixel: number,
+): { node: number; sliver: Sliver | null } | null {
+  const level = tree.levels[depth];
+  const run = rowRuns(tree, depth, view, width).find(({ left, right }) => pixel >= left && pixel < right);
+  if (run === undefined || level === undefined) return null;
+  if (run.single) return { node: run.node, sliver: null };
+  const scale = (view.until - view.from) / width;
+  const behind = run.right >= width ? view.until : view.from + (run.right - 0.5) * scale;
+  const sliver: Sliver = { frames: 0, samples: 0, baseSamples: 0, widest: run.node };
+  for (let i = bisect(level, run.node); i < level.length; i++) {
+    const node = level[i] as number;
+    if ((tree.start[node] as number) >= behind && sliver.frames > 0) break;
+    const weight = tree.weight[node] as number;
+    // A frame of a pixel or more is drawn by itself.
+    if (weight <= 0 || weight >= 2 * scale) continue;
+    sliver.frames++;
+    sliver.samples += tree.total[node] as number;
+    sliver.baseSamples += tree.diff?.baseTotal[node] ?? 0;
+    if (weight > (tree.weight[sliver.widest] as number)) sliver.widest = node;
+  }
+  return { node: sliver.widest, sliver: sliver.frames > 1 ? sliver : null };
+}
+
 /** The frame at a position of a row, or null beside all frames. */
 export function nodeAt(tree: Tree, depth: number, position: number): number | null {
   const level = tree.levels[depth];
@@ -97,21 +138,36 @@ export function nodeAt(tree: Tree, depth: number, position: number): number | nu
   return node;
 }
 
-/** The deepest row that has a frame of at least `pixels` width within the view; with the root it is never below 0. */
-export function deepestVisible(tree: Tree, focus: number, width: number, pixels: number): number {
-  const span = tree.weight[focus] as number;
-  const least = (span / Math.max(1, width)) * pixels;
-  let deepest = tree.depth[focus] as number;
+/** Rows from `first` to `last`, both included. */
+export interface Rows {
+  first: number;
+  last: number;
+  /** Rows beyond them, of which every frame is thinner. */
+  thin: number;
+}
+
+/** The rows that have a frame of at least `pixels` width within the view, and those of the callers of what is zoomed. */
+export function rowsInSight(tree: Tree, focus: number, width: number, pixels: number): Rows {
+  const least = ((tree.weight[focus] as number) / Math.max(1, width)) * pixels;
+  const at = tree.depth[focus] as number;
+  const rows = { first: Math.min(tree.rootRow, at), last: Math.max(tree.rootRow, at), thin: 0 };
   for (let i = focus; i < (tree.end[focus] as number); ) {
     if ((tree.weight[i] as number) < least || (tree.weight[i] as number) <= 0) {
       i = tree.end[i] as number;
       continue;
     }
-    const depth = tree.depth[i] as number;
-    if (depth > deepest) deepest = depth;
+    const row = tree.depth[i] as number;
+    if (row > rows.last) rows.last = row;
+    if (row < rows.first) rows.first = row;
     i++;
   }
-  return deepest;
+  let [first, last] = [rows.first, rows.last];
+  for (let i = focus; i < (tree.end[focus] as number); i++) {
+    const row = tree.depth[i] as number;
+    if (row > last) last = row;
+    else if (row < first) first = row;
+  }
+  return { ...rows, thin: last - rows.last + rows.first - first };
 }
 
 export type Step = "up" | "down" | "left" | "right" | "first" | "last";
@@ -119,11 +175,11 @@ export type Step = "up" | "down" | "left" | "right" | "first" | "last";
 /** Where a key takes the selection: to the caller, to the widest callee, to the neighbours on the same row. */
 export function neighbour(tree: Tree, node: number, step: Step, focus: number): number {
   const parent = tree.parent[node] as number;
-  const floor = tree.depth[focus] as number;
+  const floor = distance(tree, focus);
   if (step === "up") return parent < 0 ? node : parent;
   if (step === "down") return widestChild(tree, node) ?? node;
   const depth = tree.depth[node] as number;
-  if (depth <= floor) return node;
+  if (distance(tree, node) <= floor) return node;
   const level = tree.levels[depth] as Int32Array;
   const first = bisect(level, focus);
   const behind = bisect(level, tree.end[focus] as number);

@@ -25,7 +25,7 @@ describe("search", () => {
     const found = search(tree, by("walk"));
     expect(found.frames).toBe(3);
     expect(found.samples).toBe(55);
-    expect(found.share).toBeCloseTo(0.55);
+    expect(found.afterShare).toBeCloseTo(0.55);
     expect([...found.hits]).toEqual([0, 0, 1, 1, 1, 0]);
   });
 

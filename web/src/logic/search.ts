@@ -9,17 +9,19 @@ export type Matcher = (name: string) => boolean;
 export interface Search {
   /** One flag a node: its own name matches. */
   hits: Uint8Array;
+  /** The frames that match, row by row, from left to right. */
+  levels: Int32Array[];
   /** How many frames match, within the focused frame and in all. */
   frames: number;
   framesInAll: number;
   /** Samples within the focused frame whose stack matches, side B in a difference. */
   samples: number;
   baseSamples: number;
-  /** Of the focused frame's own weight. */
-  share: number;
   /** Parts of each side's samples; in one window `baseShare` is 0. */
   afterShare: number;
   baseShare: number;
+  /** The same among the callers of a sandwich, whose function all stacks share; null without. */
+  callers: Pick<Search, "samples" | "baseSamples" | "afterShare" | "baseShare"> | null;
 }
 
 /** The matcher, or what is wrong with the expression; null where nothing is searched for. */
@@ -54,7 +56,7 @@ export function search(tree: Tree, matcher: Matcher, focus: number = ROOT): Sear
   const end = tree.end[focus] as number;
   // The name of folded frames is the server's, no function's.
   const folded = tree.kinds.indexOf("trimmed");
-  for (let i = 1; i < tree.size; i++) {
+  for (let i = tree.shape === "sandwich" ? 0 : 1; i < tree.size; i++) {
     if (tree.kind[i] === folded) continue;
     const id = tree.name[i] as number;
     if (names[id] === -1) names[id] = matcher(tree.strings[id] as string) ? 1 : 0;
@@ -64,27 +66,58 @@ export function search(tree: Tree, matcher: Matcher, focus: number = ROOT): Sear
       if (i >= focus && i < end) frames++;
     }
   }
-  let samples = 0;
-  let baseSamples = 0;
-  let weight = 0;
-  for (let i = focus; i < end; ) {
+  // Of a sandwich, a stack may match among the callers and among the callees: both are told.
+  const split = focus === ROOT ? tree.callersFrom : end;
+  const found = within(tree, hits, focus, split);
+  const callers = split < end ? within(tree, hits, split, end) : null;
+  const part = ({ samples, baseSamples }: Matched) => ({
+    samples,
+    baseSamples,
+    afterShare: ratio(samples, tree.total[focus] as number),
+    baseShare: ratio(baseSamples, tree.diff?.baseTotal[focus] ?? 0),
+  });
+  return {
+    hits,
+    levels: levelsOf(tree, hits),
+    frames,
+    framesInAll,
+    ...part(found),
+    callers: callers === null ? null : part(callers),
+  };
+}
+
+function levelsOf(tree: Tree, hits: Uint8Array): Int32Array[] {
+  const counts = new Int32Array(tree.levels.length);
+  for (let i = 0; i < tree.size; i++)
+    if (hits[i] === 1) counts[tree.depth[i] as number] = (counts[tree.depth[i] as number] as number) + 1;
+  const levels = Array.from(counts, (count) => new Int32Array(count));
+  counts.fill(0);
+  for (let i = 0; i < tree.size; i++) {
+    if (hits[i] !== 1) continue;
+    const row = tree.depth[i] as number;
+    const at = counts[row] as number;
+    (levels[row] as Int32Array)[at] = i;
+    counts[row] = at + 1;
+  }
+  return levels;
+}
+
+interface Matched {
+  samples: number;
+  baseSamples: number;
+}
+
+/** Of the nodes from `from` on, before `until`: what goes through a hit, each sample once. */
+function within(tree: Tree, hits: Uint8Array, from: number, until: number): Matched {
+  const sum = { samples: 0, baseSamples: 0 };
+  for (let i = from; i < until; ) {
     if (hits[i] === 1) {
-      samples += tree.total[i] as number;
-      baseSamples += tree.diff?.baseTotal[i] ?? 0;
-      weight += tree.weight[i] as number;
+      sum.samples += tree.total[i] as number;
+      sum.baseSamples += tree.diff?.baseTotal[i] ?? 0;
       i = tree.end[i] as number;
     } else i++;
   }
-  return {
-    hits,
-    frames,
-    framesInAll,
-    samples,
-    baseSamples,
-    share: ratio(weight, tree.weight[focus] as number),
-    afterShare: ratio(samples, tree.total[focus] as number),
-    baseShare: ratio(baseSamples, tree.diff?.baseTotal[focus] ?? 0),
-  };
+  return sum;
 }
 
 function ratio(part: number, whole: number): number {

@@ -4,29 +4,33 @@
  * left to right. Built once an answer in one pass; nothing here changes afterwards.
  */
 import type { DiffAnswer, DiffColumns, FlamegraphAnswer, TreeColumns } from "../api/types.ts";
+import { type Scale, scaleOf } from "./judge.ts";
 
 /** What a frame's width stands for in a difference: both sides added up (so that vanished frames show), or one of them. */
 export type Width = "both" | "before" | "after";
 
 export interface DiffData {
+  width: Width;
+  /** Samples of side A. */
   baseTotal: Float64Array;
   baseSelf: Float64Array;
+  /** Both sides in the unit of the normalisation. */
   baseNorm: Float64Array;
   norm: Float64Array;
+  baseSelfNorm: Float64Array;
+  selfNorm: Float64Array;
   delta: Float64Array;
   low: Float64Array;
   high: Float64Array;
-  baseSelfNorm: Float64Array;
-  selfNorm: Float64Array;
   state: Uint8Array;
   strength: Float64Array;
   states: readonly string[];
+  /** What frames that a transform has put together are judged by. */
+  scale: Scale;
 }
 
-export interface Tree {
-  size: number;
-  strings: readonly string[];
-  kinds: readonly string[];
+/** What a node is, one entry a node in pre-order. */
+export interface Frames {
   parent: Int32Array;
   name: Int32Array;
   module: Int32Array;
@@ -35,6 +39,13 @@ export interface Tree {
   /** Samples, of side B in a difference. */
   total: Float64Array;
   self: Float64Array;
+}
+
+export interface Tree extends Frames {
+  size: number;
+  strings: readonly string[];
+  kinds: readonly string[];
+  /** The row: 0 is the root's, except in a sandwich, whose root has its callers in the rows above. */
   depth: Int32Array;
   /** The first node behind the subtree of this one. */
   end: Int32Array;
@@ -43,6 +54,12 @@ export interface Tree {
   levels: Int32Array[];
   /** Some frames were folded by the server, so that a search in this tree is a lower bound. */
   trimmed: boolean;
+  /** `inverted`: from the leaf to its callers. `sandwich`: one function, its callees below and its callers above. */
+  shape: "upright" | "inverted" | "sandwich";
+  /** The row of the root. */
+  rootRow: number;
+  /** The first node of a sandwich's callers; the size of the tree where there are none. */
+  callersFrom: number;
   diff: DiffData | null;
 }
 
@@ -68,95 +85,135 @@ function checked(values: number[], limit: number, name: string): Int32Array {
 }
 
 export function treeOf(answer: FlamegraphAnswer): Tree {
-  return build(answer.nodes, answer.strings, answer.kinds, Float64Array.from(answer.nodes.total), null);
+  const frames = framesOf(answer.nodes, answer.strings, answer.kinds);
+  return assemble(frames, answer, frames.total, null);
 }
 
 export function diffTreeOf(answer: DiffAnswer, width: Width): Tree {
   const nodes = answer.nodes;
   const size = nodes.parent.length;
   const floats = (name: keyof DiffColumns) => Float64Array.from(column(nodes, name, size));
-  const diff: DiffData = {
+  const frames = framesOf(nodes, answer.strings, answer.kinds);
+  const judged = {
     baseTotal: floats("base_total"),
-    baseSelf: floats("base_self"),
+    total: frames.total,
     baseNorm: floats("base_norm"),
     norm: floats("norm"),
+    state: Uint8Array.from(checked(column(nodes, "state", size), answer.states.length, "state")),
+  };
+  const diff: DiffData = {
+    width,
+    ...judged,
+    baseSelf: floats("base_self"),
     delta: floats("delta"),
     low: floats("low"),
     high: floats("high"),
     baseSelfNorm: floats("base_self_norm"),
     selfNorm: floats("self_norm"),
-    state: Uint8Array.from(checked(column(nodes, "state", size), answer.states.length, "state")),
     strength: floats("strength"),
     states: answer.states,
+    scale: scaleOf(judged, answer.states, answer.dispersion),
   };
-  const weight = new Float64Array(size);
-  for (let i = 0; i < size; i++) {
-    const before = width === "after" ? 0 : (diff.baseNorm[i] as number);
-    const after = width === "before" ? 0 : (diff.norm[i] as number);
-    weight[i] = before + after;
-  }
-  return build(nodes, answer.strings, answer.kinds, weight, diff);
+  return assemble(frames, answer, widths(diff), diff);
 }
 
-function build(
-  nodes: TreeColumns,
-  strings: readonly string[],
-  kinds: readonly string[],
-  weight: Float64Array,
-  diff: DiffData | null,
-): Tree {
+/** What a frame's width stands for in a difference. */
+export function widths({ width, baseNorm, norm }: Pick<DiffData, "width" | "baseNorm" | "norm">): Float64Array {
+  const weight = new Float64Array(norm.length);
+  for (let i = 0; i < weight.length; i++) {
+    const before = width === "after" ? 0 : (baseNorm[i] as number);
+    const after = width === "before" ? 0 : (norm[i] as number);
+    weight[i] = before + after;
+  }
+  return weight;
+}
+
+function framesOf(nodes: TreeColumns, strings: readonly string[], kinds: readonly string[]): Frames {
   const size = nodes.parent.length;
   if (size === 0) throw new BadTree("the tree has no root");
   const parent = Int32Array.from(nodes.parent);
+  for (let i = 1; i < size; i++) {
+    const p = parent[i] as number;
+    if (p < 0 || p >= i) throw new BadTree(`node ${i} of the tree comes before its parent ${p}`);
+  }
+  return {
+    parent,
+    name: checked(column(nodes, "name", size), strings.length, "name"),
+    module: checked(column(nodes, "module", size), strings.length, "module"),
+    kind: Uint8Array.from(checked(column(nodes, "kind", size), kinds.length, "kind")),
+    inlined: Uint8Array.from(column(nodes, "inlined", size)),
+    total: Float64Array.from(column(nodes, "total", size)),
+    self: Float64Array.from(column(nodes, "self", size)),
+  };
+}
+
+/** Lays a tree out: depths, left edges, rows. The nodes from `callersFrom` on stand above the root. */
+export function assemble(
+  frames: Frames,
+  { strings, kinds }: { strings: readonly string[]; kinds: readonly string[] },
+  weight: Float64Array,
+  diff: DiffData | null,
+  shape: Tree["shape"] = "upright",
+  callersFrom: number = frames.parent.length,
+): Tree {
+  const { parent, kind } = frames;
+  const size = parent.length;
   const depth = new Int32Array(size);
   const end = new Int32Array(size);
   const start = new Float64Array(size);
   const cursor = new Float64Array(size);
-  const counts: number[] = [1];
-  end[0] = 1;
-  for (let i = 1; i < size; i++) {
+  const counts: number[] = [];
+  let rootRow = 0;
+  for (let i = 0; i < size; i++) {
+    end[i] = i + 1;
+    if (i === 0) continue;
     const p = parent[i] as number;
-    if (p < 0 || p >= i) throw new BadTree(`node ${i} of the tree comes before its parent ${p}`);
-    const d = (depth[p] as number) + 1;
+    if (i === callersFrom) cursor[0] = 0;
+    const d = (depth[p] as number) + (i < callersFrom ? 1 : -1);
     depth[i] = d;
-    counts[d] = (counts[d] ?? 0) + 1;
+    if (-d > rootRow) rootRow = -d;
     start[i] = cursor[p] as number;
     cursor[i] = start[i] as number;
     cursor[p] = (cursor[p] as number) + (weight[i] as number);
-    end[i] = i + 1;
   }
   for (let i = size - 1; i > 0; i--) {
     const p = parent[i] as number;
     if ((end[i] as number) > (end[p] as number)) end[p] = end[i] as number;
   }
-  const levels = counts.map((count) => new Int32Array(count));
-  const filled = new Int32Array(counts.length);
   for (let i = 0; i < size; i++) {
-    const d = depth[i] as number;
-    (levels[d] as Int32Array)[filled[d] as number] = i;
-    filled[d] = (filled[d] as number) + 1;
+    const row = (depth[i] as number) + rootRow;
+    depth[i] = row;
+    counts[row] = (counts[row] ?? 0) + 1;
   }
-  const kind = Uint8Array.from(checked(column(nodes, "kind", size), kinds.length, "kind"));
+  const levels = counts.map((count) => new Int32Array(count));
+  const filled = new Int32Array(levels.length);
+  for (let i = 0; i < size; i++) {
+    const row = depth[i] as number;
+    (levels[row] as Int32Array)[filled[row] as number] = i;
+    filled[row] = (filled[row] as number) + 1;
+  }
   const trimmedKind = kinds.indexOf("trimmed");
   return {
+    ...frames,
     size,
     strings,
     kinds,
-    parent,
-    name: checked(column(nodes, "name", size), strings.length, "name"),
-    module: checked(column(nodes, "module", size), strings.length, "module"),
-    kind,
-    inlined: Uint8Array.from(column(nodes, "inlined", size)),
-    total: Float64Array.from(column(nodes, "total", size)),
-    self: Float64Array.from(column(nodes, "self", size)),
     depth,
     end,
     weight,
     start,
     levels,
     trimmed: trimmedKind >= 0 && kind.includes(trimmedKind),
+    shape,
+    rootRow,
+    callersFrom,
     diff,
   };
+}
+
+/** How many rows lie between a node and the root. */
+export function distance(tree: Tree, node: number): number {
+  return Math.abs((tree.depth[node] as number) - tree.rootRow);
 }
 
 export function frameName(tree: Tree, node: number): string {

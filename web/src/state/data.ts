@@ -5,6 +5,7 @@ import { findFocus } from "../logic/focus.ts";
 import { matcherOf, search, serverPattern } from "../logic/search.ts";
 import { stackOf } from "../logic/stack.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
+import { transformed, transformsOf } from "../logic/transform.ts";
 import { BadTree, diffTreeOf, ROOT, type Tree, treeOf } from "../logic/tree.ts";
 import { around, ordered, pairOf } from "../logic/windows.ts";
 import { type PageState, page, refresh, refreshes } from "./index.ts";
@@ -177,8 +178,8 @@ effect(() => {
   return () => clearInterval(timer);
 });
 
-/** The tree on the screen, or why there is none. */
-export const tree = computed<{ tree: Tree | null; fault: string }>(() => {
+/** The tree as the server sent it, or why there is none. */
+const sent = computed<{ tree: Tree | null; fault: string }>(() => {
   const shown = view.value;
   try {
     if (shown === "explore" && flamegraph.data.value !== null)
@@ -191,6 +192,24 @@ export const tree = computed<{ tree: Tree | null; fault: string }>(() => {
   }
   return { tree: null, fault: "" };
 });
+
+const transformText = field("transform");
+
+export const transforms = computed(() => transformsOf(transformText.value));
+
+const changed = computed(() => (sent.value.tree === null ? null : transformed(sent.value.tree, transforms.value)));
+
+/** The tree on the screen, or why there is none. */
+export const tree = computed(() => ({ tree: changed.value?.tree ?? null, fault: sent.value.fault }));
+
+/** The same from the root to the leaves, as samples are taken: what tables are of. */
+export const upright = computed(() => changed.value?.upright ?? null);
+
+/** Transforms that are about what this window does not have. */
+export const idleTransforms = computed(() => changed.value?.missing ?? []);
+
+/** Samples of the window, whatever the transforms leave of it. */
+export const wholeSamples = computed(() => sent.value.tree?.total[ROOT] ?? 0);
 
 const focusText = field("focus");
 
@@ -221,7 +240,8 @@ export const searchResult = computed(() => {
 
 /** The share of a search in the whole profile, asked for where the tree on the screen was trimmed. */
 export const wholeMatch = resource(() => {
-  if (view.value !== "explore" || tree.value.tree?.trimmed !== true || matcher.value === null) return null;
+  if (view.value !== "explore" || sent.value.tree?.trimmed !== true || matcher.value === null) return null;
+  if (transformText.value !== "") return null;
   const { from: begin, until: end } = flamegraph.data.value ?? { from: 0, until: 0 };
   const parameters = {
     ...selection.value,
@@ -240,6 +260,10 @@ effect(() => {
   void tree.value;
   selected.value = null;
 });
+
+/** The name of the function that the pointer is on: in the graph, and in the table. Each outlines it in the other. */
+export const pointedFrame = signal<string | null>(null);
+export const pointedRow = signal<string | null>(null);
 
 /** The theme in effect. */
 const systemDark = matchMedia("(prefers-color-scheme: dark)");

@@ -21,6 +21,8 @@ describe("the address", () => {
       normalize: "share",
       match: "/a&b=c+d/i",
       focus: "main;f<a,b>(int);100 %",
+      transform: "hide:a\\;b:c;merge",
+      colour: "module",
       theme: "dark",
       chartFrom: "1",
       chartUntil: "2",

@@ -20,6 +20,10 @@ export interface PageState {
   normalize: Normalize | "";
   match: string;
   focus: string;
+  /** What is done to the tree, in this order: `hide:malloc;merge`. */
+  transform: string;
+  /** What a frame's colour tells; empty: the difference in a comparison, else the kind. */
+  colour: "" | "kind" | "module";
   theme: "" | "light" | "dark";
   /** What the chart of the compare view shows; empty: both windows with some air. */
   chartFrom: string;
@@ -47,6 +51,8 @@ export const DEFAULTS: PageState = {
   normalize: "",
   match: "",
   focus: "",
+  transform: "",
+  colour: "",
   theme: "",
   chartFrom: "",
   chartUntil: "",
@@ -62,6 +68,7 @@ export const DEFAULTS: PageState = {
 const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   view: ["explore", "compare", "nodes"],
   normalize: ["", "rate", "share", "absolute"],
+  colour: ["", "kind", "module"],
   theme: ["", "light", "dark"],
   layout: ["icicle", "flame"],
   pane: ["both", "graph", "table"],

@@ -3,10 +3,11 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../logic/colour.ts";
 import { brief, count, percent, plural } from "../logic/format.ts";
-import { type FunctionRow, functionsOf, type SortKey, sortFunctions } from "../logic/functions.ts";
+import { type FunctionRow, functionsOf, largestOf, rowOf, type SortKey, sortFunctions } from "../logic/functions.ts";
 import { fitName } from "../logic/names.ts";
 import type { Matcher } from "../logic/search.ts";
 import { frameName, ROOT, type Tree } from "../logic/tree.ts";
+import { pointedFrame, pointedRow, selected, upright } from "../state/data.ts";
 import { page } from "../state/index.ts";
 import { type Column, NARROW_NAME, type Sort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
@@ -20,13 +21,19 @@ interface Props {
   onFind: (name: string) => void;
 }
 
-export function FunctionTable({ tree, focus, matcher, theme, choice, onFind }: Props) {
+export function FunctionTable({ tree: shown, focus: zoomed, matcher, theme, choice, onFind }: Props) {
+  // A function's own samples are at the leaves: what was turned round is counted as it was taken.
+  const isUpright = shown.shape === "upright";
+  const tree = isUpright ? shown : (upright.value ?? shown);
+  const focus = isUpright ? zoomed : ROOT;
   const [sort, setSort] = useState<Sort<SortKey>>({ key: "self", descending: true });
   const all = useMemo(() => functionsOf(tree, focus), [tree, focus]);
   const rows = useMemo(() => {
     const wanted = matcher === null ? all : all.filter((row) => matcher(row.name));
     return sortFunctions(wanted, sort.key, sort.descending);
   }, [all, matcher, sort]);
+  const chosen = selected.value;
+  const chosenRow = useMemo(() => (chosen === null ? -1 : rowOf(rows, shown, chosen)), [rows, shown, chosen]);
   const whole = tree.total[focus] as number;
   const share = (samples: number) => (whole > 0 ? samples / whole : 0);
   const room = page.value.pane === "table" ? WIDE_NAME : NARROW_NAME;
@@ -39,7 +46,7 @@ export function FunctionTable({ tree, focus, matcher, theme, choice, onFind }: P
       cell: (row) => (
         <span class="function" title={`${row.name}\n${row.kind}${row.module === "" ? "" : ` · ${row.module}`}`}>
           <i class="swatch" style={{ background: kindSwatch(kindOf(row.kind, false), theme) }} />
-          {fitName(row.name, room)}
+          <bdi>{fitName(row.name, room)}</bdi>
           <small>{row.module}</small>
         </span>
       ),
@@ -75,7 +82,15 @@ export function FunctionTable({ tree, focus, matcher, theme, choice, onFind }: P
         columns={columns}
         sort={sort}
         onSort={setSort}
-        onTake={(row) => onFind(row.name)}
+        onTake={(row) => {
+          onFind(row.name);
+          selected.value = largestOf(shown, row);
+        }}
+        onPoint={(row) => {
+          pointedRow.value = row?.name ?? null;
+        }}
+        shown={chosenRow}
+        rowClass={(row) => (row.name === pointedFrame.value ? "pointed" : "")}
         empty={matcher === null ? "No samples in this window." : "No function matches the search."}
       />
     </div>

@@ -1,16 +1,32 @@
 /** The lower half of both views: tools, flamegraph and table side by side. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { CHANGE_WORDS, type Change, diffPaint, KINDS, kindSwatch, MARK } from "../logic/colour.ts";
-import { focusOf } from "../logic/focus.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { CHANGE_WORDS, type Change, diffPaint, KINDS, kindSwatch, MARK, modulePaint } from "../logic/colour.ts";
 import { count, percent, plural } from "../logic/format.ts";
-import { exactPattern, nextHit } from "../logic/search.ts";
-import { frameName, ROOT } from "../logic/tree.ts";
-import { focus, matching, searchResult, selected, theme, tree, wholeMatch } from "../state/data.ts";
+import { modulesOf } from "../logic/functions.ts";
+import { nextHit } from "../logic/search.ts";
+import { ROOT } from "../logic/tree.ts";
+import {
+  focus,
+  matching,
+  pointedFrame,
+  pointedRow,
+  searchResult,
+  selected,
+  theme,
+  tree,
+  upright,
+  wholeMatch,
+  wholeSamples,
+} from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
+import { zoomTo } from "./flame/actions.ts";
+import { Chips } from "./flame/Chips.tsx";
 import { Flamegraph } from "./flame/Flamegraph.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
 import { Busy, EmptyNotice } from "./Notices.tsx";
+
+export { findName } from "./flame/actions.ts";
 
 interface Props {
   measure: Measure;
@@ -20,20 +36,11 @@ interface Props {
   table: ComponentChildren;
 }
 
-export function zoomTo(node: number): void {
-  const shown = tree.value.tree;
-  if (shown !== null) navigate({ focus: focusOf(shown, node) });
-}
-
-export function findName(name: string): void {
-  const text = exactPattern(name);
-  navigate({ match: page.value.match === text ? "" : text });
-}
-
 export function Graph({ measure, loading, download, tools, table }: Props) {
   const { tree: shown, fault } = tree.value;
-  const { pane, layout } = page.value;
+  const { pane, layout, colour } = page.value;
   const zoomed = focus.value;
+  const colourBy = colour || (shown?.diff ? "difference" : "kind");
   if (shown === null)
     return fault === "" ? <Busy on={loading} /> : <EmptyNotice title={`The answer is broken: ${fault}.`} />;
   return (
@@ -62,10 +69,11 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
         {download}
       </div>
       <div class="legendbar">
-        {shown.diff === null ? <KindLegend /> : <ChangeLegend />}
+        {colourBy === "difference" ? <ChangeLegend /> : colourBy === "kind" ? <KindLegend /> : <ModuleLegend />}
         <span class="spring" />
-        <Crumbs />
+        <ColourChoice />
       </div>
+      <Chips />
       {zoomed.lost && (
         <div class="notice empty slim">
           The zoomed frame has no samples in this window, so all is shown.
@@ -81,14 +89,18 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
             focus={zoomed.node}
             search={searchResult.value}
             selected={selected.value}
+            pointed={pointedRow.value}
             theme={theme.value}
+            colourBy={colourBy}
             flame={layout === "flame"}
-            measure={measure}
+            measure={{ ...measure, samples: wholeSamples.value }}
             onZoom={zoomTo}
             onSelect={(node) => {
               selected.value = node;
             }}
-            onFind={findName}
+            onPoint={(name) => {
+              pointedFrame.value = name;
+            }}
           />
         )}
         {pane !== "graph" && table}
@@ -173,9 +185,20 @@ function SearchFigures() {
       ) : (
         <>
           <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>
-          {atRoot ? "" : " of the zoomed frame"} ·{" "}
+          {found.callers !== null ? " of the callees" : atRoot ? "" : " of the zoomed frame"} ·{" "}
           {both ? `${count(found.baseSamples)} → ${count(samples)}` : count(samples)} samples in{" "}
           {plural(found.frames, "frame")}
+          {found.callers !== null && (
+            <>
+              {" · "}
+              <b>
+                {both
+                  ? `${percent(found.callers.baseShare)} → ${percent(found.callers.afterShare)}`
+                  : percent(found.callers.afterShare)}
+              </b>{" "}
+              of the callers
+            </>
+          )}
           <button type="button" class="button tiny" aria-label="Previous match" onClick={() => jump(-1)}>
             ‹
           </button>
@@ -191,6 +214,42 @@ function SearchFigures() {
         </span>
       )}
     </span>
+  );
+}
+
+function ColourChoice() {
+  const { colour } = page.value;
+  const isDiff = tree.value.tree?.diff !== null;
+  return (
+    <label class="inline">
+      colour{" "}
+      <select
+        value={colour}
+        data-testid="colour"
+        onChange={(event) => navigate({ colour: event.currentTarget.value as "" | "kind" | "module" })}
+      >
+        <option value="">{isDiff ? "difference" : "kind"}</option>
+        {isDiff && <option value="kind">kind</option>}
+        <option value="module">module</option>
+      </select>
+    </label>
+  );
+}
+
+const LEGEND_MODULES = 8;
+
+function ModuleLegend() {
+  const shown = upright.value;
+  const modules = useMemo(() => (shown === null ? [] : modulesOf(shown).slice(0, LEGEND_MODULES)), [shown]);
+  return (
+    <ul class="legend" aria-label="Colours">
+      {modules.map(({ module, self }) => (
+        <li key={module} title={`${plural(self, "sample")} in itself`}>
+          <i class="swatch" style={{ background: modulePaint("native", module, theme.value).fill }} />
+          {module || "no module"}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -234,24 +293,5 @@ function ChangeLegend() {
       <li>{MARK.new} new</li>
       <li>{MARK.gone} gone</li>
     </ul>
-  );
-}
-
-function Crumbs() {
-  const shown = tree.value.tree;
-  const { node } = focus.value;
-  if (shown === null || node === ROOT) return null;
-  const parent = shown.parent[node] as number;
-  return (
-    <div class="crumbs">
-      <span class="dim">zoomed:</span>
-      <b title={frameName(shown, node)}>{frameName(shown, node)}</b>
-      <button type="button" class="button tiny" onClick={() => zoomTo(parent)}>
-        caller
-      </button>
-      <button type="button" class="button tiny" data-testid="reset-zoom" onClick={() => zoomTo(ROOT)}>
-        reset
-      </button>
-    </div>
   );
 }

@@ -26,6 +26,10 @@ interface Props<Row, Key extends string> {
   sort: Sort<Key>;
   onSort: (sort: Sort<Key>) => void;
   onTake: (row: Row) => void;
+  /** The pointer is on a row, or on none. */
+  onPoint?: (row: Row | null) => void;
+  /** A row that another view has chosen: it is brought into sight. */
+  shown?: number;
   rowClass?: (row: Row) => string;
   empty: string;
 }
@@ -41,7 +45,7 @@ function cellClass({ number, spare }: { number: boolean; spare?: boolean }): str
 }
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
-  const { label, rows, columns, sort, onSort, onTake, rowClass, empty } = props;
+  const { label, rows, columns, sort, onSort, onTake, onPoint, shown = -1, rowClass, empty } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
@@ -53,6 +57,12 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
   useEffect(() => {
     if (active >= rows.length) setActive(0);
   }, [rows.length, active]);
+
+  useEffect(() => {
+    if (shown < 0 || box.current === null) return;
+    setActive(shown);
+    box.current.scrollTop = scrollToRow(shown, TABLE_ROW, box.current.scrollTop, size.height - head);
+  }, [shown, rows]);
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget) return;
@@ -120,6 +130,8 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
             aria-rowindex={first + i + 2}
             class={`vtable-row ${rowClass?.(row) ?? ""}${first + i === active ? " active" : ""}`}
             style={{ transform: `translateY(${(first + i) * TABLE_ROW}px)` }}
+            onPointerEnter={() => onPoint?.(row)}
+            onPointerLeave={() => onPoint?.(null)}
             onClick={() => {
               setActive(first + i);
               onTake(row);

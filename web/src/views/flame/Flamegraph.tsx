@@ -4,49 +4,77 @@
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Theme } from "../../logic/colour.ts";
-import { deepestVisible, isVisible, neighbour, nodeAt, type Step, type View, viewOf } from "../../logic/layout.ts";
+import { plural } from "../../logic/format.ts";
+import {
+  hitAt,
+  isVisible,
+  neighbour,
+  rowsInSight,
+  type Sliver,
+  type Step,
+  type View,
+  viewOf,
+} from "../../logic/layout.ts";
+import { scrollToRow } from "../../logic/rows.ts";
 import { nextHit, type Search } from "../../logic/search.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree.ts";
 import { copyText } from "../clipboard.ts";
 import { useSize } from "../hooks.ts";
-import { Colours, paint, ROW } from "./paint.ts";
-import { type Measure, Tooltip, tooltipText } from "./Tooltip.tsx";
+import { type FrameAction, frameActions, treeActions } from "./actions.ts";
+import { FrameMenu } from "./FrameMenu.tsx";
+import { type ColourBy, Colours, paint, ROW, type Scene, viewAt } from "./paint.ts";
+import { Tooltip, tooltipText, type WindowMeasure } from "./Tooltip.tsx";
 
 interface Props {
   tree: Tree;
   focus: number;
   search: Search | null;
   selected: number | null;
+  /** What another view points at: frames of this name are outlined. */
+  pointed: string | null;
   theme: Theme;
+  colourBy: ColourBy;
   flame: boolean;
-  measure: Measure;
+  measure: WindowMeasure;
   onZoom: (node: number) => void;
   onSelect: (node: number | null) => void;
-  onFind: (name: string) => void;
+  onPoint: (name: string | null) => void;
 }
 
 const ZOOM_MS = 140;
-/** Rows whose frames are all narrower than this (CSS pixels) don't make the graph taller. */
+/** Rows whose frames are all narrower than this (CSS pixels) don't make the graph taller; they are told below it. */
 const ROW_WORTH = 0.3;
 const STEPS: Record<string, Step> = { ArrowLeft: "left", ArrowRight: "right", Home: "first", End: "last" };
 
+interface Pointed {
+  tree: Tree;
+  node: number;
+  sliver: Sliver | null;
+  x: number;
+  y: number;
+}
+
 export function Flamegraph(props: Props) {
-  const { tree, focus, search, selected, theme, flame, measure, onZoom, onSelect } = props;
+  const { tree, focus, search, selected, pointed, theme, colourBy, flame, measure, onZoom, onSelect, onPoint } = props;
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const size = useSize(box);
   const colours = useRef<Colours | null>(null);
   const view = useRef<View>(viewOf(tree, focus));
-  const [pointed, setHover] = useState<{ tree: Tree; node: number; x: number; y: number } | null>(null);
+  const [under, setUnder] = useState<Pointed | null>(null);
+  const [menu, setMenu] = useState<{ tree: Tree; node: number; x: number; y: number } | null>(null);
   // A frame of the tree before would be another frame in this one.
-  const hover = pointed !== null && pointed.tree === tree ? pointed : null;
+  const hover = under !== null && under.tree === tree ? under : null;
+  const open = menu !== null && menu.tree === tree ? menu : null;
   const [copied, setCopied] = useState("");
-  const deep = useMemo(
-    () => (size.width === 0 ? 1 : deepestVisible(tree, focus, size.width, ROW_WORTH) + 1),
+  const inSight = useMemo(
+    () => rowsInSight(tree, focus, Math.max(1, size.width), ROW_WORTH),
     [tree, focus, size.width],
   );
+  const filled = inSight.last - inSight.first + 1;
   // A short graph with its root at the bottom stands on the bottom of the box.
-  const rows = flame ? Math.max(deep, Math.floor(size.height / ROW)) : deep;
+  const rows = flame ? Math.max(filled, Math.floor(size.height / ROW)) : filled;
+  const pointedName = useMemo(() => (pointed === null ? -1 : tree.strings.indexOf(pointed)), [tree, pointed]);
 
   const draw = useRef(() => {});
   draw.current = () => {
@@ -59,26 +87,25 @@ export function Flamegraph(props: Props) {
       element.width = width;
       element.height = height;
     }
-    if (colours.current === null || !colours.current.fits(tree, theme)) colours.current = new Colours(tree, theme);
-    paint(
-      context,
-      {
-        tree,
-        view: view.current,
-        focus,
-        hits: search?.hits ?? null,
-        hovered: hover?.node ?? null,
-        selected,
-        theme,
-        flame,
-        width: size.width,
-        height: size.height,
-        scrollTop: box.current.scrollTop,
-        rows,
-        ratio,
-      },
-      colours.current,
-    );
+    if (colours.current?.fits(tree, theme, colourBy) !== true) colours.current = new Colours(tree, theme, colourBy);
+    const scene: Scene = {
+      tree,
+      view: view.current,
+      focus,
+      search,
+      hovered: hover?.node ?? null,
+      selected,
+      pointed: pointedName,
+      theme,
+      flame,
+      width: size.width,
+      height: size.height,
+      scrollTop: box.current.scrollTop,
+      firstRow: inSight.first,
+      rows,
+      ratio,
+    };
+    paint(context, scene, colours.current);
   };
 
   useLayoutEffect(() => draw.current());
@@ -104,7 +131,7 @@ export function Flamegraph(props: Props) {
     }
     const began = performance.now();
     let frame = requestAnimationFrame(function glide(now) {
-      const part = Math.min(1, (now - began) / ZOOM_MS);
+      const part = Math.min(1, Math.max(0, now - began) / ZOOM_MS);
       const eased = 1 - (1 - part) ** 3;
       view.current = {
         from: start.from + (target.from - start.from) * eased,
@@ -116,36 +143,46 @@ export function Flamegraph(props: Props) {
     return () => cancelAnimationFrame(frame);
   }, [tree, focus]);
 
-  const rowTop = (depth: number) => (flame ? rows - 1 - depth : depth) * ROW;
+  const placeOf = (row: number) => (flame ? rows - 1 - (row - inSight.first) : row - inSight.first);
+  const rowAt = (place: number) => inSight.first + (flame ? rows - 1 - place : place);
   const reveal = (node: number) => {
     const element = box.current;
     if (element === null) return;
-    const top = rowTop(tree.depth[node] as number);
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + ROW > element.scrollTop + size.height) element.scrollTop = top + ROW - size.height;
+    element.scrollTop = scrollToRow(placeOf(tree.depth[node] as number), ROW, element.scrollTop, size.height);
   };
 
   // The root is brought into sight once the graph's height is known or changes.
   useLayoutEffect(() => {
-    if (box.current !== null) box.current.scrollTop = flame ? rows * ROW : 0;
+    const element = box.current;
+    if (element === null) return;
+    const root = placeOf(tree.rootRow) * ROW;
+    if (tree.shape === "sandwich") element.scrollTop = root - size.height / 2;
+    else element.scrollTop = flame ? rows * ROW : 0;
   }, [flame, rows, tree]);
 
-  const frameAt = (event: MouseEvent): number | null => {
+  // What the search or another view has selected comes into sight.
+  useLayoutEffect(() => {
+    if (selected !== null) reveal(selected);
+  }, [selected, rows]);
+
+  const pointAt = (event: MouseEvent): Pointed | null => {
     const element = canvas.current;
     if (element === null || box.current === null) return null;
     const bounds = element.getBoundingClientRect();
     const x = event.clientX - bounds.left;
-    const row = Math.floor((event.clientY - bounds.top + box.current.scrollTop) / ROW);
-    const depth = flame ? rows - 1 - row : row;
-    if (x < 0 || x >= size.width || depth < 0 || depth >= rows) return null;
-    const { from, until } = view.current;
-    return nodeAt(tree, depth, from + ((x + 0.5) / size.width) * (until - from));
+    const place = Math.floor((event.clientY - bounds.top + box.current.scrollTop) / ROW);
+    if (x < 0 || x >= size.width || place < 0 || place >= rows) return null;
+    const row = rowAt(place);
+    const ratio = devicePixelRatio || 1;
+    const range = viewAt({ tree, focus, view: view.current }, row);
+    const hit = hitAt(tree, row, range, Math.floor(size.width * ratio), Math.floor(x * ratio));
+    return hit === null ? null : { tree, ...hit, x: event.clientX, y: event.clientY };
   };
 
   const select = (node: number) => {
     setCopied("");
     onSelect(node);
-    setHover(null);
+    setUnder(null);
     reveal(node);
   };
   const zoom = (node: number) => {
@@ -157,15 +194,42 @@ export function Flamegraph(props: Props) {
     const name = frameName(tree, node);
     void copyText(name).then((done) => setCopied(done ? `copied ${name}` : "the browser did not allow copying"));
   };
+  const actionsOf = (node: number): FrameAction[] => [
+    ...frameActions(tree, node),
+    { key: "c", label: "Copy the name", hint: frameName(tree, node), run: () => copy(node) },
+  ];
+  const openMenu = (node: number, x: number, y: number) => {
+    select(node);
+    setMenu({ tree, node, x, y });
+  };
+  /** Beside the frame: where the menu opens by key. */
+  const menuAtFrame = (node: number) => {
+    const bounds = canvas.current?.getBoundingClientRect();
+    if (bounds === undefined || box.current === null) return;
+    const { from, until } = viewAt({ tree, focus, view: view.current }, tree.depth[node] as number);
+    const left = Math.max(0, (((tree.start[node] as number) - from) / (until - from)) * size.width);
+    const top = (placeOf(tree.depth[node] as number) + 1) * ROW - box.current.scrollTop;
+    openMenu(node, bounds.left + left, bounds.top + top);
+  };
+
+  const walk = (event: KeyboardEvent, at: number): boolean => {
+    const away = event.key === (flame ? "ArrowUp" : "ArrowDown");
+    // Above the root of a sandwich stand callers: away from it is up.
+    const isCaller = at >= tree.callersFrom || (at === ROOT && tree.callersFrom < tree.size && !away);
+    if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+      if (selected === null) select(focus);
+      else if (at === ROOT && isCaller) select(tree.callersFrom);
+      else select(neighbour(tree, at, away !== isCaller ? "down" : "up", focus));
+    } else if (STEPS[event.key] !== undefined) select(neighbour(tree, at, STEPS[event.key] as Step, focus));
+    else return false;
+    return true;
+  };
 
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const at = selected !== null && isVisible(tree, selected, focus) ? selected : focus;
-    const towardsRoot = flame ? "ArrowDown" : "ArrowUp";
-    const towardsLeaf = flame ? "ArrowUp" : "ArrowDown";
-    if (event.key === towardsRoot) select(selected === null ? focus : neighbour(tree, at, "up", focus));
-    else if (event.key === towardsLeaf) select(selected === null ? focus : neighbour(tree, at, "down", focus));
-    else if (STEPS[event.key] !== undefined) select(neighbour(tree, at, STEPS[event.key] as Step, focus));
+    if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) menuAtFrame(at);
+    else if (event.ctrlKey || event.metaKey || event.altKey) return;
+    else if (walk(event, at)) setCopied("");
     else if (event.key === "Enter" || event.key === " ") zoom(at);
     else if (event.key === "Escape") {
       setCopied("");
@@ -177,9 +241,11 @@ export function Flamegraph(props: Props) {
       if (next === null) return;
       if (!isVisible(tree, next, focus)) onZoom(ROOT);
       select(next);
-    } else if (event.key === "c" && selected !== null) copy(selected);
-    else if (event.key === "f" && selected !== null) props.onFind(frameName(tree, selected));
-    else return;
+    } else {
+      const action = (selected === null ? treeActions() : actionsOf(at)).find(({ key }) => key === event.key);
+      if (action === undefined) return;
+      action.run();
+    }
     event.preventDefault();
   };
 
@@ -196,36 +262,66 @@ export function Flamegraph(props: Props) {
             style={{ width: `${size.width}px`, height: `${size.height}px` }}
             role="application"
             aria-roledescription="flamegraph"
-            aria-label={`Flamegraph of ${measure.title}. Arrow keys move between frames, Enter zooms, Escape shows all, n finds the next match, c copies the name. The table of functions holds the same as text.`}
+            aria-label={`Flamegraph of ${measure.title}. Arrow keys move between frames, Enter zooms, Escape shows all, n finds the next match, Shift F10 opens the frame's menu. The tree of frames and the table of functions hold the same as text.`}
             tabIndex={0}
             data-testid="flamegraph"
             onKeyDown={onKeyDown}
             onPointerMove={(event) => {
               if (event.pointerType === "touch") return;
-              const node = frameAt(event);
-              setHover(node === null ? null : { tree, node, x: event.clientX, y: event.clientY });
+              const at = pointAt(event);
+              setUnder(at);
+              onPoint(at === null ? null : frameName(tree, at.node));
             }}
-            onPointerLeave={() => setHover(null)}
+            onPointerLeave={() => {
+              setUnder(null);
+              onPoint(null);
+            }}
             onClick={(event) => {
-              const node = frameAt(event);
-              if (node !== null) zoom(node);
+              const at = pointAt(event);
+              if (at !== null) zoom(at.node);
             }}
             onContextMenu={(event) => {
-              const node = frameAt(event);
-              if (node === null) return;
+              const at = pointAt(event);
+              if (at === null) return;
               event.preventDefault();
-              select(node);
-              copy(node);
+              openMenu(at.node, event.clientX, event.clientY);
             }}
           />
         </div>
       </div>
-      {hover !== null && (
-        <Tooltip tree={tree} node={hover.node} focus={focus} x={hover.x} y={hover.y} measure={measure} />
+      {hover !== null && open === null && (
+        <Tooltip
+          tree={tree}
+          node={hover.node}
+          sliver={hover.sliver}
+          focus={focus}
+          x={hover.x}
+          y={hover.y}
+          measure={measure}
+        />
       )}
-      <div class="flame-status" role="status" aria-live="polite" data-testid="selected-frame">
-        {spoken || (
-          <span class="dim">Click a frame to zoom; arrow keys move, Enter zooms, Esc resets, right click copies.</span>
+      {open !== null && (
+        <FrameMenu
+          x={open.x}
+          y={open.y}
+          name={frameName(tree, open.node)}
+          actions={actionsOf(open.node)}
+          onClose={(back) => {
+            setMenu(null);
+            if (back) canvas.current?.focus();
+          }}
+        />
+      )}
+      <div class="flame-status">
+        <span role="status" aria-live="polite" data-testid="selected-frame" dir="auto">
+          {spoken || (
+            <span class="dim">Click a frame to zoom; right click, or Shift F10, opens its menu; arrow keys move.</span>
+          )}
+        </span>
+        {inSight.thin > 0 && (
+          <span class="dim" data-testid="thin-rows">
+            {plural(inSight.thin, "row")} more of frames thinner than a pixel: zoom in
+          </span>
         )}
       </div>
     </div>

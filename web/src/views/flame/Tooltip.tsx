@@ -2,7 +2,8 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Normalize } from "../../api/index.ts";
 import { CHANGE_WORDS, kindOf, MARK } from "../../logic/colour.ts";
-import { cores, count, duration, factor, percent, signed } from "../../logic/format.ts";
+import { cores, count, duration, factor, percent, plural, signed } from "../../logic/format.ts";
+import type { Sliver } from "../../logic/layout.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
 import { changeOf } from "./paint.ts";
 
@@ -14,6 +15,11 @@ export interface Measure {
   /** Cores that one sample stands for, over the observed time. */
   coresPerSample: number;
   normalize: Normalize | null;
+}
+
+export interface WindowMeasure extends Measure {
+  /** Samples of the window, whatever transforms leave of it. */
+  samples: number;
 }
 
 export function normText(value: number, normalize: Normalize | null): string {
@@ -30,7 +36,7 @@ export function normUnit(normalize: Normalize | null): string {
 
 const part = (value: number, whole: number) => (whole > 0 ? value / whole : 0);
 
-export function tooltipText(tree: Tree, node: number, focus: number, measure: Measure): string {
+export function tooltipText(tree: Tree, node: number, focus: number, measure: WindowMeasure): string {
   const { diff } = tree;
   const name = frameName(tree, node);
   if (diff !== null) {
@@ -39,7 +45,7 @@ export function tooltipText(tree: Tree, node: number, focus: number, measure: Me
     return `${name}: before ${count(diff.baseTotal[node] as number)} samples, ${before}; after ${count(tree.total[node] as number)} samples, ${after} ${normUnit(measure.normalize)}; ${CHANGE_WORDS[changeOf(tree, node)]}`;
   }
   const total = tree.total[node] as number;
-  const ofAll = percent(part(total, tree.total[ROOT] as number));
+  const ofAll = percent(part(total, measure.samples));
   const ofFocus = focus === ROOT ? "" : `, ${percent(part(total, tree.total[focus] as number))} of the zoomed frame`;
   return `${name}, ${kindName(tree, node)}: ${count(total)} samples, ${ofAll} of the total${ofFocus}`;
 }
@@ -47,13 +53,15 @@ export function tooltipText(tree: Tree, node: number, focus: number, measure: Me
 interface Props {
   tree: Tree;
   node: number;
+  /** The frames that are drawn together here, `node` the widest of them. */
+  sliver: Sliver | null;
   focus: number;
   x: number;
   y: number;
-  measure: Measure;
+  measure: WindowMeasure;
 }
 
-export function Tooltip({ tree, node, focus, x, y, measure }: Props) {
+export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
   const element = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const box = element.current;
@@ -68,7 +76,16 @@ export function Tooltip({ tree, node, focus, x, y, measure }: Props) {
   const inlined = tree.inlined[node] === 1 ? ", inlined" : "";
   return (
     <div class="tooltip" ref={element} aria-hidden="true" data-testid="tooltip">
-      <div class="tooltip-name">{frameName(tree, node)}</div>
+      {sliver !== null && (
+        <div class="tooltip-sliver">
+          {plural(sliver.frames, "frame")} here, each thinner than a pixel, with{" "}
+          {tree.diff === null ? "" : `${count(sliver.baseSamples)} → `}
+          {plural(sliver.samples, "sample")}. The widest:
+        </div>
+      )}
+      <div class="tooltip-name" dir="auto">
+        {frameName(tree, node)}
+      </div>
       <div class="tooltip-where">
         {kind === "root" ? "everything in this window" : `${kind}${inlined}${module === "" ? "" : ` · ${module}`}`}
       </div>
@@ -90,7 +107,7 @@ function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "
       <td>{count(samples)}</td>
       <td>{duration(samples * measure.secondsPerSample)}</td>
       <td>{cores(samples * measure.coresPerSample)}</td>
-      <td>{percent(part(samples, tree.total[ROOT] as number))}</td>
+      <td>{percent(part(samples, measure.samples))}</td>
       {focus !== ROOT && <td>{percent(part(samples, tree.total[focus] as number))}</td>}
     </tr>
   );
@@ -108,7 +125,7 @@ function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "
       </thead>
       <tbody>
         {row("total", total)}
-        {row("self", self)}
+        {tree.shape === "upright" && row("self", self)}
       </tbody>
     </table>
   );

@@ -2,10 +2,20 @@
  * Draws the visible part of a flamegraph. In: the tree, the visible range, the rows in sight, size and ratio of the
  * canvas. It draws whole device pixels and at most one run a pixel and row, so its cost follows the screen.
  */
-import { type Change, diffPaint, framePaint, kindOf, MARK, type Paint, type Theme } from "../../logic/colour.ts";
-import { type Run, rowRuns, type View } from "../../logic/layout.ts";
+import {
+  type Change,
+  diffPaint,
+  framePaint,
+  kindOf,
+  MARK,
+  modulePaint,
+  type Paint,
+  type Theme,
+} from "../../logic/colour.ts";
+import { type Run, rowRuns, runsOf, type View, viewOf } from "../../logic/layout.ts";
 import { fitName } from "../../logic/names.ts";
-import { frameName, kindName, moduleName, type Tree } from "../../logic/tree.ts";
+import type { Search } from "../../logic/search.ts";
+import { distance, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
 
 /** CSS pixels. */
 export const ROW = 19;
@@ -17,17 +27,30 @@ export interface Scene {
   view: View;
   /** The zoomed frame; the rows above it are its callers. */
   focus: number;
-  hits: Uint8Array | null;
+  search: Search | null;
   hovered: number | null;
   selected: number | null;
+  /** Frames of this name (an index of the tree's texts) are outlined; -1 for none. */
+  pointed: number;
   theme: Theme;
   /** Root at the bottom. */
   flame: boolean;
   width: number;
   height: number;
   scrollTop: number;
+  /** The tree's row that is drawn first, and how many places for rows there are. */
+  firstRow: number;
   rows: number;
   ratio: number;
+}
+
+/** What a frame's colour tells. */
+export type ColourBy = "kind" | "module" | "difference";
+
+/** The range that a row shows: callers and callees of a sandwich are zoomed one at a time. */
+export function viewAt({ tree, focus, view }: Pick<Scene, "tree" | "focus" | "view">, row: number): View {
+  const isOtherSide = (row - tree.rootRow) * ((tree.depth[focus] as number) - tree.rootRow) < 0;
+  return isOtherSide ? viewOf(tree, ROOT) : view;
 }
 
 interface Ink {
@@ -49,28 +72,34 @@ export class Colours {
   private readonly paints: (Paint | undefined)[];
   private readonly tree: Tree;
   private readonly theme: Theme;
+  private readonly by: ColourBy;
 
-  constructor(tree: Tree, theme: Theme) {
+  constructor(tree: Tree, theme: Theme, by: ColourBy) {
     this.tree = tree;
     this.theme = theme;
+    this.by = by;
     this.paints = new Array(tree.size);
   }
 
-  fits(tree: Tree, theme: Theme): boolean {
-    return this.tree === tree && this.theme === theme;
+  fits(tree: Tree, theme: Theme, by: ColourBy): boolean {
+    return this.tree === tree && this.theme === theme && this.by === by;
   }
 
   of(node: number): Paint {
     const known = this.paints[node];
     if (known !== undefined) return known;
-    const { tree, theme } = this;
-    const kind = kindOf(kindName(tree, node), tree.inlined[node] === 1);
-    const paint =
-      tree.diff !== null
-        ? diffPaint(changeOf(tree, node), tree.diff.strength[node] as number, theme)
-        : framePaint(kind, `${moduleName(tree, node)} ${frameName(tree, node)}`, theme);
+    const paint = this.paintOf(node);
     this.paints[node] = paint;
     return paint;
+  }
+
+  private paintOf(node: number): Paint {
+    const { tree, theme, by } = this;
+    if (by === "difference" && tree.diff !== null)
+      return diffPaint(changeOf(tree, node), tree.diff.strength[node] as number, theme);
+    const kind = kindOf(kindName(tree, node), tree.inlined[node] === 1);
+    if (by === "module") return modulePaint(kind, moduleName(tree, node), theme);
+    return framePaint(kind, `${moduleName(tree, node)} ${frameName(tree, node)}`, theme);
   }
 }
 
@@ -81,23 +110,64 @@ export function changeOf(tree: Tree, node: number): Change {
 /** The widest character of the font decides how many surely fit; measured once a font. */
 let characterWidth = 0;
 
+/** Labels that were shortened before: most are drawn again, and shortening costs more than drawing. */
+const labels = new Map<string, string>();
+const MOST_LABELS = 20_000;
+
+function labelOf(name: string, room: number): string {
+  if (name.length <= room) return name;
+  const key = `${room} ${name}`;
+  let label = labels.get(key);
+  if (label === undefined) {
+    if (labels.size >= MOST_LABELS) labels.clear();
+    label = fitName(name, room);
+    labels.set(key, label);
+  }
+  return label;
+}
+
 export function paint(context: CanvasRenderingContext2D, scene: Scene, colours: Colours): void {
-  const { width, height, ratio, rows, scrollTop, flame } = scene;
+  const { tree, width, height, ratio, rows, firstRow, scrollTop, flame, search } = scene;
   const ink = inkOf(scene.theme);
   context.setTransform(1, 0, 0, 1, 0, 0);
+  context.globalAlpha = 1;
   context.fillStyle = ink.ground;
   context.fillRect(0, 0, Math.ceil(width * ratio), Math.ceil(height * ratio));
   context.font = `${11.5 * ratio}px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace`;
   context.textBaseline = "middle";
+  // A name that is written from right to left must not move what stands around it.
+  context.direction = "ltr";
   if (characterWidth === 0) characterWidth = context.measureText("mmmmmmmmmm").width / 10 / ratio;
   const first = Math.max(0, Math.floor(scrollTop / ROW));
   const last = Math.min(rows - 1, Math.floor((scrollTop + height) / ROW));
-  for (let row = first; row <= last; row++) {
-    const depth = flame ? rows - 1 - row : row;
-    const top = Math.round((row * ROW - scrollTop) * ratio);
-    const bottom = Math.round(((row + 1) * ROW - scrollTop) * ratio) - Math.max(1, Math.round(ratio));
-    const runs = rowRuns(scene.tree, depth, scene.view, Math.floor(width * ratio));
-    for (const run of runs) paintRun(context, scene, colours, ink, run, top, bottom - top);
+  const pixels = Math.floor(width * ratio);
+  for (let place = first; place <= last; place++) {
+    const row = firstRow + (flame ? rows - 1 - place : place);
+    const top = Math.round((place * ROW - scrollTop) * ratio);
+    const bottom = Math.round(((place + 1) * ROW - scrollTop) * ratio) - Math.max(1, Math.round(ratio));
+    const view = viewAt(scene, row);
+    for (const run of rowRuns(tree, row, view, pixels)) paintRun(context, scene, colours, ink, run, top, bottom - top);
+    if (search !== null) paintHits(context, runsOf(tree, search.levels[row], view, pixels), ink, ratio, top, bottom);
+  }
+}
+
+/** A bar below each frame that matches, also where the frame is thinner than a pixel. */
+function paintHits(
+  context: CanvasRenderingContext2D,
+  runs: readonly Run[],
+  ink: Ink,
+  ratio: number,
+  top: number,
+  bottom: number,
+): void {
+  const bar = Math.max(2, Math.round(2.5 * ratio));
+  const least = Math.round(3 * ratio);
+  context.fillStyle = ink.hit;
+  for (const { left, right } of runs) {
+    const width = right - left;
+    // A thin hit is as high as its row: it would be lost as a dot.
+    if (width < least) context.fillRect(left, top, Math.max(width, Math.round(2 * ratio)), bottom - top);
+    else context.fillRect(left, bottom - bar, width, bar);
   }
 }
 
@@ -110,36 +180,31 @@ function paintRun(
   top: number,
   height: number,
 ): void {
-  const { tree, ratio, hits } = scene;
+  const { tree, ratio, search } = scene;
   const { fill, text } = colours.of(run.node);
   const gap = run.single && run.right - run.left > 3 * ratio ? Math.max(1, Math.round(ratio / 2)) : 0;
   const width = run.right - run.left - gap;
-  const hit = hits !== null && hits[run.node] === 1;
-  const above = (tree.depth[run.node] as number) < (tree.depth[scene.focus] as number);
-  context.globalAlpha = (hits !== null && !hit ? 0.32 : 1) * (above ? 0.6 : 1) * (run.single ? 1 : 0.75);
+  const faint = search !== null && search.hits[run.node] !== 1;
+  const above = distance(tree, run.node) < distance(tree, scene.focus);
+  context.globalAlpha = (faint ? 0.32 : 1) * (above ? 0.6 : 1) * (run.single ? 1 : 0.75);
   context.fillStyle = fill;
   context.fillRect(run.left, top, width, height);
   context.globalAlpha = 1;
-  if (hit) {
-    context.fillStyle = ink.hit;
-    const bar = Math.max(2, Math.round(2.5 * ratio));
-    context.fillRect(run.left, top + height - bar, width, bar);
-  }
   if (!run.single) return;
   let left = run.left + PAD * ratio;
   if (tree.diff !== null) left = paintMark(context, scene, run, left, top, height, text);
   const room = run.right - gap - PAD * ratio - left;
   if (width >= TEXT_FROM * ratio) {
-    const name = frameName(tree, run.node);
-    const label = fitName(name, Math.floor(room / ratio / characterWidth));
+    const label = labelOf(frameName(tree, run.node), Math.floor(room / ratio / characterWidth));
     if (label !== "") {
-      context.globalAlpha = hits !== null && !hit ? 0.7 : 1;
-      context.fillStyle = hits !== null && !hit ? ink.font : text;
-      context.fillText(label, left, top + height / 2 + ratio * 0.5);
+      context.globalAlpha = faint ? 0.7 : 1;
+      context.fillStyle = faint ? ink.font : text;
+      context.fillText(label, left, top + height / 2 + ratio * 0.5, room);
       context.globalAlpha = 1;
     }
   }
-  const outlined = run.node === scene.selected ? ink.outline : run.node === scene.hovered ? ink.hover : null;
+  const isPointed = run.node === scene.hovered || tree.name[run.node] === scene.pointed;
+  const outlined = run.node === scene.selected ? ink.outline : isPointed ? ink.hover : null;
   if (outlined !== null) {
     const line = (run.node === scene.selected ? 2 : 1) * Math.max(1, Math.round(ratio));
     context.strokeStyle = outlined;

@@ -1,0 +1,75 @@
+/** The menu of a frame, at the pointer or at the frame. Arrow keys move, Enter takes, Escape goes back to the graph. */
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { FrameAction } from "./actions.ts";
+
+interface Props {
+  x: number;
+  y: number;
+  name: string;
+  actions: readonly FrameAction[];
+  onClose: (back: boolean) => void;
+}
+
+const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, Home: Number.NEGATIVE_INFINITY, End: 1e9 };
+const MARGIN = 8;
+
+export function FrameMenu({ x, y, name, actions, onClose }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const { width, height } = element.getBoundingClientRect();
+    const left = Math.max(MARGIN, Math.min(x, innerWidth - width - MARGIN));
+    const top = Math.max(MARGIN, Math.min(y, innerHeight - height - MARGIN));
+    element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+    element.querySelector("button")?.focus();
+  }, [x, y]);
+  useEffect(() => {
+    const onPointer = (event: PointerEvent) => {
+      if (!box.current?.contains(event.target as Node)) onClose(false);
+    };
+    const away = () => onClose(false);
+    addEventListener("pointerdown", onPointer, true);
+    addEventListener("resize", away);
+    return () => {
+      removeEventListener("pointerdown", onPointer, true);
+      removeEventListener("resize", away);
+    };
+  }, [onClose]);
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    event.stopPropagation();
+    const items = [...(box.current?.querySelectorAll("button") ?? [])];
+    const at = items.indexOf(document.activeElement as HTMLButtonElement);
+    const by = MOVES[event.key];
+    if (event.key === "Escape" || event.key === "Tab") onClose(true);
+    else if (by !== undefined) items[Math.min(Math.max(at + by, 0), items.length - 1)]?.focus();
+    else {
+      const action = actions.find(({ key }) => key === event.key && key !== "Enter");
+      if (action === undefined) return;
+      onClose(true);
+      action.run();
+    }
+    event.preventDefault();
+  };
+
+  return (
+    <div class="frame-menu" ref={box} role="menu" tabIndex={-1} aria-label={`Frame ${name}`} onKeyDown={onKeyDown}>
+      {actions.map((action) => (
+        <button
+          key={action.key}
+          type="button"
+          role="menuitem"
+          title={action.hint}
+          onClick={() => {
+            onClose(true);
+            action.run();
+          }}
+        >
+          <span dir="auto">{action.label}</span>
+          <kbd>{action.key === "Enter" ? "↵" : action.key}</kbd>
+        </button>
+      ))}
+    </div>
+  );
+}
