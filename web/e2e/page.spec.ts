@@ -32,6 +32,16 @@ for (const theme of ["light", "dark"] as const) {
     await page.goto(`/?view=nodes&theme=${theme}`);
     await expect(page.locator("table.grid tbody tr").first()).toBeVisible();
     expect(await serious(page)).toEqual([]);
+    const marked = `${windows.after.from + 1_000}-${windows.after.from + 2_000}`;
+    await page.goto(at(windows.after, { view: "heatmap", theme, markA: marked }));
+    await expect.poll(() => colours(page, "heatmap")).toBeGreaterThan(3);
+    expect(await serious(page)).toEqual([]);
+    await page.goto(at(windows.after, { view: "timeline", theme, query: '{cpu="0"}', hit: "read", before: "50" }));
+    await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(3);
+    expect(await serious(page)).toEqual([]);
+    await page.keyboard.press("?");
+    await expect(page.getByRole("dialog")).toBeVisible();
+    expect(await serious(page)).toEqual([]);
   });
 }
 
@@ -49,10 +59,17 @@ test("follows the system's colours until one is chosen", async ({ page, windows 
 for (const width of [360, 390, 768]) {
   test(`fits ${width} pixels`, async ({ page, windows }) => {
     await page.setViewportSize({ width, height: 800 });
-    for (const address of [at(windows.after), comparison(windows), "/?view=nodes"]) {
+    const timeline = at(windows.after, { view: "timeline", query: '{cpu="0"}' });
+    for (const address of [
+      at(windows.after),
+      comparison(windows),
+      at(windows.after, { view: "heatmap" }),
+      timeline,
+      "/?view=nodes",
+    ]) {
       await page.goto(address);
       if (address.includes("nodes")) await expect(page.locator("table.grid tbody tr").first()).toBeVisible();
-      else await expect.poll(() => colours(page)).toBeGreaterThan(2);
+      else await expect.poll(() => colours(page, address === timeline ? "timeline" : "flamegraph")).toBeGreaterThan(2);
       const overflow = await page.evaluate(
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
       );

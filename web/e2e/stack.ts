@@ -106,9 +106,9 @@ export function busyOnly({ busy }: Windows): string {
   return `{process="${busy}"}`;
 }
 
-/** How many different colours the flamegraph shows: a blank canvas has one. */
-export function colours(page: Page): Promise<number> {
-  return page.getByTestId("flamegraph").evaluate((element) => {
+/** How many different colours a canvas shows, such as the flamegraph: a blank one has one. */
+export function colours(page: Page, canvas = "flamegraph"): Promise<number> {
+  return page.getByTestId(canvas).evaluate((element) => {
     const canvas = element as HTMLCanvasElement;
     const data = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
     const seen = new Set<number>();

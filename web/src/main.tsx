@@ -6,6 +6,7 @@ import "./style/header.css";
 import "./style/chart.css";
 import "./style/graph.css";
 import "./style/tables.css";
+import "./style/views.css";
 import "./style/screens.css";
 
 const root = document.getElementById("app");

@@ -6,9 +6,11 @@ import type {
   DiffAnswer,
   DiffTopRow,
   FlamegraphAnswer,
+  HeatmapAnswer,
   InfoAnswer,
   NodeRow,
   SeriesAnswer,
+  TimelineAnswer,
   TopAnswer,
   TopRow,
 } from "./types.ts";
@@ -91,6 +93,10 @@ export const api = {
   diff: (parameters: Parameters, signal: AbortSignal) => get<DiffAnswer>("/diff", parameters, signal),
   diffTop: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<DiffTopRow>>("/top", parameters, signal),
   ranking: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<TopRow>>("/top", parameters, signal),
+  heatmap: (parameters: Parameters, signal: AbortSignal) => get<HeatmapAnswer>("/heatmap", parameters, signal),
+  timeline: (parameters: Parameters, signal: AbortSignal) => get<TimelineAnswer>("/timeline", parameters, signal),
+  /** What ran before samples with a frame: with `before` and `match`, the timeline answers with a flamegraph. */
+  before: (parameters: Parameters, signal: AbortSignal) => get<FlamegraphAnswer>("/timeline", parameters, signal),
   nodes: (signal: AbortSignal) => get<{ nodes: NodeRow[] }>("/nodes", {}, signal),
   info: (signal: AbortSignal) => get<InfoAnswer>("/info", {}, signal),
   labels: (signal: AbortSignal) => get<{ labels: string[] }>("/labels", {}, signal),

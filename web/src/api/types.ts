@@ -187,3 +187,47 @@ export interface InfoAnswer {
   install_command: string;
   agent_download: boolean;
 }
+
+/** Counts of cells, column by column, the earliest offset first. */
+export interface HeatmapAnswer {
+  type: string;
+  query: string;
+  from: number;
+  until: number;
+  unit: string;
+  period_ns: number;
+  samples: number;
+  exposure: Exposure;
+  step_ns: number;
+  columns: number;
+  rows: number;
+  cells: number[];
+}
+
+/** Samples in the order of time, column by column. */
+export interface TimelineSamples {
+  /** From the answer's start. */
+  offset_ns: number[];
+  node: string[];
+  cpu: (number | null)[];
+  tid: (number | null)[];
+  tgid: string[];
+  service: string[];
+  thread: string[];
+  mode: string[];
+  value_ns: number[];
+  /** The node of the tree at which the stack ends. */
+  stack: number[];
+}
+
+export interface TimelineAnswer {
+  type: string;
+  query: string;
+  from: number;
+  until: number;
+  complete: boolean;
+  strings: string[];
+  kinds: string[];
+  nodes: TreeColumns;
+  samples: TimelineSamples;
+}

@@ -54,6 +54,8 @@ describe("completion", () => {
     expect(type('{service="ku|"}').at).toMatchObject({ what: "value", label: "service", prefix: "ku", closed: true });
     expect(type('{service="a",no|}').at).toMatchObject({ what: "label", prefix: "no" });
     expect(type("{service |}").at).toMatchObject({ what: "operator", label: "service" });
+    expect(type("{service!|}").at).toMatchObject({ what: "operator", label: "service", prefix: "!" });
+    expect(type("{service =|}").at).toMatchObject({ what: "operator", label: "service", prefix: "=" });
     expect(type('{service=~"a|').at).toMatchObject({ what: "value", closed: false });
   });
 

@@ -71,7 +71,7 @@ export function withMatcher(text: string, matcher: LabelMatcher): string {
 
 export type Completing =
   | { what: "label"; prefix: string; from: number }
-  | { what: "operator"; label: string; from: number }
+  | { what: "operator"; label: string; prefix: string; from: number }
   | { what: "value"; label: string; prefix: string; from: number; closed: boolean };
 
 /** What stands at the caret: a label's name, its operator, or its value. */
@@ -88,8 +88,11 @@ export function completingAt(text: string, caret: number): Completing {
       closed: /^(?:[^"\\]|\\.)*"/.test(text.slice(caret)),
     };
   }
-  const operator = /(?:^|[{,\s])([a-zA-Z_]\w*)\s+$/.exec(left);
-  if (operator !== null) return { what: "operator", label: operator[1] as string, from: caret };
+  const operator = /(?:^|[{,\s])([a-zA-Z_]\w*)(?:\s+|\s*([=!~]{1,2}))$/.exec(left);
+  if (operator !== null) {
+    const prefix = operator[2] ?? "";
+    return { what: "operator", label: operator[1] as string, prefix, from: caret - prefix.length };
+  }
   const label = /([a-zA-Z_]\w*)?$/.exec(left) as RegExpExecArray;
   const prefix = label[1] ?? "";
   return { what: "label", prefix, from: caret - prefix.length };

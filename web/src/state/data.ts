@@ -1,15 +1,26 @@
 /** Every answer that the views show, each following the state by itself. Time starts to run here, nowhere else. */
 import { computed, effect, signal } from "@preact/signals";
-import { type ApiError, api, type DiffAnswer, type FlamegraphAnswer, type Parameters } from "../api/index.ts";
+import {
+  type ApiError,
+  api,
+  type DiffAnswer,
+  type FlamegraphAnswer,
+  type HeatmapAnswer,
+  type Parameters,
+  type TimelineAnswer,
+} from "../api/index.ts";
 import { findFocus } from "../logic/focus.ts";
+import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/heatmap.ts";
 import { matcherOf, search, serverPattern } from "../logic/search.ts";
+import { parseSelector } from "../logic/selector.ts";
 import { stackOf } from "../logic/stack.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
+import { type Chart, chartOf, laneOf } from "../logic/timeline.ts";
 import { transformed, transformsOf } from "../logic/transform.ts";
 import { BadTree, diffTreeOf, ROOT, type Tree, treeOf } from "../logic/tree.ts";
 import { around, ordered, pairOf } from "../logic/windows.ts";
 import { type PageState, page, refresh, refreshes } from "./index.ts";
-import { type Resource, resource } from "./resource.ts";
+import { pending, type Resource, resource } from "./resource.ts";
 
 const LIVE_MS = 5_000;
 const NODES_MS = 5_000;
@@ -18,6 +29,9 @@ const SERIES_LIMIT = 19;
 const TOP_LIMIT = 2_000;
 /** Frames below a millionth of the window are folded by the server, so that nothing is left out of a million samples. */
 const MIN_SHARE = 0.000001;
+/** Samples of the timeline, unless more are asked for: an answer of a few megabytes. */
+export const USUAL_MOMENTS = 20_000;
+export const MOST_MOMENTS = 100_000;
 
 /** One field of the state: what depends on it alone is not computed anew when another field changes. */
 function field<K extends keyof PageState>(key: K) {
@@ -39,6 +53,12 @@ const live = field("live");
 const rank = field("rank");
 const chartFrom = field("chartFrom");
 const chartUntil = field("chartUntil");
+const markA = field("markA");
+const markB = field("markB");
+const column = field("column");
+const hit = field("hit");
+const before = field("before");
+const limit = field("limit");
 
 /** The present, as of the last question; moves when something is asked anew, so that windows hold still in between. */
 export const present = computed(() => {
@@ -57,7 +77,7 @@ setInterval(() => {
 }, 1000);
 
 function ask<T>(name: string, parameters: Parameters, run: (signal: AbortSignal) => Promise<T>) {
-  return { question: `${name} ${JSON.stringify(parameters)}`, turn: refreshes.value, run };
+  return { name, question: `${name} ${JSON.stringify(parameters)}`, turn: refreshes.value, run };
 }
 
 const selection = computed<Parameters>(() => ({
@@ -77,9 +97,46 @@ export const exploreStack = computed(() =>
   exploreSeries.data.value === null ? null : stackOf(exploreSeries.data.value),
 );
 
+/** The range of the page. */
+export const range = computed<Window>(() => {
+  const now = present.value;
+  return ordered(parseTime(from.value, now) ?? now - 3_600_000, parseTime(until.value, now) ?? now);
+});
+
+/** What the heatmap shows: whole columns. */
+const heatmapStep = computed(() => columnMs(range.value, column.value));
+export const heatmapWindow = computed(() => aligned(range.value, heatmapStep.value));
+
+export const heatmap: Resource<HeatmapAnswer> = resource(() => {
+  if (view.value !== "heatmap") return null;
+  const step = `${heatmapStep.value}ms`;
+  const parameters = { type: type.value, query: query.value, ...heatmapWindow.value, step, rows: ROWS };
+  return ask("heatmap", parameters, (signal) => api.heatmap(parameters, signal));
+});
+
+/** What is marked in the heatmap. */
+export const marks = computed(() => {
+  const [a, b] = [parseMark(markA.value), parseMark(markB.value)];
+  const whole = heatmapWindow.value;
+  return { a: sideOf(a, b, whole), b: sideOf(b, a, whole) };
+});
+
+/** Whether the lower half of the page shows a difference. */
+export const comparing = computed(
+  () => view.value === "compare" || (view.value === "heatmap" && marks.value.a !== null && marks.value.b !== null),
+);
+
+/** The one window whose profile is shown; null where two are compared, or none is. */
+export const single = computed<Parameters | null>(() => {
+  if (view.value === "explore") return selection.value;
+  if (view.value !== "heatmap" || comparing.value) return null;
+  const marked = marks.value.a ?? marks.value.b ?? { window: heatmapWindow.value };
+  return { ...selection.value, ...marked.window };
+});
+
 export const flamegraph: Resource<FlamegraphAnswer> = resource(() => {
-  if (view.value !== "explore") return null;
-  const parameters = { ...selection.value, min_share: MIN_SHARE };
+  if (single.value === null) return null;
+  const parameters = { ...single.value, min_share: MIN_SHARE };
   return ask("flamegraph", parameters, (signal) => api.flamegraph(parameters, signal));
 });
 
@@ -93,7 +150,26 @@ export const pair = computed(() => {
   return { ...both, chart };
 });
 
+/** Both sides that are marked in the heatmap, as the server is asked. */
+function markedParameters(): Parameters {
+  const { a, b } = marks.value;
+  return {
+    type: type.value,
+    query: query.value,
+    from: b?.window.from,
+    until: b?.window.until,
+    except_from: b?.except?.from,
+    except_until: b?.except?.until,
+    base_from: a?.window.from,
+    base_until: a?.window.until,
+    base_except_from: a?.except?.from,
+    base_except_until: a?.except?.until,
+    normalize: normalize.value,
+  };
+}
+
 export function pairParameters(): Parameters {
+  if (view.value === "heatmap") return markedParameters();
   const { base, comparison } = pair.value;
   return {
     type: type.value,
@@ -126,13 +202,13 @@ export const compareStack = computed(() =>
 );
 
 export const diff: Resource<DiffAnswer> = resource(() => {
-  if (view.value !== "compare") return null;
+  if (!comparing.value) return null;
   const parameters = { ...pairParameters(), min_share: MIN_SHARE };
   return ask("diff", parameters, (signal) => api.diff(parameters, signal));
 });
 
 export const diffTop = resource(() => {
-  if (view.value !== "compare") return null;
+  if (!comparing.value) return null;
   const parameters = { ...pairParameters(), by: "function", limit: TOP_LIMIT };
   return ask("top", parameters, (signal) => api.diffTop(parameters, signal));
 });
@@ -140,6 +216,8 @@ export const diffTop = resource(() => {
 /** Which selector the server can't read. Of a comparison, the chart is asked for side B alone. */
 export const selectorFaults = computed<{ query: ApiError | null; base: ApiError | null }>(() => {
   const unread = (error: ApiError | null) => (error?.code === "bad_query" ? error : null);
+  if (view.value === "heatmap") return { query: unread(heatmap.error.value), base: null };
+  if (view.value === "timeline") return { query: unread(timeline.error.value), base: null };
   if (view.value !== "compare")
     return { query: unread(flamegraph.error.value) ?? unread(exploreSeries.error.value), base: null };
   const ofQuery = unread(compareSeries.error.value);
@@ -148,15 +226,49 @@ export const selectorFaults = computed<{ query: ApiError | null; base: ApiError 
 
 /** Values of a label by CPU time, where the table shows them instead of functions. */
 export const ranking = resource(() => {
-  if (view.value !== "explore" || rank.value === "function") return null;
-  const parameters = { ...selection.value, by: rank.value, limit: TOP_LIMIT };
+  if (single.value === null || rank.value === "function") return null;
+  const parameters = { ...single.value, by: rank.value, limit: TOP_LIMIT };
   return ask("ranking", parameters, (signal) => api.ranking(parameters, signal));
 });
 
-export const nodes = resource(() => {
-  if (view.value !== "nodes") return null;
-  return ask("nodes", {}, (signal) => api.nodes(signal));
+export const timeline: Resource<TimelineAnswer> = resource(() => {
+  // Samples of several CPUs are no order of events.
+  const lane = laneOf(parseSelector(query.value));
+  if (view.value !== "timeline" || lane.cpu + lane.tid + lane.thread === "") return null;
+  const parameters = { ...selection.value, ...range.value, limit: limit.value || USUAL_MOMENTS };
+  return ask("timeline", parameters, (signal) => api.timeline(parameters, signal));
 });
+
+/** The samples as a flame chart, or what is wrong with them. */
+export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
+  const answer = timeline.data.value;
+  try {
+    return { chart: answer === null ? null : chartOf(answer), fault: "" };
+  } catch (error) {
+    if (error instanceof BadTree) return { chart: null, fault: error.message };
+    throw error;
+  }
+});
+
+/** What is looked for in the timeline. */
+export const sought = computed(() => matcherOf(hit.value));
+
+/** What ran before the frames that are looked for. */
+export const beforeHits: Resource<FlamegraphAnswer> = resource(() => {
+  const wanted = sought.value;
+  if (view.value !== "timeline" || before.value === "" || wanted === null || "error" in wanted) return null;
+  const parameters = {
+    ...selection.value,
+    ...range.value,
+    before: `${before.value}ms`,
+    match: serverPattern(hit.value),
+    min_share: MIN_SHARE,
+  };
+  return ask("what ran before", parameters, (signal) => api.before(parameters, signal));
+});
+
+/** Asked for on every view: agents that are late make every answer less than it seems. */
+export const nodes = resource(() => ask("nodes", {}, (signal) => api.nodes(signal)));
 
 export const info = resource(() => ask("info", {}, (signal) => api.info(signal)));
 
@@ -172,7 +284,7 @@ effect(() => {
   if (period === 0) return;
   const timer = setInterval(() => {
     // A question that takes longer than the period must not be cut off by its own repetition.
-    const busy = [exploreSeries, flamegraph, ranking, nodes].some((one) => one.loading.peek());
+    const busy = pending.peek().length > 0;
     if (!document.hidden && !busy) refresh();
   }, period);
   return () => clearInterval(timer);
@@ -182,10 +294,10 @@ effect(() => {
 const sent = computed<{ tree: Tree | null; fault: string }>(() => {
   const shown = view.value;
   try {
-    if (shown === "explore" && flamegraph.data.value !== null)
-      return { tree: treeOf(flamegraph.data.value), fault: "" };
-    if (shown === "compare" && diff.data.value !== null)
+    if (comparing.value && diff.data.value !== null)
       return { tree: diffTreeOf(diff.data.value, width.value), fault: "" };
+    const answer = shown === "timeline" ? beforeHits.data.value : single.value === null ? null : flamegraph.data.value;
+    if (answer !== null) return { tree: treeOf(answer), fault: "" };
   } catch (error) {
     if (error instanceof BadTree) return { tree: null, fault: error.message };
     throw error;
@@ -240,7 +352,7 @@ export const searchResult = computed(() => {
 
 /** The share of a search in the whole profile, asked for where the tree on the screen was trimmed. */
 export const wholeMatch = resource(() => {
-  if (view.value !== "explore" || sent.value.tree?.trimmed !== true || matcher.value === null) return null;
+  if (single.value === null || sent.value.tree?.trimmed !== true || matcher.value === null) return null;
   if (transformText.value !== "") return null;
   const { from: begin, until: end } = flamegraph.data.value ?? { from: 0, until: 0 };
   const parameters = {
@@ -272,7 +384,16 @@ systemDark.addEventListener("change", () => {
   system.value = systemDark.matches;
 });
 
-export const theme = computed<"light" | "dark">(() => page.value.theme || (system.value ? "dark" : "light"));
+/** Paper is white. */
+const paper = matchMedia("print");
+const printing = signal(paper.matches);
+paper.addEventListener("change", () => {
+  printing.value = paper.matches;
+});
+
+export const theme = computed<"light" | "dark">(() =>
+  printing.value ? "light" : page.value.theme || (system.value ? "dark" : "light"),
+);
 
 effect(() => {
   document.documentElement.dataset.theme = theme.value;

@@ -33,6 +33,14 @@ describe("the address", () => {
       only: "significant",
       live: true,
       capacity: true,
+      markA: "1763713380000-1763713380020",
+      markB: "rest",
+      column: "5",
+      zoom: "1763713380000.125-1763713380001.5",
+      hit: "/softirq/i",
+      before: "100",
+      limit: "100000",
+      ended: true,
     } as const;
     expect(new Set(Object.keys(state))).toEqual(new Set(Object.keys(DEFAULTS)));
     expect(readState(writeState(state))).toEqual(state);

@@ -6,7 +6,7 @@ import type { Normalize } from "../api/types.ts";
 import type { Width } from "../logic/tree.ts";
 
 export interface PageState {
-  view: "explore" | "compare" | "nodes";
+  view: "explore" | "compare" | "heatmap" | "timeline" | "nodes";
   type: string;
   query: string;
   from: string;
@@ -36,6 +36,20 @@ export interface PageState {
   only: "" | "significant";
   live: boolean;
   capacity: boolean;
+  /** Spans that are marked in the heatmap (`FROM-UNTIL`), or `rest` for all but the other one. */
+  markA: string;
+  markB: string;
+  /** Seconds of a column of the heatmap; empty: as short as the range allows. */
+  column: string;
+  /** What of the timeline is in sight (`FROM-UNTIL`); empty: all. */
+  zoom: string;
+  /** Frames that are looked for in the timeline, and how many milliseconds before them are of interest. */
+  hit: string;
+  before: string;
+  /** Most samples of the timeline; empty: the usual number. */
+  limit: string;
+  /** Agents that were replaced are listed too. */
+  ended: boolean;
 }
 
 export const DEFAULTS: PageState = {
@@ -63,10 +77,18 @@ export const DEFAULTS: PageState = {
   only: "",
   live: false,
   capacity: false,
+  markA: "",
+  markB: "",
+  column: "",
+  zoom: "",
+  hit: "",
+  before: "",
+  limit: "",
+  ended: false,
 };
 
 const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
-  view: ["explore", "compare", "nodes"],
+  view: ["explore", "compare", "heatmap", "timeline", "nodes"],
   normalize: ["", "rate", "share", "absolute"],
   colour: ["", "kind", "module"],
   theme: ["", "light", "dark"],

@@ -3,9 +3,18 @@ import { page } from "../state/index.ts";
 import { Compare } from "./Compare.tsx";
 import { Explore } from "./Explore.tsx";
 import { Header } from "./Header.tsx";
+import { Heatmap } from "./Heatmap.tsx";
+import { Help } from "./Help.tsx";
 import { Nodes } from "./Nodes.tsx";
+import { Timeline } from "./Timeline.tsx";
 
-const TITLES = { explore: "Explore", compare: "Compare", nodes: "Nodes" } as const;
+const TITLES = {
+  explore: "Explore",
+  compare: "Compare",
+  heatmap: "Heatmap",
+  timeline: "Timeline",
+  nodes: "Nodes",
+} as const;
 
 export function App() {
   const { view, query } = page.value;
@@ -17,8 +26,11 @@ export function App() {
         <h1 class="visually-hidden">{TITLES[view]}</h1>
         {view === "explore" && <Explore />}
         {view === "compare" && <Compare />}
+        {view === "heatmap" && <Heatmap />}
+        {view === "timeline" && <Timeline />}
         {view === "nodes" && <Nodes />}
       </main>
+      <Help />
     </>
   );
 }

@@ -172,7 +172,8 @@ function Sides() {
   );
 }
 
-function CompareProfile() {
+/** The difference of two windows: what the page's state says they are. */
+export function CompareProfile() {
   const answer = diff.data.value;
   const error = diff.error.value;
   const loading = diff.loading.value;

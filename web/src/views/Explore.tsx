@@ -88,7 +88,8 @@ function compareWithBefore(): void {
   });
 }
 
-function ExploreProfile() {
+/** The profile of one window: what the page's state says it is. */
+export function ExploreProfile() {
   const answer = flamegraph.data.value;
   const error = flamegraph.error.value;
   const loading = flamegraph.loading.value;

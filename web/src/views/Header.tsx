@@ -1,15 +1,20 @@
 /** The bar on top: where one is, what is selected, which time, and how to add a machine. */
 import { parseTime } from "../logic/time.ts";
 import { ordered, pairOf, placeWithin } from "../logic/windows.ts";
-import { pair, present, selectorFaults, theme } from "../state/data.ts";
+import { pair, present, range, selectorFaults, theme } from "../state/data.ts";
 import { linkTo, navigate, page, refresh } from "../state/index.ts";
+import { HelpButton } from "./Help.tsx";
 import { InstallMenu } from "./Install.tsx";
+import { Progress } from "./Notices.tsx";
 import { QueryBox } from "./QueryBox.tsx";
+import { ShareMenu } from "./Share.tsx";
 import { TimeRange } from "./TimeRange.tsx";
 
 const VIEWS = [
   ["explore", "Explore"],
   ["compare", "Compare"],
+  ["heatmap", "Heatmap"],
+  ["timeline", "Timeline"],
   ["nodes", "Nodes"],
 ] as const;
 
@@ -18,7 +23,7 @@ type View = (typeof VIEWS)[number][0];
 /** What changes with the view: a comparison starts from the range that was looked at, and leads back to it. */
 function changeFor(view: View) {
   const { from, until, baseFrom, baseUntil, view: old } = page.value;
-  if (view !== "compare" || old === "compare") return { view, focus: "" };
+  if (view !== "compare" || old === "compare") return { view, focus: "", zoom: "" };
   const now = present.value;
   const { base, comparison } = pairOf({ from, until, baseFrom: "", baseUntil: "" }, now);
   const kept = baseFrom !== "" && baseUntil !== "" && from === String(comparison.from);
@@ -55,6 +60,8 @@ export function Header() {
           </a>
         ))}
       </nav>
+      {view !== "nodes" && <span class="header-break" />}
+      {view !== "nodes" && <ProfileType />}
       {view !== "nodes" && (
         <QueryBox
           name="Selector"
@@ -64,12 +71,15 @@ export function Header() {
           onSubmit={(text) => navigate({ query: text, focus: "" })}
         />
       )}
-      {view === "explore" && <ExploreRange />}
+      {view !== "compare" && view !== "nodes" && <PageRange />}
       {view === "compare" && <CompareRange />}
       <div class="header-end">
+        <ShareMenu />
         <InstallMenu />
         <ThemeButton />
+        <HelpButton />
       </div>
+      <Progress />
     </header>
   );
 }
@@ -80,17 +90,16 @@ function follow(event: MouseEvent, go: () => void): void {
   go();
 }
 
-function ExploreRange() {
+function PageRange() {
   const { from, until, live } = page.value;
-  const now = present.value;
   return (
     <TimeRange
-      window={ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now)}
+      window={range.value}
       from={from}
       until={until}
-      now={now}
+      now={present.value}
       live={live}
-      onRange={(a, b) => navigate({ from: a, until: b, live: live && b === "now" })}
+      onRange={(a, b) => navigate({ from: a, until: b, zoom: "", live: live && b === "now" })}
       onLive={(on) => navigate({ live: on })}
       onRefresh={refresh}
     />
@@ -123,6 +132,28 @@ function CompareRange() {
       onLive={() => {}}
       onRefresh={refresh}
     />
+  );
+}
+
+/** Types that this page knows by name; others can stand in the address. */
+const TYPES: readonly (readonly [string, string])[] = [["cpu", "CPU time"]];
+
+function ProfileType() {
+  const { type } = page.value;
+  const types = TYPES.some(([name]) => name === type) ? TYPES : [...TYPES, [type, type] as const];
+  return (
+    <select
+      class="profile-type"
+      aria-label="Profile type"
+      value={type}
+      onChange={(event) => navigate({ type: event.currentTarget.value, focus: "" })}
+    >
+      {types.map(([name, title]) => (
+        <option key={name} value={name}>
+          {title}
+        </option>
+      ))}
+    </select>
   );
 }
 

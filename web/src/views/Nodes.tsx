@@ -1,12 +1,12 @@
 /** Every agent: when it was last heard of, what it took and lost, what it costs. */
 
-import type { NodeRow } from "../api/index.ts";
 import { accountOf, limitsOf } from "../logic/account.ts";
+import { type Agent, agentsOf, costOf, howMany } from "../logic/agents.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/format.ts";
 import { lossOf } from "../logic/loss.ts";
 import { formatSelector } from "../logic/selector.ts";
 import { clockNow, nodes } from "../state/data.ts";
-import { linkTo, navigate } from "../state/index.ts";
+import { linkTo, navigate, page } from "../state/index.ts";
 import { InstallLine } from "./Install.tsx";
 import { EmptyNotice, ErrorNotice, Missing } from "./Notices.tsx";
 
@@ -31,17 +31,25 @@ export function Nodes() {
   const answer = nodes.data.value;
   const error = nodes.error.value;
   if (answer === null) return <Missing error={error} loading={nodes.loading.value} />;
-  const rows = answer.nodes;
-  const late = rows.filter((row) => row.late).length;
+  const agents = agentsOf(answer.nodes);
+  const [silent, replaced] = [howMany(agents, "silent"), howMany(agents, "replaced")];
+  const { ended } = page.value;
+  const rows = ended ? agents : agents.filter(({ state }) => state !== "replaced");
   return (
     <section class="card nodes" aria-label="Nodes">
       {error !== null && <ErrorNotice error={error} />}
       <div class="toolbar">
-        <h2>{plural(new Set(rows.map((row) => row.node)).size, "node")}</h2>
+        <h2>{plural(new Set(agents.map(({ row }) => row.node)).size, "node")}</h2>
         <span class="dim">
-          {plural(rows.length, "agent")}
-          {late > 0 ? `, ${count(late)} silent` : ""}
+          {plural(agents.length - replaced, "agent")}
+          {silent > 0 ? `, ${count(silent)} silent` : ""}
         </span>
+        {replaced > 0 && (
+          <label class="inline check">
+            <input type="checkbox" checked={ended} data-testid="ended" onChange={() => navigate({ ended: !ended })} />{" "}
+            and {plural(replaced, "agent")} that ended, with a newer one in its place
+          </label>
+        )}
       </div>
       {rows.length === 0 ? (
         <EmptyNotice title="No agent has reported yet.">
@@ -61,8 +69,8 @@ export function Nodes() {
               </tr>
             </thead>
             <tbody>
-              {rows.map((row) => (
-                <NodeLine key={row.instance} row={row} />
+              {rows.map((agent) => (
+                <NodeLine key={agent.row.instance} agent={agent} />
               ))}
             </tbody>
           </table>
@@ -72,13 +80,21 @@ export function Nodes() {
   );
 }
 
-function NodeLine({ row }: { row: NodeRow }) {
+const BADGES = {
+  live: null,
+  silent: ["silent", "Nothing comes from this node: is the machine up, does the agent run, does it reach the server?"],
+  replaced: ["replaced", "A newer agent runs on this node: nothing is missing"],
+} as const;
+
+function NodeLine({ agent: { row, state } }: { agent: Agent }) {
+  const badge = BADGES[state];
+  const cost = costOf(row);
   const query = formatSelector([{ label: "node", operator: "=", value: row.node }]);
   const lost = lossOf(row.samples_lost);
   const limits = limitsOf(row.limits);
   const account = accountOf(row);
   return (
-    <tr class={row.late ? "late" : ""}>
+    <tr class={state}>
       <th scope="row">
         <a
           href={linkTo({ view: "explore", query, focus: "" })}
@@ -93,7 +109,12 @@ function NodeLine({ row }: { row: NodeRow }) {
         </a>
       </th>
       <td title={new Date(row.last_seen).toISOString()}>
-        {row.late && <span class="badge">silent</span>} {ago(row.last_seen, clockNow.value)}
+        {badge !== null && (
+          <span class="badge" title={badge[1]}>
+            {badge[0]}
+          </span>
+        )}{" "}
+        {ago(row.last_seen, clockNow.value)}
       </td>
       <td class="number">{count(row.frequency_hz)} Hz</td>
       <td class="number">{count(row.cpus)}</td>
@@ -114,9 +135,7 @@ function NodeLine({ row }: { row: NodeRow }) {
       <td class="number" title={`process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`}>
         {digits(row.cpu_seconds)} + {digits(row.bpf_seconds)} s
       </td>
-      <td class="number">
-        {row.samples_taken > 0 ? `${digits(((row.cpu_seconds + row.bpf_seconds) / row.samples_taken) * 1e6)} µs` : "–"}
-      </td>
+      <td class="number">{cost === null ? "–" : `${digits(cost * 1e6)} µs`}</td>
       <td class="number">{bytes(row.rss_bytes)}</td>
       <td class="number">{bytes(row.bpf_map_bytes)}</td>
       <td class="dim">

@@ -1,7 +1,10 @@
 /** What stands where an answer should be: an error with what to do, an empty window, something on its way. */
 import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import type { ApiError } from "../api/index.ts";
+import { duration } from "../logic/format.ts";
 import { refresh } from "../state/index.ts";
+import { cancelAll, type Pending, pending } from "../state/resource.ts";
 
 /** Where no answer is there yet: why there is none, or that it is on its way. */
 export function Missing({ error, loading, kind = "" }: { error: ApiError | null; loading: boolean; kind?: string }) {
@@ -15,7 +18,7 @@ export function Missing({ error, loading, kind = "" }: { error: ApiError | null;
 
 export function ErrorNotice({ error }: { error: ApiError }) {
   return (
-    <div class="notice bad" role="alert">
+    <div class={`notice ${error.code === "cancelled" ? "calm" : "bad"}`} role="alert">
       <b>{error.message}</b>
       {error.hint !== "" && <span>{error.hint}</span>}
       {error.status === 401 && (
@@ -53,6 +56,47 @@ export function UnreadableSelector({ error, onClear }: { error: ApiError; onClea
         Show everything
       </button>
     </EmptyNotice>
+  );
+}
+
+/** What takes longer than this is said to be on its way. */
+const SLOW_MS = 300;
+
+/** What is on its way since when, and a way to end it; nothing as long as answers come at once. */
+export function Progress() {
+  const waiting = pending.value;
+  const since = waiting.reduce((least, { since }) => Math.min(least, since), Number.POSITIVE_INFINITY);
+  const [, tick] = useState(0);
+  useEffect(() => {
+    if (since === Number.POSITIVE_INFINITY) return;
+    const again = () => tick((count) => count + 1);
+    const first = setTimeout(again, Math.max(0, since + SLOW_MS - Date.now()) + 1);
+    const each = setInterval(again, 1000);
+    return () => {
+      clearTimeout(first);
+      clearInterval(each);
+    };
+  }, [since]);
+  const slow = Date.now() - since >= SLOW_MS;
+  return (
+    <div class="progress" role="status">
+      {slow && <Waiting waiting={waiting} since={since} />}
+    </div>
+  );
+}
+
+function Waiting({ waiting, since }: { waiting: readonly Pending[]; since: number }) {
+  return (
+    <>
+      <i class="spinner" aria-hidden="true" />
+      <span class="progress-names">{waiting.map(({ name }) => name).join(", ")}</span>
+      <span class="dim" aria-hidden="true">
+        {duration(Math.round((Date.now() - since) / 1000))}
+      </span>
+      <button type="button" class="button tiny" data-testid="cancel" onClick={cancelAll}>
+        Cancel
+      </button>
+    </>
   );
 }
 

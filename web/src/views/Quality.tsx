@@ -1,8 +1,12 @@
 /** How much a window's numbers can be trusted: one line under the chart. */
+import type { ComponentChildren } from "preact";
 import type { Exposure, Period, Quality as QualityFigures } from "../api/index.ts";
 import { ratesOf } from "../logic/account.ts";
+import { agentsOf, howMany } from "../logic/agents.ts";
 import { brief, cores, count, duration, percent, plural } from "../logic/format.ts";
 import { lossOf } from "../logic/loss.ts";
+import { nodes } from "../state/data.ts";
+import { linkTo } from "../state/index.ts";
 
 interface Props {
   name: string;
@@ -55,7 +59,7 @@ export function Quality(props: Props) {
         />
         <Figure
           name="lost"
-          value={lost.samples === 0 ? "none" : brief(lost.samples)}
+          value={lost.samples === 0 ? "none" : lost.brief}
           hint={lost.text || "No agent lost a sample in this window"}
           warn={lost.samples > 0}
         />
@@ -69,12 +73,44 @@ export function Quality(props: Props) {
           }
           warn={gapMs > 0}
         />
+        {props.name !== "A" && <Silent />}
       </dl>
     </div>
   );
 }
 
-function Figure({ name, value, hint, warn = false }: { name: string; value: string; hint: string; warn?: boolean }) {
+/** Agents of which nothing comes any more, at present. */
+function Silent() {
+  const rows = nodes.data.value?.nodes;
+  if (rows === undefined) return null;
+  const agents = agentsOf(rows);
+  const silent = howMany(agents, "silent");
+  const of = silent + howMany(agents, "live");
+  return (
+    <Figure
+      name="silent agents"
+      value={silent === 0 ? "none" : <a href={linkTo({ view: "nodes" })}>{`${count(silent)} of ${count(of)}`}</a>}
+      hint={
+        silent === 0
+          ? `${plural(of, "agent")} at work`
+          : `${plural(silent, "agent")} late at present: what ran there since is missing`
+      }
+      warn={silent > 0}
+    />
+  );
+}
+
+function Figure({
+  name,
+  value,
+  hint,
+  warn = false,
+}: {
+  name: string;
+  value: ComponentChildren;
+  hint: string;
+  warn?: boolean;
+}) {
   return (
     <div class={warn ? "figure warn" : "figure"} title={hint}>
       <dt>{name}</dt>

@@ -50,7 +50,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
           ? OPERATORS
           : await labelValues(at.label, mine.signal);
     if (mine.signal.aborted) return;
-    const list = suggestions(all, at.what === "operator" ? "" : at.prefix, MOST);
+    const list = suggestions(all, at.prefix, MOST);
     setPicked(-1);
     setOffer(list.length > 0 ? { at, caret, list } : null);
   };

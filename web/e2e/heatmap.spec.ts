@@ -1,0 +1,96 @@
+import type { Page } from "@playwright/test";
+import { at, busyOnly, colours, expect, parameter, test } from "./stack.ts";
+
+/** How many different colours the heatmap shows. */
+function heatColours(page: Page): Promise<number> {
+  return colours(page, "heatmap");
+}
+
+/** Drags over parts of the plot, 0 to 1 from its left and from its bottom. */
+async function drag(page: Page, [x1, y1]: [number, number], [x2, y2]: [number, number]): Promise<void> {
+  const box = await page.getByTestId("heatmap").boundingBox();
+  if (box === null) throw new Error("the heatmap is not there");
+  const place = (x: number, y: number) =>
+    [box.x + 46 + (box.width - 56) * x, box.y + 8 + (box.height - 28) * (1 - y)] as const;
+  await page.mouse.move(...place(x1, y1));
+  await page.mouse.down();
+  await page.mouse.move(...place((x1 + x2) / 2, (y1 + y2) / 2), { steps: 3 });
+  await page.mouse.move(...place(x2, y2), { steps: 3 });
+  await page.mouse.up();
+}
+
+function span(page: Page, name: string): [number, number] {
+  const [from, until] = (parameter(page, name) ?? "").split("-").map(Number);
+  return [from as number, until as number];
+}
+
+test.describe("heatmap", () => {
+  test("a dragged time is what the flamegraph below shows; Back and reload keep it", async ({
+    page,
+    windows,
+    request,
+  }) => {
+    await page.goto(at(windows.after, { view: "heatmap" }));
+    await expect.poll(() => heatColours(page)).toBeGreaterThan(3);
+    await drag(page, [0.22, 0.5], [0.52, 0.5]);
+    await expect.poll(() => parameter(page, "markA")).toMatch(/^\d+-\d+$/);
+    const [from, until] = span(page, "markA");
+    const columns = (windows.after.until - windows.after.from) / 1000;
+    expect(Math.abs(from - (windows.after.from + Math.floor(0.22 * columns) * 1000 + 500))).toBeLessThanOrEqual(40);
+    expect(Math.abs(until - (windows.after.from + Math.floor(0.52 * columns) * 1000 + 500))).toBeLessThanOrEqual(40);
+    const answer = await request.get(`/api/v1/flamegraph?from=${from}&until=${until}`);
+    const { samples } = (await answer.json()) as { samples: number };
+    expect(samples).toBeGreaterThan(5);
+    const shown = async () =>
+      Number((await page.locator(".quality .figure").first().getAttribute("title"))?.replace(/\D/g, ""));
+    await expect.poll(shown).toBe(samples);
+    await expect(page.getByTestId("mark-A")).toContainText("(3.0");
+    await page.reload();
+    await expect.poll(shown).toBe(samples);
+    await page.goBack();
+    expect(parameter(page, "markA")).toBeNull();
+  });
+
+  test("with Alt a second time is compared with it, and both can be exchanged", async ({ page, windows }) => {
+    const range = { from: windows.before.from, until: windows.after.until };
+    await page.goto(at(range, { view: "heatmap" }));
+    await expect.poll(() => heatColours(page)).toBeGreaterThan(3);
+    await drag(page, [0.05, 0.3], [0.2, 0.3]);
+    await expect(page.getByTestId("mark-A")).toBeVisible();
+    await page.keyboard.down("Alt");
+    await drag(page, [0.8, 0.3], [0.95, 0.3]);
+    await page.keyboard.up("Alt");
+    await expect(page.getByTestId("mark-B")).toBeVisible();
+    await expect(page.getByTestId("verdict")).toContainText("cores");
+    await expect.poll(() => colours(page)).toBeGreaterThan(1);
+
+    const marked = parameter(page, "markA");
+    await page.getByRole("button", { name: "Swap" }).click();
+    expect(parameter(page, "markB")).toBe(marked);
+    await page.goBack();
+    expect(parameter(page, "markA")).toBe(marked);
+  });
+
+  test("the keyboard alone marks and says what", async ({ page, windows }) => {
+    await page.goto(at(windows.after, { view: "heatmap", query: busyOnly(windows) }));
+    await expect.poll(() => heatColours(page)).toBeGreaterThan(2);
+    await page.getByRole("combobox", { name: "Selector", exact: true }).focus();
+    const isThere = () => page.getByTestId("heatmap").evaluate((element) => element === document.activeElement);
+    for (let i = 0; i < 60 && !(await isThere()); i++) await page.keyboard.press("Tab");
+    await expect(page.getByTestId("heatmap")).toBeFocused();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowUp");
+    await expect(page.getByTestId("heat-cell")).toContainText("sample");
+    await page.keyboard.press("Shift+ArrowRight");
+    await page.keyboard.press("Shift+ArrowRight");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => parameter(page, "markA")).not.toBeNull();
+    const [from, until] = span(page, "markA");
+    expect([from - windows.after.from, until - windows.after.from]).toEqual([1_020, 3_040]);
+    await page.keyboard.press("PageDown");
+    await page.keyboard.press("Alt+Enter");
+    await expect.poll(() => parameter(page, "markB")).not.toBeNull();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => parameter(page, "markA")).toBeNull();
+  });
+});

@@ -1,0 +1,98 @@
+import { at, colours, expect, parameter, test } from "./stack.ts";
+
+test("a shared link has fixed times and opens the same view", async ({ page, context, windows, browserName }) => {
+  expect(browserName).toBe("chromium");
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.goto(`/?view=heatmap&from=now-2m&theme=dark&query=${encodeURIComponent('{cpu="0"}')}`);
+  expect(windows.after.until).toBeGreaterThan(0);
+  await page.getByRole("button", { name: "Share" }).click();
+  await page.getByTestId("share-fixed").click();
+  await expect(page.getByTestId("share-said")).toHaveText("Copied.");
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  const search = new URL(link).searchParams;
+  expect(search.get("from")).toMatch(/^\d{13}$/);
+  expect(Number(search.get("until")) - Number(search.get("from"))).toBe(120_000);
+  const other = await context.newPage();
+  await other.goto(link);
+  await expect(other.getByTestId("query")).toHaveValue('{cpu="0"}');
+  await expect(other.locator("html")).toHaveAttribute("data-theme", "dark");
+  await expect.poll(() => colours(other, "heatmap")).toBeGreaterThan(2);
+  expect(new URL(other.url()).search).toBe(new URL(link).search);
+});
+
+test("a question mark tells all keys, Escape closes", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  await page.keyboard.press("?");
+  const help = page.getByRole("dialog", { name: "Keyboard help" });
+  await expect(help).toBeVisible();
+  for (const title of ["Flamegraph", "Heatmap", "Timeline"])
+    await expect(help.getByRole("heading", { name: title })).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(help).toBeHidden();
+  await page.getByTestId("search").fill("why?");
+  await page.getByTestId("search").press("?");
+  await expect(help).toBeHidden();
+});
+
+test("operators are completed too", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  const box = page.getByTestId("query");
+  await box.click();
+  await box.pressSequentially("mode!");
+  await page.getByRole("option", { name: "!=", exact: true }).click();
+  await expect(box).toHaveValue('mode!="');
+});
+
+test.describe("a slow answer", () => {
+  test.use({ allowErrors: [/ERR_FAILED|net::/] });
+
+  test("says so, can be cancelled and asked again", async ({ page, windows }) => {
+    let hold = true;
+    await page.route("**/api/v1/heatmap*", async (route) => {
+      if (!hold) return route.continue();
+      // Never answered: only the cancel ends it.
+      await new Promise(() => {});
+    });
+    await page.goto(at(windows.after, { view: "heatmap" }));
+    await expect(page.locator(".progress")).toContainText("heatmap");
+    await page.getByTestId("cancel").click();
+    const notice = page.getByRole("alert").filter({ hasText: "Cancelled: heatmap" });
+    await expect(notice).toBeVisible();
+    await expect(page.locator(".progress")).toBeEmpty();
+    hold = false;
+    await notice.getByRole("button", { name: "Try again" }).click();
+    await expect.poll(() => colours(page, "heatmap")).toBeGreaterThan(3);
+    await expect(notice).toBeHidden();
+  });
+
+  test("a server that is gone is an error with what to do", async ({ page, windows }) => {
+    await page.route("**/api/v1/flamegraph*", (route) => route.abort());
+    await page.goto(at(windows.after));
+    const notice = page.getByRole("alert").filter({ hasText: "does not answer" });
+    await expect(notice).toContainText("Check that stakeout-server runs");
+    await page.unroute("**/api/v1/flamegraph*");
+    await notice.getByRole("button", { name: "Try again" }).click();
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  });
+});
+
+test("the strip of quality says whether agents are silent", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  const figures = page.locator(".quality .figure");
+  await expect(figures.filter({ hasText: "silent agents" })).toContainText("none");
+  for (const name of ["samples", "cut stacks", "without name", "lost", "not covered"])
+    await expect(figures.filter({ hasText: name }).first()).toBeVisible();
+});
+
+test("paper is light and has no controls", async ({ page, windows }) => {
+  await page.goto(at(windows.after, { theme: "dark" }));
+  await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  await page.emulateMedia({ media: "print" });
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "light");
+  await expect(page.getByRole("button", { name: "Share" })).toBeHidden();
+  await expect(page.getByTestId("flamegraph")).toBeVisible();
+  await page.emulateMedia({ media: "screen" });
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
+  expect(parameter(page, "theme")).toBe("dark");
+});

@@ -1,0 +1,111 @@
+import type { APIRequestContext } from "@playwright/test";
+import { at, busyOnly, colours, expect, parameter, test, type Windows } from "./stack.ts";
+
+interface Samples {
+  samples: { offset_ns: number[]; cpu: number[]; tid: number[] };
+  complete: boolean;
+}
+
+const inOrder = (query: string, range: { from: number; until: number }, more: Record<string, string> = {}) =>
+  at(range, { view: "timeline", query, ...more });
+
+/** A CPU on which the busy process was. */
+async function busyCpu(request: APIRequestContext, windows: Windows): Promise<number> {
+  const { from, until } = windows.after;
+  const parameters = { query: busyOnly(windows), from: String(from), until: String(until) };
+  const answer = await request.get(`/api/v1/timeline?${new URLSearchParams(parameters)}`);
+  const { samples } = (await answer.json()) as Samples;
+  expect(samples.cpu.length).toBeGreaterThan(1);
+  return samples.cpu[0] as number;
+}
+
+test.describe("timeline", () => {
+  test("a CPU is chosen by completion, and its samples are the server's", async ({ page, windows, request }) => {
+    await page.goto(at(windows.after, { view: "timeline" }));
+    await expect(page.getByText("Choose a CPU or a thread.")).toBeVisible();
+    const box = page.getByTestId("lane-cpu");
+    await expect(box.locator("xpath=../datalist/option").first()).toBeAttached();
+    await box.fill("0");
+    await box.press("Enter");
+    await expect.poll(() => parameter(page, "query")).toBe('{cpu="0"}');
+    await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(3);
+    const { from, until } = windows.after;
+    const answer = await request.get(
+      `/api/v1/timeline?${new URLSearchParams({ query: '{cpu="0"}', from: String(from), until: String(until) })}`,
+    );
+    const { samples } = (await answer.json()) as Samples;
+    expect(samples.offset_ns.length).toBeGreaterThan(20);
+    const rows = page.getByRole("grid", { name: "Samples in the order of time" });
+    await expect(rows).toHaveAttribute("aria-rowcount", String(samples.offset_ns.length + 1));
+    await page.goBack();
+    await expect(page.getByText("Choose a CPU or a thread.")).toBeVisible();
+  });
+
+  test("zooms to a millisecond by wheel and keys, kept by a reload, undone by Back", async ({ page, windows }) => {
+    await page.goto(inOrder('{cpu="0"}', windows.after));
+    await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(3);
+    const canvas = page.getByTestId("timeline");
+    await canvas.hover({ position: { x: 300, y: 60 } });
+    await page.mouse.wheel(0, -400);
+    await expect.poll(() => parameter(page, "zoom")).toMatch(/^[\d.]+-[\d.]+$/);
+    await canvas.focus();
+    for (let i = 0; i < 16; i++) await page.keyboard.press("+");
+    await expect(page.getByTestId("timeline-range")).toContainText("(1.00\u202fms)");
+    const zoom = parameter(page, "zoom");
+    await page.reload();
+    await expect(page.getByTestId("timeline-range")).toContainText("(1.00\u202fms)");
+    expect(parameter(page, "zoom")).toBe(zoom);
+    await page.goBack();
+    expect(parameter(page, "zoom")).not.toBe(zoom);
+  });
+
+  test("the keyboard alone goes through frames and says what they are", async ({ page, windows, request }) => {
+    const cpu = await busyCpu(request, windows);
+    await page.goto(inOrder(busyOnly(windows).replace("}", `,cpu="${cpu}"}`), windows.after));
+    await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(2);
+    await page.getByTestId("timeline").focus();
+    const said = page.getByTestId("selected-sample");
+    await page.keyboard.press("ArrowDown");
+    await expect(said).toContainText(windows.busy);
+    await expect(said).toContainText("sample");
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => parameter(page, "zoom")).not.toBeNull();
+  });
+
+  test("says what is missing, and shows the rest", async ({ page, windows }) => {
+    await page.goto(inOrder('{cpu="0"}', windows.after, { limit: "50" }));
+    const notice = page.getByTestId("incomplete");
+    await expect(notice).toContainText("first 50 samples");
+    const begin = Number(parameter(page, "from"));
+    await notice.getByRole("button", { name: "Go on from there" }).click();
+    await expect.poll(() => Number(parameter(page, "from"))).toBeGreaterThan(begin);
+    await page.goBack();
+    expect(Number(parameter(page, "from"))).toBe(begin);
+  });
+
+  test("what ran before a hit is the server's flamegraph", async ({ page, windows, request }) => {
+    const range = windows.after;
+    const lane = `{cpu="${await busyCpu(request, windows)}"}`;
+    await page.goto(inOrder(lane, range));
+    await page.getByTestId("hit").fill("read");
+    await page.getByTestId("before").selectOption("100");
+    const parameters = new URLSearchParams({
+      query: lane,
+      from: String(range.from),
+      until: String(range.until),
+      before: "100ms",
+      match: "(?i)read",
+    });
+    const answer = await request.get(`/api/v1/timeline?${parameters}`);
+    const { samples } = (await answer.json()) as { samples: number };
+    expect(samples).toBeGreaterThan(10);
+    await expect(page.getByTestId("before-title")).toContainText("before read");
+    await expect
+      .poll(async () => (await page.getByTestId("before-title").locator("b").textContent())?.replace(/\D/g, ""))
+      .toBe(String(samples));
+    await expect.poll(() => colours(page)).toBeGreaterThan(3);
+    await page.reload();
+    await expect(page.getByTestId("before-title")).toContainText("before read");
+  });
+});

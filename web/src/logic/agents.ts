@@ -1,0 +1,40 @@
+/** What became of each agent. In: the server's rows, one an agent's instance. Out: their states, the ones to look after first. */
+import type { NodeRow } from "../api/types.ts";
+
+/**
+ * `silent`: nothing comes from it, and nothing else from its node. `replaced`: a newer instance runs on the node, such as after a restart or an
+ * update, so that nothing is missing.
+ */
+export type AgentState = "live" | "silent" | "replaced";
+
+export interface Agent {
+  row: NodeRow;
+  state: AgentState;
+}
+
+const ORDER: readonly AgentState[] = ["silent", "live", "replaced"];
+
+export function agentsOf(rows: readonly NodeRow[]): Agent[] {
+  const newest = new Map<string, number>();
+  for (const { node, last_seen } of rows) newest.set(node, Math.max(newest.get(node) ?? 0, last_seen));
+  return rows
+    .map((row): Agent => {
+      const state = !row.late ? "live" : row.last_seen < (newest.get(row.node) as number) ? "replaced" : "silent";
+      return { row, state };
+    })
+    .sort(
+      (a, b) =>
+        ORDER.indexOf(a.state) - ORDER.indexOf(b.state) ||
+        a.row.node.localeCompare(b.row.node, undefined, { numeric: true }) ||
+        b.row.last_seen - a.row.last_seen,
+    );
+}
+
+export function howMany(agents: readonly Agent[], state: AgentState): number {
+  return agents.filter((agent) => agent.state === state).length;
+}
+
+/** CPU seconds that the agent took for each sample, its BPF programs included; null before the first. */
+export function costOf({ cpu_seconds, bpf_seconds, samples_taken }: NodeRow): number | null {
+  return samples_taken > 0 ? (cpu_seconds + bpf_seconds) / samples_taken : null;
+}

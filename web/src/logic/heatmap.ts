@@ -1,0 +1,201 @@
+/**
+ * A heatmap of time against the offset within each column, as B. Gregg and M. Spier's FlameScope (2018) draws it. Cells are counted column by
+ * column, the earliest offset first, so that a span of time is a run of cells. In: the answer's counts and Unix milliseconds. Out: cells,
+ * spans of time, classes of colour and outlines in units of columns and rows.
+ */
+import type { HeatmapAnswer } from "../api/types.ts";
+import { parseSpan } from "./spans.ts";
+import type { Window } from "./time.ts";
+
+/** Offsets of a column: 20 ms each where a column is a second. */
+export const ROWS = 50;
+/** Lengths of a column that divide by the rows into whole milliseconds. */
+export const COLUMN_MS = [
+  1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000, 21_600_000,
+] as const;
+/** More columns than this could not be told apart on a screen. */
+const MOST_COLUMNS = 1_200;
+/** Above this share of the cells that are not empty, counts are all of the highest class: one burst must not make the rest pale. */
+const BURSTS = 0.995;
+export const CLASSES = 7;
+
+export interface Grid {
+  from: number;
+  stepMs: number;
+  columns: number;
+  rows: number;
+}
+
+/** A span that somebody marked, or all of the window but the other mark. */
+export type Mark = Window | "rest";
+
+/** A side of what is looked at: a window and what of it does not count. */
+export interface Side {
+  window: Window;
+  except: Window | null;
+}
+
+export function parseMark(text: string): Mark | null {
+  return text === "rest" ? text : parseSpan(text);
+}
+
+/** What a mark stands for beside the other one; null where there is none, or no other one to be the rest of. */
+export function sideOf(mark: Mark | null, other: Mark | null, whole: Window): Side | null {
+  if (mark === null) return null;
+  if (mark !== "rest") return { window: mark, except: null };
+  return other === null || other === "rest" ? null : { window: whole, except: other };
+}
+
+/** How long a column is: what was chosen, or the shortest with which the window has not too many. */
+export function columnMs(window: Window, chosen: string): number {
+  const length = window.until - window.from;
+  const fits = (ms: number) => length / ms <= MOST_COLUMNS;
+  const wanted = COLUMN_MS.find((ms) => String(ms / 1000) === chosen);
+  return wanted !== undefined && fits(wanted) ? wanted : (COLUMN_MS.find(fits) ?? Math.ceil(length / MOST_COLUMNS));
+}
+
+/** The window that whole columns cover: offsets are then those of the clock. */
+export function aligned({ from, until }: Window, stepMs: number): Window {
+  const begin = Math.floor(from / stepMs) * stepMs;
+  return { from: begin, until: Math.max(Math.ceil(until / stepMs) * stepMs, begin + stepMs) };
+}
+
+export function gridOf({
+  from,
+  step_ns,
+  columns,
+  rows,
+}: Pick<HeatmapAnswer, "from" | "step_ns" | "columns" | "rows">): Grid {
+  return { from, stepMs: step_ns / 1e6, columns, rows };
+}
+
+export function cellCount({ columns, rows }: Grid): number {
+  return columns * rows;
+}
+
+/** The cell at a place of the plot; both in parts of its size, the height from the bottom. */
+export function cellAt({ columns, rows }: Grid, x: number, height: number): number {
+  const within = (part: number, count: number) => Math.min(Math.max(Math.floor(part * count), 0), count - 1);
+  return within(x, columns) * rows + within(height, rows);
+}
+
+/** From the start of the earlier cell to the end of the later one. */
+export function spanOf({ from, stepMs, rows }: Grid, a: number, b: number): Window {
+  const cellMs = stepMs / rows;
+  return { from: from + Math.min(a, b) * cellMs, until: from + (Math.max(a, b) + 1) * cellMs };
+}
+
+/** The cells that a span touches, first and last; null where it lies beside the grid. */
+export function cellsOf(grid: Grid, span: Window): [number, number] | null {
+  const cellMs = grid.stepMs / grid.rows;
+  // A span that ends where a cell begins does not touch it.
+  const first = Math.floor((span.from - grid.from) / cellMs + 1e-6);
+  const last = Math.ceil((span.until - grid.from) / cellMs - 1e-6) - 1;
+  if (last < 0 || first >= cellCount(grid) || last < first) return null;
+  return [Math.max(first, 0), Math.min(last, cellCount(grid) - 1)];
+}
+
+/** The corners of what a run of cells covers, in columns and rows from the earliest offset. */
+export function outline({ rows }: Grid, [first, last]: readonly [number, number]): [number, number][] {
+  const [c1, r1] = [Math.floor(first / rows), first % rows];
+  const [c2, r2] = [Math.floor(last / rows), (last % rows) + 1];
+  if (c1 === c2) {
+    return [
+      [c1, r1],
+      [c1, r2],
+      [c1 + 1, r2],
+      [c1 + 1, r1],
+    ];
+  }
+  return [
+    [c1, r1],
+    [c1, rows],
+    [c2, rows],
+    [c2, r2],
+    [c2 + 1, r2],
+    [c2 + 1, 0],
+    [c1 + 1, 0],
+    [c1 + 1, r1],
+  ];
+}
+
+/** Where a key takes the cursor; it stops at the edges of the grid. */
+export function moveCell(grid: Grid, cell: number, key: string): number | null {
+  const { columns, rows } = grid;
+  const [column, row] = [Math.floor(cell / rows), cell % rows];
+  const at = (c: number, r: number) =>
+    Math.min(Math.max(c, 0), columns - 1) * rows + Math.min(Math.max(r, 0), rows - 1);
+  const moves: Record<string, () => number> = {
+    ArrowLeft: () => at(column - 1, row),
+    ArrowRight: () => at(column + 1, row),
+    ArrowUp: () => at(column, row + 1),
+    ArrowDown: () => at(column, row - 1),
+    PageUp: () => at(column - 10, row),
+    PageDown: () => at(column + 10, row),
+    Home: () => at(0, row),
+    End: () => at(columns - 1, row),
+  };
+  return moves[key]?.() ?? null;
+}
+
+/** Samples of a run of cells. */
+export function samplesWithin(cells: readonly number[], [first, last]: readonly [number, number]): number {
+  let sum = 0;
+  for (let i = first; i <= last; i++) sum += cells[i] as number;
+  return sum;
+}
+
+/** The highest count of each class of colour, ascending; none where all cells are empty. */
+export function classesOf(cells: readonly number[]): number[] {
+  const counts = cells.filter((count) => count > 0).sort((a, b) => a - b);
+  const most = counts[counts.length - 1];
+  if (most === undefined) return [];
+  const usual = counts[Math.floor((counts.length - 1) * BURSTS)] as number;
+  const classes = Math.min(CLASSES, usual);
+  const bounds = Array.from({ length: classes }, (_, i) => Math.ceil((usual * (i + 1)) / classes));
+  bounds[classes - 1] = most;
+  return bounds;
+}
+
+/** The class of a count, or -1 for an empty cell. */
+export function classOf(bounds: readonly number[], count: number): number {
+  return count <= 0 ? -1 : bounds.findIndex((bound) => count <= bound);
+}
+
+/** What a class stands for: `3`, `4–9`. */
+export function classText(bounds: readonly number[], index: number): string {
+  const [least, most] = [(bounds[index - 1] ?? 0) + 1, bounds[index] as number];
+  return least === most ? `${most}` : `${least}–${most}`;
+}
+
+/** Of columns that share a pixel the highest count is drawn, so that a burst does not vanish. */
+export function merged(
+  cells: readonly number[],
+  columns: number,
+  rows: number,
+  pixels: number,
+): { cells: number[]; columns: number } {
+  if (columns <= pixels) return { cells: cells as number[], columns };
+  const out = new Array<number>(pixels * rows).fill(0);
+  for (let column = 0; column < columns; column++) {
+    const pixel = Math.floor((column * pixels) / columns);
+    for (let row = 0; row < rows; row++) {
+      const at = pixel * rows + row;
+      out[at] = Math.max(out[at] as number, cells[column * rows + row] as number);
+    }
+  }
+  return { cells: out, columns: pixels };
+}
+
+/** Times at which the axis has labels: round ones, at most so many. */
+export function timeTicks(from: number, until: number, most: number): { ticks: number[]; stepMs: number } {
+  const steps = [
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
+    900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
+  ];
+  const stepMs = steps.find((step) => (until - from) / step <= most) ?? 604_800_000;
+  const zone = new Date(from).getTimezoneOffset() * 60_000;
+  const ticks: number[] = [];
+  for (let tick = Math.ceil((from - zone) / stepMs) * stepMs + zone; tick <= until; tick += stepMs) ticks.push(tick);
+  return { ticks, stepMs };
+}

@@ -1,0 +1,218 @@
+/** Time against the offset within each second: when it ran, and by marking, what ran then. */
+import { duration, plural } from "../logic/format.ts";
+import {
+  COLUMN_MS,
+  cellsOf,
+  classesOf,
+  classText,
+  columnMs,
+  gridOf,
+  parseMark,
+  type Side,
+  samplesWithin,
+} from "../logic/heatmap.ts";
+import { spanText } from "../logic/spans.ts";
+import { clock, type Window } from "../logic/time.ts";
+import { comparing, heatmap, marks, range, theme } from "../state/data.ts";
+import { linkTo, navigate, page } from "../state/index.ts";
+import { CompareProfile } from "./Compare.tsx";
+import { ExploreProfile } from "./Explore.tsx";
+import { HeatCanvas } from "./heat/HeatCanvas.tsx";
+import { heatRamp } from "./heat/paint.ts";
+import { Busy, ErrorNotice, Missing } from "./Notices.tsx";
+
+type Letter = "A" | "B";
+
+/** Marks stand for moments: a range that followed the present stays where it is. */
+function mark(letter: Letter, text: string): void {
+  const { from, until } = range.peek();
+  const other = letter === "A" ? page.peek().markB : page.peek().markA;
+  navigate({
+    [letter === "A" ? "markA" : "markB"]: text,
+    ...(text === "" && other === "rest" ? { markA: "", markB: "" } : {}),
+    from: String(from),
+    until: String(until),
+    live: false,
+    focus: "",
+  });
+}
+
+/** All but what is marked becomes the other side. */
+function markRest(): void {
+  const { markA, markB } = page.peek();
+  if (parseMark(markA) instanceof Object) mark("B", "rest");
+  else if (parseMark(markB) instanceof Object) mark("A", "rest");
+}
+
+export function Heatmap() {
+  return (
+    <>
+      <HeatCard />
+      {comparing.value ? <CompareProfile /> : <ExploreProfile />}
+    </>
+  );
+}
+
+function HeatCard() {
+  const answer = heatmap.data.value;
+  const error = heatmap.error.value;
+  const loading = heatmap.loading.value;
+  if (answer === null) {
+    // What is below says the same.
+    if (error?.code === "bad_query") return null;
+    return <Missing error={error} loading={loading} kind="chart" />;
+  }
+  const grid = gridOf(answer);
+  const classes = classesOf(answer.cells);
+  const { a, b } = marks.value;
+  return (
+    <section class="card heat" aria-label="Heatmap">
+      <Busy on={loading} />
+      {error !== null && <ErrorNotice error={error} />}
+      <div class="toolbar">
+        <h2>When it ran</h2>
+        <ColumnChoice />
+        <Marked letter="A" side={a} />
+        <Marked letter="B" side={b} />
+        <Actions a={a} b={b} />
+        <span class="spring" />
+        <Legend classes={classes} />
+      </div>
+      <HeatCanvas
+        cells={answer.cells}
+        grid={grid}
+        classes={classes}
+        gaps={answer.exposure.gaps}
+        theme={theme.value}
+        a={a === null ? null : cellsOf(grid, a.window)}
+        b={b === null ? null : cellsOf(grid, b.window)}
+        restA={a?.except != null}
+        restB={b?.except != null}
+        onMark={(window, letter) => mark(letter, spanText(window))}
+        onClear={() => navigate({ markA: "", markB: "", focus: "" })}
+        onRest={markRest}
+        wordsFor={(cells) => `${plural(samplesWithin(answer.cells, cells), "sample")}`}
+      />
+    </section>
+  );
+}
+
+function columnText(ms: number): string {
+  return ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1000} s`;
+}
+
+function ColumnChoice() {
+  const window = range.value;
+  return (
+    <label class="inline">
+      a column is{" "}
+      <select
+        value={page.value.column}
+        data-testid="column"
+        onChange={(event) => navigate({ column: event.currentTarget.value })}
+      >
+        <option value="">auto ({columnText(columnMs(window, ""))})</option>
+        {COLUMN_MS.filter((ms) => columnMs(window, String(ms / 1000)) === ms).map((ms) => (
+          <option key={ms} value={String(ms / 1000)}>
+            {columnText(ms)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function spanWords({ from, until }: Window): string {
+  const ms = (value: number) => String(Math.floor(value) % 1000).padStart(3, "0");
+  return `${clock(from)}.${ms(from)} – ${clock(until)}.${ms(until)}`;
+}
+
+/** The text of a mark: what is selected, for how long, and a way to forget it. */
+function Marked({ letter, side }: { letter: Letter; side: Side | null }) {
+  if (side === null) return null;
+  const { window, except } = side;
+  return (
+    <span class={`side ${letter === "A" ? "base" : "comparison"}`} data-testid={`mark-${letter}`}>
+      <span class="side-letter">{letter}</span>
+      {except === null ? (
+        <span>
+          {spanWords(window)} <span class="dim">({duration((window.until - window.from) / 1000)})</span>
+        </span>
+      ) : (
+        <span>the rest</span>
+      )}
+      <button
+        type="button"
+        class="button tiny"
+        aria-label={`Clear ${letter}`}
+        title={`Clear ${letter}`}
+        onClick={() => mark(letter, "")}
+      >
+        ×
+      </button>
+    </span>
+  );
+}
+
+function Actions({ a, b }: { a: Side | null; b: Side | null }) {
+  const { markA, markB } = page.value;
+  const one = a ?? b;
+  if (one === null) {
+    return <span class="dim">Drag over cells to see what ran then; with Alt to mark what to compare it with.</span>;
+  }
+  const single = (a?.except == null ? a : null) ?? b;
+  const window = single?.window ?? one.window;
+  return (
+    <>
+      {(a === null || b === null) && (
+        <button
+          type="button"
+          class="button"
+          data-testid="rest"
+          title="Compare it with all the rest of the range"
+          onClick={markRest}
+        >
+          Compare with the rest
+        </button>
+      )}
+      {a !== null && b !== null && (
+        <button
+          type="button"
+          class="button"
+          title="Exchange A and B: red is then what A has more of"
+          onClick={() => navigate({ markA: markB, markB: markA, focus: "" })}
+        >
+          ⇄ Swap
+        </button>
+      )}
+      <a
+        class="button"
+        href={linkTo({
+          view: "timeline",
+          from: String(Math.floor(window.from)),
+          until: String(Math.ceil(window.until)),
+          zoom: "",
+          focus: "",
+        })}
+        title="The samples of this time one by one"
+      >
+        Timeline
+      </a>
+    </>
+  );
+}
+
+function Legend({ classes }: { classes: number[] }) {
+  if (classes.length === 0) return null;
+  return (
+    <ul class="legend heat-legend" aria-label="Samples in a cell">
+      <li>samples in a cell:</li>
+      {classes.map((_, i) => (
+        <li key={classText(classes, i)}>
+          <i class="swatch" style={{ background: heatRamp(theme.value, i, classes.length) }} />
+          {classText(classes, i)}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,68 @@
+/** The samples in sight as text, in the order of time: what the flame chart draws, for who can't see it. */
+import { useMemo, useState } from "preact/hooks";
+import { type Chart, momentText, type Range, sampleFrom } from "../../logic/timeline.ts";
+import { frameName } from "../../logic/tree.ts";
+import { type Column, type Sort, VirtualTable } from "../VirtualTable.tsx";
+
+interface Props {
+  chart: Chart;
+  /** Unix milliseconds at which the chart begins. */
+  from: number;
+  range: Range;
+  onTake: (sample: number) => void;
+}
+
+type Key = "time" | "who" | "frame";
+
+export function SampleTable({ chart, from, range, onTake }: Props) {
+  const { samples, boxOf, tree } = chart;
+  const [sort, setSort] = useState<Sort<Key>>({ key: "time", descending: false });
+  const rows = useMemo(() => {
+    const [first, behind] = [sampleFrom(samples, range.from), sampleFrom(samples, range.until)];
+    const seen = Array.from({ length: behind - first }, (_, i) => first + i);
+    return sort.descending ? seen.reverse() : seen;
+  }, [samples, range.from, range.until, sort.descending]);
+  const columns: Column<number, Key>[] = [
+    {
+      key: "time",
+      title: "Time",
+      hint: "When the sample was taken",
+      number: false,
+      cell: (sample) => momentText(from, samples.offset_ns[sample] as number, 1e9),
+    },
+    {
+      key: "who",
+      title: "Thread",
+      hint: "The thread that ran, and on which CPU; in the order of time",
+      number: false,
+      cell: (sample) => (
+        <span title={`thread ${samples.tid[sample] ?? "?"} of ${samples.service[sample]}`}>
+          {samples.thread[sample]} <small class="dim">CPU {samples.cpu[sample] ?? "?"}</small>
+        </span>
+      ),
+    },
+    {
+      key: "frame",
+      title: "Innermost frame",
+      hint: "What it was in; in the order of time",
+      number: false,
+      cell: (sample) => {
+        const name = frameName(tree, boxOf[sample] as number);
+        return <span title={name}>{name}</span>;
+      },
+    },
+  ];
+  return (
+    <div class="tablebox samples">
+      <VirtualTable
+        label="Samples in the order of time"
+        rows={rows}
+        columns={columns}
+        sort={{ key: "time", descending: sort.descending }}
+        onSort={(wanted) => setSort({ ...wanted, descending: !sort.descending })}
+        onTake={onTake}
+        empty="No samples in sight."
+      />
+    </div>
+  );
+}
