@@ -3,19 +3,23 @@
 //! Nothing here but `churn`, whose limits hold on every machine, fails because a figure is bad: figures belong to the machine and
 //! the day. They are printed as they are.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Subcommand;
 
 use crate::artifacts::{self, Profile};
 use crate::e2e::load_program;
+use crate::http::Client;
 use crate::signals::Stop;
 use crate::stack::{Alone, Options};
 
 mod agent;
 mod churn;
+mod commits;
 mod crowd;
+mod group_by;
+mod growth;
 mod mixed;
 mod start;
 mod store;
@@ -36,6 +40,8 @@ enum What {
     Churn(churn::Args),
     /// Samples per CPU second of the server over HTTP, stored bytes per sample, and times of queries, over a synthetic fleet
     Store(store::Args),
+    /// Time, files and bytes of the log per commit, from the hundredth to the hundred thousandth commit
+    Commits(commits::Args),
 }
 
 /// Runs one of them.
@@ -45,6 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Start(args) => start::run(args),
         What::Churn(args) => churn::run(args),
         What::Store(args) => store::run(args),
+        What::Commits(args) => commits::run(args),
     }
 }
 
@@ -79,35 +86,28 @@ impl Measured {
     }
 }
 
-/// Bytes of the files that each table's newest version consists of: the log's additions without its removals.
-///
-/// Read from the JSON commits alone, which are all there in the minutes that a measurement takes.
-fn live_bytes(data: &Path) -> Result<Vec<(String, u64, usize)>> {
-    let mut tables = vec![];
-    for table in std::fs::read_dir(data)?.flatten() {
-        let log = table.path().join("_delta_log");
-        let Ok(commits) = std::fs::read_dir(&log) else { continue };
-        let mut commits: Vec<_> = commits.flatten().map(|commit| commit.path()).collect();
-        commits.retain(|commit| commit.extension().is_some_and(|extension| extension == "json"));
-        commits.sort();
-        let mut files = std::collections::HashMap::new();
-        for commit in commits {
-            for line in std::fs::read_to_string(&commit)?.lines() {
-                let action: serde_json::Value = serde_json::from_str(line)?;
-                if let Some(path) = action["remove"]["path"].as_str() {
-                    files.remove(path);
-                }
-                if let Some(path) = action["add"]["path"].as_str() {
-                    files.insert(path.to_owned(), action["add"]["size"].as_u64().unwrap_or(0));
-                }
-            }
-        }
-        tables.push((
-            table.file_name().to_string_lossy().into_owned(),
-            files.values().sum(),
-            files.len(),
-        ));
-    }
+/// The value of a metric without labels, or with the labels that are given as they stand in the text.
+fn metric(text: &str, name: &str) -> Option<f64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    line.trim().parse().ok()
+}
+
+/// Bytes and number of the files that each table consists of.
+fn live_files(client: &Client) -> Result<Vec<(String, u64, u64)>> {
+    let text = client.get_ok("/metrics")?.text();
+    let tables = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix("stakeout_store_table_bytes{table=\"")?;
+        let (table, bytes) = rest.split_once("\",state=\"live\"} ")?;
+        let files = metric(
+            &text,
+            &format!("stakeout_store_table_files{{table=\"{table}\",state=\"live\"}}"),
+        )?;
+        Some((table.to_owned(), bytes.trim().parse().ok()?, files as u64))
+    });
+    let mut tables: Vec<_> = tables.collect();
+    ensure!(!tables.is_empty(), "/metrics says nothing of the tables' files");
     tables.sort();
     Ok(tables)
 }

@@ -1,5 +1,6 @@
 //! What a stored sample costs, and how long a person waits for an answer, over a synthetic fleet's past hours.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::thread;
@@ -7,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Measured, live_bytes, median};
-use crate::http::{integer, path};
+use super::{Measured, group_by, growth, live_files, median};
+use crate::http::{Client, integer, path};
 use crate::proc::{cpu_seconds, size_bytes};
 use crate::run;
 use crate::service::Service;
@@ -19,7 +20,7 @@ use crate::stack::now_ms;
 pub(crate) struct Args {
     /// Hours of the fleet
     #[arg(long, default_value_t = 1.0, value_name = "HOURS")]
-    hours: f64,
+    pub(super) hours: f64,
     /// Nodes, all CPUs of which are busy
     #[arg(long, default_value_t = 100, value_name = "N")]
     nodes: u64,
@@ -41,111 +42,181 @@ pub(crate) struct Args {
     /// Memory that the server may take, as it is told
     #[arg(long, default_value = "1GiB", value_name = "SIZE")]
     memory_limit: String,
+    /// Ask all questions over and over while the fleet sends, and say how they were answered
+    #[arg(long)]
+    asked_meanwhile: bool,
+    /// Measure at once, twice, four and eight times --hours, and print how each figure grows
+    #[arg(long, conflicts_with_all = ["asked_meanwhile", "engines"])]
+    growth: bool,
+    /// Count by stack with plain DataFusion and with DuckDB too, over the same files
+    #[arg(long)]
+    engines: bool,
 }
 
 const FREQUENCY_HZ: u64 = 20;
 const BATCH_SECONDS: u64 = 5;
-const HOUR_MS: i64 = 3_600_000;
-const MIB: f64 = 1_048_576.0;
+pub(super) const HOUR_MS: i64 = 3_600_000;
+pub(super) const MIB: f64 = 1_048_576.0;
 
 /// Fills a store over HTTP, waits for compaction, restarts the server on it, asks.
 pub(crate) fn run(args: &Args) -> Result<()> {
     // The hours are over: they are rewritten and rolled up as soon as nothing comes any more.
     let mut measured = Measured::start(&["--settle", "5s", "--memory-limit", &args.memory_limit])?;
-    // Whole hours that are over, so that they are compacted as old hours are.
-    let from = now_ms() / HOUR_MS * HOUR_MS - (args.hours.ceil() as i64 + 1) * HOUR_MS;
+    if args.growth {
+        growth::run(args, &mut measured)?;
+        return measured.alone.stop();
+    }
+    let from = begin(args.hours);
     let until = from + (args.hours * HOUR_MS as f64) as i64;
-    ingest(args, &mut measured, from)?;
+    let filled = fill(args, &mut measured, from, args.hours)?;
+    report(args, &filled);
     queries(args, &mut measured, from, until)?;
+    if args.engines {
+        group_by::run(&measured.alone, args.repeat, filled.samples)?;
+    }
     measured.alone.stop()
 }
 
-fn ingest(args: &Args, measured: &mut Measured, from: i64) -> Result<()> {
+/// Unix milliseconds from which so many hours lie in whole hours that are over, so that they are compacted as old hours are.
+pub(super) fn begin(hours: f64) -> i64 {
+    now_ms() / HOUR_MS * HOUR_MS - (hours.ceil() as i64 + 1) * HOUR_MS
+}
+
+/// What filling the store took.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    pub(super) samples: i64,
+    sent_bytes: i64,
+    took_s: f64,
+    /// Until the last acknowledgement; with compaction.
+    cpu_s: f64,
+    pub(super) total_cpu_s: f64,
+    pub(super) peak_bytes: u64,
+    /// By table: bytes and files, when the last batch was acknowledged and when all was settled.
+    fresh: Vec<(String, u64, u64)>,
+    pub(super) settled: Vec<(String, u64, u64)>,
+    /// Questions that were asked meanwhile, by how they were answered.
+    answers: BTreeMap<String, u64>,
+}
+
+/// Sends these hours of the fleet, and waits until the server has come to rest.
+pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) -> Result<Filled> {
     let Measured { alone, load, stop, .. } = measured;
-    let data = alone.options.state_dir.join("data");
     let batch = args.cpus * FREQUENCY_HZ * BATCH_SECONDS;
-    let batches = ((args.hours * 3600.0) as u64 / BATCH_SECONDS).max(1);
+    let batches = ((hours * 3600.0) as u64 / BATCH_SECONDS).max(1);
+    let until = from + (hours * HOUR_MS as f64) as i64;
     let before = cpu_seconds(alone.server.pid())?;
+    let stored_before = alone.client.sql_number("SELECT count(*) FROM samples")?;
     let begin = Instant::now();
-    let number = |number: u64| number.to_string();
-    let report = run::output(Command::new(load).args([
-        "--url".to_owned(),
-        alone.client.base().to_owned(),
-        "--agents".to_owned(),
-        number(args.nodes),
-        "--batches".to_owned(),
-        number(batches),
-        "--samples".to_owned(),
-        number(batch),
-        "--interval-ms".to_owned(),
-        number(BATCH_SECONDS * 1000),
-        "--services".to_owned(),
-        number(args.services),
-        "--stacks".to_owned(),
-        number(args.stacks),
-        "--in-flight".to_owned(),
-        number(16),
+    let mut sender = Command::new(load);
+    sender.args(["--url", alone.client.base(), "--in-flight", "16"]);
+    for (flag, number) in [
+        ("--agents", args.nodes),
+        ("--batches", batches),
+        ("--samples", batch),
+        ("--interval-ms", BATCH_SECONDS * 1000),
+        ("--services", args.services),
+        ("--stacks", args.stacks),
         // From the very start of the hour, to the second.
-        "--start-ago".to_owned(),
-        ((now_ms() - from) / 1000).to_string(),
-    ]))?;
-    let took = begin.elapsed().as_secs_f64();
-    let cpu = cpu_seconds(alone.server.pid())? - before;
-    let (mut samples, mut bytes) = (0, 0);
-    for line in report.lines() {
-        let agent: serde_json::Value = serde_json::from_str(line).context("the load's report is not JSON")?;
-        samples += integer(&agent["samples"]);
-        bytes += integer(&agent["sent_bytes"]);
+        ("--start-ago", (now_ms() - from) as u64 / 1000),
+    ] {
+        sender.args([flag, &number.to_string()]);
     }
-    let fresh = live_bytes(&data)?;
+    let mut filled = Filled::default();
+    let sent = thread::scope(|scope| {
+        let sending = scope.spawn(|| run::output(&mut sender));
+        while args.asked_meanwhile && !sending.is_finished() {
+            for (_, query, _) in &questions(from, until) {
+                *filled.answers.entry(outcome(&alone.client, query)).or_default() += 1;
+            }
+        }
+        sending.join()
+    });
+    let sent = sent.map_err(|_| anyhow::anyhow!("the load panicked"))??;
+    filled.took_s = begin.elapsed().as_secs_f64();
+    filled.cpu_s = cpu_seconds(alone.server.pid())? - before;
+    for line in sent.lines() {
+        let agent: serde_json::Value = serde_json::from_str(line).context("the load's report is not JSON")?;
+        filled.samples += integer(&agent["samples"]);
+        filled.sent_bytes += integer(&agent["sent_bytes"]);
+    }
+    filled.fresh = live_files(&alone.client)?;
     settle(&mut alone.server, args.settle, stop)?;
-    let total_cpu = cpu_seconds(alone.server.pid())? - before;
-    let peak = size_bytes(alone.server.pid(), "VmHWM")?;
-    let settled = live_bytes(&data)?;
-    let stored = alone.client.sql_number("SELECT count(*) FROM samples")?;
+    filled.total_cpu_s = cpu_seconds(alone.server.pid())? - before;
+    filled.peak_bytes = size_bytes(alone.server.pid(), "VmHWM")?;
+    filled.settled = live_files(&alone.client)?;
+    let stored = alone.client.sql_number("SELECT count(*) FROM samples")? - stored_before;
+    let samples = filled.samples;
     ensure!(
         stored == samples,
         "{samples} samples were acknowledged, {stored} are stored"
     );
+    Ok(filled)
+}
+
+/// How a question was answered: by status and error code.
+fn outcome(client: &Client, query: &str) -> String {
+    match client.get(query) {
+        Ok(answer) if answer.status == 200 => "200".to_owned(),
+        Ok(answer) => {
+            let code = answer.json().map(|body| body["error"]["code"].to_string());
+            format!("{} {}", answer.status, code.unwrap_or_default())
+        }
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+fn report(args: &Args, filled: &Filled) {
+    let samples = filled.samples as f64;
     println!(
-        "{samples} samples: {} nodes of {} CPUs at {FREQUENCY_HZ} Hz, {} hours, {} services of {} stacks each; batches of {batch}, {:.1} bytes a \
+        "{samples} samples: {} nodes of {} CPUs at {FREQUENCY_HZ} Hz, {} hours, {} services of {} stacks each; batches of {}, {:.1} bytes a \
          sample on the wire",
         args.nodes,
         args.cpus,
         args.hours,
         args.services,
         args.stacks,
-        bytes as f64 / samples as f64
+        args.cpus * FREQUENCY_HZ * BATCH_SECONDS,
+        filled.sent_bytes as f64 / samples
     );
     println!("{:<44}{:>14}  target", "", "measured");
     let row = |name: &str, value: String, target: &str| println!("{name:<44}{value:>14}  {target}");
-    let rate = |cpu: f64| format!("{:.0}", samples as f64 / cpu);
-    row("wall time until the last acknowledgement, s", format!("{took:.1}"), "");
-    row("samples per CPU second until then", rate(cpu), "");
-    row("samples per CPU second, with compaction", rate(total_cpu), "1000000");
-    row("server's peak RSS, MiB", format!("{:.0}", peak as f64 / MIB), "1024");
+    let rate = |cpu: f64| format!("{:.0}", samples / cpu);
+    row(
+        "wall time until the last acknowledgement, s",
+        format!("{:.1}", filled.took_s),
+        "",
+    );
+    row("samples per CPU second until then", rate(filled.cpu_s), "");
+    row(
+        "samples per CPU second, with compaction",
+        rate(filled.total_cpu_s),
+        "1000000",
+    );
+    row(
+        "server's peak RSS, MiB",
+        format!("{:.0}", filled.peak_bytes as f64 / MIB),
+        &args.memory_limit,
+    );
+    for (answer, count) in &filled.answers {
+        row(&format!("questions meanwhile: {answer}"), count.to_string(), "");
+    }
     let mut sum = 0;
-    for (table, size, files) in &settled {
-        let (fresh_size, fresh_files) = fresh
-            .iter()
-            .find(|(name, ..)| name == table)
-            .map_or((0, 0), |(_, size, files)| (*size, *files));
+    for (table, size, files) in &filled.settled {
+        let before = filled.fresh.iter().find(|(name, ..)| name == table);
+        let (fresh_size, fresh_files) = before.map_or((0, 0), |(_, size, files)| (*size, *files));
         row(
             &format!("{table}: bytes a sample, {files} files"),
-            format!("{:.2}", *size as f64 / samples as f64),
-            &format!(
-                "(before: {:.2}, {fresh_files} files)",
-                fresh_size as f64 / samples as f64
-            ),
+            format!("{:.2}", *size as f64 / samples),
+            &format!("(before: {:.2}, {fresh_files} files)", fresh_size as f64 / samples),
         );
         sum += size;
     }
     row(
         "all tables: bytes a sample",
-        format!("{:.2}", sum as f64 / samples as f64),
+        format!("{:.2}", sum as f64 / samples),
         "6",
     );
-    Ok(())
 }
 
 /// Waits until the server has used less than 2 % of a CPU for so long that a round of maintenance, which comes every ten seconds once an hour
@@ -168,46 +239,89 @@ fn settle(server: &mut Service, limit: u64, stop: &Stop) -> Result<()> {
     Ok(())
 }
 
-/// Asks each question of a new server, and then again.
-fn queries(args: &Args, measured: &mut Measured, from: i64, until: i64) -> Result<()> {
+/// What a question took, in milliseconds.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) name: &'static str,
+    target: &'static str,
+    pub(super) cold: f64,
+    pub(super) warm: f64,
+    max: f64,
+    /// CPU time of the server for a warm one.
+    pub(super) cpu: f64,
+    bytes: usize,
+    /// The server's, in bytes.
+    pub(super) peak_bytes: u64,
+    /// The page cache was dropped before the cold one.
+    dropped: bool,
+}
+
+/// Asks a question of a new server, and then again.
+fn ask(args: &Args, measured: &mut Measured, question: &(&'static str, String, &'static str)) -> Result<Asked> {
     let Measured { alone, stop, .. } = measured;
+    let (name, query, target) = question;
+    // Cold: a new server, and nothing of the files in memory where that can be asked for.
+    alone.stop()?;
+    // Best effort: where pages can't be dropped, the table says so.
+    let _ = Command::new("sync").status();
+    let dropped = fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
+    alone.restart(stop)?;
+    let ask = || -> Result<(f64, usize)> {
+        let begin = Instant::now();
+        let answer = alone.client.get_ok(query)?;
+        Ok((begin.elapsed().as_secs_f64() * 1e3, answer.body.len()))
+    };
+    let (cold, bytes) = ask()?;
+    let mut warm = vec![];
+    let before = cpu_seconds(alone.server.pid())?;
+    for _ in 0..args.repeat {
+        stop.check()?;
+        warm.push(ask()?.0);
+    }
+    let cpu = (cpu_seconds(alone.server.pid())? - before) * 1e3 / f64::from(args.repeat.max(1));
+    Ok(Asked {
+        name,
+        target,
+        cold,
+        max: warm.iter().copied().fold(0.0, f64::max),
+        warm: median(warm),
+        cpu,
+        bytes,
+        peak_bytes: size_bytes(alone.server.pid(), "VmHWM")?,
+        dropped,
+    })
+}
+
+/// Asks all questions of a window.
+pub(super) fn ask_all(args: &Args, measured: &mut Measured, from: i64, until: i64) -> Result<Vec<Asked>> {
+    let questions = questions(from, until);
+    questions.iter().map(|question| ask(args, measured, question)).collect()
+}
+
+fn queries(args: &Args, measured: &mut Measured, from: i64, until: i64) -> Result<()> {
     println!(
-        "\n{:<28}{:>9}{:>9}{:>9}{:>12}  target, ms",
-        "ms", "cold", "warm", "max", "bytes"
+        "\n{:<28}{:>9}{:>9}{:>9}{:>9}{:>12}{:>9}  target, ms",
+        "ms", "cold", "warm", "max", "CPU", "bytes", "MiB"
     );
-    let mut peak = 0;
-    for (name, query, target) in &questions(from, until) {
-        // Cold: a new server, and nothing of the files in memory where that can be asked for.
-        alone.stop()?;
-        // Best effort: where pages can't be dropped, the table says so.
-        let _ = Command::new("sync").status();
-        let dropped = fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
-        alone.restart(stop)?;
-        let ask = || -> Result<(f64, usize)> {
-            let begin = Instant::now();
-            let answer = alone.client.get_ok(query)?;
-            Ok((begin.elapsed().as_secs_f64() * 1e3, answer.body.len()))
-        };
-        let (cold, bytes) = ask()?;
-        let mut warm = vec![];
-        for _ in 0..args.repeat {
-            stop.check()?;
-            warm.push(ask()?.0);
-        }
-        peak = peak.max(size_bytes(alone.server.pid(), "VmHWM")?);
-        let max = warm.iter().copied().fold(0.0, f64::max);
-        let cold = format!("{cold:.0}{}", if dropped { "" } else { "*" });
+    let asked = ask_all(args, measured, from, until)?;
+    for row in &asked {
+        let cold = format!("{:.0}{}", row.cold, if row.dropped { "" } else { "*" });
         println!(
-            "{name:<28}{cold:>9}{:>9.0}{max:>9.0}{bytes:>12}  {target}",
-            median(warm)
+            "{:<28}{cold:>9}{:>9.0}{:>9.0}{:>9.0}{:>12}{:>9.0}  {}",
+            row.name,
+            row.warm,
+            row.max,
+            row.cpu,
+            row.bytes,
+            row.peak_bytes as f64 / MIB,
+            row.target
         );
     }
     println!(
-        "cold: first query of a new server, page cache dropped (*: could not be dropped); warm: median of {}; the targets are for 58 M \
-         samples",
+        "cold: first query of a new server, page cache dropped (*: could not be dropped); warm: median of {}; CPU: of a warm one; MiB: the \
+         server's peak RSS; the targets are for 58 M samples of an hour, of one service 1000 ms for 7 days of 2 nodes (--hours 168 --nodes 2)",
         args.repeat
     );
-    println!("server's peak RSS: {:.0} MiB", peak as f64 / MIB);
     Ok(())
 }
 

@@ -132,7 +132,7 @@ fn age(data: &Path) -> Result<()> {
 }
 
 /// A Python with the packages, made once.
-fn python() -> Result<PathBuf> {
+pub(crate) fn python() -> Result<PathBuf> {
     let cache = repo::cache_dir("engines")?;
     let (python, done) = (cache.join("venv/bin/python"), cache.join(PACKAGES.join("-")));
     if !done.is_file() {

@@ -13,7 +13,7 @@ use crate::test::Tally;
 mod bad_input;
 mod crash;
 mod disk;
-mod engines;
+pub(crate) mod engines;
 mod formats;
 mod names;
 mod outage;

@@ -57,7 +57,7 @@ const TIMEOUT_SECONDS: u32 = 5;
 /// Where nothing says how long inputs should be.
 const MAX_INPUT_BYTES: u32 = 48 * 1024;
 /// For each of the server's targets in `cargo xtask test`.
-const STEP_SECONDS: u64 = 15;
+const STEP_SECONDS: u64 = 60;
 /// Rust's default for threads.
 const STACK_BYTES: u64 = 2 << 20;
 /// Lines of a broken target's output that are shown.
