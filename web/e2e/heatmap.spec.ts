@@ -51,7 +51,7 @@ test.describe("heatmap", () => {
     expect(parameter(page, "markA")).toBeNull();
   });
 
-  test("with Alt a second time is compared with it, and both can be exchanged", async ({ page, windows }) => {
+  test("with Alt a second time is compared with it, and the rest with one", async ({ page, windows, request }) => {
     const range = { from: windows.before.from, until: windows.after.until };
     await page.goto(at(range, { view: "heatmap" }));
     await expect.poll(() => heatColours(page)).toBeGreaterThan(3);
@@ -64,11 +64,31 @@ test.describe("heatmap", () => {
     await expect(page.getByTestId("verdict")).toContainText("cores");
     await expect.poll(() => colours(page)).toBeGreaterThan(1);
 
-    const marked = parameter(page, "markA");
+    await page.getByRole("button", { name: "Clear B" }).click();
+    await page.getByTestId("rest").click();
+    expect(parameter(page, "markB")).toBe("rest");
+    const [from, until] = span(page, "markA");
+    const parameters = new URLSearchParams({
+      from: String(range.from),
+      until: String(range.until),
+      except_from: String(from),
+      except_until: String(until),
+      base_from: String(from),
+      base_until: String(until),
+    });
+    const answer = await request.get(`/api/v1/diff?${parameters}`);
+    const diff = (await answer.json()) as { base: { samples: number }; comparison: { samples: number } };
+    const sides = page.locator(".verdict .quality");
+    for (const [i, side] of [diff.base, diff.comparison].entries()) {
+      expect(side.samples).toBeGreaterThan(0);
+      await expect
+        .poll(async () => (await sides.nth(i).locator(".figure").first().getAttribute("title"))?.replace(/\D/g, ""))
+        .toBe(String(side.samples));
+    }
     await page.getByRole("button", { name: "Swap" }).click();
-    expect(parameter(page, "markB")).toBe(marked);
+    expect(parameter(page, "markA")).toBe("rest");
     await page.goBack();
-    expect(parameter(page, "markA")).toBe(marked);
+    expect(parameter(page, "markB")).toBe("rest");
   });
 
   test("the keyboard alone marks and says what", async ({ page, windows }) => {

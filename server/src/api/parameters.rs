@@ -18,6 +18,9 @@ const MAX_LIMIT: usize = 10_000;
 /// Parameters that endpoints share: what is asked for, side A of a difference, and how a tree is looked at.
 pub(super) const COMMON: [&str; 4] = ["type", "query", "from", "until"];
 pub(super) const BASE: [&str; 4] = ["base_query", "base_from", "base_until", "normalize"];
+/// Time that is left out, of side B and of side A.
+pub(super) const EXCEPT: [&str; 2] = ["except_from", "except_until"];
+pub(super) const BASE_EXCEPT: [&str; 2] = ["base_except_from", "base_except_until"];
 pub(super) const VIEW: [&str; 4] = ["min_share", "match", "root", "transform"];
 
 /// The parameters of one request, each given once and known to the endpoint.
@@ -117,15 +120,41 @@ impl Parameters {
             profile: self.profile()?,
             selector: Selector::parse(self.or("query", "{}"))?,
             window,
+            except: self.except(EXCEPT, window)?,
         })
+    }
+
+    /// The time of a window that is left out.
+    fn except(&self, names: [&str; 2], window: Window) -> Result<Option<Window>, QueryError> {
+        let bad = |message: String, hint: &str| QueryError::BadParameter {
+            message,
+            hint: hint.to_owned(),
+        };
+        let (from, until) = match names.map(|name| self.get(name)) {
+            [None, None] => return Ok(None),
+            [Some(from), Some(until)] => (from, until),
+            given => {
+                let missing = names[usize::from(given[0].is_some())];
+                return Err(bad(
+                    format!("`{missing}` is missing"),
+                    "what is left out has a start and an end",
+                ));
+            }
+        };
+        let except = Window::parse(from, until, names, self.now_ns)?;
+        if except.from_ns <= window.from_ns && window.until_ns <= except.until_ns {
+            return Err(bad(
+                format!("`{}` and `{}` leave nothing of the window", names[0], names[1]),
+                "leave out less, or ask for a longer window",
+            ));
+        }
+        Ok(Some(except))
     }
 
     /// Side A of a difference, if any of its parameters is given: what is absent is as in side B.
     pub(super) fn base_question(&self) -> Result<Option<Question>, QueryError> {
-        if ["base_query", "base_from", "base_until"]
-            .iter()
-            .all(|name| self.get(name).is_none())
-        {
+        let own = ["base_query", "base_from", "base_until"];
+        if own.iter().chain(&BASE_EXCEPT).all(|name| self.get(name).is_none()) {
             return Ok(None);
         }
         let from = self.or("base_from", self.or("from", "now-1h"));
@@ -136,6 +165,7 @@ impl Parameters {
             profile: self.profile()?,
             selector,
             window,
+            except: self.except(BASE_EXCEPT, window)?,
         }))
     }
 
@@ -192,7 +222,7 @@ impl Parameters {
 pub(crate) fn fuzz_parameters(bytes: &[u8]) {
     let query = String::from_utf8_lossy(bytes).into_owned();
     let own: &[&str] = &["by", "step", "limit", "format"];
-    let Ok(parameters) = Parameters::read(Some(query), &[&COMMON, &BASE, &VIEW, own]) else {
+    let Ok(parameters) = Parameters::read(Some(query), &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &VIEW, own]) else {
         return;
     };
     let _ = (parameters.view(), parameters.min_share(), parameters.label("service"));

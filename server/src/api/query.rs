@@ -2,7 +2,7 @@
 
 use super::AppState;
 use super::error::{ApiError, Code};
-use super::parameters::{BASE, COMMON, Parameters, VIEW};
+use super::parameters::{BASE, BASE_EXCEPT, COMMON, EXCEPT, Parameters, VIEW};
 use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{self, By, Engine, Grid, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS};
@@ -197,7 +197,7 @@ async fn flamegraph(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &["format"], &VIEW])?;
+    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &["format"], &VIEW])?;
     let formats = ["json", "svg", "collapsed", "pprof", "speedscope"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
     let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
@@ -312,7 +312,7 @@ async fn diff(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &BASE, &["format"], &VIEW])?;
+    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &["format"], &VIEW])?;
     let formats = ["json", "svg", "collapsed"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
     let comparison = parameters.question()?;
@@ -346,7 +346,10 @@ async fn top(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &BASE, &["by", "limit", "format"]])?;
+    let parameters = Parameters::read(
+        query,
+        &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &["by", "limit", "format"]],
+    )?;
     let format = parameters.word("format", &[("json", "json"), ("csv", "csv")], "json")?;
     let question = parameters.question()?;
     let by = match parameters.or("by", "function") {

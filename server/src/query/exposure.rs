@@ -50,8 +50,10 @@ pub struct Exposure {
     pub nodes: usize,
     /// Start and end of each time that no node covered, nanoseconds since the Unix epoch.
     pub gaps: Vec<(i64, i64)>,
-    /// Samples lost in the window, by cause.
+    /// Samples lost in the window, by cause; also those of the time that is left out.
     pub lost: BTreeMap<String, i64>,
+    /// Time of the window that is left out: not observed, and no gap.
+    pub except: Option<Window>,
 }
 
 impl Exposure {
@@ -65,8 +67,8 @@ impl Exposure {
     pub fn with_samples(mut self, samples: u64, steps: Steps) -> Exposure {
         if self.nodes == 0 && samples > 0 {
             for (step, observed) in self.observed_s.iter_mut().enumerate() {
-                let (start, end) = steps.bounds(step);
-                *observed = (end - start) as f64 / 1e9;
+                let kept = parts(self.except, steps.bounds(step));
+                *observed = kept.into_iter().map(|(start, end)| (end - start) as f64 / 1e9).sum();
             }
             self.gaps.clear();
         }
@@ -135,11 +137,16 @@ pub(super) async fn observe(snapshot: &Snapshot, question: &Question, steps: Ste
         }
     })
     .await?;
-    Ok(summarize(intervals, steps))
+    Ok(summarize(intervals, steps, question.except))
+}
+
+/// What is left of a span without the time that is left out.
+fn parts(except: Option<Window>, span: (i64, i64)) -> Vec<(i64, i64)> {
+    except.map_or_else(|| vec![span], |except| except.around(span).collect())
 }
 
 /// Pure part of [`observe`].
-pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps) -> Exposure {
+pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Option<Window>) -> Exposure {
     let window = steps.window;
     let lost = lost_within(&intervals, window);
     intervals.retain(|interval| interval.until_ns > window.from_ns && interval.from_ns < window.until_ns);
@@ -151,6 +158,7 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps) -> Exposure 
         nodes: 0,
         gaps: Vec::new(),
         lost,
+        except,
     };
     let mut node: Option<(&str, i64)> = None;
     let mut covered: Vec<(i64, i64)> = Vec::new();
@@ -172,12 +180,16 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps) -> Exposure 
         covered.push((from, until));
         for step in steps.index(from)..=steps.index(until - 1) {
             let (start, end) = steps.bounds(step);
-            let seconds = (until.min(end) - from.max(start)) as f64 / 1e9;
+            let seconds: f64 = parts(except, (from.max(start), until.min(end)))
+                .into_iter()
+                .map(|(from, until)| (until - from) as f64 / 1e9)
+                .sum();
             exposure.observed_s[step] += seconds;
             exposure.cpu_s[step] += seconds * interval.cpus as f64;
             exposure.idle_s[step] += seconds * interval.cpus as f64 * interval.idle_share.unwrap_or(0.0);
         }
     }
+    covered.extend(except.map(|except| (except.from_ns, except.until_ns)));
     exposure.gaps = gaps(covered, window);
     for observed in &mut exposure.observed_s {
         *observed /= exposure.nodes.max(1) as f64;
@@ -265,7 +277,7 @@ mod tests {
             interval("a", 2, 10, 20, 0),
             interval("b", 1, 15, 30, 0),
         ];
-        let exposure = summarize(intervals, steps(5, 25, 10));
+        let exposure = summarize(intervals, steps(5, 25, 10), None);
         assert_eq!(exposure.nodes, 2);
         // a covers 5 to 20, b 15 to 25: of the steps 5-15 and 15-25.
         assert_eq!(exposure.observed_s, [5.0, 7.5]);
@@ -281,6 +293,7 @@ mod tests {
         let exposure = summarize(
             vec![interval("a", 7, 0, 10, 0), second, interval("a", 9, 14, 16, 0)],
             steps(0, 20, 20),
+            None,
         );
         assert_eq!(exposure.total_s(), 14.0);
         assert_eq!(exposure.gaps, [(12 * S, 14 * S), (16 * S, 20 * S)]);
@@ -289,12 +302,27 @@ mod tests {
     #[test]
     fn without_any_account_only_samples_show_that_somebody_was_there() {
         let steps = steps(0, 25, 10);
-        let nobody = summarize(Vec::new(), steps);
+        let nobody = summarize(Vec::new(), steps, None);
         assert_eq!((nobody.nodes, nobody.total_s(), nobody.idle_share()), (0, 0.0, None));
         assert_eq!(nobody.clone().with_samples(0, steps).total_s(), 0.0);
         assert_eq!(nobody.with_samples(1, steps).observed_s, [10.0, 10.0, 5.0]);
-        let known = summarize(vec![interval("a", 1, 0, 10, 0)], steps);
+        let known = summarize(vec![interval("a", 1, 0, 10, 0)], steps, None);
         assert_eq!(known.clone().with_samples(1, steps), known);
+    }
+
+    #[test]
+    fn what_is_left_out_is_neither_observed_nor_a_gap() {
+        let except = Some(Window {
+            from_ns: 8 * S,
+            until_ns: 12 * S,
+        });
+        let steps = steps(0, 20, 10);
+        let known = summarize(vec![interval("a", 1, 0, 16, 0)], steps, except);
+        assert_eq!(known.observed_s, [8.0, 4.0]);
+        assert_eq!(known.cpu_s, [16.0, 8.0]);
+        assert_eq!(known.gaps, [(16 * S, 20 * S)]);
+        let nobody = summarize(Vec::new(), steps, except).with_samples(1, steps);
+        assert_eq!((nobody.observed_s, nobody.gaps.len()), (vec![8.0, 8.0], 0));
     }
 
     #[test]
@@ -304,13 +332,13 @@ mod tests {
             interval("a", 5, 10, 20, 103),
             interval("a", 6, 20, 30, 110),
         ];
-        assert_eq!(summarize(known, steps(10, 30, 20)).lost["ring_full"], 10);
+        assert_eq!(summarize(known, steps(10, 30, 20), None).lost["ring_full"], 10);
         assert_eq!(
-            summarize(vec![interval("a", 1, 0, 10, 3)], steps(0, 30, 30)).lost["ring_full"],
+            summarize(vec![interval("a", 1, 0, 10, 3)], steps(0, 30, 30), None).lost["ring_full"],
             3
         );
         assert_eq!(
-            summarize(vec![interval("a", 5, 0, 10, 3)], steps(0, 30, 30)).lost["ring_full"],
+            summarize(vec![interval("a", 5, 0, 10, 3)], steps(0, 30, 30), None).lost["ring_full"],
             0
         );
     }

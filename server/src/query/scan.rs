@@ -128,7 +128,7 @@ pub(super) async fn scan<C: Collector>(
     }
     let test = Arc::new(RowTest::new(question, scope));
     let used = test.uses(&whole.columns());
-    let sources = Sources::plan(snapshot, question.window, &used, whole.when()).await?;
+    let sources = Sources::plan(snapshot, question, &used, whole.when()).await?;
     let mut units = Vec::new();
     for table in [Table::Samples, Table::SamplesMinute, Table::SamplesHour] {
         let may = |known: Known<'_>| sources.may(table, known) && test.may(known);
@@ -189,6 +189,7 @@ async fn collect<C: Collector>(
 #[derive(Debug)]
 struct RowTest {
     window: Window,
+    except: Option<Window>,
     hours: (String, String),
     profile: String,
     scope: Scope,
@@ -210,6 +211,7 @@ impl RowTest {
     fn new(question: &Question, scope: &Scope) -> RowTest {
         RowTest {
             window: question.window,
+            except: question.except,
             hours: Days::of(question.window).hours(),
             profile: question.profile.clone(),
             scope: scope.clone(),
@@ -265,7 +267,10 @@ impl RowTest {
     /// the conditions.
     fn left(&self, unit: &Unit, wanted: &[Wanted]) -> (Vec<Condition>, Vec<Wanted>) {
         let mut conditions = Vec::new();
-        let inside = |least, most| self.window.from_ns <= least && most < self.window.until_ns;
+        let inside = |least, most| {
+            let is_cut = |except: &Window| least < except.until_ns && except.from_ns <= most;
+            self.window.from_ns <= least && most < self.window.until_ns && !self.except.as_ref().is_some_and(is_cut)
+        };
         if !matches!(unit.known("ts_ns"), Some(Bounds::Numbers(least, most)) if inside(least, most)) {
             conditions.push(Condition::Time);
         }
@@ -335,9 +340,10 @@ impl RowTest {
             let column = columns.iter().position(|column| *column == wanted).map(|at| &read[at]);
             match column {
                 Some(Column::Numbers(times)) => {
-                    let Window { from_ns, until_ns } = self.window;
+                    let range = |window: Window| window.from_ns..window.until_ns;
+                    let (window, except) = (range(self.window), self.except.map_or(0..0, range));
                     for (keep, ts_ns) in keep.iter_mut().zip(times) {
-                        *keep &= (from_ns..until_ns).contains(ts_ns);
+                        *keep &= window.contains(ts_ns) && !except.contains(ts_ns);
                     }
                 }
                 Some(Column::Codes(codes)) => {

@@ -21,6 +21,8 @@ pub struct Question {
     pub profile: String,
     pub selector: Selector,
     pub window: Window,
+    /// A time of the window whose samples do not count: the window is then the rest around it.
+    pub except: Option<Window>,
 }
 
 /// The days and hours that a window touches, as the partitions are named.

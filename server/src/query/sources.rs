@@ -6,6 +6,7 @@
 
 use super::error::QueryError;
 use super::scan::When;
+use super::select::Question;
 use super::time::Window;
 use crate::store::columns::{Bounds, Known};
 use crate::store::{Snapshot, Table, hour};
@@ -38,10 +39,11 @@ impl Sources {
     /// Of an hour only roll-ups are left, which cannot tell what is asked for.
     pub(super) async fn plan(
         snapshot: &Snapshot,
-        window: Window,
+        question: &Question,
         columns: &[&'static str],
         when: When,
     ) -> Result<Sources, QueryError> {
+        let window = question.window;
         let missing = columns.iter().find(|column| !COLUMNS.contains(column));
         let partitions = |table: Table| -> HashSet<&str> {
             let files = snapshot.files(table).iter();
@@ -58,7 +60,13 @@ impl Sources {
             if start_ns + HOUR_NS <= window.from_ns {
                 continue;
             }
-            let is_inside = window.from_ns <= start_ns && start_ns + HOUR_NS <= window.until_ns;
+            let until_ns = start_ns + HOUR_NS;
+            let whole = Window {
+                from_ns: start_ns,
+                until_ns,
+            };
+            let is_cut = question.except.is_some_and(|except| except.overlaps(&whole));
+            let is_inside = window.from_ns <= start_ns && until_ns <= window.until_ns && !is_cut;
             if samples.contains(name) || pending.contains(*name) {
                 let is_enough = is_inside && when == When::Window && missing.is_none() && !pending.contains(*name);
                 if is_enough && snapshot.is_rolled_up(Table::SamplesHour, name) {

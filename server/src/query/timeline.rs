@@ -366,6 +366,7 @@ pub async fn before(
             from_ns: question.window.from_ns.saturating_sub(before_ns).max(0),
             until_ns: question.window.until_ns,
         },
+        except: None,
     };
     let (steps, limit) = (Steps::one(around.window), engine.limits.stacks);
     let everything = scope(snapshot, &around).await?;

@@ -136,6 +136,7 @@ fn side(summary: &Summary) -> Value {
         "query": question.selector.to_string(),
         "from": question.window.from_ms(),
         "until": question.window.until_ms(),
+        "except": question.except.map(|except| [except.from_ms(), except.until_ms()]),
         "samples": summary.samples,
         "cores": summary.cores(),
         "cpu_seconds": summary.cpu_seconds(),

@@ -13,7 +13,25 @@ type Bad = (
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_explained() {
     let server = Server::start().await;
-    let cases: [Bad; 22] = [
+    let cases: [Bad; 25] = [
+        (
+            "flamegraph",
+            &[("except_from", "now-10m")],
+            "bad_parameter",
+            "`except_until` is missing",
+        ),
+        (
+            "diff",
+            &[("base_except_from", "now-2h"), ("base_except_until", "now")],
+            "bad_parameter",
+            "leave nothing of the window",
+        ),
+        (
+            "top",
+            &[("except_from", "now"), ("except_until", "now-10m")],
+            "bad_time",
+            "is after `except_until`",
+        ),
         (
             "flamegraph",
             &[("query", "{service=kubelet}")],

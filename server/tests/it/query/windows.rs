@@ -92,3 +92,59 @@ async fn a_window_across_midnight_finds_both_days() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rest_of_a_window_and_what_was_left_out_are_the_whole() {
+    let from = recent();
+    let (server, all) = filled(from).await;
+    let times = [0, 120, 55, 70].map(|seconds| ms(from + seconds * S));
+    let whole = [("from", &*times[0]), ("until", &times[1])];
+    let except = [("except_from", &*times[2]), ("except_until", &times[3])];
+    let is_left_out = |sample: &Sample| (from + 55 * S..from + 70 * S).contains(&sample.ts_ns);
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        let asked = [&whole[..], &except, &[("format", "collapsed")]].concat();
+        let truth = collapsed_truth(
+            all.iter()
+                .map(|(_, sample)| sample)
+                .filter(|sample| !is_left_out(sample)),
+        );
+        assert_eq!(collapsed_answer(&server.text("flamegraph", &asked).await), truth);
+    }
+
+    let graph = server.json("flamegraph", &[&whole[..], &except].concat()).await;
+    assert_eq!(
+        graph["except"],
+        json!([from / 1_000_000 + 55_000, from / 1_000_000 + 70_000])
+    );
+    assert_eq!(graph["exposure"]["observed_seconds"], 105.0);
+    assert_eq!(graph["exposure"]["gaps"], json!([]));
+
+    // Side A is the part, side B the rest; and the other way round.
+    let inside = all.iter().filter(|(_, sample)| is_left_out(sample)).count();
+    let outside = all.len() - inside;
+    let part = [("base_from", &*times[2]), ("base_until", &times[3])];
+    let part_first = [&whole[..], &except, &part].concat();
+    let rest_first = [
+        ("from", &*times[2]),
+        ("until", &times[3]),
+        ("base_from", &times[0]),
+        ("base_until", &times[1]),
+        ("base_except_from", &times[2]),
+        ("base_except_until", &times[3]),
+    ];
+    for (asked, base, comparison) in [(&part_first[..], inside, outside), (&rest_first, outside, inside)] {
+        let answer = server.json("diff", asked).await;
+        assert_eq!(
+            (&answer["base"]["samples"], &answer["comparison"]["samples"]),
+            (&json!(base), &json!(comparison))
+        );
+        let top = server.json("top", asked).await;
+        assert_eq!(
+            (&top["base_samples"], &top["samples"]),
+            (&json!(base), &json!(comparison))
+        );
+    }
+}
