@@ -1,4 +1,5 @@
 /** Time against the offset within each second: when it ran, and by marking, what ran then. */
+import { useState } from "preact/hooks";
 import { duration, plural } from "../logic/format.ts";
 import {
   COLUMN_MS,
@@ -13,6 +14,7 @@ import {
 } from "../logic/heatmap.ts";
 import { spanText } from "../logic/spans.ts";
 import { clock, type Window } from "../logic/time.ts";
+import { ordered } from "../logic/windows.ts";
 import { comparing, heatmap, marks, range, theme } from "../state/data.ts";
 import { linkTo, navigate, page } from "../state/index.ts";
 import { CompareProfile } from "./Compare.tsx";
@@ -54,6 +56,8 @@ export function Heatmap() {
 }
 
 function HeatCard() {
+  // For hands without an Alt key.
+  const [letter, setLetter] = useState<Letter>("A");
   const answer = heatmap.data.value;
   const error = heatmap.error.value;
   const loading = heatmap.loading.value;
@@ -72,6 +76,19 @@ function HeatCard() {
       <div class="toolbar">
         <h2>When it ran</h2>
         <ColumnChoice />
+        <div class="segments" role="group" aria-label="A drag marks">
+          {(["A", "B"] as const).map((one) => (
+            <button
+              key={one}
+              type="button"
+              title={`Dragging marks ${one}; with Alt the other one`}
+              aria-pressed={letter === one}
+              onClick={() => setLetter(one)}
+            >
+              mark {one}
+            </button>
+          ))}
+        </div>
         <Marked letter="A" side={a} />
         <Marked letter="B" side={b} />
         <Actions a={a} b={b} />
@@ -88,7 +105,8 @@ function HeatCard() {
         b={b === null ? null : cellsOf(grid, b.window)}
         restA={a?.except != null}
         restB={b?.except != null}
-        onMark={(window, letter) => mark(letter, spanText(window))}
+        letter={letter}
+        onMark={(window, which) => mark(which, spanText(window))}
         onClear={() => navigate({ markA: "", markB: "", focus: "" })}
         onRest={markRest}
         wordsFor={(cells) => `${plural(samplesWithin(answer.cells, cells), "sample")}`}
@@ -185,6 +203,17 @@ function Actions({ a, b }: { a: Side | null; b: Side | null }) {
           ⇄ Swap
         </button>
       )}
+      <button
+        type="button"
+        class="button"
+        title="Let the heatmap show this time only"
+        onClick={() => {
+          const { from, until } = ordered(window.from, window.until);
+          navigate({ from: String(from), until: String(until), markA: "", markB: "", live: false, focus: "" });
+        }}
+      >
+        Zoom in
+      </button>
       <a
         class="button"
         href={linkTo({

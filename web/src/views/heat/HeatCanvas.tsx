@@ -20,6 +20,8 @@ interface Props {
   /** A side that is the rest has no outline of its own. */
   restA: boolean;
   restB: boolean;
+  /** What a drag marks; with Alt the other one. */
+  letter: "A" | "B";
   onMark: (window: Window, letter: "A" | "B") => void;
   onClear: () => void;
   onRest: () => void;
@@ -33,10 +35,11 @@ interface Drag {
   letter: "A" | "B";
 }
 
+const other = (letter: "A" | "B") => (letter === "A" ? "B" : "A");
 const inOrder = (a: number, b: number): [number, number] => [Math.min(a, b), Math.max(a, b)];
 
 export function HeatCanvas(props: Props) {
-  const { cells, grid, classes, gaps, theme, a, b, restA, restB, onMark, onClear, onRest, wordsFor } = props;
+  const { cells, grid, classes, gaps, theme, a, b, restA, restB, letter, onMark, onClear, onRest, wordsFor } = props;
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   /** The cells as they were drawn last: they stay while marks and the cursor move over them. */
@@ -68,7 +71,7 @@ export function HeatCanvas(props: Props) {
       theme,
       a: restA ? null : a,
       b: restB ? null : b,
-      drag: chosen === null ? null : { cells: chosen, letter: drag?.letter ?? "A" },
+      drag: chosen === null ? null : { cells: chosen, letter: drag?.letter ?? letter },
       cursor: focused ? cursor : null,
       width: size.width,
       height: size.height,
@@ -115,7 +118,7 @@ export function HeatCanvas(props: Props) {
       setAnchor(event.shiftKey ? (anchor ?? cursor) : null);
       setCursor(next);
     } else if (event.key === "Enter" || event.key === " ") {
-      take(anchor ?? cursor, cursor, event.altKey ? "B" : "A");
+      take(anchor ?? cursor, cursor, event.altKey ? other(letter) : letter);
       setAnchor(null);
     } else if (event.key === "r") onRest();
     else if (event.key === "Escape") {
@@ -150,7 +153,7 @@ export function HeatCanvas(props: Props) {
             const cell = cellOf(event);
             setFocused(false);
             setCursor(cell);
-            setDrag({ from: cell, to: cell, letter: event.altKey ? "B" : "A" });
+            setDrag({ from: cell, to: cell, letter: event.altKey ? other(letter) : letter });
           }}
           onPointerMove={(event) => {
             const cell = cellOf(event);
