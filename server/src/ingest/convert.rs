@@ -58,7 +58,7 @@ pub fn convert(
         window,
         rejected: Rejected::default(),
         content: Vec::new(),
-        origins: HashMap::new(),
+        origins: HashMap::default(),
     };
     let mut parts: Vec<Building<'_>> = Vec::new();
     let mut by_id: HashMap<Option<BatchId>, usize> = HashMap::new();
@@ -448,7 +448,7 @@ struct Samples<'a> {
     /// What is hashed, made anew for each.
     content: Vec<u8>,
     /// By the attributes of a sample, of one resource: threads are sampled again and again.
-    origins: HashMap<Vec<i32>, Rc<Origin<'a>>>,
+    origins: HashMap<Vec<i32>, Rc<Origin<'a>>, foldhash::fast::RandomState>,
 }
 
 /// Attributes of one sample that are remembered, for the next with the same.

@@ -46,6 +46,8 @@ pub(super) struct Dictionary<'a> {
     /// Of each mapping: its file and build id.
     mappings: Vec<(&'a str, &'a str)>,
     frames: Vec<Frame<'a>>,
+    /// Their ids, near to each other: every stack asks for those of all its frames.
+    frame_ids: Vec<i64>,
     /// Per location: its frames, innermost first.
     locations: Vec<Option<Range<u32>>>,
     /// Per stack: whole and cut.
@@ -82,7 +84,7 @@ impl<'a> Dictionary<'a> {
         room.take(raw.attributes.len() * size_of::<Attribute<'_>>())?;
         room.take(raw.mappings.len() * size_of::<(&str, &str)>())?;
         room.take(raw.locations.len() * size_of::<Option<Range<u32>>>())?;
-        room.take(raw.lines.len() * size_of::<Frame<'_>>())?;
+        room.take(raw.lines.len() * (size_of::<Frame<'_>>() + size_of::<i64>()))?;
         room.take(raw.stacks.len() * size_of::<[Option<Stack>; 2]>())?;
         let attributes = raw
             .attributes
@@ -99,6 +101,7 @@ impl<'a> Dictionary<'a> {
             mappings: Vec::with_capacity(raw.mappings.len()),
             // Mostly all are asked for.
             frames: Vec::with_capacity(raw.lines.len()),
+            frame_ids: Vec::with_capacity(raw.lines.len()),
             locations: vec![None; raw.locations.len()],
             stacks: vec![[None, None]; raw.stacks.len().max(1)],
             expanded: Vec::new(),
@@ -155,9 +158,9 @@ impl<'a> Dictionary<'a> {
                 cut = true;
                 break;
             }
-            self.room.take(2 * size_of::<u32>() * frames.len())?;
             self.expanded.extend(frames);
         }
+        self.room.take(2 * size_of::<u32>() * (self.expanded.len() - start))?;
         if self.expanded.len() > MAX_EXPANDED_FRAMES {
             return Err(IngestError::Invalid(format!(
                 "the stacks of the request have more than {MAX_EXPANDED_FRAMES} frames together"
@@ -167,7 +170,7 @@ impl<'a> Dictionary<'a> {
         self.content.clear();
         for frame in &self.expanded[frames.clone()] {
             self.content
-                .extend_from_slice(&self.frames[*frame as usize].id.to_le_bytes());
+                .extend_from_slice(&self.frame_ids[*frame as usize].to_le_bytes());
         }
         self.content.push(u8::from(cut));
         let in_kernel = self.expanded[frames.clone()]
@@ -191,7 +194,15 @@ impl<'a> Dictionary<'a> {
     }
 
     /// Frames of a location, innermost first.
+    #[inline]
     fn location(&mut self, index: i32) -> Result<Range<u32>, IngestError> {
+        match self.locations.get(index as usize) {
+            Some(Some(frames)) => Ok(frames.clone()),
+            _ => self.new_location(index),
+        }
+    }
+
+    fn new_location(&mut self, index: i32) -> Result<Range<u32>, IngestError> {
         let raw = self.raw;
         let location = look_up(&raw.locations, "location_table", index, "a stack's location_indices")?;
         let Some(location) = location else {
@@ -203,9 +214,6 @@ impl<'a> Dictionary<'a> {
             });
         };
         let at = usize::try_from(index).unwrap_or_default();
-        if let Some(range) = &self.locations[at] {
-            return Ok(range.clone());
-        }
         let start = self.frames.len();
         self.add_frames(location)?;
         if self.frames.len() > MAX_EXPANDED_FRAMES {
@@ -247,7 +255,8 @@ impl<'a> Dictionary<'a> {
         }
         let offset = Some(location.address as i64);
         let lines = raw.lines(&location.lines);
-        self.room.take(2 * size_of::<Frame<'_>>() * lines.len().max(1))?;
+        let entry = size_of::<Frame<'_>>() + size_of::<i64>();
+        self.room.take(2 * entry * lines.len().max(1))?;
         if lines.is_empty() {
             frame.offset = offset;
             self.add_frame(frame);
@@ -292,6 +301,7 @@ impl<'a> Dictionary<'a> {
         content.extend_from_slice(&frame.offset.unwrap_or_default().to_le_bytes());
         frame.id = xxh3_64(content) as i64;
         self.frames.push(frame);
+        self.frame_ids.push(frame.id);
     }
 }
 

@@ -105,6 +105,15 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// No field of this kind holds more integers.
+    #[inline]
+    pub(super) fn most_ints(self) -> usize {
+        match self {
+            Self::Bytes(packed) => packed.len(),
+            _ => 1,
+        }
+    }
+
     /// Integers of a repeated field, packed or one by one.
     #[inline]
     pub(super) fn ints(self, mut each: impl FnMut(u64) -> Result<(), Fault>) -> Result<(), Fault> {
@@ -131,10 +140,15 @@ impl<'a> Field<'a> {
 
 #[inline]
 fn varint(wire: &mut &[u8]) -> Result<u64, Fault> {
-    match wire.split_first() {
-        Some((byte, rest)) if *byte < 0x80 => {
+    // Lengths and field keys mostly have one byte, indices two.
+    match **wire {
+        [byte, ref rest @ ..] if byte < 0x80 => {
             *wire = rest;
-            Ok(u64::from(*byte))
+            Ok(u64::from(byte))
+        }
+        [low, high, ref rest @ ..] if high < 0x80 => {
+            *wire = rest;
+            Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
         }
         _ => long_varint(wire),
     }

@@ -11,7 +11,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Int32Type};
 use arrow::error::ArrowError;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Nanoseconds of an hour and of a day.
@@ -65,8 +65,8 @@ pub(super) struct ProcessRow<'a> {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct RowBuilder<'a> {
-    hours: BTreeMap<i64, Samples<'a>>,
-    days: BTreeMap<i64, Day<'a>>,
+    hours: Spans<Samples<'a>>,
+    days: Spans<Day<'a>>,
     samples: i64,
 }
 
@@ -86,9 +86,9 @@ impl<'a> RowBuilder<'a> {
         room: &mut Room,
     ) -> Result<(), IngestError> {
         self.samples += 1;
-        let hour = self.hours.entry(sample.ts_ns.div_euclid(HOUR_NS)).or_default();
+        let hour = self.hours.at(sample.ts_ns.div_euclid(HOUR_NS));
         hour.add(sample, labels, stack);
-        let day = self.days.entry(sample.ts_ns.div_euclid(DAY_NS)).or_default();
+        let day = self.days.at(sample.ts_ns.div_euclid(DAY_NS));
         let dictionaries = day.series.add(sample.series_id, labels)
             + day.processes.add(sample.process_id, process)
             + day.stacks.add(stack.id, stack);
@@ -103,10 +103,10 @@ impl<'a> RowBuilder<'a> {
             is_known,
             text_left: MAX_TEXT_BYTES,
         };
-        for (index, samples) in self.hours {
+        for (index, samples) in self.hours.spans {
             finish.put(Table::Samples, samples.columns(), &hour(index * HOUR_NS))?;
         }
-        for (index, gathered) in self.days {
+        for (index, gathered) in self.days.spans {
             let day = day(index * DAY_NS);
             finish.series(&gathered.series, &day)?;
             finish.processes(&gathered.processes, &day)?;
@@ -116,12 +116,36 @@ impl<'a> RowBuilder<'a> {
     }
 }
 
+/// Something for each hour, or day, that a sample fell in, in their order.
+#[derive(Debug, Default)]
+struct Spans<T> {
+    spans: Vec<(i64, T)>,
+    /// The last that was asked for: mostly the next, too.
+    last: usize,
+}
+
+impl<T: Default> Spans<T> {
+    #[inline]
+    fn at(&mut self, index: i64) -> &mut T {
+        if self.spans.get(self.last).is_none_or(|(own, _)| *own != index) {
+            self.last = match self.spans.binary_search_by_key(&index, |(own, _)| *own) {
+                Ok(at) => at,
+                Err(at) => {
+                    self.spans.insert(at, (index, T::default()));
+                    at
+                }
+            };
+        }
+        &mut self.spans[self.last].1
+    }
+}
+
 /// Texts of which few are distinct.
 #[derive(Debug, Default)]
 struct Names<'a> {
     keys: Vec<i32>,
     texts: Vec<&'a str>,
-    index: HashMap<&'a str, i32>,
+    index: HashMap<&'a str, i32, foldhash::fast::RandomState>,
 }
 
 impl<'a> Names<'a> {

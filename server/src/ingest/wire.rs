@@ -6,7 +6,7 @@
 //! that are not used here are skipped. A field that comes again adds to a table and overrides a number, as protobuf says.
 
 use super::IngestError;
-use super::protobuf::{Fault, Fields};
+use super::protobuf::{Fault, Field, Fields};
 use std::ops::Range;
 
 /// A request.
@@ -186,6 +186,18 @@ impl Room {
         Ok(())
     }
 
+    /// Adds the integers of a repeated field.
+    fn push_ints(&mut self, table: &mut Vec<i32>, field: Field<'_>) -> Result<(), Fault> {
+        // One look for all of them, at their largest number: stacks are the largest part of a request.
+        let most = field.most_ints();
+        self.take(2 * size_of::<i32>() * most)?;
+        table.reserve(most);
+        field.ints(|int| {
+            table.push(int as i32);
+            Ok(())
+        })
+    }
+
     fn push<T>(&mut self, table: &mut Vec<T>, entry: T) -> Result<(), Fault> {
         // Vectors grow by doubling.
         self.take(2 * size_of::<T>())?;
@@ -329,7 +341,7 @@ impl Sample {
         while let Some((number, field)) = fields.next()? {
             match number {
                 1 => self.stack = field.int()? as i32,
-                2 => field.ints(|int| room.push(&mut self.attributes, int as i32))?,
+                2 => room.push_ints(&mut self.attributes, field)?,
                 4 => field.ints(|int| room.push(&mut self.values, int as i64))?,
                 5 => field.fixed_numbers(|time| room.push(&mut self.times, time))?,
                 _ => {}
@@ -382,7 +394,7 @@ impl<'a> Tables<'a> {
         while let Some((number, field)) = fields.next()? {
             match number {
                 4 => mapping.file = field.int()? as i32,
-                5 => field.ints(|int| room.push(&mut self.indices, int as i32))?,
+                5 => room.push_ints(&mut self.indices, field)?,
                 _ => {}
             }
         }
@@ -400,7 +412,7 @@ impl<'a> Tables<'a> {
                 1 => location.mapping = field.int()? as i32,
                 2 => location.address = field.int()?,
                 3 => room.push(&mut self.lines, line(field.message()?)?)?,
-                4 => field.ints(|int| room.push(&mut self.indices, int as i32))?,
+                4 => room.push_ints(&mut self.indices, field)?,
                 _ => {}
             }
         }
@@ -415,7 +427,7 @@ impl<'a> Tables<'a> {
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             if number == 1 {
-                field.ints(|int| room.push(&mut self.indices, int as i32))?;
+                room.push_ints(&mut self.indices, field)?;
             }
         }
         self.stacks.push(begin as u32..self.indices.len() as u32);

@@ -12,6 +12,7 @@ use arrow::error::ArrowError;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, ParquetMetaDataReader};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
@@ -40,6 +41,16 @@ pub(super) enum Effort {
     Compact,
 }
 
+impl Effort {
+    /// Of zstd.
+    pub(super) fn level(self) -> i32 {
+        match self {
+            Self::Fresh => 1,
+            Self::Compact => 6,
+        }
+    }
+}
+
 /// The partition that the rows of a batch belong to; none for an empty batch.
 pub(super) fn partition_of(batch: &RecordBatch) -> Option<String> {
     let column = batch.columns().last()?.as_dictionary_opt::<Int32Type>()?;
@@ -66,6 +77,9 @@ pub(super) fn encode(
     effort: Effort,
     notes: &Notes,
 ) -> Result<Option<Encoded>, StoreError> {
+    if table == Table::Samples {
+        return super::coded::encode(partition, batches, effort, notes);
+    }
     let gathered = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
     if gathered.num_rows() == 0 {
         return Ok(None);
@@ -82,34 +96,32 @@ pub(super) fn encode(
     file.finish(partition, PART).map(Some)
 }
 
-/// A file that grows by sorted rows.
+/// What begins a file. `notes`: what it says of itself.
+pub(super) fn writer(table: Table, effort: Effort, notes: &Notes) -> Result<ArrowWriter<Vec<u8>>, ParquetError> {
+    let mut writer = ArrowWriter::try_new(Vec::new(), table.file_schema(), Some(properties(table, effort)))?;
+    if let Some(notes) = notes.write() {
+        writer.append_key_value_metadata(notes);
+    }
+    Ok(writer)
+}
+
+/// A file that grows by sorted rows; one of samples is a [`super::coded::SampleFile`].
 pub(super) struct FileBuilder {
     table: Table,
     writer: ArrowWriter<Vec<u8>>,
     rows: u64,
-    int_ranges: Ranges<i64>,
-    string_ranges: Ranges<String>,
+    ranges: Ranges,
 }
 
 impl FileBuilder {
     /// `notes`: what the file says of itself.
     pub(super) fn new(table: Table, effort: Effort, notes: &Notes) -> Result<Self, StoreError> {
-        let mut writer = ArrowWriter::try_new(Vec::new(), table.file_schema(), Some(properties(table, effort)))
-            .map_err(StoreError::table(table, "encode a file"))?;
-        if let Some(notes) = notes.write() {
-            writer.append_key_value_metadata(notes);
-        }
         Ok(Self {
             table,
-            writer,
+            writer: writer(table, effort, notes).map_err(StoreError::table(table, "encode a file"))?,
             rows: 0,
-            int_ranges: Vec::new(),
-            string_ranges: Vec::new(),
+            ranges: Ranges::default(),
         })
-    }
-
-    pub(super) fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Adds rows of the table's file schema as row groups of their own. Dictionaries hold no value that no row has.
@@ -119,12 +131,11 @@ impl FileBuilder {
             .write(rows)
             .and_then(|()| self.writer.flush())
             .map_err(failed)?;
-        let (ints, strings) = ranges(rows);
+        let ranges = ranges(rows);
         if self.rows == 0 {
-            (self.int_ranges, self.string_ranges) = (ints, strings);
+            self.ranges = ranges;
         } else {
-            widen(&mut self.int_ranges, &ints);
-            widen(&mut self.string_ranges, &strings);
+            self.ranges.widen(&ranges);
         }
         self.rows += rows.num_rows() as u64;
         Ok(())
@@ -132,33 +143,60 @@ impl FileBuilder {
 
     /// `name`: how the file's name begins.
     pub(super) fn finish(self, partition: &str, name: &str) -> Result<Encoded, StoreError> {
-        let bytes = self
-            .writer
-            .into_inner()
-            .map_err(StoreError::table(self.table, "encode a file"))?;
+        let bytes = self.writer.into_inner();
+        let bytes = bytes.map_err(StoreError::table(self.table, "encode a file"))?;
+        Ok(Encoded::new(self.table, partition, name, bytes, self.rows, self.ranges))
+    }
+}
+
+impl Encoded {
+    /// `name`: how the file's name begins.
+    pub(super) fn new(table: Table, partition: &str, name: &str, bytes: Vec<u8>, rows: u64, ranges: Ranges) -> Self {
         let file = DataFile {
             path: format!(
                 "{}={partition}/{name}-{}{}",
-                self.table.partition_column(),
+                table.partition_column(),
                 uuid::Uuid::new_v4(),
                 damage::name_end(&bytes)
             ),
             partition: partition.to_owned(),
             size_bytes: bytes.len() as u64,
-            rows: self.rows,
+            rows,
             modified_ms: chrono::Utc::now().timestamp_millis(),
-            int_ranges: self.int_ranges,
-            string_ranges: self.string_ranges,
+            int_ranges: ranges.ints,
+            string_ranges: ranges.strings,
         };
-        Ok(Encoded {
+        Self {
             bytes: bytes.into(),
             file,
-        })
+        }
     }
 }
 
-/// Makes ranges hold others too; a column that one of both lacks has none.
-fn widen<T: Ord + Clone>(ranges: &mut Ranges<T>, more: &Ranges<T>) {
+/// Smallest and largest values of the columns without nulls.
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    pub(super) ints: Vec<(String, ColumnRange<i64>)>,
+    pub(super) strings: Vec<(String, ColumnRange<String>)>,
+}
+
+impl Ranges {
+    /// Adds what a column of texts holds, unless it is too long to be of use.
+    pub(super) fn add_texts(&mut self, column: &str, min: &str, max: &str) {
+        if min.len().max(max.len()) <= MAX_RANGE_STRING_BYTES {
+            let (min, max) = (min.to_owned(), max.to_owned());
+            self.strings.push((column.to_owned(), ColumnRange { min, max }));
+        }
+    }
+
+    /// Makes them hold others too; a column that one of both lacks has none.
+    pub(super) fn widen(&mut self, more: &Self) {
+        widen(&mut self.ints, &more.ints);
+        widen(&mut self.strings, &more.strings);
+    }
+}
+
+fn widen<T: Ord + Clone>(ranges: &mut Vec<(String, ColumnRange<T>)>, more: &[(String, ColumnRange<T>)]) {
     ranges.retain_mut(|(name, range)| match more.iter().find(|(other, _)| other == name) {
         Some((_, other)) => {
             range.min = other.min.clone().min(range.min.clone());
@@ -218,28 +256,26 @@ pub(super) fn describe(table: Table, batches: &[RecordBatch]) -> Result<DataFile
         .iter()
         .map(compact_dictionary)
         .collect::<Result<Vec<_>, _>>()?;
-    let (int_ranges, string_ranges) = ranges(&RecordBatch::try_new(table.file_schema(), columns)?);
+    let ranges = ranges(&RecordBatch::try_new(table.file_schema(), columns)?);
     Ok(DataFile {
         path: String::new(),
         partition: String::new(),
         size_bytes: 0,
         rows: rows.num_rows() as u64,
         modified_ms: 0,
-        int_ranges,
-        string_ranges,
+        int_ranges: ranges.ints,
+        string_ranges: ranges.strings,
     })
 }
 
 /// How the columns of a table's files are encoded. In `samples` every column but the time is a dictionary in every row group,
 /// however many values it has: readers count by dictionary code, and never have to look at a row's value.
 fn properties(table: Table, effort: Effort) -> WriterProperties {
-    let level = match effort {
-        Effort::Fresh => 1,
-        Effort::Compact => 6,
-    };
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(level).unwrap_or_default()))
+        .set_compression(Compression::ZSTD(
+            ZstdLevel::try_new(effort.level()).unwrap_or_default(),
+        ))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_created_by(concat!("stakeout-server ", env!("CARGO_PKG_VERSION")).to_owned());
     match table {
@@ -281,53 +317,12 @@ fn properties(table: Table, effort: Effort) -> WriterProperties {
     builder.build()
 }
 
-/// Rank of every value of a dictionary column in string order, by row.
-fn string_ranks(column: &DictionaryArray<Int32Type>) -> Vec<u32> {
-    let values = column.values().as_string::<i32>();
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_unstable_by_key(|index| values.value(*index));
-    let mut rank_of = vec![0_u32; values.len()];
-    let mut rank = 0;
-    for (position, index) in order.iter().enumerate() {
-        if position > 0 && values.value(order[position - 1]) != values.value(*index) {
-            rank += 1;
-        }
-        rank_of[*index] = rank;
-    }
-    column
-        .keys()
-        .values()
-        .iter()
-        .map(|key| rank_of[*key as usize])
-        .collect()
-}
-
 fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let int = |name: &str| -> Result<&[i64], ArrowError> {
         let column = rows.column_by_name(name).ok_or_else(|| missing(name))?;
         Ok(column.as_primitive::<Int64Type>().values())
     };
     let order: Vec<u32> = match table {
-        Table::Samples => {
-            let ranks = |name: &str| -> Result<Vec<u32>, ArrowError> {
-                Ok(string_ranks(
-                    rows.column_by_name(name).ok_or_else(|| missing(name))?.as_dictionary(),
-                ))
-            };
-            let (kinds, services) = (ranks("type")?, ranks("service")?);
-            let (series, times) = (int("series_id")?, int("ts_ns")?);
-            let tids = rows.column_by_name("tid").ok_or_else(|| missing("tid"))?;
-            let tids = tids.as_primitive::<Int64Type>();
-            let mut keyed: Vec<(u64, i64, Option<i64>, i64, u32)> = (0..rows.num_rows())
-                .map(|row| {
-                    let name = (u64::from(kinds[row]) << 32) | u64::from(services[row]);
-                    let tid = tids.is_valid(row).then(|| tids.value(row));
-                    (name, series[row], tid, times[row], row as u32)
-                })
-                .collect();
-            keyed.sort_unstable();
-            keyed.into_iter().map(|key| key.4).collect()
-        }
         Table::Batches => {
             let text = |name: &str| -> Result<&StringArray, ArrowError> {
                 Ok(rows.column_by_name(name).ok_or_else(|| missing(name))?.as_string())
@@ -345,8 +340,8 @@ fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
             });
             order
         }
-        // Roll-ups come in order.
-        Table::SamplesMinute | Table::SamplesHour => (0..rows.num_rows() as u32).collect(),
+        // Roll-ups come in order; samples are sorted as codes.
+        Table::Samples | Table::SamplesMinute | Table::SamplesHour => (0..rows.num_rows() as u32).collect(),
         Table::Stacks => {
             // Roots first, neighbours have most of their frames in common: a quarter less to store than by id. The same stack has
             // the same frames, so that repeats come together.
@@ -436,12 +431,8 @@ fn compact_dictionary(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(DictionaryArray::try_new(keys, values)?))
 }
 
-type Ranges<T> = Vec<(String, ColumnRange<T>)>;
-
-/// Smallest and largest values of the columns without nulls.
-fn ranges(rows: &RecordBatch) -> (Ranges<i64>, Ranges<String>) {
-    let mut ints = Vec::new();
-    let mut strings = Vec::new();
+fn ranges(rows: &RecordBatch) -> Ranges {
+    let mut ranges = Ranges::default();
     for (field, column) in rows.schema_ref().fields().iter().zip(rows.columns()) {
         if column.null_count() > 0 {
             continue;
@@ -450,27 +441,22 @@ fn ranges(rows: &RecordBatch) -> (Ranges<i64>, Ranges<String>) {
             DataType::Int64 => {
                 let values = column.as_primitive::<Int64Type>().values();
                 if let (Some(min), Some(max)) = (values.iter().min(), values.iter().max()) {
-                    ints.push((field.name().clone(), ColumnRange { min: *min, max: *max }));
+                    let range = ColumnRange { min: *min, max: *max };
+                    ranges.ints.push((field.name().clone(), range));
                 }
             }
             DataType::Dictionary(..) => {
                 // Compacted above, so that every value of the dictionary is in use.
                 let values = column.as_dictionary::<Int32Type>().values().as_string::<i32>();
                 let distinct: HashSet<&str> = values.iter().flatten().collect();
-                if let (Some(min), Some(max)) = (distinct.iter().min(), distinct.iter().max())
-                    && min.len().max(max.len()) <= MAX_RANGE_STRING_BYTES
-                {
-                    let range = ColumnRange {
-                        min: (*min).to_owned(),
-                        max: (*max).to_owned(),
-                    };
-                    strings.push((field.name().clone(), range));
+                if let (Some(min), Some(max)) = (distinct.iter().min(), distinct.iter().max()) {
+                    ranges.add_texts(field.name(), min, max);
                 }
             }
             _ => {}
         }
     }
-    (ints, strings)
+    ranges
 }
 
 #[cfg(test)]

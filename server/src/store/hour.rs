@@ -1,8 +1,9 @@
 //! One rewrite of an hour of samples: merged rows to encoded files, and to roll-ups where the hour is over.
 
 use super::StoreError;
+use super::coded::SampleFile;
 use super::compact::{Job, MAX_ROWS};
-use super::file::{Effort, Encoded, FileBuilder, Notes, PART, ROW_GROUP_ROWS};
+use super::file::{Effort, Encoded, Notes, PART, ROW_GROUP_ROWS};
 use super::merge::{Columns, Names, Sink, merge};
 use super::rollup::{self, Rollups};
 use super::schema::Table;
@@ -23,7 +24,7 @@ pub(super) struct Hour {
     order: Vec<u32>,
     merged: u64,
     /// None: the files are as they should be, only the roll-ups are wanted.
-    file: Option<Option<FileBuilder>>,
+    file: Option<Option<SampleFile>>,
     /// The files that the roll-ups are made of.
     sources: Vec<Arc<DataFile>>,
     rollups: Option<Rollups>,
@@ -81,13 +82,11 @@ impl Hour {
         if let Some(file) = &mut self.file
             && !self.order.is_empty()
         {
-            let batch = self.rows.to_batch(&self.order, names);
-            let batch = batch.map_err(StoreError::table(Table::Samples, "gather rows"))?;
             let file = match file {
                 Some(file) => file,
-                None => file.insert(FileBuilder::new(Table::Samples, Effort::Compact, &self.notes)?),
+                None => file.insert(SampleFile::new(Effort::Compact, &self.notes)?),
             };
-            file.write(&batch)?;
+            file.write(&self.rows, &self.order, names)?;
         }
         self.rows.clear();
         self.order.clear();
@@ -126,7 +125,7 @@ impl Sink for Hour {
         if let Some(rollups) = &mut self.rollups {
             rollups.add(&self.rows, series.clone(), names)?;
         }
-        let order = self.rows.order(series);
+        let order = self.rows.order(series.start as u32..series.end as u32);
         self.order.extend(order);
         if self.order.len() >= ROW_GROUP_ROWS {
             self.flush(names)?;

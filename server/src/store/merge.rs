@@ -6,7 +6,7 @@
 use super::StoreError;
 use super::rows::FileRows;
 use super::schema::Table;
-use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::error::ArrowError;
 use std::collections::HashMap;
@@ -20,12 +20,12 @@ const BATCH_ROWS: usize = 8 * 1024;
 /// Names, each once, by code.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    codes: HashMap<Arc<str>, i32>,
+    codes: HashMap<Arc<str>, i32, foldhash::fast::RandomState>,
     texts: Vec<Arc<str>>,
 }
 
 impl Names {
-    fn code(&mut self, text: &str) -> i32 {
+    pub(super) fn code(&mut self, text: &str) -> i32 {
         if let Some(code) = self.codes.get(text) {
             return *code;
         }
@@ -40,20 +40,31 @@ impl Names {
         &self.texts[code as usize]
     }
 
-    /// A column of these names, whose dictionary holds those only that a row has.
-    pub(super) fn column(&self, codes: impl ExactSizeIterator<Item = i32>) -> Result<ArrayRef, ArrowError> {
-        const ABSENT: i32 = -1;
+    /// By which series follow each other in a file.
+    fn order(&self, (kind, service, series): &Key) -> (&str, &str, i64) {
+        (self.text(*kind), self.text(*service), *series)
+    }
+
+    /// For each code its place among the names that there are, and those names.
+    pub(super) fn dense(&self, codes: impl ExactSizeIterator<Item = i32>) -> (Vec<u32>, Vec<&str>) {
+        const ABSENT: u32 = u32::MAX;
         let mut kept = vec![ABSENT; self.texts.len()];
         let mut texts = Vec::new();
         let keys = codes.map(|code| {
             let key = &mut kept[code as usize];
             if *key == ABSENT {
-                *key = texts.len() as i32;
+                *key = texts.len() as u32;
                 texts.push(self.text(code));
             }
             *key
         });
-        let keys = Int32Array::from_iter_values(keys);
+        (keys.collect(), texts)
+    }
+
+    /// A column of these names, whose dictionary holds those only that a row has.
+    pub(super) fn column(&self, codes: impl ExactSizeIterator<Item = i32>) -> Result<ArrayRef, ArrowError> {
+        let (keys, texts) = self.dense(codes);
+        let keys = Int32Array::from_iter_values(keys.into_iter().map(|key| key as i32));
         Ok(Arc::new(DictionaryArray::try_new(
             keys,
             Arc::new(StringArray::from(texts)),
@@ -72,10 +83,10 @@ pub(super) struct Columns {
     pub(super) stack_id: Vec<i64>,
     pub(super) value: Vec<i64>,
     pub(super) ts_ns: Vec<i64>,
-    thread: Vec<i32>,
-    process_id: Vec<i64>,
-    tid: Vec<Option<i64>>,
-    cpu: Vec<Option<i32>>,
+    pub(super) thread: Vec<i32>,
+    pub(super) process_id: Vec<i64>,
+    pub(super) tid: Vec<Option<i64>>,
+    pub(super) cpu: Vec<Option<i32>>,
 }
 
 impl Columns {
@@ -83,33 +94,36 @@ impl Columns {
         self.ts_ns.len()
     }
 
-    fn of(batch: &RecordBatch, names: &mut Names) -> Result<Self, ArrowError> {
+    /// Adds the rows of a batch, which has the columns of the table's files.
+    pub(super) fn add(&mut self, batch: &RecordBatch, names: &mut Names) -> Result<(), ArrowError> {
         let column = |name: &str| {
             let missing = || ArrowError::SchemaError(format!("no column {name}"));
             batch.column_by_name(name).ok_or_else(missing)
         };
-        let numbers = |name: &str| Ok::<_, ArrowError>(column(name)?.as_primitive::<Int64Type>().values().to_vec());
-        let mut codes = |name: &str| {
+        let numbers = |name: &str, to: &mut Vec<i64>| {
+            to.extend_from_slice(column(name)?.as_primitive::<Int64Type>().values());
+            Ok::<_, ArrowError>(())
+        };
+        let mut codes = |name: &str, to: &mut Vec<i32>| {
             let texts = column(name)?.as_dictionary::<Int32Type>();
             let values = texts.values().as_string::<i32>();
             let known: Vec<i32> = values.iter().map(|text| names.code(text.unwrap_or_default())).collect();
-            let keys = texts.keys().values().iter();
-            Ok::<_, ArrowError>(keys.map(|key| known[*key as usize]).collect())
+            to.extend(texts.keys().values().iter().map(|key| known[*key as usize]));
+            Ok::<_, ArrowError>(())
         };
-        Ok(Self {
-            kind: codes("type")?,
-            node: codes("node")?,
-            service: codes("service")?,
-            mode: codes("mode")?,
-            thread: codes("thread")?,
-            series_id: numbers("series_id")?,
-            stack_id: numbers("stack_id")?,
-            value: numbers("value")?,
-            ts_ns: numbers("ts_ns")?,
-            process_id: numbers("process_id")?,
-            tid: column("tid")?.as_primitive::<Int64Type>().iter().collect(),
-            cpu: column("cpu")?.as_primitive::<Int32Type>().iter().collect(),
-        })
+        codes("type", &mut self.kind)?;
+        codes("node", &mut self.node)?;
+        codes("service", &mut self.service)?;
+        codes("mode", &mut self.mode)?;
+        codes("thread", &mut self.thread)?;
+        numbers("series_id", &mut self.series_id)?;
+        numbers("stack_id", &mut self.stack_id)?;
+        numbers("value", &mut self.value)?;
+        numbers("ts_ns", &mut self.ts_ns)?;
+        numbers("process_id", &mut self.process_id)?;
+        self.tid.extend(column("tid")?.as_primitive::<Int64Type>().iter());
+        self.cpu.extend(column("cpu")?.as_primitive::<Int32Type>().iter());
+        Ok(())
     }
 
     fn extend(&mut self, from: &Self, range: Range<usize>) {
@@ -130,40 +144,53 @@ impl Columns {
         add(&mut self.cpu, &from.cpu, &range);
     }
 
+    /// Leaves no row; the memory is kept for the next.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        self.kind.clear();
+        self.node.clear();
+        self.service.clear();
+        self.mode.clear();
+        self.thread.clear();
+        self.series_id.clear();
+        self.stack_id.clear();
+        self.value.clear();
+        self.ts_ns.clear();
+        self.process_id.clear();
+        self.tid.clear();
+        self.cpu.clear();
     }
 
-    /// The rows of one series in the order in which they stand in a file.
-    pub(super) fn order(&self, rows: Range<usize>) -> Vec<u32> {
-        let mut keyed: Vec<_> = rows.map(|row| (self.tid[row], self.ts_ns[row], row as u32)).collect();
+    /// Rows of one series in the order in which they stand in a file.
+    pub(super) fn order(&self, rows: impl Iterator<Item = u32>) -> Vec<u32> {
+        let key = |row: u32| (self.tid[row as usize], self.ts_ns[row as usize], row);
+        let mut keyed: Vec<_> = rows.map(key).collect();
         keyed.sort_unstable();
         keyed.into_iter().map(|key| key.2).collect()
     }
 
-    /// All rows in this order, with the columns of the table's files.
-    pub(super) fn to_batch(&self, order: &[u32], names: &Names) -> Result<RecordBatch, ArrowError> {
-        let texts = |codes: &[i32]| names.column(order.iter().map(|row| codes[*row as usize]));
-        let numbers = |values: &[i64]| -> ArrayRef {
-            Arc::new(Int64Array::from_iter_values(
-                order.iter().map(|row| values[*row as usize]),
-            ))
-        };
-        let columns = vec![
-            numbers(&self.ts_ns),
-            texts(&self.kind)?,
-            texts(&self.node)?,
-            texts(&self.service)?,
-            numbers(&self.series_id),
-            numbers(&self.process_id),
-            texts(&self.thread)?,
-            Arc::new(order.iter().map(|row| self.tid[*row as usize]).collect::<Int64Array>()),
-            Arc::new(order.iter().map(|row| self.cpu[*row as usize]).collect::<Int32Array>()),
-            texts(&self.mode)?,
-            numbers(&self.stack_id),
-            numbers(&self.value),
-        ];
-        RecordBatch::try_new(Table::Samples.file_schema(), columns)
+    /// All rows in the order in which they stand in a file.
+    pub(super) fn sorted(&self, names: &Names) -> Vec<u32> {
+        // Rows of one series come in runs: a request brings those of one node.
+        let mut series: HashMap<Key, Vec<u32>, foldhash::fast::RandomState> = HashMap::default();
+        let mut row = 0;
+        while row < self.len() {
+            let key = self.key(row);
+            let begin = row;
+            while row < self.len() && self.key(row) == key {
+                row += 1;
+            }
+            series.entry(key).or_default().extend(begin as u32..row as u32);
+        }
+        let mut series: Vec<_> = series.into_iter().collect();
+        series.sort_unstable_by(|(a, _), (b, _)| names.order(a).cmp(&names.order(b)));
+        series
+            .into_iter()
+            .flat_map(|(_, rows)| self.order(rows.into_iter()))
+            .collect()
+    }
+
+    fn key(&self, row: usize) -> Key {
+        (self.kind[row], self.service[row], self.series_id[row])
     }
 }
 
@@ -179,14 +206,16 @@ struct Source {
 impl Source {
     fn head(&self) -> Option<Key> {
         let at = self.at;
-        (at < self.batch.len()).then(|| (self.batch.kind[at], self.batch.service[at], self.batch.series_id[at]))
+        (at < self.batch.len()).then(|| self.batch.key(at))
     }
 
     /// Reads on when all rows of the batch are taken.
     fn fill(&mut self, names: &mut Names) -> Result<(), StoreError> {
         while self.at == self.batch.len() {
             let Some(batch) = self.rows.next() else { return Ok(()) };
-            self.batch = Columns::of(&batch?, names).map_err(StoreError::table(Table::Samples, "read a file"))?;
+            self.batch.clear();
+            let added = self.batch.add(&batch?, names);
+            added.map_err(StoreError::table(Table::Samples, "read a file"))?;
             self.at = 0;
         }
         Ok(())
@@ -226,9 +255,8 @@ pub(super) fn merge(files: Vec<PathBuf>, most_rows: usize, sink: &mut impl Sink)
         sources.push(source);
     }
     loop {
-        let order = |(kind, service, series): &Key| (names.text(*kind), names.text(*service), *series);
         let heads = sources.iter().filter_map(Source::head);
-        let Some(key) = heads.min_by(|a, b| order(a).cmp(&order(b))) else {
+        let Some(key) = heads.min_by(|a, b| names.order(a).cmp(&names.order(b))) else {
             return Ok(names);
         };
         let mut start = sink.rows().len();

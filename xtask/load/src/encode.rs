@@ -127,6 +127,8 @@ struct Tables {
     string_at: HashMap<String, i32>,
     functions: Vec<otlp::Function>,
     locations: Vec<otlp::Location>,
+    /// By name: all services run on one kernel.
+    kernel_at: HashMap<String, i32>,
     placed: HashMap<u32, Placed>,
     mappings: Vec<otlp::Mapping>,
     mapping_at: HashMap<String, i32>,
@@ -229,6 +231,9 @@ impl Tables {
 
     fn add_location(&mut self, service: u32, program: &Program, function: u32) -> i32 {
         let function = &program.functions[function as usize];
+        if let Some(at) = self.kernel_at.get(&function.name) {
+            return *at;
+        }
         let module = if function.kernel {
             "[kernel]".to_owned()
         } else {
@@ -255,6 +260,9 @@ impl Tables {
             attribute_indices: vec![kind],
             ..otlp::Location::default()
         });
+        if function.kernel {
+            self.kernel_at.insert(function.name.clone(), at);
+        }
         at
     }
 

@@ -1,6 +1,6 @@
 //! Which programs the fleet runs: services with trees of stacks, some of them hot. Everything follows from numbers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 /// A small generator of numbers (xorshift64*, Vigna 2016): the same seed gives the same fleet.
@@ -76,11 +76,9 @@ impl Fleet {
         self.stacks
     }
 
-    /// A stack's number, by Zipf's law with the exponent 1: the logarithm of the rank is uniform.
+    /// A stack's number, by Zipf's law.
     pub(crate) fn pick(&self, rng: &mut Rng) -> u32 {
-        let uniform = (rng.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        let rank = f64::from(self.stacks + 1).powf(uniform);
-        (rank as u32).clamp(1, self.stacks) - 1
+        zipf(rng, self.stacks)
     }
 
     /// What a service runs; made when it is asked for.
@@ -88,37 +86,97 @@ impl Fleet {
         self.programs[service as usize].get_or_init(|| self.make(service))
     }
 
-    /// Stacks of 18 to 32 frames, those of near numbers share their roots; one in five ends in the kernel.
+    /// Stacks of about 25 frames. As in recorded batches, a stack has most of its callers in common with another one, and its own
+    /// frames are mostly functions that are met elsewhere too: a batch of 600 distinct stacks has about 1,500 distinct frames.
+    /// One stack in four ends in the kernel.
     fn make(&self, service: u32) -> Program {
         let mut program = Program {
             functions: Vec::new(),
             frames: Vec::new(),
             begins: vec![0],
         };
-        let mut known: HashMap<(bool, u32, u64), u32> = HashMap::new();
+        let mut kernel: HashMap<u64, u32> = HashMap::new();
+        let mut own: Vec<u32> = Vec::new();
+        let mut rng = Rng::new(u64::from(service));
+        // Root first, without the kernel's frames.
+        let mut made: Vec<Vec<u32>> = Vec::new();
+        let mut known: HashSet<Vec<u32>> = HashSet::new();
         for stack in 0..self.stacks {
-            let seed = mix(u64::from(service) << 32 | u64::from(stack));
-            let depth = 18 + (seed % 15) as u32;
-            let in_kernel = if seed.is_multiple_of(5) { 4 } else { 0 };
-            for level in (0..depth).rev() {
-                let kernel = level >= depth - in_kernel;
-                // Every level doubles the choice: one root, then two functions, then four, up to 4,096.
-                let branch = stack & ((1 << level.min(12)) - 1);
-                let number = mix(u64::from(level) << 40 | u64::from(branch)) % if kernel { 60 } else { 400 };
-                let functions = &mut program.functions;
-                let function = *known.entry((kernel, level, number)).or_insert_with(|| {
-                    let name = if kernel {
-                        format!("sys_{level}_{number}")
-                    } else {
-                        format!("service_{service}::part_{}::step_{level}_{number}", number % 12)
-                    };
-                    functions.push(Function { kernel, name });
-                    functions.len() as u32 - 1
-                });
-                program.frames.push(function);
+            let mut frames = match stack {
+                0 => Vec::new(),
+                _ => made[rng.below(stack) as usize].clone(),
+            };
+            if stack > 0 {
+                frames.truncate(frames.len().saturating_sub(1 + rng.below(4) as usize).max(MIN_DEPTH));
             }
+            let more = if stack == 0 { DEPTH } else { 1 + rng.below(4) };
+            for _ in 0..more.min(MAX_DEPTH.saturating_sub(frames.len() as u32)).max(1) {
+                let new = own.is_empty() || rng.below(100) < NEW_FUNCTIONS_PERCENT;
+                if new {
+                    own.push(program.add(user_name(service, own.len() as u32), false));
+                }
+                frames.push(if new {
+                    own[own.len() - 1]
+                } else {
+                    own[zipf(&mut rng, own.len() as u32) as usize]
+                });
+            }
+            if !known.insert(frames.clone()) {
+                own.push(program.add(user_name(service, own.len() as u32), false));
+                frames.push(own[own.len() - 1]);
+                known.insert(frames.clone());
+            }
+            if rng.below(4) == 0 {
+                // Outermost first: the call, and deeper and deeper below it, one of more and more functions.
+                let call = rng.next();
+                for level in (0..4).rev() {
+                    let number = call % (4 << (2 * (3 - level)));
+                    let at = *kernel
+                        .entry(level << 32 | number)
+                        .or_insert_with(|| program.add(format!("sys_{level}_{number}"), true));
+                    program.frames.push(at);
+                }
+                let begin = program.frames.len() - 4;
+                program.frames[begin..].reverse();
+            }
+            program.frames.extend(frames.iter().rev());
             program.begins.push(program.frames.len() as u32);
+            made.push(frames);
         }
         program
     }
+}
+
+/// Frames of a service's first stack; the others have about as many, and no fewer or more than these.
+const DEPTH: u32 = 25;
+const MIN_DEPTH: usize = 12;
+const MAX_DEPTH: u32 = 48;
+
+/// Of a stack's own frames, those that no other stack had before.
+const NEW_FUNCTIONS_PERCENT: u32 = 40;
+
+impl Program {
+    fn add(&mut self, name: String, kernel: bool) -> u32 {
+        self.functions.push(Function { kernel, name });
+        self.functions.len() as u32 - 1
+    }
+}
+
+/// A number below `end` by Zipf's law with the exponent 1: the logarithm of the rank is uniform.
+fn zipf(rng: &mut Rng, end: u32) -> u32 {
+    let uniform = (rng.next() >> 11) as f64 / (1_u64 << 53) as f64;
+    let rank = f64::from(end + 1).powf(uniform);
+    (rank as u32).clamp(1, end) - 1
+}
+
+/// As long as demangled names are: 60 to 100 characters.
+fn user_name(service: u32, number: u32) -> String {
+    let (part, verb) = (
+        number % 12,
+        ["handle", "encode", "walk_children", "reserve_and_insert"][number as usize % 4],
+    );
+    let kind = ["Vec<u8>", "HashMap<String, Arc<Entry>>", "Request", "Box<dyn Handler>"][number as usize / 4 % 4];
+    format!(
+        "<service_{service}::part_{part}::Layer<{kind}> as service_{service}::Service>::{verb}_{number}::{{closure#0}}"
+    )
 }

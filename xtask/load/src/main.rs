@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+mod describe;
 mod encode;
 mod fleet;
 mod spoil;
@@ -68,6 +69,9 @@ struct Args {
     /// Send nothing; write one request, spoilt in this way, to standard output
     #[arg(long, value_enum, value_name = "HOW")]
     spoil: Option<spoil::Spoil>,
+    /// Send nothing; print what one batch consists of, as JSON, to be held against a real agent's
+    #[arg(long, conflicts_with = "spoil")]
+    describe: bool,
     /// Give up when one batch is not acknowledged for so long, in seconds
     #[arg(long, default_value_t = 300)]
     patience: u64,
@@ -92,10 +96,10 @@ async fn main() -> Result<()> {
         "a fleet without services has no samples"
     );
     let fleet = Arc::new(Fleet::new(args.services.max(3), args.stacks));
-    if let Some(spoil) = args.spoil {
+    if args.describe || args.spoil.is_some() {
         let now_ns = now_ns()?;
         let batch = Batch {
-            node: "spoilt",
+            node: "load-000",
             instance: Uuid::new_v4(),
             number: 1,
             from_ns: now_ns - args.interval_ms * 1_000_000,
@@ -103,8 +107,13 @@ async fn main() -> Result<()> {
             samples: args.samples,
             taken: u64::from(args.samples),
         };
-        let good = encode::request(&batch, &fleet, &[0, 1, 2], &mut Rng::new(1));
-        return Ok(std::io::stdout().write_all(&spoil::body(&good, spoil)?)?);
+        let request = |services: &[u32]| encode::request(&batch, &fleet, services, &mut Rng::new(1));
+        if let Some(spoil) = args.spoil {
+            return Ok(std::io::stdout().write_all(&spoil::body(&request(&[0, 1, 2]), spoil)?)?);
+        }
+        let services: Vec<u32> = (0..args.services_per_node.min(args.services)).collect();
+        println!("{}", describe::batch(&request(&services))?);
+        return Ok(());
     }
     let client = reqwest::Client::builder()
         .timeout(Duration::from_secs(60))

@@ -1,0 +1,171 @@
+use super::*;
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{Int32Type, Int64Type as Long};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
+/// Numbers that look random (splitmix64, Steele, Lea and Flood 2014).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+/// Rows of which `stacks` stacks are distinct; of tids and CPUs one in `absent` is absent, none where that is 0, all where it is 1.
+fn rows(count: usize, stacks: u64, absent: u64) -> (Columns, Names) {
+    let (mut rows, mut names, mut random) = (Columns::default(), Names::default(), Numbers(count as u64));
+    for _ in 0..count {
+        let service = random.below(7) as i64;
+        let is_absent = |random: &mut Numbers| absent > 0 && random.below(absent) == 0;
+        rows.ts_ns.push(random.below(1 << 62) as i64 - (1 << 61));
+        rows.kind.push(names.code("cpu"));
+        rows.node.push(names.code(&format!("node-{}", random.below(3))));
+        rows.service.push(names.code(&format!("service-{service} Ω")));
+        rows.series_id.push(service * 7 - 20);
+        rows.process_id.push(-1);
+        rows.thread
+            .push(names.code(["", "a", "worker"][random.below(3) as usize]));
+        rows.tid.push((!is_absent(&mut random)).then(|| random.below(9) as i64));
+        rows.cpu
+            .push((!is_absent(&mut random)).then(|| random.below(64) as i32));
+        rows.mode.push(names.code(["user", "kernel"][random.below(2) as usize]));
+        rows.stack_id.push(random.below(stacks) as i64 - 5);
+        rows.value.push(50_000_000);
+    }
+    (rows, names)
+}
+
+fn encoded(rows: &Columns, names: &Names, group_rows: usize) -> Encoded {
+    let mut file = SampleFile::new(Effort::Fresh, &Notes::default()).unwrap();
+    for group in rows.sorted(names).chunks(group_rows) {
+        file.write(rows, group, names).unwrap();
+    }
+    file.finish("2026-11-21T08", PART).unwrap()
+}
+
+/// Rows as text, so that all columns are compared.
+type Row = (i64, [String; 5], [Option<i64>; 5]);
+
+fn expected(rows: &Columns, names: &Names) -> Vec<Row> {
+    let text = |codes: &[i32], row: u32| names.dense([codes[row as usize]].into_iter()).1[0].to_owned();
+    let order = rows.sorted(names);
+    let row = |row: &u32| {
+        let at = *row as usize;
+        (
+            rows.ts_ns[at],
+            [&rows.kind, &rows.node, &rows.service, &rows.thread, &rows.mode].map(|codes| text(codes, *row)),
+            [
+                Some(rows.series_id[at]),
+                Some(rows.process_id[at]),
+                rows.tid[at],
+                rows.cpu[at].map(i64::from),
+                Some(rows.stack_id[at]),
+            ],
+        )
+    };
+    order.iter().map(row).collect()
+}
+
+fn read(bytes: &Bytes) -> Vec<Row> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes.clone()).unwrap();
+    let mut rows = Vec::new();
+    for batch in reader.build().unwrap() {
+        let batch = batch.unwrap();
+        let texts = ["type", "node", "service", "thread", "mode"].map(|name| {
+            let column = arrow::compute::cast(batch.column_by_name(name).unwrap(), &arrow::datatypes::DataType::Utf8);
+            column.unwrap().as_string::<i32>().clone()
+        });
+        let numbers = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<Long>().clone();
+        let ids = ["series_id", "process_id", "tid", "stack_id"].map(numbers);
+        let cpus = batch.column_by_name("cpu").unwrap().as_primitive::<Int32Type>().clone();
+        assert!(numbers("value").values().iter().all(|value| *value == 50_000_000));
+        for (row, time) in numbers("ts_ns").values().iter().enumerate() {
+            let id = |column: usize| ids[column].is_valid(row).then(|| ids[column].value(row));
+            let cpu = cpus.is_valid(row).then(|| i64::from(cpus.value(row)));
+            let texts = texts.each_ref().map(|texts| texts.value(row).to_owned());
+            rows.push((*time, texts, [id(0), id(1), id(2), cpu, id(3)]));
+        }
+    }
+    rows
+}
+
+#[test]
+fn another_reader_finds_the_rows_in_their_order() {
+    // One code, few, and so many that they have 17 bits; none, some and all absent; pages and row groups that are not full.
+    for (count, stacks, absent) in [
+        (1, 1, 0),
+        (7, 3, 1),
+        (9, 1, 2),
+        (1000, 2, 0),
+        (70_000, 300, 5),
+        (200_001, 1 << 40, 0),
+    ] {
+        let (rows, names) = rows(count, stacks, absent);
+        let file = encoded(&rows, &names, 150_000);
+        assert_eq!(file.file.rows, count as u64);
+        assert_eq!(read(&file.bytes), expected(&rows, &names), "{count} {stacks} {absent}");
+    }
+}
+
+#[test]
+fn rows_are_sorted_as_the_table_says() {
+    let (rows, names) = rows(5000, 10, 4);
+    let keys: Vec<_> = expected(&rows, &names)
+        .into_iter()
+        .map(|(time, [kind, _, service, ..], [series, _, tid, ..])| (kind, service, series, tid, time))
+        .collect();
+    assert!(keys.is_sorted());
+}
+
+#[test]
+fn a_file_says_what_its_columns_hold() {
+    let (rows, names) = rows(3000, 100, 3);
+    let file = encoded(&rows, &names, 1000);
+    let (min, max) = (rows.ts_ns.iter().min().unwrap(), rows.ts_ns.iter().max().unwrap());
+    assert_eq!(
+        file.file.int_range("ts_ns"),
+        Some(&ColumnRange { min: *min, max: *max })
+    );
+    assert_eq!(
+        file.file.int_range("series_id"),
+        Some(&ColumnRange { min: -20, max: 22 })
+    );
+    // Rows that lack it lie in no range.
+    assert_eq!(file.file.int_range("tid"), None);
+    let range = file.file.string_range("service").unwrap();
+    assert_eq!((range.min.as_str(), range.max.as_str()), ("service-0 Ω", "service-6 Ω"));
+    // Readers leave row groups out by these.
+    let reader = SerializedFileReader::new(file.bytes).unwrap();
+    let mut last = None;
+    for group in reader.metadata().row_groups() {
+        let column = |name: &str| {
+            group
+                .columns()
+                .iter()
+                .find(|column| column.column_path().string() == name)
+        };
+        for name in ["type", "service", "series_id", "tid", "ts_ns", "node"] {
+            assert!(column(name).unwrap().statistics().is_some(), "{name}");
+        }
+        assert_eq!(
+            column("tid")
+                .unwrap()
+                .statistics()
+                .unwrap()
+                .null_count_opt()
+                .map(|count| count > 0),
+            Some(true)
+        );
+        let Some(Statistics::Int64(series)) = column("series_id").unwrap().statistics() else {
+            panic!()
+        };
+        assert!(last <= series.min_opt().copied());
+        last = series.max_opt().copied();
+    }
+    assert_eq!(last, Some(22));
+}
