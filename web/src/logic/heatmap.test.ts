@@ -12,6 +12,7 @@ import {
   moveCell,
   outline,
   samplesWithin,
+  shownCells,
   spanOf,
   timeTicks,
 } from "./heatmap.ts";
@@ -67,6 +68,31 @@ describe("cells and time", () => {
     expect(moveCell(GRID, 49, "ArrowUp")).toBe(49);
     expect(moveCell(GRID, 10, "End")).toBe(160);
     expect(moveCell(GRID, 10, "x")).toBeNull();
+  });
+
+  it("shows no cell that is shorter than the time between two samples", () => {
+    const answer = (period_ns: number) => ({
+      type: "cpu",
+      query: "{}",
+      from: 5_000,
+      until: 7_000,
+      unit: "samples",
+      period_ns,
+      samples: 200,
+      exposure: { observed_cpu_seconds: 2, idle_share: 0, gaps: [], nodes: 1 },
+      step_ns: 1_000_000_000,
+      columns: 2,
+      rows: 100,
+      cells: Array.from({ length: 200 }, (_, i) => i % 2),
+    });
+    const fast = shownCells(answer(10_101_010));
+    expect(fast.grid).toEqual({ from: 5_000, stepMs: 1_000, columns: 2, rows: 50 });
+    expect(fast.cells).toEqual(new Array(100).fill(1));
+    const slow = shownCells(answer(50_000_000));
+    expect(slow.grid.rows).toBe(20);
+    expect(slow.cells.reduce((sum, count) => sum + count, 0)).toBe(100);
+    expect(shownCells(answer(51_000_000)).grid.rows).toBe(20);
+    expect(shownCells(answer(5_000_000_000)).grid.rows).toBe(1);
   });
 
   it("adds up what is marked", () => {

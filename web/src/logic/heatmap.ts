@@ -7,8 +7,12 @@ import type { HeatmapAnswer } from "../api/types.ts";
 import { parseSpan } from "./spans.ts";
 import type { Window } from "./time.ts";
 
-/** Offsets of a column: 20 ms each where a column is a second. */
-export const ROWS = 50;
+/** Offsets of a column that the server is asked for. */
+export const ROWS = 100;
+/** How many of them are shown, at most; each divides `ROWS`. */
+const SHOWN_ROWS = [50, 25, 20, 10, 5, 4, 2, 1] as const;
+/** Timers are that much faster than they say, at most. */
+const TIMER_GRAIN = 0.95;
 /** Lengths of a column that divide by the rows into whole milliseconds. */
 export const COLUMN_MS = [
   1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000, 21_600_000,
@@ -60,13 +64,20 @@ export function aligned({ from, until }: Window, stepMs: number): Window {
   return { from: begin, until: Math.max(Math.ceil(until / stepMs) * stepMs, begin + stepMs) };
 }
 
-export function gridOf({
-  from,
-  step_ns,
-  columns,
-  rows,
-}: Pick<HeatmapAnswer, "from" | "step_ns" | "columns" | "rows">): Grid {
-  return { from, stepMs: step_ns / 1e6, columns, rows };
+/**
+ * The cells as they are shown: none is shorter than the time from one sample to the next, since finer ones would show stripes that are the
+ * sampler's.
+ */
+export function shownCells(answer: HeatmapAnswer): { grid: Grid; cells: number[] } {
+  const { from, step_ns, columns, period_ns, cells } = answer;
+  const rows = SHOWN_ROWS.find((count) => answer.rows % count === 0 && step_ns / count >= period_ns * TIMER_GRAIN) ?? 1;
+  const together = answer.rows / rows;
+  const shown = new Array<number>(columns * rows).fill(0);
+  cells.forEach((count, i) => {
+    const at = Math.floor(i / together);
+    shown[at] = (shown[at] as number) + count;
+  });
+  return { grid: { from, stepMs: step_ns / 1e6, columns, rows }, cells: shown };
 }
 
 export function cellCount({ columns, rows }: Grid): number {

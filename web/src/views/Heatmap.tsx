@@ -1,5 +1,5 @@
 /** Time against the offset within each second: when it ran, and by marking, what ran then. */
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { duration, plural } from "../logic/format.ts";
 import {
   COLUMN_MS,
@@ -7,10 +7,10 @@ import {
   classesOf,
   classText,
   columnMs,
-  gridOf,
   parseMark,
   type Side,
   samplesWithin,
+  shownCells,
 } from "../logic/heatmap.ts";
 import { spanText } from "../logic/spans.ts";
 import { clock, type Window } from "../logic/time.ts";
@@ -61,13 +61,14 @@ function HeatCard() {
   const answer = heatmap.data.value;
   const error = heatmap.error.value;
   const loading = heatmap.loading.value;
-  if (answer === null) {
+  const shown = useMemo(() => (answer === null ? null : shownCells(answer)), [answer]);
+  if (answer === null || shown === null) {
     // What is below says the same.
     if (error?.code === "bad_query") return null;
     return <Missing error={error} loading={loading} kind="chart" />;
   }
-  const grid = gridOf(answer);
-  const classes = classesOf(answer.cells);
+  const { grid, cells } = shown;
+  const classes = classesOf(cells);
   const { a, b } = marks.value;
   return (
     <section class="card heat" aria-label="Heatmap">
@@ -96,7 +97,7 @@ function HeatCard() {
         <Legend classes={classes} />
       </div>
       <HeatCanvas
-        cells={answer.cells}
+        cells={cells}
         grid={grid}
         classes={classes}
         gaps={answer.exposure.gaps}
@@ -109,7 +110,7 @@ function HeatCard() {
         onMark={(window, which) => mark(which, spanText(window))}
         onClear={() => navigate({ markA: "", markB: "", focus: "" })}
         onRest={markRest}
-        wordsFor={(cells) => `${plural(samplesWithin(answer.cells, cells), "sample")}`}
+        wordsFor={(run) => plural(samplesWithin(cells, run), "sample")}
       />
     </section>
   );
