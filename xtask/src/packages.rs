@@ -50,7 +50,7 @@ impl Need {
 const BUILD: &[Need] = &[
     Need::program("clang", "compiles the BPF programs"),
     Need::program("cc", "links, compiles libbpf").named("gcc", "gcc"),
-    Need::program("make", "builds libbpf"),
+    Need::program("make", "builds libbpf and the server's allocator"),
     Need::program("pkg-config", "finds libelf").named("pkg-config", "pkgconf"),
     Need::file("/usr/include/libelf.h", "reads BPF objects").named("libelf-dev", "elfutils-libelf-devel"),
     Need::file("/usr/include/zlib.h", "libelf needs it").named("zlib1g-dev", "zlib-devel"),
