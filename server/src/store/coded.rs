@@ -6,7 +6,7 @@
 //! "Dictionary Encoding") and `README.md` ("Data Pages").
 
 use super::StoreError;
-use super::file::{self, Effort, Encoded, Notes, PART, ROW_GROUP_ROWS, Ranges};
+use super::file::{self, Effort, Encoded, MAX_RANGE_STRING_BYTES, Notes, PART, ROW_GROUP_ROWS, Ranges};
 use super::merge::{Columns, Names};
 use super::schema::Table;
 use super::snapshot::ColumnRange;
@@ -192,8 +192,10 @@ impl Group<'_> {
         }
         let bounds = kept.iter().min().zip(kept.iter().max());
         let array = |text: &str| Some(ByteArray::from(text));
-        let statistics = bounds.map(|(min, max)| Statistics::byte_array(array(min), array(max), None, Some(0), false));
-        if let Some((min, max)) = bounds {
+        // Longer ones would be the largest part of the footer, and are no use as a range.
+        let short = bounds.filter(|(min, max)| min.len().max(max.len()) <= MAX_RANGE_STRING_BYTES);
+        let statistics = short.map(|(min, max)| Statistics::byte_array(array(min), array(max), None, Some(0), false));
+        if let Some((min, max)) = short {
             self.ranges.add_texts(name, min, max);
         }
         let dictionary = Dictionary {

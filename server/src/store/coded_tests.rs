@@ -169,3 +169,16 @@ fn a_file_says_what_its_columns_hold() {
     }
     assert_eq!(last, Some(22));
 }
+
+#[test]
+fn a_text_that_is_too_long_is_no_bound() {
+    let (mut rows, mut names) = rows(100, 10, 0);
+    rows.service[50] = names.code(&"s".repeat(1 << 20));
+    let file = encoded(&rows, &names, 100);
+    assert_eq!(file.file.string_range("service"), None);
+    let reader = SerializedFileReader::new(file.bytes.clone()).unwrap();
+    let columns = reader.metadata().row_group(0).columns();
+    let service = columns.iter().find(|column| column.column_path().string() == "service");
+    assert!(service.unwrap().statistics().is_none());
+    assert_eq!(read(&file.bytes), expected(&rows, &names));
+}

@@ -27,7 +27,7 @@ pub(super) const ROW_GROUP_ROWS: usize = 512 * 1024;
 const MAX_DICTIONARY_BYTES: usize = 1 << 30;
 
 /// Longer strings are no use as a range.
-const MAX_RANGE_STRING_BYTES: usize = 256;
+pub(super) const MAX_RANGE_STRING_BYTES: usize = 256;
 
 /// How the name of a file begins that came from a commit, or from the merge of a few of them.
 pub(super) const PART: &str = "part";
@@ -181,12 +181,10 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// Adds what a column of texts holds, unless it is too long to be of use.
+    /// Adds what a column of texts holds.
     pub(super) fn add_texts(&mut self, column: &str, min: &str, max: &str) {
-        if min.len().max(max.len()) <= MAX_RANGE_STRING_BYTES {
-            let (min, max) = (min.to_owned(), max.to_owned());
-            self.strings.push((column.to_owned(), ColumnRange { min, max }));
-        }
+        let (min, max) = (min.to_owned(), max.to_owned());
+        self.strings.push((column.to_owned(), ColumnRange { min, max }));
     }
 
     /// Makes them hold others too; a column that one of both lacks has none.
@@ -449,7 +447,9 @@ fn ranges(rows: &RecordBatch) -> Ranges {
                 // Compacted above, so that every value of the dictionary is in use.
                 let values = column.as_dictionary::<Int32Type>().values().as_string::<i32>();
                 let distinct: HashSet<&str> = values.iter().flatten().collect();
-                if let (Some(min), Some(max)) = (distinct.iter().min(), distinct.iter().max()) {
+                if let (Some(min), Some(max)) = (distinct.iter().min(), distinct.iter().max())
+                    && min.len().max(max.len()) <= MAX_RANGE_STRING_BYTES
+                {
                     ranges.add_texts(field.name(), min, max);
                 }
             }
