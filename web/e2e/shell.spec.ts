@@ -1,4 +1,12 @@
-import { at, colours, expect, parameter, test } from "./stack.ts";
+import type { Locator, Page } from "@playwright/test";
+import { at, busyOnly, colours, expect, parameter, test } from "./stack.ts";
+
+/** Goes on by Tab until something has the focus. */
+async function tabTo(page: Page, wanted: Locator): Promise<void> {
+  const isThere = () => wanted.evaluate((element) => element === document.activeElement);
+  for (let i = 0; i < 120 && !(await isThere()); i++) await page.keyboard.press("Tab");
+  await expect(wanted).toBeFocused();
+}
 
 test("a shared link has fixed times and opens the same view", async ({ page, context, windows, browserName }) => {
   expect(browserName).toBe("chromium");
@@ -95,4 +103,25 @@ test("paper is light and has no controls", async ({ page, windows }) => {
   await page.emulateMedia({ media: "screen" });
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
   expect(parameter(page, "theme")).toBe("dark");
+});
+
+test("from the selector to the frame that grew, without a pointer", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  await tabTo(page, page.getByTestId("query"));
+  await page.keyboard.type(busyOnly(windows));
+  await page.keyboard.press("Enter");
+  await expect.poll(() => parameter(page, "query")).toBe(busyOnly(windows));
+  await tabTo(page, page.getByRole("button", { name: "Compare with before" }));
+  await page.keyboard.press("Enter");
+  await expect.poll(() => parameter(page, "view")).toBe("compare");
+  await expect(page.getByTestId("verdict")).toBeVisible();
+  await tabTo(page, page.getByTestId("flamegraph"));
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await expect(page.getByTestId("selected-frame")).toContainText(/before .*after/);
+  await page.keyboard.press("Enter");
+  await expect.poll(() => parameter(page, "focus")).not.toBeNull();
+  await page.goBack();
+  expect(parameter(page, "focus")).toBeNull();
 });
