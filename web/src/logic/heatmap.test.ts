@@ -7,6 +7,7 @@ import {
   classOf,
   classText,
   columnMs,
+  columnText,
   type Grid,
   merged,
   moveCell,
@@ -14,6 +15,7 @@ import {
   samplesWithin,
   shownCells,
   spanOf,
+  spanWords,
   timeTicks,
 } from "./heatmap.ts";
 import { parseSpan, spanText } from "./spans.ts";
@@ -27,6 +29,11 @@ describe("cells and time", () => {
     expect(columnMs({ from: 0, until: 900_000 }, "10")).toBe(10_000);
     expect(columnMs({ from: 0, until: 86_400_000 }, "1")).toBe(300_000);
     expect(columnMs({ from: 0, until: 900_000 }, "nonsense")).toBe(1_000);
+  });
+
+  it("says how long columns and marks are", () => {
+    expect([1_000, 30_000, 60_000, 3_600_000, 1_500].map(columnText)).toEqual(["1 s", "30 s", "1 min", "1 h", "1.5 s"]);
+    expect(spanWords({ from: 61_100, until: 62_020 })).toMatch(/:01\.100 – .*:02\.020$/);
   });
 
   it("lets offsets be those of the clock", () => {

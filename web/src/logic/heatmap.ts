@@ -4,8 +4,9 @@
  * spans of time, classes of colour and outlines in units of columns and rows.
  */
 import type { HeatmapAnswer } from "../api/types.ts";
+import { axisNumber } from "./format.ts";
 import { parseSpan } from "./spans.ts";
-import type { Window } from "./time.ts";
+import { clockMs, type Window } from "./time.ts";
 
 /** Offsets of a column that the server is asked for. */
 export const ROWS = 100;
@@ -104,6 +105,22 @@ export function cellsOf(grid: Grid, span: Window): [number, number] | null {
   const last = Math.ceil((span.until - grid.from) / cellMs - 1e-6) - 1;
   if (last < 0 || first >= cellCount(grid) || last < first) return null;
   return [Math.max(first, 0), Math.min(last, cellCount(grid) - 1)];
+}
+
+/** `12:04:05.100 – 12:04:06.020`. */
+export function spanWords({ from, until }: Window): string {
+  return `${clockMs(from)} – ${clockMs(until)}`;
+}
+
+/** How long a column is: `5 s`, `10 min`. */
+export function columnText(ms: number): string {
+  for (const [unit, name] of [
+    [3_600_000, "h"],
+    [60_000, "min"],
+  ] as const) {
+    if (ms % unit === 0) return `${ms / unit} ${name}`;
+  }
+  return `${axisNumber(ms / 1000)} s`;
 }
 
 /** The corners of what a run of cells covers, in columns and rows from the earliest offset. */

@@ -42,6 +42,12 @@ export function clock(ms: number, seconds = true): string {
   return seconds ? `${text}:${two(t.getSeconds())}` : text;
 }
 
+/** `12:04:05.123`. */
+export function clockMs(ms: number): string {
+  const whole = Math.floor(ms + 1e-6);
+  return `${clock(whole)}.${String(whole % 1000).padStart(3, "0")}`;
+}
+
 export function day(ms: number): string {
   const t = new Date(ms);
   return `${t.getDate()} ${MONTHS[t.getMonth()]}`;

@@ -6,7 +6,7 @@
 import type { TimelineAnswer, TimelineSamples } from "../api/types.ts";
 import { type Matcher, type Search, search } from "./search.ts";
 import type { LabelMatcher } from "./selector.ts";
-import { clock } from "./time.ts";
+import { clockMs } from "./time.ts";
 import { BadTree, type Tree } from "./tree.ts";
 
 /** Samples further apart than so many periods have an idle time between them: timers fire late by parts of one. */
@@ -306,8 +306,6 @@ export function deepestWithin({ tree, boxOf, samples }: Chart, { from, until }: 
 /** `12:04:05.123`, or finer where the view is: a moment of the chart on the clock. */
 export function momentText(fromMs: number, ns: number, spanNs: number): string {
   const ms = fromMs + ns / 1e6;
-  const whole = Math.floor(ms);
-  const parts = String(whole % 1000).padStart(3, "0");
-  if (spanNs >= 1e7) return `${clock(whole)}.${parts}`;
-  return `${clock(whole)}.${parts}${String(Math.floor((ms - whole) * 1000)).padStart(3, "0")}`;
+  if (spanNs >= 1e7) return clockMs(ms);
+  return `${clockMs(ms)}${String(Math.floor((ms % 1) * 1000)).padStart(3, "0")}`;
 }

@@ -7,13 +7,14 @@ import {
   classesOf,
   classText,
   columnMs,
+  columnText,
   parseMark,
   type Side,
   samplesWithin,
   shownCells,
+  spanWords,
 } from "../logic/heatmap.ts";
 import { spanText } from "../logic/spans.ts";
-import { clock, type Window } from "../logic/time.ts";
 import { ordered } from "../logic/windows.ts";
 import { comparing, heatmap, marks, range, theme } from "../state/data.ts";
 import { linkTo, navigate, page } from "../state/index.ts";
@@ -116,10 +117,6 @@ function HeatCard() {
   );
 }
 
-function columnText(ms: number): string {
-  return ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1000} s`;
-}
-
 function ColumnChoice() {
   const window = range.value;
   return (
@@ -139,11 +136,6 @@ function ColumnChoice() {
       </select>
     </label>
   );
-}
-
-function spanWords({ from, until }: Window): string {
-  const ms = (value: number) => String(Math.floor(value) % 1000).padStart(3, "0");
-  return `${clock(from)}.${ms(from)} – ${clock(until)}.${ms(until)}`;
 }
 
 /** The text of a mark: what is selected, for how long, and a way to forget it. */

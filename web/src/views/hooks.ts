@@ -1,6 +1,6 @@
 /** Small hooks that several views share. */
 import type { RefObject } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Size {
   width: number;
@@ -46,4 +46,18 @@ export function useDismiss(open: boolean, close: () => void) {
     };
   }, [open, close]);
   return ref;
+}
+
+/** Puts something beside the pointer (CSS pixels of the window), on the other side where there is no room. */
+export function useBeside(x: number, y: number) {
+  const element = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const box = element.current;
+    if (box === null) return;
+    const { width, height } = box.getBoundingClientRect();
+    const left = x + 14 + width > innerWidth - 8 ? Math.max(8, x - 14 - width) : x + 14;
+    const top = y + 16 + height > innerHeight - 8 ? Math.max(8, y - 12 - height) : y + 16;
+    box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+  });
+  return element;
 }

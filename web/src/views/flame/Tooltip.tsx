@@ -1,10 +1,10 @@
 /** What one frame stands for, beside the pointer and as a sentence. */
-import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Normalize } from "../../api/index.ts";
 import { CHANGE_WORDS, kindOf, MARK } from "../../logic/colour.ts";
 import { cores, count, duration, factor, percent, plural, signed } from "../../logic/format.ts";
 import type { Sliver } from "../../logic/layout.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { useBeside } from "../hooks.ts";
 import { changeOf } from "./paint.ts";
 
 /** How samples become seconds and cores. */
@@ -62,15 +62,7 @@ interface Props {
 }
 
 export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
-  const element = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const box = element.current;
-    if (box === null) return;
-    const { width, height } = box.getBoundingClientRect();
-    const left = x + 14 + width > innerWidth - 8 ? Math.max(8, x - 14 - width) : x + 14;
-    const top = y + 16 + height > innerHeight - 8 ? Math.max(8, y - 12 - height) : y + 16;
-    box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
-  });
+  const element = useBeside(x, y);
   const kind = kindOf(kindName(tree, node), false);
   const module = moduleName(tree, node);
   const inlined = tree.inlined[node] === 1 ? ", inlined" : "";

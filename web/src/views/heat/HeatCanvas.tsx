@@ -4,8 +4,8 @@
  */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Theme } from "../../logic/colour.ts";
-import { cellAt, type Grid, moveCell, spanOf } from "../../logic/heatmap.ts";
-import { clock, type Window } from "../../logic/time.ts";
+import { cellAt, type Grid, moveCell, spanOf, spanWords } from "../../logic/heatmap.ts";
+import type { Window } from "../../logic/time.ts";
 import { useSize } from "../hooks.ts";
 import { type HeatScene, MARGIN, paintGround, paintMarks } from "./paint.ts";
 
@@ -174,15 +174,9 @@ export function HeatCanvas(props: Props) {
             Drag marks A, Alt and drag B; by keys: arrows, Shift selects, Enter A, Alt+Enter B, r the rest, Esc clears.
           </span>
         ) : (
-          cellText(grid, at as [number, number], wordsFor(at as [number, number]))
+          `${spanWords(spanOf(grid, ...(at as [number, number])))}: ${wordsFor(at as [number, number])}`
         )}
       </div>
     </>
   );
-}
-
-function cellText(grid: Grid, [first, last]: readonly [number, number], what: string): string {
-  const { from, until } = spanOf(grid, first, last);
-  const moment = (ms: number) => `${clock(ms)}.${String(Math.round(ms) % 1000).padStart(3, "0")}`;
-  return `${moment(from)} to ${moment(until)}: ${what}`;
 }

@@ -21,7 +21,7 @@ import {
 } from "../../logic/timeline.ts";
 import { frameName, kindName, moduleName, ROOT } from "../../logic/tree.ts";
 import { Colours, paint, ROW } from "../flame/paint.ts";
-import { useSize } from "../hooks.ts";
+import { useBeside, useSize } from "../hooks.ts";
 
 interface Props {
   chart: Chart;
@@ -260,15 +260,7 @@ function boxText({ tree, samples, boxOf }: Chart, from: number, box: number, spa
 }
 
 function BoxTip({ text, x, y }: { text: BoxText; x: number; y: number }) {
-  const element = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const box = element.current;
-    if (box === null) return;
-    const { width, height } = box.getBoundingClientRect();
-    const left = x + 14 + width > innerWidth - 8 ? Math.max(8, x - 14 - width) : x + 14;
-    const top = y + 16 + height > innerHeight - 8 ? Math.max(8, y - 12 - height) : y + 16;
-    box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
-  });
+  const element = useBeside(x, y);
   return (
     <div class="tooltip" ref={element} aria-hidden="true" data-testid="tooltip">
       <div class="tooltip-name">{text.name}</div>
