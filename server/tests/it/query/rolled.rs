@@ -88,6 +88,14 @@ async fn answers(server: &Server, from: i64, until: i64) -> Vec<String> {
     answers
 }
 
+/// An hour of which a minute is left out is read from its samples.
+async fn without_a_minute(server: &Server, from: i64, until: i64) -> String {
+    let times = [from, until, from + 40 * 60 * S, from + 41 * 60 * S].map(ms);
+    let names = ["from", "until", "except_from", "except_until"];
+    let parameters: Vec<(&str, &str)> = names.into_iter().zip(times.iter().map(String::as_str)).collect();
+    server.text("flamegraph", &parameters).await
+}
+
 async fn rolled_up(server: &Server, first: i64) {
     eventually("the hours are rolled up", async || {
         let snapshot = server.store.snapshot();
@@ -105,14 +113,19 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
         (first + HOUR, first + 2 * HOUR),
     ];
     let mut truth = Vec::new();
+    let mut parts = Vec::new();
     for (from, until) in windows {
         truth.push(answers(&server, from, until).await);
+        parts.push(without_a_minute(&server, from, until).await);
     }
     let server = reopened(server, eager).await;
     rolled_up(&server, first).await;
     let server = reopened(server, quiet).await;
     for ((from, until), truth) in windows.into_iter().zip(&truth) {
         assert_eq!(&answers(&server, from, until).await, truth);
+    }
+    for ((from, until), truth) in windows.into_iter().zip(&parts) {
+        assert_eq!(&without_a_minute(&server, from, until).await, truth);
     }
 
     // A roll-up that is damaged is not needed where the samples are.
