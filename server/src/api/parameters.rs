@@ -1,6 +1,6 @@
 //! The parameters of the query endpoints: text to questions. What is wrong with one is said with its name and what is allowed.
 
-use crate::query::diff::Normalize;
+use crate::query::diff::{Confidence, Criteria, Measure, Normalize};
 use crate::query::selector::{Label, Selector, compile_regex};
 use crate::query::time::Window;
 #[cfg(any(test, fuzzing))]
@@ -17,10 +17,12 @@ const MAX_QUERY_BYTES: usize = 64 * 1024;
 const MAX_LIMIT: usize = 10_000;
 /// Parameters that endpoints share: what is asked for, side A of a difference, and how a tree is looked at.
 pub(super) const COMMON: [&str; 4] = ["type", "query", "from", "until"];
-pub(super) const BASE: [&str; 4] = ["base_query", "base_from", "base_until", "normalize"];
+pub(super) const BASE: [&str; 3] = ["base_query", "base_from", "base_until"];
 /// Time that is left out, of side B and of side A.
 pub(super) const EXCEPT: [&str; 2] = ["except_from", "except_until"];
 pub(super) const BASE_EXCEPT: [&str; 2] = ["base_except_from", "base_except_until"];
+/// How a difference is judged.
+pub(super) const CRITERIA: [&str; 3] = ["normalize", "measure", "confidence"];
 pub(super) const VIEW: [&str; 4] = ["min_share", "match", "root", "transform"];
 
 /// The parameters of one request, each given once and known to the endpoint.
@@ -153,8 +155,7 @@ impl Parameters {
 
     /// Side A of a difference, if any of its parameters is given: what is absent is as in side B.
     pub(super) fn base_question(&self) -> Result<Option<Question>, QueryError> {
-        let own = ["base_query", "base_from", "base_until"];
-        if own.iter().chain(&BASE_EXCEPT).all(|name| self.get(name).is_none()) {
+        if BASE.iter().chain(&BASE_EXCEPT).all(|name| self.get(name).is_none()) {
             return Ok(None);
         }
         let from = self.or("base_from", self.or("from", "now-1h"));
@@ -179,7 +180,25 @@ impl Parameters {
         }
     }
 
-    pub(super) fn normalize(&self, base: &Question, comparison: &Question) -> Result<Normalize, QueryError> {
+    pub(super) fn criteria(&self, base: &Question, comparison: &Question) -> Result<Criteria, QueryError> {
+        let measures = [Measure::Total, Measure::Own].map(|m| (m.name(), m));
+        Ok(Criteria {
+            normalize: self.normalize(base, comparison)?,
+            measure: self.word("measure", &measures, Measure::Total)?,
+            confidence: self.confidence()?,
+        })
+    }
+
+    fn confidence(&self) -> Result<Confidence, QueryError> {
+        let Some(given) = self.get("confidence") else {
+            return Ok(Confidence::default());
+        };
+        let confidence = given.parse().ok().and_then(Confidence::new);
+        let (least, most) = (Confidence::LEAST, Confidence::MOST);
+        confidence.ok_or_else(|| self.bad("confidence", format!("a share from {least} to {most}, such as 0.95")))
+    }
+
+    fn normalize(&self, base: &Question, comparison: &Question) -> Result<Normalize, QueryError> {
         let same = base.selector.to_string() == comparison.selector.to_string();
         let default = if same { Normalize::Rate } else { Normalize::Share };
         let words = [Normalize::Rate, Normalize::Share, Normalize::Absolute].map(|n| (n.name(), n));
@@ -222,7 +241,8 @@ impl Parameters {
 pub(crate) fn fuzz_parameters(bytes: &[u8]) {
     let query = String::from_utf8_lossy(bytes).into_owned();
     let own: &[&str] = &["by", "step", "limit", "format"];
-    let Ok(parameters) = Parameters::read(Some(query), &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &VIEW, own]) else {
+    let known: [&[&str]; 7] = [&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &VIEW, own];
+    let Ok(parameters) = Parameters::read(Some(query), &known) else {
         return;
     };
     let _ = (parameters.view(), parameters.min_share(), parameters.label("service"));
@@ -231,7 +251,7 @@ pub(crate) fn fuzz_parameters(bytes: &[u8]) {
     }
     let Ok(question) = parameters.question() else { return };
     if let Ok(Some(base)) = parameters.base_question() {
-        let _ = parameters.normalize(&base, &question);
+        let _ = parameters.criteria(&base, &question);
     }
     let step_ns = match parameters.get("step") {
         Some(step) => parse_duration(step, "step").ok(),

@@ -2,7 +2,7 @@
 
 use super::AppState;
 use super::error::{ApiError, Code};
-use super::parameters::{BASE, BASE_EXCEPT, COMMON, EXCEPT, Parameters, VIEW};
+use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, Parameters, VIEW};
 use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{self, By, Engine, Grid, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS};
@@ -312,18 +312,19 @@ async fn diff(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &["format"], &VIEW])?;
+    let known: [&[&str]; 7] = [&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &["format"], &VIEW];
+    let parameters = Parameters::read(query, &known)?;
     let formats = ["json", "svg", "collapsed"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
     let comparison = parameters.question()?;
     let base = parameters.base_question()?.ok_or_else(without_base)?;
-    let normalize = parameters.normalize(&base, &comparison)?;
+    let criteria = parameters.criteria(&base, &comparison)?;
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.sorted = format != "json";
     let about = comparison.clone();
     let tables = snapshot(&state);
     let difference = engine
-        .run(query::difference(&engine, &tables, base, comparison, normalize, view))
+        .run(query::difference(&engine, &tables, base, comparison, criteria, view))
         .await?;
     let body = rendered(move || {
         Ok(match format {
@@ -346,10 +347,8 @@ async fn top(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(
-        query,
-        &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &["by", "limit", "format"]],
-    )?;
+    let own: &[&str] = &["by", "limit", "format"];
+    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, own])?;
     let format = parameters.word("format", &[("json", "json"), ("csv", "csv")], "json")?;
     let question = parameters.question()?;
     let by = match parameters.or("by", "function") {
@@ -364,14 +363,14 @@ async fn top(
     let about = question.clone();
     let table = match parameters.base_question()? {
         Some(base) => {
-            let normalize = parameters.normalize(&base, &question)?;
+            let criteria = parameters.criteria(&base, &question)?;
             engine
                 .run(query::top_difference(
-                    &engine, &tables, base, question, normalize, by, limit,
+                    &engine, &tables, base, question, criteria, by, limit,
                 ))
                 .await?
         }
-        None if parameters.get("normalize").is_some() => return Err(without_base().into()),
+        None if CRITERIA.iter().any(|name| parameters.get(name).is_some()) => return Err(without_base().into()),
         None => engine.run(query::top(&engine, &tables, question, by, limit)).await?,
     };
     if format == "csv" {

@@ -19,24 +19,87 @@
 //! less than the larger [`Side::spread`]. Counts divided by φ are tested as if
 //! they were samples; the tail is then that of Student's t, since φ is an estimate.
 //!
-//! **Discoveries.** Benjamini and Hochberg at [`FALSE_DISCOVERY_RATE`] over the items that could be significant at all, chosen by a + b
-//! alone, which does not depend on the difference. Items that are found must also have a 95 % interval without zero: by G. Zou and
-//! A. Donner, Statist. Med. 27 (2008), from score intervals of both sides.
+//! **Discoveries.** Benjamini and Hochberg at the false discovery rate that the [`Confidence`] leaves, over the items that could be
+//! significant at all, chosen by a + b alone, which does not depend on the difference. Items that are found must also have an interval of
+//! this confidence without zero: by G. Zou and A. Donner, Statist. Med. 27 (2008), from score intervals of both sides.
 
 use super::stats;
 
-/// Expected share of wrong discoveries among all.
-pub const FALSE_DISCOVERY_RATE: f64 = 0.05;
 /// Weight of the pooled dispersion in an item's own, in degrees of freedom.
 const PRIOR_DF: f64 = 8.0;
 /// X² / φ has the mean df and the variance 2 df: an item so many standard deviations above is noisier than the others.
 const OUTLIER: f64 = 2.0;
-/// Standard deviations below which no p is as small as [`FALSE_DISCOVERY_RATE`], the largest that can be a discovery: most items are that near.
-const NO_DISCOVERY: f64 = 1.2;
-/// An item is tested when all its samples on one side would give a p below this.
-const REACHABLE_P: f64 = 0.005;
+/// In parts of a normal variable's point at the confidence: below so many standard deviations no p is as small as the false discovery rate,
+/// the largest that can be a discovery. Most items are that near.
+const NO_DISCOVERY: f64 = 0.61;
+/// An item is tested when all its samples on one side would give a p below this part of the false discovery rate.
+const REACHABLE_PART: f64 = 0.1;
 /// Colour's strength of a discovery is never less: it has to be told from grey.
 const LEAST_STRENGTH: f64 = 0.05;
+
+/// How sure a change has to be to be called one, as a share of 1: what is missing to 1 is the expected share of wrong discoveries among
+/// all, and intervals hold the true value in this share of cases.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Confidence(f64);
+
+impl Confidence {
+    /// Outside of these the approximations above are no longer good.
+    pub const LEAST: f64 = 0.8;
+    pub const MOST: f64 = 0.999;
+
+    /// `None` beyond [`Confidence::LEAST`] and [`Confidence::MOST`].
+    pub fn new(level: f64) -> Option<Confidence> {
+        (Confidence::LEAST..=Confidence::MOST)
+            .contains(&level)
+            .then_some(Confidence(level))
+    }
+
+    pub fn level(self) -> f64 {
+        self.0
+    }
+
+    /// Expected share of wrong discoveries among all, without the noise of subtracting: 0.05 of 0.95.
+    pub fn false_discovery_rate(self) -> f64 {
+        ((1.0 - self.0) * 1e9).round() / 1e9
+    }
+
+    /// The two-sided point of a standard normal variable.
+    fn z(self) -> f64 {
+        stats::normal_quantile((1.0 - self.0) / 2.0)
+    }
+}
+
+impl Default for Confidence {
+    fn default() -> Confidence {
+        Confidence(0.95)
+    }
+}
+
+/// Which of a frame's samples are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// All with the frame anywhere in the stack.
+    Total,
+    /// Those that end in it.
+    Own,
+}
+
+impl Measure {
+    pub fn name(self) -> &'static str {
+        match self {
+            Measure::Total => "total",
+            Measure::Own => "self",
+        }
+    }
+}
+
+/// What is compared, and how it is judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Criteria {
+    pub normalize: Normalize,
+    pub measure: Measure,
+    pub confidence: Confidence,
+}
 
 /// What both sides are made comparable by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -162,7 +225,7 @@ pub struct Verdict {
     pub norm: f64,
     /// `norm - base_norm`.
     pub delta: f64,
-    /// 95 % interval of `delta`.
+    /// Interval of `delta`, of the confidence that was asked for.
     pub low: f64,
     pub high: f64,
     pub state: State,
@@ -181,26 +244,19 @@ pub struct Judgement {
     pub tested: usize,
     /// Items that are.
     pub significant: usize,
-    normalize: Normalize,
-    exposures: [f64; 2],
+    scale: Scale,
 }
 
 impl Judgement {
     /// Values and interval of counts that were not tested: never more than [`State::Same`].
     pub fn describe(&self, base: u64, comparison: u64) -> Verdict {
-        verdict(
-            self.normalize,
-            self.exposures,
-            [base, comparison],
-            (self.dispersion, f64::INFINITY),
-            false,
-        )
+        verdict(self.scale, [base, comparison], (self.dispersion, f64::INFINITY), false)
     }
 
     /// The normalised value of a count of one side (0: base, 1: comparison).
     pub fn normalized(&self, side: usize, count: u64) -> f64 {
-        if self.exposures[side] > 0.0 {
-            count as f64 / self.exposures[side]
+        if self.scale.exposures[side] > 0.0 {
+            count as f64 / self.scale.exposures[side]
         } else {
             0.0
         }
@@ -226,7 +282,12 @@ pub fn exposure(normalize: Normalize, side: Side) -> f64 {
 }
 
 /// Judges every item.
-pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_>) -> Judgement {
+pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>) -> Judgement {
+    let Criteria {
+        normalize, confidence, ..
+    } = criteria;
+    let discovery_rate = confidence.false_discovery_rate();
+    let z = confidence.z();
     let exposures = [exposure(normalize, base), exposure(normalize, comparison)];
     let all = (base.samples + comparison.samples) as f64;
     let count = items.base.len();
@@ -258,7 +319,7 @@ pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_
 
     let candidate = |i: usize, dispersion: f64| {
         let (a, b) = (items.base[i], items.comparison[i]);
-        observed && a + b > 0 && variance(a, b) > 1e-6 && reachable((a + b) as f64 / dispersion, p)
+        observed && a + b > 0 && variance(a, b) > 1e-6 && reachable((a + b) as f64 / dispersion, p, discovery_rate)
     };
     let least = base.spread.max(comparison.spread).max(1.0);
     // Those that could be significant without over-dispersion tell how large it is; those that still could be are tested.
@@ -287,28 +348,25 @@ pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_
             let scale = dispersion * variance(a, b);
             let (a, b) = (a as f64 / scale, b as f64 / scale);
             let deviation = (b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt();
-            if deviation.abs() < NO_DISCOVERY {
+            if deviation.abs() < NO_DISCOVERY * z {
                 return 1.0;
             }
             let exact = stats::binomial_p(a, b, p);
             2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), df)
         })
         .collect();
-    let threshold = stats::false_discovery_threshold(&p_values, FALSE_DISCOVERY_RATE);
+    let threshold = stats::false_discovery_threshold(&p_values, discovery_rate);
     let mut found = vec![false; count];
     for (i, p_value) in tested.iter().zip(&p_values) {
         found[*i] = threshold.is_some_and(|threshold| *p_value <= threshold);
     }
+    let scale = Scale {
+        normalize,
+        exposures,
+        z,
+    };
     let verdicts: Vec<Verdict> = (0..count)
-        .map(|i| {
-            verdict(
-                normalize,
-                exposures,
-                [items.base[i], items.comparison[i]],
-                own[i],
-                found[i],
-            )
-        })
+        .map(|i| verdict(scale, [items.base[i], items.comparison[i]], own[i], found[i]))
         .collect();
     let significant = verdicts.iter().filter(|v| v.state != State::Same).count();
     Judgement {
@@ -316,24 +374,29 @@ pub fn judge(normalize: Normalize, base: Side, comparison: Side, items: Items<'_
         dispersion: pooled,
         tested: tested.len(),
         significant,
-        normalize,
-        exposures,
+        scale,
     }
 }
 
 /// Whether `n` effective samples, all on one side, would be a small p.
-fn reachable(n: f64, p: f64) -> bool {
-    n * p.min(1.0 - p).ln() < (REACHABLE_P / 2.0).ln()
+fn reachable(n: f64, p: f64, discovery_rate: f64) -> bool {
+    n * p.min(1.0 - p).ln() < (REACHABLE_PART * discovery_rate / 2.0).ln()
 }
 
-fn verdict(
+/// What turns counts into values and intervals.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
     normalize: Normalize,
     exposures: [f64; 2],
-    counts: [u64; 2],
-    (dispersion, df): (f64, f64),
-    found: bool,
-) -> Verdict {
-    let z = stats::student_95(df);
+    /// The two-sided point of a standard normal variable at the confidence.
+    z: f64,
+}
+
+fn verdict(scale: Scale, counts: [u64; 2], (dispersion, df): (f64, f64), found: bool) -> Verdict {
+    let Scale {
+        normalize, exposures, ..
+    } = scale;
+    let z = stats::student_point(scale.z, df);
     let side = |i: usize| {
         let (count, exposure) = (counts[i] as f64, exposures[i]);
         if exposure <= 0.0 {
@@ -390,7 +453,7 @@ fn verdict(
 pub struct Chains {
     /// One node of each chain, its topmost.
     pub heads: Vec<u32>,
-    /// The chain above each; smaller than the chain itself. The first one's means nothing.
+    /// The chain above each; smaller than the chain itself. The first one's means nothing. Empty where chains are single nodes.
     pub parent: Vec<u32>,
     /// Chain of each node.
     pub chain_of: Vec<u32>,
@@ -420,6 +483,24 @@ impl Chains {
             }
         }
         chains
+    }
+
+    /// Every node at which samples end is judged by itself, the others are in no chain. `base` and `comparison` are own counts.
+    pub fn of_own(base: &[u64], comparison: &[u64]) -> Chains {
+        let mut heads = Vec::new();
+        let chain_of = base.iter().zip(comparison).enumerate().map(|(node, counts)| {
+            if counts == (&0, &0) {
+                return u32::MAX;
+            }
+            heads.push(node as u32);
+            heads.len() as u32 - 1
+        });
+        let chain_of = chain_of.collect();
+        Chains {
+            heads,
+            parent: Vec::new(),
+            chain_of,
+        }
     }
 
     /// The counts of the heads.

@@ -67,6 +67,17 @@ fn judged(normalize: Normalize, a: &Simulated, b: &Simulated, exposure: [f64; 2]
 
 /// `spread` is that of side B.
 fn judged_of_spread(normalize: Normalize, a: &Simulated, b: &Simulated, exposure: [f64; 2], spread: f64) -> Judgement {
+    judged_at(Confidence::default(), normalize, a, b, exposure, spread)
+}
+
+fn judged_at(
+    confidence: Confidence,
+    normalize: Normalize,
+    a: &Simulated,
+    b: &Simulated,
+    exposure: [f64; 2],
+    spread: f64,
+) -> Judgement {
     let side = |s: &Simulated, samples_per_core, spread| Side {
         samples_per_core,
         samples: s.totals.iter().sum(),
@@ -79,12 +90,12 @@ fn judged_of_spread(normalize: Normalize, a: &Simulated, b: &Simulated, exposure
         base_spread: &a.spread,
         spread: &b.spread,
     };
-    judge(
+    let criteria = Criteria {
         normalize,
-        side(a, exposure[0], 1.0),
-        side(b, exposure[1], spread),
-        items,
-    )
+        measure: Measure::Total,
+        confidence,
+    };
+    judge(criteria, side(a, exposure[0], 1.0), side(b, exposure[1], spread), items)
 }
 
 /// Runs in which anything at all was found, out of `runs` without change.
@@ -114,6 +125,39 @@ fn without_change_little_is_found_at_any_dispersion() {
         let alarms = false_alarms(Normalize::Rate, 1.0, |_| burst, 0x5eed_0001 + burst);
         assert!(within_five_percent(alarms), "dispersion {burst}: {alarms:?}");
     }
+}
+
+#[test]
+fn confidence_says_how_often_nothing_is_called_a_change() {
+    let means: Vec<f64> = (0..120).map(|i| mean(i, 4_000.0)).collect();
+    let grown: Vec<f64> = means.iter().map(|m| m * 1.1).collect();
+    let (runs, mut found_before) = (200, usize::MAX);
+    for level in [0.8, 0.95, 0.999] {
+        let confidence = Confidence::new(level).unwrap();
+        let mut random = Random(0x5eed_0901);
+        let (mut alarms, mut found, mut missed) = (0.0, 0, 0.0);
+        for _ in 0..runs {
+            let [a, b, c] = [&means, &means, &grown].map(|means| simulate(&mut random, means, |_| 2));
+            let same = judged_at(confidence, Normalize::Rate, &a, &b, [1_000.0; 2], 1.0);
+            alarms += f64::from(u8::from(same.significant > 0));
+            missed += same.verdicts.iter().filter(|v| v.low > 0.0 || v.high < 0.0).count() as f64;
+            found += judged_at(confidence, Normalize::Rate, &a, &c, [1_000.0; 2], 1.0).significant;
+        }
+        let (rate, runs) = (1.0 - level, f64::from(runs));
+        let allowed = rate * runs + 2.0 * (rate * level * runs).sqrt();
+        assert!(
+            alarms <= allowed,
+            "{level}: {alarms} of {runs} runs, {allowed} are allowed"
+        );
+        // Intervals of small counts hold the truth more often than they promise.
+        assert!(
+            missed / (120.0 * runs) <= rate * 1.1,
+            "{level}: {missed} intervals miss the truth"
+        );
+        assert!(found < found_before, "{level}: surer, and yet {found} found");
+        found_before = found;
+    }
+    assert!(Confidence::new(0.79).is_none() && Confidence::new(1.0).is_none() && Confidence::new(f64::NAN).is_none());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::counts::Weighed;
 use super::dictionary::Leaves;
-use super::diff::{Chains, Items, Judgement, Normalize, Side as Totals, Spread, Verdict, judge};
+use super::diff::{Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::Exposure;
@@ -18,7 +18,7 @@ pub(super) const PARTS: usize = 20;
 /// A union tree with both sides' counts and the judgement on every node.
 #[derive(Debug)]
 pub struct Difference {
-    pub normalize: Normalize,
+    pub criteria: Criteria,
     /// Side A, "before".
     pub base: Summary,
     /// Side B, "after".
@@ -35,9 +35,18 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The judgement on a node.
+    /// The judgement on a node, on what the criteria measure of it.
     pub fn verdict(&self, node: usize) -> Verdict {
-        self.judgement.verdicts[self.chain_of[node] as usize]
+        let judged = self.judgement.verdicts.get(self.chain_of[node] as usize);
+        judged.copied().unwrap_or_else(|| self.judgement.describe(0, 0))
+    }
+
+    /// Normalised values of all samples with the node, of both sides.
+    pub fn norms(&self, node: usize) -> [f64; 2] {
+        [
+            self.judgement.normalized(0, self.base_totals[node]),
+            self.judgement.normalized(1, self.totals[node]),
+        ]
     }
 }
 
@@ -204,14 +213,14 @@ pub async fn difference(
     snapshot: &Snapshot,
     base: Question,
     comparison: Question,
-    normalize: Normalize,
+    criteria: Criteria,
     view: View,
 ) -> Result<Difference, QueryError> {
     let pair = pair(engine, snapshot, base, comparison).await?;
-    blocking(move || build(&pair, normalize, &view)).await
+    blocking(move || build(&pair, criteria, &view)).await
 }
 
-fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
+fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
     let mut tree = pair.leaves.tree(&view.shape, view.sorted);
     if view.sorted {
         tree.sort();
@@ -222,12 +231,20 @@ fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
     let base = summarize(&pair.base, &pair.leaves, &tree, &base_own, &base_samples, view);
     let comparison = summarize(&pair.comparison, &pair.leaves, &tree, &own, &samples, view);
 
-    let chains = Chains::of(&tree.nodes.parent, &base_totals, &totals);
+    let (chains, measured) = match criteria.measure {
+        Measure::Total => (
+            Chains::of(&tree.nodes.parent, &base_totals, &totals),
+            [&base_totals, &totals],
+        ),
+        Measure::Own => (Chains::of_own(&base_own, &own), [&base_own, &own]),
+    };
     let count = chains.heads.len();
     let ends: Vec<u32> = tree.leaf_of.iter().map(|leaf| chains.of_leaf(*leaf)).collect();
     let [base_spread, spread] = [0, 1].map(|which| {
-        pair.spread(which, normalize, (&ends, count), count, |own| {
-            added_up(&chains.parent, own)
+        let places = (&ends[..], count);
+        pair.spread(which, criteria.normalize, places, count, |own| match criteria.measure {
+            Measure::Total => added_up(&chains.parent, own),
+            Measure::Own => own.to_vec(),
         })
     });
     let sides = both_totals(
@@ -237,14 +254,14 @@ fn build(pair: &Pair, normalize: Normalize, view: &View) -> Difference {
         }),
     );
     let items = Items {
-        base: &chains.pick(&base_totals),
-        comparison: &chains.pick(&totals),
+        base: &chains.pick(measured[0]),
+        comparison: &chains.pick(measured[1]),
         base_spread: &base_spread,
         spread: &spread,
     };
-    let judgement = judge(normalize, sides[0], sides[1], items);
+    let judgement = judge(criteria, sides[0], sides[1], items);
     Difference {
-        normalize,
+        criteria,
         base,
         comparison,
         tree,

@@ -107,12 +107,13 @@ pub(super) fn student_tail(t: f64, df: f64) -> f64 {
     0.5 * beta_tail(df / 2.0, 0.5, df / (df + t * t))
 }
 
-/// The two-sided 95 % point of Student's t, to the first terms of its expansion in 1/df (A&S 26.7.5).
-pub(super) fn student_95(df: f64) -> f64 {
-    let z = 1.959_963_985_f64;
+/// The point of Student's t whose tail is that of a normal variable at `z`, to the first terms of its expansion in 1/df (A&S 26.7.5).
+pub(super) fn student_point(z: f64, df: f64) -> f64 {
     let df = df.max(1.0);
-    let (z3, z5) = (z.powi(3), z.powi(5));
-    z + (z3 + z) / (4.0 * df) + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * df * df)
+    let (z3, z5, z7) = (z.powi(3), z.powi(5), z.powi(7));
+    z + (z3 + z) / (4.0 * df)
+        + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * df * df)
+        + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * df * df * df)
 }
 
 /// Two-sided p of b among a + b events, each of which falls to side B with probability `p`: twice the smaller tail of the
@@ -187,8 +188,12 @@ mod tests {
         near(normal_tail(-1.0), 0.841_344_746, 1e-8);
         near(student_tail(2.042_272_5, 30.0), 0.025, 1e-6);
         near(student_tail(4.587, 10.0), 0.0005, 1e-3);
-        near(student_95(30.0), 2.042_272, 1e-4);
-        near(student_95(8.0), 2.306_004, 5e-3);
+        let point = |confidence: f64, df| student_point(normal_quantile((1.0 - confidence) / 2.0), df);
+        near(point(0.95, 30.0), 2.042_272, 1e-4);
+        near(point(0.95, 8.0), 2.306_004, 1e-3);
+        near(point(0.8, 8.0), 1.396_815, 1e-3);
+        near(point(0.999, 8.0), 5.041_305, 1e-2);
+        near(point(0.99, f64::INFINITY), 2.575_829, 1e-6);
         for p in [0.5, 0.3, 0.025, 1e-4, 1e-12, 1e-100] {
             near(normal_tail(normal_quantile(p)), p, 1e-6);
         }

@@ -1,7 +1,7 @@
 //! Ranked tables of functions or of a label's values, of one window or as a difference.
 
 use super::counts::Steps;
-use super::diff::{Items, Judgement, Normalize, Spread, Verdict, judge};
+use super::diff::{Criteria, Items, Judgement, Measure, Spread, Verdict, judge};
 use super::difference::{JudgedWhole, PARTS, both_totals, pair, part_weights};
 use super::engine::Engine;
 use super::error::QueryError;
@@ -36,7 +36,7 @@ pub struct Row {
     pub total: u64,
     /// Of labels: what their samples are.
     pub shares: Option<Shares>,
-    /// Of a difference: own and total samples of side A, and the judgement on `total`.
+    /// Of a difference: own and total samples of side A, and the judgement on what the criteria measure.
     pub change: Option<(u64, u64, Verdict)>,
 }
 
@@ -108,8 +108,8 @@ pub struct Top {
     pub by: By,
     /// The window, or side B.
     pub whole: Whole,
-    /// Of a difference: side A, the normalisation and the judgement.
-    pub base: Option<(Whole, Normalize, Judgement)>,
+    /// Of a difference: side A, what was compared and the judgement.
+    pub base: Option<(Whole, Criteria, Judgement)>,
     /// Most first: by `total`, functions by `own` and then `total`, a difference by the size of the change.
     pub rows: Vec<Row>,
     /// No row was cut off by the limit.
@@ -219,16 +219,16 @@ pub async fn top_difference(
     snapshot: &Snapshot,
     base: Question,
     comparison: Question,
-    normalize: Normalize,
+    criteria: Criteria,
     by: By,
     limit: usize,
 ) -> Result<Top, QueryError> {
     let mut top = match by {
         By::Function => {
             let pair = pair(engine, snapshot, base, comparison).await?;
-            blocking(move || functions_difference(&pair, normalize)).await?
+            blocking(move || functions_difference(&pair, criteria)).await?
         }
-        By::Label(label) => labels_difference(engine, snapshot, base, comparison, normalize, label).await?,
+        By::Label(label) => labels_difference(engine, snapshot, base, comparison, criteria, label).await?,
     };
     let size = |row: &Row| row.change.map_or(0.0, |(_, _, verdict)| verdict.delta.abs());
     let found = |row: &Row| row.change.is_some_and(|(_, _, verdict)| verdict.strength > 0.0);
@@ -243,38 +243,40 @@ pub async fn top_difference(
     Ok(top)
 }
 
-fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) -> Top {
+fn functions_difference(pair: &super::difference::Pair, criteria: Criteria) -> Top {
     let tree = pair.leaves.tree(&Shape::default(), false);
+    let measured = |counts: &[(u64, u64)]| -> Vec<u64> {
+        let of = |(total, own): &(u64, u64)| match criteria.measure {
+            Measure::Total => *total,
+            Measure::Own => *own,
+        };
+        counts.iter().map(of).collect()
+    };
     let sides = [0, 1].map(|which| {
         let own = tree.own_counts(pair.stack_samples(which));
         tree.by_name(&tree.totals(&own), &own)
     });
-    let totals = [0, 1].map(|which| sides[which].iter().map(|(total, _)| *total).collect::<Vec<u64>>());
+    let compared = [0, 1].map(|which| measured(&sides[which]));
     let spreads = [0, 1].map(|which| {
         pair.spread(
             which,
-            normalize,
+            criteria.normalize,
             (&tree.leaf_of, tree.len()),
             tree.names.list.len(),
-            |own| {
-                tree.by_name(&tree.totals(own), own)
-                    .into_iter()
-                    .map(|(total, _)| total)
-                    .collect()
-            },
+            |own| measured(&tree.by_name(&tree.totals(own), own)),
         )
     });
     let wholes = [&pair.base, &pair.comparison]
         .map(|side| Whole::new(side.counts.samples, side.counts.period_ns(), &side.exposure));
     let judged = both_totals([pair.base.whole(), pair.comparison.whole()]);
     let items = Items {
-        base: &totals[0],
-        comparison: &totals[1],
+        base: &compared[0],
+        comparison: &compared[1],
         base_spread: &spreads[0],
         spread: &spreads[1],
     };
-    let judgement = judge(normalize, judged[0], judged[1], items);
-    let has_samples = |(i, _): &(usize, &Name)| totals.iter().any(|totals| totals[*i] > 0);
+    let judgement = judge(criteria, judged[0], judged[1], items);
+    let has_samples = |(i, _): &(usize, &Name)| sides.iter().any(|side| side[*i].0 > 0);
     let rows = tree
         .names
         .list
@@ -294,7 +296,7 @@ fn functions_difference(pair: &super::difference::Pair, normalize: Normalize) ->
     Top {
         by: By::Function,
         whole,
-        base: Some((base, normalize, judgement)),
+        base: Some((base, criteria, judgement)),
         rows,
         complete: true,
     }
@@ -305,7 +307,7 @@ async fn labels_difference(
     snapshot: &Snapshot,
     base: Question,
     comparison: Question,
-    normalize: Normalize,
+    criteria: Criteria,
     label: Label,
 ) -> Result<Top, QueryError> {
     let steps = [&base, &comparison].map(|question| Steps::parts(question.window, PARTS));
@@ -343,7 +345,7 @@ async fn labels_difference(
             .map(|part| part_counts(part).iter().sum())
             .collect();
         let mut spread = Spread::new(both.len());
-        for (part, weight) in part_weights(normalize, &exposures[which], &samples)
+        for (part, weight) in part_weights(criteria.normalize, &exposures[which], &samples)
             .into_iter()
             .enumerate()
         {
@@ -363,7 +365,7 @@ async fn labels_difference(
         base_spread: &spreads[0],
         spread: &spreads[1],
     };
-    let judgement = judge(normalize, judged[0], judged[1], items);
+    let judgement = judge(criteria, judged[0], judged[1], items);
     let rows = both
         .into_iter()
         .zip(totals[0].iter().zip(&totals[1]))
@@ -381,7 +383,7 @@ async fn labels_difference(
     Ok(Top {
         by: By::Label(label),
         whole,
-        base: Some((base, normalize, judgement)),
+        base: Some((base, criteria, judgement)),
         rows,
         complete: true,
     })

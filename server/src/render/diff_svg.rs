@@ -4,7 +4,7 @@
 //! shrank, grey was not shown to differ; marks say the same without colour. No script: the numbers are in each frame's tooltip.
 
 use super::svg::{escaped, rgb};
-use crate::query::diff::{Normalize, State, Verdict};
+use crate::query::diff::{Measure, Normalize, State, Verdict};
 use crate::query::time::rfc3339;
 use crate::query::{Difference, Summary};
 use std::fmt::Write;
@@ -66,8 +66,8 @@ impl Layout {
     fn new(difference: &Difference) -> Layout {
         let tree = &difference.tree;
         let weight = |node: usize| {
-            let verdict = difference.verdict(node);
-            verdict.base_norm + verdict.norm
+            let [base, comparison] = difference.norms(node);
+            base + comparison
         };
         let scale = (WIDTH - 2.0 * MARGIN) / weight(0).max(f64::MIN_POSITIVE);
         let mut depth = vec![0_u32; tree.len()];
@@ -142,7 +142,7 @@ fn head(svg: &mut String, difference: &Difference, title: &str) {
     let judgement = &difference.judgement;
     let note = format!(
         "width: before + after, in {}; {} of {} tested differ (false discovery rate 5 %, dispersion {:.2})",
-        difference.normalize.unit(),
+        difference.criteria.normalize.unit(),
         judgement.significant,
         judgement.tested,
         judgement.dispersion
@@ -217,7 +217,9 @@ fn shortened(text: &str, room: usize) -> String {
 
 fn tooltip(difference: &Difference, node: usize, function: &str, module: &str) -> String {
     let v: &Verdict = &difference.verdict(node);
-    let value = |x: f64| match difference.normalize {
+    let criteria = difference.criteria;
+    let [base_norm, norm] = difference.norms(node);
+    let value = |x: f64| match criteria.normalize {
         Normalize::Rate => format!("{x:.4} cores"),
         Normalize::Share => format!("{:.2} %", x * 100.0),
         Normalize::Absolute => format!("{x:.0} samples"),
@@ -231,12 +233,17 @@ fn tooltip(difference: &Difference, node: usize, function: &str, module: &str) -
         State::Same => "not shown to differ",
         other => other.name(),
     };
+    let change = match criteria.measure {
+        Measure::Total => "change",
+        Measure::Own => "change of self",
+    };
+    let percent = (criteria.confidence.level() * 1000.0).round() / 10.0;
     format!(
-        "{function}{place} | {word} | before {} samples, {} | after {} samples, {} | change {} (95 %: {} to {}) | self {} → {} samples",
+        "{function}{place} | {word} | before {} samples, {} | after {} samples, {} | {change} {} ({percent} %: {} to {}) | self {} → {} samples",
         difference.base_totals[node],
-        value(v.base_norm),
+        value(base_norm),
         difference.totals[node],
-        value(v.norm),
+        value(norm),
         value(v.delta),
         value(v.low),
         value(v.high),

@@ -1,7 +1,7 @@
 //! The JSON answers of the HTTP API; the server's README describes each.
 
 use super::{QUALITY_SHARES, RenderError};
-use crate::query::diff::{FALSE_DISCOVERY_RATE, Normalize, State, Verdict};
+use crate::query::diff::{Measure, Normalize, State, Verdict};
 use crate::query::selector::Label;
 use crate::query::tree::{Kind, NONE, Name, Tree};
 use crate::query::trim::{Place, Trimmed};
@@ -226,24 +226,26 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
         .enumerate()
         .map(|(at, place)| match place {
             Place::Node(node) => d.verdict(*node as usize),
+            Place::Folded(_) if d.criteria.measure == Measure::Own => {
+                d.judgement.describe(base_self[at], columns.own[at])
+            }
             Place::Folded(_) => d.judgement.describe(base_total[at], columns.total[at]),
         })
         .collect();
+    let normalized = |side: usize, counts: &[u64]| -> Vec<f64> {
+        counts
+            .iter()
+            .map(|count| d.judgement.normalized(side, *count))
+            .collect()
+    };
     let nodes = Nodes {
-        base_self_norm: base_self
-            .iter()
-            .map(|count| d.judgement.normalized(0, *count))
-            .collect(),
-        self_norm: columns
-            .own
-            .iter()
-            .map(|count| d.judgement.normalized(1, *count))
-            .collect(),
+        base_self_norm: normalized(0, &base_self),
+        self_norm: normalized(1, &columns.own),
+        base_norm: normalized(0, &base_total),
+        norm: normalized(1, &columns.total),
         columns,
         base_total,
         base_self,
-        base_norm: verdicts.iter().map(|v| v.base_norm).collect(),
-        norm: verdicts.iter().map(|v| v.norm).collect(),
         delta: verdicts.iter().map(|v| v.delta).collect(),
         low: verdicts.iter().map(|v| v.low).collect(),
         high: verdicts.iter().map(|v| v.high).collect(),
@@ -259,15 +261,17 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
     let both = d.base.matching.as_ref().zip(d.comparison.matching.as_ref());
     let head = json!({
         "type": d.comparison.question.profile,
-        "normalize": d.normalize.name(),
-        "unit": d.normalize.unit(),
+        "normalize": d.criteria.normalize.name(),
+        "measure": d.criteria.measure.name(),
+        "confidence": d.criteria.confidence.level(),
+        "unit": d.criteria.normalize.unit(),
         "period_ns": period_ns.round() as i64,
         "base": side(&d.base),
         "comparison": side(&d.comparison),
         "dispersion": d.judgement.dispersion,
         "tested": d.judgement.tested,
         "significant": d.judgement.significant,
-        "false_discovery_rate": FALSE_DISCOVERY_RATE,
+        "false_discovery_rate": d.criteria.confidence.false_discovery_rate(),
         "match": both.map(|(base, comparison)| json!({
             "pattern": comparison.pattern,
             "base_samples": base.samples,
@@ -460,14 +464,16 @@ pub fn top(top: &Top) -> Result<Vec<u8>, RenderError> {
     };
     let mut answer = json!({
         "by": by,
-        "unit": top.base.as_ref().map_or(Normalize::Rate, |(_, normalize, _)| *normalize).unit(),
+        "unit": top.base.as_ref().map_or(Normalize::Rate, |(_, criteria, _)| criteria.normalize).unit(),
         "samples": whole.samples,
         "cpu_seconds": whole.cpu_seconds(whole.samples),
         "complete": top.complete,
         "rows": rows,
     });
-    if let Some((base, normalize, judgement)) = &top.base {
-        answer["normalize"] = json!(normalize.name());
+    if let Some((base, criteria, judgement)) = &top.base {
+        answer["normalize"] = json!(criteria.normalize.name());
+        answer["measure"] = json!(criteria.measure.name());
+        answer["confidence"] = json!(criteria.confidence.level());
         answer["base_samples"] = json!(base.samples);
         answer["base_cpu_seconds"] = json!(base.cpu_seconds(base.samples));
         answer["dispersion"] = json!(judgement.dispersion);

@@ -149,6 +149,77 @@ async fn a_difference_has_both_sides_counts_and_marks_what_changed() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn confidence_and_measure_decide_what_is_judged_and_how() {
+    let from = recent();
+    let server = jump(from).await;
+    let times = [ms(from), ms(from + 60 * S), ms(from + 120 * S)];
+    let with = |more: &[(&'static str, &'static str)]| {
+        let windows = [
+            ("base_from", times[0].clone()),
+            ("base_until", times[1].clone()),
+            ("from", times[1].clone()),
+            ("until", times[2].clone()),
+        ];
+        let more = more.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        windows.into_iter().chain(more).collect::<Vec<_>>()
+    };
+    let ask = async |path: &str, more: &[(&'static str, &'static str)]| {
+        let parameters = with(more);
+        let parameters: Vec<(&str, &str)> = parameters.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        server.json(path, &parameters).await
+    };
+    let number = |answer: &Value, path: &str, column: &str| {
+        answer["nodes"][column][comparison_node(answer, path)].as_f64().unwrap()
+    };
+
+    let mut widths = Vec::new();
+    for (confidence, rate) in [("0.8", 0.2), ("0.95", 0.05), ("0.999", 0.001)] {
+        let answer = ask("diff", &[("confidence", confidence)]).await;
+        assert_eq!(answer["confidence"], confidence.parse::<f64>().unwrap());
+        assert_eq!(answer["false_discovery_rate"], rate);
+        widths.push(number(&answer, ";main;cold", "high") - number(&answer, ";main;cold", "low"));
+        let top = ask("top", &[("confidence", confidence)]).await;
+        assert_eq!(top["confidence"], answer["confidence"]);
+    }
+    assert!(widths[0] < widths[1] && widths[1] < widths[2], "{widths:?}");
+    assert_eq!(
+        ask("diff", &[]).await,
+        ask("diff", &[("confidence", "0.95"), ("measure", "total")]).await,
+        "these are the defaults"
+    );
+
+    // `main` has no time of its own: it only calls what grew. Widths stay those of all its samples.
+    let own = ask("diff", &[("measure", "self")]).await;
+    assert_eq!((&own["measure"], own["tested"].as_u64()), (&json!("self"), Some(4)));
+    assert_eq!(number(&own, ";main", "state"), 0.0);
+    assert_eq!(number(&own, ";main", "delta"), 0.0);
+    assert!((number(&own, ";main", "norm") - 2_100.0 * 0.05 / 60.0).abs() < 1e-9);
+    assert_eq!(number(&own, ";main;hot", "state"), 0.0);
+    let states = own["states"].as_array().unwrap();
+    for (path, state) in [
+        (";main;cold", "grew"),
+        (";main;old", "gone"),
+        (";main;fresh", "new"),
+        (";main;hot;work", "same"),
+    ] {
+        assert_eq!(states[number(&own, path, "state") as usize], state, "{path}");
+    }
+    let svg = with(&[("measure", "self"), ("format", "svg")]);
+    let svg: Vec<(&str, &str)> = svg.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    assert!(server.text("diff", &svg).await.contains("change of self"));
+
+    let state_of = |top: &Value, name: &str| {
+        let rows = top["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == name).unwrap();
+        (row["state"].clone(), row["norm"].as_f64().unwrap())
+    };
+    assert_eq!(state_of(&ask("top", &[]).await, "main").0, "grew");
+    let own = ask("top", &[("measure", "self")]).await;
+    assert_eq!(state_of(&own, "main"), (json!("same"), 0.0));
+    assert_eq!(state_of(&own, "cold").0, "grew");
+}
+
 fn comparison_node(answer: &Value, wanted: &str) -> usize {
     let nodes = &answer["nodes"];
     let mut paths: Vec<String> = Vec::new();

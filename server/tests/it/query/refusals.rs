@@ -13,7 +13,7 @@ type Bad = (
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_explained() {
     let server = Server::start().await;
-    let cases: [Bad; 25] = [
+    let cases: [Bad; 29] = [
         (
             "flamegraph",
             &[("except_from", "now-10m")],
@@ -118,6 +118,30 @@ async fn bad_input_is_explained() {
             &[("base_from", "now-2h"), ("normalize", "x")],
             "bad_parameter",
             "rate, share, absolute",
+        ),
+        (
+            "diff",
+            &[("base_from", "now-2h"), ("confidence", "1")],
+            "bad_parameter",
+            "a share from 0.8 to 0.999",
+        ),
+        (
+            "top",
+            &[("base_from", "now-2h"), ("confidence", "NaN")],
+            "bad_parameter",
+            "a share from 0.8 to 0.999",
+        ),
+        (
+            "diff",
+            &[("base_from", "now-2h"), ("measure", "x")],
+            "bad_parameter",
+            "total, self",
+        ),
+        (
+            "top",
+            &[("confidence", "0.9")],
+            "bad_parameter",
+            "nothing to compare with",
         ),
     ];
     for (path, parameters, code, text) in cases {
