@@ -101,6 +101,9 @@ export function comparison({ before, after }: Windows, more: Record<string, stri
   });
 }
 
+/** A selector by which the busy process is among the largest of what is selected, also on a machine that does much else. */
+export const READERS = '{process=~"reader-.*"}';
+
 /** The selector of the busy process. */
 export function busyOnly({ busy }: Windows): string {
   return `{process="${busy}"}`;

@@ -10,6 +10,7 @@ import type {
   InfoAnswer,
   NodeRow,
   SeriesAnswer,
+  SqlAnswer,
   TimelineAnswer,
   TopAnswer,
   TopRow,
@@ -46,10 +47,14 @@ export function address(path: string, parameters: Parameters): string {
   return text === "" ? `${ROOT}${path}` : `${ROOT}${path}?${text}`;
 }
 
-async function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {
+function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {
+  return answered(address(path, parameters), { headers: { accept: "application/json" } }, signal);
+}
+
+async function answered<T>(target: string, request: RequestInit, signal: AbortSignal): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(address(path, parameters), { signal, headers: { accept: "application/json" } });
+    response = await fetch(target, { ...request, signal });
   } catch (error) {
     if (signal.aborted) throw error;
     throw new ApiError(
@@ -97,6 +102,12 @@ export const api = {
   timeline: (parameters: Parameters, signal: AbortSignal) => get<TimelineAnswer>("/timeline", parameters, signal),
   /** What ran before samples with a frame: with `before` and `match`, the timeline answers with a flamegraph. */
   before: (parameters: Parameters, signal: AbortSignal) => get<FlamegraphAnswer>("/timeline", parameters, signal),
+  sql: (query: string, signal: AbortSignal) =>
+    answered<SqlAnswer>(
+      `${ROOT}/sql`,
+      { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ query }) },
+      signal,
+    ),
   nodes: (signal: AbortSignal) => get<{ nodes: NodeRow[] }>("/nodes", {}, signal),
   info: (signal: AbortSignal) => get<InfoAnswer>("/info", {}, signal),
   labels: (signal: AbortSignal) => get<{ labels: string[] }>("/labels", {}, signal),

@@ -104,10 +104,15 @@ export interface DiffSide {
 }
 
 export type Normalize = "rate" | "share" | "absolute";
+/** What of a frame is compared: all samples with it in the stack, or those that end in it. */
+export type Measured = "total" | "self";
 
 export interface DiffAnswer {
   type: string;
   normalize: Normalize;
+  measure: Measured;
+  /** Of intervals; what is missing to 1 is the share of false discoveries that is accepted. */
+  confidence: number;
   unit: string;
   period_ns: number;
   base: DiffSide;
@@ -159,6 +164,12 @@ export interface TopAnswer<Row> {
   complete: boolean;
   normalize?: Normalize;
   rows: Row[];
+}
+
+export interface SqlAnswer {
+  columns: { name: string; type: string }[];
+  rows: (string | number | boolean | null)[][];
+  complete: boolean;
 }
 
 export interface NodeRow {

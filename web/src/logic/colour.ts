@@ -147,6 +147,18 @@ export function layerColours(values: readonly (string | null)[]): string[] {
   });
 }
 
+/** The same hue, darker or lighter than the ground: the part of a layer that the kernel spent. */
+export function kernelShade(hex: string, theme: Theme): string {
+  const towards = theme === "light" ? 0 : 255;
+  const part = (at: number) => {
+    const value = Number.parseInt(hex.slice(at, at + 2), 16);
+    return Math.round(value + (towards - value) * 0.42)
+      .toString(16)
+      .padStart(2, "0");
+  };
+  return `#${part(1)}${part(3)}${part(5)}`;
+}
+
 export function textHash(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

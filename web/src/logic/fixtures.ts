@@ -55,16 +55,17 @@ export function answerOf(calls: Frame[]): FlamegraphAnswer {
   };
 }
 
-/** A difference whose sides are `before` and `self` of each frame, as samples. */
-export function diffOf(calls: Frame[]): DiffAnswer {
+/** A difference whose sides are `before` and `self` of each frame, as samples; whatever differs at all is judged to differ. */
+export function diffOf(calls: Frame[], measure: "total" | "self" = "total"): DiffAnswer {
   const after = answerOf(calls);
   const swap = (frames: Frame[]): Frame[] =>
     frames.map((frame) => ({ ...frame, self: frame.before ?? 0, calls: swap(frame.calls ?? []) }));
   const base = answerOf(swap(calls));
   const zero = after.nodes.parent.map(() => 0);
-  const state = after.nodes.total.map((total, i) => {
-    const earlier = base.nodes.total[i] as number;
-    return total === earlier ? 0 : earlier === 0 ? 3 : total === 0 ? 4 : total > earlier ? 1 : 2;
+  const [earlier, later] = [base.nodes[measure], after.nodes[measure]];
+  const state = later.map((now, i) => {
+    const then = earlier[i] as number;
+    return now === then ? 0 : then === 0 ? 3 : now === 0 ? 4 : now > then ? 1 : 2;
   });
   const side = {
     query: "{}",
@@ -79,6 +80,8 @@ export function diffOf(calls: Frame[]): DiffAnswer {
   return {
     type: "cpu",
     normalize: "absolute",
+    measure,
+    confidence: 0.95,
     unit: "samples",
     period_ns: 50_000_000,
     base: { ...side, samples: base.samples },
@@ -96,7 +99,7 @@ export function diffOf(calls: Frame[]): DiffAnswer {
       base_self: base.nodes.self,
       base_norm: base.nodes.total,
       norm: after.nodes.total,
-      delta: after.nodes.total.map((total, i) => total - (base.nodes.total[i] as number)),
+      delta: later.map((now, i) => now - (earlier[i] as number)),
       low: zero,
       high: zero,
       base_self_norm: base.nodes.self,

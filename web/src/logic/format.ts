@@ -50,6 +50,11 @@ export function percent(share: number): string {
   return `${value.toFixed(places).replace("-", MINUS)}${THIN}%`;
 }
 
+/** A level of confidence as it is usually written: `95 %`, `99.9 %`. */
+export function levelText(level: number): string {
+  return `${Number((level * 100).toFixed(1))}${THIN}%`;
+}
+
 export function signed(text: string, value: number): string {
   return value > 0 ? `+${text}` : text;
 }

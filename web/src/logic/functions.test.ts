@@ -77,13 +77,14 @@ describe("functions of a difference", () => {
   ];
 
   it("ranks changes by size, whatever their direction", () => {
-    expect(diffRows(rows, "delta", true, false, null).map((r) => r.name)).toEqual(["gone", "grew", "new", "same"]);
-    expect(diffRows(rows, "factor", true, false, null).map((r) => r.name)).toEqual(["new", "grew", "same", "gone"]);
+    expect(diffRows(rows, "delta", true, "", null).map((r) => r.name)).toEqual(["gone", "grew", "new", "same"]);
+    expect(diffRows(rows, "factor", true, "", null).map((r) => r.name)).toEqual(["new", "grew", "same", "gone"]);
   });
 
   it("leaves out what is not shown to differ, and what does not match", () => {
-    expect(diffRows(rows, "before", true, true, null).map((r) => r.name)).toEqual(["gone", "grew", "new"]);
-    expect(diffRows(rows, "name", false, false, (name) => name.startsWith("g")).map((r) => r.name)).toEqual([
+    expect(diffRows(rows, "before", true, "significant", null).map((r) => r.name)).toEqual(["gone", "grew", "new"]);
+    expect(diffRows(rows, "name", true, "gone", null).map((r) => r.name)).toEqual(["gone"]);
+    expect(diffRows(rows, "name", false, "", (name) => name.startsWith("g")).map((r) => r.name)).toEqual([
       "gone",
       "grew",
     ]);

@@ -5,8 +5,9 @@
  * own discoveries. A frame that has the samples of one of the server's keeps the server's verdict.
  */
 
-/** Standard errors of a 95 % interval. */
-const Z = 1.96;
+/** Standard errors of an interval, by its confidence. */
+const ERRORS: Record<string, number> = { "0.8": 1.2816, "0.9": 1.6449, "0.95": 1.96, "0.99": 2.5758, "0.999": 3.2905 };
+const USUAL = 1.96;
 /** A colour's strength of a discovery is never less: it has to be told from grey. */
 const LEAST_STRENGTH = 0.05;
 
@@ -15,6 +16,8 @@ export interface Scale {
   exposures: readonly [before: number, after: number];
   /** Variance of a count in units of a Poisson's. */
   dispersion: number;
+  /** Standard errors of an interval. */
+  errors: number;
   /** Deviation of the server's weakest discovery, in standard errors; infinite where it made none. */
   least: number;
 }
@@ -34,19 +37,20 @@ interface Judged {
   state: ArrayLike<number>;
 }
 
-export function scaleOf(nodes: Judged, states: readonly string[], dispersion: number): Scale {
+export function scaleOf(nodes: Judged, states: readonly string[], dispersion: number, confidence: number): Scale {
   const exposure = (counts: ArrayLike<number>, norms: ArrayLike<number>) =>
     (norms[0] as number) > 0 ? (counts[0] as number) / (norms[0] as number) : 0;
   const scale = {
     exposures: [exposure(nodes.baseTotal, nodes.baseNorm), exposure(nodes.total, nodes.norm)] as const,
     dispersion: Math.max(1, dispersion),
+    errors: ERRORS[String(confidence)] ?? USUAL,
   };
   let least = Number.POSITIVE_INFINITY;
   for (let i = 0; i < nodes.state.length; i++) {
     if (states[nodes.state[i] as number] === "same") continue;
     least = Math.min(least, deviation(nodes.baseTotal[i] as number, nodes.total[i] as number, scale));
   }
-  return { ...scale, least: Math.max(Z, least) };
+  return { ...scale, least: Math.max(scale.errors, least) };
 }
 
 /** How far b of a + b samples lie from what no change makes one expect, in standard errors. */
@@ -58,11 +62,12 @@ function deviation(a: number, b: number, { exposures, dispersion }: Pick<Scale, 
 }
 
 export function judge(a: number, b: number, scale: Scale): Verdict {
+  const z = scale.errors;
   const side = (count: number, exposure: number): [value: number, low: number, high: number] => {
     if (exposure <= 0) return [0, 0, 0];
     const unit = scale.dispersion / exposure;
-    const middle = count / scale.dispersion + (Z * Z) / 2;
-    const half = Z * Math.sqrt(count / scale.dispersion + (Z * Z) / 4);
+    const middle = count / scale.dispersion + (z * z) / 2;
+    const half = z * Math.sqrt(count / scale.dispersion + (z * z) / 4);
     return [count / exposure, Math.max(0, middle - half) * unit, (middle + half) * unit];
   };
   const [before, beforeLow, beforeHigh] = side(a, scale.exposures[0]);

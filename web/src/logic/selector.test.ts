@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
 import {
+  againstRest,
+  andMatcher,
+  anyOf,
   complete,
   completingAt,
   formatSelector,
@@ -38,6 +41,23 @@ describe("selectors", () => {
     expect(two).toBe('{service!="a",service!="b"}');
     expect(withMatcher(two, { label: "service", operator: "!=", value: "b" })).toBe(two);
     expect(withMatcher("{broken", { label: "a", operator: "=", value: "b" })).toBe('{a="b"}');
+  });
+});
+
+describe("selectors made by a click", () => {
+  it("sets a value against the rest, whatever was chosen of its label before", () => {
+    expect(againstRest('{mode="user",pod="b"}', "pod", "a")).toEqual({
+      query: '{mode="user",pod="a"}',
+      baseQuery: '{mode="user",pod!="a"}',
+    });
+  });
+
+  it("stands beside other matchers, and takes values as they are", () => {
+    expect(andMatcher('{mode="user"}', { label: "mode", operator: "=", value: "kernel" })).toBe(
+      '{mode="user",mode="kernel"}',
+    );
+    expect(andMatcher("{broken", { label: "mode", operator: "=", value: "kernel" })).toBeNull();
+    expect(anyOf(["a.b", "", "x|y", "(c)"])).toBe("a\\.b||x\\|y|\\(c\\)");
   });
 });
 

@@ -69,6 +69,27 @@ export function withMatcher(text: string, matcher: LabelMatcher): string {
   return formatSelector([...kept, matcher]);
 }
 
+/** Adds a matcher beside all others; null where the text cannot be read. */
+export function andMatcher(text: string, ...matchers: LabelMatcher[]): string | null {
+  const present = parseSelector(text);
+  return present === null ? null : formatSelector([...present, ...matchers]);
+}
+
+/** A regular expression that matches these values only (the server's are anchored). */
+export function anyOf(values: readonly string[]): string {
+  return values.map((value) => value.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|");
+}
+
+/**
+ * Two selectors that compare one value of a label with the rest: side B is the value, side A all others that were selected.
+ */
+export function againstRest(text: string, label: string, value: string): { query: string; baseQuery: string } {
+  return {
+    query: withMatcher(text, { label, operator: "=", value }),
+    baseQuery: withMatcher(text, { label, operator: "!=", value }),
+  };
+}
+
 export type Completing =
   | { what: "label"; prefix: string; from: number }
   | { what: "operator"; label: string; prefix: string; from: number }

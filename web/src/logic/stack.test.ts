@@ -33,6 +33,40 @@ describe("stack", () => {
     expect(stack.layers[0]?.top).toEqual([2, null, 0]);
   });
 
+  it("takes each value apart into user and system time, and leaves the others whole", () => {
+    const all = seriesOf({
+      series: [line("a", [1, 2, null]), line("b", [1, 1, 1])],
+      other: { series: 4, cores: [0.5, 0, 0], samples: 2, cpu_seconds: 0.1 },
+    });
+    const kernel = seriesOf({ series: [{ value: "a", cores: [0.25, 2.1, null], samples: 1, cpu_seconds: 0.75 }] });
+    const { layers, total } = stackOf(all, kernel);
+    expect(layers.map(({ value, mode, cores }) => [value, mode, cores])).toEqual([
+      ["a", "user", [0.75, 0, null]],
+      ["a", "kernel", [0.25, 2.1, null]],
+      ["b", "user", [1, 1, 1]],
+      ["b", "kernel", [0, 0, 0]],
+      [null, null, [0.5, 0, 0]],
+    ]);
+    expect(layers[0]?.cpuSeconds).toBeCloseTo(0.25);
+    expect(total[0]).toBeCloseTo(2.5);
+    const elsewhere = stackOf(all, { ...kernel, times: [5_000, 15_000, 25_000] });
+    expect(elsewhere.layers.map((layer) => layer.mode)).toEqual([null, null, null]);
+  });
+
+  it("draws lines from the ground, and finds the one that is near", () => {
+    const stack = stackOf(
+      seriesOf({ covered: [1, 1, 0], series: [line("a", [1, 4, null]), line("b", [2, null, null])] }),
+    );
+    expect(stepsOf(stack, "lines").columns.slice(0, 2)).toEqual([
+      [1, 4, 4, null],
+      [2, 0, 0, null],
+    ]);
+    expect(axisTop(stack, false, "lines")).toBeCloseTo(4 * 1.06);
+    expect(layerAt(stack, 0, 1.9, "lines", 0.2)).toBe(1);
+    expect(layerAt(stack, 0, 1.5, "lines", 0.2)).toBe(-1);
+    expect(layerAt(stack, -1, 1, "lines", 9)).toBe(-1);
+  });
+
   it("draws every covered step to its end, also before a gap and at the end", () => {
     const stack = stackOf(seriesOf({ covered: [1, 0, 1], series: [line("a", [2, null, 4])] }));
     const { times, columns } = stepsOf(stack);

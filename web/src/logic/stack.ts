@@ -8,6 +8,8 @@ import type { Window } from "./time.ts";
 export interface Layer {
   /** Label value; null for what the limit cut off. */
   value: string | null;
+  /** The part of it that the layer stands for; null for all. */
+  mode: Mode | null;
   samples: number;
   cpuSeconds: number;
   /** Of the CPU time of all layers. */
@@ -19,6 +21,8 @@ export interface Layer {
   /** Upper edge: this layer and all below it, one a step. */
   top: (number | null)[];
 }
+
+export type Mode = "user" | "kernel";
 
 export interface Stack {
   /** Step edges, Unix milliseconds; the last is the end of the last step. */
@@ -47,18 +51,15 @@ const WHOLE = 0.98;
 /** A step that was watched for less says little: a sample or two may come out as more cores than there are. */
 const TELLING = 0.5;
 
-export function stackOf(answer: SeriesAnswer): Stack {
+/** With `kernel`, the same window's time in the kernel of the same values, each value is two layers. */
+export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null): Stack {
   const steps = answer.times.length;
   const edges = [...answer.times];
   const last = answer.times[steps - 1];
   if (last !== undefined) edges.push(Math.min(last + answer.step_ms, Math.max(answer.until, last + 1)));
   const covered = answer.times.map((_, i) => answer.covered[i] ?? 0);
   const running: (number | null)[] = covered.map((share) => (share > NOTHING ? 0 : null));
-  const lines = answer.series.map((line) => ({ ...line, value: line.value as string | null }));
-  if (answer.other !== null) {
-    const { cores, samples, cpu_seconds } = answer.other;
-    lines.push({ value: null, cores, samples, cpu_seconds });
-  }
+  const lines = linesOf(answer, kernel);
   const cpuSeconds = lines.reduce((sum, line) => sum + line.cpu_seconds, 0);
   const layers = lines.map((line): Layer => {
     for (let i = 0; i < steps; i++) {
@@ -68,8 +69,8 @@ export function stackOf(answer: SeriesAnswer): Stack {
     }
     const top = [...running];
     const share = cpuSeconds > 0 ? line.cpu_seconds / cpuSeconds : 0;
-    const { value, samples, cores } = line;
-    return { value, samples, cpuSeconds: line.cpu_seconds, share, mean: 0, cores, top };
+    const { value, mode, samples, cores } = line;
+    return { value, mode, samples, cpuSeconds: line.cpu_seconds, share, mean: 0, cores, top };
   });
   // A layer whose steps were null before a later layer proved cover must not leave a hole there.
   for (const layer of layers) {
@@ -104,6 +105,37 @@ export function stackOf(answer: SeriesAnswer): Stack {
   };
 }
 
+interface Line {
+  value: string | null;
+  mode: Mode | null;
+  cores: (number | null)[];
+  samples: number;
+  cpu_seconds: number;
+}
+
+function linesOf({ series, other, times }: SeriesAnswer, kernel: SeriesAnswer | null): Line[] {
+  const fits = kernel !== null && kernel.times.length === times.length && kernel.times[0] === times[0];
+  const inKernel = new Map((fits ? kernel.series : []).map((line) => [line.value, line]));
+  const lines = series.flatMap((line): Line[] => {
+    if (!fits) return [{ ...line, mode: null }];
+    const part = inKernel.get(line.value) ?? { cores: [], samples: 0, cpu_seconds: 0 };
+    const user = {
+      value: line.value,
+      mode: "user" as const,
+      cores: line.cores.map((cores, i) => (cores === null ? null : Math.max(0, cores - (part.cores[i] ?? 0)))),
+      samples: line.samples - part.samples,
+      cpu_seconds: line.cpu_seconds - part.cpu_seconds,
+    };
+    const cores = line.cores.map((all, i) => (all === null ? null : (part.cores[i] ?? 0)));
+    return [user, { value: line.value, mode: "kernel", cores, samples: part.samples, cpu_seconds: part.cpu_seconds }];
+  });
+  if (other !== null) {
+    const { cores, samples, cpu_seconds } = other;
+    lines.push({ value: null, mode: null, cores, samples, cpu_seconds });
+  }
+  return lines;
+}
+
 function stretches(edges: number[], covered: number[], wanted: (share: number) => boolean): Window[] {
   const out: Window[] = [];
   covered.forEach((share, i) => {
@@ -121,6 +153,15 @@ function highest(values: readonly (number | null)[]): number {
   return values.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
 }
 
+/** The highest value of a step that was watched for long enough to tell; where none was, of all. */
+function highestTelling(
+  { edges, observed }: Pick<Stack, "edges" | "observed">,
+  values: readonly (number | null)[],
+): number {
+  const share = (i: number) => (observed[i] as number) / ((edges[i + 1] as number) - (edges[i] as number));
+  return highest(values.filter((_, i) => share(i) >= TELLING)) || highest(values);
+}
+
 function mean(values: (number | null)[], weights: readonly number[]): number | null {
   let sum = 0;
   let known = 0;
@@ -131,6 +172,9 @@ function mean(values: (number | null)[], weights: readonly number[]): number | n
   });
   return known === 0 ? null : sum / known;
 }
+
+/** Layers on top of each other, or each as a line of its own. */
+export type Draw = "stacked" | "lines";
 
 export interface Steps {
   /** Unix milliseconds, ascending. */
@@ -143,7 +187,7 @@ export interface Steps {
  * The stack as points for a stepped line, which holds each value until the next point: a step before uncovered time, and
  * the last one, get a point at their end, without which they would not be drawn.
  */
-export function stepsOf(stack: Stack): Steps {
+export function stepsOf(stack: Stack, draw: Draw = "stacked"): Steps {
   const times: number[] = [];
   const step: number[] = [];
   const last = stack.total.length - 1;
@@ -157,7 +201,10 @@ export function stepsOf(stack: Stack): Steps {
     }
   }
   const column = (values: (number | null)[]) => step.map((i) => values[i] ?? null);
-  return { times, columns: [...stack.layers.map((layer) => column(layer.top)), column(stack.capacity)] };
+  // A line that has no sample in a step that was watched is at zero there.
+  const line = (values: (number | null)[]) => step.map((i) => (stack.total[i] === null ? null : (values[i] ?? 0)));
+  const layers = stack.layers.map((layer) => (draw === "stacked" ? column(layer.top) : line(layer.cores)));
+  return { times, columns: [...layers, column(stack.capacity)] };
 }
 
 /** The step that a moment lies in, or -1 outside of all. */
@@ -173,8 +220,13 @@ export function stepAt(edges: readonly number[], moment: number): number {
   return a;
 }
 
-/** The layer at a height (cores) of a step, or -1 above all. */
-export function layerAt(stack: Stack, step: number, cores: number): number {
+/** The layer at a height (cores) of a step, or -1 above all; of lines the nearest, none where it is further off than `reach`. */
+export function layerAt(stack: Stack, step: number, cores: number, draw: Draw = "stacked", reach = 0): number {
+  if (draw === "lines") {
+    const away = stack.layers.map((layer) => Math.abs((layer.cores[step] ?? 0) - cores));
+    const nearest = Math.min(...away);
+    return step >= 0 && nearest <= reach ? away.indexOf(nearest) : -1;
+  }
   return stack.layers.findIndex((layer) => (layer.top[step] ?? 0) > cores);
 }
 
@@ -189,8 +241,10 @@ export function meanWithin(stack: Stack, range: Window): number | null {
 }
 
 /** The highest value of the axis: room above the peak; the capacity too where that does not flatten the rest. */
-export function axisTop(stack: Stack, showCapacity: boolean): number {
+export function axisTop(stack: Stack, showCapacity: boolean, draw: Draw = "stacked"): number {
   const capacity = highest(stack.capacity);
-  const top = showCapacity ? Math.max(stack.peak, capacity) : stack.peak;
+  const peak =
+    draw === "stacked" ? stack.peak : Math.max(0, ...stack.layers.map((layer) => highestTelling(stack, layer.cores)));
+  const top = showCapacity ? Math.max(peak, capacity) : peak;
   return top > 0 ? top * 1.06 : 1;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { diffPaint, framePaint, kindOf, layerColours } from "./colour.ts";
+import { diffPaint, framePaint, kernelShade, kindOf, layerColours } from "./colour.ts";
 import { ago, axisNumber, brief, bytes, count, digits, duration, factor, percent, plural } from "./format.ts";
 import { lossOf } from "./loss.ts";
 import { fitName } from "./names.ts";
@@ -123,6 +123,7 @@ describe("colours", () => {
   it("gives the layers of a chart different colours, the same one to the same name", () => {
     const names = Array.from({ length: 20 }, (_, i) => `service-${i}`);
     expect(new Set(layerColours(names)).size).toBe(20);
+    expect([kernelShade("#4c8dff", "light"), kernelShade("#000000", "dark")]).toEqual(["#2c5294", "#6b6b6b"]);
     expect(layerColours(["a"])[0]).toBe(layerColours(["a", "b"])[0]);
     expect(layerColours(["a", null])[1]).not.toBe(layerColours(["a", null])[0]);
   });

@@ -112,7 +112,7 @@ export function diffTreeOf(answer: DiffAnswer, width: Width): Tree {
     selfNorm: floats("self_norm"),
     strength: floats("strength"),
     states: answer.states,
-    scale: scaleOf(judged, answer.states, answer.dispersion),
+    scale: scaleOf(judged, answer.states, answer.dispersion, answer.confidence),
   };
   return assemble(frames, answer, widths(diff), diff);
 }

@@ -2,14 +2,17 @@ import { describe, expect, it } from "vitest";
 import {
   around,
   before,
+  dragged,
   isSame,
   move,
   moveEdge,
   ordered,
+  overlapping,
   pairOf,
   placesBefore,
   placeWithin,
   SHORTEST_MS,
+  zoomAround,
   zoomOut,
 } from "./windows.ts";
 
@@ -50,6 +53,12 @@ describe("windows", () => {
     expect(zoomOut({ from: 80_000, until: 100_000 }, 100_000)).toEqual({ from: 60_000, until: 100_000 });
   });
 
+  it("zooms around a moment, not below the shortest window and not beyond now", () => {
+    expect(zoomAround({ from: 0, until: 100_000 }, 25_000, 0.5, 1e9)).toEqual({ from: 12_500, until: 62_500 });
+    expect(zoomAround({ from: 0, until: 100_000 }, 50_000, 2, 100_000)).toEqual({ from: -100_000, until: 100_000 });
+    expect(zoomAround({ from: 0, until: 2_000 }, 1_000, 0.1, 1e9)).toEqual({ from: 500, until: 1_500 });
+  });
+
   it("knows the window before and the chart around both", () => {
     const b = { from: 60_000, until: 70_000 };
     expect(before(b)).toEqual({ from: 50_000, until: 60_000 });
@@ -74,6 +83,27 @@ describe("the pair of a comparison", () => {
       base: { from: now - 10_000, until: now - 5_000 },
       comparison: { from: now - 5_000, until: now },
     });
+  });
+
+  it("keeps lengths alike where they are locked, within what the chart shows", () => {
+    const pair = { base: { from: 10_000, until: 30_000 }, comparison: { from: 70_000, until: 90_000 } };
+    expect(dragged(pair, "comparison", "until", 5_000, bounds, false)).toEqual({
+      ...pair,
+      comparison: { from: 70_000, until: 95_000 },
+    });
+    expect(dragged(pair, "comparison", "until", 5_000, bounds, true)).toEqual({
+      base: { from: 10_000, until: 35_000 },
+      comparison: { from: 70_000, until: 95_000 },
+    });
+    expect(dragged(pair, "comparison", "from", -20_000, bounds, true).base).toEqual({ from: 0, until: 40_000 });
+    expect(dragged(pair, "base", "body", 5_000, bounds, true).comparison).toBe(pair.comparison);
+  });
+
+  it("knows when one window hides the other", () => {
+    const base = { from: 10_000, until: 20_000 };
+    expect(overlapping({ base, comparison: base })).toBe(true);
+    expect(overlapping({ base, comparison: { from: 0, until: 90_000 } })).toBe(true);
+    expect(overlapping({ base, comparison: { from: 16_000, until: 90_000 } })).toBe(false);
   });
 
   it("brings windows into a new chart only where they would be out of sight", () => {

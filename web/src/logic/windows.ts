@@ -43,6 +43,14 @@ export function zoomOut(range: Window, now: number): Window {
   return { from: Math.round(until - half * 4), until: Math.round(until) };
 }
 
+/** Shorter (`factor` below 1) or longer around a moment, which stays where it is on the screen; not beyond now. */
+export function zoomAround(range: Window, moment: number, factor: number, now: number): Window {
+  const length = Math.max(SHORTEST_MS, lengthOf(range) * factor);
+  const before = ((moment - range.from) / lengthOf(range)) * length;
+  const until = Math.min(moment - before + length, Math.max(now, range.until));
+  return { from: Math.round(until - length), until: Math.round(until) };
+}
+
 export function shift(range: Window, by: number): Window {
   return { from: Math.round(range.from + by), until: Math.round(range.until + by) };
 }
@@ -80,6 +88,50 @@ export interface Pair {
   comparison: Window;
 }
 
+/**
+ * One window moved by `by`, as a whole or by an edge. Where lengths are locked, the other window follows with the same edge; it is
+ * shifted where it would leave the bounds.
+ */
+export function dragged(
+  pair: Pair,
+  side: keyof Pair,
+  grip: Edge | "body",
+  by: number,
+  bounds: Window,
+  locked: boolean,
+): Pair {
+  const start = pair[side];
+  const moved = grip === "body" ? move(start, by, bounds) : moveEdge(start, grip, start[grip] + by, bounds);
+  const changed = { ...pair, [side]: moved };
+  if (!locked || lengthOf(moved) === lengthOf(start)) return changed;
+  const other = otherSide(side);
+  return {
+    ...changed,
+    [other]: move(withLength(pair[other], lengthOf(moved), grip === "from" ? "from" : "until"), 0, bounds),
+  };
+}
+
+/** Whether one window hides most of the other. */
+export function overlapping({ base, comparison }: Pair): boolean {
+  const shared = Math.min(base.until, comparison.until) - Math.max(base.from, comparison.from);
+  return shared > Math.min(lengthOf(base), lengthOf(comparison)) / 2;
+}
+
+export function otherSide(side: keyof Pair): keyof Pair {
+  return side === "base" ? "comparison" : "base";
+}
+
+/** Longer or shorter by moving one edge. */
+export function withLength({ from, until }: Window, length: number, edge: Edge = "until"): Window {
+  return edge === "until" ? { from, until: from + length } : { from: until - length, until };
+}
+
+/** A window's two halves: what an A/A control compares. */
+export function halves({ from, until }: Window): Pair {
+  const middle = Math.round((from + until) / 2);
+  return { base: { from, until: middle }, comparison: { from: middle, until } };
+}
+
 export interface PairTexts {
   from: string;
   until: string;
@@ -97,8 +149,7 @@ export function pairOf(texts: PairTexts, now: number): Pair {
   const baseUntil = parseTime(texts.baseUntil, now);
   if (baseFrom !== null && baseUntil !== null) return { base: ordered(baseFrom, baseUntil), comparison: given };
   if (!isRelative(texts.until)) return { base: before(given), comparison: given };
-  const middle = Math.round((given.from + given.until) / 2);
-  return { base: { from: given.from, until: middle }, comparison: { from: middle, until: given.until } };
+  return halves(given);
 }
 
 /** Both windows within a new chart: kept where they can be seen there, else laid out left and right. */

@@ -9,7 +9,9 @@ import {
   type Parameters,
   type TimelineAnswer,
 } from "../api/index.ts";
+import { versionsStatement, type Watchers, watchersOf } from "../logic/caveats.ts";
 import { findFocus } from "../logic/focus.ts";
+import { findings } from "../logic/grew.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/heatmap.ts";
 import { matcherOf, search, serverPattern } from "../logic/search.ts";
 import { parseSelector } from "../logic/selector.ts";
@@ -18,9 +20,10 @@ import { isRelative, parseTime, type Window } from "../logic/time.ts";
 import { type Chart, chartOf, laneOf } from "../logic/timeline.ts";
 import { transformed, transformsOf } from "../logic/transform.ts";
 import { BadTree, diffTreeOf, ROOT, type Tree, treeOf } from "../logic/tree.ts";
-import { around, ordered, pairOf } from "../logic/windows.ts";
+import { around, halves, ordered, pairOf } from "../logic/windows.ts";
 import { type PageState, page, refresh, refreshes } from "./index.ts";
 import { pending, type Resource, resource } from "./resource.ts";
+import { DEFAULTS } from "./url.ts";
 
 const LIVE_MS = 5_000;
 const NODES_MS = 5_000;
@@ -29,6 +32,8 @@ const SERIES_LIMIT = 19;
 const TOP_LIMIT = 2_000;
 /** Frames below a millionth of the window are folded by the server, so that nothing is left out of a million samples. */
 const MIN_SHARE = 0.000001;
+/** All but the root is folded. */
+const ROOT_ONLY = 0.9999;
 /** Samples of the timeline, unless more are asked for: an answer of a few megabytes. */
 export const USUAL_MOMENTS = 20_000;
 export const MOST_MOMENTS = 100_000;
@@ -49,6 +54,8 @@ const baseFrom = field("baseFrom");
 const baseUntil = field("baseUntil");
 const normalize = field("normalize");
 const width = field("width");
+const measure = field("measure");
+const confidence = field("confidence");
 const live = field("live");
 const rank = field("rank");
 const chartFrom = field("chartFrom");
@@ -76,7 +83,7 @@ setInterval(() => {
   clockNow.value = Date.now();
 }, 1000);
 
-function ask<T>(name: string, parameters: Parameters, run: (signal: AbortSignal) => Promise<T>) {
+export function ask<T>(name: string, parameters: Parameters, run: (signal: AbortSignal) => Promise<T>) {
   return { name, question: `${name} ${JSON.stringify(parameters)}`, turn: refreshes.value, run };
 }
 
@@ -92,10 +99,6 @@ export const exploreSeries: Resource<Awaited<ReturnType<typeof api.series>>> = r
   const parameters = { ...selection.value, by: by.value, limit: SERIES_LIMIT };
   return ask("series", parameters, (signal) => api.series(parameters, signal));
 });
-
-export const exploreStack = computed(() =>
-  exploreSeries.data.value === null ? null : stackOf(exploreSeries.data.value),
-);
 
 /** The range of the page. */
 export const range = computed<Window>(() => {
@@ -179,7 +182,15 @@ export function pairParameters(): Parameters {
     base_query: baseQuery.value,
     base_from: base.from,
     base_until: base.until,
+    ...criteria(),
+  };
+}
+
+function criteria(): Parameters {
+  return {
     normalize: normalize.value,
+    measure: measure.value === DEFAULTS.measure ? "" : measure.value,
+    confidence: confidence.value,
   };
 }
 
@@ -211,6 +222,41 @@ export const diffTop = resource(() => {
   if (!comparing.value) return null;
   const parameters = { ...pairParameters(), by: "function", limit: TOP_LIMIT };
   return ask("top", parameters, (signal) => api.diffTop(parameters, signal));
+});
+
+/** What in the difference changed, in findings on the tree as it was sent; empty while there is none. */
+export const changes = computed(() => {
+  const shown = sent.value.tree;
+  return shown === null || shown.diff === null ? [] : findings(shown, diff.data.value?.measure ?? "total");
+});
+
+/** The A/A control: the halves of window A, judged like the comparison. Of the tree only the root is wanted. */
+export const control: Resource<DiffAnswer> = resource(() => {
+  const answer = diff.data.value;
+  if (view.value !== "compare" || answer === null || answer.base.samples === 0) return null;
+  const { base, comparison } = halves({ from: answer.base.from, until: answer.base.until });
+  const selector = baseQuery.value || query.value;
+  const parameters = {
+    type: type.value,
+    query: selector,
+    from: comparison.from,
+    until: comparison.until,
+    base_query: selector,
+    base_from: base.from,
+    base_until: base.until,
+    ...criteria(),
+    normalize: answer.normalize,
+    min_share: ROOT_ONLY,
+  };
+  return ask("control", parameters, (signal) => api.diff(parameters, signal));
+});
+
+/** Versions of the agents that reported in either window. */
+export const watchers: Resource<Watchers> = resource(() => {
+  const answer = diff.data.value;
+  if (view.value !== "compare" || answer === null) return null;
+  const statement = versionsStatement([answer.base, answer.comparison]);
+  return ask("versions", { statement }, async (signal) => watchersOf((await api.sql(statement, signal)).rows));
 });
 
 /** Which selector the server can't read. Of a comparison, the chart is asked for side B alone. */
@@ -291,7 +337,7 @@ effect(() => {
 });
 
 /** The tree as the server sent it, or why there is none. */
-const sent = computed<{ tree: Tree | null; fault: string }>(() => {
+export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
   const shown = view.value;
   try {
     if (comparing.value && diff.data.value !== null)

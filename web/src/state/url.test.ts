@@ -31,6 +31,9 @@ describe("the address", () => {
       rank: "process",
       width: "after",
       only: "significant",
+      measure: "self",
+      confidence: "0.99",
+      lock: true,
       live: true,
       capacity: true,
       markA: "1763713380000-1763713380020",
@@ -41,6 +44,9 @@ describe("the address", () => {
       before: "100",
       limit: "100000",
       ended: true,
+      draw: "lines",
+      apart: true,
+      lists: false,
     } as const;
     expect(new Set(Object.keys(state))).toEqual(new Set(Object.keys(DEFAULTS)));
     expect(readState(writeState(state))).toEqual(state);

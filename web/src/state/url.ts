@@ -2,7 +2,7 @@
  * The URL is the state. In: the search part of the address. Out: a complete `PageState`; and back, leaving out what has
  * its default. Unknown parameters and bad values fall back to the default, so that an old link still opens.
  */
-import type { Normalize } from "../api/types.ts";
+import type { Measured, Normalize } from "../api/types.ts";
 import type { Width } from "../logic/tree.ts";
 
 export interface PageState {
@@ -33,7 +33,13 @@ export interface PageState {
   /** What the table of one window ranks: functions, or the values of a label. */
   rank: string;
   width: Width;
-  only: "" | "significant";
+  only: "" | "significant" | "new" | "gone";
+  /** What of a frame is compared. */
+  measure: Measured;
+  /** Of a comparison, as the server takes it; empty: its default. */
+  confidence: "" | "0.8" | "0.9" | "0.99" | "0.999";
+  /** Both windows keep the same length. */
+  lock: boolean;
   live: boolean;
   capacity: boolean;
   /** Spans that are marked in the heatmap (`FROM-UNTIL`), or `rest` for all but the other one. */
@@ -50,6 +56,12 @@ export interface PageState {
   limit: string;
   /** Agents that were replaced are listed too. */
   ended: boolean;
+  /** How layers of the chart are drawn. */
+  draw: "stacked" | "lines";
+  /** User and system time of each layer apart. */
+  apart: boolean;
+  /** The lists of the largest nodes, services, … below the chart. */
+  lists: boolean;
 }
 
 export const DEFAULTS: PageState = {
@@ -75,6 +87,9 @@ export const DEFAULTS: PageState = {
   rank: "function",
   width: "both",
   only: "",
+  measure: "total",
+  confidence: "",
+  lock: false,
   live: false,
   capacity: false,
   markA: "",
@@ -85,6 +100,9 @@ export const DEFAULTS: PageState = {
   before: "",
   limit: "",
   ended: false,
+  draw: "stacked",
+  apart: false,
+  lists: true,
 };
 
 const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
@@ -95,7 +113,10 @@ const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   layout: ["icicle", "flame"],
   pane: ["both", "graph", "table"],
   width: ["both", "before", "after"],
-  only: ["", "significant"],
+  draw: ["stacked", "lines"],
+  only: ["", "significant", "new", "gone"],
+  measure: ["total", "self"],
+  confidence: ["", "0.8", "0.9", "0.99", "0.999"],
 };
 
 const KEYS = Object.keys(DEFAULTS) as (keyof PageState)[];
@@ -106,7 +127,7 @@ export function readState(search: string): PageState {
   for (const key of KEYS) {
     const text = given.get(key);
     if (text === null) continue;
-    if (typeof DEFAULTS[key] === "boolean") state[key] = text === "1";
+    if (typeof DEFAULTS[key] === "boolean") state[key] = text === "1" || (text !== "0" && (DEFAULTS[key] as boolean));
     else if (CHOICES[key] === undefined || (CHOICES[key] as readonly string[]).includes(text)) state[key] = text;
   }
   return state as unknown as PageState;

@@ -1,23 +1,27 @@
 /** The chart of cores over time with its list; what lies over the plot differs between the views. */
 import type { ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError, SeriesAnswer } from "../api/index.ts";
-import { layerColours } from "../logic/colour.ts";
+import { kernelShade, layerColours } from "../logic/colour.ts";
 import { cores, percent } from "../logic/format.ts";
 import { axisTop, layerAt, type Stack, stepAt } from "../logic/stack.ts";
 import { clock, type Window } from "../logic/time.ts";
+import { isSame, zoomAround } from "../logic/windows.ts";
 import { labels, theme } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import type { Resource } from "../state/resource.ts";
 import type { Hover } from "./chart/Brush.tsx";
-import { type Plot, TimeChart } from "./chart/TimeChart.tsx";
+import type { Plot } from "./chart/place.ts";
+import { TimeChart } from "./chart/TimeChart.tsx";
 import { LayerList, layerName } from "./LayerList.tsx";
 import { Busy, Missing } from "./Notices.tsx";
 
 interface Drawing {
   label: string;
   tools?: ComponentChildren;
+  /** The window that the wheel or keys zoomed to. */
+  onRange: (window: Window) => void;
   overlay: (plot: Plot, chart: Hovering) => ComponentChildren;
 }
 
@@ -34,7 +38,19 @@ export interface Hovering {
   /** The layer under the pointer as label and value; null for none, and for the rest that is shown as one. */
   layer: { by: string; value: string } | null;
   caption: string;
+  /** The level at the line, in words. */
+  spoken: string;
+  /** Zooms around a moment: in for positive steps. */
+  zoom: (moment: number, steps: number) => void;
 }
+
+/** One step of the wheel's zoom; what a wheel reports for a notch is about a hundred. */
+const ZOOM_STEP = 1.25;
+const NOTCH = 100;
+/** A gesture of the wheel is over after this pause: only then the server is asked. */
+const SETTLED_MS = 220;
+/** A line is meant by a pointer within this part of the axis. */
+const REACH = 0.05;
 
 const BY = ["service", "node", "process", "thread", "mode", "container", "pod", "namespace", "workload", "unit", "cpu"];
 
@@ -52,16 +68,31 @@ interface ChartProps extends Drawing {
   loading: boolean;
 }
 
-function Chart({ answer, stack, loading, label, tools, overlay }: ChartProps) {
+function Chart({ answer, stack, loading, label, tools, onRange, overlay }: ChartProps) {
   const [hover, setHover] = useState<Hover | null>(null);
-  const colours = useMemo(() => layerColours(stack.layers.map((layer) => layer.value)), [stack]);
-  const range: Window = useMemo(() => ({ from: answer.from, until: answer.until }), [answer]);
-  const { by, capacity } = page.value;
-  const layer =
-    hover === null ? -1 : layerAt(stack, stepAt(stack.edges, hover.moment), hover.height * axisTop(stack, capacity));
+  const shade = theme.value;
+  const colours = useMemo(() => coloursOf(stack, shade), [stack, shade]);
+  const [zoomed, setZoomed] = useState<Window | null>(null);
+  const range: Window = useMemo(() => zoomed ?? { from: answer.from, until: answer.until }, [answer, zoomed]);
+  useEffect(() => setZoomed(null), [answer]);
+  useEffect(() => {
+    if (zoomed === null) return;
+    const timer = setTimeout(() => onRange(zoomed), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [zoomed]);
+  const zoom = (moment: number, steps: number) => {
+    const next = zoomAround(range, moment, ZOOM_STEP ** -steps, Date.now());
+    if (!isSame(next, range)) setZoomed(next);
+  };
+  const { by, capacity, draw } = page.value;
+  const top = axisTop(stack, capacity, draw);
+  const step = hover === null ? -1 : stepAt(stack.edges, hover.moment);
+  const layer = hover === null ? -1 : layerAt(stack, step, hover.height * top, draw, REACH * top);
   const under = stack.layers[layer];
   const value = under?.value ?? null;
-  const caption = under === undefined ? "" : layerName(under.value, answer.other?.series ?? 0);
+  const caption = under === undefined ? "" : layerName(under.value, answer.other?.series ?? 0, under.mode);
+  const level = stack.total[step];
+  const spoken = level === undefined || level === null ? "no agent covered this time" : `${cores(level)} cores`;
   const known = labels.data.value?.labels;
   const choices =
     known === undefined
@@ -82,6 +113,13 @@ function Chart({ answer, stack, loading, label, tools, overlay }: ChartProps) {
             ))}
           </select>
         </label>
+        <div class="segments" role="group" aria-label="Draw">
+          {(["stacked", "lines"] as const).map((one) => (
+            <button key={one} type="button" aria-pressed={draw === one} onClick={() => navigate({ draw: one })}>
+              {one === "stacked" ? "Stacked" : "Lines"}
+            </button>
+          ))}
+        </div>
         {tools}
         <span class="spring" />
         <ChartFigures stack={stack} hover={hover?.moment ?? null} />
@@ -96,7 +134,9 @@ function Chart({ answer, stack, loading, label, tools, overlay }: ChartProps) {
           range={range}
           theme={theme.value}
           showCapacity={capacity}
+          draw={draw}
           label={label}
+          onWheel={(moment, delta) => zoom(moment, -delta / NOTCH)}
         >
           {(plot) =>
             overlay(plot, {
@@ -104,6 +144,8 @@ function Chart({ answer, stack, loading, label, tools, overlay }: ChartProps) {
               onHover: setHover,
               layer: value === null ? null : { by: answer.by, value },
               caption,
+              spoken,
+              zoom,
             })
           }
         </TimeChart>
@@ -118,6 +160,15 @@ function Chart({ answer, stack, loading, label, tools, overlay }: ChartProps) {
       </div>
     </section>
   );
+}
+
+function coloursOf(stack: Stack, shade: "light" | "dark"): string[] {
+  const values = [...new Set(stack.layers.map((layer) => layer.value))];
+  const colours = new Map(layerColours(values).map((colour, i) => [values[i] as string | null, colour]));
+  return stack.layers.map(({ value, mode }) => {
+    const colour = colours.get(value) as string;
+    return mode === "kernel" ? kernelShade(colour, shade) : colour;
+  });
 }
 
 function ChartFigures({ stack, hover }: { stack: Stack; hover: number | null }) {

@@ -1,9 +1,18 @@
 /** Two windows, or two selections: what changed, and what only looks as if it had. */
-import type { DiffAnswer, Normalize } from "../api/index.ts";
-import { cores, count, percent, plural } from "../logic/format.ts";
+import type { Measured, Normalize } from "../api/index.ts";
+import { cores } from "../logic/format.ts";
 import { meanWithin } from "../logic/stack.ts";
 import { rangeText } from "../logic/time.ts";
-import { around, isSame, lengthOf, type Pair, placesBefore, type Window } from "../logic/windows.ts";
+import {
+  around,
+  isSame,
+  lengthOf,
+  otherSide,
+  type Pair,
+  placesBefore,
+  type Window,
+  withLength,
+} from "../logic/windows.ts";
 import {
   compareSeries,
   compareStack,
@@ -15,7 +24,8 @@ import {
   present,
   selectorFaults,
 } from "../state/data.ts";
-import { navigate, page } from "../state/index.ts";
+import { navigate, type PageState, page } from "../state/index.ts";
+import { Caveats, Changes, ConfidenceSlider, Verdict } from "./Changes.tsx";
 import { ChartCard } from "./ChartCard.tsx";
 import { WindowPair } from "./chart/WindowPair.tsx";
 import { DiffTable } from "./DiffTable.tsx";
@@ -23,22 +33,22 @@ import { Download } from "./Download.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { Menu } from "./Menu.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
-import { Quality } from "./Quality.tsx";
 import { QueryBox } from "./QueryBox.tsx";
 import { Moments } from "./TimeRange.tsx";
 
-function setPair({ base, comparison }: Pair, chart: Window | null, gesture = ""): void {
-  navigate(
-    {
-      baseFrom: String(base.from),
-      baseUntil: String(base.until),
-      from: String(comparison.from),
-      until: String(comparison.until),
-      chartFrom: chart === null ? "" : String(chart.from),
-      chartUntil: chart === null ? "" : String(chart.until),
-    },
-    gesture,
-  );
+function pairChange({ base, comparison }: Pair, chart: Window | null): Partial<PageState> {
+  return {
+    baseFrom: String(base.from),
+    baseUntil: String(base.until),
+    from: String(comparison.from),
+    until: String(comparison.until),
+    chartFrom: chart === null ? "" : String(chart.from),
+    chartUntil: chart === null ? "" : String(chart.until),
+  };
+}
+
+function setPair(both: Pair, chart: Window | null, gesture = ""): void {
+  navigate(pairChange(both, chart), gesture);
 }
 
 export function Compare() {
@@ -79,11 +89,13 @@ function CompareChart() {
           </button>
         </>
       }
+      onRange={(w) => navigate({ chartFrom: String(w.from), chartUntil: String(w.until) }, "wheel")}
       overlay={(plot, { onHover }) => (
         <WindowPair
           plot={plot}
           pair={windows}
           now={present.value}
+          locked={page.value.lock}
           onHover={(moment) => onHover(moment === null ? null : { moment, height: Number.POSITIVE_INFINITY })}
           onChange={(changed, gesture) => setPair(changed, windows.chart, gesture)}
         />
@@ -94,15 +106,20 @@ function CompareChart() {
 
 function Sides() {
   const windows = pair.value;
-  const { baseQuery, query, normalize } = page.value;
+  const { baseQuery, query, normalize, measure, confidence, lock } = page.value;
   const stack = compareStack.value;
   const answer = diff.data.value;
   const now = present.value;
-  const set = (side: keyof Pair, window: Window) => setPair({ ...windows, [side]: window }, null);
+  const set = (side: keyof Pair, window: Window) => {
+    const other = otherSide(side);
+    const follows = lock ? withLength(windows[other], lengthOf(window)) : windows[other];
+    setPair({ ...windows, [other]: follows, [side]: window }, null);
+  };
   const side = (name: keyof Pair, letter: string, word: string) => {
     const window = windows[name];
     // The chart is of B's selector.
-    const level = stack === null || (name === "base" && baseQuery !== "") ? null : meanWithin(stack, window);
+    const isOther = name === "base" && baseQuery !== "";
+    const level = isOther ? (answer?.base.cores ?? null) : stack === null ? null : meanWithin(stack, window);
     return (
       <div class={`side ${name}`}>
         <span class="side-letter">{letter}</span>
@@ -151,7 +168,37 @@ function Sides() {
         onSubmit={(text) => navigate({ baseQuery: text === query ? "" : text, focus: "" })}
       />
       {side("comparison", "B", "after")}
+      <label class="inline check" title="A change of one window's length changes the other's too">
+        <input
+          type="checkbox"
+          checked={lock}
+          data-testid="lock"
+          onChange={() => {
+            navigate({
+              lock: !lock,
+              ...(lock
+                ? {}
+                : pairChange({ ...windows, base: withLength(windows.base, lengthOf(windows.comparison)) }, null)),
+            });
+          }}
+        />{" "}
+        lock lengths
+      </label>
       <span class="spring" />
+      <label
+        class="inline"
+        title="What of a frame is compared: all samples with it in the stack, or those that end in it"
+      >
+        compare{" "}
+        <select
+          value={measure}
+          data-testid="measure"
+          onChange={(event) => navigate({ measure: event.currentTarget.value as Measured })}
+        >
+          <option value="total">total</option>
+          <option value="self">self</option>
+        </select>
+      </label>
       <label class="inline">
         normalise{" "}
         <select
@@ -165,9 +212,7 @@ function Sides() {
           <option value="absolute">samples as they are</option>
         </select>
       </label>
-      {lengthOf(windows.base) !== lengthOf(windows.comparison) && normalize === "absolute" && (
-        <span class="warn-text">The windows differ in length: absolute numbers do too.</span>
-      )}
+      <ConfidenceSlider level={confidence} />
     </div>
   );
 }
@@ -194,26 +239,12 @@ export function CompareProfile() {
       </EmptyNotice>
     );
   }
-  const significant = only === "significant";
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
-      <div class="verdict card">
-        <div role="status" data-testid="verdict">
-          <b class={answer.states[answer.nodes.state[0] ?? 0] ?? "same"}>
-            {cores(base.cores)} → {cores(comparison.cores)} cores
-          </b>
-          <div
-            title={`Of the coloured frames, ${percent(answer.false_discovery_rate)} are expected to be there by chance. Samples come in bursts: their counts scatter ${answer.dispersion.toFixed(1)} times as much as independent ones, which the test takes into account.`}
-          >
-            {verdictOf(answer)}
-          </div>
-        </div>
-        <div>
-          <Quality name="A" {...side(base)} />
-          <Quality name="B" {...side(comparison)} />
-        </div>
-      </div>
+      <Verdict answer={answer} />
+      <Caveats answer={answer} />
+      <Changes answer={answer} />
       <Graph
         measure={{
           title: `the difference of ${baseQuery === "" ? query || "all samples" : `${baseQuery} and ${query || "all samples"}`}`,
@@ -236,14 +267,19 @@ export function CompareProfile() {
                 <option value="after">B, after</option>
               </select>
             </label>
-            <label class="inline check">
-              <input
-                type="checkbox"
-                checked={significant}
-                data-testid="only-significant"
-                onChange={() => navigate({ only: significant ? "" : "significant" })}
-              />{" "}
-              only significant
+            <label class="inline">
+              only{" "}
+              <select
+                value={only}
+                data-testid="only"
+                title="Of the sentences and the table; the graph keeps all frames, grey where nothing is shown to differ"
+                onChange={(event) => navigate({ only: event.currentTarget.value as typeof only })}
+              >
+                <option value="">everything</option>
+                <option value="significant">what differs</option>
+                <option value="new">what is new</option>
+                <option value="gone">what is gone</option>
+              </select>
             </label>
           </>
         }
@@ -252,7 +288,8 @@ export function CompareProfile() {
             rows={top?.rows ?? []}
             normalize={answer.normalize}
             matcher={matcher.value}
-            onlySignificant={significant}
+            only={only}
+            confidence={answer.confidence}
             complete={top?.complete ?? true}
             onFind={findName}
           />
@@ -260,24 +297,4 @@ export function CompareProfile() {
       />
     </>
   );
-}
-
-function verdictOf({ base, comparison, tested, significant }: DiffAnswer): string {
-  if (base.samples === 0) return "A has no samples: there is nothing to compare B with";
-  if (comparison.samples === 0) return "B has no samples: there is nothing to compare A with";
-  if (tested === 0) return "too few samples to tell a difference";
-  if (significant === 0) return "nothing differs beyond chance";
-  return `${count(significant)} of ${plural(tested, "tested frame")} differ`;
-}
-
-function side(answer: {
-  samples: number;
-  cores: number;
-  cpu_seconds: number;
-  periods: Parameters<typeof Quality>[0]["periods"];
-  exposure: Parameters<typeof Quality>[0]["exposure"];
-  quality: Parameters<typeof Quality>[0]["quality"];
-}) {
-  const { samples, cpu_seconds: cpuSeconds, periods, exposure, quality } = answer;
-  return { samples, cores: answer.cores, cpuSeconds, periods, exposure, quality };
 }

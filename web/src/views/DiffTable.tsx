@@ -2,31 +2,44 @@
 import { useMemo, useState } from "preact/hooks";
 import type { DiffTopRow, Normalize } from "../api/index.ts";
 import { CHANGE_WORDS, type Change, MARK } from "../logic/colour.ts";
-import { type DiffSortKey, diffRows } from "../logic/diffrows.ts";
-import { count, factor, plural, signed } from "../logic/format.ts";
+import { type DiffSortKey, diffRows, type Only } from "../logic/diffrows.ts";
+import { count, factor, levelText, plural } from "../logic/format.ts";
 import { fitName } from "../logic/names.ts";
+import { changeText, normText, normUnit } from "../logic/norm.ts";
 import type { Matcher } from "../logic/search.ts";
 import { page } from "../state/index.ts";
-import { normText, normUnit } from "./flame/Tooltip.tsx";
 import { type Column, NARROW_NAME, type Sort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
 interface Props {
   rows: readonly DiffTopRow[];
   normalize: Normalize;
   matcher: Matcher | null;
-  onlySignificant: boolean;
+  only: Only;
+  confidence: number;
   complete: boolean;
   onFind: (name: string) => void;
 }
 
-export function DiffTable({ rows, normalize, matcher, onlySignificant, complete, onFind }: Props) {
+const ONLY_WORDS: Record<Only, string> = {
+  "": "",
+  significant: "that differ",
+  new: "that are new",
+  gone: "that are gone",
+};
+const NOTHING: Record<Only, string> = {
+  "": "No function to show.",
+  significant: "Nothing differs beyond chance between these windows.",
+  new: "Nothing is new beyond chance in B.",
+  gone: "Nothing of A is gone beyond chance in B.",
+};
+
+export function DiffTable({ rows, normalize, matcher, only, confidence, complete, onFind }: Props) {
   const [sort, setSort] = useState<Sort<DiffSortKey>>({ key: "delta", descending: true });
-  const shown = useMemo(
-    () => diffRows(rows, sort.key, sort.descending, onlySignificant, matcher),
-    [rows, sort, onlySignificant, matcher],
-  );
+  const shown = useMemo(() => diffRows(rows, sort.key, sort.descending, only, matcher), [rows, sort, only, matcher]);
   const most = useMemo(() => rows.reduce((top, row) => Math.max(top, Math.abs(row.delta)), 0), [rows]);
   const value = (v: number) => normText(v, normalize);
+  const interval = (row: DiffTopRow) => `${changeText(row.low, normalize)} to ${changeText(row.high, normalize)}`;
+  const level = levelText(confidence);
   const room = page.value.pane === "table" ? WIDE_NAME : NARROW_NAME;
   const columns: Column<DiffTopRow, DiffSortKey>[] = [
     {
@@ -65,14 +78,27 @@ export function DiffTable({ rows, normalize, matcher, onlySignificant, complete,
       hint: "After minus before; what differs first, then by size in either direction",
       number: true,
       cell: (row) => (
-        <span
-          class={`amount delta ${row.state}`}
-          title={`95 %: ${signed(value(row.low), row.low)} to ${signed(value(row.high), row.high)}`}
-        >
+        <span class={`amount delta ${row.state}`} title={`${level}: ${interval(row)}`}>
           <i style={{ width: `${most > 0 ? (Math.abs(row.delta) / most) * 100 : 0}%` }} />
-          <b>{signed(value(row.delta), row.delta)}</b>
+          <b>{changeText(row.delta, normalize)}</b>
         </span>
       ),
+    },
+    {
+      key: "low",
+      title: level,
+      hint: `Interval that holds the true change with a confidence of ${level}; sorted by what the change is at least`,
+      number: true,
+      spare: true,
+      cell: (row) => <span class={row.state === "same" ? "dim" : ""}>{interval(row)}</span>,
+    },
+    {
+      key: "state",
+      title: "State",
+      hint: "What the change is called; what is not shown to differ has none",
+      number: false,
+      spare: true,
+      cell: (row) => <span class={`state ${row.state}`}>{row.state === "same" ? "" : row.state}</span>,
     },
     {
       key: "factor",
@@ -87,7 +113,7 @@ export function DiffTable({ rows, normalize, matcher, onlySignificant, complete,
       <div class="tablebox-title">
         <b>{plural(shown.length, "function")}</b>
         <span class="dim">
-          {onlySignificant ? "that differ" : ""}
+          {ONLY_WORDS[only]}
           {complete ? "" : " (the largest; the API gives all)"}
         </span>
       </div>
@@ -99,7 +125,7 @@ export function DiffTable({ rows, normalize, matcher, onlySignificant, complete,
         onSort={setSort}
         onTake={(row) => onFind(row.name)}
         rowClass={(row) => row.state}
-        empty={onlySignificant ? "Nothing differs beyond chance between these windows." : "No function to show."}
+        empty={NOTHING[only]}
       />
     </div>
   );

@@ -4,7 +4,6 @@ import { before, ordered } from "../logic/windows.ts";
 import {
   awaiting,
   exploreSeries,
-  exploreStack,
   flamegraph,
   focus,
   labels,
@@ -15,6 +14,7 @@ import {
   tree,
 } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
+import { exploreStack } from "../state/lists.ts";
 import { ChartCard } from "./ChartCard.tsx";
 import { Brush } from "./chart/Brush.tsx";
 import { Download } from "./Download.tsx";
@@ -22,15 +22,17 @@ import { FunctionTable } from "./FunctionTable.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { InstallLine } from "./Install.tsx";
-import { onlyLayer } from "./LayerList.tsx";
+import { takeValue } from "./LayerList.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
 import { RankTable } from "./RankTable.tsx";
+import { TopLists } from "./TopLists.tsx";
 
 export function Explore() {
   return (
     <>
       <ExploreChart />
+      {page.value.lists && <TopLists />}
       <ExploreProfile />
     </>
   );
@@ -43,24 +45,49 @@ function ExploreChart() {
       stack={exploreStack}
       saidBelow={flamegraph.error.value}
       label="Cores over time. Drag to choose a window."
+      onRange={(w) => navigate({ from: String(w.from), until: String(w.until), live: false }, "wheel")}
       tools={
-        <button
-          type="button"
-          class="button"
-          title="Compare this window with the equal one before it"
-          onClick={compareWithBefore}
-        >
-          Compare with before
-        </button>
+        <>
+          {page.value.by !== "mode" && (
+            <label class="inline check" title="Time in the kernel apart, in a darker shade of the same colour">
+              <input
+                type="checkbox"
+                checked={page.value.apart}
+                data-testid="apart"
+                onChange={() => navigate({ apart: !page.value.apart })}
+              />{" "}
+              user | system
+            </label>
+          )}
+          <label class="inline check" title="Lists of the largest nodes, services, containers, processes and threads">
+            <input
+              type="checkbox"
+              checked={page.value.lists}
+              data-testid="lists"
+              onChange={() => navigate({ lists: !page.value.lists })}
+            />{" "}
+            lists
+          </label>
+          <button
+            type="button"
+            class="button"
+            title="Compare this window with the equal one before it"
+            onClick={compareWithBefore}
+          >
+            Compare with before
+          </button>
+        </>
       }
-      overlay={(plot, { hover, onHover, layer, caption }) => (
+      overlay={(plot, { hover, onHover, layer, caption, spoken, zoom }) => (
         <Brush
           plot={plot}
           hover={hover}
           onHover={onHover}
           caption={caption}
-          onTake={() => {
-            if (layer !== null) onlyLayer(layer.by, layer.value, "=");
+          spoken={spoken}
+          onZoom={zoom}
+          onTake={(compare) => {
+            if (layer !== null) takeValue(layer.by, layer.value, compare);
           }}
           onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
         />

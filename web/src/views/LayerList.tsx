@@ -1,7 +1,10 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
 import { cores, count, duration, percent } from "../logic/format.ts";
-import { withMatcher } from "../logic/selector.ts";
-import { type Stack, stepAt } from "../logic/stack.ts";
+import { againstRest, withMatcher } from "../logic/selector.ts";
+import { type Mode, type Stack, stepAt } from "../logic/stack.ts";
+import { parseTime } from "../logic/time.ts";
+import { ordered } from "../logic/windows.ts";
+import { present } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 
 interface Props {
@@ -14,9 +17,36 @@ interface Props {
   otherCount: number;
 }
 
-export function layerName(value: string | null, otherCount: number): string {
-  return value === null ? `${count(otherCount)} others` : value === "" ? "(none)" : value;
+export function layerName(value: string | null, otherCount: number, mode: Mode | null = null): string {
+  const name = value === null ? `${count(otherCount)} others` : value === "" ? "(none)" : value;
+  return mode === null ? name : `${name}, ${mode === "kernel" ? "system" : "user"}`;
 }
+
+/** A click on a value narrows to it; with Shift it is compared with the rest of what is selected, in the same window. */
+export function takeValue(label: string, value: string, compare: boolean): void {
+  if (!compare) {
+    onlyLayer(label, value, "=");
+    return;
+  }
+  const { query, from, until } = page.value;
+  const now = present.value;
+  const window = ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now);
+  const [begin, end] = [String(window.from), String(window.until)];
+  navigate({
+    view: "compare",
+    ...againstRest(query, label, value),
+    from: begin,
+    until: end,
+    baseFrom: begin,
+    baseUntil: end,
+    chartFrom: "",
+    chartUntil: "",
+    focus: "",
+    live: false,
+  });
+}
+
+export const TAKE_HINT = "Click: only this. Shift and click: compare it with the rest.";
 
 /** Narrows the selector to one layer, or to all but it. */
 export function onlyLayer(by: string, value: string, operator: "=" | "!="): void {
@@ -29,7 +59,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
     <ul class="layers" aria-label={`Cores by ${by}`} data-testid="layers">
       {stack.layers.map((layer, i) => {
         const value = layer.value;
-        const name = layerName(value, otherCount);
+        const name = layerName(value, otherCount, layer.mode);
         const now = step >= 0 ? layer.cores[step] : undefined;
         const figures = (
           <>
@@ -39,7 +69,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
         );
         const title = `${name}: ${count(layer.samples)} samples, ${duration(layer.cpuSeconds)} of CPU time`;
         return (
-          <li key={value ?? " others"} title={title} class={i === highlighted ? "highlighted" : ""}>
+          <li key={`${layer.mode}${value ?? " others"}`} title={title} class={i === highlighted ? "highlighted" : ""}>
             <i class="swatch" style={{ background: colours[i] ?? "" }} />
             {value === null ? (
               <span class="layer-name dim">{name}</span>
@@ -47,7 +77,8 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
               <button
                 type="button"
                 class="layer-name"
-                onClick={() => onlyLayer(by, value, "=")}
+                title={`${title}. ${TAKE_HINT}`}
+                onClick={(event) => takeValue(by, value, event.shiftKey)}
                 aria-label={`Only ${by} ${name}`}
               >
                 {name}

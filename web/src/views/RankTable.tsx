@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../api/index.ts";
 import { cores, duration, percent, plural } from "../logic/format.ts";
 import { type RankKey, rankShare, sortRanks } from "../logic/functions.ts";
-import { layerName, onlyLayer } from "./LayerList.tsx";
+import { layerName, TAKE_HINT, takeValue } from "./LayerList.tsx";
 import { type Column, type Sort, VirtualTable } from "./VirtualTable.tsx";
 
 interface Props {
@@ -24,7 +24,7 @@ export function RankTable({ answer, choice }: Props) {
     {
       key: "name",
       title: answer?.by ?? "",
-      hint: "Sort by name; a click on a row narrows to it",
+      hint: `Sort by name. ${TAKE_HINT}`,
       number: false,
       cell: (row) => <span title={row.name}>{layerName(row.name, 0)}</span>,
     },
@@ -80,7 +80,7 @@ export function RankTable({ answer, choice }: Props) {
         columns={columns}
         sort={sort}
         onSort={setSort}
-        onTake={(row) => answer !== null && onlyLayer(answer.by, row.name, "=")}
+        onTake={(row, compare) => answer !== null && takeValue(answer.by, row.name, compare)}
         empty={answer === null ? "Loading …" : "No samples in this window."}
       />
     </div>

@@ -25,7 +25,8 @@ interface Props<Row, Key extends string> {
   columns: readonly Column<Row, Key>[];
   sort: Sort<Key>;
   onSort: (sort: Sort<Key>) => void;
-  onTake: (row: Row) => void;
+  /** `compare`: with Shift. */
+  onTake: (row: Row, compare: boolean) => void;
   /** The pointer is on a row, or on none. */
   onPoint?: (row: Row | null) => void;
   /** A row that another view has chosen: it is brought into sight. */
@@ -76,7 +77,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
       End: 1e9,
     };
     const row = rows[active];
-    if (event.key === "Enter" && row !== undefined) onTake(row);
+    if (event.key === "Enter" && row !== undefined) onTake(row, event.shiftKey);
     else if (by[event.key] !== undefined) {
       const next = Math.min(Math.max(active + (by[event.key] as number), 0), rows.length - 1);
       setActive(next);
@@ -132,9 +133,9 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
             style={{ transform: `translateY(${(first + i) * TABLE_ROW}px)` }}
             onPointerEnter={() => onPoint?.(row)}
             onPointerLeave={() => onPoint?.(null)}
-            onClick={() => {
+            onClick={(event) => {
               setActive(first + i);
-              onTake(row);
+              onTake(row, event.shiftKey);
             }}
           >
             {columns.map((column) => (

@@ -1,19 +1,26 @@
-/** Picks a window by dragging across the plot, and tells what the pointer is over; a click takes it. */
+/**
+ * Picks a window by dragging across the plot, and tells what the pointer is over; a click takes it. With keys: arrows move the
+ * line (Shift: ten times as far), Enter sets where a window begins and where it ends, Escape gives up, + and - zoom.
+ */
 import { useRef, useState } from "preact/hooks";
 import { duration } from "../../logic/format.ts";
-import type { Window } from "../../logic/time.ts";
-import { ordered } from "../../logic/windows.ts";
-import type { Plot } from "./TimeChart.tsx";
+import { clock, type Window } from "../../logic/time.ts";
+import { lengthOf, ordered } from "../../logic/windows.ts";
+import { momentAt, type Plot, pixelOf } from "./place.ts";
 
 interface Props {
   plot: Plot;
   onPick: (window: Window) => void;
   onHover: (hover: Hover | null) => void;
   /** A click that was no drag. */
-  onTake: (hover: Hover) => void;
+  onTake: (compare: boolean) => void;
+  /** Zooms around a moment: in for positive steps. */
+  onZoom: (moment: number, steps: number) => void;
   hover: Hover | null;
   /** What lies under the pointer, in a few words. */
   caption: string;
+  /** What is read to who does not see the line: the level at it. */
+  spoken: string;
 }
 
 /** A place of the plot: a moment, and how high above the axis as a part of the plot's height. */
@@ -24,20 +31,14 @@ export interface Hover {
 
 /** A shorter drag is a click with a shaky hand. */
 const LEAST_PIXELS = 4;
+const KEY_PART = 1 / 100;
+const KEY_ZOOM = 3;
 
-export function momentAt(plot: Plot, x: number): number {
-  const { from, until } = plot.range;
-  return from + (Math.min(Math.max(x, 0), plot.width) / plot.width) * (until - from);
-}
-
-export function pixelOf(plot: Plot, moment: number): number {
-  const { from, until } = plot.range;
-  return ((moment - from) / (until - from)) * plot.width;
-}
-
-export function Brush({ plot, onPick, onHover, onTake, hover, caption }: Props) {
+export function Brush({ plot, onPick, onHover, onTake, onZoom, hover, caption, spoken }: Props) {
   const begin = useRef<number | null>(null);
   const [drag, setDrag] = useState<[number, number] | null>(null);
+  /** Where a window begins that is being chosen with keys. */
+  const [mark, setMark] = useState<number | null>(null);
   const place = (event: PointerEvent) => {
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     return Math.min(Math.max(event.clientX - box.left, 0), plot.width);
@@ -53,17 +54,43 @@ export function Brush({ plot, onPick, onHover, onTake, hover, caption }: Props) 
     const x = place(event);
     if (!picked || from === null) return;
     if (Math.abs(x - from) >= LEAST_PIXELS) onPick(ordered(momentAt(plot, from), momentAt(plot, x)));
-    else onTake(hoverAt(event));
+    else onTake(event.shiftKey);
   };
-  const [left, right] = drag === null ? [0, 0] : [Math.min(...drag), Math.max(...drag)];
+  const { range } = plot;
+  const line = hover?.moment ?? (range.from + range.until) / 2;
+  const onKeyDown = (event: KeyboardEvent) => {
+    const direction = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
+    if (direction !== 0) {
+      const by = direction * lengthOf(range) * KEY_PART * (event.shiftKey ? 10 : 1);
+      onHover({ moment: Math.min(Math.max(line + by, range.from), range.until), height: Number.POSITIVE_INFINITY });
+    } else if (event.key === "Enter" && mark === null) setMark(line);
+    else if (event.key === "Enter" && mark !== null) {
+      setMark(null);
+      onPick(ordered(mark, line));
+    } else if (event.key === "Escape") setMark(null);
+    else if (event.key === "+" || event.key === "=") onZoom(line, KEY_ZOOM);
+    else if (event.key === "-") onZoom(line, -KEY_ZOOM);
+    else return;
+    event.preventDefault();
+  };
+  const chosen = drag ?? (mark === null ? null : [pixelOf(plot, mark), pixelOf(plot, line)]);
+  const [left, right] = chosen === null ? [0, 0] : [Math.min(...chosen), Math.max(...chosen)];
   return (
     <div
       class="brush"
       data-testid="brush"
+      role="slider"
+      tabIndex={0}
+      aria-label="Moment of the chart. Enter begins a window and ends it, plus and minus zoom."
+      aria-valuemin={range.from}
+      aria-valuemax={range.until}
+      aria-valuenow={Math.round(line)}
+      aria-valuetext={`${clock(line)}, ${spoken}${mark === null ? "" : `, window from ${clock(mark)}`}`}
       onPointerDown={(event) => {
         if (event.button !== 0) return;
         event.currentTarget.setPointerCapture(event.pointerId);
         begin.current = place(event);
+        setMark(null);
       }}
       onPointerMove={(event) => {
         const x = place(event);
@@ -73,6 +100,11 @@ export function Brush({ plot, onPick, onHover, onTake, hover, caption }: Props) 
       onPointerUp={(event) => end(event, true)}
       onPointerCancel={(event) => end(event, false)}
       onPointerLeave={() => onHover(null)}
+      onBlur={() => {
+        setMark(null);
+        onHover(null);
+      }}
+      onKeyDown={onKeyDown}
     >
       {hover !== null && drag === null && (
         <div class="hover-line" style={{ left: `${pixelOf(plot, hover.moment)}px` }}>
@@ -81,7 +113,7 @@ export function Brush({ plot, onPick, onHover, onTake, hover, caption }: Props) 
           )}
         </div>
       )}
-      {drag !== null && (
+      {chosen !== null && (
         <div class="brush-range" style={{ left: `${left}px`, width: `${right - left}px` }}>
           <span>{duration((momentAt(plot, right) - momentAt(plot, left)) / 1000)}</span>
         </div>

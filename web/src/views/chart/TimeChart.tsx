@@ -5,18 +5,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { axisNumber } from "../../logic/format.ts";
-import { axisTop, type Stack, stepsOf } from "../../logic/stack.ts";
+import { axisTop, type Draw, type Stack, stepsOf } from "../../logic/stack.ts";
 import { tickLabels, type Window } from "../../logic/time.ts";
 import { useSize } from "../hooks.ts";
-
-/** The plot within the chart, CSS pixels, and the time that its width stands for. */
-export interface Plot {
-  left: number;
-  top: number;
-  width: number;
-  height: number;
-  range: Window;
-}
+import { momentAt, type Plot } from "./place.ts";
 
 interface Props {
   stack: Stack;
@@ -24,13 +16,16 @@ interface Props {
   range: Window;
   theme: "light" | "dark";
   showCapacity: boolean;
+  draw: Draw;
   label: string;
+  /** The wheel at a moment; positive is towards the person. */
+  onWheel: (moment: number, delta: number) => void;
   children: (plot: Plot) => ComponentChildren;
 }
 
 const FONT = "11px system-ui, sans-serif";
 
-export function TimeChart({ stack, colours, range, theme, showCapacity, label, children }: Props) {
+export function TimeChart({ stack, colours, range, theme, showCapacity, draw, label, onWheel, children }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const size = useSize(host);
   const [plot, setPlot] = useState<Plot | null>(null);
@@ -39,12 +34,16 @@ export function TimeChart({ stack, colours, range, theme, showCapacity, label, c
   useEffect(() => {
     const element = host.current;
     if (element === null || size.width === 0) return;
-    const chart = new uPlot(options(stack, colours, range, showCapacity, size, element), pointsOf(stack), element);
+    const chart = new uPlot(
+      options(stack, colours, range, showCapacity, draw, size, element),
+      pointsOf(stack, draw),
+      element,
+    );
     const ratio = devicePixelRatio;
     const { left, top, width, height } = chart.bbox;
     setPlot({ left: left / ratio, top: top / ratio, width: width / ratio, height: height / ratio, range });
     return () => chart.destroy();
-  }, [stack, colours, range.from, range.until, size.width, size.height, theme, showCapacity]);
+  }, [stack, colours, range.from, range.until, size.width, size.height, theme, showCapacity, draw]);
 
   return (
     <div class="timechart" role="group" aria-label={label}>
@@ -53,6 +52,12 @@ export function TimeChart({ stack, colours, range, theme, showCapacity, label, c
         <div
           class="timechart-plot"
           style={{ left: `${plot.left}px`, top: `${plot.top}px`, width: `${plot.width}px`, height: `${plot.height}px` }}
+          onWheel={(event) => {
+            // With a modifier it is the browser's zoom.
+            if (event.deltaY === 0 || event.ctrlKey || event.metaKey) return;
+            event.preventDefault();
+            onWheel(momentAt(plot, event.clientX - event.currentTarget.getBoundingClientRect().left), event.deltaY);
+          }}
         >
           {children(plot)}
         </div>
@@ -62,8 +67,8 @@ export function TimeChart({ stack, colours, range, theme, showCapacity, label, c
 }
 
 /** Upper layers first: each is painted down to the axis, and the next lower one over it. */
-function pointsOf(stack: Stack): uPlot.AlignedData {
-  const { times, columns } = stepsOf(stack);
+function pointsOf(stack: Stack, draw: Draw): uPlot.AlignedData {
+  const { times, columns } = stepsOf(stack, draw);
   return [times, ...columns.slice(0, -1).reverse(), columns[columns.length - 1] ?? []];
 }
 
@@ -72,6 +77,7 @@ function options(
   colours: string[],
   range: Window,
   showCapacity: boolean,
+  draw: Draw,
   size: { width: number; height: number },
   element: HTMLElement,
 ): uPlot.Options {
@@ -90,7 +96,7 @@ function options(
     select: { show: false, left: 0, top: 0, width: 0, height: 0 },
     scales: {
       x: { time: true, range: () => [range.from, range.until] },
-      y: { range: () => [0, axisTop(stack, showCapacity)] },
+      y: { range: () => [0, axisTop(stack, showCapacity, draw)] },
     },
     axes: [
       {
@@ -114,7 +120,7 @@ function options(
     series: [
       {},
       ...stack.layers
-        .map((_, i) => ({ fill: colours[i] as string, width: 0, paths: stepped, points: { show: false } }))
+        .map((_, i) => ({ ...inkOf(colours[i] as string, draw), paths: stepped, points: { show: false } }))
         .reverse(),
       {
         show: showCapacity,
@@ -128,6 +134,10 @@ function options(
     ],
     hooks: { drawClear: [(chart) => hatch(chart, stack, colour("--hatch"), colour("--grid"))] },
   };
+}
+
+function inkOf(colour: string, draw: Draw) {
+  return draw === "stacked" ? { fill: colour, width: 0 } : { stroke: colour, width: 1.5 };
 }
 
 /** Time without any agent is hatched over its whole height, time that only some nodes covered along the axis. */

@@ -4,15 +4,16 @@
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { duration } from "../../logic/format.ts";
-import { rangeText, type Window } from "../../logic/time.ts";
-import { type Edge, lengthOf, move, moveEdge, type Pair } from "../../logic/windows.ts";
-import { momentAt, pixelOf } from "./Brush.tsx";
-import type { Plot } from "./TimeChart.tsx";
+import { rangeText } from "../../logic/time.ts";
+import { dragged, type Edge, lengthOf, overlapping, type Pair } from "../../logic/windows.ts";
+import { momentAt, type Plot, pixelOf } from "./place.ts";
 
 interface Props {
   plot: Plot;
   pair: Pair;
   now: number;
+  /** Both windows keep the same length. */
+  locked: boolean;
   onHover: (moment: number | null) => void;
   /** Changes of the same gesture (a key held down) come with the same name. */
   onChange: (pair: Pair, gesture: string) => void;
@@ -25,9 +26,9 @@ const NAMES: Record<Side, string> = { base: "A, before", comparison: "B, after" 
 const LETTER: Record<Side, string> = { base: "A", comparison: "B" };
 const KEY_PART = 1 / 200;
 
-export function WindowPair({ plot, pair, now, onHover, onChange }: Props) {
+export function WindowPair({ plot, pair, now, locked, onHover, onChange }: Props) {
   const [draft, setDraft] = useState<Pair | null>(null);
-  const gesture = useRef<{ side: Side; grip: Grip; x: number; start: Window } | null>(null);
+  const gesture = useRef<{ side: Side; grip: Grip; x: number; start: Pair } | null>(null);
   const layer = useRef<HTMLDivElement>(null);
   const shown = draft ?? pair;
   const bounds = plot.range;
@@ -39,15 +40,11 @@ export function WindowPair({ plot, pair, now, onHover, onChange }: Props) {
     const box = layer.current?.getBoundingClientRect();
     return event.clientX - (box?.left ?? 0);
   };
-  const moved = (grip: Grip, start: Window, by: number): Window => {
-    if (grip === "body") return move(start, by, bounds);
-    return moveEdge(start, grip, start[grip] + by, bounds);
-  };
   const begin = (side: Side, grip: Grip) => (event: PointerEvent) => {
     if (event.button !== 0) return;
     event.stopPropagation();
     (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
-    gesture.current = { side, grip, x: place(event), start: shown[side] };
+    gesture.current = { side, grip, x: place(event), start: shown };
   };
   const during = (event: PointerEvent) => {
     const g = gesture.current;
@@ -55,7 +52,7 @@ export function WindowPair({ plot, pair, now, onHover, onChange }: Props) {
     onHover(momentAt(plot, x));
     if (g === null) return;
     const scale = lengthOf(bounds) / plot.width;
-    setDraft({ ...pair, [g.side]: moved(g.grip, g.start, (x - g.x) * scale) });
+    setDraft(dragged(g.start, g.side, g.grip, (x - g.x) * scale, bounds, locked));
   };
   const end = () => {
     const g = gesture.current;
@@ -71,8 +68,9 @@ export function WindowPair({ plot, pair, now, onHover, onChange }: Props) {
     if (direction === 0) return;
     event.preventDefault();
     const by = direction * lengthOf(bounds) * KEY_PART * (event.shiftKey ? 10 : 1);
-    onChange({ ...shown, [side]: moved(grip, shown[side], by) }, `window ${side} ${grip}`);
+    onChange(dragged(shown, side, grip, by, bounds, locked), `window ${side} ${grip}`);
   };
+  const covered = overlapping(shown);
   const handlers = (side: Side, grip: Grip) => ({
     onPointerDown: begin(side, grip),
     onKeyDown: onKey(side, grip),
@@ -95,7 +93,7 @@ export function WindowPair({ plot, pair, now, onHover, onChange }: Props) {
         return (
           <div
             key={side}
-            class={`pair-window ${side}`}
+            class={`pair-window ${side}${covered ? " halved" : ""}`}
             data-testid={`window-${side}`}
             style={{ left: `${left}px`, width: `${Math.max(2, right - left)}px` }}
           >

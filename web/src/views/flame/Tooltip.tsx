@@ -3,6 +3,7 @@ import type { Normalize } from "../../api/index.ts";
 import { CHANGE_WORDS, kindOf, MARK } from "../../logic/colour.ts";
 import { cores, count, duration, factor, percent, plural, signed } from "../../logic/format.ts";
 import type { Sliver } from "../../logic/layout.ts";
+import { normText, normUnit } from "../../logic/norm.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
 import { useBeside } from "../hooks.ts";
 import { changeOf } from "./paint.ts";
@@ -20,18 +21,6 @@ export interface Measure {
 export interface WindowMeasure extends Measure {
   /** Samples of the window, whatever transforms leave of it. */
   samples: number;
-}
-
-export function normText(value: number, normalize: Normalize | null): string {
-  if (normalize === "share") return percent(value);
-  if (normalize === "absolute") return count(value);
-  return cores(value);
-}
-
-export function normUnit(normalize: Normalize | null): string {
-  if (normalize === "share") return "share";
-  if (normalize === "absolute") return "samples";
-  return "cores";
 }
 
 const part = (value: number, whole: number) => (whole > 0 ? value / whole : 0);

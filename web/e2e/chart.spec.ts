@@ -1,0 +1,83 @@
+import { at, busyOnly, colours, expect, parameter, READERS, test } from "./stack.ts";
+
+test.describe("the chart and its lists", () => {
+  test("lists the largest of each label, with their course; a click narrows, Back undoes", async ({
+    page,
+    windows,
+  }) => {
+    await page.goto(at(windows.after, { query: READERS }));
+    const list = page.getByRole("region", { name: "Largest by process" });
+    const row = list.getByRole("button", { name: `process ${windows.busy}` });
+    await expect(row).toBeVisible();
+    await expect(row.locator("path")).toHaveAttribute("d", /^M.*L/);
+    await expect(page.getByRole("region", { name: "Largest by thread" })).toContainText(windows.busy.slice(0, 15));
+    await row.click();
+    await expect(page.getByTestId("query")).toHaveValue(busyOnly(windows));
+    await page.goBack();
+    await expect(page.getByTestId("query")).toHaveValue(READERS);
+    await list.getByRole("button", { name: "by process, in the table" }).click();
+    await expect(page.getByRole("grid", { name: "Ranked by process" })).toContainText(windows.busy);
+    await page.getByTestId("lists").uncheck();
+    await page.reload();
+    await expect(page.getByRole("grid", { name: "Ranked by process" })).toContainText(windows.busy);
+    await expect(page.getByTestId("toplists")).toHaveCount(0);
+  });
+
+  test("with Shift a value is compared with the rest of the same window", async ({ page, windows }) => {
+    await page.goto(at(windows.after, { by: "process" }));
+    const layer = page.getByTestId("layers").getByRole("button", { name: `Only process ${windows.busy}` });
+    await layer.click({ modifiers: ["Shift"] });
+    await expect.poll(() => parameter(page, "view")).toBe("compare");
+    expect(parameter(page, "query")).toBe(busyOnly(windows));
+    expect(parameter(page, "baseQuery")).toBe(`{process!="${windows.busy}"}`);
+    expect([parameter(page, "baseFrom"), parameter(page, "baseUntil")]).toEqual([
+      String(windows.after.from),
+      String(windows.after.until),
+    ]);
+    await expect(page.getByTestId("verdict")).toContainText("→");
+    await expect(page.getByTestId("normalize").locator("option").first()).toContainText("share");
+    await page.goBack();
+    expect(parameter(page, "view")).toBeNull();
+  });
+
+  test("user and system time apart, as layers or lines", async ({ page, windows, request }) => {
+    await page.goto(at(windows.after, { by: "process" }));
+    await page.getByTestId("apart").check();
+    const layers = page.getByTestId("layers").getByRole("listitem");
+    const system = layers.filter({ hasText: `${windows.busy}, system` });
+    await expect(system).toBeVisible();
+    const parameters = new URLSearchParams({
+      query: `{process="${windows.busy}",mode="kernel"}`,
+      from: String(windows.after.from),
+      until: String(windows.after.until),
+    });
+    const answer = await request.get(`/api/v1/flamegraph?${parameters}`);
+    const { samples } = (await answer.json()) as { samples: number };
+    expect(samples).toBeGreaterThan(5);
+    const said = (await system.getAttribute("title"))?.replace(/[\u202f]/g, "");
+    expect(said).toContain(`${samples} samples`);
+    await page.getByRole("button", { name: "Lines" }).click();
+    await page.reload();
+    await expect(system).toBeVisible();
+    await expect(page.getByRole("button", { name: "Lines" })).toHaveAttribute("aria-pressed", "true");
+    expect([parameter(page, "apart"), parameter(page, "draw")]).toEqual(["1", "lines"]);
+  });
+
+  test("the wheel zooms around the pointer, one step for Back", async ({ page, windows }) => {
+    const range = { from: windows.before.from, until: windows.after.until };
+    const length = range.until - range.from;
+    await page.goto(at(range));
+    const box = await page.getByTestId("brush").boundingBox();
+    if (box === null) throw new Error("the chart has no plot");
+    await page.mouse.move(box.x + box.width / 4, box.y + box.height / 2);
+    for (let i = 0; i < 3; i++) await page.mouse.wheel(0, -100);
+    await expect
+      .poll(() => Number(parameter(page, "until")) - Number(parameter(page, "from")))
+      .toBeLessThan(length * 0.6);
+    const under = Number(parameter(page, "from")) * 0.75 + Number(parameter(page, "until")) * 0.25;
+    expect(Math.abs(under - (range.from + length / 4))).toBeLessThan(length / 100);
+    await expect.poll(() => colours(page)).toBeGreaterThan(2);
+    await page.goBack();
+    expect(parameter(page, "from")).toBe(String(range.from));
+  });
+});

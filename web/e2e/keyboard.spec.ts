@@ -1,0 +1,67 @@
+/** The kubelet jump (S1) without a pointer: find who grew, choose the time, compare, read what grew, zoom to it. */
+import type { Locator, Page } from "@playwright/test";
+import { at, busyOnly, colours, expect, parameter, READERS, test } from "./stack.ts";
+
+/** More stops than a page has. */
+const MOST_STOPS = 250;
+
+async function tabTo(page: Page, wanted: Locator): Promise<void> {
+  await expect(wanted).toBeVisible();
+  for (let i = 0; i < MOST_STOPS; i++) {
+    if (await wanted.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error("cannot be reached with Tab");
+}
+
+/** Moves the chart's line to a moment with arrows, first in large steps. */
+async function moveLine(page: Page, brush: Locator, moment: number, step: number): Promise<void> {
+  const now = async () => Number(await brush.getAttribute("aria-valuenow"));
+  for (const [size, key] of [
+    [step * 10, "Shift+"],
+    [step, ""],
+  ] as const) {
+    for (let i = 0; i < 200 && Math.abs((await now()) - moment) > size / 2 + 1; i++) {
+      const before = await now();
+      await page.keyboard.press(`${key}${before < moment ? "ArrowRight" : "ArrowLeft"}`);
+      await expect.poll(now).not.toBe(before);
+    }
+  }
+  expect(Math.abs((await now()) - moment)).toBeLessThanOrEqual(step);
+}
+
+test("S1 by keyboard alone, from everything to the frame that grew", async ({ page, windows }) => {
+  const range = { from: windows.before.from, until: windows.after.until };
+  await page.goto(at(range, { query: READERS }));
+  const row = page.getByRole("region", { name: "Largest by process" }).getByRole("button", { name: windows.busy });
+  await tabTo(page, row);
+  await page.keyboard.press("Enter");
+  await expect.poll(() => parameter(page, "query")).toBe(busyOnly(windows));
+
+  const brush = page.getByTestId("brush");
+  const step = (range.until - range.from) / 100;
+  await tabTo(page, brush);
+  await moveLine(page, brush, windows.after.from, step);
+  await page.keyboard.press("Enter");
+  await moveLine(page, brush, windows.after.until, step);
+  await page.keyboard.press("Enter");
+  await expect.poll(() => Math.abs(Number(parameter(page, "from")) - windows.after.from)).toBeLessThanOrEqual(step);
+
+  await tabTo(page, page.getByRole("button", { name: "Compare with before" }));
+  await page.keyboard.press("Enter");
+  await expect.poll(() => parameter(page, "view")).toBe("compare");
+  const sentence = page.getByTestId("changes").getByRole("button").first();
+  await expect(sentence).toContainText(/→ .*cores/);
+  await tabTo(page, sentence);
+  await page.keyboard.press("Enter");
+  await expect(page.getByTestId("reset-zoom")).toBeVisible();
+  await expect.poll(() => colours(page)).toBeGreaterThan(1);
+  const focus = parameter(page, "focus");
+  expect(focus).toBeTruthy();
+
+  await page.reload();
+  await expect(page.getByTestId("reset-zoom")).toBeVisible();
+  expect(parameter(page, "focus")).toBe(focus);
+  await page.keyboard.press("Alt+ArrowLeft");
+  await expect.poll(() => parameter(page, "focus")).toBeNull();
+});

@@ -1,0 +1,58 @@
+/** The lists of what takes most, one series each, and the kernel's part of the chart's layers. */
+import { computed } from "@preact/signals";
+import { api, type SeriesAnswer } from "../api/index.ts";
+import { andMatcher, anyOf } from "../logic/selector.ts";
+import { listStep } from "../logic/spark.ts";
+import { stackOf } from "../logic/stack.ts";
+import { parseTime } from "../logic/time.ts";
+import { ask, exploreSeries, present } from "./data.ts";
+import { page } from "./index.ts";
+import { type Resource, resource } from "./resource.ts";
+
+export const LISTED = ["node", "service", "container", "process", "thread"] as const;
+export type Listed = (typeof LISTED)[number];
+/** Values of a list. */
+const LIST_LENGTH = 5;
+
+const shown = computed(() => page.value.view === "explore" && page.value.lists);
+const selection = computed(() => {
+  const { type, query, from, until } = page.value;
+  return JSON.stringify({ type, query, from, until });
+});
+
+export const lists: Record<Listed, Resource<SeriesAnswer>> = Object.fromEntries(
+  LISTED.map((by) => [
+    by,
+    resource(() => {
+      if (!shown.value) return null;
+      const chosen = JSON.parse(selection.value) as { type: string; query: string; from: string; until: string };
+      const now = present.value;
+      const length = (parseTime(chosen.until, now) ?? now) - (parseTime(chosen.from, now) ?? now - 3_600_000);
+      const parameters = { ...chosen, by, limit: LIST_LENGTH, step: listStep(length) };
+      return ask("list", parameters, (signal) => api.series(parameters, signal));
+    }),
+  ]),
+) as Record<Listed, Resource<SeriesAnswer>>;
+
+/** The time that the kernel spent for the values of the chart, over the very steps of the chart. */
+const kernelSeries: Resource<SeriesAnswer> = resource(() => {
+  const { view, apart, type, query, by } = page.value;
+  const whole = exploreSeries.data.value;
+  if (view !== "explore" || !apart || whole === null || whole.by !== by || by === "mode" || whole.series.length === 0)
+    return null;
+  const selector = andMatcher(
+    query,
+    { label: by, operator: "=~", value: anyOf(whole.series.map((line) => line.value)) },
+    { label: "mode", operator: "=", value: "kernel" },
+  );
+  if (selector === null) return null;
+  const { from, until } = whole;
+  const parameters = { type, query: selector, from, until, by, limit: whole.series.length, step: `${whole.step_ms}ms` };
+  return ask("kernel", parameters, (signal) => api.series(parameters, signal));
+});
+
+export const exploreStack = computed(() => {
+  const whole = exploreSeries.data.value;
+  if (whole === null) return null;
+  return stackOf(whole, page.value.apart ? kernelSeries.data.value : null);
+});

@@ -1,0 +1,204 @@
+/** What a comparison found: the verdict, how much of it chance would find too, what speaks against it, and what changed in sentences. */
+import { useState } from "preact/hooks";
+import type { DiffAnswer } from "../api/index.ts";
+import { caveatsOf } from "../logic/caveats.ts";
+import { CHANGE_WORDS, MARK } from "../logic/colour.ts";
+import { isWanted } from "../logic/diffrows.ts";
+import { focusOf } from "../logic/focus.ts";
+import { cores, count, levelText, percent, plural } from "../logic/format.ts";
+import { type Finding, figuresOf, nameOf, remarkOf, type Telling } from "../logic/grew.ts";
+import { fitName } from "../logic/names.ts";
+import { rangeText } from "../logic/time.ts";
+import type { Tree } from "../logic/tree.ts";
+import { halves } from "../logic/windows.ts";
+import { changes, control, present, sent, watchers } from "../state/data.ts";
+import { linkTo, navigate, type PageState, page } from "../state/index.ts";
+import { Quality } from "./Quality.tsx";
+import { WIDE_NAME } from "./VirtualTable.tsx";
+
+export function Verdict({ answer }: { answer: DiffAnswer }) {
+  const { base, comparison } = answer;
+  return (
+    <div class="verdict card">
+      <div role="status" data-testid="verdict">
+        <b class={answer.states[answer.nodes.state[0] ?? 0] ?? "same"}>
+          {cores(base.cores)} → {cores(comparison.cores)} cores
+        </b>
+        <div
+          title={`Of the coloured frames, ${percent(answer.false_discovery_rate)} are expected to be there by chance. Samples come in bursts: their counts scatter ${answer.dispersion.toFixed(1)} times as much as independent ones, which the test takes into account.`}
+        >
+          {verdictOf(answer)}
+        </div>
+        <Control answer={answer} />
+      </div>
+      <div>
+        <Quality name="A" {...side(base)} />
+        <Quality name="B" {...side(comparison)} />
+      </div>
+    </div>
+  );
+}
+
+function verdictOf({ base, comparison, tested, significant }: DiffAnswer): string {
+  if (base.samples === 0) return "A has no samples: there is nothing to compare B with";
+  if (comparison.samples === 0) return "B has no samples: there is nothing to compare A with";
+  if (tested === 0) return "too few samples to tell a difference";
+  if (significant === 0) return "nothing differs beyond chance";
+  return `${count(significant)} of ${plural(tested, "tested frame")} differ`;
+}
+
+function side({ samples, cores: level, cpu_seconds: cpuSeconds, periods, exposure, quality }: DiffAnswer["base"]) {
+  return { samples, cores: level, cpuSeconds, periods, exposure, quality };
+}
+
+/** A/A: nothing changed by construction, unless A itself is not steady. */
+function Control({ answer }: { answer: DiffAnswer }) {
+  const { data, error, loading } = control;
+  const found = data.value;
+  if (answer.base.samples === 0) return null;
+  const { base, comparison } = halves(answer.base);
+  const change = {
+    baseFrom: String(base.from),
+    baseUntil: String(base.until),
+    from: String(comparison.from),
+    until: String(comparison.until),
+    query: page.value.baseQuery || page.value.query,
+    baseQuery: "",
+    normalize: answer.normalize,
+    chartFrom: "",
+    chartUntil: "",
+    focus: "",
+  };
+  return (
+    <div
+      class="control"
+      data-testid="control"
+      title="The two halves of A, judged like A and B. What differs between them is noise, or A is not as steady as it should be to compare with."
+    >
+      {found === null || loading.value ? (
+        <span class="dim">{error.value === null ? "A/A control …" : `A/A control failed: ${error.value.message}`}</span>
+      ) : (
+        <>
+          <span class={found.significant > 0 ? "warn-text" : "dim"}>
+            {found.significant > 0 && <span aria-hidden="true">! </span>}
+            A/A control: {count(found.significant)} of {plural(found.tested, "frame")} of A's own halves would be
+            coloured
+            {found.significant > 0 ? ": A is not steady" : ""}
+          </span>{" "}
+          <a
+            href={linkTo(change)}
+            onClick={(event) => {
+              if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+              event.preventDefault();
+              navigate(change);
+            }}
+          >
+            show
+          </a>
+        </>
+      )}
+    </div>
+  );
+}
+
+export function Caveats({ answer }: { answer: DiffAnswer }) {
+  const caveats = caveatsOf(answer, watchers.data.value);
+  if (caveats.length === 0) return null;
+  return (
+    <ul class="caveats card" aria-label="What speaks against this comparison" data-testid="caveats">
+      {caveats.map(({ what, so }) => (
+        <li key={what}>
+          <span class="warn-text">
+            <span aria-hidden="true">! </span>
+            {what}
+          </span>
+          <span class="dim">: {so}.</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Beyond these one asks for more. */
+const FIRST = 5;
+
+export function Changes({ answer }: { answer: DiffAnswer }) {
+  const [all, setAll] = useState(false);
+  const shown = sent.value.tree;
+  const { only } = page.value;
+  const found = changes.value.filter((finding) => isWanted(finding.change, only));
+  if (shown === null || found.length === 0) return null;
+  const now = present.value;
+  const [, baseUntil] = rangeText(answer.base, now).split(" – ") as [string, string];
+  const [from] = rangeText(answer.comparison, now).split(" – ") as [string, string];
+  const { normalize, measure, base, comparison } = answer;
+  const windows = base.query === comparison.query ? { baseUntil, from } : null;
+  const telling: Telling = { normalize, measure, windows };
+  const rest = found.length - FIRST;
+  return (
+    <section class="card changes" aria-label="What changed">
+      <h2>What changed</h2>
+      <ol data-testid="changes">
+        {(all ? found : found.slice(0, FIRST)).map((finding) => (
+          <Sentence key={finding.node} tree={shown} finding={finding} telling={telling} />
+        ))}
+      </ol>
+      {rest > 0 && (
+        <button type="button" class="button" aria-expanded={all} onClick={() => setAll(!all)}>
+          {all ? "Only the largest" : `${plural(rest, "smaller one")} more`}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function Sentence({ tree: shown, finding, telling }: { tree: Tree; finding: Finding; telling: Telling }) {
+  const name = nameOf(shown, finding);
+  return (
+    <li>
+      <button
+        type="button"
+        title={`Zoom to ${name}`}
+        // What was done to the tree may have left nothing of the frame.
+        onClick={() => navigate({ focus: focusOf(shown, finding.node), transform: "" })}
+      >
+        <i class={`mark ${finding.change}`} aria-hidden="true">
+          {MARK[finding.change]}
+        </i>
+        <span class="visually-hidden">{CHANGE_WORDS[finding.change]}: </span>
+        <code>{fitName(name, WIDE_NAME)}</code>
+        {finding.where !== "" && <span> in {finding.where}</span>}
+        {telling.measure === "self" ? ", its own time: " : ": "}
+        <b>{figuresOf(finding, telling)}</b>
+        <span class="dim">; {remarkOf(finding, telling)}</span>
+      </button>
+    </li>
+  );
+}
+
+export function ConfidenceSlider({ level }: { level: PageState["confidence"] }) {
+  const at = LEVELS.indexOf(level);
+  const text = levelText(Number(level || "0.95"));
+  return (
+    <label
+      class="inline"
+      title={`Intervals hold the true change in ${text} of cases; of what is coloured, at most the rest is there by chance.`}
+    >
+      confidence{" "}
+      <input
+        type="range"
+        min={0}
+        max={LEVELS.length - 1}
+        step={1}
+        value={at}
+        aria-valuetext={text}
+        data-testid="confidence"
+        onInput={(event) => navigate({ confidence: LEVELS[Number(event.currentTarget.value)] ?? "" }, "confidence")}
+      />
+      <output>{text}</output>
+    </label>
+  );
+}
+
+/** From bold to cautious; the empty one is the server's default, 95 %. */
+const LEVELS: readonly PageState["confidence"][] = ["0.8", "0.9", "", "0.99", "0.999"];
