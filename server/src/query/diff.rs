@@ -43,7 +43,7 @@ const LEAST_STRENGTH: f64 = 0.05;
 pub struct Confidence(f64);
 
 impl Confidence {
-    /// Outside of these the approximations above are no longer good.
+    /// Below, more than one discovery in five would be wrong; above [`Confidence::MOST`] the expansion of Student's t is no longer good.
     pub const LEAST: f64 = 0.8;
     pub const MOST: f64 = 0.999;
 
