@@ -1,6 +1,6 @@
 //! What the agent's start costs on a machine where much runs already: each of its first seconds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,7 +12,7 @@ use super::agent::{BpfStatistics, this_node};
 use super::median;
 use crate::artifacts::{self, Profile};
 use crate::http::{self, Client, integer};
-use crate::proc::{bpf, cpu_seconds, size_bytes};
+use crate::proc::{Threads, bpf, size_bytes};
 use crate::service::Service;
 use crate::signals::Stop;
 use crate::stack::{Options, alive, free_address, now_ms, start_agent, start_server, wait_ready};
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// As the agent's --cpu-limit
     #[arg(long, default_value_t = 1.0, value_name = "PERCENT")]
     cpu_limit: f64,
-    /// Print every second
+    /// Print every second, and which thread's CPU time it was
     #[arg(long)]
     every_second: bool,
 }
@@ -235,7 +235,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     );
     let started = now_ms();
     let mut agent = start_agent(&options, client.base(), &["--cpu-limit", &args.cpu_limit.to_string()])?;
-    let loading = until_it_samples(&mut agent, &stop)?;
+    until_it_samples(&mut agent, &stop)?;
+    let mut threads = Threads::of(agent.pid());
+    let mut before = threads.read()?;
+    let loading: f64 = before.values().sum();
     let mut seconds = vec![];
     let (mut used, mut at) = (loading, Instant::now());
     for number in 1..=args.seconds {
@@ -243,7 +246,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         stop.check()?;
         alive(&mut agent)?;
         let bpf = bpf(agent.pid())?;
-        let (used_now, now) = (cpu_seconds(agent.pid())? + bpf.seconds, Instant::now());
+        let (by_thread, now) = (threads.read()?, Instant::now());
+        let used_now = by_thread.values().sum::<f64>() + bpf.seconds;
         let second = Second {
             share: (used_now - used) / (now - at).as_secs_f64() / cpus as f64 * 100.0,
             rss_bytes: size_bytes(agent.pid(), "VmRSS")?,
@@ -252,11 +256,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         (used, at) = (used_now, now);
         if args.every_second {
             println!(
-                "{number:>3} s {:>7.2} % {:>7.1} MiB",
+                "{number:>3} s {:>7.2} % {:>7.1} MiB{}",
                 second.share,
-                mib(second.rss_bytes as f64 + second.map_bytes as f64)
+                mib(second.rss_bytes as f64 + second.map_bytes as f64),
+                by_name(&before, &by_thread)
             );
         }
+        before = by_thread;
         seconds.push(second);
     }
     println!("CPU time until it samples: {loading:.2} s, the kernel's check of its BPF programs; not in what follows");
@@ -272,8 +278,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the agent has loaded its BPF programs; gives the CPU time that this took, which no agent can spread.
-fn until_it_samples(agent: &mut Service, stop: &Stop) -> Result<f64> {
+/// Milliseconds of CPU time of each thread between two readings.
+fn by_name(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> String {
+    let of_thread = |(name, seconds): (&String, &f64)| {
+        let ms = (seconds - before.get(name).unwrap_or(&0.0)) * 1e3;
+        (ms >= 0.1).then(|| format!("  {} {ms:.1} ms", name.trim_start_matches("stakeout-")))
+    };
+    after.iter().filter_map(of_thread).collect()
+}
+
+/// Waits until the agent has loaded its BPF programs. What that takes no agent can spread.
+fn until_it_samples(agent: &mut Service, stop: &Stop) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !agent.output().contains("stakeout_agent: sampling") {
         ensure!(
@@ -285,7 +300,7 @@ fn until_it_samples(agent: &mut Service, stop: &Stop) -> Result<f64> {
         alive(agent)?;
         thread::sleep(Duration::from_millis(10));
     }
-    cpu_seconds(agent.pid())
+    Ok(())
 }
 
 fn mib(bytes: f64) -> f64 {
