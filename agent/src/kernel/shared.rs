@@ -22,18 +22,15 @@ impl Word for u64 {}
 
 impl<T: Word> Shared<T> {
     pub(super) fn map(fd: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
-        Self::map_from(fd, 0, count)
+        Self::map_bytes(fd, 0, count)
     }
 
-    /// Maps only the pages that hold `count` words from word `first` on; also gives which word of the mapping is the first.
-    pub(super) fn map_pages(fd: BorrowedFd<'_>, first: usize, count: usize) -> io::Result<(Self, usize)> {
-        let page_bytes = super::system::page_bytes();
-        let begin_bytes = first * size_of::<T>() / page_bytes * page_bytes;
-        let skipped = first - begin_bytes / size_of::<T>();
-        Ok((Self::map_from(fd, begin_bytes, skipped + count)?, skipped))
+    /// Maps `count` words from word `first` on, which begins a page.
+    pub(super) fn map_from(fd: BorrowedFd<'_>, first: usize, count: usize) -> io::Result<Self> {
+        Self::map_bytes(fd, first * size_of::<T>(), count)
     }
 
-    fn map_from(fd: BorrowedFd<'_>, offset_bytes: usize, count: usize) -> io::Result<Self> {
+    fn map_bytes(fd: BorrowedFd<'_>, offset_bytes: usize, count: usize) -> io::Result<Self> {
         let offset = libc::off_t::try_from(offset_bytes).map_err(io::Error::other)?;
         // SAFETY: a new mapping at an address of the kernel's choice, checked below.
         let address = unsafe {
@@ -62,17 +59,23 @@ impl<T: Word> Shared<T> {
         }
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     pub(super) fn as_ptr(&self) -> *const T {
         self.words.as_ptr()
     }
 }
 
 impl Shared<u32> {
-    /// Writes two words at once, the lower half first, from an even word on. Whoever sees them sees all that was written before.
-    pub(super) fn write_pair(&mut self, at: usize, value: u64) {
-        if at.is_multiple_of(2) && at + 1 < self.count {
+    /// Writes pairs of words from an even word on, each pair at once and the lower half first. Whoever sees one sees all that was written
+    /// before. What lies outside is left out.
+    pub(super) fn write_pairs(&mut self, at: usize, pairs: impl IntoIterator<Item = u64>) {
+        let places = (at..self.count.saturating_sub(1)).step_by(2);
+        for (index, value) in places.filter(|_| at.is_multiple_of(2)).zip(pairs) {
             // SAFETY: both words were mapped, and an even word of a mapping lies at a multiple of 8 bytes.
-            let pair = unsafe { AtomicU64::from_ptr(self.words.add(at).as_ptr().cast()) };
+            let pair = unsafe { AtomicU64::from_ptr(self.words.add(index).as_ptr().cast()) };
             pair.store(value.to_le(), Ordering::Release);
         }
     }

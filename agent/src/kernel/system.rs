@@ -40,12 +40,6 @@ pub fn clock_ticks_per_second() -> u64 {
     })
 }
 
-/// Size of a page of memory.
-pub(super) fn page_bytes() -> usize {
-    // SAFETY: no arguments in memory.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
-}
-
 /// Raises the limit of open files to what is allowed, at most `wanted`; returns the limit now in force.
 pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     let mut limit = libc::rlimit {

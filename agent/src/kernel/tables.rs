@@ -24,6 +24,8 @@ const MAX_SLABS: usize = 64;
 const MAPPED_SLABS: usize = 4;
 /// How long they stay mapped after the last walk: late stacks come in bursts.
 const MAPPED_NS: u64 = 1_000_000_000;
+/// Words that are mapped for writing at a time, a number of whole pages of any size: what is written shortly after lies near.
+const WINDOW_WORDS: usize = 16 * 1024;
 /// Programs that may be published at a time.
 const MAX_PROGRAMS: usize = 8192;
 
@@ -34,6 +36,8 @@ struct MapMemory {
     slabs: Vec<MapHandle>,
     /// By their numbers, the one used last at the end.
     mapped: Vec<(usize, Shared<u32>)>,
+    /// What was written to last: the slab's number, and the mapping's first word.
+    window: Option<(usize, usize, Shared<u32>)>,
     max_slabs: usize,
     rules: Shared<u64>,
 }
@@ -69,6 +73,24 @@ impl MapMemory {
         }
         self.mapped.last().map(|(_, words)| words)
     }
+
+    /// Maps what holds a range for writing, unless it was written to last; also gives which word of it is the range's first.
+    fn window(&mut self, range: Range) -> Option<(&mut Shared<u32>, usize)> {
+        let (slab, first) = (range.slab(), range.first_word());
+        let end = first + range.words as usize;
+        let holds = |(mapped, begin, words): &(usize, usize, Shared<u32>)| {
+            *mapped == slab && (*begin..=begin + words.count()).contains(&end) && *begin <= first
+        };
+        if !self.window.as_ref().is_some_and(holds) {
+            let begin = first / WINDOW_WORDS * WINDOW_WORDS;
+            let count = end.next_multiple_of(WINDOW_WORDS) - begin;
+            let words = Shared::map_from(self.slabs.get(slab)?.as_fd(), begin, count)
+                .inspect_err(|error| tracing::warn!(%error, "cannot map a slab of unwinding tables"));
+            self.window = Some((slab, begin, words.ok()?));
+        }
+        let (_, begin, words) = self.window.as_mut()?;
+        Some((words, first - *begin))
+    }
 }
 
 impl Memory for MapMemory {
@@ -84,25 +106,14 @@ impl Memory for MapMemory {
     }
 
     fn write(&mut self, range: Range, words: &mut dyn Iterator<Item = u32>) {
-        let Some(map) = self.slabs.get(range.slab()) else {
-            return;
-        };
-        let (first, count) = (range.first_word(), range.words as usize);
-        // A program's mappings are a page or two of the slab's 256.
-        match Shared::map_pages(map.as_fd(), first, count) {
-            Ok((mut pages, first)) => pages.write(first, words.take(count)),
-            Err(error) => tracing::warn!(%error, "cannot map a slab of unwinding tables"),
+        if let Some((window, first)) = self.window(range) {
+            window.write(first, words.take(range.words as usize));
         }
     }
 
-    fn write_pair(&mut self, place: u32, value: u64) {
-        let range = Range { place, words: 2 };
-        let Some(map) = self.slabs.get(range.slab()) else {
-            return;
-        };
-        match Shared::map_pages(map.as_fd(), range.first_word(), 2) {
-            Ok((mut pages, first)) => pages.write_pair(first, value),
-            Err(error) => tracing::warn!(%error, "cannot map a slab of unwinding tables"),
+    fn write_pairs(&mut self, range: Range, pairs: &mut dyn Iterator<Item = u64>) {
+        if let Some((window, first)) = self.window(range) {
+            window.write_pairs(first, pairs.take(range.words as usize / 2));
         }
     }
 
@@ -135,6 +146,7 @@ impl Tables {
             outer: MapHandle::try_from(&maps.slabs).map_err(failing("slabs"))?,
             slabs: Vec::new(),
             mapped: Vec::new(),
+            window: None,
             max_slabs: usize::try_from(slabs).unwrap_or(MAX_SLABS).clamp(1, MAX_SLABS),
             rules: Shared::map(maps.rules.as_fd(), RULES).map_err(|source| failing("rules")(source.into()))?,
         };
@@ -222,9 +234,10 @@ impl Tables {
         self.layout.withdraw(old.published, now_ns);
     }
 
-    /// Makes room that was given back a while ago free again, and unmaps what no walk needed for a while.
+    /// Makes room that was given back a while ago free again, and unmaps what was written to before and what no walk needed for a while.
     pub fn reclaim(&mut self, now_ns: u64) {
         self.layout.reclaim(now_ns);
+        self.layout.memory.window = None;
         if now_ns.saturating_sub(self.walked_ns) >= MAPPED_NS {
             self.layout.memory.mapped = Vec::new();
         }

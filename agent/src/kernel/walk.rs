@@ -214,9 +214,9 @@ impl Memory for HostMemory {
         }
     }
 
-    fn write_pair(&mut self, place: u32, value: u64) {
-        let words = [value as u32, (value >> 32) as u32];
-        self.write(Range { place, words: 2 }, &mut words.into_iter());
+    fn write_pairs(&mut self, range: Range, pairs: &mut dyn Iterator<Item = u64>) {
+        let words = pairs.flat_map(|pair| [pair as u32, (pair >> 32) as u32]);
+        self.write(range, &mut { words });
     }
 
     fn write_rule(&mut self, number: usize, bits: u64) {

@@ -11,8 +11,11 @@ const MAX_COMMAND_LINE_BYTES: u64 = 1024;
 const MAX_MAPS_BYTES: u64 = 8 * 1024 * 1024;
 const MAX_STATUS_BYTES: u64 = 16 * 1024;
 
+/// Most of these files are smaller: one read, and another that finds the end.
+const USUAL_BYTES: usize = 8 * 1024;
+
 fn read_some(path: &str, limit: u64) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
     File::open(path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }

@@ -8,7 +8,9 @@ use crate::elf::reader::{Bases, Reader};
 
 /// Longer entries don't describe functions; they are passed over and counted as malformed.
 pub(super) const MAX_ENTRY_BYTES: u64 = 256 * 1024;
-/// How much of a section is in memory at once.
+/// How much of a section is in memory at once, at first and at most: most sections are small, and memory that was never touched costs a
+/// fault for each page.
+const FIRST_WINDOW_BYTES: usize = 32 * 1024;
 const WINDOW_BYTES: usize = 512 * 1024;
 
 /// Which of the two formats a section has.
@@ -128,7 +130,10 @@ impl<R: Read> Entries<R> {
         self.buffer.copy_within(self.begin..self.end, 0);
         self.end -= self.begin;
         self.begin = 0;
-        self.buffer.resize(WINDOW_BYTES, 0);
+        let window = (self.buffer.len() * 2)
+            .clamp(FIRST_WINDOW_BYTES, WINDOW_BYTES)
+            .max(bytes);
+        self.buffer.resize(window, 0);
         while self.end < bytes {
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(count @ 1..) => self.end += count,

@@ -17,8 +17,8 @@ const MAX_MAPPINGS: usize = 4096;
 const MAPPING_WORDS: usize = 8;
 /// Rows are written in pieces of about so many words, so that they fit into what is free.
 const PIECE_WORDS: usize = 32 * 1024;
-/// No walk takes so long.
-const RETIRE_NS: u64 = 1_000_000_000;
+/// No walk takes so long: room that was given up is free again after it.
+pub const RETIRE_NS: u64 = 1_000_000_000;
 
 const STATE_PENDING: u32 = 0;
 const STATE_NONE: u32 = 1;
@@ -32,8 +32,9 @@ pub trait Memory {
     fn add_slab(&mut self) -> bool;
     /// Writes into a range of a slab that was added.
     fn write(&mut self, range: Range, words: &mut dyn Iterator<Item = u32>);
-    /// Writes two words, the lower half first, from an even place on: a walk sees both or none, and all that was written before.
-    fn write_pair(&mut self, place: u32, value: u64);
+    /// Writes pairs of words, each the lower half first, one behind the other: a walk sees both words of a pair or none, and all that
+    /// was written before. The range begins at an even place.
+    fn write_pairs(&mut self, range: Range, pairs: &mut dyn Iterator<Item = u64>);
     /// Sets one of [`RULES`] rules, which are all zero at first.
     fn write_rule(&mut self, number: usize, bits: u64);
 }
@@ -133,12 +134,7 @@ impl<M: Memory> Layout<M> {
         let mut installed = self.directory(table.chunks.len().saturating_sub(1))?;
         match self.copy_rows(table) {
             Ok((pieces, entries)) => {
-                let range = Range {
-                    place: installed.entries(),
-                    words: installed.chunks * 2,
-                };
-                let words = entries.iter().flat_map(|entry| [*entry as u32, (entry >> 32) as u32]);
-                self.memory.write(range, &mut words.into_iter());
+                self.set(&installed, 0..installed.chunks, &mut entries.into_iter());
                 installed.pieces = pieces;
                 Ok(installed)
             }
@@ -192,15 +188,19 @@ impl<M: Memory> Layout<M> {
     /// Makes room for a file's directory, all chunks of which are pending.
     pub fn open(&mut self, chunks: u32) -> Result<Installed, NoRoom> {
         let file = self.directory(chunks as usize)?;
-        for chunk in 0..chunks {
-            self.set(&file, chunk, CHUNK_PENDING);
-        }
+        self.set(&file, 0..chunks, &mut std::iter::repeat(CHUNK_PENDING));
         Ok(file)
     }
 
-    fn set(&mut self, file: &Installed, chunk: u32, entry: u64) {
-        if chunk < file.chunks {
-            self.memory.write_pair(file.entries() + chunk * 2, entry);
+    /// Sets the entries of some chunks, as many as there are.
+    fn set(&mut self, file: &Installed, chunks: std::ops::Range<u32>, entries: &mut dyn Iterator<Item = u64>) {
+        let end = chunks.end.min(file.chunks);
+        if let Some(count) = end.checked_sub(chunks.start).filter(|count| *count > 0) {
+            let range = Range {
+                place: file.entries() + chunks.start * 2,
+                words: count * 2,
+            };
+            self.memory.write_pairs(range, entries);
         }
     }
 
@@ -215,19 +215,18 @@ impl<M: Memory> Layout<M> {
     ) -> Result<Filled, NoRoom> {
         let (pieces, entries) = self.copy_rows(table)?;
         let skipped = table.base.wrapping_sub(base) / CHUNK_BYTES;
-        for chunk in chunks.clone() {
+        let entry_of = |chunk: u32| {
             let own = u64::from(chunk).checked_sub(skipped);
             let entry = own.and_then(|own| entries.get(usize::try_from(own).ok()?));
-            self.set(file, chunk, entry.copied().unwrap_or(0));
-        }
+            entry.copied().unwrap_or(0)
+        };
+        self.set(file, chunks.clone(), &mut chunks.clone().map(entry_of));
         Ok(Filled { chunks, pieces })
     }
 
     /// Makes chunks pending again, and gives their room back once no walk reads it.
     pub fn empty(&mut self, file: &Installed, filled: Filled, now_ns: u64) {
-        for chunk in filled.chunks {
-            self.set(file, chunk, CHUNK_PENDING);
-        }
+        self.set(file, filled.chunks, &mut std::iter::repeat(CHUNK_PENDING));
         self.retired
             .extend(filled.pieces.into_iter().map(|piece| (now_ns, piece)));
     }

@@ -25,7 +25,9 @@ mod table;
 
 use crate::elf::pclntab::Location;
 pub use crate::elf::{Segment, code_address};
-pub use layout::{Code, CodeMapping, Filled, Installed, Layout, Memory, NoRoom, Published, RULES, SLAB_WORDS};
+pub use layout::{
+    Code, CodeMapping, Filled, Installed, Layout, Memory, NoRoom, Published, RETIRE_NS, RULES, SLAB_WORDS,
+};
 pub use parts::{Outline, PART_CHUNKS, compile_part, outline};
 pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 pub use space::Range;
