@@ -11,6 +11,8 @@ pub(crate) struct Blocks<'a, R> {
     offset: u64,
     bytes: u64,
     blocks: Vec<Block>,
+    /// Of the file, in all.
+    pub(crate) read_bytes: u64,
 }
 
 #[derive(Clone, Default)]
@@ -27,6 +29,7 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Blocks<'a, R> {
             offset,
             bytes,
             blocks: vec![Block::default(); BLOCKS],
+            read_bytes: 0,
         }
     }
 
@@ -39,6 +42,7 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Blocks<'a, R> {
             let bytes = self.bytes.checked_sub(begin)?.min(BLOCK_BYTES);
             block.bytes.resize(usize::try_from(bytes).ok()?, 0);
             block.tag = 0;
+            self.read_bytes = self.read_bytes.saturating_add(bytes);
             self.image
                 .read_offset(self.offset.checked_add(begin)?, &mut block.bytes)?;
             block.tag = number + 1;

@@ -80,6 +80,12 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         self.header.functions
     }
 
+    /// What was read of the file so far.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        let ways = [&self.functab, &self.functions, &self.values, &self.names];
+        ways.iter().fold(0, |sum, way| sum.saturating_add(way.read_bytes))
+    }
+
     pub(crate) fn version(&self) -> Version {
         self.header.version
     }

@@ -18,6 +18,8 @@ use super::rule::{Rule, Unsupported};
 use crate::elf::Image;
 use crate::elf::pclntab::{self, Location, Pclntab, Version};
 
+/// What a change of the stack pointer counts for, of what may be read. Functions can share their changes.
+const DELTA_BYTES: usize = 16;
 /// Longer names belong to no function that is known by name.
 const MAX_NAME_BYTES: usize = 48;
 
@@ -31,6 +33,7 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     let mut table = Table {
         image,
         pclntab: Pclntab::new(image, location),
+        counted_bytes: 0,
     };
     let first = table.pclntab.last_from(addresses.start).unwrap_or(0);
     // Each has a byte at least; a list that is out of order has no end that one would meet.
@@ -38,7 +41,9 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     let last = first.saturating_add(most).min(table.pclntab.functions());
     let mut previous: Option<Function> = None;
     for index in first..last {
-        let Some(mut function) = table.function(index) else {
+        let function = table.function(index);
+        table.count(collector)?;
+        let Some(mut function) = function else {
             collector.malformed(1);
             continue;
         };
@@ -87,6 +92,8 @@ struct Delta {
 struct Table<'a, R> {
     image: &'a Image<R>,
     pclntab: Pclntab<'a, R>,
+    /// Of what was read.
+    counted_bytes: u64,
 }
 
 impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
@@ -107,6 +114,15 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         })
     }
 
+    /// Counts what was read since the last call. Where each function's record lies is the file's choice: two million of them can lead to two
+    /// million places.
+    fn count(&mut self, collector: &mut Collector) -> Result<(), TableError> {
+        let read = self.pclntab.read_bytes();
+        let new = read.saturating_sub(self.counted_bytes);
+        self.counted_bytes = read;
+        collector.read(usize::try_from(new).unwrap_or(usize::MAX))
+    }
+
     fn take(&mut self, function: &Function, collector: &mut Collector) -> Result<(), TableError> {
         let fixed = match function.nature {
             Nature::End => Some(Rule::END),
@@ -118,8 +134,8 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         if !whole {
             collector.malformed(1);
         }
-        // Each has two numbers at least.
-        collector.read(deltas.len() * 2)?;
+        // However often the same bytes are read: each costs as much as some bytes that are read from the file.
+        collector.read(deltas.len() * DELTA_BYTES)?;
         if !whole {
             deltas.clear();
         }

@@ -8,14 +8,14 @@ use stakeout_agent::unwind::{FileTable, TableError, compile, compile_part, outli
 use crate::damage::{in_own_process, peak_bytes};
 use crate::made::{CODE, X86_64, elf};
 
-const GIB: u64 = 1 << 30;
+pub(super) const GIB: u64 = 1 << 30;
 /// As many rows as the agent gives one file.
-const ROW_LIMIT: usize = 2 << 20;
+pub(super) const ROW_LIMIT: usize = 2 << 20;
 /// What may be read of descriptions, and of the lists that lead to them.
 const MOST_READ: u64 = 320 << 20;
 const MOST_MEMORY: u64 = 32 << 20;
 /// Where [`elf`] puts the section.
-const SECTION_AT: u64 = 0x1200;
+pub(super) const SECTION_AT: u64 = 0x1200;
 const BASE: u64 = CODE - 0x200;
 /// CFA = rsp + 8, return address below it.
 const CIE: &[u8] = &[
@@ -36,6 +36,43 @@ struct Hostile {
     read_bytes: Cell<u64>,
 }
 
+/// What stands before and behind the section of a file whose section claims `bytes` bytes more than there are.
+pub(super) fn claim(mut file: Vec<u8>, bytes: u64) -> (Vec<u8>, Vec<u8>) {
+    let mut tail = file.split_off(SECTION_AT as usize);
+    let add = |file: &mut [u8], at: usize| {
+        let old = u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+        file[at..at + 8].copy_from_slice(&(old + bytes).to_le_bytes());
+    };
+    // Where the section headers are; how large the segment is.
+    add(&mut file, 40);
+    add(&mut file, 64 + 32);
+    // Of the section its size, of its name's where it lies.
+    let headers = tail.len() - 3 * 64;
+    add(&mut tail, headers + 64 + 32);
+    add(&mut tail, headers + 128 + 24);
+    (file, tail)
+}
+
+/// Does something with a file, and holds what is read of it and the memory against the bounds.
+pub(super) fn bounded<T, E: std::fmt::Debug>(
+    what: &str,
+    read_bytes: &Cell<u64>,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = peak_bytes();
+    read_bytes.set(0);
+    let result = work();
+    let (grown, read) = (peak_bytes() - before, read_bytes.get());
+    println!(
+        "{what}: {read} bytes read, {grown} bytes more, {:?}",
+        result.as_ref().err()
+    );
+    assert!(read <= MOST_READ, "{what}: {read} bytes read");
+    assert!(grown <= MOST_MEMORY, "{what}: {grown} bytes more");
+    result
+}
+
 impl Hostile {
     fn new(instructions: &[u8], covers: u64, begin: fn(u64) -> u64) -> Self {
         let mut fde = vec![0; 8 + 16 + 1];
@@ -44,20 +81,8 @@ impl Hostile {
         fde.resize(fde.len().next_multiple_of(8), 0);
         let length = (fde.len() - 4) as u32;
         fde[..4].copy_from_slice(&length.to_le_bytes());
-        let mut head = elf(X86_64, ".eh_frame", 2, &[]);
-        let mut tail = head.split_off(SECTION_AT as usize);
         let bytes = GIB / 8 * 8;
-        let add = |file: &mut [u8], at: usize| {
-            let old = u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
-            file[at..at + 8].copy_from_slice(&(old + bytes).to_le_bytes());
-        };
-        // Where the section headers are; how large the segment is.
-        add(&mut head, 40);
-        add(&mut head, 64 + 32);
-        // Of the section its size, of its name's where it lies.
-        let headers = tail.len() - 3 * 64;
-        add(&mut tail, headers + 64 + 32);
-        add(&mut tail, headers + 128 + 24);
+        let (head, tail) = claim(elf(X86_64, ".eh_frame", 2, &[]), bytes);
         Self {
             bytes,
             head,
@@ -168,18 +193,7 @@ impl Hostile {
         what: &str,
         work: impl FnOnce(&Self) -> Result<FileTable, TableError>,
     ) -> Result<FileTable, TableError> {
-        std::fs::write("/proc/self/clear_refs", "5").unwrap();
-        let before = peak_bytes();
-        self.read_bytes.set(0);
-        let result = work(self);
-        let (grown, read) = (peak_bytes() - before, self.read_bytes.get());
-        println!(
-            "{what}: {read} bytes read, {grown} bytes more, {:?}",
-            result.as_ref().err()
-        );
-        assert!(read <= MOST_READ, "{what}: {read} bytes read");
-        assert!(grown <= MOST_MEMORY, "{what}: {grown} bytes more");
-        result
+        bounded(what, &self.read_bytes, || work(self))
     }
 
     fn whole(&self, what: &str) -> Result<FileTable, TableError> {

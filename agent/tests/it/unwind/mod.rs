@@ -5,6 +5,7 @@ mod damage;
 mod go;
 mod ground_truth;
 mod hostile;
+mod hostile_go;
 pub(crate) mod oracle;
 mod parts;
 

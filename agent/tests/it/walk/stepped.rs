@@ -12,9 +12,10 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
 use stakeout_agent::kernel::{Arch, HostMemory, RED_ZONE_BYTES, WalkStop};
 use stakeout_agent::process::{Backing, MapLine, parse_maps};
-use stakeout_agent::unwind::{Code, CodeMapping, FileTable, Installed, Layout, Published, code_address, compile};
+use stakeout_agent::unwind::{Code, CodeMapping, FileTable, Installed, Layout, Published, code_address};
 
 use super::tracee::Tracee;
+use crate::unwind::compile_bytes;
 use crate::unwind::oracle::Elf;
 
 /// Enough for the loop over the program's parts; the dynamic loader's work for lazy binding is part of it.
@@ -46,11 +47,7 @@ fn ours(maps: &[MapLine], files: &BTreeMap<String, Vec<u8>>) -> Ours {
     let mut layout = Layout::new(HostMemory::new(16));
     let mut installed: BTreeMap<&str, (FileTable, Installed)> = BTreeMap::new();
     for (path, bytes) in files {
-        let read = |offset: u64, into: &mut [u8]| {
-            let part = bytes.get(offset as usize..).and_then(|rest| rest.get(..into.len()));
-            part.map(|part| into.copy_from_slice(part)).is_some()
-        };
-        let table = compile(read, 1 << 22).unwrap();
+        let table = compile_bytes(bytes).unwrap();
         let place = layout.install(&table).unwrap();
         installed.insert(path, (table, place));
     }
@@ -88,7 +85,7 @@ fn framehop_of(maps: &[MapLine], files: &BTreeMap<String, Vec<u8>>) -> UnwinderX
             continue;
         };
         let elf = Elf::new(bytes);
-        let segments = compile_segments(bytes);
+        let segments = compile_bytes(bytes).unwrap().segments;
         let bias = line.start - code_address(&segments, line.file_offset).unwrap();
         let section = |name| elf.section(name);
         let range = |name| -> Option<Range<u64>> {
@@ -108,14 +105,6 @@ fn framehop_of(maps: &[MapLine], files: &BTreeMap<String, Vec<u8>>) -> UnwinderX
         unwinder.add_module(Module::new(path.clone(), line.start..line.end, bias, info));
     }
     unwinder
-}
-
-fn compile_segments(bytes: &[u8]) -> Vec<stakeout_agent::unwind::Segment> {
-    let read = |offset: u64, into: &mut [u8]| {
-        let part = bytes.get(offset as usize..).and_then(|rest| rest.get(..into.len()));
-        part.map(|part| into.copy_from_slice(part)).is_some()
-    };
-    compile(read, 1 << 22).unwrap().segments
 }
 
 /// The mapped files; the vDSO from the process's memory.
