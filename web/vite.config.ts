@@ -1,5 +1,7 @@
 import { defineConfig } from "vitest/config";
 
+const SERVER = process.env.STAKEOUT_URL ?? "http://127.0.0.1:7373";
+
 // The server embeds dist/ and serves it under a strict content security policy: no inline scripts or styles, so
 // nothing is inlined here either.
 export default defineConfig({
@@ -12,7 +14,7 @@ export default defineConfig({
     reportCompressedSize: true,
   },
   server: {
-    proxy: { "/api": process.env.STAKEOUT_URL ?? "http://127.0.0.1:7373" },
+    proxy: { "/api": SERVER, "/v1development": SERVER },
   },
   test: { include: ["src/**/*.test.ts"], environment: "node" },
 });

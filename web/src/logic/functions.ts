@@ -4,6 +4,7 @@
  * sample once.
  */
 import { functionIds } from "./draft.ts";
+import type { FrameKey } from "./places.ts";
 import { frameName, kindName, moduleName, type Tree } from "./tree.ts";
 
 export interface FunctionRow {
@@ -53,7 +54,7 @@ export function rowOf(rows: readonly FunctionRow[], tree: Tree, node: number): n
 }
 
 /** The frame of a function that has the most samples; null where the tree has none. */
-export function largestOf(tree: Tree, { name, module, kind }: FunctionRow): number | null {
+export function largestOf(tree: Tree, { name, module, kind }: FrameKey): number | null {
   const [nameId, moduleId, kindId] = [
     tree.strings.indexOf(name),
     tree.strings.indexOf(module),

@@ -1,6 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, type Frame } from "./fixtures.ts";
-import { hitAt, isVisible, neighbour, nodeAt, type Run, rowRuns, rowsInSight, runsOf, viewOf } from "./layout.ts";
+import {
+  centred,
+  hitAt,
+  isVisible,
+  moved,
+  neighbour,
+  nodeAt,
+  type Run,
+  rowRuns,
+  rowsInSight,
+  runsOf,
+  scaled,
+  viewOf,
+} from "./layout.ts";
 import { frameName, ROOT, type Tree, treeOf } from "./tree.ts";
 
 const tree = treeOf(
@@ -86,6 +99,20 @@ describe("rowRuns", () => {
       }
       expect(edge).toBeLessThanOrEqual(width);
     }
+  });
+});
+
+describe("a part of the width", () => {
+  const limits = { from: 10, until: 110 };
+
+  it("is narrowed around what is pointed at, and moved, within the limits", () => {
+    const half = scaled(limits, limits, 35, 0.5);
+    expect(half).toEqual({ from: 22.5, until: 72.5 });
+    expect(scaled(half, limits, 35, 100)).toEqual(limits);
+    expect(scaled(limits, limits, 10, 0.5)).toEqual({ from: 10, until: 60 });
+    expect(moved(half, limits, 1000)).toEqual({ from: 60, until: 110 });
+    expect(moved(half, limits, -1000)).toEqual({ from: 10, until: 60 });
+    expect(centred(half, limits, 80)).toEqual({ from: 55, until: 105 });
   });
 });
 

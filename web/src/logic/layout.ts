@@ -25,6 +25,28 @@ export function viewOf(tree: Tree, focus: number): View {
   return { from, until: from + (tree.weight[focus] as number) };
 }
 
+/** The range of the same width around a position, within the limits. */
+export function centred(view: View, limits: View, position: number): View {
+  return moved(view, limits, position - (view.from + view.until) / 2);
+}
+
+export function moved(view: View, limits: View, by: number): View {
+  const length = view.until - view.from;
+  const from = Math.max(limits.from, Math.min(view.from + by, limits.until - length));
+  return { from, until: from + length };
+}
+
+/** Never narrower than this part of the limits: beyond it the sums that edges are made of are no longer exact. */
+const NARROWEST = 1e-9;
+
+/** The range narrowed (a factor below 1) or widened around a position that stays where it is. */
+export function scaled(view: View, limits: View, position: number, factor: number): View {
+  const whole = limits.until - limits.from;
+  const length = Math.min(whole, Math.max(whole * NARROWEST, (view.until - view.from) * factor));
+  const part = (position - view.from) / (view.until - view.from);
+  return moved({ from: position - part * length, until: position + (1 - part) * length }, limits, 0);
+}
+
 /** The first entry of the level that ends behind `position`. */
 export function firstEndingBehind(tree: Tree, level: Int32Array, position: number, low = 0): number {
   let a = low;

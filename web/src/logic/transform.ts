@@ -54,11 +54,12 @@ export interface Transformed {
   missing: Transform[];
 }
 
-export function transformed(tree: Tree, list: readonly Transform[]): Transformed {
+/** `free`: nodes that turning a tree round may make before small ones are folded; four times as many are the most. */
+export function transformed(tree: Tree, list: readonly Transform[], free = FREE): Transformed {
   const missing: Transform[] = [];
   const ordered = [...list.filter(({ op }) => op !== "sandwich"), ...list.filter(({ op }) => op === "sandwich")];
   const apply = (to: Tree, one: Transform): Tree => {
-    const changed = applied(to, one);
+    const changed = applied(to, one, free);
     if (changed === null && !missing.includes(one)) missing.push(one);
     return changed ?? to;
   };
@@ -72,15 +73,15 @@ export function transformed(tree: Tree, list: readonly Transform[]): Transformed
     // Below an inverted tree a focus is on callers, which the table's functions are not.
     if (!turned && one.op !== "sandwich") upright = shown;
     else if (one.op !== "invert" && one.op !== "sandwich" && one.op !== "focus" && shown !== before)
-      upright = applied(upright, one) ?? upright;
+      upright = applied(upright, one, free) ?? upright;
   }
   return { tree: shown, upright, missing };
 }
 
 /** The changed tree, or null where the transform is about something that this tree does not have. */
-function applied(tree: Tree, { op, name }: Transform): Tree | null {
+function applied(tree: Tree, { op, name }: Transform, free: number): Tree | null {
   if (op === "merge") return merged(tree);
-  if (op === "invert") return inverted(tree);
+  if (op === "invert") return inverted(tree, free);
   const column = op === "collapse" ? tree.module : tree.name;
   const id = tree.strings.indexOf(name);
   const folded = tree.kinds.indexOf("trimmed");
@@ -91,7 +92,7 @@ function applied(tree: Tree, { op, name }: Transform): Tree | null {
   if (op === "focus") return focused(tree, isMeant);
   if (op === "hide") return hidden(tree, isMeant);
   if (op === "collapse") return collapsed(tree, isMeant);
-  return sandwiched(tree, isMeant, first);
+  return sandwiched(tree, isMeant, first, free);
 }
 
 /** Where a frame goes, given where its caller went; -1 for nowhere. */
@@ -142,18 +143,18 @@ function collapsed(tree: Tree, isMeant: (node: number) => boolean): Tree {
   });
 }
 
-function inverted(tree: Tree): Tree {
+function inverted(tree: Tree, free: number): Tree {
   const { own } = measuresOf(tree);
   const leaves: number[] = [];
   for (let i = 1; i < tree.size; i++) if (own.some((column) => column[i] !== 0)) leaves.push(i);
   const draft = new Draft(tree);
   // Stacks without any frame end, and begin, at the root.
   draft.add(ROOT, ROOT);
-  climb(tree, draft, Int32Array.from(leaves), leaves.slice(), own, false);
+  climb(tree, draft, Int32Array.from(leaves), leaves.slice(), own, false, free);
   return draft.finish("inverted");
 }
 
-function sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: number): Tree {
+function sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: number, free: number): Tree {
   const { ids } = functionIds(tree);
   const { total } = measuresOf(tree);
   const draft = new Draft(tree, root);
@@ -177,13 +178,11 @@ function sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: number
   }
   const callersFrom = draft.size;
   const callers = outermost.map((node) => tree.parent[node] as number);
-  climb(tree, draft, Int32Array.from(outermost), callers, total, true);
+  climb(tree, draft, Int32Array.from(outermost), callers, total, true, free);
   return draft.finish("sandwich", callersFrom);
 }
 
-/** Nodes that paths towards the root may make before the small ones are folded, and the most that they may make. */
 const FREE = 300_000;
-const MOST = 4 * FREE;
 
 /**
  * Adds the way from frames to the root, frame by frame, below the draft's root. What `of` has of each `origin` counts where its
@@ -197,6 +196,7 @@ function climb(
   next: ArrayLike<number>,
   of: readonly Float64Array[],
   above: boolean,
+  free: number,
 ): void {
   const { ids, pairs } = functionIds(tree);
   const folded = pairs.of(-1, 0);
@@ -208,7 +208,7 @@ function climb(
   // Callers stand beside the callees of the root, and must not be taken for them.
   const key = (e: number, fn: number) => (above && at[e] === ROOT ? ~fn : fn);
   for (let alive = origin.length; alive > 0; ) {
-    const least = leastOf(draft.size, all);
+    const least = leastOf(draft.size, all, free);
     const groups = new Pairs(least > 0 ? alive : 0);
     const mass: number[] = [];
     for (let e = 0; least > 0 && e < alive; e++) {
@@ -243,9 +243,9 @@ function climb(
   }
 }
 
-function leastOf(size: number, all: number): number {
-  if (size < FREE) return 0;
-  return size >= MOST ? Number.POSITIVE_INFINITY : all * 1e-6 * (size / FREE) ** 3;
+function leastOf(size: number, all: number, free: number): number {
+  if (size < free) return 0;
+  return size >= 4 * free ? Number.POSITIVE_INFINITY : all * 1e-6 * (size / free) ** 3;
 }
 
 function weights(tree: Tree, of: readonly Float64Array[]): (node: number) => number {

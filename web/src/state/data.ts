@@ -13,13 +13,14 @@ import { versionsStatement, type Watchers, watchersOf } from "../logic/caveats.t
 import { findFocus } from "../logic/focus.ts";
 import { findings } from "../logic/grew.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/heatmap.ts";
+import { type FrameKey, placesOf, placesQuery } from "../logic/places.ts";
 import { matcherOf, search, serverPattern } from "../logic/search.ts";
 import { parseSelector } from "../logic/selector.ts";
 import { stackOf } from "../logic/stack.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
 import { type Chart, chartOf, laneOf } from "../logic/timeline.ts";
 import { transformed, transformsOf } from "../logic/transform.ts";
-import { BadTree, diffTreeOf, ROOT, type Tree, treeOf } from "../logic/tree.ts";
+import { BadTree, diffTreeOf, frameName, kindName, moduleName, ROOT, type Tree, treeOf } from "../logic/tree.ts";
 import { around, halves, ordered, pairOf } from "../logic/windows.ts";
 import { type PageState, page, refresh, refreshes } from "./index.ts";
 import { pending, type Resource, resource } from "./resource.ts";
@@ -443,4 +444,41 @@ export const theme = computed<"light" | "dark">(() =>
 
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
+});
+
+/** The function of the selected frame, once the selection rests: what is asked about it follows no held key. */
+const SETTLED_MS = 200;
+const settled = signal<FrameKey | null>(null);
+
+effect(() => {
+  const [shown, node] = [tree.value.tree, selected.value];
+  const kind = shown === null || node === null ? "root" : kindName(shown, node);
+  const isFunction = kind !== "root" && kind !== "trimmed";
+  const key =
+    shown !== null && node !== null && isFunction
+      ? { name: frameName(shown, node), module: moduleName(shown, node), kind }
+      : null;
+  const timer = setTimeout(() => {
+    settled.value = key;
+  }, SETTLED_MS);
+  return () => clearTimeout(timer);
+});
+
+/** What the charts of the view show. */
+const chartRange = computed<Parameters>(() =>
+  view.value === "compare"
+    ? { from: pair.value.chart.from, until: pair.value.chart.until }
+    : { from: from.value, until: until.value },
+);
+
+/** Which files, build ids and source lines the selected function has. */
+export const framePlaces = resource(() => {
+  const key = settled.value;
+  if (key === null) return null;
+  const { from: begin, until: end } = chartRange.value;
+  const day = (text: unknown) => parseTime(String(text), present.peek()) ?? present.peek();
+  const sql = placesQuery(key, day(begin), day(end));
+  return ask(`places ${key.module}`, { sql }, async (signal) =>
+    placesOf((await api.sql(sql, signal)).rows, key.module),
+  );
 });

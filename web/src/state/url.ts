@@ -29,7 +29,7 @@ export interface PageState {
   chartFrom: string;
   chartUntil: string;
   layout: "icicle" | "flame";
-  pane: "both" | "graph" | "table";
+  pane: "both" | "graph" | "tree" | "table";
   /** What the table of one window ranks: functions, or the values of a label. */
   rank: string;
   width: Width;
@@ -111,7 +111,7 @@ const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   colour: ["", "kind", "module"],
   theme: ["", "light", "dark"],
   layout: ["icicle", "flame"],
-  pane: ["both", "graph", "table"],
+  pane: ["both", "graph", "tree", "table"],
   width: ["both", "before", "after"],
   draw: ["stacked", "lines"],
   only: ["", "significant", "new", "gone"],

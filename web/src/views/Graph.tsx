@@ -23,6 +23,8 @@ import { navigate, page } from "../state/index.ts";
 import { zoomTo } from "./flame/actions.ts";
 import { Chips } from "./flame/Chips.tsx";
 import { Flamegraph } from "./flame/Flamegraph.tsx";
+import { FramePanel } from "./flame/FramePanel.tsx";
+import { FrameTree } from "./flame/FrameTree.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
 import { Busy, EmptyNotice } from "./Notices.tsx";
 
@@ -36,11 +38,19 @@ interface Props {
   table: ComponentChildren;
 }
 
+const PANES = [
+  ["both", "Both"],
+  ["graph", "Graph"],
+  ["tree", "Tree"],
+  ["table", "Table"],
+] as const;
+
 export function Graph({ measure, loading, download, tools, table }: Props) {
   const { tree: shown, fault } = tree.value;
   const { pane, layout, colour } = page.value;
   const zoomed = focus.value;
   const colourBy = colour || (shown?.diff ? "difference" : "kind");
+  const whole = { ...measure, samples: wholeSamples.value };
   if (shown === null)
     return fault === "" ? <Busy on={loading} /> : <EmptyNotice title={`The answer is broken: ${fault}.`} />;
   return (
@@ -52,9 +62,9 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
         <span class="spring" />
         {tools}
         <div class="segments" role="group" aria-label="Show">
-          {(["both", "graph", "table"] as const).map((one) => (
+          {PANES.map(([one, title]) => (
             <button key={one} type="button" aria-pressed={pane === one} onClick={() => navigate({ pane: one })}>
-              {one === "both" ? "Both" : one === "graph" ? "Graph" : "Table"}
+              {title}
             </button>
           ))}
         </div>
@@ -83,7 +93,18 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
         </div>
       )}
       <div class={`panes ${pane}`}>
-        {pane !== "table" && (
+        {pane === "tree" && (
+          <FrameTree
+            tree={shown}
+            focus={zoomed.node}
+            selected={selected.value}
+            theme={theme.value}
+            measure={whole}
+            onSelect={select}
+            onZoom={zoomTo}
+          />
+        )}
+        {(pane === "both" || pane === "graph") && (
           <Flamegraph
             tree={shown}
             focus={zoomed.node}
@@ -93,18 +114,17 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
             theme={theme.value}
             colourBy={colourBy}
             flame={layout === "flame"}
-            measure={{ ...measure, samples: wholeSamples.value }}
+            measure={whole}
             onZoom={zoomTo}
-            onSelect={(node) => {
-              selected.value = node;
-            }}
+            onSelect={select}
             onPoint={(name) => {
               pointedFrame.value = name;
             }}
           />
         )}
-        {pane !== "graph" && table}
+        {(pane === "both" || pane === "table") && table}
       </div>
+      {selected.value !== null && <FramePanel tree={shown} node={selected.value} focus={zoomed.node} measure={whole} />}
     </section>
   );
 }
@@ -215,6 +235,10 @@ function SearchFigures() {
       )}
     </span>
   );
+}
+
+function select(node: number | null): void {
+  selected.value = node;
 }
 
 function ColourChoice() {

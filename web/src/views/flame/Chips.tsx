@@ -30,8 +30,7 @@ interface ChipProps {
 function Chip({ word, name, faint = false, hint, id = "chip", onRemove }: ChipProps) {
   return (
     <li class={`chip${faint ? " faint" : ""}`} title={hint}>
-      <span class="dim">{word}</span>
-      {name !== "" && <b dir="auto">{fitName(name, NAME_ROOM)}</b>}
+      <span class="dim">{word}</span> {name !== "" && <b dir="auto">{fitName(name, NAME_ROOM)}</b>}
       <button type="button" data-testid={id} aria-label={`Undo: ${word} ${name}`} onClick={onRemove}>
         ✕
       </button>

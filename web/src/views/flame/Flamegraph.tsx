@@ -6,12 +6,15 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Theme } from "../../logic/colour.ts";
 import { plural } from "../../logic/format.ts";
 import {
+  centred,
   hitAt,
   isVisible,
+  moved,
   neighbour,
   rowsInSight,
   type Sliver,
   type Step,
+  scaled,
   type View,
   viewOf,
 } from "../../logic/layout.ts";
@@ -22,6 +25,7 @@ import { copyText } from "../clipboard.ts";
 import { useSize } from "../hooks.ts";
 import { type FrameAction, frameActions, treeActions } from "./actions.ts";
 import { FrameMenu } from "./FrameMenu.tsx";
+import { MAP_HEIGHT, Minimap } from "./minimap.ts";
 import { type ColourBy, Colours, paint, ROW, type Scene, viewAt } from "./paint.ts";
 import { Tooltip, tooltipText, type WindowMeasure } from "./Tooltip.tsx";
 
@@ -44,6 +48,10 @@ interface Props {
 const ZOOM_MS = 140;
 /** Rows whose frames are all narrower than this (CSS pixels) don't make the graph taller; they are told below it. */
 const ROW_WORTH = 0.3;
+/** Of the width, for each pixel that the wheel turns. */
+const WHEEL = 0.003;
+/** Pixels that a press may move and still be a click. */
+const DRAG_FROM = 4;
 const STEPS: Record<string, Step> = { ArrowLeft: "left", ArrowRight: "right", Home: "first", End: "last" };
 
 interface Pointed {
@@ -74,6 +82,10 @@ export function Flamegraph(props: Props) {
   const filled = inSight.last - inSight.first + 1;
   // A short graph with its root at the bottom stands on the bottom of the box.
   const rows = flame ? Math.max(filled, Math.floor(size.height / ROW)) : filled;
+  const all = useMemo(() => rowsInSight(tree, ROOT, Math.max(1, size.width), ROW_WORTH), [tree, size.width]);
+  const whole = { first: Math.min(all.first, inSight.first), rows: Math.max(all.last, inSight.last) - all.first + 1 };
+  const mapCanvas = useRef<HTMLCanvasElement>(null);
+  const minimap = useRef(new Minimap());
   const pointedName = useMemo(() => (pointed === null ? -1 : tree.strings.indexOf(pointed)), [tree, pointed]);
 
   const draw = useRef(() => {});
@@ -106,9 +118,23 @@ export function Flamegraph(props: Props) {
       ratio,
     };
     paint(context, scene, colours.current);
+    if (mapCanvas.current !== null) minimap.current.paint(mapCanvas.current, scene, colours.current, whole);
   };
 
   useLayoutEffect(() => draw.current());
+
+  // What moves with the pointer is drawn once a frame, however often it moves.
+  const planned = useRef(0);
+  const drawSoon = () => {
+    cancelAnimationFrame(planned.current);
+    planned.current = requestAnimationFrame(() => draw.current());
+  };
+  useEffect(() => () => cancelAnimationFrame(planned.current), []);
+
+  // Seen in the browser's own recordings, and by `cargo xtask bench web`.
+  useLayoutEffect(() => {
+    performance.mark("stakeout:flamegraph", { detail: tree.size });
+  }, [tree]);
 
   useEffect(() => {
     const query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
@@ -117,20 +143,13 @@ export function Flamegraph(props: Props) {
     return () => query.removeEventListener("change", redraw);
   });
 
-  // A zoom glides, so that the eye can follow it; another tree is simply there.
-  const lastTree = useRef(tree);
-  useLayoutEffect(() => {
-    const target = viewOf(tree, focus);
+  const limits = viewOf(tree, focus);
+  const gliding = useRef(0);
+  const glideTo = (target: View) => {
     const start = view.current;
-    const still = lastTree.current !== tree || matchMedia("(prefers-reduced-motion: reduce)").matches;
-    lastTree.current = tree;
-    if (still) {
-      view.current = target;
-      draw.current();
-      return;
-    }
     const began = performance.now();
-    let frame = requestAnimationFrame(function glide(now) {
+    cancelAnimationFrame(gliding.current);
+    gliding.current = requestAnimationFrame(function glide(now) {
       const part = Math.min(1, Math.max(0, now - began) / ZOOM_MS);
       const eased = 1 - (1 - part) ** 3;
       view.current = {
@@ -138,10 +157,79 @@ export function Flamegraph(props: Props) {
         until: start.until + (target.until - start.until) * eased,
       };
       draw.current();
-      if (part < 1) frame = requestAnimationFrame(glide);
+      if (part < 1) gliding.current = requestAnimationFrame(glide);
     });
-    return () => cancelAnimationFrame(frame);
+  };
+
+  // A zoom glides, so that the eye can follow it; another tree is simply there.
+  const lastTree = useRef(tree);
+  useLayoutEffect(() => {
+    const still = lastTree.current !== tree || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    lastTree.current = tree;
+    if (still) {
+      view.current = viewOf(tree, focus);
+      draw.current();
+    } else glideTo(viewOf(tree, focus));
+    return () => cancelAnimationFrame(gliding.current);
   }, [tree, focus]);
+
+  const show = (part: View) => {
+    view.current = part;
+    setUnder(null);
+    drawSoon();
+  };
+  /** The place of the tree's width that lies below the pointer. */
+  const positionOf = (event: MouseEvent, of: HTMLElement, range: View): number => {
+    const bounds = of.getBoundingClientRect();
+    return range.from + ((event.clientX - bounds.left) / Math.max(1, bounds.width)) * (range.until - range.from);
+  };
+
+  // With Ctrl the wheel goes into the width, with Shift along it. A listener that may stop the page's own answer has to say so.
+  const onWheel = useRef((_: WheelEvent) => {});
+  onWheel.current = (event) => {
+    const element = canvas.current;
+    if (element === null) return;
+    const sideways = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
+    const span = view.current.until - view.current.from;
+    if (event.ctrlKey || event.metaKey) {
+      const factor = Math.exp(Math.max(-1, Math.min(1, event.deltaY * WHEEL)));
+      show(scaled(view.current, limits, positionOf(event, element, view.current), factor));
+    } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY))
+      show(moved(view.current, limits, (sideways / Math.max(1, size.width)) * span));
+    else return;
+    event.preventDefault();
+  };
+  useEffect(() => {
+    const element = canvas.current;
+    const listener = (event: WheelEvent) => onWheel.current(event);
+    element?.addEventListener("wheel", listener, { passive: false });
+    return () => element?.removeEventListener("wheel", listener);
+  }, []);
+
+  const drag = useRef<{ x: number; y: number; view: View; scrollTop: number; moves: boolean } | null>(null);
+  /** True while the graph is dragged. */
+  const dragged = (event: PointerEvent): boolean => {
+    const from = drag.current;
+    if (from === null || box.current === null || (event.buttons & 1) === 0) return false;
+    const [x, y] = [event.clientX - from.x, event.clientY - from.y];
+    if (!from.moves && Math.hypot(x, y) < DRAG_FROM) return false;
+    if (!from.moves) canvas.current?.setPointerCapture(event.pointerId);
+    from.moves = true;
+    box.current.scrollTop = from.scrollTop - y;
+    const span = from.view.until - from.view.from;
+    show(moved(from.view, limits, (-x / Math.max(1, size.width)) * span));
+    return true;
+  };
+
+  const onMap = (event: PointerEvent) => {
+    const [element, scroller] = [mapCanvas.current, box.current];
+    if (element === null || scroller === null || (event.buttons & 1) === 0) return;
+    const bounds = element.getBoundingClientRect();
+    const line = ((event.clientY - bounds.top) / bounds.height) * whole.rows;
+    const row = whole.first + (flame ? whole.rows - 1 - line : line);
+    scroller.scrollTop = placeOf(row) * ROW - size.height / 2;
+    show(centred(view.current, limits, positionOf(event, element, viewOf(tree, ROOT))));
+  };
 
   const placeOf = (row: number) => (flame ? rows - 1 - (row - inSight.first) : row - inSight.first);
   const rowAt = (place: number) => inSight.first + (flame ? rows - 1 - place : place);
@@ -234,6 +322,7 @@ export function Flamegraph(props: Props) {
     else if (event.key === "Escape") {
       setCopied("");
       onSelect(null);
+      if (focus === ROOT) glideTo(limits);
       onZoom(ROOT);
     } else if (event.key === "Backspace") zoom(Math.max(ROOT, tree.parent[focus] as number));
     else if ((event.key === "n" || event.key === "N") && search !== null) {
@@ -253,7 +342,20 @@ export function Flamegraph(props: Props) {
 
   return (
     <div class="flame">
-      <div class="flame-scroll" ref={box} onScroll={() => draw.current()}>
+      <canvas
+        ref={mapCanvas}
+        class="minimap"
+        role="img"
+        aria-label="The whole graph in little; what is in sight is framed."
+        data-testid="minimap"
+        style={{ width: `${size.width}px`, height: `${MAP_HEIGHT}px` }}
+        onPointerDown={(event) => {
+          event.currentTarget.setPointerCapture(event.pointerId);
+          onMap(event);
+        }}
+        onPointerMove={onMap}
+      />
+      <div class="flame-scroll" ref={box} onScroll={drawSoon}>
         <div class="flame-extent" style={{ height: `${Math.max(rows * ROW, 1)}px` }}>
           {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: the canvas handles its own keys, which "application" says. */}
           <canvas
@@ -266,8 +368,13 @@ export function Flamegraph(props: Props) {
             tabIndex={0}
             data-testid="flamegraph"
             onKeyDown={onKeyDown}
+            onPointerDown={(event) => {
+              if (event.button !== 0 || event.pointerType === "touch") return;
+              const { clientX: x, clientY: y } = event;
+              drag.current = { x, y, view: view.current, scrollTop: box.current?.scrollTop ?? 0, moves: false };
+            }}
             onPointerMove={(event) => {
-              if (event.pointerType === "touch") return;
+              if (event.pointerType === "touch" || dragged(event)) return;
               const at = pointAt(event);
               setUnder(at);
               onPoint(at === null ? null : frameName(tree, at.node));
@@ -277,7 +384,9 @@ export function Flamegraph(props: Props) {
               onPoint(null);
             }}
             onClick={(event) => {
-              const at = pointAt(event);
+              const was = drag.current;
+              drag.current = null;
+              const at = was?.moves ? null : pointAt(event);
               if (at !== null) zoom(at.node);
             }}
             onContextMenu={(event) => {

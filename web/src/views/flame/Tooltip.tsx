@@ -114,7 +114,7 @@ function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "
 
 type Column = ArrayLike<number>;
 
-function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" | "measure">) {
+export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" | "measure">) {
   const diff = tree.diff;
   if (diff === null) return null;
   const { normalize } = measure;

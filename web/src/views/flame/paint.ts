@@ -53,7 +53,9 @@ export function viewAt({ tree, focus, view }: Pick<Scene, "tree" | "focus" | "vi
   return isOtherSide ? viewOf(tree, ROOT) : view;
 }
 
-interface Ink {
+export interface Ink {
+  /** Over what is out of sight. */
+  veil: string;
   ground: string;
   outline: string;
   hover: string;
@@ -61,10 +63,24 @@ interface Ink {
   font: string;
 }
 
-function inkOf(theme: Theme): Ink {
+export function inkOf(theme: Theme): Ink {
   return theme === "light"
-    ? { ground: "#ffffff", outline: "#0b57d0", hover: "rgba(0,0,0,.55)", hit: "#c026d3", font: "#10141c" }
-    : { ground: "#131821", outline: "#9cc2ff", hover: "rgba(255,255,255,.7)", hit: "#f0abfc", font: "#f3f5fa" };
+    ? {
+        veil: "rgba(255,255,255,.55)",
+        ground: "#ffffff",
+        outline: "#0b57d0",
+        hover: "rgba(0,0,0,.55)",
+        hit: "#c026d3",
+        font: "#10141c",
+      }
+    : {
+        veil: "rgba(19,24,33,.6)",
+        ground: "#131821",
+        outline: "#9cc2ff",
+        hover: "rgba(255,255,255,.7)",
+        hit: "#f0abfc",
+        font: "#f3f5fa",
+      };
 }
 
 /** Colours by frame, remembered: a string a frame and redraw would be too many. */

@@ -1,0 +1,347 @@
+/**
+ * What a person waits for, in a real browser against a real server: the first picture, and each frame while moving about. In:
+ * `STAKEOUT_URL`, sizes, repetitions, a folder with other flamegraphs (`STAKEOUT_BENCH_*`). Out: one JSON object a line into
+ * `STAKEOUT_BENCH_OUT`, times in milliseconds.
+ */
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { extname, join, normalize } from "node:path";
+import { type APIRequestContext, type Browser, type BrowserType, expect, type Page, test } from "@playwright/test";
+import { otlp } from "../e2e/otlp.ts";
+import { FRAMES, stacksOf } from "./synthetic.ts";
+
+const SIZES = (process.env.STAKEOUT_BENCH_NODES ?? "10000,100000,1000000").split(",").map(Number);
+const REPEAT = Number(process.env.STAKEOUT_BENCH_REPEAT ?? "5");
+const PEERS = process.env.STAKEOUT_BENCH_PEERS ?? "";
+const OUT = process.env.STAKEOUT_BENCH_OUT ?? "";
+/** How long a peer may take for a picture. */
+const PATIENCE_MS = 60_000;
+const STACKS_A_BATCH = 20_000;
+const UNLIMITED = [
+  "--no-sandbox",
+  "--disable-background-networking",
+  "--disable-frame-rate-limit",
+  "--disable-gpu-vsync",
+];
+const TAKEN = Math.floor(Date.now() / 1000) * 1000 - 120_000;
+
+function tell(figures: Record<string, unknown>): void {
+  appendFileSync(OUT, `${JSON.stringify(figures)}\n`);
+}
+
+const service = (nodes: number) => `bench-${nodes}`;
+const address = (query: string) =>
+  `/?${new URLSearchParams({ query: `{service="${query}"}`, from: String(TAKEN - 1000), until: String(TAKEN + 60_000) })}`;
+
+async function ingest(request: APIRequestContext, nodes: number): Promise<void> {
+  const stacks = stacksOf(nodes);
+  for (let i = 0; i < stacks.length; i += STACKS_A_BATCH) {
+    const body = otlp({
+      service: service(nodes),
+      at: TAKEN,
+      frames: FRAMES,
+      stacks: stacks.slice(i, i + STACKS_A_BATCH),
+    });
+    const answer = await request.post("/v1development/profiles", {
+      headers: { "content-type": "application/x-protobuf" },
+      data: Buffer.from(body),
+      timeout: 0,
+    });
+    expect(answer.status(), await answer.text()).toBe(200);
+  }
+}
+
+/** Runs `step` in one frame after the other, and gives the time from each frame to the next. */
+async function frames(page: Page, count: number, step: string): Promise<number[]> {
+  return page.evaluate(
+    ([steps, body]) =>
+      new Promise<number[]>((resolve) => {
+        const act = new Function("k", body as string);
+        const taken: number[] = [];
+        let [last, k] = [0, 0];
+        const tick = () => {
+          const now = performance.now();
+          if (last > 0) taken.push(now - last);
+          last = now;
+          if (k === steps) return resolve(taken);
+          act(k++);
+          requestAnimationFrame(tick);
+        };
+        requestAnimationFrame(tick);
+      }),
+    [count, step] as const,
+  );
+}
+
+function percentile(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+}
+
+const spread = (values: readonly number[]) => ({
+  frames: values.length,
+  median: percentile(values, 0.5),
+  p95: percentile(values, 0.95),
+  max: Math.max(...values),
+});
+
+async function heap(page: Page): Promise<number> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("HeapProfiler.collectGarbage");
+  const usage = (await session.send("Runtime.getHeapUsage")) as { usedSize: number; backingStorageSize?: number };
+  await session.detach();
+  return usage.usedSize + (usage.backingStorageSize ?? 0);
+}
+
+/** From the change of the selection, as a click makes it, until the picture is on the screen. */
+async function firstPicture(page: Page, to: string): Promise<{ ms: number; nodes: number; server: number }> {
+  await page.goto(address("nothing"));
+  await expect(page.getByText("No samples in this window.")).toBeVisible();
+  return page.evaluate(
+    (url) =>
+      new Promise<{ ms: number; nodes: number; server: number }>((resolve) => {
+        const begin = performance.now();
+        new PerformanceObserver((list) => {
+          const mark = list.getEntries().find(({ startTime }) => startTime >= begin) as PerformanceMark | undefined;
+          if (mark === undefined) return;
+          requestAnimationFrame(() =>
+            setTimeout(() => {
+              const ms = performance.now() - begin;
+              const all = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
+              const asked = all.filter(({ name }) => name.includes("/flamegraph")).at(-1);
+              resolve({
+                ms,
+                nodes: mark.detail as number,
+                server: asked === undefined ? 0 : asked.responseEnd - begin,
+              });
+            }),
+          );
+        }).observe({ type: "mark" });
+        history.pushState(null, "", url);
+        dispatchEvent(new PopStateEvent("popstate"));
+      }),
+    to,
+  );
+}
+
+const CANVAS = `const canvas = document.querySelector("[data-testid=flamegraph]"); const box = canvas.closest(".flame-scroll");
+  const { left, top, width } = canvas.getBoundingClientRect();
+  const wheel = (more) => canvas.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true, clientX: left + width * 0.4, clientY: top + 60, ...more }));`;
+
+const MOVES = {
+  /** Into the width around one place and out again. */
+  zoom: [60, `${CANVAS} wheel({ deltaY: k < 30 ? -50 : 50, ctrlKey: true });`],
+  /** Down the rows, and along the width of a part. */
+  pan: [
+    80,
+    `${CANVAS} if (k < 8) wheel({ deltaY: -50, ctrlKey: true }); else if (k < 40) box.scrollTop += 9; else wheel({ deltaX: k % 2 ? 40 : 25 });`,
+  ],
+  /** A letter a frame. */
+  search: [
+    30,
+    `const input = document.querySelector("[data-testid=search]"); const text = "module_17::type1";
+     input.value = k < 16 ? text.slice(0, k + 1) : text.slice(0, 30 - k); input.dispatchEvent(new Event("input", { bubbles: true }));`,
+  ],
+} as const;
+
+async function bundle(page: Page): Promise<number> {
+  await page.goto(address("nothing"));
+  await expect(page.getByText("No samples in this window.")).toBeVisible();
+  return page.evaluate(() => {
+    const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+    const own = all.filter(({ name }) => !name.includes("/api/")) as PerformanceResourceTiming[];
+    return own.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0);
+  });
+}
+
+/** A browser whose frames come as fast as they are done: what lies between two of them is what one takes. */
+async function unlimited(chromium: BrowserType, more: readonly string[] = ["--disable-gpu"]): Promise<Browser> {
+  const executablePath = process.env.STAKEOUT_CHROMIUM ?? "/usr/bin/chromium";
+  return chromium.launch({ executablePath, args: [...UNLIMITED, ...more] });
+}
+
+test("this page", async ({ page, request, playwright, baseURL }) => {
+  const browser = await unlimited(playwright.chromium);
+  tell({ who: "stakeout", what: "bundle", bytes: await bundle(page) });
+  for (const wanted of SIZES) {
+    await ingest(request, wanted);
+    const pictures: number[] = [];
+    let [nodes, server] = [0, 0];
+    // The first one also fills the server's caches.
+    for (let i = 0; i <= REPEAT; i++) {
+      const picture = await firstPicture(page, address(service(wanted)));
+      ({ nodes, server } = picture);
+      if (i > 0) pictures.push(picture.ms);
+    }
+    const figures: Record<string, unknown> = { first: spread(pictures), answered: server };
+    figures.heap = await heap(page);
+    const fast = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    await fast.goto(`${baseURL}${address(service(wanted))}`);
+    await fast.waitForFunction(() => performance.getEntriesByName("stakeout:flamegraph").length > 0);
+    for (const [name, [count, step]] of Object.entries(MOVES)) figures[name] = spread(await frames(fast, count, step));
+    await fast.close();
+    tell({ who: "stakeout", what: "size", wanted, nodes, ...figures });
+  }
+  await browser.close();
+});
+
+const TYPES: Record<string, string> = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".json": "application/json",
+};
+
+async function served(folder: string): Promise<{ url: string; server: Server }> {
+  const server = createServer((request, response) => {
+    const path = normalize(decodeURIComponent((request.url ?? "/").replace(/[?#].*/, "")));
+    const file = join(folder, path);
+    if (path.includes("..") || !existsSync(file)) {
+      response.writeHead(404).end();
+      return;
+    }
+    response
+      .writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" })
+      .end(readFileSync(file));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
+}
+
+interface Nested {
+  name: string;
+  value: number;
+  children: Nested[];
+}
+
+/** The server's columns as the nested objects that d3-flame-graph takes. */
+function nested({
+  strings,
+  nodes,
+}: {
+  strings: string[];
+  nodes: Record<"parent" | "name" | "total", number[]>;
+}): Nested {
+  const all = nodes.name.map(
+    (name, i): Nested => ({ name: strings[name] ?? "", value: nodes.total[i] ?? 0, children: [] }),
+  );
+  for (let i = 1; i < all.length; i++) all[nodes.parent[i] as number]?.children.push(all[i] as Nested);
+  return all[0] as Nested;
+}
+
+const D3_PAGE = `<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="/node_modules/d3-flame-graph/dist/d3-flamegraph.css">
+<div id="chart" style="height:600px;overflow:auto"></div><script src="/node_modules/d3/dist/d3.min.js"></script>
+<script src="/node_modules/d3-flame-graph/dist/d3-flamegraph.umd.min.js"></script>`;
+
+/** The little of both libraries that is used. */
+interface D3 {
+  d3: { select: (at: string) => { datum: (data: unknown) => { call: (chart: unknown) => void } } };
+  flamegraph: (() => { width: (pixels: number) => unknown }) & { default?: D3["flamegraph"] };
+}
+
+/** Runs what may never end; undefined where it took too long or broke. */
+async function patient<T>(work: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), PATIENCE_MS);
+  });
+  return Promise.race([work.catch(() => undefined), late]).finally(() => clearTimeout(timer));
+}
+
+test("d3-flame-graph", async ({ playwright, request }) => {
+  test.skip(PEERS === "", "no peers wanted");
+  const browser = await unlimited(playwright.chromium);
+  writeFileSync(join(PEERS, "d3.html"), D3_PAGE);
+  const { url, server } = await served(PEERS);
+  for (const wanted of SIZES) {
+    const answer = await request.get(`/api/v1/flamegraph${address(service(wanted)).slice(1)}`, { timeout: 0 });
+    writeFileSync(join(PEERS, "d3.json"), JSON.stringify(nested(await answer.json())));
+    const page = await browser.newPage();
+    await page.goto(`${url}/d3.html`);
+    const first = await patient(
+      page.evaluate(async () => {
+        const { d3, flamegraph } = globalThis as unknown as D3;
+        const begin = performance.now();
+        const data = await (await fetch("/d3.json")).json();
+        const chart = (flamegraph.default ?? flamegraph)().width(900);
+        d3.select("#chart").datum(data).call(chart);
+        await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+        Object.assign(globalThis, { chart });
+        return performance.now() - begin;
+      }),
+    );
+    const figures: Record<string, unknown> = { first: first === undefined ? null : spread([first]) };
+    if (first !== undefined) {
+      const zoom = `const all = d3.selectAll("#chart g.frame").nodes(); all[(k * 37) % Math.min(all.length, 200)]?.dispatchEvent(new MouseEvent("click", { bubbles: true }));`;
+      const moves: [string, number, string][] = [
+        ["zoom", 10, zoom],
+        ["pan", 30, `document.getElementById("chart").scrollTop += 9;`],
+        ["search", 8, `chart.search("module_17::Type1".slice(0, k + 1));`],
+      ];
+      for (const [name, count, step] of moves) {
+        const taken = await patient(frames(page, count, step));
+        figures[name] = taken === undefined ? null : spread(taken);
+        if (taken === undefined) break;
+      }
+      figures.heap = await patient(heap(page));
+    }
+    tell({ who: "d3-flame-graph", what: "size", wanted, ...figures });
+    await patient(page.close());
+  }
+  await patient(browser.close());
+  server.close();
+});
+
+test("speedscope", async ({ playwright, request }) => {
+  test.skip(PEERS === "", "no peers wanted");
+  // It draws by WebGL, here without a graphics card.
+  const browser = await unlimited(playwright.chromium, ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]);
+  const { url, server } = await served(PEERS);
+  for (const wanted of SIZES) {
+    const answer = await request.get(`/api/v1/flamegraph${address(service(wanted)).slice(1)}&format=speedscope`, {
+      timeout: 0,
+    });
+    writeFileSync(join(PEERS, "speedscope.json"), await answer.body());
+    const page = await browser.newPage();
+    const begin = Date.now();
+    const profile = encodeURIComponent(`${url}/speedscope.json`);
+    const shown = await patient(
+      page
+        .goto(`${url}/node_modules/speedscope/dist/release/index.html#profileURL=${profile}`)
+        .then(() =>
+          page.waitForFunction(
+            () => document.title.includes("bench") || document.querySelectorAll("canvas").length > 1,
+            null,
+            { timeout: PATIENCE_MS },
+          ),
+        )
+        .then(() => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))))),
+    );
+    const isShown =
+      shown !== undefined ||
+      (await page
+        .locator("canvas")
+        .count()
+        .catch(() => 0)) > 1;
+    const figures: Record<string, unknown> = { first: isShown ? spread([Date.now() - begin]) : null };
+    if (isShown) {
+      const wheel = (more: string) =>
+        `const all = document.querySelectorAll("canvas"); const canvas = all[all.length - 1]; const { left, top, width, height } = canvas.getBoundingClientRect();
+         canvas.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true, clientX: left + width * 0.4, clientY: top + height / 2, ${more} }));`;
+      const moves: [string, number, string][] = [
+        ["zoom", 60, wheel("deltaY: k < 30 ? -50 : 50, ctrlKey: true")],
+        ["pan", 80, wheel("deltaX: k % 2 ? 40 : 25, deltaY: k < 40 ? 9 : 0")],
+      ];
+      for (const [name, count, step] of moves) {
+        const taken = await patient(frames(page, count, step));
+        figures[name] = taken === undefined ? null : spread(taken);
+      }
+      figures.heap = await patient(heap(page));
+    }
+    tell({ who: "speedscope", what: "size", wanted, ...figures });
+    await patient(page.close());
+  }
+  await patient(browser.close());
+  server.close();
+});

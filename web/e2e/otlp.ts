@@ -1,0 +1,168 @@
+/**
+ * Samples that are known by construction, as an OTLP request (profiles, v1development): what a sender other than the agent
+ * ships. Only what the tests and the bench need of it; `server/README.md` has the whole.
+ */
+
+/** One function. */
+export interface Frame {
+  name: string;
+  module?: string;
+  kind?: "kernel" | "native" | "jit" | "cpython";
+}
+
+export interface Batch {
+  service: string;
+  /** When the samples were taken, Unix milliseconds; those of one stack follow each other by a millisecond. */
+  at: number;
+  frames: readonly Frame[];
+  /** Indices of frames, leaf first, and how many samples. */
+  stacks: readonly { frames: ArrayLike<number>; samples: number }[];
+}
+
+/** What one sample stands for. */
+export const PERIOD_NS = 50_000_000;
+
+class Writer {
+  private bytes = new Uint8Array(1024);
+  private view = new DataView(this.bytes.buffer);
+  private at = 0;
+
+  done(): Uint8Array {
+    return this.bytes.subarray(0, this.at);
+  }
+
+  private room(more: number): void {
+    if (this.at + more <= this.bytes.length) return;
+    const wider = new Uint8Array(Math.max(this.bytes.length * 2, this.at + more));
+    wider.set(this.bytes);
+    this.bytes = wider;
+    this.view = new DataView(wider.buffer);
+  }
+
+  varint(value: number): void {
+    this.room(10);
+    let rest = value;
+    while (rest >= 128) {
+      this.bytes[this.at++] = (rest % 128) | 128;
+      rest = Math.floor(rest / 128);
+    }
+    this.bytes[this.at++] = rest;
+  }
+
+  number(field: number, value: number): this {
+    this.varint(field * 8);
+    this.varint(value);
+    return this;
+  }
+
+  raw(field: number, value: Uint8Array): this {
+    this.varint(field * 8 + 2);
+    this.varint(value.length);
+    this.room(value.length);
+    this.bytes.set(value, this.at);
+    this.at += value.length;
+    return this;
+  }
+
+  text(field: number, value: string): this {
+    return this.raw(field, new TextEncoder().encode(value));
+  }
+
+  message(field: number, write: (inner: Writer) => void): this {
+    const inner = new Writer();
+    write(inner);
+    return this.raw(field, inner.done());
+  }
+
+  packed(field: number, values: ArrayLike<number>): this {
+    return this.message(field, (inner) => {
+      for (let i = 0; i < values.length; i++) inner.varint(values[i] as number);
+    });
+  }
+
+  fixed64(values: readonly bigint[], field: number): this {
+    return this.message(field, (inner) => {
+      for (const value of values) {
+        inner.room(8);
+        inner.view.setBigUint64(inner.at, value, true);
+        inner.at += 8;
+      }
+    });
+  }
+}
+
+/** Texts by their place; the first is the empty one, as OTLP wants it. */
+class Table {
+  readonly texts = [""];
+  private readonly places = new Map([["", 0]]);
+
+  of(text: string): number {
+    const known = this.places.get(text) ?? this.texts.push(text) - 1;
+    this.places.set(text, known);
+    return known;
+  }
+}
+
+/** The body of `POST /v1development/profiles`. */
+export function otlp({ service, at, frames, stacks }: Batch): Uint8Array {
+  const [strings, modules, kinds] = [new Table(), new Table(), new Table()];
+  const located = frames.map(({ name, module = "", kind = "native" }) => ({
+    name: strings.of(name),
+    mapping: modules.of(module),
+    kind: kinds.of(kind),
+  }));
+  const request = new Writer();
+  const attribute = (to: Writer, key: string, value: string) =>
+    to.message(1, (pair) => pair.text(1, key).message(2, (any) => any.text(1, value)));
+  request.message(1, (resource) => {
+    resource.message(1, (inner) => {
+      attribute(inner, "service.name", service);
+      attribute(inner, "host.name", "synthetic");
+    });
+    resource.message(2, (scope) => {
+      scope.message(2, (profile) => {
+        const valueType = (field: number, type: string, unit: string) =>
+          profile.message(field, (inner) => inner.number(1, strings.of(type)).number(2, strings.of(unit)));
+        valueType(1, "samples", "count");
+        stacks.forEach(({ samples }, i) => {
+          const times = Array.from({ length: samples }, (_, k) => BigInt(at + (k % 1000)) * 1_000_000n);
+          profile.message(2, (sample) => sample.number(1, i + 1).fixed64(times, 5));
+        });
+        valueType(5, "cpu", "nanoseconds");
+        profile.number(6, PERIOD_NS);
+      });
+    });
+  });
+  const type = strings.of("profile.frame.type");
+  request.message(2, (dictionary) => {
+    for (const module of modules.texts) dictionary.message(1, (mapping) => mapping.number(4, strings.of(module)));
+    dictionary.message(2, () => {});
+    located.forEach(({ mapping, kind }, i) => {
+      dictionary.message(2, (location) =>
+        location
+          .number(1, mapping)
+          .message(3, (line) => line.number(1, i + 1))
+          .packed(4, [kind]),
+      );
+    });
+    dictionary.message(3, () => {});
+    for (const { name } of located) dictionary.message(3, (fn) => fn.number(1, name));
+    dictionary.message(4, () => {});
+    for (const text of strings.texts) dictionary.text(5, text);
+    kinds.texts.forEach((kind, i) => {
+      dictionary.message(6, (pair) => {
+        if (i > 0) pair.number(1, type).message(2, (any) => any.text(1, kind));
+      });
+    });
+    dictionary.message(7, () => {});
+    // Frames of the tables begin at 1.
+    for (const { frames: path } of stacks)
+      dictionary.message(7, (stack) =>
+        stack.packed(
+          1,
+          Array.from(path, (frame) => frame + 1),
+        ),
+      );
+  });
+  return request.done();
+}

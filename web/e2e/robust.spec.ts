@@ -1,0 +1,206 @@
+import type { APIRequestContext, Page } from "@playwright/test";
+import { type Frame, otlp } from "./otlp.ts";
+import { at, colours, expect, parameter, test } from "./stack.ts";
+
+/** The window that all samples of this file lie in. */
+const TAKEN = Math.floor(Date.now() / 1000) * 1000 - 60_000;
+const WINDOW = { from: TAKEN - 10_000, until: TAKEN + 10_000 };
+
+/** Stores stacks (root first) of a service that nothing else has, and gives its selector. */
+async function stored(
+  request: APIRequestContext,
+  name: string,
+  stacks: { frames: Frame[]; samples: number }[],
+): Promise<Record<string, string>> {
+  const service = `${name}-${process.pid}-${TAKEN}`;
+  const frames: Frame[] = [];
+  const indexed = stacks.map(({ frames: path, samples }) => {
+    const indices = path.map((frame) => {
+      const known = frames.indexOf(frame);
+      return known >= 0 ? known : frames.push(frame) - 1;
+    });
+    return { frames: indices.reverse(), samples };
+  });
+  const answer = await request.post("/v1development/profiles", {
+    headers: { "content-type": "application/x-protobuf" },
+    data: Buffer.from(otlp({ service, at: TAKEN, frames, stacks: indexed })),
+  });
+  expect(answer.status(), await answer.text()).toBe(200);
+  return { query: `{service="${service}"}` };
+}
+
+async function drawn(page: Page): Promise<void> {
+  await expect.poll(() => colours(page)).toBeGreaterThan(2);
+}
+
+/** No part of the page is wider than the window. */
+async function overflow(page: Page): Promise<number> {
+  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+}
+
+test("names that are HTML are text everywhere", async ({ page, request }) => {
+  const evil = '<img src="x" onerror="window.broken=1"><script>window.broken=2</script>';
+  const main = { name: "<b>main</b>", module: "</td><i>lib.so" };
+  const query = await stored(request, "html", [{ frames: [main, { name: evil, module: "a&amp;b.so" }], samples: 7 }]);
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const graph = page.getByTestId("flamegraph");
+  await graph.hover({ position: { x: 200, y: 45 } });
+  await expect(page.getByTestId("tooltip")).toContainText(evil);
+  await graph.click({ position: { x: 200, y: 45 } });
+  await expect(page.getByTestId("frame-panel").locator(".frame-name")).toHaveText(evil);
+  await expect(page.getByRole("grid", { name: "Functions" })).toContainText(`<img src="x"`);
+  await graph.press("h");
+  await expect(page.getByTestId("chips")).toContainText("without");
+  await page.getByTestId("search").fill("<img");
+  await page.getByRole("button", { name: "Tree", exact: true }).click();
+  await expect(page.getByTestId("frame-tree")).toContainText("<b>main</b>");
+  expect(await page.evaluate(() => (window as { broken?: number }).broken)).toBeUndefined();
+  await expect(page.locator("main img, main script, main td i, main b b")).toHaveCount(0);
+});
+
+test("names from right to left stay in their place", async ({ page, request }) => {
+  // Arabic, Hebrew, and a name that turns what follows round (U+202E).
+  const names = ["معالجة_الطلب", "עיבוד::בקשה(int)", "pay\u202Edab"];
+  const frames = names.map((name) => ({ name, module: "lib.so" }));
+  const query = await stored(request, "rtl", [{ frames, samples: 5 }]);
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const table = page.getByRole("grid", { name: "Functions" });
+  for (const name of names) {
+    const row = table.getByRole("row").filter({ hasText: name });
+    await expect(row).toContainText("5");
+    // The share still stands to the right of the name.
+    const [text, number] = [row.locator("bdi"), row.getByRole("gridcell").last()];
+    const [left, right] = [await text.boundingBox(), await number.boundingBox()];
+    expect(left?.x ?? 0).toBeLessThan(right?.x ?? 0);
+  }
+  await page.getByTestId("search").fill("معالجة");
+  await expect(page.getByTestId("found")).toContainText("100 %");
+});
+
+test("a name of 5,000 letters is there whole, and breaks no layout", async ({ page, request }) => {
+  const long = `ns::outer<${"Pair<int, ".repeat(450)}int${">".repeat(450)}>::the_end(char const*)`;
+  const query = await stored(request, "long", [
+    { frames: [{ name: "main" }, { name: long, module: "lib.so" }], samples: 3 },
+  ]);
+  for (const width of [1440, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto(at(WINDOW, query));
+    await drawn(page);
+    await page.getByTestId("flamegraph").click({ position: { x: 100, y: 45 } });
+    await expect(page.getByTestId("frame-panel").locator(".frame-name")).toHaveText(long);
+    expect(await overflow(page)).toBe(0);
+    // The zoom is in the address, however long the way to the frame is.
+    expect(page.url().length).toBeLessThan(4000);
+    await page.reload();
+    await drawn(page);
+    await expect(page.getByTestId("reset-zoom")).toBeVisible();
+  }
+});
+
+test("one sample is a graph", async ({ page, request }) => {
+  const query = await stored(request, "one", [{ frames: [{ name: "main" }, { name: "only" }], samples: 1 }]);
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  await page.getByTestId("flamegraph").hover({ position: { x: 200, y: 45 } });
+  const tooltip = page.getByTestId("tooltip");
+  await expect(tooltip).toContainText("only");
+  await expect(tooltip).toContainText("100 %");
+  await page.goto(
+    at(WINDOW, { ...query, view: "compare", baseFrom: String(TAKEN - 40_000), baseUntil: String(TAKEN - 20_000) }),
+  );
+  await expect(page.getByTestId("verdict")).toContainText("nothing to compare");
+});
+
+test("no samples is said, not drawn", async ({ page }) => {
+  await page.goto(at(WINDOW, { query: '{service="nobody-has-this"}', transform: "invert", match: "x" }));
+  await expect(page.getByText("No samples in this window.")).toBeVisible();
+});
+
+test.describe("a function that calls itself 5,000 times", () => {
+  const main: Frame = { name: "main", module: "prog" };
+  const recur: Frame = { name: "recur", module: "prog" };
+  const leaf: Frame = { name: "leaf", module: "prog" };
+  const deep = [main, ...Array<Frame>(5000).fill(recur), leaf];
+
+  test("is drawn to its end, searched once, and merged", async ({ page, request }) => {
+    const query = await stored(request, "deep", [
+      { frames: deep, samples: 3 },
+      { frames: [main, { name: "other" }], samples: 1 },
+    ]);
+    await page.goto(at(WINDOW, { ...query, match: "recur" }));
+    await drawn(page);
+    await expect(page.getByTestId("found")).toContainText("75.0 %");
+    await expect(page.getByTestId("found")).toContainText("3 samples in 5 000 frames");
+    const graph = page.getByTestId("flamegraph");
+    // Rows are virtual: the canvas is no taller than the window.
+    expect(await graph.evaluate((canvas) => (canvas as HTMLCanvasElement).height)).toBeLessThan(2000);
+    const scroller = page.locator(".flame-scroll");
+    await scroller.evaluate((box) => {
+      box.scrollTop = box.scrollHeight;
+    });
+    const bottom = await graph.evaluate((canvas) => canvas.clientHeight - 10);
+    await graph.hover({ position: { x: 600, y: bottom } });
+    await expect(page.getByTestId("tooltip")).toContainText("leaf");
+    await graph.click({ position: { x: 600, y: bottom } });
+    await expect(page.getByTestId("frame-panel")).toContainText("leaf");
+    // Such a way is longer than an address may be: a reload finds it all the same.
+    await page.reload();
+    await expect(page.getByTestId("reset-zoom")).toBeVisible();
+    await page.getByTestId("reset-zoom").click();
+    await graph.press("r");
+    await expect(page.getByTestId("found")).toContainText("3 samples in 1 frame");
+    expect(parameter(page, "transform")).toBe("merge");
+    await page.goBack();
+    await expect(page.getByTestId("found")).toContainText("5 000 frames");
+  });
+
+  test("is turned round, and put between its callers and callees", async ({ page, request }) => {
+    const query = await stored(request, "deep-turned", [{ frames: deep, samples: 2 }]);
+    await page.goto(at(WINDOW, { ...query, transform: "invert", match: "main" }));
+    await drawn(page);
+    await expect(page.getByTestId("found")).toContainText("2 samples in 1 frame");
+    await page.goto(at(WINDOW, { ...query, transform: "sandwich:recur" }));
+    await drawn(page);
+    await page.getByRole("button", { name: "Tree", exact: true }).click();
+    await expect(page.getByTestId("frame-tree").getByRole("treeitem").first()).toContainText("recur");
+  });
+});
+
+test("the keyboard alone changes the tree and takes it back", async ({ page, request }) => {
+  const frames = ["main", "serve", "read"].map((name) => ({ name, module: "prog" }));
+  const query = await stored(request, "keys", [
+    { frames, samples: 8 },
+    { frames: frames.slice(0, 2), samples: 2 },
+  ]);
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const graph = page.getByTestId("flamegraph");
+  await graph.focus();
+  for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+  await expect(page.getByTestId("selected-frame")).toContainText("serve");
+  await page.keyboard.press("Shift+F10");
+  const menu = page.getByRole("menu", { name: "Frame serve" });
+  await expect(menu.getByRole("menuitem").first()).toBeFocused();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  expect(parameter(page, "transform")).toBe("sandwich:serve");
+  await expect(page.getByTestId("chips")).toContainText("callers and callees of serve");
+  await expect(graph).toBeFocused();
+  await page.keyboard.press("i");
+  expect(parameter(page, "transform")).toBe("sandwich:serve;invert");
+  await page.goBack();
+  await page.goBack();
+  await expect(page.getByTestId("chips")).toBeHidden();
+  expect(parameter(page, "transform")).toBeNull();
+  await page.getByRole("button", { name: "Tree", exact: true }).click();
+  const tree = page.getByRole("tree");
+  await tree.focus();
+  await page.keyboard.press("End");
+  await expect(tree.getByRole("treeitem", { selected: true })).toHaveAttribute(
+    "aria-label",
+    /^read, native: 8 samples, 80/,
+  );
+});

@@ -1,0 +1,206 @@
+/** All that is known of the selected frame: its samples, since when, who calls it, what it calls, where it stands. */
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { kindOf } from "../../logic/colour.ts";
+import { cores, count, duration, percent } from "../../logic/format.ts";
+import { largestOf } from "../../logic/functions.ts";
+import { fitName } from "../../logic/names.ts";
+import { sourceText } from "../../logic/places.ts";
+import { type Relative, type Relatives, relativesOf } from "../../logic/relatives.ts";
+import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { framePlaces, selected, upright } from "../../state/data.ts";
+import { copyText } from "../clipboard.ts";
+import { frameActions } from "./actions.ts";
+import { BothSides, type WindowMeasure } from "./Tooltip.tsx";
+
+interface Props {
+  tree: Tree;
+  node: number;
+  focus: number;
+  measure: WindowMeasure;
+}
+
+const MOST_RELATIVES = 8;
+const MOST_PLACES = 4;
+const MOST_SOURCES = 4;
+const NAME_ROOM = 40;
+
+export function FramePanel({ tree, node, focus, measure }: Props) {
+  const kind = kindName(tree, node);
+  const isFunction = kind !== "root" && kind !== "trimmed";
+  return (
+    <section class="frame-panel" aria-label="Selected frame" data-testid="frame-panel">
+      <div class="frame-head">
+        <b class="frame-name" dir="auto">
+          {frameName(tree, node)}
+        </b>
+        <CopyButton text={frameName(tree, node)} />
+        <span class="spring" />
+        <button
+          type="button"
+          class="button icon"
+          aria-label="Close"
+          onClick={() => {
+            selected.value = null;
+          }}
+        >
+          ✕
+        </button>
+      </div>
+      <div class="frame-parts">
+        <div>
+          <Figures tree={tree} node={node} focus={focus} measure={measure} />
+          <div class="frame-actions">
+            {frameActions(tree, node).map((action) => (
+              <button key={action.key} type="button" class="button tiny" title={action.hint} onClick={action.run}>
+                <bdi>{action.label}</bdi>
+              </button>
+            ))}
+          </div>
+        </div>
+        {isFunction && <Neighbours tree={tree} node={node} />}
+        {isFunction && <Places tree={tree} node={node} />}
+      </div>
+    </section>
+  );
+}
+
+function CopyButton({ text }: { text: string }) {
+  const [said, setSaid] = useState({ text: "", word: "Copy" });
+  return (
+    <button
+      type="button"
+      class="button tiny"
+      data-testid="copy-frame"
+      onClick={() => void copyText(text).then((done) => setSaid({ text, word: done ? "Copied" : "Not allowed" }))}
+    >
+      {said.text === text ? said.word : "Copy"}
+    </button>
+  );
+}
+
+const part = (value: number, whole: number) => (whole > 0 ? percent(value / whole) : "–");
+
+function Figures({ tree, node, focus, measure }: Props) {
+  const all = upright.value;
+  const whole = useMemo(() => (all === null || node === ROOT ? null : relativesIn(all, tree, node)), [all, tree, node]);
+  if (tree.diff !== null) return <BothSides tree={tree} node={node} measure={measure} />;
+  const parent = Math.max(ROOT, tree.parent[node] as number);
+  const row = (label: string, hint: string, samples: number) => (
+    <tr>
+      <th scope="row" title={hint}>
+        {label}
+      </th>
+      <td>{count(samples)}</td>
+      <td>{duration(samples * measure.secondsPerSample)}</td>
+      <td>{cores(samples * measure.coresPerSample)}</td>
+      <td>{part(samples, measure.samples)}</td>
+      <td>{part(samples, tree.total[parent] as number)}</td>
+      <td>{part(samples, tree.total[focus] as number)}</td>
+    </tr>
+  );
+  return (
+    <table>
+      <thead>
+        <tr>
+          <td />
+          <th scope="col">samples</th>
+          <th scope="col">CPU time</th>
+          <th scope="col">cores</th>
+          <th scope="col">of total</th>
+          <th scope="col">of {tree.shape === "upright" ? "caller" : "parent"}</th>
+          <th scope="col">of zoomed</th>
+        </tr>
+      </thead>
+      <tbody>
+        {row("total", "This frame and what it calls here", tree.total[node] as number)}
+        {tree.shape === "upright" && row("self", "This frame itself", tree.self[node] as number)}
+        {whole !== null && row("function", "All frames of this function; a recursion counts once", whole.total)}
+        {whole !== null && row("its self", "All frames of this function themselves", whole.self)}
+      </tbody>
+    </table>
+  );
+}
+
+/** The function's relatives in the tree as it was taken, wherever the frame stands in the one on the screen. */
+function relativesIn(all: Tree, tree: Tree, node: number): Relatives | null {
+  if (all === tree) return relativesOf(all, node);
+  const key = { name: frameName(tree, node), module: moduleName(tree, node), kind: kindName(tree, node) };
+  const there = largestOf(all, key);
+  return there === null ? null : relativesOf(all, there);
+}
+
+function Part({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+function Neighbours({ tree, node }: { tree: Tree; node: number }) {
+  const all = upright.value;
+  const found = useMemo(() => (all === null ? null : relativesIn(all, tree, node)), [all, tree, node]);
+  if (found === null) return null;
+  const list = (title: string, rows: Relative[], none: string) => (
+    <Part title={title}>
+      {rows.length === 0 && <p class="dim">{none}</p>}
+      <ol class="relatives">
+        {rows.slice(0, MOST_RELATIVES).map((row) => (
+          <li key={`${row.name} ${row.module} ${row.kind}`}>
+            <button
+              type="button"
+              title={`${row.name}\n${row.module}`}
+              onClick={() => {
+                const there = largestOf(tree, row);
+                if (there !== null) selected.value = there;
+              }}
+            >
+              <bdi>{fitName(row.name, NAME_ROOM)}</bdi>
+            </button>
+            <span class="dim">
+              {tree.diff === null
+                ? part(row.samples, found.total)
+                : `${count(row.baseSamples)} → ${count(row.samples)}`}
+            </span>
+          </li>
+        ))}
+      </ol>
+      {rows.length > MOST_RELATIVES && <p class="dim">{rows.length - MOST_RELATIVES} more: sandwich shows all</p>}
+    </Part>
+  );
+  return (
+    <>
+      {list("Callers", found.callers, "nothing: stacks begin here")}
+      {list("Callees", found.callees, "nothing")}
+    </>
+  );
+}
+
+function Places({ tree, node }: { tree: Tree; node: number }) {
+  const places = framePlaces.data.value ?? [];
+  const module = moduleName(tree, node);
+  const inlined = tree.inlined[node] === 1 ? ", inlined" : "";
+  return (
+    <Part title="Where">
+      <p>
+        {kindOf(kindName(tree, node), false)}
+        {inlined} <bdi>{module}</bdi>
+      </p>
+      {places.slice(0, MOST_PLACES).map(({ module: path, buildId, sources }) => (
+        <dl key={`${path} ${buildId}`} class="place">
+          <dt dir="auto">{path}</dt>
+          {buildId !== "" && <dd class="dim">build id {buildId}</dd>}
+          {sources.slice(0, MOST_SOURCES).map((source) => (
+            <dd key={source.file} dir="auto">
+              {sourceText(source)}
+            </dd>
+          ))}
+          {sources.length > MOST_SOURCES && <dd class="dim">{sources.length - MOST_SOURCES} more files</dd>}
+        </dl>
+      ))}
+      {places.length > MOST_PLACES && <p class="dim">{places.length - MOST_PLACES} more files or builds</p>}
+    </Part>
+  );
+}

@@ -1,0 +1,147 @@
+/** The flamegraph as a tree of text: what a screen reader, and a narrow screen, read. Rows exist while they are in sight. */
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { CHANGE_WORDS, kindOf, kindSwatch, MARK, type Theme } from "../../logic/colour.ts";
+import { count, percent, plural } from "../../logic/format.ts";
+import { type OutlineRow, openedWith, outline } from "../../logic/outline.ts";
+import { scrollToRow, visibleRows } from "../../logic/rows.ts";
+import { frameName, kindName, ROOT, type Tree } from "../../logic/tree.ts";
+import { useSize } from "../hooks.ts";
+import { changeOf } from "./paint.ts";
+import { tooltipText, type WindowMeasure } from "./Tooltip.tsx";
+
+interface Props {
+  tree: Tree;
+  focus: number;
+  selected: number | null;
+  theme: Theme;
+  measure: WindowMeasure;
+  onSelect: (node: number | null) => void;
+  onZoom: (node: number) => void;
+}
+
+const ROW = 24;
+/** CSS pixels that a level is set in; deep levels stand below each other, so that names stay in sight. */
+const INDENT = 14;
+const DEEPEST_INDENT = 18;
+const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 };
+
+export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZoom }: Props) {
+  const id = useId();
+  const box = useRef<HTMLDivElement>(null);
+  const size = useSize(box);
+  const [scroll, setScroll] = useState(0);
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
+  const [active, setActive] = useState(0);
+  useEffect(() => {
+    setOpen(new Set(openedWith(tree, focus)));
+    setActive(0);
+  }, [tree, focus]);
+  const rows = useMemo(() => outline(tree, focus, open), [tree, focus, open]);
+  const { first, behind } = visibleRows(rows.length, ROW, scroll, size.height);
+
+  const toggle = (row: OutlineRow) => {
+    const next = new Set(open);
+    if (row.state === "open") next.delete(row.node);
+    else for (const node of openedWith(tree, row.node)) next.add(node);
+    setOpen(next);
+  };
+  const go = (to: number) => {
+    const at = Math.min(Math.max(to, 0), rows.length - 1);
+    const row = rows[at];
+    if (row === undefined) return;
+    setActive(at);
+    onSelect(row.node);
+    if (box.current !== null) box.current.scrollTop = scrollToRow(at, ROW, box.current.scrollTop, size.height);
+  };
+  const parentOf = (at: number) => {
+    const level = rows[at]?.level ?? 1;
+    for (let i = at - 1; i >= 0; i--) if ((rows[i]?.level ?? 0) < level) return i;
+    return at;
+  };
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const row = rows[active];
+    if (row === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    const by = MOVES[event.key];
+    if (by !== undefined) go(active + by);
+    else if (event.key === "ArrowRight" && row.state === "closed") toggle(row);
+    else if (event.key === "ArrowRight" && row.state === "open") go(active + 1);
+    else if (event.key === "ArrowLeft" && row.state === "open") toggle(row);
+    else if (event.key === "ArrowLeft") go(parentOf(active));
+    else if (event.key === "Enter") onZoom(row.node);
+    else if (event.key === " ") onSelect(row.node);
+    else if (event.key === "Escape") onZoom(ROOT);
+    else return;
+    event.preventDefault();
+  };
+
+  return (
+    <div
+      class="frame-tree"
+      ref={box}
+      role="tree"
+      tabIndex={0}
+      aria-label={`Frames of ${measure.title} as a tree. Right opens, left closes, Enter zooms.`}
+      aria-activedescendant={rows.length > 0 ? `${id}-${active}` : undefined}
+      data-testid="frame-tree"
+      onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
+      onKeyDown={onKeyDown}
+    >
+      <div class="frame-tree-body" role="none" style={{ height: `${rows.length * ROW}px` }}>
+        {rows.slice(first, behind).map((row, i) => {
+          const at = first + i;
+          return (
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the tree itself takes the keys for its active row.
+            <div
+              key={`${row.node} ${row.rest}`}
+              id={`${id}-${at}`}
+              role="treeitem"
+              tabIndex={-1}
+              aria-level={row.level}
+              aria-posinset={row.place}
+              aria-setsize={row.siblings}
+              aria-expanded={row.state === "leaf" ? undefined : row.state === "open"}
+              aria-selected={row.node === selected}
+              aria-label={row.rest > 0 ? restText(row) : tooltipText(tree, row.node, focus, measure)}
+              class={`${at === active ? "active" : ""}${row.node === selected ? " chosen" : ""}`}
+              style={{ transform: `translateY(${at * ROW}px)` }}
+              onClick={() => {
+                go(at);
+                if (row.state !== "leaf") toggle(row);
+              }}
+            >
+              <span style={{ width: `${Math.min(row.level - 1, DEEPEST_INDENT) * INDENT}px` }} />
+              <i>{row.state === "leaf" ? "" : row.state === "open" ? "▾" : "▸"}</i>
+              {row.rest > 0 ? <em>{restText(row)}</em> : <Frame tree={tree} row={row} theme={theme} />}
+              <b>
+                {tree.diff === null
+                  ? percent(measure.samples > 0 ? row.samples / measure.samples : 0)
+                  : `${count(row.baseSamples)} → ${count(row.samples)}`}
+              </b>
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+function restText({ rest, samples }: OutlineRow): string {
+  return `${plural(rest, "smaller frame")} with ${plural(samples, "sample")}`;
+}
+
+function Frame({ tree, row, theme }: { tree: Tree; row: OutlineRow; theme: Theme }) {
+  const change = changeOf(tree, row.node);
+  return (
+    <>
+      {tree.diff === null ? (
+        <i class="swatch" style={{ background: kindSwatch(kindOf(kindName(tree, row.node), false), theme) }} />
+      ) : (
+        <i class={`mark ${change}`} title={CHANGE_WORDS[change]}>
+          {MARK[change]}
+        </i>
+      )}
+      <bdi>{frameName(tree, row.node)}</bdi>
+    </>
+  );
+}
