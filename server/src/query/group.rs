@@ -4,6 +4,7 @@ use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::group_counts::{GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
+use super::matching::{OnlyStacks, StackIds};
 use super::scan::scan;
 use super::select::{Days, Question, collect_rows, scope};
 use super::selector::{Home, Label};
@@ -22,7 +23,19 @@ pub(super) async fn by_label(
     label: Label,
     steps: Steps,
 ) -> Result<Grouped, QueryError> {
-    grouped(engine, snapshot, question, label, steps, false).await
+    grouped(engine, snapshot, question, label, steps, Extra::None).await
+}
+
+/// As [`by_label`], of the samples of these stacks.
+pub(super) async fn by_label_of_stacks(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: &Question,
+    label: Label,
+    steps: Steps,
+    stacks: Arc<StackIds>,
+) -> Result<Grouped, QueryError> {
+    grouped(engine, snapshot, question, label, steps, Extra::Only(stacks)).await
 }
 
 /// As [`by_label`], with the quality of each group's stacks.
@@ -33,7 +46,7 @@ pub(super) async fn by_label_with_quality(
     label: Label,
     steps: Steps,
 ) -> Result<Grouped, QueryError> {
-    grouped(engine, snapshot, question, label, steps, true).await
+    grouped(engine, snapshot, question, label, steps, Extra::Quality).await
 }
 
 async fn grouped(
@@ -42,7 +55,7 @@ async fn grouped(
     question: &Question,
     label: Label,
     steps: Steps,
-    quality: bool,
+    extra: Extra,
 ) -> Result<Grouped, QueryError> {
     let ids = async || {
         Ok::<_, QueryError>(Arc::new(
@@ -59,9 +72,17 @@ async fn grouped(
         snapshot,
         question,
         steps,
-        quality,
+        extra,
     };
     ask.counted(column, by).await
+}
+
+/// What is wanted beside the counts of all samples.
+enum Extra {
+    None,
+    Quality,
+    /// Samples of these stacks alone.
+    Only(Arc<StackIds>),
 }
 
 struct Ask<'a> {
@@ -69,7 +90,7 @@ struct Ask<'a> {
     snapshot: &'a Snapshot,
     question: &'a Question,
     steps: Steps,
-    quality: bool,
+    extra: Extra,
 }
 
 impl Ask<'_> {
@@ -78,8 +99,16 @@ impl Ask<'_> {
         let selected = scope(snapshot, question).await?;
         let limits = &self.engine.limits;
         let new = || GroupCounts::new(column, by.clone(), self.steps, limits.cells);
-        if !self.quality {
-            return Ok(scan(snapshot, question, &selected, new).await?.grouped());
+        match &self.extra {
+            Extra::None => return Ok(scan(snapshot, question, &selected, new).await?.grouped()),
+            Extra::Only(stacks) => {
+                let only = || OnlyStacks {
+                    counts: new(),
+                    stacks: stacks.clone(),
+                };
+                return Ok(scan(snapshot, question, &selected, only).await?.counts.grouped());
+            }
+            Extra::Quality => {}
         }
         let counts = scan(snapshot, question, &selected, || GroupStacks::new(new(), limits.stacks)).await?;
         let (mut grouped, stacks) = counts.grouped();

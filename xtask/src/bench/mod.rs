@@ -23,6 +23,7 @@ mod growth;
 mod mixed;
 mod start;
 mod store;
+mod web;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -40,6 +41,8 @@ enum What {
     Churn(churn::Args),
     /// Samples per CPU second of the server over HTTP, stored bytes per sample, and times of queries, over a synthetic fleet
     Store(store::Args),
+    /// First picture, frame times and memory of the page in Chromium at 10,000 to 1,000,000 frames, beside other flamegraphs
+    Web(web::Args),
     /// Time, files and bytes of the log per commit, from the hundredth to the hundred thousandth commit
     Commits(commits::Args),
 }
@@ -51,6 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Start(args) => start::run(args),
         What::Churn(args) => churn::run(args),
         What::Store(args) => store::run(args),
+        What::Web(args) => web::run(args),
         What::Commits(args) => commits::run(args),
     }
 }
