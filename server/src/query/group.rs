@@ -4,7 +4,6 @@ use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::group_counts::{GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
-use super::matching::{OnlyStacks, StackIds};
 use super::scan::scan;
 use super::select::{Days, Question, collect_rows, scope};
 use super::selector::{Home, Label};
@@ -23,19 +22,7 @@ pub(super) async fn by_label(
     label: Label,
     steps: Steps,
 ) -> Result<Grouped, QueryError> {
-    grouped(engine, snapshot, question, label, steps, Extra::None).await
-}
-
-/// As [`by_label`], of the samples of these stacks.
-pub(super) async fn by_label_of_stacks(
-    engine: &Engine,
-    snapshot: &Snapshot,
-    question: &Question,
-    label: Label,
-    steps: Steps,
-    stacks: Arc<StackIds>,
-) -> Result<Grouped, QueryError> {
-    grouped(engine, snapshot, question, label, steps, Extra::Only(stacks)).await
+    grouped(engine, snapshot, question, label, steps, false).await
 }
 
 /// As [`by_label`], with the quality of each group's stacks.
@@ -46,7 +33,7 @@ pub(super) async fn by_label_with_quality(
     label: Label,
     steps: Steps,
 ) -> Result<Grouped, QueryError> {
-    grouped(engine, snapshot, question, label, steps, Extra::Quality).await
+    grouped(engine, snapshot, question, label, steps, true).await
 }
 
 async fn grouped(
@@ -55,7 +42,7 @@ async fn grouped(
     question: &Question,
     label: Label,
     steps: Steps,
-    extra: Extra,
+    quality: bool,
 ) -> Result<Grouped, QueryError> {
     let ids = async || {
         Ok::<_, QueryError>(Arc::new(
@@ -72,17 +59,9 @@ async fn grouped(
         snapshot,
         question,
         steps,
-        extra,
+        quality,
     };
     ask.counted(column, by).await
-}
-
-/// What is wanted beside the counts of all samples.
-enum Extra {
-    None,
-    Quality,
-    /// Samples of these stacks alone.
-    Only(Arc<StackIds>),
 }
 
 struct Ask<'a> {
@@ -90,7 +69,7 @@ struct Ask<'a> {
     snapshot: &'a Snapshot,
     question: &'a Question,
     steps: Steps,
-    extra: Extra,
+    quality: bool,
 }
 
 impl Ask<'_> {
@@ -99,16 +78,8 @@ impl Ask<'_> {
         let selected = scope(snapshot, question).await?;
         let limits = &self.engine.limits;
         let new = || GroupCounts::new(column, by.clone(), self.steps, limits.cells);
-        match &self.extra {
-            Extra::None => return Ok(scan(snapshot, question, &selected, new).await?.grouped()),
-            Extra::Only(stacks) => {
-                let only = || OnlyStacks {
-                    counts: new(),
-                    stacks: stacks.clone(),
-                };
-                return Ok(scan(snapshot, question, &selected, only).await?.counts.grouped());
-            }
-            Extra::Quality => {}
+        if !self.quality {
+            return Ok(scan(snapshot, question, &selected, new).await?.grouped());
         }
         let counts = scan(snapshot, question, &selected, || GroupStacks::new(new(), limits.stacks)).await?;
         let (mut grouped, stacks) = counts.grouped();

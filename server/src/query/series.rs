@@ -4,14 +4,12 @@ use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
-use super::group::{by_label, by_label_of_stacks};
+use super::group::by_label;
 use super::group_counts::{Group, Grouped};
-use super::matching::matching_stacks;
 use super::select::Question;
 use super::selector::Label;
 use super::time::Window;
 use crate::store::Snapshot;
-use regex::Regex;
 use std::sync::Arc;
 
 /// Steps that an answer has when the question names none.
@@ -62,40 +60,19 @@ pub fn usual_step(window: Window) -> i64 {
         .unwrap_or_else(|| (exact / (86_400 * S) + 1) * 86_400 * S)
 }
 
-/// How a chart is drawn.
-#[derive(Debug)]
-pub struct Chart {
-    pub by: Label,
-    pub steps: Steps,
-    /// Most lines.
-    pub limit: usize,
-    /// Only samples whose stack has a frame whose function matches.
-    pub matching: Option<Regex>,
-}
-
 /// Answers with a line for each of the label's `limit` busiest values.
 pub async fn series(
     engine: &Engine,
     snapshot: &Snapshot,
     question: Question,
-    chart: Chart,
+    by: Label,
+    steps: Steps,
+    limit: usize,
 ) -> Result<Series, QueryError> {
-    let Chart {
-        by,
-        steps,
-        limit,
-        matching,
-    } = chart;
-    let groups = async {
-        match matching {
-            None => by_label(engine, snapshot, &question, by, steps).await,
-            Some(pattern) => {
-                let stacks = matching_stacks(engine, snapshot, &question, pattern).await?;
-                by_label_of_stacks(engine, snapshot, &question, by, steps, stacks).await
-            }
-        }
-    };
-    let (groups, exposure) = tokio::try_join!(groups, observe(snapshot, &question, steps))?;
+    let (groups, exposure) = tokio::try_join!(
+        by_label(engine, snapshot, &question, by, steps),
+        observe(snapshot, &question, steps),
+    )?;
     let Grouped { mut groups, periods } = groups;
     let exposure = exposure.with_samples(periods.samples, steps);
     groups.sort_by(|(a_name, a), (b_name, b)| (b.value_ns, b.samples, a_name).cmp(&(a.value_ns, a.samples, b_name)));

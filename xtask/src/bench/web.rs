@@ -1,0 +1,131 @@
+//! What a person waits for in the browser: the first picture and each frame while moving about, at three sizes of tree, beside
+//! d3-flame-graph and speedscope on the same data.
+//!
+//! The trees are synthetic, stored by a real server over OTLP, and asked for by the page itself in Chromium. Frames come as fast as
+//! they are done, so that the time between two is what one costs, also where that is less than a screen's period.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::Measured;
+use crate::{artifacts, run};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Frames of each tree, separated by commas
+    #[arg(long, default_value = "10000,100000,1000000", value_name = "N,…")]
+    nodes: String,
+    /// Repetitions of the first picture, of which the median is shown
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    repeat: u32,
+    /// Leave the other flamegraphs out, and with them the only download
+    #[arg(long)]
+    no_peers: bool,
+}
+
+/// Installed into a temporary folder, and gone with it.
+const PEERS: [&str; 3] = ["d3@7", "d3-flame-graph@5", "speedscope@1"];
+const MIB: f64 = 1_048_576.0;
+const FRAME_MS: &str = "16";
+
+/// Prints what was measured beside the targets.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut measured = Measured::start(&[])?;
+    artifacts::web_packages()?;
+    let dir = tempfile::tempdir()?;
+    let peers = dir.path().join("peers");
+    if !args.no_peers {
+        fs::create_dir(&peers)?;
+        fetch_peers(&peers)?;
+    }
+    let out = dir.path().join("figures");
+    let mut playwright = Command::new("npx");
+    playwright
+        .current_dir(crate::repo::root().join("web"))
+        .args(["playwright", "test", "--config", "bench/playwright.config.ts"])
+        .env("STAKEOUT_URL", measured.alone.client.base())
+        .env("STAKEOUT_BENCH_NODES", &args.nodes)
+        .env("STAKEOUT_BENCH_REPEAT", args.repeat.to_string())
+        .env("STAKEOUT_BENCH_OUT", &out);
+    if !args.no_peers {
+        playwright.env("STAKEOUT_BENCH_PEERS", &peers);
+    }
+    let ran = run::run(&mut playwright);
+    // What was measured before something broke is told all the same.
+    let figures = fs::read_to_string(&out).unwrap_or_default();
+    let lines: Vec<Value> = figures
+        .lines()
+        .map(|line| serde_json::from_str(line).context("a line of the browser's figures is not JSON"))
+        .collect::<Result<_>>()?;
+    print(&lines);
+    measured.alone.stop()?;
+    ran?;
+    ensure!(!lines.is_empty(), "the browser measured nothing");
+    Ok(())
+}
+
+fn fetch_peers(dir: &Path) -> Result<()> {
+    let mut npm = Command::new("npm");
+    npm.current_dir(dir).args([
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "--prefix",
+        ".",
+    ]);
+    run::run(npm.args(PEERS)).context("the other flamegraphs can't be fetched: give --no-peers to leave them out")
+}
+
+fn print(lines: &[Value]) {
+    for line in lines.iter().filter(|line| line["what"] == "bundle") {
+        let kib = line["bytes"].as_f64().unwrap_or(f64::NAN) / 1024.0;
+        println!("page, everything that a browser loads, compressed: {kib:.1} KiB  (target: 100 of gzip)");
+    }
+    println!(
+        "\n{:<16}{:>9}{:>12}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        "", "frames", "first, ms", "answer", "pan p95", "zoom p95", "search", "heap MiB"
+    );
+    println!(
+        "{:<16}{:>9}{:>12}{:>10}{FRAME_MS:>10}{FRAME_MS:>10}{FRAME_MS:>10}{:>10}",
+        "target", "", "1000", "", ""
+    );
+    for line in lines.iter().filter(|line| line["what"] == "size") {
+        let number = |value: &Value, digits: usize| {
+            value
+                .as_f64()
+                .map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+        };
+        let nodes = if line["nodes"].is_null() {
+            &line["wanted"]
+        } else {
+            &line["nodes"]
+        };
+        let first = if line["first"].is_null() {
+            "not in 60 s".to_owned()
+        } else {
+            number(&line["first"]["median"], 0)
+        };
+        println!(
+            "{:<16}{:>9}{first:>12}{:>10}{:>10}{:>10}{:>10}{:>10}",
+            line["who"].as_str().unwrap_or_default(),
+            number(nodes, 0),
+            number(&line["answered"], 0),
+            number(&line["pan"]["p95"], 1),
+            number(&line["zoom"]["p95"], 1),
+            number(&line["search"]["p95"], 1),
+            line["heap"]
+                .as_f64()
+                .map_or("-".to_owned(), |bytes| format!("{:.0}", bytes / MIB)),
+        );
+    }
+    println!(
+        "first: from the choice to the picture, warm server, median (peers: one run, their own file from the disk); answer: the part of it until the \
+         server's answer was there; p95: 95th percentile of the time from frame to frame, of a search with a letter a frame; heap: after a garbage \
+         collection, typed arrays included; Chromium without a graphics card, the target of 1000 ms is for 100,000 frames"
+    );
+}

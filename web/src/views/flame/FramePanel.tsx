@@ -7,10 +7,8 @@ import { largestOf } from "../../logic/functions.ts";
 import { fitName } from "../../logic/names.ts";
 import { sourceText } from "../../logic/places.ts";
 import { type Relative, type Relatives, relativesOf } from "../../logic/relatives.ts";
-import { sparkOf, sparkPath } from "../../logic/since.ts";
-import { clock } from "../../logic/time.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { framePlaces, frameSeries, selected, upright } from "../../state/data.ts";
+import { framePlaces, selected, upright } from "../../state/data.ts";
 import { copyText } from "../clipboard.ts";
 import { frameActions } from "./actions.ts";
 import { BothSides, type WindowMeasure } from "./Tooltip.tsx";
@@ -22,7 +20,6 @@ interface Props {
   measure: WindowMeasure;
 }
 
-const SPARK = { width: 260, height: 54 };
 const MOST_RELATIVES = 8;
 const MOST_PLACES = 4;
 const MOST_SOURCES = 4;
@@ -61,7 +58,6 @@ export function FramePanel({ tree, node, focus, measure }: Props) {
             ))}
           </div>
         </div>
-        {isFunction && <Since />}
         {isFunction && <Neighbours tree={tree} node={node} />}
         {isFunction && <Places tree={tree} node={node} />}
       </div>
@@ -140,42 +136,6 @@ function Part({ title, children }: { title: string; children: ComponentChildren 
       <h2>{title}</h2>
       {children}
     </div>
-  );
-}
-
-function Since() {
-  const answer = frameSeries.data.value;
-  const spark = useMemo(() => (answer === null ? null : sparkOf(answer)), [answer]);
-  const { width, height } = SPARK;
-  if (spark === null) {
-    const error = frameSeries.error.value;
-    return (
-      <Part title="Since when?">{error === null ? <p class="dim">…</p> : <p class="dim">{error.message}</p>}</Part>
-    );
-  }
-  const said =
-    spark.since === null
-      ? "no samples in this range"
-      : `peak ${cores(spark.peak)} cores at ${clock(spark.peakAt)}; first seen ${clock(spark.since)}`;
-  const last = spark.times[spark.times.length - 1];
-  return (
-    <Part title="Since when?">
-      <svg
-        class="since"
-        viewBox={`0 0 ${width} ${height}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`Cores of this function over the range: ${said}`}
-        data-testid="frame-spark"
-      >
-        <path d={sparkPath(spark, width, height)} />
-      </svg>
-      <p class="since-ends dim">
-        <span>{clock(spark.times[0] ?? 0)}</span>
-        <span>{clock((last ?? 0) + spark.stepMs)}</span>
-      </p>
-      <p>{said}</p>
-    </Part>
   );
 }
 
