@@ -1,6 +1,6 @@
 /** The lower half of both views: tools, flamegraph and table side by side. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { CHANGE_WORDS, type Change, diffPaint, KINDS, kindSwatch, MARK, modulePaint } from "../logic/colour.ts";
 import { count, percent, plural } from "../logic/format.ts";
 import { modulesOf } from "../logic/functions.ts";
@@ -132,8 +132,6 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
 function SearchBox() {
   const { match } = page.value;
   const input = useRef<HTMLInputElement>(null);
-  const [text, setText] = useState(match);
-  useEffect(() => setText(match), [match]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
@@ -157,12 +155,9 @@ function SearchBox() {
         aria-invalid={fault !== ""}
         title={fault || "Press / to come here. Text matches anywhere; /…/ is a regular expression."}
         spellcheck={false}
-        value={text}
+        value={match}
         data-testid="search"
-        onInput={(event) => {
-          setText(event.currentTarget.value);
-          navigate({ match: event.currentTarget.value }, "search");
-        }}
+        onInput={(event) => navigate({ match: event.currentTarget.value }, "search")}
         onKeyDown={(event) => {
           if (event.key === "Enter") jump(event.shiftKey ? -1 : 1);
           if (event.key === "Escape") navigate({ match: "" });
