@@ -74,11 +74,13 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
     let memory_limit = config.memory_limit.unwrap_or_else(memory::default_limit_bytes);
     let shares = Shares::of(memory_limit, IngestConfig::decoding());
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let store = Store::open(StoreConfig {
         commit_interval: config.commit_interval,
         max_pending_bytes: config.max_pending.unwrap_or(shares.pending),
         min_free_bytes: config.min_free,
-        query_memory_bytes: usize::try_from(config.query_memory.unwrap_or(shares.queries)).unwrap_or(usize::MAX),
+        query_memory_bytes: bytes(config.query_memory.unwrap_or(shares.queries)),
+        quiet_query_memory_bytes: bytes(config.query_memory.unwrap_or(shares.quiet_queries)),
         retention_samples: config.retention_samples,
         retention_minutes: config.retention_minutes,
         retention_hours: config.retention_hours,

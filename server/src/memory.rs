@@ -14,8 +14,10 @@ const MAX_DEFAULT_BYTES: u64 = 4 << 30;
 /// The parts, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shares {
-    /// Queries, all together.
+    /// Queries, all together, with what is kept from one to the next.
     pub queries: u64,
+    /// The same while nothing is taken in: with what pending rows and requests would need.
+    pub quiet_queries: u64,
     /// Rows that wait for their commit. Writing them takes twice as much again.
     pub pending: u64,
     /// Bodies that are being received, all together.
@@ -32,6 +34,7 @@ impl Shares {
         let decoding = decoding.max(1) as u64;
         Self {
             queries: limit_bytes / 8 * 3,
+            quiet_queries: limit_bytes / 4 * 3,
             pending: limit_bytes / 16,
             receiving: limit_bytes / 16,
             plain: limit_bytes / 16 / decoding,
@@ -76,6 +79,7 @@ mod tests {
                 let shares = Shares::of(limit, decoding);
                 let requests = (shares.plain + shares.decoded) * decoding as u64 + shares.receiving;
                 assert!(shares.queries + 3 * shares.pending + requests <= limit / 16 * 15);
+                assert!(shares.queries < shares.quiet_queries && shares.quiet_queries <= limit / 16 * 12);
             }
         }
     }

@@ -1,18 +1,23 @@
 //! `cargo xtask faults`: the end-to-end tests of faults, each as often as it takes to trust it.
 //!
+//! One of them is the server's own, of days of ingest by a clock that the test sets.
+//!
 //! In: their names, and how often. Out: as `cargo xtask test` prints them, which runs the same tests a few times each.
 
 use anyhow::{Result, bail, ensure};
 
 use crate::artifacts::{self, Profile};
-use crate::{e2e, packages};
+use crate::{e2e, packages, repo, run};
+
+/// Of the server's integration tests, and how many batches come in an hour of it.
+const LONG_RUN: (&str, u32) = ("files_and_bytes_level_off", 30);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only these tests; --list names them
     #[arg(value_name = "TEST")]
     tests: Vec<String>,
-    /// How often each fault is repeated [default: 100 kills, 20 power cuts]
+    /// How often each fault is repeated [default: 100 kills, 20 power cuts; 30 batches an hour of three days]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
     /// Name the tests and do nothing
@@ -22,7 +27,7 @@ pub(crate) struct Args {
 
 /// Runs them; an error if one failed.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let known = e2e::FAULTS;
+    let known: Vec<&str> = e2e::FAULTS.iter().copied().chain([LONG_RUN.0]).collect();
     if args.list {
         println!("{}", known.join("\n"));
         return Ok(());
@@ -32,13 +37,30 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     packages::ensure_build()?;
     packages::ensure_test()?;
+    let chosen = |name: &str| args.tests.is_empty() || args.tests.iter().any(|test| test == name);
+    if chosen(LONG_RUN.0) {
+        long_run(args.rounds.unwrap_or(LONG_RUN.1))?;
+    }
     let binaries = artifacts::all(Profile::Debug)?;
     let faults = e2e::Faults { rounds: args.rounds };
-    let chosen = |name: &str| match args.tests.as_slice() {
-        [] => true,
-        tests => tests.iter().any(|test| test == name),
-    };
-    let tally = e2e::run_chosen(&binaries, Some(faults), |name| known.contains(&name) && chosen(name))?;
+    let tally = e2e::run_chosen(&binaries, Some(faults), |name| {
+        e2e::FAULTS.contains(&name) && chosen(name)
+    })?;
     ensure!(tally.failed == 0, "{} tests failed", tally.failed);
     Ok(())
+}
+
+fn long_run(batches: u32) -> Result<()> {
+    let mut test = repo::cargo();
+    test.args([
+        "test",
+        "--locked",
+        "--workspace",
+        "--test",
+        "it",
+        "--",
+        "--nocapture",
+        LONG_RUN.0,
+    ]);
+    run::run(test.env("STAKEOUT_LONG_RUN_BATCHES", batches.to_string()))
 }

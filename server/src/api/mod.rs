@@ -73,7 +73,9 @@ impl AppState {
 
 /// The whole application.
 pub fn app(state: AppState) -> Router {
-    let answers = Router::new().merge(ops::router()).merge(query::router());
+    let answers = Router::new()
+        .merge(ops::router())
+        .merge(query::router(state.store.query_memory_bytes()));
     Router::new()
         .merge(answers.layer(middleware::from_fn(compress::answers)))
         .merge(ingest::router())

@@ -5,7 +5,7 @@ use super::error::{ApiError, Code};
 use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, Parameters, VIEW};
 use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
-use crate::query::{self, By, Engine, Grid, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS};
+use crate::query::{self, By, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS};
 use crate::render;
 use crate::store::Snapshot;
 use axum::Router;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// Most damaged files that an answer names.
 const MAX_DAMAGED: usize = 100;
 
-/// Routes of everything that reads.
-pub fn router() -> Router<AppState> {
-    router_with(Engine::default())
+/// Routes of everything that reads, of a store whose queries may take so much memory.
+pub fn router(memory_bytes: usize) -> Router<AppState> {
+    router_with(Engine::new(Limits::within(memory_bytes)))
 }
 
 /// As [`router`], with limits of the caller's choice.
@@ -47,12 +47,16 @@ impl From<QueryError> for ApiError {
             QueryError::BadParameter { .. } => Code::BadParameter,
             QueryError::TooLarge { .. } => Code::TooLarge,
             QueryError::Overloaded { .. } => Code::Overloaded,
+            QueryError::NoMemory { .. } if error.is_temporary() => Code::Overloaded,
+            QueryError::NoMemory { .. } => Code::TooLarge,
             QueryError::Timeout { .. } => Code::Timeout,
             QueryError::Internal { .. } => Code::Internal,
         };
         let api = ApiError::new(code, error.to_string()).hint(error.hint());
+        if error.is_temporary() {
+            return api.retry_after(2);
+        }
         match error {
-            QueryError::Overloaded { .. } => api.retry_after(2),
             QueryError::Internal { what, cause } => api.cause(format!("{what}: {cause}")),
             _ => api,
         }

@@ -238,12 +238,12 @@ impl Ingest {
     }
 
     fn window(&self) -> TimeWindow {
-        let now_ns = chrono::Utc::now().timestamp_nanos_opt().unwrap_or(i64::MAX);
+        let clock = self.store.clock();
         let span = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
         TimeWindow {
-            earliest_ns: self.store.earliest_ns(now_ns).max(0),
-            latest_ns: now_ns.saturating_add(span(MAX_FUTURE)),
-            now_ns,
+            earliest_ns: self.store.earliest_ns(clock.proven_ns()).max(0),
+            latest_ns: clock.possible_ns().saturating_add(span(MAX_FUTURE)),
+            now_ns: clock.wall_ns(),
         }
     }
 }

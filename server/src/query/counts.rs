@@ -254,6 +254,13 @@ impl Collector for StackCounts {
         Ok(())
     }
 
+    fn bytes(&self) -> usize {
+        self.slots.capacity() * (size_of::<(i64, u32)>() + 1)
+            + self.ids.capacity() * size_of::<i64>()
+            + self.cells.capacity() * size_of::<u32>()
+            + self.values.capacity() * size_of::<i64>()
+    }
+
     fn merge(&mut self, mut other: Self) -> Result<(), QueryError> {
         if self.ids.is_empty() {
             *self = other;

@@ -3,6 +3,7 @@
 //! What the tables say of stacks is read once and kept as one tree ([`Trie`]) from one query to the next, within a limit of memory: a tree
 //! that has grown beyond it is left to the queries that use it, and the next query begins a new one.
 
+use super::account::Account;
 use super::error::QueryError;
 use super::select::{Days, collect_rows};
 use super::tree::{Frame, Kind, MixState, Shape, Stack, Stacks, Tree};
@@ -16,6 +17,18 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 /// Up to so many ids are asked for by name, so that files can be left out; of more, whole days are read.
 const MAX_LISTED_IDS: usize = 500;
+
+/// Memory that a query takes for each node of its tree beside the tree that is kept, in bytes: columns of counts and what orders them;
+/// of a difference those of both sides, with what they are judged by.
+pub(super) const NO_TREE: usize = 0;
+pub(super) const ONE_TREE: usize = 40;
+pub(super) const TWO_TREES: usize = 100;
+
+/// Nodes of a tree of few stacks, for each of them: as deep as stacks are, without what they have in common.
+const NODES_A_STACK: usize = 32;
+
+/// Memory of a frame while it is read, with its texts, in bytes.
+const FRAME_BYTES: usize = 160;
 
 type Shared = Arc<RwLock<Trie>>;
 
@@ -40,6 +53,8 @@ pub(super) struct Leaves {
     trie: Shared,
     /// Parallel to the ids that were asked for.
     pub(super) leaves: Vec<Leaf>,
+    /// What is made of them takes so much.
+    pub(super) held: Arc<Account>,
 }
 
 impl Leaves {
@@ -77,6 +92,10 @@ impl StackRows {
         }
     }
 
+    fn bytes(&self) -> usize {
+        self.frames.capacity() * size_of::<i64>() + self.ids.capacity() * (size_of::<(i64, usize)>() + 1)
+    }
+
     fn iter(&self) -> impl Iterator<Item = (i64, &[i64], bool)> {
         (0..self.ids.len()).map(|row| {
             let from = if row == 0 { 0 } else { self.ends[row - 1] };
@@ -102,9 +121,23 @@ impl Dictionary {
         current.clone()
     }
 
+    /// The next query begins another tree.
+    fn forget(&self, trie: &Shared) {
+        let mut current = self.trie.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&current, trie) {
+            *current = Shared::default();
+        }
+    }
+
     /// Where the stacks of these ids end, in that order. An id that the tables don't know is a stack of one unknown frame, so that no
-    /// sample is hidden.
-    pub(super) async fn leaves(&self, snapshot: &Snapshot, days: &Days, ids: &[i64]) -> Result<Leaves, QueryError> {
+    /// sample is hidden. `node_bytes`: what is made of each node.
+    pub(super) async fn leaves(
+        &self,
+        snapshot: &Snapshot,
+        days: &Days,
+        ids: &[i64],
+        node_bytes: usize,
+    ) -> Result<Leaves, QueryError> {
         let trie = self.current();
         let missing: HashSet<i64, MixState> = {
             let known = read(&trie);
@@ -112,17 +145,28 @@ impl Dictionary {
             unknown.copied().collect()
         };
         if !missing.is_empty() {
+            let reading = Account::new(snapshot, "stacks and their names");
             let rows = self.stack_rows(snapshot, days, &missing).await?;
+            reading.resize(rows.bytes())?;
             let unknown: HashSet<i64, MixState> = {
                 let known = read(&trie);
                 let mut distinct: HashSet<i64, MixState> = rows.frames.iter().copied().collect();
                 distinct.retain(|id| !known.has_frame(*id));
                 distinct
             };
+            reading.resize(rows.bytes() + unknown.len() * FRAME_BYTES)?;
             let frames = frames(snapshot, days, &unknown).await?;
-            let (trie, limit) = (trie.clone(), self.limit_bytes);
-            super::flamegraph::blocking(move || add(&mut write(&trie), &frames, &rows, limit)).await??;
+            let (to, limit) = (trie.clone(), self.limit_bytes);
+            let added = super::flamegraph::blocking(move || add(&mut write(&to), &frames, &rows, limit)).await?;
+            drop(reading);
+            // What there is no room for is not kept either.
+            added
+                .and_then(|()| hold(snapshot, &trie))
+                .inspect_err(|_| self.forget(&trie))?;
         }
+        let held = Account::new(snapshot, "trees of the selected samples");
+        let nodes = read(&trie).nodes().min(ids.len().saturating_mul(NODES_A_STACK));
+        held.resize(nodes * node_bytes + ids.len() * size_of::<Leaf>())?;
         let found: Vec<Option<Leaf>> = {
             let known = read(&trie);
             ids.iter().map(|id| known.leaf(*id)).collect()
@@ -136,7 +180,8 @@ impl Dictionary {
             Some(leaf)
         };
         let leaves = found.into_iter().filter_map(|leaf| leaf.or(unknown)).collect();
-        Ok(Leaves { trie, leaves })
+        let held = Arc::new(held);
+        Ok(Leaves { trie, leaves, held })
     }
 
     async fn stack_rows(
@@ -192,6 +237,16 @@ impl Dictionary {
         }
         Ok(stacks)
     }
+}
+
+/// Accounts for a tree as it is now.
+fn hold(snapshot: &Snapshot, trie: &Shared) -> Result<(), QueryError> {
+    let mut trie = write(trie);
+    let bytes = trie.bytes();
+    let held = trie
+        .held
+        .get_or_insert_with(|| Account::new(snapshot, "the stacks that are kept"));
+    held.resize(bytes)
 }
 
 fn too_many(limit_bytes: usize) -> QueryError {

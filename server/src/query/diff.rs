@@ -323,9 +323,9 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
     };
     let least = base.spread.max(comparison.spread).max(1.0);
     // Those that could be significant without over-dispersion tell how large it is; those that still could be are tested.
-    let (x2, df) = (0..count)
-        .filter(|i| candidate(*i, least))
-        .fold((0.0, 0.0), |(x, d), i| (x + spreads[i].0, d + spreads[i].1));
+    let candidates = || (0..count).filter(|i| candidate(*i, least));
+    let x2 = sum_in_any_order(candidates().map(|i| spreads[i].0));
+    let df = sum_in_any_order(candidates().map(|i| spreads[i].1));
     let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
     let own: Vec<(f64, f64)> = spreads
         .iter()
@@ -376,6 +376,13 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         significant,
         scale,
     }
+}
+
+/// The sum of numbers of moderate size, the same to the last bit in whatever order they come: items stand in the order in which the
+/// server has met their stacks.
+pub(super) fn sum_in_any_order(values: impl Iterator<Item = f64>) -> f64 {
+    const ONE: f64 = (1_u64 << 40) as f64;
+    values.map(|value| (value * ONE) as i128).sum::<i128>() as f64 / ONE
 }
 
 /// Whether `n` effective samples, all on one side, would be a small p.

@@ -358,3 +358,13 @@ fn chains_of_single_children_are_one_test() {
     assert_eq!(chains.chain_of, [0, 0, 0, 0, 1, 2]);
     assert_eq!(chains.pick(&[9, 9, 9, 9, 4, 5]), [9, 4, 5]);
 }
+
+#[test]
+fn a_sum_does_not_depend_on_the_order() {
+    let values: Vec<f64> = (1..2_000).map(|i| 1e3 / f64::from(i) + f64::from(i).sqrt()).collect();
+    let forward = sum_in_any_order(values.iter().copied());
+    assert_eq!(forward, sum_in_any_order(values.iter().rev().copied()));
+    let plain: f64 = values.iter().sum();
+    assert!((forward - plain).abs() < 1e-6, "{forward} {plain}");
+    assert_ne!(plain, values.iter().rev().sum::<f64>(), "a plain sum of these does");
+}

@@ -1,7 +1,8 @@
 //! Two windows, or two selectors, to one union tree with a judged difference.
 
+use super::account::Account;
 use super::counts::Weighed;
-use super::dictionary::Leaves;
+use super::dictionary::{Leaves, TWO_TREES};
 use super::diff::{Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge};
 use super::engine::Engine;
 use super::error::QueryError;
@@ -11,6 +12,7 @@ use super::periods::Periods;
 use super::select::{Days, Question};
 use super::tree::{NONE, Tree, added_up};
 use crate::store::Snapshot;
+use std::sync::Arc;
 
 /// Sub-windows of each side that tell how samples spread in time.
 pub(super) const PARTS: usize = 20;
@@ -32,6 +34,8 @@ pub struct Difference {
     chain_of: Vec<u32>,
     /// On chains of nodes; it also describes counts that were not judged, such as those of nodes folded into one.
     pub judgement: Judgement,
+    /// What all this takes.
+    _held: Arc<Account>,
 }
 
 impl Difference {
@@ -73,7 +77,7 @@ pub(super) async fn pair(
         side(engine, snapshot, comparison, PARTS)
     )?;
     let (ids, slots) = union(&base.counts, &comparison.counts);
-    let leaves = engine.dictionary.leaves(snapshot, &days, &ids).await?;
+    let leaves = engine.dictionary.leaves(snapshot, &days, &ids, TWO_TREES).await?;
     Ok(Pair {
         base,
         comparison,
@@ -271,5 +275,6 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
         totals,
         chain_of: chains.chain_of,
         judgement,
+        _held: pair.leaves.held.clone(),
     }
 }

@@ -60,6 +60,18 @@ impl Default for Engine {
     }
 }
 
+impl Limits {
+    /// Of an engine whose queries may take so much memory. What is kept from one to the next must leave room for the trees that are
+    /// made of it.
+    pub fn within(memory_bytes: usize) -> Limits {
+        let limits = Limits::default();
+        Limits {
+            dictionary_bytes: limits.dictionary_bytes.min(memory_bytes / 3 * 2),
+            ..limits
+        }
+    }
+}
+
 impl Engine {
     pub fn new(limits: Limits) -> Engine {
         Engine {

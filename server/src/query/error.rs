@@ -18,6 +18,14 @@ pub enum QueryError {
     /// More queries than may run and wait.
     #[error("{running} queries run and {waiting} wait: no more are taken")]
     Overloaded { running: usize, waiting: usize },
+    /// It needs more memory than queries may take, or than others have left of it.
+    #[error("{what} need {needed_mib} MiB; {used_mib} of {limit_mib} MiB that queries may take are in use")]
+    NoMemory {
+        what: String,
+        needed_mib: usize,
+        used_mib: usize,
+        limit_mib: usize,
+    },
     /// It took longer than a query may.
     #[error("the query took longer than {seconds} s and was stopped")]
     Timeout { seconds: u64 },
@@ -62,6 +70,18 @@ impl QueryError {
         }
     }
 
+    /// Whether the same query may succeed a little later.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Overloaded { .. } => true,
+            // By itself it would fit.
+            Self::NoMemory {
+                needed_mib, limit_mib, ..
+            } => needed_mib * 2 <= *limit_mib,
+            _ => false,
+        }
+    }
+
     /// What is allowed, or what to do.
     pub fn hint(&self) -> &str {
         match self {
@@ -70,6 +90,10 @@ impl QueryError {
             | Self::BadParameter { hint, .. }
             | Self::TooLarge { hint, .. } => hint,
             Self::Overloaded { .. } => "try again in a few seconds",
+            Self::NoMemory { .. } if self.is_temporary() => "try again in a few seconds, when other queries have ended",
+            Self::NoMemory { .. } => {
+                "ask for a shorter window or a narrower selector, or give the server more with --memory-limit or --query-memory"
+            }
             Self::Timeout { .. } => "ask for a shorter window or a narrower selector",
             Self::Internal { .. } => "the server's log has the cause",
         }

@@ -1,7 +1,8 @@
 //! One window to one tree.
 
+use super::account::Account;
 use super::counts::{StackCounts, Steps, Weighed};
-use super::dictionary::Leaves;
+use super::dictionary::{Leaves, ONE_TREE};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
@@ -11,6 +12,7 @@ use super::select::{Days, Question, scope};
 use super::tree::{NONE, Shape, Stacks, Tree};
 use crate::store::Snapshot;
 use regex::Regex;
+use std::sync::Arc;
 
 /// How a tree is looked at.
 #[derive(Debug, Default)]
@@ -31,6 +33,8 @@ pub(super) struct Side {
     pub counts: Weighed,
     pub exposure: Exposure,
     pub steps: Steps,
+    /// What the counts take.
+    pub _held: Account,
 }
 
 /// What a side's tree says about itself.
@@ -92,6 +96,8 @@ pub struct Flamegraph {
     pub own: Vec<u64>,
     /// Samples of each node and what is below it.
     pub totals: Vec<u64>,
+    /// What all this takes.
+    _held: Arc<Account>,
 }
 
 /// Counts the samples of one side; `parts` sub-windows.
@@ -108,7 +114,7 @@ pub(super) async fn side(
     };
     let selected = scope(snapshot, &question).await?;
     let limit = engine.limits.stacks;
-    let (counts, exposure) = tokio::try_join!(
+    let ((counts, held), exposure) = tokio::try_join!(
         scan(snapshot, &question, &selected, || StackCounts::new(steps, limit)),
         observe(snapshot, &question, steps),
     )?;
@@ -119,6 +125,7 @@ pub(super) async fn side(
         counts,
         exposure,
         steps,
+        _held: held,
     })
 }
 
@@ -131,7 +138,10 @@ pub async fn flamegraph(
 ) -> Result<Flamegraph, QueryError> {
     let days = Days::of(question.window);
     let side = side(engine, snapshot, question, 1).await?;
-    let leaves = engine.dictionary.leaves(snapshot, &days, &side.counts.ids).await?;
+    let leaves = engine
+        .dictionary
+        .leaves(snapshot, &days, &side.counts.ids, ONE_TREE)
+        .await?;
     let stacks = if view.stacks {
         engine.dictionary.stacks(snapshot, &days, &side.counts.ids).await?
     } else {
@@ -164,6 +174,7 @@ pub(super) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) ->
         stack_samples,
         own,
         totals,
+        _held: leaves.held.clone(),
     }
 }
 

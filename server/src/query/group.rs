@@ -1,6 +1,7 @@
 //! Selected samples by the values of any label.
 
 use super::counts::Steps;
+use super::dictionary::NO_TREE;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::group_counts::{GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
@@ -14,29 +15,9 @@ use arrow::datatypes::Int64Type;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Counts samples by the values of a label. Samples without a value are in the group with the empty name.
+/// Counts samples by the values of a label. Samples without a value are in the group with the empty name. `quality`: also how whole each
+/// group's stacks are.
 pub(super) async fn by_label(
-    engine: &Engine,
-    snapshot: &Snapshot,
-    question: &Question,
-    label: Label,
-    steps: Steps,
-) -> Result<Grouped, QueryError> {
-    grouped(engine, snapshot, question, label, steps, false).await
-}
-
-/// As [`by_label`], with the quality of each group's stacks.
-pub(super) async fn by_label_with_quality(
-    engine: &Engine,
-    snapshot: &Snapshot,
-    question: &Question,
-    label: Label,
-    steps: Steps,
-) -> Result<Grouped, QueryError> {
-    grouped(engine, snapshot, question, label, steps, true).await
-}
-
-async fn grouped(
     engine: &Engine,
     snapshot: &Snapshot,
     question: &Question,
@@ -79,9 +60,9 @@ impl Ask<'_> {
         let limits = &self.engine.limits;
         let new = || GroupCounts::new(column, by.clone(), self.steps, limits.cells);
         if !self.quality {
-            return Ok(scan(snapshot, question, &selected, new).await?.grouped());
+            return Ok(scan(snapshot, question, &selected, new).await?.0.grouped());
         }
-        let counts = scan(snapshot, question, &selected, || GroupStacks::new(new(), limits.stacks)).await?;
+        let (counts, _held) = scan(snapshot, question, &selected, || GroupStacks::new(new(), limits.stacks)).await?;
         let (mut grouped, stacks) = counts.grouped();
         if let Some(stacks) = stacks {
             self.judge(&mut grouped, &stacks).await?;
@@ -100,7 +81,8 @@ impl Ask<'_> {
             });
         }
         let days = Days::of(self.question.window);
-        let found = self.engine.dictionary.leaves(self.snapshot, &days, &ids).await?;
+        let dictionary = &self.engine.dictionary;
+        let found = dictionary.leaves(self.snapshot, &days, &ids, NO_TREE).await?;
         for (_, group) in &mut grouped.groups {
             group.quality = Some(Quality::default());
         }

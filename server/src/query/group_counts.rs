@@ -204,6 +204,11 @@ impl Collector for GroupCounts {
         self.count(rows).map(drop)
     }
 
+    fn bytes(&self) -> usize {
+        self.groups.capacity() * (size_of::<Group>() + self.steps.count * size_of::<i64>())
+            + self.index.capacity() * (size_of::<(Arc<str>, u32)>() + 1)
+    }
+
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
         self.take(other).map(drop)
     }
@@ -289,6 +294,11 @@ impl Collector for GroupStacks {
         };
         self.add_stacks(sums.into_iter().map(named));
         Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        let stacks = self.stacks.as_ref().map_or(0, HashMap::capacity);
+        self.counts.bytes() + stacks * (size_of::<((u32, i64), i64)>() + 1)
     }
 
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {

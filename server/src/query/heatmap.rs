@@ -74,6 +74,10 @@ impl Collector for Cells {
         Ok(())
     }
 
+    fn bytes(&self) -> usize {
+        self.samples.capacity() * size_of::<u32>() + self.values_ns.capacity() * size_of::<i64>()
+    }
+
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
         self.periods.merge(&other.periods);
         for (sum, more) in self.samples.iter_mut().zip(other.samples) {
@@ -109,7 +113,7 @@ pub async fn heatmap(snapshot: &Snapshot, question: Question, grid: Grid) -> Res
         periods: Periods::default(),
     };
     let one = Steps::one(question.window);
-    let (cells, exposure) = tokio::try_join!(
+    let ((cells, _held), exposure) = tokio::try_join!(
         scan(snapshot, &question, &selected, new),
         observe(snapshot, &question, one)
     )?;

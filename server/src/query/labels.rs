@@ -36,7 +36,7 @@ pub async fn label_values(
     let mut values: Vec<String> = if label.home() == Home::Series && only_series {
         of_series(snapshot, question, label).await?.into_iter().collect()
     } else {
-        let grouped = by_label(engine, snapshot, question, label, Steps::one(question.window)).await?;
+        let grouped = by_label(engine, snapshot, question, label, Steps::one(question.window), false).await?;
         let names = grouped.groups.into_iter().map(|(name, _)| name.to_string());
         names.collect()
     };

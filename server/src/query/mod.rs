@@ -3,6 +3,7 @@
 //! Times are nanoseconds since the Unix epoch, counts are samples, CPU time is in seconds. `diff`, `stats`, `tree`, `trim`, `selector` and
 //! `time` do no I/O. Nothing here knows HTTP, and nothing writes.
 
+mod account;
 mod counts;
 mod dictionary;
 mod difference;

@@ -4,6 +4,7 @@
 //! read as codes, row group by row group on as many threads as there are CPUs; what is left of the conditions is decided once for each
 //! value of a row group, and conditions that all of its rows satisfy cost nothing.
 
+use super::account::Account;
 use super::error::QueryError;
 use super::select::{Days, Question, Scope};
 use super::selector::{Home, Matcher};
@@ -49,6 +50,9 @@ pub(super) trait Collector: Send + 'static {
 
     /// Takes selected rows: the columns in that order, all of the same length.
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError>;
+
+    /// Memory that what was collected takes, in bytes.
+    fn bytes(&self) -> usize;
 
     /// Takes what another thread has collected.
     fn merge(&mut self, other: Self) -> Result<(), QueryError>;
@@ -115,16 +119,17 @@ fn read_error(error: ReadError) -> QueryError {
     QueryError::internal("read samples", error)
 }
 
-/// Hands every selected sample to a collector.
+/// Hands every selected sample to a collector. The account holds what that takes.
 pub(super) async fn scan<C: Collector>(
     snapshot: &Snapshot,
     question: &Question,
     scope: &Scope,
     new: impl Fn() -> C,
-) -> Result<C, QueryError> {
+) -> Result<(C, Account), QueryError> {
     let mut whole = new();
+    let held = Account::new(snapshot, "counts of the selected samples");
     if scope.is_empty() {
-        return Ok(whole);
+        return Ok((whole, held));
     }
     let test = Arc::new(RowTest::new(question, scope));
     let used = test.uses(&whole.columns());
@@ -147,9 +152,12 @@ pub(super) async fn scan<C: Collector>(
         tasks.spawn(collect(snapshot.clone(), queue.clone(), new(), test.clone()));
     }
     while let Some(part) = tasks.join_next().await {
-        whole.merge(part.map_err(|error| QueryError::internal("scan samples", error))??)?;
+        let (part, of_part) = part.map_err(|error| QueryError::internal("scan samples", error))??;
+        whole.merge(part)?;
+        drop(of_part);
+        held.resize(whole.bytes())?;
     }
-    Ok(whole)
+    Ok((whole, held))
 }
 
 /// What is left to be read.
@@ -164,13 +172,15 @@ async fn collect<C: Collector>(
     queue: Arc<Queue>,
     mut collector: C,
     test: Arc<RowTest>,
-) -> Result<C, QueryError> {
+) -> Result<(C, Account), QueryError> {
+    let held = Account::new(&snapshot, "counts of the selected samples");
     let wanted = collector.columns();
     while let Some(unit) = queue.units.get(queue.next.fetch_add(1, Ordering::Relaxed)) {
         let (conditions, mut columns) = test.left(unit, &wanted);
         if unit.is_rollup() {
             columns.push(codes("count"));
         }
+        held.resize(collector.bytes() + unit.rows() * columns.iter().map(row_bytes).sum::<usize>())?;
         let fetched = unit.clone().fetch(&snapshot, &columns).await.map_err(read_error)?;
         let (test, count) = (test.clone(), wanted.len());
         let work = move || -> Result<C, QueryError> {
@@ -182,7 +192,16 @@ async fn collect<C: Collector>(
             .await
             .map_err(|error| QueryError::internal("count samples", error))??;
     }
-    Ok(collector)
+    held.resize(collector.bytes())?;
+    Ok((collector, held))
+}
+
+/// Memory that a row takes in a column that was read, in bytes.
+fn row_bytes(column: &Wanted) -> usize {
+    match column.form {
+        Form::Codes => size_of::<u32>(),
+        Form::Numbers => size_of::<i64>(),
+    }
 }
 
 /// The conditions on a sample.

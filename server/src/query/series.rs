@@ -70,7 +70,7 @@ pub async fn series(
     limit: usize,
 ) -> Result<Series, QueryError> {
     let (groups, exposure) = tokio::try_join!(
-        by_label(engine, snapshot, &question, by, steps),
+        by_label(engine, snapshot, &question, by, steps, false),
         observe(snapshot, &question, steps),
     )?;
     let Grouped { mut groups, periods } = groups;

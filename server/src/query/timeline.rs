@@ -1,7 +1,7 @@
 //! Samples one by one, in the order of time; and what ran on a CPU shortly before samples with a given frame.
 
 use super::counts::{StackCounts, Steps};
-use super::dictionary::Leaves;
+use super::dictionary::{Leaves, ONE_TREE};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::observe;
@@ -140,6 +140,10 @@ impl Collector for Earliest {
         Ok(())
     }
 
+    fn bytes(&self) -> usize {
+        self.moments.capacity() * size_of::<Moment>()
+    }
+
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
         self.complete &= other.complete;
         for moment in other.moments {
@@ -164,11 +168,11 @@ pub async fn timeline(
         moments: BinaryHeap::new(),
         complete: true,
     };
-    let earliest = scan(snapshot, &question, &selected, new).await?;
+    let (earliest, _held) = scan(snapshot, &question, &selected, new).await?;
     let complete = earliest.complete;
     let moments = earliest.moments.into_sorted_vec();
     let ids: Vec<i64> = moments.iter().map(|moment| moment.stack_id).collect();
-    let leaves = engine.dictionary.leaves(snapshot, &days, &ids).await?;
+    let leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
     let (services, tgids) = tokio::try_join!(
         values_by_id(snapshot, &days, Label::Service),
         values_by_id(snapshot, &days, Label::Tgid)
@@ -258,6 +262,10 @@ impl Collector for Places {
         self.take(hits.into_iter())
     }
 
+    fn bytes(&self) -> usize {
+        self.hits.capacity() * size_of::<(i64, u32, i64)>()
+    }
+
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
         let lanes: Vec<u32> = other.lanes.into_iter().map(|lane| self.lane(lane)).collect();
         self.take(
@@ -314,6 +322,10 @@ impl Collector for Before {
         self.counts.add(&rows.only(&keep))
     }
 
+    fn bytes(&self) -> usize {
+        self.counts.bytes()
+    }
+
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
         self.counts.merge(other.counts)
     }
@@ -338,11 +350,11 @@ pub async fn before(
 ) -> Result<Flamegraph, QueryError> {
     let days = Days::of(question.window);
     let selected = scope(snapshot, &question).await?;
-    let places = scan(snapshot, &question, &selected, Places::default).await?;
+    let (places, _of_places) = scan(snapshot, &question, &selected, Places::default).await?;
     let mut ids: Vec<i64> = places.hits.iter().map(|(_, _, id)| *id).collect();
     ids.sort_unstable();
     ids.dedup();
-    let leaves = engine.dictionary.leaves(snapshot, &days, &ids).await?;
+    let leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
     let pattern = pattern.clone();
     let moments = blocking(move || {
         let is_hit = matching(&leaves, &pattern);
@@ -375,19 +387,20 @@ pub async fn before(
         moments: moments.clone(),
         before_ns,
     };
-    let (found, exposure) = tokio::try_join!(
+    let ((found, held), exposure) = tokio::try_join!(
         scan(snapshot, &around, &everything, new),
         observe(snapshot, &question, Steps::one(question.window))
     )?;
     let counts = found.counts.weighed();
     let exposure = exposure.with_samples(counts.periods.samples, Steps::one(question.window));
     let days = Days::of(around.window);
-    let leaves = engine.dictionary.leaves(snapshot, &days, &counts.ids).await?;
+    let leaves = engine.dictionary.leaves(snapshot, &days, &counts.ids, ONE_TREE).await?;
     let side = Side {
         steps: Steps::one(question.window),
         question,
         counts,
         exposure,
+        _held: held,
     };
     blocking(move || build(&side, &leaves, Stacks::default(), view)).await
 }

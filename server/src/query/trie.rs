@@ -3,6 +3,7 @@
 //! A stack is then the node at which it ends: a query adds counts to nodes, and neither looks at frames nor hashes them. What is kept
 //! never becomes stale, since ids are hashes of content.
 
+use super::account::Account;
 use super::frame::{Frame, Kind, Missing, Name};
 use super::tree::{MixState, NONE, Names, Nodes, Shape, Tree, picked};
 use std::collections::HashMap;
@@ -36,6 +37,8 @@ pub(super) struct Trie {
     /// Names and nodes of the stack that was added last, root first: many stacks begin as the one before.
     path: Vec<(u32, u32)>,
     text_bytes: usize,
+    /// What it takes of the memory of queries.
+    pub(super) held: Option<Account>,
 }
 
 impl Default for Trie {
@@ -54,6 +57,7 @@ impl Default for Trie {
             children: HashMap::default(),
             path: Vec::new(),
             text_bytes: 0,
+            held: None,
         }
     }
 }
@@ -68,6 +72,11 @@ impl Trie {
             + self.stacks.capacity() * (size_of::<(i64, Leaf)>() + 1)
             + self.nodes.parent.capacity() * 10
             + self.children.capacity() * (size_of::<(u64, u32)>() + 1)
+    }
+
+    /// How many nodes it has.
+    pub(super) fn nodes(&self) -> usize {
+        self.nodes.parent.len()
     }
 
     /// Where the stack of this id ends, if it was added.

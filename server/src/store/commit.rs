@@ -143,6 +143,7 @@ impl Store {
     /// Takes rows in without waiting: they are visible to snapshots at once. With an `id`, a batch that is stored or pending is
     /// not stored again: the answer comes with the first's.
     pub fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Ticket, StoreError> {
+        self.query_pool.ingest_comes();
         let print = if id.is_some() { fingerprint(&rows) } else { 0 };
         let mut inbox = lock_mutex(&self.inbox);
         let inbox = &mut *inbox;
@@ -264,7 +265,7 @@ impl Store {
             Ok(new) => files[Table::Batches.index()] = new,
             Err(error) => return Err((error, files)),
         }
-        let now_ms = chrono::Utc::now().timestamp_millis();
+        let now_ms = self.transaction_ms();
         let txns = lock_mutex(&self.inbox).ledger.transactions(&group.batches, now_ms);
         match self.write_table(Table::Samples, group, txns).await {
             Ok(new) => files[Table::Samples.index()] = new,
@@ -292,6 +293,12 @@ impl Store {
         let written = async {
             let notes = Notes {
                 txns: txns.clone(),
+                batches: if table == Table::Samples {
+                    group.batches.clone()
+                } else {
+                    Vec::new()
+                },
+                parts: partitions.len(),
                 ..Notes::default()
             };
             for (partition, batches) in partitions {
@@ -332,9 +339,15 @@ impl Store {
         }
     }
 
-    /// Puts an encoded file on the disk.
+    /// What a transaction of this moment is dated. By a clock that is behind it would be forgotten too early.
+    fn transaction_ms(&self) -> i64 {
+        self.config.clock.possible_ns() / 1_000_000
+    }
+
+    /// Puts an encoded file on the disk, and dates it.
     pub(super) async fn put_file(&self, table: Table, encoded: Encoded) -> Result<Arc<DataFile>, StoreError> {
-        let Encoded { bytes, file } = encoded;
+        let Encoded { bytes, mut file } = encoded;
+        file.modified_ms = self.config.clock.wall_ns() / 1_000_000;
         let path = Path::from(format!("{}/{}", table.name(), file.path));
         let create = PutOptions {
             mode: PutMode::Create,
@@ -352,7 +365,11 @@ impl Store {
 
     /// The group is on the disk: its rows move from pending to files in one step, and its senders hear of it.
     fn finish(&self, group: Group, files: NewFiles) {
-        let now_ms = chrono::Utc::now().timestamp_millis();
+        let samples = files[Table::Samples.index()].iter();
+        if let Some(newest_ns) = samples.filter_map(|file| Some(file.int_range("ts_ns")?.max)).max() {
+            self.config.clock.witness(newest_ns);
+        }
+        let now_ms = self.transaction_ms();
         let mut inbox = lock_mutex(&self.inbox);
         inbox.ledger.committed(&group.batches, now_ms);
         inbox.bytes = inbox.bytes.saturating_sub(group.bytes);

@@ -73,7 +73,8 @@ impl Due<'_> {
         partition < self.now_partition
             && files
                 .iter()
-                .all(|file| file.modified_ms + self.settle_ms <= self.now_ms)
+                // What is dated ahead was written when the clock was wrong.
+                .all(|file| file.modified_ms + self.settle_ms <= self.now_ms || file.modified_ms > self.now_ms)
     }
 
     /// Files of the first tier that has enough of them.

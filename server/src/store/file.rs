@@ -16,7 +16,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, ParquetMetaDataReader};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -162,7 +162,8 @@ impl Encoded {
             partition: partition.to_owned(),
             size_bytes: bytes.len() as u64,
             rows,
-            modified_ms: chrono::Utc::now().timestamp_millis(),
+            // Dated when it is put on the disk.
+            modified_ms: 0,
             int_ranges: ranges.ints,
             string_ranges: ranges.strings,
         };
@@ -210,8 +211,13 @@ fn widen<T: Ord + Clone>(ranges: &mut Vec<(String, ColumnRange<T>)>, more: &[(St
 pub(super) struct Notes {
     /// The files whose rows these are, by path below the table's folder.
     pub(super) replaces: Vec<String>,
-    /// The transactions of its commit.
+    /// The transactions of its commit; of a rewrite the latest of the files' whose rows these are.
     pub(super) txns: Vec<Txn>,
+    /// The batches whose rows its commit holds, and the number of its files. Nothing of a rewrite.
+    #[serde(default)]
+    pub(super) batches: Vec<(String, i64)>,
+    #[serde(default)]
+    pub(super) parts: usize,
 }
 
 /// Under which they stand there.
@@ -222,8 +228,29 @@ impl Notes {
     pub(super) fn of_rewrite(files: &[Arc<DataFile>]) -> Self {
         Self {
             replaces: files.iter().map(|file| file.path.clone()).collect(),
-            txns: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    /// Takes over the transactions of files that go, so that their batches are known should all of the log be lost.
+    pub(super) fn inherit(&mut self, files: &[std::path::PathBuf]) -> Result<(), StoreError> {
+        let mut latest: HashMap<String, Txn> = self.txns.drain(..).map(|txn| (txn.app_id.clone(), txn)).collect();
+        for file in files {
+            let notes = Self::read(file).map_err(|error| StoreError::Table {
+                table: Table::Samples.name(),
+                what: "read a file's notes",
+                cause: format!("{}: {error}", file.display()),
+            })?;
+            for txn in notes.txns {
+                match latest.get(&txn.app_id) {
+                    Some(known) if known.updated_ms > txn.updated_ms => {}
+                    _ => drop(latest.insert(txn.app_id.clone(), txn)),
+                }
+            }
+        }
+        self.txns = latest.into_values().collect();
+        self.txns.sort_by(|a, b| a.app_id.cmp(&b.app_id));
+        Ok(())
     }
 
     fn write(&self) -> Option<KeyValue> {

@@ -61,6 +61,7 @@ impl Hour {
 
     /// Does it. CPU-bound: call it on a blocking thread. Returns the number of rows that were read.
     pub(super) fn merge(mut self, files: Vec<PathBuf>) -> Result<u64, StoreError> {
+        self.notes.inherit(&files)?;
         let names = merge(files, ROW_GROUP_ROWS, &mut self)?;
         self.flush(&names)?;
         self.finish_file()?;

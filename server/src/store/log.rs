@@ -3,13 +3,16 @@
 //! The data directory is locked by one server, so a commit is "write the next version": nothing is listed or read before it,
 //! however many commits there are.
 
+use super::checkpoint::Checkpoint;
+use super::clock::Clock;
 use super::error::StoreError;
 use super::local::DurableStore;
-use super::log_check::{self, CHECKSUM, Fault, HINT, SUMS, UNSEALED, checkpoint_name};
+use super::log_check::{self, CHECKSUM, Fault, SUMS, UNSEALED};
 use super::salvage::{self, Place};
 use super::schema::Table;
 use super::snapshot::{ColumnRange, DataFile};
 use super::txns::{Txn, read_txns};
+use super::unlogged;
 use arrow::datatypes::DataType as ArrowType;
 use bytes::Bytes;
 use deltalake_core::DeltaTable;
@@ -31,7 +34,7 @@ use tokio::sync::watch;
 /// How long an instance's highest number is remembered; longer than any agent's spool lives.
 pub(super) const TRANSACTION_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// How long log entries stay that a checkpoint has made superfluous.
+/// What other writers are told of how long log entries stay. This server goes by their number.
 const LOG_RETENTION: Duration = Duration::from_secs(2 * 3600);
 
 /// Pause between looks at a log that cannot be read.
@@ -80,12 +83,40 @@ pub(super) struct Loaded {
     pub(super) faults: Vec<Fault>,
 }
 
+impl Loaded {
+    /// Commits what lies in the table's folder and should be part of it.
+    async fn take_unlogged(&mut self, place: Place) -> Result<(), StoreError> {
+        let table = place.table;
+        let failed = StoreError::table(table, "look for files without an entry in its log");
+        let (files, txns) = (self.files.clone(), self.txns.clone());
+        let found = tokio::task::spawn_blocking(move || unlogged::find(&place, &files, &txns)).await;
+        let found = found
+            .map_err(StoreError::table(table, "look at its files"))?
+            .map_err(failed)?;
+        if found.files.is_empty() {
+            return Ok(());
+        }
+        let add = found.files.iter().map(|file| add_action(table, file, true)).collect();
+        self.log.commit(add, &[], &found.txns, true).await?;
+        let (table, files) = (table.name(), found.files.len());
+        tracing::info!(table, files, "took in files of a commit that has no entry in the log");
+        self.txns.extend(found.txns);
+        self.files.extend(found.files);
+        self.files
+            .sort_by(|a, b| (&a.partition, &a.path).cmp(&(&b.partition, &b.path)));
+        Ok(())
+    }
+}
+
 /// The writer's end of a table's log.
 pub(super) struct TableLog {
     table: Table,
     log_store: LogStoreRef,
     log_dir: PathBuf,
     version: u64,
+    /// Version of the last checkpoint that was begun; 0 at the start, so that a log that has grown long gets one at once.
+    checkpointed: u64,
+    clock: Arc<Clock>,
     /// Whether the server stops.
     stop: watch::Receiver<bool>,
     /// A commit's end is not known: nothing more may be written.
@@ -128,24 +159,23 @@ impl TableLog {
         }
         let (delta, files, txns) = load(&place).await?;
         list_sums(table, &log_store, &log_dir, log_check::unlisted_entries(&log_dir)).await?;
-        Ok(Loaded {
+        let mut loaded = Loaded {
             log: Self {
                 table,
                 version: delta.version().unwrap_or_default(),
                 log_store,
                 log_dir,
-                stop: place.stop,
+                checkpointed: 0,
+                clock: place.clock.clone(),
+                stop: place.stop.clone(),
                 in_doubt: false,
             },
             files,
             txns,
             faults,
-        })
-    }
-
-    /// Version of the last commit.
-    pub(super) fn version(&self) -> u64 {
-        self.version
+        };
+        loaded.take_unlogged(place).await?;
+        Ok(loaded)
     }
 
     /// Commits. When this returns well, the commit is on the disk. `data_change` is false for a rewrite of the same rows.
@@ -159,7 +189,7 @@ impl TableLog {
         if self.in_doubt {
             return Err(CommitError::Unknown);
         }
-        let now_ms = chrono::Utc::now().timestamp_millis();
+        let now_ms = self.clock.wall_ns() / 1_000_000;
         let removes = remove.iter().map(|file| {
             Action::Remove(Remove {
                 path: file.path.clone(),
@@ -249,53 +279,16 @@ impl TableLog {
         Ok(Entry::Ours)
     }
 
-    /// What a checkpoint needs, so that it can be written while commits go on.
-    pub(super) fn checkpoint(&self) -> Checkpoint {
-        Checkpoint {
-            table: self.table,
-            log_store: self.log_store.clone(),
-            log_dir: self.log_dir.clone(),
-            version: self.version,
+    /// What a checkpoint needs, so that it can be written while commits go on. None before there are so many commits since the
+    /// last.
+    pub(super) fn due_checkpoint(&mut self, commits: u64) -> Option<Checkpoint> {
+        if self.version < self.checkpointed + commits {
+            return None;
         }
+        self.checkpointed = self.version;
+        let (log_store, log_dir) = (self.log_store.clone(), self.log_dir.clone());
+        Some(Checkpoint::new(self.table, log_store, log_dir, self.version))
     }
-}
-
-/// A checkpoint to be written.
-pub(super) struct Checkpoint {
-    table: Table,
-    log_store: LogStoreRef,
-    log_dir: PathBuf,
-    version: u64,
-}
-
-impl Checkpoint {
-    pub(super) fn log_dir(&self) -> &FsPath {
-        &self.log_dir
-    }
-
-    /// Writes it and removes log entries that are no longer needed.
-    pub(super) async fn write(self) -> Result<(), StoreError> {
-        use deltalake_core::checkpoints::{cleanup_expired_logs_for, create_checkpoint};
-        let mut delta = DeltaTable::new(self.log_store.clone());
-        delta
-            .load_version(self.version)
-            .await
-            .map_err(StoreError::table(self.table, "read its log"))?;
-        create_checkpoint(&delta, None)
-            .await
-            .map_err(StoreError::table(self.table, "write a checkpoint"))?;
-        let written = vec![checkpoint_name(self.version), HINT.to_owned()];
-        list_sums(self.table, &self.log_store, &self.log_dir, Ok(written)).await?;
-        let cutoff_ms = chrono::Utc::now().timestamp_millis() - millis(LOG_RETENTION);
-        cleanup_expired_logs_for(self.version, self.log_store.as_ref(), cutoff_ms, None)
-            .await
-            .map_err(StoreError::table(self.table, "remove old log entries"))?;
-        Ok(())
-    }
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn open_log_store(place: &Place) -> Result<LogStoreRef, StoreError> {
@@ -344,7 +337,7 @@ pub(super) async fn load(place: &Place) -> Result<(DeltaTable, Vec<Arc<DataFile>
 }
 
 /// Lists the hashes of what the library has just written.
-async fn list_sums(
+pub(super) async fn list_sums(
     table: Table,
     log_store: &LogStoreRef,
     log_dir: &FsPath,
@@ -518,6 +511,7 @@ mod tests {
             dir: dir.to_owned(),
             staging: dir.join("tmp"),
             over: |_, store| store,
+            clock: Arc::new(Clock::system()),
             stop: stop.subscribe(),
         }
     }
@@ -583,7 +577,7 @@ mod tests {
         )
         .await
         .unwrap();
-        log.checkpoint().write().await.unwrap();
+        log.due_checkpoint(1).unwrap().write(1000).await.unwrap();
         let second = file(Table::Samples, "two");
         log.commit(
             vec![add_action(Table::Samples, &second, true)],

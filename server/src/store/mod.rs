@@ -5,6 +5,8 @@
 //! Nothing is acknowledged before it is committed and synced to the disk. Knows nothing of HTTP or OTLP.
 
 mod batch_row;
+mod checkpoint;
+mod clock;
 mod coded;
 pub(crate) mod columns;
 mod commit;
@@ -21,6 +23,7 @@ mod ledger;
 mod local;
 mod log;
 mod log_check;
+mod memory_pool;
 mod merge;
 mod nodes;
 mod provider;
@@ -31,8 +34,10 @@ mod salvage;
 mod schema;
 mod snapshot;
 mod txns;
+mod unlogged;
 
 pub use batch_row::BatchRow;
+pub use clock::{Clock, Reading};
 pub use commit::Ticket;
 pub use damage::DamagedFile;
 pub use error::StoreError;
@@ -44,11 +49,11 @@ pub use snapshot::{ColumnRange, DataFile, Snapshot};
 use arrow::array::RecordBatch;
 use commit::Inbox;
 use damage::Damage;
-use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use ledger::Ledger;
 use local::DurableStore;
 use log::TableLog;
+use memory_pool::QueryPool;
 use nodes::Nodes;
 use salvage::Place;
 use std::fs::{File, TryLockError};
@@ -101,6 +106,8 @@ pub struct StoreConfig {
     pub min_free_bytes: u64,
     /// Memory for queries, all together.
     pub query_memory_bytes: usize,
+    /// The same while nothing is taken in, where that is more.
+    pub quiet_query_memory_bytes: usize,
     /// How long samples are kept.
     pub retention_samples: Duration,
     /// How long the roll-up by minute is kept.
@@ -119,6 +126,9 @@ pub struct StoreConfig {
     pub compact_files: usize,
     /// Commits from one checkpoint of a table's log to the next.
     pub checkpoint_commits: u64,
+    /// The newest entries of a table's log that stay, whatever checkpoints there are, for readers that are at an older version.
+    pub log_commits: u64,
+    pub clock: Arc<Clock>,
 }
 
 impl StoreConfig {
@@ -130,6 +140,7 @@ impl StoreConfig {
             max_pending_bytes: 256 << 20,
             min_free_bytes: 256 << 20,
             query_memory_bytes: 2 << 30,
+            quiet_query_memory_bytes: 0,
             retention_samples: Duration::from_secs(30 * 24 * 3600),
             retention_minutes: Duration::from_secs(30 * 24 * 3600),
             retention_hours: Duration::from_secs(400 * 24 * 3600),
@@ -139,6 +150,8 @@ impl StoreConfig {
             maintenance_interval: Duration::from_secs(10),
             compact_files: 16,
             checkpoint_commits: 100,
+            log_commits: 300,
+            clock: Arc::new(Clock::system()),
         }
     }
 }
@@ -167,6 +180,7 @@ pub struct Store {
     nodes: Mutex<Nodes>,
     logs: [tokio::sync::Mutex<TableLog>; Table::COUNT],
     files: DurableStore,
+    query_pool: Arc<QueryPool>,
     damage: Arc<Damage>,
     garbage: Mutex<Vec<retain::Garbage>>,
     /// Wakes the committer before its time.
@@ -177,6 +191,8 @@ pub struct Store {
     /// Samples before this time are gone for want of space, and none are taken in any more.
     floor_ns: AtomicI64,
     pub counters: StoreCounters,
+    /// Held by the one round of maintenance that runs.
+    maintaining: tokio::sync::Mutex<()>,
     tasks: tokio::sync::Mutex<Vec<JoinHandle<()>>>,
     stop: tokio::sync::watch::Sender<bool>,
     /// Locked as long as the store is open.
@@ -200,7 +216,11 @@ impl Store {
         empty_staging(&staging).map_err(|cause| data_dir(&staging, cause))?;
         let opening = |cause: object_store::Error| data_dir(&config.dir, std::io::Error::other(cause));
         let files = DurableStore::new(Some(&config.dir), staging.clone()).map_err(opening)?;
-        let runtime = runtime(&config, &files)?;
+        let query_pool = Arc::new(QueryPool::new(
+            config.query_memory_bytes,
+            config.quiet_query_memory_bytes,
+        ));
+        let runtime = runtime(query_pool.clone(), &files)?;
         let damage = Arc::new(Damage::new(&config.dir));
         let mut view = Snapshot::new(runtime, damage.clone());
         let mut logs = Vec::with_capacity(Table::COUNT);
@@ -213,6 +233,7 @@ impl Store {
                 dir: config.dir.clone(),
                 staging: staging.clone(),
                 over,
+                clock: config.clock.clone(),
                 stop: stop.subscribe(),
             })
             .await?;
@@ -228,6 +249,7 @@ impl Store {
             .await
             .map_err(StoreError::table(Table::Batches, "read the agents' accounts"))?;
         let floor_ns = retain::floor_ns(&view);
+        config.clock.begin(retain::newest_ns(&view));
         let logs = <[_; Table::COUNT]>::try_from(logs).map_err(|_| StoreError::Stopping)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
@@ -235,6 +257,7 @@ impl Store {
             nodes: Mutex::new(nodes),
             logs,
             files,
+            query_pool,
             damage,
             garbage: Mutex::new(garbage),
             wake: Arc::new(Notify::new()),
@@ -242,6 +265,7 @@ impl Store {
             disk_full: AtomicBool::new(false),
             floor_ns: AtomicI64::new(floor_ns),
             counters: StoreCounters::default(),
+            maintaining: tokio::sync::Mutex::new(()),
             tasks: tokio::sync::Mutex::new(Vec::new()),
             stop,
             _lock: lock,
@@ -271,6 +295,11 @@ impl Store {
         lock_mutex(&self.nodes).list()
     }
 
+    /// Memory that queries may take, all together.
+    pub fn query_memory_bytes(&self) -> usize {
+        self.config.query_memory_bytes
+    }
+
     /// Bytes that wait for their commit.
     pub fn pending_bytes(&self) -> u64 {
         lock_mutex(&self.inbox).pending_bytes()
@@ -293,6 +322,11 @@ impl Store {
     /// Whether ingest is stopped for want of disk space. Checked anew on every commit interval.
     pub fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// What time it is.
+    pub fn clock(&self) -> &Clock {
+        &self.config.clock
     }
 
     /// Samples before this time are not taken in: they are older than the retention, or than what there is room for.
@@ -408,10 +442,10 @@ fn empty_staging(staging: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn runtime(config: &StoreConfig, files: &DurableStore) -> Result<Arc<RuntimeEnv>, StoreError> {
+fn runtime(pool: Arc<QueryPool>, files: &DurableStore) -> Result<Arc<RuntimeEnv>, StoreError> {
     let failed = StoreError::table(Table::Samples, "set up queries");
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(FairSpillPool::new(config.query_memory_bytes)))
+        .with_memory_pool(pool)
         .build_arc()
         .map_err(failed)?;
     let url = url::Url::parse(provider::STORE_URL).map_err(StoreError::table(Table::Samples, "set up queries"))?;

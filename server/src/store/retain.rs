@@ -79,6 +79,13 @@ pub(super) fn floor_ns(view: &Snapshot) -> i64 {
         .unwrap_or(i64::MIN)
 }
 
+/// The time of the newest sample, of those that there are.
+pub(super) fn newest_ns(view: &Snapshot) -> Option<i64> {
+    let tables = [Table::Samples].into_iter().chain(Table::ROLLUPS);
+    let files = tables.flat_map(|table| view.files(table));
+    files.filter_map(|file| Some(file.int_range("ts_ns")?.max)).max()
+}
+
 /// The end of an hour, such as `2026-11-21T08`.
 fn hour_end_ns(hour: &str) -> Option<i64> {
     let begin = chrono::NaiveDateTime::parse_from_str(&format!("{hour}:00"), "%Y-%m-%dT%H:%M").ok()?;
@@ -115,7 +122,7 @@ impl Store {
     /// Removes whole hours from `samples` and its roll-ups that are older than their retention, or too much for the limit of bytes;
     /// then the days of the other tables to which nothing refers any more.
     pub(super) async fn expire(&self) -> Result<(), StoreError> {
-        let now_ns = now_ns();
+        let now_ns = self.config.clock.proven_ns();
         let ages = [
             (Table::Samples, self.config.retention_samples),
             (Table::SamplesMinute, self.config.retention_minutes),
@@ -242,7 +249,7 @@ impl Store {
     /// The next rewrite that is due, but for those that failed before.
     fn next_job(&self, failed: &HashSet<(Table, String)>) -> Option<Job> {
         let snapshot = self.snapshot();
-        let now_ns = now_ns();
+        let now_ns = self.config.clock.proven_ns();
         let damaged = self.damage.paths();
         let first_rollups =
             [self.config.retention_minutes, self.config.retention_hours].map(|age| first_hour(now_ns, age));
@@ -270,8 +277,10 @@ impl Store {
         })
     }
 
-    /// One round of everything.
-    async fn maintain(&self, checkpointed: &mut [u64; Table::COUNT], stop: &watch::Receiver<bool>) {
+    /// One round of everything, which else comes by itself.
+    pub async fn maintain(&self) {
+        let _alone = self.maintaining.lock().await;
+        let stop = self.stop.subscribe();
         if let Err(error) = self.expire().await {
             tracing::error!(%error, "cannot remove old samples; trying again");
         }
@@ -291,18 +300,29 @@ impl Store {
                 }
             }
         }
+        self.write_checkpoints().await;
+    }
+
+    /// Of logs that have grown long. Checkpoints leave out transactions by their age, so none is written while the clock is ahead.
+    async fn write_checkpoints(&self) {
+        if self.config.clock.is_ahead() {
+            let ahead_s = (self.config.clock.wall_ns() - self.config.clock.proven_ns()) / 1_000_000_000;
+            tracing::warn!(
+                ahead_s,
+                "the clock is ahead of all samples: nothing is removed by it, and logs get no checkpoints"
+            );
+            return;
+        }
         for table in Table::ALL {
             let checkpoint = {
-                let log = self.logs[table.index()].lock().await;
-                let last = &mut checkpointed[table.index()];
-                if log.version() < *last + self.config.checkpoint_commits {
-                    continue;
+                let mut log = self.logs[table.index()].lock().await;
+                match log.due_checkpoint(self.config.checkpoint_commits) {
+                    Some(checkpoint) => checkpoint,
+                    None => continue,
                 }
-                *last = log.version();
-                log.checkpoint()
             };
             let log_dir = checkpoint.log_dir().to_owned();
-            if let Err(error) = checkpoint.write().await {
+            if let Err(error) = checkpoint.write(self.config.log_commits).await {
                 tracing::error!(%error, "cannot write a checkpoint; the next start reads a longer log");
                 // The next start mends what is damaged; the state in memory is whole.
                 for fault in log_check::faults(&log_dir).unwrap_or_default() {
@@ -319,10 +339,6 @@ fn first_hour(now_ns: i64, age: Duration) -> String {
     hour(now_ns.saturating_sub(age))
 }
 
-fn now_ns() -> i64 {
-    chrono::Utc::now().timestamp_nanos_opt().unwrap_or(i64::MAX)
-}
-
 fn partition_at(table: Table, ts_ns: i64) -> String {
     match table.partition_column() {
         "hour" => hour(ts_ns),
@@ -335,8 +351,6 @@ pub(super) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
     let Some(interval) = store.upgrade().map(|store| store.config.maintenance_interval) else {
         return;
     };
-    // The log's length at the start is not known: the first round writes checkpoints of what has grown long.
-    let mut checkpointed = [0; Table::COUNT];
     let mut pause = Duration::from_secs(1).min(interval);
     loop {
         let stopping = tokio::select! {
@@ -347,7 +361,7 @@ pub(super) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
         if stopping {
             return;
         }
-        store.maintain(&mut checkpointed, &stop).await;
+        store.maintain().await;
         pause = interval;
     }
 }

@@ -4,6 +4,7 @@
 //! part of the table, unless a line or another file says that they were replaced. The new log is made beside the table and
 //! put into its place in one step; the old one stays in `damaged/` for whoever wants to look at it.
 
+use super::clock::Clock;
 use super::commit::add_files;
 use super::damage;
 use super::error::{StoreError, chain};
@@ -36,6 +37,7 @@ pub(super) struct Place {
     pub(super) dir: PathBuf,
     pub(super) staging: PathBuf,
     pub(super) over: Over,
+    pub(super) clock: Arc<Clock>,
     pub(super) stop: watch::Receiver<bool>,
 }
 
@@ -62,7 +64,7 @@ impl Place {
 pub(super) fn faults(place: &Place) -> std::io::Result<Vec<Fault>> {
     let listed = Listed::read(&place.log_dir())?;
     if listed.entries.is_empty() && listed.checkpoints.is_empty() {
-        let files = data_files(place)?;
+        let files = data_files(place);
         let missing = Fault {
             name: String::new(),
             what: "it is missing".to_owned(),
@@ -181,7 +183,7 @@ impl Believed {
         let mut gone = self.read_lines(&place.log_dir())?;
         let known: HashSet<String> = self.files.iter().map(|file| file.path.clone()).collect();
         let mut found: Vec<(Arc<DataFile>, Vec<String>)> = Vec::new();
-        for path in data_files(place)? {
+        for path in data_files(place) {
             if known.contains(&path) || gone.contains(&path) {
                 continue;
             }
@@ -231,23 +233,10 @@ impl Believed {
 
     /// Every line that can be read: files that some entry removed, and transactions of entries that are not part of this yet.
     fn read_lines(&mut self, log_dir: &Path) -> std::io::Result<HashSet<String>> {
-        #[derive(serde::Deserialize)]
-        struct Removed {
-            path: String,
-        }
-        #[derive(serde::Deserialize)]
-        struct Line {
-            remove: Option<Removed>,
-            txn: Option<Transaction>,
-        }
         let mut gone = HashSet::new();
         for version in Listed::read(log_dir)?.entries {
-            let Ok(content) = std::fs::read(log_dir.join(log_check::entry_name(version))) else {
-                continue;
-            };
             let is_new = self.version.is_none_or(|last| version > last);
-            let lines = content.split(|byte| *byte == b'\n');
-            for line in lines.filter_map(|line| serde_json::from_slice::<Line>(line).ok()) {
+            for line in lines(log_dir, version) {
                 gone.extend(line.remove.map(|removed| removed.path));
                 if let Some(txn) = line.txn.filter(|_| is_new) {
                     let txn = Txn {
@@ -271,6 +260,32 @@ impl Believed {
     }
 }
 
+#[derive(serde::Deserialize)]
+struct Removed {
+    path: String,
+}
+
+/// What counts of an entry's line.
+#[derive(serde::Deserialize)]
+struct Line {
+    remove: Option<Removed>,
+    txn: Option<Transaction>,
+}
+
+/// The lines of an entry that can be read.
+fn lines(log_dir: &Path, version: u64) -> Vec<Line> {
+    let content = std::fs::read(log_dir.join(log_check::entry_name(version))).unwrap_or_default();
+    let lines = content.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+/// Files that some entry removed.
+pub(super) fn removed(log_dir: &Path) -> std::io::Result<HashSet<String>> {
+    let versions = Listed::read(log_dir)?.entries;
+    let lines = versions.into_iter().flat_map(|version| lines(log_dir, version));
+    Ok(lines.filter_map(|line| Some(line.remove?.path)).collect())
+}
+
 /// An hour has one roll-up of each kind: the newest.
 fn one_a_partition(files: &mut Vec<Arc<DataFile>>) {
     files.sort_by(|a, b| (&a.partition, b.modified_ms).cmp(&(&b.partition, a.modified_ms)));
@@ -278,19 +293,24 @@ fn one_a_partition(files: &mut Vec<Arc<DataFile>>) {
 }
 
 /// The Parquet files in a table's partitions, by path below its folder.
-fn data_files(place: &Place) -> std::io::Result<Vec<String>> {
-    let unnamed = super::retain::unreferenced(place.table, &place.dir, &[]);
+fn data_files(place: &Place) -> Vec<String> {
+    paths(place, &[])
+}
+
+/// Those of them that are none of these.
+pub(super) fn paths(place: &Place, but: &[Arc<DataFile>]) -> Vec<String> {
+    let unnamed = super::retain::unreferenced(place.table, &place.dir, but);
     let prefix = format!("{}/", place.table.name());
     let mut paths: Vec<String> = unnamed
         .into_iter()
         .filter_map(|file| file.path().strip_prefix(&prefix).map(str::to_owned))
         .collect();
     paths.sort();
-    Ok(paths)
+    paths
 }
 
 /// What the log would say of a file, and what it says itself.
-fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), String> {
+pub(super) fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), String> {
     let whole = place.table_dir().join(path);
     let metadata = std::fs::metadata(&whole).map_err(|error| error.to_string())?;
     if let Some(fault) = damage::fault(&whole, metadata.len()).map_err(|error| error.to_string())? {

@@ -8,6 +8,7 @@ use super::provider::SnapshotTable;
 use super::rollup;
 use super::schema::Table;
 use arrow::array::RecordBatch;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::collections::{BTreeSet, HashSet};
@@ -145,6 +146,11 @@ impl Snapshot {
     /// The hours that have samples which wait for their commit.
     pub fn pending_hours(&self) -> HashSet<String> {
         self.pending(Table::Samples).iter().filter_map(partition_of).collect()
+    }
+
+    /// The account of all queries' memory.
+    pub fn memory_pool(&self) -> &Arc<dyn MemoryPool> {
+        &self.runtime.memory_pool
     }
 
     /// A SQL session over this view, with every table under its name. Rows of all tables but `samples` come once a key.

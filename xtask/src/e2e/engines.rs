@@ -1,9 +1,8 @@
 //! Other engines read the tables: the same counts as the server's, after compaction, checkpoints and clean-up of the logs.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -43,8 +42,6 @@ pub(crate) fn other_engines_read_the_tables(scene: &Scene<'_>) -> Result<()> {
     let load = Load::start(alone.client.base(), &LOAD)?;
     let log = dir.path().join("data/samples/_delta_log");
     until("the log has a checkpoint", || Ok(log.join("_last_checkpoint").exists()))?;
-    // What cleans up logs goes by their files' times.
-    age(&dir.path().join("data"))?;
     until("the log's first entries are gone", || {
         Ok(!log.join(format!("{:020}.json", 1)).exists())
     })?;
@@ -111,23 +108,6 @@ fn compare(alone: &Alone, theirs: &Value, report: &[Value]) -> Result<()> {
         "another engine finds stacks of {} samples only",
         theirs["joined"]
     );
-    Ok(())
-}
-
-/// Three hours pass for the logs.
-fn age(data: &Path) -> Result<()> {
-    for table in fs::read_dir(data)?.flatten() {
-        let Ok(entries) = fs::read_dir(table.path().join("_delta_log")) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            // An entry may be gone by now.
-            if let Ok(file) = File::options().append(true).open(entry.path()) {
-                let modified = file.metadata()?.modified()?;
-                file.set_modified(modified - Duration::from_secs(3 * 3600))?;
-            }
-        }
-    }
     Ok(())
 }
 

@@ -4,6 +4,7 @@ mod accounting;
 mod compression;
 mod difference;
 mod exports;
+mod limits;
 mod moments;
 mod refusals;
 mod rolled;
@@ -44,12 +45,16 @@ struct Server {
 
 impl Server {
     async fn start() -> Server {
+        Self::start_with(|config| config).await
+    }
+
+    async fn start_with(change: impl FnOnce(StoreConfig) -> StoreConfig) -> Server {
         let dir = tempfile::tempdir().unwrap();
         // Rows stay pending until a test commits them.
-        let config = StoreConfig {
+        let config = change(StoreConfig {
             commit_interval: Duration::from_secs(3_600),
             ..StoreConfig::new(dir.path())
-        };
+        });
         let store = Store::open(config).await.unwrap();
         Server {
             app: app(AppState::new(store.clone())),
@@ -228,7 +233,14 @@ fn ms(ns: i64) -> String {
 
 /// Two nodes, two batches each, one of every two still pending; returns every sample with its node.
 async fn filled(from: i64) -> (Server, Vec<(&'static str, Sample)>) {
-    let server = Server::start().await;
+    filled_with(from, |config| config).await
+}
+
+async fn filled_with(
+    from: i64,
+    change: impl FnOnce(StoreConfig) -> StoreConfig,
+) -> (Server, Vec<(&'static str, Sample)>) {
+    let server = Server::start_with(change).await;
     let mut random = Random(0x5eed);
     let mut all = Vec::new();
     for number in 1..=2 {

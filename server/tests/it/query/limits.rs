@@ -1,0 +1,128 @@
+//! Queries stay within what all of them may take, and give it back.
+
+use super::*;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
+use http_body_util::Empty;
+use stakeout_server::api::query::router_with;
+use stakeout_server::query::{Engine, Limits};
+use tokio::io::AsyncWriteExt;
+
+/// Every question that counts samples.
+const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
+    ("flamegraph", &[]),
+    ("flamegraph", &[("format", "svg"), ("transform", "merge_recursion")]),
+    ("diff", &[("base_from", "now-2h"), ("base_until", "now-1h")]),
+    ("top", &[]),
+    ("top", &[("by", "thread")]),
+    ("heatmap", &[("step", "10s")]),
+    ("timeline", &[]),
+    ("timeline", &[("before", "50ms"), ("match", "work")]),
+    ("series", &[("by", "thread")]),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_needs_more_than_there_is_says_so() {
+    let (server, _) = filled_with(recent(), |config| StoreConfig {
+        query_memory_bytes: 512,
+        ..config
+    })
+    .await;
+    for (path, parameters) in QUESTIONS {
+        let (status, code, text) = server.error(path, parameters).await;
+        assert_eq!(
+            (status, code.as_str()),
+            (413, "too_large"),
+            "{path} {parameters:?}: {text}"
+        );
+        assert!(text.contains("narrower selector"), "{path} {parameters:?}: {text}");
+    }
+    let pool = server.store.snapshot().memory_pool().clone();
+    crate::support::eventually("all is given back", async || pool.reserved() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_others_leave_no_room_for_may_come_again() {
+    const ALL: usize = 64 << 20;
+    let (server, all) = filled_with(recent(), |config| StoreConfig {
+        query_memory_bytes: ALL,
+        ..config
+    })
+    .await;
+    let snapshot = server.store.snapshot();
+    let pool: &Arc<dyn MemoryPool> = snapshot.memory_pool();
+    let other = MemoryConsumer::new("another query").register(pool);
+    other.try_grow(ALL - 512).unwrap();
+    for (path, parameters) in QUESTIONS {
+        let (status, headers, body) = server.get(path, parameters).await;
+        // Plans of the engine say that they were refused, not why.
+        let (status, code, text) = error_of(status, &body);
+        assert!(
+            matches!((status, code.as_str()), (503, "overloaded") | (413, "too_large")),
+            "{path}: {text}"
+        );
+        assert_eq!(status == 503, headers.contains_key("retry-after"), "{path}: {text}");
+    }
+    let (status, code, text) = server.error("flamegraph", &[]).await;
+    assert_eq!((status, code.as_str()), (503, "overloaded"), "{text}");
+    assert!(text.contains("other queries"), "{text}");
+    drop(other);
+    for (path, parameters) in QUESTIONS {
+        server.bytes(path, parameters).await;
+    }
+    assert_eq!(server.json("flamegraph", &[]).await["samples"], all.len());
+    // What is left is the tree that the next query needs too.
+    let kept = pool.reserved();
+    assert!(kept > 0);
+    server.json("flamegraph", &[]).await;
+    crate::support::eventually("the rest is given back", async || pool.reserved() <= kept).await;
+}
+
+/// The only place of a server whose queries may run for an hour.
+async fn one_place() -> (std::net::SocketAddr, Server) {
+    let (server, _) = filled(recent()).await;
+    let engine = Engine::new(Limits {
+        running: 1,
+        timeout: Duration::from_secs(3600),
+        ..Limits::default()
+    });
+    let app = router_with(engine).with_state(AppState::new(server.store.clone()));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (address, server)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_ends_when_its_client_leaves() {
+    let (address, server) = one_place().await;
+    let pool = server.store.snapshot().memory_pool().clone();
+    // 800 samples to the power of five: for ever.
+    let body = json!({"query": "SELECT count(*) FROM samples a, samples b, samples c, samples d, samples e WHERE a.ts_ns + b.ts_ns > c.ts_ns + d.ts_ns + e.ts_ns"});
+    let body = body.to_string();
+    let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/sql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    crate::support::eventually("the query runs", async || pool.reserved() > 0).await;
+
+    let waits = tokio::spawn(async move { ask(address, "/api/v1/labels/service/values").await });
+    drop(client);
+    let answer = tokio::time::timeout(Duration::from_secs(60), waits).await;
+    assert_eq!(answer.expect("the place is free again").unwrap(), StatusCode::OK);
+    crate::support::eventually("its memory is free again", async || pool.reserved() == 0).await;
+}
+
+async fn ask(address: std::net::SocketAddr, path: &str) -> StatusCode {
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let request = Request::get(path)
+        .header("host", "x")
+        .body(Empty::<bytes::Bytes>::new())
+        .unwrap();
+    sender.send_request(request).await.unwrap().status()
+}
