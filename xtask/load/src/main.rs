@@ -99,7 +99,7 @@ async fn main() -> Result<()> {
     if args.describe || args.spoil.is_some() {
         let now_ns = now_ns()?;
         let batch = Batch {
-            node: "load-000",
+            node: "spoilt",
             instance: Uuid::new_v4(),
             number: 1,
             from_ns: now_ns - args.interval_ms * 1_000_000,
