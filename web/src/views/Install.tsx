@@ -61,7 +61,6 @@ function Line({ text }: { text: string }) {
     <div class="install-line">
       <code>
         {text.split(" ").map((word, i) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: words have no other identity.
           <Fragment key={i}>
             {i > 0 && " "}
             <span>{word}</span>
