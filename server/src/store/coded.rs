@@ -6,11 +6,11 @@
 //! "Dictionary Encoding") and `README.md` ("Data Pages").
 
 use super::StoreError;
+use super::columns::{ABSENT, code_numbers};
 use super::file::{self, Effort, Encoded, MAX_RANGE_STRING_BYTES, Notes, PART, ROW_GROUP_ROWS, Ranges};
 use super::merge::{Columns, Names};
 use super::schema::Table;
 use super::snapshot::ColumnRange;
-use crate::hash::MixState;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
@@ -23,7 +23,6 @@ use parquet::file::metadata::{ColumnChunkMetaData, OffsetIndexBuilder};
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
-use std::collections::HashMap;
 use zstd::bulk::Compressor;
 
 /// Values of a page: a reader that wants a few rows unpacks no more.
@@ -213,49 +212,27 @@ impl Group<'_> {
         numbers: impl ExactSizeIterator<Item = Option<i64>>,
         bytes: usize,
     ) -> Result<(), ParquetError> {
-        let rows = numbers.len();
-        let mut place: HashMap<i64, u32, MixState> = HashMap::default();
-        let (mut plain, mut codes) = (Vec::new(), Vec::with_capacity(rows));
-        let mut present = Vec::new();
-        let mut last = None;
-        let (mut min, mut max) = (i64::MAX, i64::MIN);
-        for number in numbers {
-            let Some(number) = number else {
-                present.resize(present.len().max(codes.len()), 1);
-                present.push(0);
-                continue;
-            };
-            let code = match last {
-                Some((before, code)) if before == number => code,
-                _ => {
-                    let next = place.len() as u32;
-                    *place.entry(number).or_insert_with(|| {
-                        plain.extend_from_slice(&number.to_le_bytes()[..bytes]);
-                        (min, max) = (min.min(number), max.max(number));
-                        next
-                    })
-                }
-            };
-            last = Some((number, code));
-            codes.push(code);
-            if !present.is_empty() {
-                present.push(1);
-            }
+        let (mut codes, values) = code_numbers(numbers);
+        let absent = codes.iter().filter(|code| **code == ABSENT).count() as u64;
+        let present = (absent > 0).then(|| codes.iter().map(|code| u32::from(*code != ABSENT)).collect());
+        if absent > 0 {
+            codes.retain(|code| *code != ABSENT);
         }
-        let absent = (rows - codes.len()) as u64;
-        let some = (!codes.is_empty()).then_some((min, max));
+        let some = values.iter().min().copied().zip(values.iter().max().copied());
         if let Some((min, max)) = some.filter(|_| absent == 0 && bytes == 8) {
             self.ranges.ints.push((name.to_owned(), ColumnRange { min, max }));
         }
         let bounds = |bound: fn((i64, i64)) -> i64| some.map(bound);
         let dictionary = Dictionary {
-            plain,
-            values: place.len(),
+            plain: values
+                .iter()
+                .flat_map(|value| value.to_le_bytes().into_iter().take(bytes))
+                .collect(),
+            values: values.len(),
             statistics: is_bounded(name)
                 .then(|| Statistics::int64(bounds(|all| all.0), bounds(|all| all.1), None, Some(absent), false)),
         };
-        // Empty: none is absent.
-        self.append(&codes, (!present.is_empty()).then_some(present), dictionary)
+        self.append(&codes, present, dictionary)
     }
 
     /// Adds a column. `present`: for each row 0 or 1, where some are absent.

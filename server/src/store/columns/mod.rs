@@ -111,25 +111,7 @@ impl Codes {
 
     /// Of numbers, of which some may be absent.
     pub(crate) fn of_numbers(numbers: impl ExactSizeIterator<Item = Option<i64>>) -> Codes {
-        let mut index: HashMap<i64, u32, MixState> = HashMap::default();
-        let mut values = Vec::new();
-        let mut codes = Vec::with_capacity(numbers.len());
-        let mut last = None;
-        for number in numbers {
-            let code = match (number, last) {
-                (Some(number), Some((before, code))) if number == before => code,
-                (Some(number), _) => {
-                    let code = *index.entry(number).or_insert_with(|| {
-                        values.push(number);
-                        values.len() as u32 - 1
-                    });
-                    last = Some((number, code));
-                    code
-                }
-                (None, _) => u32::MAX,
-            };
-            codes.push(code);
-        }
+        let (codes, values) = code_numbers(numbers);
         Codes {
             codes: with_absent(codes, values.len()),
             values: Values::Numbers(values),
@@ -161,9 +143,36 @@ impl Codes {
     }
 }
 
-/// `u32::MAX` to the code of "absent".
+/// What stands for a number that is absent.
+pub(super) const ABSENT: u32 = u32::MAX;
+
+/// A code for each number, [`ABSENT`] for one that is absent, and the numbers that they stand for. Runs of equal ones are looked up once.
+pub(super) fn code_numbers(numbers: impl ExactSizeIterator<Item = Option<i64>>) -> (Vec<u32>, Vec<i64>) {
+    let mut index: HashMap<i64, u32, MixState> = HashMap::default();
+    let mut values = Vec::new();
+    let mut codes = Vec::with_capacity(numbers.len());
+    let mut last = None;
+    for number in numbers {
+        let code = match (number, last) {
+            (Some(number), Some((before, code))) if number == before => code,
+            (Some(number), _) => {
+                let code = *index.entry(number).or_insert_with(|| {
+                    values.push(number);
+                    values.len() as u32 - 1
+                });
+                last = Some((number, code));
+                code
+            }
+            (None, _) => ABSENT,
+        };
+        codes.push(code);
+    }
+    (codes, values)
+}
+
+/// [`ABSENT`] to the code of "absent".
 fn with_absent(mut codes: Vec<u32>, values: usize) -> Vec<u32> {
-    for code in codes.iter_mut().filter(|code| **code == u32::MAX) {
+    for code in codes.iter_mut().filter(|code| **code == ABSENT) {
         *code = values as u32;
     }
     codes

@@ -3,20 +3,12 @@
  * below says in words what the cursor or the pointer is at.
  */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Theme } from "../../logic/colour.ts";
-import { cellAt, type Grid, moveCell, spanOf, spanWords } from "../../logic/heatmap.ts";
+import { cellAt, moveCell, spanOf, spanWords } from "../../logic/heatmap.ts";
 import type { Window } from "../../logic/time.ts";
 import { useSize } from "../hooks.ts";
 import { type HeatScene, MARGIN, paintGround, paintMarks } from "./paint.ts";
 
-interface Props {
-  cells: readonly number[];
-  grid: Grid;
-  classes: readonly number[];
-  gaps: readonly [number, number][];
-  theme: Theme;
-  a: readonly [number, number] | null;
-  b: readonly [number, number] | null;
+interface Props extends Pick<HeatScene, "cells" | "grid" | "classes" | "gaps" | "theme" | "a" | "b"> {
   /** A side that is the rest has no outline of its own. */
   restA: boolean;
   restB: boolean;
