@@ -16,7 +16,6 @@ import {
   shownCells,
   spanOf,
   spanWords,
-  timeTicks,
 } from "./heatmap.ts";
 import { parseSpan, spanText } from "./spans.ts";
 
@@ -134,14 +133,6 @@ describe("colours", () => {
     expect(merged([1, 0, 5, 0, 2, 0, 0, 7], 4, 2, 2)).toEqual({ cells: [5, 0, 2, 7], columns: 2 });
     expect(merged([1, 2], 1, 2, 10)).toEqual({ cells: [1, 2], columns: 1 });
   });
-});
-
-it("has round ticks within the range", () => {
-  const { ticks, stepMs } = timeTicks(1_000_300, 1_010_000, 10);
-  expect(stepMs).toBe(1_000);
-  expect(ticks[0]).toBe(1_001_000);
-  expect(ticks.at(-1)).toBe(1_010_000);
-  expect(timeTicks(0, 5, 5).ticks).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
 describe("spans in the address", () => {

@@ -214,16 +214,3 @@ export function merged(
   }
   return { cells: out, columns: pixels };
 }
-
-/** Times at which the axis has labels: round ones, at most so many. */
-export function timeTicks(from: number, until: number, most: number): { ticks: number[]; stepMs: number } {
-  const steps = [
-    1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
-    900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
-  ];
-  const stepMs = steps.find((step) => (until - from) / step <= most) ?? 604_800_000;
-  const zone = new Date(from).getTimezoneOffset() * 60_000;
-  const ticks: number[] = [];
-  for (let tick = Math.ceil((from - zone) / stepMs) * stepMs + zone; tick <= until; tick += stepMs) ticks.push(tick);
-  return { ticks, stepMs };
-}

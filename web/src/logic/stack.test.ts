@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { seriesOf } from "./fixtures.ts";
-import { axisTop, layerAt, meanWithin, stackOf, stepAt, stepsOf } from "./stack.ts";
+import { axisTop, heightsOf, layerAt, meanWithin, stackOf, stepAt } from "./stack.ts";
 
 const line = (value: string, cores: (number | null)[]) => ({ value, cores, samples: 1, cpu_seconds: 1 });
 
@@ -57,9 +57,9 @@ describe("stack", () => {
     const stack = stackOf(
       seriesOf({ covered: [1, 1, 0], series: [line("a", [1, 4, null]), line("b", [2, null, null])] }),
     );
-    expect(stepsOf(stack, "lines").columns.slice(0, 2)).toEqual([
-      [1, 4, 4, null],
-      [2, 0, 0, null],
+    expect(heightsOf(stack, "lines")).toEqual([
+      [1, 4, null],
+      [2, 0, null],
     ]);
     expect(axisTop(stack, false, "lines")).toBeCloseTo(4 * 1.06);
     expect(layerAt(stack, 0, 1.9, "lines", 0.2)).toBe(1);
@@ -67,17 +67,13 @@ describe("stack", () => {
     expect(layerAt(stack, -1, 1, "lines", 9)).toBe(-1);
   });
 
-  it("draws every covered step to its end, also before a gap and at the end", () => {
-    const stack = stackOf(seriesOf({ covered: [1, 0, 1], series: [line("a", [2, null, 4])] }));
-    const { times, columns } = stepsOf(stack);
-    expect(times).toEqual([0, 9_999, 10_000, 20_000, 30_000]);
-    expect(columns).toEqual([
-      [2, 2, null, 4, 4],
-      [4, 4, 4, 4, 4],
+  it("draws every covered step from its edge to the next one, and leaves gaps", () => {
+    const stack = stackOf(seriesOf({ covered: [1, 0, 1], series: [line("a", [2, null, 4]), line("b", [1, null, 1])] }));
+    expect(stack.edges).toEqual([0, 10_000, 20_000, 30_000]);
+    expect(heightsOf(stack, "stacked")).toEqual([
+      [2, null, 4],
+      [3, null, 5],
     ]);
-    const open = stackOf(seriesOf({ covered: [1, 1, 0], series: [line("a", [2, 3, null])] }));
-    expect(stepsOf(open).times).toEqual([0, 10_000, 19_999, 20_000]);
-    expect(stepsOf(open).columns[0]).toEqual([2, 3, 3, null]);
   });
 
   it("counts a step in a mean by the time that was observed, so that means agree with shares", () => {

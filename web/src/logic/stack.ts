@@ -176,35 +176,11 @@ function mean(values: (number | null)[], weights: readonly number[]): number | n
 /** Layers on top of each other, or each as a line of its own. */
 export type Draw = "stacked" | "lines";
 
-export interface Steps {
-  /** Unix milliseconds, ascending. */
-  times: number[];
-  /** One list a layer, from the bottom, and the capacity as the last. */
-  columns: (number | null)[][];
-}
-
-/**
- * The stack as points for a stepped line, which holds each value until the next point: a step before uncovered time, and
- * the last one, get a point at their end, without which they would not be drawn.
- */
-export function stepsOf(stack: Stack, draw: Draw = "stacked"): Steps {
-  const times: number[] = [];
-  const step: number[] = [];
-  const last = stack.total.length - 1;
-  for (let i = 0; i <= last; i++) {
-    times.push(stack.edges[i] as number);
-    step.push(i);
-    if (stack.total[i] === null) continue;
-    if (i === last || stack.total[i + 1] === null) {
-      times.push((stack.edges[i + 1] as number) - (i === last ? 0 : 1));
-      step.push(i);
-    }
-  }
-  const column = (values: (number | null)[]) => step.map((i) => values[i] ?? null);
+/** The heights that are drawn of each layer, from the bottom, one a step: the upper edge, or the layer alone. */
+export function heightsOf(stack: Stack, draw: Draw): (number | null)[][] {
+  if (draw === "stacked") return stack.layers.map((layer) => layer.top);
   // A line that has no sample in a step that was watched is at zero there.
-  const line = (values: (number | null)[]) => step.map((i) => (stack.total[i] === null ? null : (values[i] ?? 0)));
-  const layers = stack.layers.map((layer) => (draw === "stacked" ? column(layer.top) : line(layer.cores)));
-  return { times, columns: [...layers, column(stack.capacity)] };
+  return stack.layers.map(({ cores }) => stack.total.map((total, i) => (total === null ? null : (cores[i] ?? 0))));
 }
 
 /** The step that a moment lies in, or -1 outside of all. */

@@ -1,6 +1,6 @@
 /** Small hooks that several views share. */
 import type { RefObject } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Size {
   width: number;
@@ -22,6 +22,54 @@ export function useSize(ref: RefObject<HTMLElement | null>): Size {
     return () => observer.disconnect();
   }, [ref]);
   return size;
+}
+
+/** A canvas of a moment: CSS pixels, and how many of the screen's there are to each. */
+export interface Surface extends Size {
+  ratio: number;
+}
+
+export type Paint = (context: CanvasRenderingContext2D, surface: Surface) => void;
+
+/** Reads the colours of the page's style that hold for an element. */
+export function styleOf(element: Element): (name: string) => string {
+  const style = getComputedStyle(element);
+  return (name) => style.getPropertyValue(name).trim();
+}
+
+/**
+ * A canvas as large as the content of its box, sharp on every screen. It is painted when its size, the density of the screen or one of `of`
+ * changes (after every render where that is left out), and by `draw`; what moves with the pointer is painted once a frame, by `drawSoon`.
+ */
+export function useCanvas(paint: Paint, of?: readonly unknown[]) {
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const size = useSize(box);
+  const newest = useRef(() => {});
+  const planned = useRef(0);
+  newest.current = () => {
+    const element = canvas.current;
+    const context = element?.getContext("2d", { alpha: false });
+    if (!element || !context || size.width === 0) return;
+    const ratio = devicePixelRatio || 1;
+    const [width, height] = [Math.floor(size.width * ratio), Math.floor(size.height * ratio)];
+    // Setting a canvas's size clears it, also where it stays the same.
+    if (element.width !== width || element.height !== height) [element.width, element.height] = [width, height];
+    paint(context, { ...size, ratio });
+  };
+  const draw = useCallback(() => newest.current(), []);
+  const drawSoon = useCallback(() => {
+    cancelAnimationFrame(planned.current);
+    planned.current = requestAnimationFrame(draw);
+  }, []);
+  useLayoutEffect(draw, of && [size, ...of]);
+  useEffect(() => () => cancelAnimationFrame(planned.current), []);
+  useEffect(() => {
+    const query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+    query.addEventListener("change", draw);
+    return () => query.removeEventListener("change", draw);
+  });
+  return { box, canvas, size, style: { width: `${size.width}px`, height: `${size.height}px` }, draw, drawSoon };
 }
 
 /** Closes something that lies open when the person clicks elsewhere or presses Escape; the focus goes back to its button. */

@@ -22,7 +22,7 @@ import { scrollToRow } from "../../logic/rows.ts";
 import { nextHit, type Search } from "../../logic/search.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree.ts";
 import { copyText } from "../clipboard.ts";
-import { useSize } from "../hooks.ts";
+import { useCanvas } from "../hooks.ts";
 import { type FrameAction, frameActions, treeActions } from "./actions.ts";
 import { FrameMenu } from "./FrameMenu.tsx";
 import { MAP_HEIGHT, Minimap } from "./minimap.ts";
@@ -64,9 +64,6 @@ interface Pointed {
 
 export function Flamegraph(props: Props) {
   const { tree, focus, search, selected, pointed, theme, colourBy, flame, measure, onZoom, onSelect, onPoint } = props;
-  const box = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const size = useSize(box);
   const colours = useRef<Colours | null>(null);
   const view = useRef<View>(viewOf(tree, focus));
   const [under, setUnder] = useState<Pointed | null>(null);
@@ -75,6 +72,26 @@ export function Flamegraph(props: Props) {
   const hover = under !== null && under.tree === tree ? under : null;
   const open = menu !== null && menu.tree === tree ? menu : null;
   const [copied, setCopied] = useState("");
+  const { box, canvas, size, style, draw, drawSoon } = useCanvas((context, surface) => {
+    if (colours.current?.fits(tree, theme, colourBy) !== true) colours.current = new Colours(tree, theme, colourBy);
+    const scene: Scene = {
+      tree,
+      view: view.current,
+      focus,
+      search,
+      hovered: hover?.node ?? null,
+      selected,
+      pointed: pointedName,
+      theme,
+      flame,
+      ...surface,
+      scrollTop: box.current?.scrollTop ?? 0,
+      firstRow: inSight.first,
+      rows,
+    };
+    paint(context, scene, colours.current);
+    if (mapCanvas.current !== null) minimap.current.paint(mapCanvas.current, scene, colours.current, whole);
+  });
   const inSight = useMemo(
     () => rowsInSight(tree, focus, Math.max(1, size.width), ROW_WORTH),
     [tree, focus, size.width],
@@ -88,60 +105,10 @@ export function Flamegraph(props: Props) {
   const minimap = useRef(new Minimap());
   const pointedName = useMemo(() => (pointed === null ? -1 : tree.strings.indexOf(pointed)), [tree, pointed]);
 
-  const draw = useRef(() => {});
-  draw.current = () => {
-    const element = canvas.current;
-    const context = element?.getContext("2d", { alpha: false });
-    if (!element || !context || !box.current || size.width === 0) return;
-    const ratio = devicePixelRatio || 1;
-    const [width, height] = [Math.floor(size.width * ratio), Math.floor(size.height * ratio)];
-    if (element.width !== width || element.height !== height) {
-      element.width = width;
-      element.height = height;
-    }
-    if (colours.current?.fits(tree, theme, colourBy) !== true) colours.current = new Colours(tree, theme, colourBy);
-    const scene: Scene = {
-      tree,
-      view: view.current,
-      focus,
-      search,
-      hovered: hover?.node ?? null,
-      selected,
-      pointed: pointedName,
-      theme,
-      flame,
-      width: size.width,
-      height: size.height,
-      scrollTop: box.current.scrollTop,
-      firstRow: inSight.first,
-      rows,
-      ratio,
-    };
-    paint(context, scene, colours.current);
-    if (mapCanvas.current !== null) minimap.current.paint(mapCanvas.current, scene, colours.current, whole);
-  };
-
-  useLayoutEffect(() => draw.current());
-
-  // What moves with the pointer is drawn once a frame, however often it moves.
-  const planned = useRef(0);
-  const drawSoon = () => {
-    cancelAnimationFrame(planned.current);
-    planned.current = requestAnimationFrame(() => draw.current());
-  };
-  useEffect(() => () => cancelAnimationFrame(planned.current), []);
-
   // Seen in the browser's own recordings, and by `cargo xtask bench web`.
   useLayoutEffect(() => {
     performance.mark("stakeout:flamegraph", { detail: tree.size });
   }, [tree]);
-
-  useEffect(() => {
-    const query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
-    const redraw = () => draw.current();
-    query.addEventListener("change", redraw);
-    return () => query.removeEventListener("change", redraw);
-  });
 
   const limits = viewOf(tree, focus);
   const gliding = useRef(0);
@@ -156,7 +123,7 @@ export function Flamegraph(props: Props) {
         from: start.from + (target.from - start.from) * eased,
         until: start.until + (target.until - start.until) * eased,
       };
-      draw.current();
+      draw();
       if (part < 1) gliding.current = requestAnimationFrame(glide);
     });
   };
@@ -168,7 +135,7 @@ export function Flamegraph(props: Props) {
     lastTree.current = tree;
     if (still) {
       view.current = viewOf(tree, focus);
-      draw.current();
+      draw();
     } else glideTo(viewOf(tree, focus));
     return () => cancelAnimationFrame(gliding.current);
   }, [tree, focus]);
@@ -361,7 +328,7 @@ export function Flamegraph(props: Props) {
           <canvas
             ref={canvas}
             class={hover === null ? "" : "over-frame"}
-            style={{ width: `${size.width}px`, height: `${size.height}px` }}
+            style={style}
             role="application"
             aria-roledescription="flamegraph"
             aria-label={`Flamegraph of ${measure.title}. Arrow keys move between frames, Enter zooms, Escape shows all, n finds the next match, Shift F10 opens the frame's menu. The tree of frames and the table of functions hold the same as text.`}

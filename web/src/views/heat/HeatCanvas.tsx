@@ -2,10 +2,10 @@
  * The heatmap's canvas. In: cells, what is marked. Out: the wish to mark a span for A or B. Pointer and keyboard can do the same, and the line
  * below says in words what the cursor or the pointer is at.
  */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { cellAt, moveCell, spanOf, spanWords } from "../../logic/heatmap.ts";
 import type { Window } from "../../logic/time.ts";
-import { useSize } from "../hooks.ts";
+import { styleOf, useCanvas } from "../hooks.ts";
 import { type HeatScene, MARGIN, paintGround, paintMarks } from "./paint.ts";
 
 interface Props extends Pick<HeatScene, "cells" | "grid" | "classes" | "gaps" | "theme" | "a" | "b"> {
@@ -32,11 +32,8 @@ const inOrder = (a: number, b: number): [number, number] => [Math.min(a, b), Mat
 
 export function HeatCanvas(props: Props) {
   const { cells, grid, classes, gaps, theme, a, b, restA, restB, letter, onMark, onClear, onRest, wordsFor } = props;
-  const box = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
   /** The cells as they were drawn last: they stay while marks and the cursor move over them. */
   const ground = useRef<{ picture: HTMLCanvasElement; of: unknown[] } | null>(null);
-  const size = useSize(box);
   const [drag, setDrag] = useState<Drag | null>(null);
   const [hover, setHover] = useState<number | null>(null);
   const [placed, setCursor] = useState(0);
@@ -46,15 +43,7 @@ export function HeatCanvas(props: Props) {
   const cursor = Math.min(placed, grid.columns * grid.rows - 1);
   const chosen = drag !== null ? inOrder(drag.from, drag.to) : anchor === null ? null : inOrder(anchor, cursor);
 
-  useLayoutEffect(() => {
-    const element = canvas.current;
-    const context = element?.getContext("2d", { alpha: false });
-    if (!element || !context || size.width === 0) return;
-    const ratio = devicePixelRatio || 1;
-    const [width, height] = [Math.floor(size.width * ratio), Math.floor(size.height * ratio)];
-    if (element.width !== width) element.width = width;
-    if (element.height !== height) element.height = height;
-    const style = getComputedStyle(element);
+  const { box, canvas, style } = useCanvas((context, { width, height, ratio }) => {
     const scene: HeatScene = {
       cells,
       grid,
@@ -65,16 +54,16 @@ export function HeatCanvas(props: Props) {
       b: restB ? null : b,
       drag: chosen === null ? null : { cells: chosen, letter: drag?.letter ?? letter },
       cursor: focused ? cursor : null,
-      width: size.width,
-      height: size.height,
+      width,
+      height,
       ratio,
-      colour: (name) => style.getPropertyValue(name).trim(),
+      colour: styleOf(context.canvas),
     };
-    const of = [cells, theme, width, height];
+    const of = [cells, theme, context.canvas.width, context.canvas.height];
     if (ground.current?.of.every((one, i) => one === of[i]) !== true) {
       const picture = document.createElement("canvas");
-      picture.width = width;
-      picture.height = height;
+      picture.width = context.canvas.width;
+      picture.height = context.canvas.height;
       const below = picture.getContext("2d", { alpha: false });
       if (below === null) return;
       paintGround(below, scene);
@@ -127,7 +116,7 @@ export function HeatCanvas(props: Props) {
         {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: the canvas handles its own keys, which "application" says. */}
         <canvas
           ref={canvas}
-          style={{ width: `${size.width}px`, height: `${size.height}px` }}
+          style={style}
           role="application"
           aria-roledescription="heatmap"
           aria-label="Heatmap of time against the offset within each column. Arrow keys move between cells, with Shift they select, Enter marks A, Alt and Enter marks B, r compares with the rest, Escape clears."

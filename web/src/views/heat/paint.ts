@@ -4,7 +4,8 @@
  */
 import type { Theme } from "../../logic/colour.ts";
 import { axisNumber } from "../../logic/format.ts";
-import { CLASSES, classOf, type Grid, merged, outline, timeTicks } from "../../logic/heatmap.ts";
+import { CLASSES, classOf, type Grid, merged, outline } from "../../logic/heatmap.ts";
+import { timeTicks } from "../../logic/ticks.ts";
 import { tickLabels } from "../../logic/time.ts";
 
 /** From few to many; on the light ground many are dark, on the dark ground bright. */

@@ -2,12 +2,12 @@
  * Samples in order as a flame chart. In: the chart, what of it is in sight, what is looked for. Out: the wish to see another range and the
  * selected frame. Drawn by the flamegraph's painter, whose cost follows the pixels; pointer and keyboard can do the same.
  */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Theme } from "../../logic/colour.ts";
 import { duration, plural } from "../../logic/format.ts";
-import { timeTicks } from "../../logic/heatmap.ts";
 import { neighbour, nodeAt, type Step } from "../../logic/layout.ts";
 import type { Search } from "../../logic/search.ts";
+import { timeTicks } from "../../logic/ticks.ts";
 import { tickLabels } from "../../logic/time.ts";
 import {
   type Chart,
@@ -21,7 +21,7 @@ import {
 } from "../../logic/timeline.ts";
 import { frameName, kindName, moduleName, ROOT } from "../../logic/tree.ts";
 import { Colours, paint, ROW } from "../flame/paint.ts";
-import { useBeside, useSize } from "../hooks.ts";
+import { useBeside, useCanvas } from "../hooks.ts";
 
 interface Props {
   chart: Chart;
@@ -51,27 +51,13 @@ const LEAST_PIXELS = 4;
 export function TimelineCanvas(props: Props) {
   const { chart, from, range, search, found, selected, theme, onRange, onSelect } = props;
   const { tree, extentNs } = chart;
-  const box = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const size = useSize(box);
   const colours = useRef<Colours | null>(null);
   const [hover, setHover] = useState<{ box: number; x: number; y: number } | null>(null);
   const drag = useRef<{ x: number; y: number; range: Range; top: number; moved: boolean } | null>(null);
   const span = range.until - range.from;
-  const rows = Math.max(deepestWithin(chart, range) + 1, Math.floor(size.height / ROW));
   const hovered = hover !== null && hover.box < tree.size ? hover.box : null;
-
-  const draw = useRef(() => {});
-  draw.current = () => {
-    const element = canvas.current;
-    const context = element?.getContext("2d", { alpha: false });
-    if (!element || !context || !box.current || size.width === 0) return;
-    const ratio = devicePixelRatio || 1;
-    const [width, height] = [Math.floor(size.width * ratio), Math.floor(size.height * ratio)];
-    if (element.width !== width) element.width = width;
-    if (element.height !== height) element.height = height;
-    if (colours.current === null || !colours.current.fits(tree, theme, "kind"))
-      colours.current = new Colours(tree, theme, "kind");
+  const { box, canvas, size, style, drawSoon } = useCanvas((context, surface) => {
+    if (colours.current?.fits(tree, theme, "kind") !== true) colours.current = new Colours(tree, theme, "kind");
     const scene = {
       tree,
       view: range,
@@ -82,16 +68,14 @@ export function TimelineCanvas(props: Props) {
       pointed: -1,
       theme,
       flame: false,
-      width: size.width,
-      height: size.height,
-      scrollTop: box.current.scrollTop,
+      ...surface,
+      scrollTop: box.current?.scrollTop ?? 0,
       firstRow: 0,
       rows,
-      ratio,
     };
     paint(context, scene, colours.current);
-  };
-  useLayoutEffect(() => draw.current());
+  });
+  const rows = Math.max(deepestWithin(chart, range) + 1, Math.floor(size.height / ROW));
 
   // Wheel listeners of the framework are passive: the page would scroll too.
   const wheel = useRef((_: WheelEvent) => {});
@@ -173,12 +157,12 @@ export function TimelineCanvas(props: Props) {
   return (
     <>
       <TimeAxis from={from} range={range} width={size.width} />
-      <div class="timeline-box" ref={box} onScroll={() => draw.current()}>
+      <div class="timeline-box" ref={box} onScroll={drawSoon}>
         <div class="flame-extent" style={{ height: `${rows * ROW}px` }}>
           {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: the canvas handles its own keys, which "application" says. */}
           <canvas
             ref={canvas}
-            style={{ width: `${size.width}px`, height: `${size.height}px` }}
+            style={style}
             role="application"
             aria-roledescription="flame chart"
             aria-label="Samples in the order of time. Left and right go through frames of a depth, up and down to caller and callee, plus and minus zoom, Shift with arrows moves, Enter fits a frame, n finds the next match, Escape shows all. The list of samples holds the same as text."
