@@ -125,6 +125,36 @@ test.describe("explore", () => {
     await expect(tooltip).toContainText("100");
   });
 
+  test("a selected frame says since when it runs", async ({ page, windows, request }) => {
+    const range = { from: windows.before.from, until: windows.after.until };
+    await page.goto(at(range, { query: busyOnly(windows) }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(3);
+    await page.getByTestId("flamegraph").focus();
+    for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowDown");
+    const panel = page.getByTestId("frame-panel");
+    const name = (await panel.locator(".frame-name").textContent()) ?? "";
+    const parameters = new URLSearchParams({
+      query: busyOnly(windows),
+      from: String(range.from),
+      until: String(range.until),
+      by: "mode",
+      match: `^${name.replace(/[^\w]/g, "\\$&")}$`,
+    });
+    const answer = await request.get(`/api/v1/series?${parameters}`);
+    const { times, series } = (await answer.json()) as { times: number[]; series: { cores: (number | null)[] }[] };
+    const first = times.find((_, i) => series.some(({ cores }) => (cores[i] ?? 0) > 0)) ?? 0;
+    expect(first).toBeGreaterThanOrEqual(windows.before.until);
+    expect(first).toBeLessThan(windows.after.until);
+    const said = await page.evaluate((moment) => new Date(moment).toTimeString().slice(0, 8), first);
+    await expect(panel.getByTestId("frame-since")).toContainText(`first seen ${said}`);
+    await expect(panel.locator(".since path")).toHaveAttribute("d", /^M.*L/);
+    await page.goto(at({ from: windows.after.from + 2_000, until: windows.after.until }, { query: busyOnly(windows) }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(3);
+    await page.getByTestId("flamegraph").focus();
+    for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowDown");
+    await expect(panel.getByTestId("frame-since")).toContainText("as long as this range shows");
+  });
+
   test("completion leads to a selector", async ({ page, windows }) => {
     await page.goto(at(windows.after));
     const box = page.getByTestId("query");

@@ -9,6 +9,7 @@ use crate::query::tree::Shape;
 #[cfg(any(test, fuzzing))]
 use crate::query::{self, MAX_STEPS, Steps};
 use crate::query::{QueryError, Question, View};
+use regex::Regex;
 use std::collections::BTreeMap;
 
 /// Longest query string, in bytes.
@@ -205,19 +206,21 @@ impl Parameters {
         self.word("normalize", &words, default)
     }
 
+    /// A regular expression that is searched for anywhere in a text.
+    pub(super) fn regex(&self, name: &str) -> Result<Option<Regex>, QueryError> {
+        self.get(name)
+            .map(|pattern| compile_regex(pattern, &format!("the regular expression of `{name}`")))
+            .transpose()
+    }
+
     pub(super) fn view(&self) -> Result<View, QueryError> {
-        let regex = |name: &str| {
-            self.get(name)
-                .map(|pattern| compile_regex(pattern, &format!("the regular expression of `{name}`")))
-                .transpose()
-        };
         let merge_recursion = self.word("transform", &[("merge_recursion", true)], false)?;
         Ok(View {
             shape: Shape {
-                root: regex("root")?,
+                root: self.regex("root")?,
                 merge_recursion,
             },
-            matching: regex("match")?,
+            matching: self.regex("match")?,
             ..View::default()
         })
     }

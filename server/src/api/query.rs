@@ -5,7 +5,9 @@ use super::error::{ApiError, Code};
 use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, Parameters, VIEW};
 use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
-use crate::query::{self, By, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS};
+use crate::query::{
+    self, By, Chart, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS,
+};
 use crate::render;
 use crate::store::Snapshot;
 use axum::Router;
@@ -170,7 +172,7 @@ async fn series(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &["by", "step", "limit"]])?;
+    let parameters = Parameters::read(query, &[&COMMON, &["by", "step", "limit", "match"]])?;
     let question = parameters.question()?;
     let by = parameters.label("service")?;
     let step_ns = match parameters.get("step") {
@@ -188,11 +190,14 @@ async fn series(
         }
         .into());
     }
-    let limit = parameters.number("limit", 20)?;
+    let chart = Chart {
+        by,
+        steps,
+        limit: parameters.number("limit", 20)?,
+        matching: parameters.regex("match")?,
+    };
     let tables = snapshot(&state);
-    let series = engine
-        .run(query::series(&engine, &tables, question, by, steps, limit))
-        .await?;
+    let series = engine.run(query::series(&engine, &tables, question, chart)).await?;
     json_of(&tables, rendered(move || render::series(&series)).await?)
 }
 

@@ -5,6 +5,7 @@ use super::dictionary::NO_TREE;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::group_counts::{GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
+use super::matching::{OnlyStacks, StackIds};
 use super::scan::scan;
 use super::select::{Days, Question, collect_rows, scope};
 use super::selector::{Home, Label};
@@ -15,15 +16,23 @@ use arrow::datatypes::Int64Type;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Counts samples by the values of a label. Samples without a value are in the group with the empty name. `quality`: also how whole each
-/// group's stacks are.
+/// What is wanted beside the counts of all samples.
+pub(super) enum Extra {
+    None,
+    /// How whole each group's stacks are.
+    Quality,
+    /// Samples of these stacks alone.
+    Only(Arc<StackIds>),
+}
+
+/// Counts samples by the values of a label. Samples without a value are in the group with the empty name.
 pub(super) async fn by_label(
     engine: &Engine,
     snapshot: &Snapshot,
     question: &Question,
     label: Label,
     steps: Steps,
-    quality: bool,
+    extra: Extra,
 ) -> Result<Grouped, QueryError> {
     let ids = async || {
         Ok::<_, QueryError>(Arc::new(
@@ -40,7 +49,7 @@ pub(super) async fn by_label(
         snapshot,
         question,
         steps,
-        quality,
+        extra,
     };
     ask.counted(column, by).await
 }
@@ -50,7 +59,7 @@ struct Ask<'a> {
     snapshot: &'a Snapshot,
     question: &'a Question,
     steps: Steps,
-    quality: bool,
+    extra: Extra,
 }
 
 impl Ask<'_> {
@@ -59,8 +68,16 @@ impl Ask<'_> {
         let selected = scope(snapshot, question).await?;
         let limits = &self.engine.limits;
         let new = || GroupCounts::new(column, by.clone(), self.steps, limits.cells);
-        if !self.quality {
-            return Ok(scan(snapshot, question, &selected, new).await?.0.grouped());
+        match &self.extra {
+            Extra::None => return Ok(scan(snapshot, question, &selected, new).await?.0.grouped()),
+            Extra::Only(stacks) => {
+                let only = || OnlyStacks {
+                    counts: new(),
+                    stacks: stacks.clone(),
+                };
+                return Ok(scan(snapshot, question, &selected, only).await?.0.counts.grouped());
+            }
+            Extra::Quality => {}
         }
         let (counts, _held) = scan(snapshot, question, &selected, || GroupStacks::new(new(), limits.stacks)).await?;
         let (mut grouped, stacks) = counts.grouped();

@@ -3,7 +3,7 @@
 use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
-use super::group::by_label;
+use super::group::{Extra, by_label};
 use super::select::{Days, Question, collect_rows};
 use super::selector::{Home, Label};
 use crate::store::Snapshot;
@@ -36,7 +36,15 @@ pub async fn label_values(
     let mut values: Vec<String> = if label.home() == Home::Series && only_series {
         of_series(snapshot, question, label).await?.into_iter().collect()
     } else {
-        let grouped = by_label(engine, snapshot, question, label, Steps::one(question.window), false).await?;
+        let grouped = by_label(
+            engine,
+            snapshot,
+            question,
+            label,
+            Steps::one(question.window),
+            Extra::None,
+        )
+        .await?;
         let names = grouped.groups.into_iter().map(|(name, _)| name.to_string());
         names.collect()
     };

@@ -4,12 +4,14 @@ use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
-use super::group::by_label;
+use super::group::{Extra, by_label};
 use super::group_counts::{Group, Grouped};
+use super::matching::matching_stacks;
 use super::select::Question;
 use super::selector::Label;
 use super::time::Window;
 use crate::store::Snapshot;
+use regex::Regex;
 use std::sync::Arc;
 
 /// Steps that an answer has when the question names none.
@@ -60,21 +62,45 @@ pub fn usual_step(window: Window) -> i64 {
         .unwrap_or_else(|| (exact / (86_400 * S) + 1) * 86_400 * S)
 }
 
+/// How a chart is drawn.
+#[derive(Debug)]
+pub struct Chart {
+    pub by: Label,
+    pub steps: Steps,
+    /// Most lines.
+    pub limit: usize,
+    /// Only samples whose stack has a frame whose function matches.
+    pub matching: Option<Regex>,
+}
+
 /// Answers with a line for each of the label's `limit` busiest values.
 pub async fn series(
     engine: &Engine,
     snapshot: &Snapshot,
     question: Question,
-    by: Label,
-    steps: Steps,
-    limit: usize,
+    chart: Chart,
 ) -> Result<Series, QueryError> {
+    let Chart {
+        by,
+        steps,
+        limit,
+        matching,
+    } = chart;
+    let matched = match matching {
+        Some(pattern) => Some(matching_stacks(engine, snapshot, &question, pattern).await?),
+        None => None,
+    };
+    let extra = matched
+        .as_ref()
+        .map_or(Extra::None, |matched| Extra::Only(matched.stacks.clone()));
     let (groups, exposure) = tokio::try_join!(
-        by_label(engine, snapshot, &question, by, steps, false),
+        by_label(engine, snapshot, &question, by, steps, extra),
         observe(snapshot, &question, steps),
     )?;
     let Grouped { mut groups, periods } = groups;
-    let exposure = exposure.with_samples(periods.samples, steps);
+    // What was watched does not depend on the function.
+    let samples = matched.map_or(periods.samples, |matched| matched.samples);
+    let exposure = exposure.with_samples(samples, steps);
     groups.sort_by(|(a_name, a), (b_name, b)| (b.value_ns, b.samples, a_name).cmp(&(a.value_ns, a.samples, b_name)));
     let rest = groups.split_off(limit.min(groups.len()));
     let covered: Vec<f64> = (0..steps.count)

@@ -1,13 +1,14 @@
 //! Samples one by one, in the order of time; and what ran on a CPU shortly before samples with a given frame.
 
 use super::counts::{StackCounts, Steps};
-use super::dictionary::{Leaves, ONE_TREE};
+use super::dictionary::ONE_TREE;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::observe;
 use super::flamegraph::{Flamegraph, Side, View, blocking, build};
 use super::frame::Stacks;
 use super::group::values_by_id;
+use super::matching::has_match;
 use super::scan::{Collector, Rows, TIMES, When, codes, scan};
 use super::select::{Days, Question, scope};
 use super::selector::{Label, Selector};
@@ -331,13 +332,6 @@ impl Collector for Before {
     }
 }
 
-/// Which of the stacks have a frame whose function matches.
-fn matching(leaves: &Leaves, pattern: &Regex) -> Vec<bool> {
-    let tree = leaves.tree(&Shape::default(), true);
-    let reached = tree.reached(|name| pattern.is_match(&name.function));
-    tree.leaf_of.iter().map(|leaf| reached[*leaf as usize]).collect()
-}
-
 /// The tree of what ran on the same CPU up to `before_ns` before each selected sample whose stack has a matching frame: samples of
 /// everything there, each counted once.
 pub async fn before(
@@ -357,7 +351,7 @@ pub async fn before(
     let leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
     let pattern = pattern.clone();
     let moments = blocking(move || {
-        let is_hit = matching(&leaves, &pattern);
+        let is_hit = has_match(&leaves, &pattern);
         let mut moments = Moments::new();
         for (ts_ns, lane, id) in &places.hits {
             if ids.binary_search(id).is_ok_and(|at| is_hit[at]) {

@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::flamegraph::{View, blocking, flamegraph};
-use super::group::by_label;
+use super::group::{Extra, by_label};
 use super::group_counts::{Group, Grouped};
 use super::periods::Periods;
 use super::select::Question;
@@ -174,7 +174,7 @@ async fn labels(
 ) -> Result<(Whole, Vec<Row>), QueryError> {
     let steps = Steps::one(question.window);
     let (grouped, exposure) = tokio::try_join!(
-        by_label(engine, snapshot, &question, label, steps, true),
+        by_label(engine, snapshot, &question, label, steps, Extra::Quality),
         observe(snapshot, &question, steps),
     )?;
     let Grouped { mut groups, periods } = grouped;
@@ -312,8 +312,8 @@ async fn labels_difference(
 ) -> Result<Top, QueryError> {
     let steps = [&base, &comparison].map(|question| Steps::parts(question.window, PARTS));
     let (groups_a, groups_b, exposure_a, exposure_b) = tokio::try_join!(
-        by_label(engine, snapshot, &base, label, steps[0], false),
-        by_label(engine, snapshot, &comparison, label, steps[1], true),
+        by_label(engine, snapshot, &base, label, steps[0], Extra::None),
+        by_label(engine, snapshot, &comparison, label, steps[1], Extra::Quality),
         observe(snapshot, &base, steps[0]),
         observe(snapshot, &comparison, steps[1]),
     )?;

@@ -14,7 +14,7 @@ import { findFocus } from "../logic/focus.ts";
 import { findings } from "../logic/grew.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/heatmap.ts";
 import { type FrameKey, placesOf, placesQuery } from "../logic/places.ts";
-import { matcherOf, search, serverPattern } from "../logic/search.ts";
+import { exactPattern, matcherOf, search, serverPattern } from "../logic/search.ts";
 import { parseSelector } from "../logic/selector.ts";
 import { stackOf } from "../logic/stack.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
@@ -470,6 +470,20 @@ const chartRange = computed<Parameters>(() =>
     ? { from: pair.value.chart.from, until: pair.value.chart.until }
     : { from: from.value, until: until.value },
 );
+
+/** Cores of the stacks through the selected function, in user mode and in the kernel: since when? */
+export const frameSeries = resource(() => {
+  const key = settled.value;
+  if (key === null) return null;
+  const parameters = {
+    type: type.value,
+    query: query.value,
+    ...chartRange.value,
+    by: "mode",
+    match: serverPattern(exactPattern(key.name)),
+  };
+  return ask("frame", parameters, (signal) => api.series(parameters, signal));
+});
 
 /** Which files, build ids and source lines the selected function has. */
 export const framePlaces = resource(() => {

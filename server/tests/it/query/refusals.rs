@@ -13,7 +13,7 @@ type Bad = (
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_explained() {
     let server = Server::start().await;
-    let cases: [Bad; 29] = [
+    let cases: [Bad; 30] = [
         (
             "flamegraph",
             &[("except_from", "now-10m")],
@@ -105,6 +105,12 @@ async fn bad_input_is_explained() {
         ("series", &[("step", "abc")], "bad_parameter", "`step` is no duration"),
         ("series", &[("by", "colour")], "bad_parameter", "one of node, service"),
         ("series", &[("limit", "0")], "bad_parameter", "a number from 1 to 10000"),
+        (
+            "series",
+            &[("match", "(")],
+            "bad_query",
+            "regular expression of `match`",
+        ),
         ("top", &[("by", "colour")], "bad_parameter", "function, or one of"),
         ("diff", &[], "bad_parameter", "nothing to compare with"),
         (

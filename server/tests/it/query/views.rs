@@ -141,6 +141,35 @@ async fn tables_charts_and_labels_add_up() {
         "three services with three threads each"
     );
 
+    // The chart of one function: every sample that has it, however often, at its own time.
+    let mut truth: BTreeMap<(String, usize), u64> = BTreeMap::new();
+    for (_, sample) in all.iter().filter(|(_, s)| s.stack.contains("walk")) {
+        let minute = ((sample.ts_ns - from) / (60 * S)) as usize;
+        *truth.entry((sample.service.to_owned(), minute)).or_default() += 1;
+    }
+    let walking = server
+        .json("series", &with(&[("match", "^wal[k]$"), ("step", "60s")]))
+        .await;
+    let mut answer = BTreeMap::new();
+    for line in walking["series"].as_array().unwrap() {
+        for (minute, cores) in line["cores"].as_array().unwrap().iter().enumerate() {
+            let samples = cores.as_f64().unwrap_or(0.0) * 60.0 * 1e9 / PERIOD_NS as f64;
+            if samples > 0.0 {
+                let key = (line["value"].as_str().unwrap().to_owned(), minute);
+                answer.insert(key, samples.round() as u64);
+            }
+        }
+    }
+    assert!(!truth.is_empty() && truth.values().sum::<u64>() < 1_600);
+    assert_eq!(answer, truth, "series of one function");
+    assert_eq!(
+        walking["covered"],
+        json!([1.0, 1.0, 0.0]),
+        "what was watched does not depend on the function"
+    );
+    let nowhere = server.json("series", &with(&[("match", "nowhere")])).await;
+    assert_eq!(nowhere["series"], json!([]));
+
     let top = server.json("top", &with(&[("by", "function")])).await;
     let stat = top["rows"]
         .as_array()

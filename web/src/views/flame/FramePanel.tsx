@@ -7,8 +7,12 @@ import { largestOf } from "../../logic/functions.ts";
 import { fitName } from "../../logic/names.ts";
 import { sourceText } from "../../logic/places.ts";
 import { type Relative, type Relatives, relativesOf } from "../../logic/relatives.ts";
+import { sinceOf } from "../../logic/since.ts";
+import { sparkPath } from "../../logic/spark.ts";
+import { stackOf } from "../../logic/stack.ts";
+import { clock } from "../../logic/time.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { framePlaces, selected, upright } from "../../state/data.ts";
+import { framePlaces, frameSeries, selected, upright } from "../../state/data.ts";
 import { copyText } from "../clipboard.ts";
 import { frameActions } from "./actions.ts";
 import { BothSides, type WindowMeasure } from "./Tooltip.tsx";
@@ -20,6 +24,7 @@ interface Props {
   measure: WindowMeasure;
 }
 
+const SPARK = { width: 260, height: 54 };
 const MOST_RELATIVES = 8;
 const MOST_PLACES = 4;
 const MOST_SOURCES = 4;
@@ -58,6 +63,7 @@ export function FramePanel({ tree, node, focus, measure }: Props) {
             ))}
           </div>
         </div>
+        {isFunction && <Since />}
         {isFunction && <Neighbours tree={tree} node={node} />}
         {isFunction && <Places tree={tree} node={node} />}
       </div>
@@ -137,6 +143,37 @@ function Part({ title, children }: { title: string; children: ComponentChildren 
       {children}
     </div>
   );
+}
+
+function Since() {
+  const { data, error } = frameSeries;
+  const answer = data.value;
+  const stack = useMemo(() => (answer === null ? null : stackOf(answer)), [answer]);
+  if (answer === null || stack === null)
+    return (
+      <Part title="Since when?">
+        <p class="dim">{error.value?.message ?? "…"}</p>
+      </Part>
+    );
+  const { width, height } = SPARK;
+  return (
+    <Part title="Since when?">
+      <svg class="spark since" width={width} height={height} viewBox={`0 -1 ${width} ${height + 2}`} aria-hidden="true">
+        <path d={sparkPath(stack.total, width, height)} />
+      </svg>
+      <p class="since-ends dim">
+        <span>{clock(answer.from)}</span>
+        <span>{clock(answer.until)}</span>
+      </p>
+      <p data-testid="frame-since">{sinceText(sinceOf(stack))}</p>
+    </Part>
+  );
+}
+
+function sinceText({ first, isEarlier, peak, peakAt }: ReturnType<typeof sinceOf>): string {
+  if (first === null) return "no samples in this range";
+  const begin = isEarlier ? "as long as this range shows" : `first seen ${clock(first)}`;
+  return `${begin}; at most ${cores(peak)} cores, ${clock(peakAt)}`;
 }
 
 function Neighbours({ tree, node }: { tree: Tree; node: number }) {
