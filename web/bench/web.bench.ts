@@ -145,6 +145,7 @@ const MOVES = {
   ],
 } as const;
 
+/** What a browser fetched, compressed as it came, until the page was there. */
 async function bundle(page: Page): Promise<number> {
   await page.goto(address("nothing"));
   await expect(page.getByText("No samples in this window.")).toBeVisible();

@@ -85,6 +85,46 @@ test.describe("a slow answer", () => {
   });
 });
 
+test.describe("parts of the page that come when they are wanted", () => {
+  test.use({ allowErrors: [/ERR_FAILED|net::|status of 404|Failed to fetch dynamically imported module/] });
+
+  const assets = (page: Page) =>
+    page.evaluate(() =>
+      performance
+        .getEntriesByType("resource")
+        .map(({ name }) => new URL(name).pathname)
+        .filter((path) => path.startsWith("/assets/") && path.endsWith(".js")),
+    );
+
+  test("the first picture takes one script, a view its own", async ({ page, windows }) => {
+    await page.goto(at(windows.after));
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+    expect(await assets(page)).toHaveLength(1);
+    await page.getByRole("link", { name: "Nodes" }).click();
+    await expect(page.locator("table.grid tbody tr").first()).toBeVisible();
+    expect((await assets(page)).some((path) => path.includes("/Nodes-"))).toBe(true);
+    const [, part] = await assets(page);
+    const answer = await page.request.get(part as string);
+    expect(answer.headers()["cache-control"]).toContain("immutable");
+  });
+
+  test("one that is gone says so, and a reload opens the same view", async ({ page, windows }) => {
+    // What a server answers that was upgraded: it has other files now.
+    await page.route("**/assets/Heatmap-*.js", (route) => route.fulfill({ status: 404, body: "" }));
+    await page.goto(at(windows.after, { theme: "dark" }));
+    await page.getByRole("link", { name: "Heatmap" }).click();
+    const notice = page.getByRole("alert").filter({ hasText: "could not be loaded" });
+    await expect(notice).toBeVisible();
+    expect(parameter(page, "view")).toBe("heatmap");
+    await notice.getByRole("button", { name: "Try again" }).click();
+    await expect(notice).toBeVisible();
+    await page.unroute("**/assets/Heatmap-*.js");
+    await notice.getByRole("button", { name: "Reload the page" }).click();
+    await expect.poll(() => colours(page, "heatmap")).toBeGreaterThan(3);
+    expect([parameter(page, "view"), parameter(page, "theme")]).toEqual(["heatmap", "dark"]);
+  });
+});
+
 test("the strip of quality says whether agents are silent", async ({ page, windows }) => {
   await page.goto(at(windows.after));
   const figures = page.locator(".quality .figure");

@@ -1,11 +1,12 @@
 // Writes .gz and .br beside every text asset of dist/, which the server sends as they are, and refuses a bundle that
-// outgrew the budget.
+// outgrew its budgets: of what a browser fetches before the first picture, and of all there is.
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { extname, join } from "node:path";
+import { extname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-const BUDGET_BYTES = 100 * 1024;
+const FIRST_BYTES = 75_000;
+const ALL_BYTES = 100_000;
 const TEXT = new Set([".html", ".js", ".css", ".svg", ".json", ".txt"]);
 const dist = fileURLToPath(new URL("../dist", import.meta.url));
 
@@ -17,7 +18,10 @@ function* files(folder) {
   }
 }
 
-let total = 0;
+// The page itself names what it needs at once; everything else is imported by that when it is wanted.
+const page = readFileSync(join(dist, "index.html"), "utf8");
+const first = new Set(["/index.html", ...[...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path)]);
+const sums = { first: 0, all: 0 };
 for (const path of [...files(dist)]) {
   if (!TEXT.has(extname(path))) continue;
   const raw = readFileSync(path);
@@ -27,10 +31,20 @@ for (const path of [...files(dist)]) {
   });
   writeFileSync(`${path}.gz`, gzip);
   writeFileSync(`${path}.br`, brotli);
-  total += gzip.length;
+  sums.all += gzip.length;
+  if (first.delete(`/${relative(dist, path).replaceAll("\\", "/")}`)) sums.first += gzip.length;
 }
-console.log(`assets: ${(total / 1024).toFixed(1)} KiB gzip of ${BUDGET_BYTES / 1024} KiB`);
-if (total > BUDGET_BYTES) {
-  console.error("the bundle outgrew its budget: drop a dependency or split what the first page does not need");
-  process.exit(1);
-}
+let broken = false;
+const refuse = (why) => {
+  console.error(why);
+  broken = true;
+};
+for (const missing of first) refuse(`index.html names ${missing}, which the build did not make`);
+const kb = (bytes) => (bytes / 1000).toFixed(1);
+console.log(
+  `first load: ${kb(sums.first)} kB gzip of ${kb(FIRST_BYTES)}; all parts: ${kb(sums.all)} kB of ${kb(ALL_BYTES)}`,
+);
+if (sums.first > FIRST_BYTES)
+  refuse("the first load outgrew its budget: let a part of it come later (src/views/parts.tsx)");
+if (sums.all > ALL_BYTES) refuse("the page outgrew its budget: drop what is not worth its size");
+if (broken) process.exit(1);

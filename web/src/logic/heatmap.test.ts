@@ -1,12 +1,10 @@
 import { describe, expect, it } from "vitest";
 import {
-  aligned,
   cellAt,
   cellsOf,
   classesOf,
   classOf,
   classText,
-  columnMs,
   columnText,
   type Grid,
   merged,
@@ -17,6 +15,7 @@ import {
   spanOf,
   spanWords,
 } from "./heatmap.ts";
+import { aligned, columnMs } from "./marks.ts";
 import { parseSpan, spanText } from "./spans.ts";
 
 const GRID: Grid = { from: 1_000_000, stepMs: 1_000, columns: 4, rows: 50 };

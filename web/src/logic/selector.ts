@@ -156,3 +156,14 @@ export function suggestions(all: readonly string[], prefix: string, limit: numbe
   const inside = all.filter((one) => !one.toLowerCase().startsWith(low) && one.toLowerCase().includes(low));
   return [...begin, ...inside].slice(0, limit);
 }
+
+/** Whether the selector leaves one CPU or one thread, as far as its text tells. */
+export function laneOf(matchers: readonly LabelMatcher[] | null): {
+  node: string;
+  cpu: string;
+  tid: string;
+  thread: string;
+} {
+  const value = (label: string) => matchers?.find((m) => m.label === label && m.operator === "=")?.value ?? "";
+  return { node: value("node"), cpu: value("cpu"), tid: value("tid"), thread: value("thread") };
+}

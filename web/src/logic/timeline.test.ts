@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { TimelineAnswer } from "../api/types.ts";
 import { rowRuns } from "./layout.ts";
+import { laneOf } from "./selector.ts";
 import {
   chartOf,
   clamped,
   deepestWithin,
   hitsOf,
   isOneLane,
-  laneOf,
   lanesOf,
   momentText,
   panned,

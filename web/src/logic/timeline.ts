@@ -5,7 +5,6 @@
  */
 import type { TimelineAnswer, TimelineSamples } from "../api/types.ts";
 import { type Matcher, type Search, search } from "./search.ts";
-import type { LabelMatcher } from "./selector.ts";
 import { clockMs } from "./time.ts";
 import { BadTree, type Tree } from "./tree.ts";
 
@@ -34,17 +33,6 @@ export interface Lanes {
   nodes: [string, number][];
   cpus: [string, number][];
   threads: { tid: string; thread: string; samples: number }[];
-}
-
-/** Whether the selector leaves one CPU or one thread, as far as its text tells. */
-export function laneOf(matchers: readonly LabelMatcher[] | null): {
-  node: string;
-  cpu: string;
-  tid: string;
-  thread: string;
-} {
-  const value = (label: string) => matchers?.find((m) => m.label === label && m.operator === "=")?.value ?? "";
-  return { node: value("node"), cpu: value("cpu"), tid: value("tid"), thread: value("thread") };
 }
 
 function counted<K>(values: readonly K[]): [K, number][] {

@@ -9,19 +9,15 @@ import {
   type Parameters,
   type TimelineAnswer,
 } from "../api/index.ts";
-import { versionsStatement, type Watchers, watchersOf } from "../logic/caveats.ts";
 import { findFocus } from "../logic/focus.ts";
-import { findings } from "../logic/grew.ts";
-import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/heatmap.ts";
-import { type FrameKey, placesOf, placesQuery } from "../logic/places.ts";
-import { exactPattern, matcherOf, search, serverPattern } from "../logic/search.ts";
-import { parseSelector } from "../logic/selector.ts";
+import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
+import { matcherOf, search, serverPattern } from "../logic/search.ts";
+import { laneOf, parseSelector } from "../logic/selector.ts";
 import { stackOf } from "../logic/stack.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
-import { type Chart, chartOf, laneOf } from "../logic/timeline.ts";
 import { transformed, transformsOf } from "../logic/transform.ts";
-import { BadTree, diffTreeOf, frameName, kindName, moduleName, ROOT, type Tree, treeOf } from "../logic/tree.ts";
-import { around, halves, ordered, pairOf } from "../logic/windows.ts";
+import { BadTree, diffTreeOf, ROOT, type Tree, treeOf } from "../logic/tree.ts";
+import { around, ordered, pairOf } from "../logic/windows.ts";
 import { type PageState, page, refresh, refreshes } from "./index.ts";
 import { pending, type Resource, resource } from "./resource.ts";
 import { DEFAULTS } from "./url.ts";
@@ -33,8 +29,6 @@ const SERIES_LIMIT = 19;
 const TOP_LIMIT = 2_000;
 /** Frames below a millionth of the window are folded by the server, so that nothing is left out of a million samples. */
 const MIN_SHARE = 0.000001;
-/** All but the root is folded. */
-const ROOT_ONLY = 0.9999;
 /** Samples of the timeline, unless more are asked for: an answer of a few megabytes. */
 export const USUAL_MOMENTS = 20_000;
 export const MOST_MOMENTS = 100_000;
@@ -187,7 +181,7 @@ export function pairParameters(): Parameters {
   };
 }
 
-function criteria(): Parameters {
+export function criteria(): Parameters {
   return {
     normalize: normalize.value,
     measure: measure.value === DEFAULTS.measure ? "" : measure.value,
@@ -225,41 +219,6 @@ export const diffTop = resource(() => {
   return ask("top", parameters, (signal) => api.diffTop(parameters, signal));
 });
 
-/** What in the difference changed, in findings on the tree as it was sent; empty while there is none. */
-export const changes = computed(() => {
-  const shown = sent.value.tree;
-  return shown === null || shown.diff === null ? [] : findings(shown, diff.data.value?.measure ?? "total");
-});
-
-/** The A/A control: the halves of window A, judged like the comparison. Of the tree only the root is wanted. */
-export const control: Resource<DiffAnswer> = resource(() => {
-  const answer = diff.data.value;
-  if (view.value !== "compare" || answer === null || answer.base.samples === 0) return null;
-  const { base, comparison } = halves({ from: answer.base.from, until: answer.base.until });
-  const selector = baseQuery.value || query.value;
-  const parameters = {
-    type: type.value,
-    query: selector,
-    from: comparison.from,
-    until: comparison.until,
-    base_query: selector,
-    base_from: base.from,
-    base_until: base.until,
-    ...criteria(),
-    normalize: answer.normalize,
-    min_share: ROOT_ONLY,
-  };
-  return ask("control", parameters, (signal) => api.diff(parameters, signal));
-});
-
-/** Versions of the agents that reported in either window. */
-export const watchers: Resource<Watchers> = resource(() => {
-  const answer = diff.data.value;
-  if (view.value !== "compare" || answer === null) return null;
-  const statement = versionsStatement([answer.base, answer.comparison]);
-  return ask("versions", { statement }, async (signal) => watchersOf((await api.sql(statement, signal)).rows));
-});
-
 /** Which selector the server can't read. Of a comparison, the chart is asked for side B alone. */
 export const selectorFaults = computed<{ query: ApiError | null; base: ApiError | null }>(() => {
   const unread = (error: ApiError | null) => (error?.code === "bad_query" ? error : null);
@@ -284,17 +243,6 @@ export const timeline: Resource<TimelineAnswer> = resource(() => {
   if (view.value !== "timeline" || lane.cpu + lane.tid + lane.thread === "") return null;
   const parameters = { ...selection.value, ...range.value, limit: limit.value || USUAL_MOMENTS };
   return ask("timeline", parameters, (signal) => api.timeline(parameters, signal));
-});
-
-/** The samples as a flame chart, or what is wrong with them. */
-export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
-  const answer = timeline.data.value;
-  try {
-    return { chart: answer === null ? null : chartOf(answer), fault: "" };
-  } catch (error) {
-    if (error instanceof BadTree) return { chart: null, fault: error.message };
-    throw error;
-  }
 });
 
 /** What is looked for in the timeline. */
@@ -444,55 +392,4 @@ export const theme = computed<"light" | "dark">(() =>
 
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
-});
-
-/** The function of the selected frame, once the selection rests: what is asked about it follows no held key. */
-const SETTLED_MS = 200;
-const settled = signal<FrameKey | null>(null);
-
-effect(() => {
-  const [shown, node] = [tree.value.tree, selected.value];
-  const kind = shown === null || node === null ? "root" : kindName(shown, node);
-  const isFunction = kind !== "root" && kind !== "trimmed";
-  const key =
-    shown !== null && node !== null && isFunction
-      ? { name: frameName(shown, node), module: moduleName(shown, node), kind }
-      : null;
-  const timer = setTimeout(() => {
-    settled.value = key;
-  }, SETTLED_MS);
-  return () => clearTimeout(timer);
-});
-
-/** What the charts of the view show. */
-const chartRange = computed<Parameters>(() =>
-  view.value === "compare"
-    ? { from: pair.value.chart.from, until: pair.value.chart.until }
-    : { from: from.value, until: until.value },
-);
-
-/** Cores of the stacks through the selected function, in user mode and in the kernel: since when? */
-export const frameSeries = resource(() => {
-  const key = settled.value;
-  if (key === null) return null;
-  const parameters = {
-    type: type.value,
-    query: query.value,
-    ...chartRange.value,
-    by: "mode",
-    match: serverPattern(exactPattern(key.name)),
-  };
-  return ask("frame", parameters, (signal) => api.series(parameters, signal));
-});
-
-/** Which files, build ids and source lines the selected function has. */
-export const framePlaces = resource(() => {
-  const key = settled.value;
-  if (key === null) return null;
-  const { from: begin, until: end } = chartRange.value;
-  const day = (text: unknown) => parseTime(String(text), present.peek()) ?? present.peek();
-  const sql = placesQuery(key, day(begin), day(end));
-  return ask(`places ${key.module}`, { sql }, async (signal) =>
-    placesOf((await api.sql(sql, signal)).rows, key.module),
-  );
 });

@@ -1,12 +1,9 @@
 /** The page: the bar on top and one view below it. */
 import { page } from "../state/index.ts";
-import { Compare } from "./Compare.tsx";
 import { Explore } from "./Explore.tsx";
 import { Header } from "./Header.tsx";
-import { Heatmap } from "./Heatmap.tsx";
 import { Help } from "./Help.tsx";
-import { Nodes } from "./Nodes.tsx";
-import { Timeline } from "./Timeline.tsx";
+import { Compare, Heatmap, Nodes, Timeline } from "./parts.tsx";
 
 const TITLES = {
   explore: "Explore",

@@ -23,10 +23,9 @@ import { navigate, page } from "../state/index.ts";
 import { zoomTo } from "./flame/actions.ts";
 import { Chips } from "./flame/Chips.tsx";
 import { Flamegraph } from "./flame/Flamegraph.tsx";
-import { FramePanel } from "./flame/FramePanel.tsx";
-import { FrameTree } from "./flame/FrameTree.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
 import { Busy, EmptyNotice } from "./Notices.tsx";
+import { FramePanel, FrameTree } from "./parts.tsx";
 
 export { findName } from "./flame/actions.ts";
 

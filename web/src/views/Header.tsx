@@ -6,16 +6,18 @@ import { linkTo, navigate, page, refresh } from "../state/index.ts";
 import { HelpButton } from "./Help.tsx";
 import { InstallMenu } from "./Install.tsx";
 import { Progress } from "./Notices.tsx";
+import { Compare, Heatmap, Nodes, Timeline } from "./parts.tsx";
 import { QueryBox } from "./QueryBox.tsx";
 import { ShareMenu } from "./Share.tsx";
 import { TimeRange } from "./TimeRange.tsx";
 
+/** Name, title, and what has to be fetched before it is shown. */
 const VIEWS = [
-  ["explore", "Explore"],
-  ["compare", "Compare"],
-  ["heatmap", "Heatmap"],
-  ["timeline", "Timeline"],
-  ["nodes", "Nodes"],
+  ["explore", "Explore", null],
+  ["compare", "Compare", Compare],
+  ["heatmap", "Heatmap", Heatmap],
+  ["timeline", "Timeline", Timeline],
+  ["nodes", "Nodes", Nodes],
 ] as const;
 
 type View = (typeof VIEWS)[number][0];
@@ -49,11 +51,13 @@ export function Header() {
         <span>Stakeout</span>
       </a>
       <nav class="tabs" aria-label="Views">
-        {VIEWS.map(([name, title]) => (
+        {VIEWS.map(([name, title, part]) => (
           <a
             key={name}
             href={linkTo({ view: name })}
             aria-current={view === name ? "page" : undefined}
+            onPointerEnter={part?.prefetch}
+            onFocus={part?.prefetch}
             onClick={(event) => follow(event, () => navigate(changeFor(name)))}
           >
             {title}

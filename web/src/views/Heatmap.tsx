@@ -1,28 +1,17 @@
 /** Time against the offset within each second: when it ran, and by marking, what ran then. */
 import { useMemo, useState } from "preact/hooks";
 import { duration, plural } from "../logic/format.ts";
-import {
-  COLUMN_MS,
-  cellsOf,
-  classesOf,
-  classText,
-  columnMs,
-  columnText,
-  parseMark,
-  type Side,
-  samplesWithin,
-  shownCells,
-  spanWords,
-} from "../logic/heatmap.ts";
+import { cellsOf, classesOf, classText, columnText, samplesWithin, shownCells, spanWords } from "../logic/heatmap.ts";
+import { COLUMN_MS, columnMs, parseMark, type Side } from "../logic/marks.ts";
 import { spanText } from "../logic/spans.ts";
 import { ordered } from "../logic/windows.ts";
 import { comparing, heatmap, marks, range, theme } from "../state/data.ts";
 import { linkTo, navigate, page } from "../state/index.ts";
-import { CompareProfile } from "./Compare.tsx";
 import { ExploreProfile } from "./Explore.tsx";
 import { HeatCanvas } from "./heat/HeatCanvas.tsx";
 import { heatRamp } from "./heat/paint.ts";
 import { Busy, ErrorNotice, Missing } from "./Notices.tsx";
+import { CompareProfile } from "./parts.tsx";
 
 type Letter = "A" | "B";
 

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { axisNumber, count, duration, plural } from "../logic/format.ts";
-import { formatSelector, parseSelector } from "../logic/selector.ts";
+import { formatSelector, laneOf, parseSelector } from "../logic/selector.ts";
 import { parseSpan, spanText } from "../logic/spans.ts";
 import {
   type Chart,
@@ -10,7 +10,6 @@ import {
   hitsOf,
   isOneLane,
   type Lanes,
-  laneOf,
   lanesOf,
   momentText,
   type Range,
@@ -18,7 +17,6 @@ import {
 } from "../logic/timeline.ts";
 import {
   beforeHits,
-  chart,
   focus,
   MOST_MOMENTS,
   matcher,
@@ -30,6 +28,7 @@ import {
 } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { labelValues } from "../state/labels.ts";
+import { chart } from "../state/timeline.ts";
 import { FunctionTable } from "./FunctionTable.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";

@@ -84,7 +84,9 @@ fn fetch_peers(dir: &Path) -> Result<()> {
 fn print(lines: &[Value]) {
     for line in lines.iter().filter(|line| line["what"] == "bundle") {
         let kib = line["bytes"].as_f64().unwrap_or(f64::NAN) / 1024.0;
-        println!("page, everything that a browser loads, compressed: {kib:.1} KiB  (target: 100 of gzip)");
+        println!(
+            "page, what a browser loads before the first picture, compressed: {kib:.1} KiB  (target: 100 of gzip)"
+        );
     }
     println!(
         "\n{:<16}{:>9}{:>12}{:>10}{:>10}{:>10}{:>10}{:>10}",

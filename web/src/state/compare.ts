@@ -1,0 +1,48 @@
+/** What a comparison says beside the difference itself: findings, the A/A control, versions of the agents. */
+import { computed } from "@preact/signals";
+import { api, type DiffAnswer } from "../api/index.ts";
+import { versionsStatement, type Watchers, watchersOf } from "../logic/caveats.ts";
+import { findings } from "../logic/grew.ts";
+import { halves } from "../logic/windows.ts";
+import { ask, criteria, diff, sent } from "./data.ts";
+import { page } from "./index.ts";
+import { type Resource, resource } from "./resource.ts";
+
+/** All but the root is folded. */
+const ROOT_ONLY = 0.9999;
+
+/** What in the difference changed, in findings on the tree as it was sent; empty while there is none. */
+export const changes = computed(() => {
+  const shown = sent.value.tree;
+  return shown === null || shown.diff === null ? [] : findings(shown, diff.data.value?.measure ?? "total");
+});
+
+/** The A/A control: the halves of window A, judged like the comparison. Of the tree only the root is wanted. */
+export const control: Resource<DiffAnswer> = resource(() => {
+  const answer = diff.data.value;
+  const { view, type, query, baseQuery } = page.value;
+  if (view !== "compare" || answer === null || answer.base.samples === 0) return null;
+  const { base, comparison } = halves({ from: answer.base.from, until: answer.base.until });
+  const selector = baseQuery || query;
+  const parameters = {
+    type,
+    query: selector,
+    from: comparison.from,
+    until: comparison.until,
+    base_query: selector,
+    base_from: base.from,
+    base_until: base.until,
+    ...criteria(),
+    normalize: answer.normalize,
+    min_share: ROOT_ONLY,
+  };
+  return ask("control", parameters, (signal) => api.diff(parameters, signal));
+});
+
+/** Versions of the agents that reported in either window. */
+export const watchers: Resource<Watchers> = resource(() => {
+  const answer = diff.data.value;
+  if (page.value.view !== "compare" || answer === null) return null;
+  const statement = versionsStatement([answer.base, answer.comparison]);
+  return ask("versions", { statement }, async (signal) => watchersOf((await api.sql(statement, signal)).rows));
+});

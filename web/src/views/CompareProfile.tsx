@@ -1,0 +1,90 @@
+/** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
+import { diff, diffTop, matcher, pairParameters, selectorFaults } from "../state/data.ts";
+import { navigate, page } from "../state/index.ts";
+import { Caveats, Changes, Verdict } from "./Changes.tsx";
+import { DiffTable } from "./DiffTable.tsx";
+import { Download } from "./Download.tsx";
+import { findName, Graph } from "./Graph.tsx";
+import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
+
+/** The difference of two windows: what the page's state says they are. */
+export function CompareProfile() {
+  const answer = diff.data.value;
+  const error = diff.error.value;
+  const loading = diff.loading.value;
+  const top = diffTop.data.value;
+  const { only, width, query, baseQuery } = page.value;
+  if (answer === null) {
+    if (error?.code === "bad_query") {
+      const wrong = selectorFaults.value.base === null ? { query: "" } : { baseQuery: "" };
+      return <UnreadableSelector error={error} onClear={() => navigate({ ...wrong, focus: "" })} />;
+    }
+    return <Missing error={error} loading={loading} kind="graph" />;
+  }
+  const { base, comparison } = answer;
+  if (base.samples === 0 && comparison.samples === 0) {
+    return (
+      <EmptyNotice title="Neither window has samples.">
+        <p>Drag the windows to where the chart shows something, or change the selector.</p>
+      </EmptyNotice>
+    );
+  }
+  return (
+    <>
+      {error !== null && <ErrorNotice error={error} />}
+      <Verdict answer={answer} />
+      <Caveats answer={answer} />
+      <Changes answer={answer} />
+      <Graph
+        measure={{
+          title: `the difference of ${baseQuery === "" ? query || "all samples" : `${baseQuery} and ${query || "all samples"}`}`,
+          secondsPerSample: answer.period_ns / 1e9,
+          coresPerSample: 0,
+          normalize: answer.normalize,
+        }}
+        loading={loading}
+        download={<Download path="/diff" parameters={pairParameters()} />}
+        tools={
+          <>
+            <label class="inline">
+              width{" "}
+              <select
+                value={width}
+                onChange={(event) => navigate({ width: event.currentTarget.value as "both" | "before" | "after" })}
+              >
+                <option value="both">A + B</option>
+                <option value="before">A, before</option>
+                <option value="after">B, after</option>
+              </select>
+            </label>
+            <label class="inline">
+              only{" "}
+              <select
+                value={only}
+                data-testid="only"
+                title="Of the sentences and the table; the graph keeps all frames, grey where nothing is shown to differ"
+                onChange={(event) => navigate({ only: event.currentTarget.value as typeof only })}
+              >
+                <option value="">everything</option>
+                <option value="significant">what differs</option>
+                <option value="new">what is new</option>
+                <option value="gone">what is gone</option>
+              </select>
+            </label>
+          </>
+        }
+        table={
+          <DiffTable
+            rows={top?.rows ?? []}
+            normalize={answer.normalize}
+            matcher={matcher.value}
+            only={only}
+            confidence={answer.confidence}
+            complete={top?.complete ?? true}
+            onFind={findName}
+          />
+        }
+      />
+    </>
+  );
+}

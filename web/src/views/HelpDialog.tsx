@@ -1,0 +1,127 @@
+/** All keys of the page, in one place. */
+import { useEffect, useRef } from "preact/hooks";
+
+const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [
+  [
+    "Everywhere",
+    [
+      ["?", "this help"],
+      ["/", "find a function"],
+      ["Alt ←", "undo: every step is in the browser's history"],
+      ["Tab, Enter", "through all controls; a menu closes with Esc"],
+    ],
+  ],
+  [
+    "Selector",
+    [
+      ["↓ ↑", "suggestions of labels and values"],
+      ["Enter", "take one, or ask"],
+      ["Esc", "close them, then undo what was typed"],
+    ],
+  ],
+  [
+    "Flamegraph",
+    [
+      ["↑ ↓ ← →", "caller, callee, neighbours"],
+      ["Home End", "first and last of the row"],
+      ["Enter", "zoom to the frame"],
+      ["Backspace", "zoom out to the caller"],
+      ["Esc", "show all"],
+      ["n N", "next and previous match"],
+      ["c", "copy the name"],
+      ["f", "find the frame everywhere"],
+      ["o", "only stacks through the function"],
+      ["s", "its callers and callees"],
+      ["h", "hide it"],
+      ["m", "collapse its module"],
+      ["r i", "merge recursion, invert"],
+      ["Shift F10", "all of these as a menu"],
+    ],
+  ],
+  [
+    "Find",
+    [
+      ["Enter", "next match; with Shift the previous one"],
+      ["Esc", "forget it"],
+    ],
+  ],
+  [
+    "Tables",
+    [
+      ["↑ ↓ PgUp PgDn Home End", "through the rows"],
+      ["Enter", "take the row"],
+    ],
+  ],
+  [
+    "Windows of a comparison",
+    [
+      ["← →", "move the window or its edge"],
+      ["Shift ← →", "ten times as far"],
+    ],
+  ],
+  [
+    "Heatmap",
+    [
+      ["↑ ↓ ← →", "move between cells; PgUp and PgDn by ten columns"],
+      ["Shift + arrows", "select a time"],
+      ["Enter", "mark it as A"],
+      ["Alt Enter", "mark it as B"],
+      ["r", "compare with the rest"],
+      ["Esc", "clear the marks"],
+    ],
+  ],
+  [
+    "Timeline",
+    [
+      ["← → ↑ ↓", "neighbours of a depth, caller, callee"],
+      ["Shift ← →", "move by a quarter"],
+      ["+ −", "zoom, down to a millisecond"],
+      ["Enter", "fit the frame"],
+      ["n N", "next and previous match"],
+      ["Esc", "show all"],
+    ],
+  ],
+];
+
+export function HelpDialog({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself.
+    <dialog
+      class="help"
+      ref={dialog}
+      aria-label="Keyboard help"
+      onClose={onClose}
+      onClick={(event) => {
+        if (event.target === event.currentTarget) dialog.current?.close();
+      }}
+    >
+      <div class="help-body">
+        <div class="help-head">
+          <h2>Keys</h2>
+          <button type="button" class="button tiny" onClick={() => dialog.current?.close()}>
+            Close
+          </button>
+        </div>
+        <div class="help-columns">
+          {KEYS.map(([title, keys]) => (
+            <section key={title}>
+              <h3>{title}</h3>
+              <dl>
+                {keys.map(([key, what]) => (
+                  <div key={key}>
+                    <dt>
+                      <kbd>{key}</kbd>
+                    </dt>
+                    <dd>{what}</dd>
+                  </div>
+                ))}
+              </dl>
+            </section>
+          ))}
+        </div>
+      </div>
+    </dialog>
+  );
+}
