@@ -72,7 +72,7 @@ pub struct Arguments {
     pub memory_limit: u64,
 
     /// Share of the machine's CPU time, in percent, that sampling and naming may take on average, BPF programs included;
-    /// beyond it samples are taken less often. Starting takes a second or two of CPU time, which the average bears.
+    /// beyond it samples are taken less often. Reading names and unwinding tables of new files keeps near it in each second.
     #[arg(long, env = "STAKEOUT_CPU_LIMIT", value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
     pub cpu_limit: f64,
 

@@ -9,6 +9,7 @@ mod elf;
 pub mod fuzz;
 pub mod kernel;
 pub mod metadata;
+mod pace;
 pub mod process;
 pub mod ship;
 pub mod symbolize;

@@ -10,7 +10,7 @@ use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
 /// Of the memory limit, what copies of stacks that wait for tables may take; beyond it stacks stay cut.
-const LATE_PART: u64 = 20;
+const LATE_PART: u64 = 10;
 /// Stacks remembered across intervals, in two generations.
 const REMEMBERED_STACKS: usize = 8192;
 /// Names of threads remembered.
@@ -270,6 +270,11 @@ impl Interval {
     /// Where the code of its stacks is.
     pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
         self.stacks.iter().flat_map(|stack| &stack.user)
+    }
+
+    /// True where stacks still wait for tables.
+    pub(super) fn has_late(&self) -> bool {
+        !self.late.is_empty()
     }
 
     /// Walks the stacks that waited, with the tables that are there now.

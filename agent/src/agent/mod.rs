@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::kernel::{Counters, KernelError, Sensor};
+use crate::pace::Pace;
 use crate::process::{Labeller, TableStats};
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
@@ -45,7 +46,7 @@ pub struct AgentConfig {
     /// Resident memory and BPF maps together, in bytes, beyond which names and tables are made with less.
     pub memory_limit_bytes: u64,
     /// Share of the machine's CPU time, between 0 and 1, that sampling and naming may take on average; beyond it samples are
-    /// taken less often. Tables and names of new files keep to it also for a moment, or to a tenth of one CPU where that is more.
+    /// taken less often. Tables and names of new files keep near it also in each second.
     pub cpu_limit: f64,
     pub names: NamerConfig,
 }
@@ -119,6 +120,8 @@ impl Agent {
         labeller: Labeller,
         sink: impl FnMut(Batch) + Send + 'static,
     ) -> Result<Self, AgentError> {
+        let mut config = config;
+        config.names.pace = Pace::within(config.cpu_limit);
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS);
         let waiting = Arc::new(AtomicUsize::new(0));

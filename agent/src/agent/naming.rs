@@ -40,6 +40,7 @@ pub(super) fn run(
     mut sink: impl FnMut(Batch),
 ) -> (u64, u64, NamerStats) {
     let _ending = Ending(waiting);
+    namer.prepare(crate::kernel::monotonic_ns());
     let (mut batches, mut samples) = (0, 0);
     for interval in finished {
         waiting.fetch_sub(1, Ordering::Release);

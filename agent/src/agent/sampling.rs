@@ -17,6 +17,7 @@ use super::{
     WAITING_INTERVALS,
 };
 use crate::kernel::{self, Counters, Event, Sensor};
+use crate::pace::Pace;
 use crate::process::{Labeller, ModuleTable, ProgramKey, Table, vdso_image};
 use crate::ship::Report;
 use crate::symbolize::Frugality;
@@ -28,12 +29,17 @@ const MEMORY_NS: u64 = 60_000_000_000;
 const HOTPLUG_NS: u64 = 1_000_000_000;
 /// Longest sleep of the sampling thread: how late it can see that it is to stop, on a machine where nothing starts or ends.
 const LONGEST_WAIT_NS: u64 = 250_000_000;
-/// While tables are being made.
-const TABLE_WAIT_NS: u64 = 10_000_000;
-/// How long an interval's stacks may wait for their tables.
-const CLOSING_NS: u64 = 10_000_000_000;
+/// Copies of stacks fill the ring while tables are being made, and what comes after them may wait for the same: so many times as often is
+/// drained then.
+const DRAINS_WHILE_WAITING: u64 = 4;
+/// How often is looked for the last tables at a stop.
+const STOP_WAIT: Duration = Duration::from_millis(10);
+/// How long an interval's stacks may wait for their tables, which are made at the agent's pace.
+const CLOSING_NS: u64 = 20_000_000_000;
 /// Intervals that may wait for them at a time.
 const MAX_CLOSING: usize = 8;
+/// So many of them are too many: what makes tables and names hurries then.
+const TOO_MANY_CLOSING: usize = 4;
 const MAX_OPEN_FILES: u64 = 4096;
 
 /// The way to the naming thread.
@@ -83,6 +89,7 @@ pub(super) struct Sampling {
     /// CPUs observed at any time in the interval.
     cpus: u32,
     throttle: Throttle,
+    pace: Pace,
     budget: Budget,
     /// Intervals that ended beyond the memory limit.
     memory_limit_reached: u64,
@@ -108,7 +115,10 @@ impl Sampling {
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
         let table = Table::new(config.max_processes, ModuleTable::new(1024, open_files), labeller);
         let cpus = sensor.cpus();
-        let mut unwinding = Unwinding::start(config.table_bytes, config.names.turns.clone())?;
+        let pace = config.names.pace.clone();
+        pace.begin(cpus);
+        let (turns, waker) = (config.names.turns.clone(), sensor.waker());
+        let mut unwinding = Unwinding::start(config.table_bytes, turns, pace.clone(), waker)?;
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
@@ -132,6 +142,7 @@ impl Sampling {
             begun,
             cpus,
             throttle,
+            pace,
             budget: Budget::new(config_memory_limit),
             memory_limit_reached: 0,
             frequency_hz,
@@ -150,14 +161,8 @@ impl Sampling {
                 .table
                 .next_look_ns()
                 .map_or(next_drain, |look| look.min(next_drain));
+            let wait = wake.saturating_sub(now).min(LONGEST_WAIT_NS);
             // epoll counts in milliseconds: rounded up, so that it does not spin.
-            // Tables that are being made are asked for again soon.
-            let longest = if self.unwinding.is_settled() {
-                LONGEST_WAIT_NS
-            } else {
-                TABLE_WAIT_NS
-            };
-            let wait = wake.saturating_sub(now).min(longest);
             let timeout = Duration::from_millis(wait.div_ceil(1_000_000));
             let events = self.take_events(timeout)?;
             now = kernel::monotonic_ns();
@@ -166,16 +171,16 @@ impl Sampling {
                 next_hotplug = now + HOTPLUG_NS;
                 self.sensor.follow_hotplug()?;
                 self.cpus = self.cpus.max(self.sensor.cpus());
+                self.pace.set_cpus(self.sensor.cpus());
             }
             if now >= next_drain {
                 self.drain(now, None)?;
                 self.want_what_is_waited_for(now);
-                // Copies of stacks fill the ring, and what comes after them may wait for the same tables.
                 next_drain = now
                     + if self.unwinding.is_settled() {
                         drain_ns
                     } else {
-                        drain_ns / 8
+                        drain_ns / DRAINS_WHILE_WAITING
                     };
             }
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
@@ -184,6 +189,8 @@ impl Sampling {
             if now >= next_batch {
                 next_batch = now + self.jittered_interval_ns(now);
                 self.finish_interval(false)?;
+                let behind = !self.intervals.has_room() || self.closing.len() >= TOO_MANY_CLOSING;
+                self.pace.hurry(behind);
             }
             if events > 0 {
                 std::thread::sleep(EVENT_PAUSE);
@@ -289,9 +296,8 @@ impl Sampling {
         for (key, place) in &late {
             self.unwinding.want_at(&self.table, *key, *place, now);
         }
-        if !self.unwinding.is_settled() {
-            self.unwinding.prefer(&self.table, late.into_iter());
-        }
+        self.unwinding.prefer(&self.table, late.into_iter());
+        self.unwinding.ask();
     }
 
     /// Goes on with the stacks whose tables have come, and asks for those at which they stop next.
@@ -299,13 +305,13 @@ impl Sampling {
         if !self.unwinding.take_progress() {
             return;
         }
-        let mut stats = self.unwinding.stats;
+        let mut stats = self.unwinding.stats();
         let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
         for interval in closing.chain([&mut self.interval, &mut self.next]) {
             let (tables, is_there) = (self.sensor.tables(), |place| self.unwinding.is_there(place));
             interval.walk_late(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
         }
-        self.unwinding.stats = stats;
+        *self.unwinding.stats_mut() = stats;
         self.sensor.tables().end_walks(now);
         self.want_what_is_waited_for(now);
     }
@@ -371,13 +377,15 @@ impl Sampling {
         self.sent_counters = counters;
         self.begun = ended;
         self.cpus = self.sensor.cpus();
+        // Handed over it may be much later, and what is in use must not look unused until then.
+        self.unwinding.mark_used(finished.interval.places(), now);
         self.closing.push_back((finished, now + CLOSING_NS));
         self.close_if_ready(now)
     }
 
     /// By name, what was done less well because a limit was reached; only what happened.
     fn limits(&self, counters: &Counters) -> BTreeMap<&'static str, u64> {
-        let (table, unwinding) = (self.table.stats(), &self.unwinding.stats);
+        let (table, unwinding) = (self.table.stats(), self.unwinding.stats());
         let all = [
             // Stacks that were left cut, since too many waited for tables at once.
             ("stacks_not_copied", counters.stacks_not_copied + self.memory.late_left),
@@ -447,20 +455,28 @@ impl Sampling {
             if look.found {
                 self.unwinding.follow(&mut self.table, &mut self.sensor, now);
             }
-            for (key, place) in finished.interval.late_places() {
+            let mut stats = self.unwinding.stats();
+            let interval = &mut finished.interval;
+            if interval.has_late() {
+                // What came before the last stack did is there, and where that leads may be to come.
+                let (tables, is_there) = (self.sensor.tables(), |place| self.unwinding.is_there(place));
+                interval.walk_late(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
+            }
+            for (key, place) in interval.late_places() {
                 self.unwinding.want_at(&self.table, key, place, now);
             }
-            let pending = |(key, place)| self.unwinding.is_pending(&self.table, key, place);
-            let waits = look.waits || finished.interval.late_places().any(pending);
-            if waits && now < deadline {
+            let pending = |(_, place)| self.unwinding.is_pending(place);
+            let waits = look.waits || interval.late_places().any(pending);
+            if !waits || now >= deadline {
+                let tables = self.sensor.tables();
+                interval.finish_late(tables, &mut self.memory, &mut self.table, &mut stats, now);
+                tables.end_walks(now);
+            }
+            *self.unwinding.stats_mut() = stats;
+            if finished.interval.has_late() {
                 self.closing.push_front((finished, deadline));
                 return Ok(());
             }
-            let (tables, stats) = (self.sensor.tables(), &mut self.unwinding.stats);
-            finished
-                .interval
-                .finish_late(tables, &mut self.memory, &mut self.table, stats, now);
-            self.sensor.tables().end_walks(now);
             self.unwinding.mark_used(finished.interval.places(), now);
             self.intervals.send(finished)?;
         }
@@ -469,17 +485,18 @@ impl Sampling {
 
     fn finish(mut self) -> Result<Totals, AgentError> {
         self.sensor.detach_timers();
+        self.pace.end();
         self.take_events(Duration::ZERO)?;
         self.finish_interval(true)?;
         while !self.closing.is_empty() {
-            std::thread::sleep(Duration::from_nanos(TABLE_WAIT_NS));
+            std::thread::sleep(STOP_WAIT);
             let now = kernel::monotonic_ns();
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
             self.walk_late(now);
             self.close_if_ready(now)?;
         }
         Ok(Totals {
-            unwinding: self.unwinding.stats,
+            unwinding: self.unwinding.stats(),
             throttled: self.throttled,
             kernel: self.sensor.counters()?,
             lost: self.lost,

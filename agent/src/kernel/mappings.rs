@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -171,6 +172,7 @@ impl Drop for Mapped {
 pub(super) struct Mappings {
     rings: BTreeMap<u32, Ring>,
     epoll: OwnedFd,
+    waker: Waker,
     scratch: Vec<u8>,
     told: Told,
     /// CPUs whose event the kernel refused, cumulative; of those online, each is tried once.
@@ -189,9 +191,18 @@ impl Mappings {
         // SAFETY: the descriptor is new and nobody else's.
         let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
         wait_also_for(&epoll, other)?;
+        // SAFETY: no arguments in memory.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and nobody else's.
+        let waker = Waker(Arc::new(unsafe { OwnedFd::from_raw_fd(fd) }));
+        wait_also_for(&epoll, fd)?;
         Ok(Self {
             rings: BTreeMap::new(),
             epoll,
+            waker,
             scratch: Vec::new(),
             told: Told::default(),
             refused: 0,
@@ -241,13 +252,22 @@ impl Mappings {
         let mut ready = libc::epoll_event { events: 0, u64: 0 };
         let milliseconds = timeout.as_millis().try_into().unwrap_or(libc::c_int::MAX);
         // SAFETY: `ready` has room for one event. Which one it is does not matter: all rings are looked into.
-        if unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), &mut ready, 1, milliseconds) } < 0 {
+        let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), &mut ready, 1, milliseconds) };
+        if count < 0 {
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::Interrupted {
                 return Err(error);
             }
         }
+        if count > 0 {
+            self.waker.clear();
+        }
         Ok(())
+    }
+
+    /// Ends a waiting, or the next one where there is none.
+    pub(super) fn waker(&self) -> Waker {
+        self.waker.clone()
     }
 
     /// Hands over what was told since the last call, and says how much that was.
@@ -280,6 +300,24 @@ impl Mappings {
     /// Of all rings.
     pub(super) fn bytes(&self) -> u64 {
         self.rings.values().map(|ring| ring.memory.bytes() as u64).sum()
+    }
+}
+
+/// Ends the waiting of [`Mappings::wait`] from another thread.
+#[derive(Debug, Clone)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    pub fn wake(&self) {
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: `one` is valid for the call. It fails only where so many wake-ups wait already that one more changes nothing.
+        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    fn clear(&self) {
+        let mut count = [0u8; 8];
+        // SAFETY: `count` is valid for the call, which never waits; it fails where there was no wake-up.
+        unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
     }
 }
 

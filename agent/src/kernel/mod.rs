@@ -30,6 +30,7 @@ use std::time::Duration;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
+pub use mappings::Waker;
 pub use perf::{online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, loaded_programs};
 pub use system::{
@@ -417,6 +418,11 @@ impl Sensor {
     /// True where every new executable mapping is told as [`Event::Map`], but for those that are counted as lost.
     pub fn tells_mappings(&self) -> bool {
         self.mappings.are_told()
+    }
+
+    /// Ends [`Self::wait_events`] before its time.
+    pub fn waker(&self) -> Waker {
+        self.mappings.waker()
     }
 
     /// Waits for process events, at most `timeout`, and hands over those that came, mappings first.

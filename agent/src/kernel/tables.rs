@@ -22,10 +22,10 @@ const MAX_SLABS: usize = 64;
 /// Slabs that are mapped into this process at a time, for walks of late stacks. What is mapped counts as resident: all of them would
 /// be counted twice, as maps and as this process's memory. Mapping one costs as much as some hundred steps of a walk.
 const MAPPED_SLABS: usize = 4;
-/// How long they stay mapped after the last walk: late stacks come in bursts.
+/// How long they stay mapped after the last walk, and the window for writing after the last table: both come in bursts.
 const MAPPED_NS: u64 = 1_000_000_000;
 /// Words that are mapped for writing at a time, a number of whole pages of any size: what is written shortly after lies near.
-const WINDOW_WORDS: usize = 16 * 1024;
+const WINDOW_WORDS: usize = 4 * 1024;
 /// Programs that may be published at a time.
 const MAX_PROGRAMS: usize = 8192;
 
@@ -38,6 +38,8 @@ struct MapMemory {
     mapped: Vec<(usize, Shared<u32>)>,
     /// What was written to last: the slab's number, and the mapping's first word.
     window: Option<(usize, usize, Shared<u32>)>,
+    /// It was written to since the last look at it.
+    window_used: bool,
     max_slabs: usize,
     rules: Shared<u64>,
 }
@@ -88,6 +90,7 @@ impl MapMemory {
                 .inspect_err(|error| tracing::warn!(%error, "cannot map a slab of unwinding tables"));
             self.window = Some((slab, begin, words.ok()?));
         }
+        self.window_used = true;
         let (_, begin, words) = self.window.as_mut()?;
         Some((words, first - *begin))
     }
@@ -136,6 +139,8 @@ pub struct Tables {
     next_space: u32,
     /// When late stacks were walked last.
     walked_ns: u64,
+    /// When was last looked whether the window is still in use.
+    looked_ns: u64,
 }
 
 impl Tables {
@@ -147,6 +152,7 @@ impl Tables {
             slabs: Vec::new(),
             mapped: Vec::new(),
             window: None,
+            window_used: false,
             max_slabs: usize::try_from(slabs).unwrap_or(MAX_SLABS).clamp(1, MAX_SLABS),
             rules: Shared::map(maps.rules.as_fd(), RULES).map_err(|source| failing("rules")(source.into()))?,
         };
@@ -156,6 +162,7 @@ impl Tables {
             programs: HashMap::new(),
             next_space: 1,
             walked_ns: 0,
+            looked_ns: 0,
         })
     }
 
@@ -234,10 +241,15 @@ impl Tables {
         self.layout.withdraw(old.published, now_ns);
     }
 
-    /// Makes room that was given back a while ago free again, and unmaps what was written to before and what no walk needed for a while.
+    /// Makes room that was given back a while ago free again, and unmaps what was not written to and what no walk needed for a while.
     pub fn reclaim(&mut self, now_ns: u64) {
         self.layout.reclaim(now_ns);
-        self.layout.memory.window = None;
+        if now_ns.saturating_sub(self.looked_ns) >= MAPPED_NS {
+            self.looked_ns = now_ns;
+            if !std::mem::take(&mut self.layout.memory.window_used) {
+                self.layout.memory.window = None;
+            }
+        }
         if now_ns.saturating_sub(self.walked_ns) >= MAPPED_NS {
             self.layout.memory.mapped = Vec::new();
         }

@@ -433,9 +433,6 @@ impl Table {
 
     /// Reads a live process; none where it is gone or its id was given to another.
     fn load(&mut self, key: ProgramKey, now_ns: u64) -> Option<Entry> {
-        if proc_files::start_ticks(key.tgid)? != key.start_ticks {
-            return None;
-        }
         let path = proc_files::executable_path(key.tgid)?;
         let executable = path.rsplit('/').next().unwrap_or(&path).to_owned();
         let command_line = proc_files::command_line(key.tgid);
@@ -450,7 +447,7 @@ impl Table {
             kernel_thread: false,
         };
         let metadata = Arc::new((self.labeller)(subject));
-        // Asked again after everything was read: had the id been reused meanwhile, all of it would be another process's.
+        // Asked after everything was read: who has the id now had it all the while, or all of it would be another process's.
         if proc_files::start_ticks(key.tgid)? != key.start_ticks {
             return None;
         }
@@ -509,13 +506,14 @@ impl Table {
             return false;
         }
         let old_sources = Arc::clone(&entry.sources);
-        if proc_files::start_ticks(key.tgid) != Some(key.start_ticks) {
-            return false;
-        }
         // The mappings of a process that is exiting are empty: what was known before is better.
         let Some((mappings, sources)) = self.sources.read(key.tgid, &old_sources).filter(|(m, _)| !m.is_empty()) else {
             return false;
         };
+        // As in `load`.
+        if proc_files::start_ticks(key.tgid) != Some(key.start_ticks) {
+            return false;
+        }
         let Some(entry) = self.entry_mut(key) else { return false };
         if mappings != *entry.mappings {
             entry.mappings = Arc::new(mappings);

@@ -1,7 +1,5 @@
 //! Which kernel module holds an address: /proc/modules.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
 /// Address ranges of the loaded modules, ascending.
@@ -53,34 +51,9 @@ pub(super) fn can_cover(modules: &KernelModules, symbol: u64, bytes: Option<usiz
     }
 }
 
-/// True where the kernel shows zeros for its addresses: a look-up would then name everything after the same symbol.
-pub(super) fn addresses_are_hidden() -> bool {
-    let Ok(file) = File::open("/proc/kallsyms") else {
-        return true;
-    };
-    // Some per-CPU symbols truly have small addresses, but not a thousand in a row.
-    BufReader::new(file)
-        .lines()
-        .take(1000)
-        .map_while(Result::ok)
-        .all(|line| is_zero(&line))
-}
-
-fn is_zero(line: &str) -> bool {
-    line.split(' ')
-        .next()
-        .is_some_and(|address| address.bytes().all(|digit| digit == b'0'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hidden_addresses_are_zero() {
-        assert!(is_zero("0000000000000000 T _stext"));
-        assert!(!is_zero("ffffffff81000000 T _stext"));
-    }
 
     #[test]
     fn a_symbol_does_not_reach_into_what_was_loaded_later() {

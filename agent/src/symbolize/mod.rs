@@ -1,4 +1,4 @@
-//! Addresses to names: symbol tables read by ourselves, lines and the kernel's symbols by blazesym.
+//! Addresses to names: symbol tables and the kernel's list read by ourselves, lines and inlined functions by blazesym.
 //!
 //! In: [`Place`]s (a source of code and an offset in it) with what their sources are. Out: frames, innermost inlined
 //! function first. Offsets are bytes in the file; kernel places are addresses. It needs no live process:
@@ -15,6 +15,7 @@ mod file_symbols;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod kernel_modules;
+mod kernel_symbols;
 mod mini_debug;
 mod native;
 mod perf_map;
@@ -23,15 +24,14 @@ mod vdso;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use blazesym::MaybeDefault;
-use blazesym::symbolize::source::{Kernel, Source as KernelSource};
-use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
-
 pub use crate::elf::Turns;
+pub use crate::pace::Pace;
+use crate::pace::Waits;
 use crate::process::{Place, Source, SourceId};
 use crate::ship::{Frame, FrameKind};
 use cache::{Interner, PlaceCache};
-use kernel_modules::{KernelModules, addresses_are_hidden, can_cover};
+use kernel_modules::{KernelModules, can_cover};
+use kernel_symbols::{KernelSymbol, KernelSymbols};
 use native::NativeNames;
 use perf_map::PerfMap;
 
@@ -56,6 +56,8 @@ pub struct NamerConfig {
     pub lines_limit_bytes: u64,
     /// Shared with whoever else reads large files.
     pub turns: Turns,
+    /// At which files are read.
+    pub pace: Pace,
 }
 
 impl NamerConfig {
@@ -79,6 +81,7 @@ impl Default for NamerConfig {
             line_table_bytes: 4 * 1024 * 1024,
             lines_limit_bytes: 16 * 1024 * 1024,
             turns: Turns::default(),
+            pace: Pace::default(),
         }
     }
 }
@@ -157,9 +160,7 @@ pub struct Namer {
 }
 
 struct KernelNames {
-    symbolizer: Symbolizer,
-    /// The kernel does not tell its addresses.
-    hidden: bool,
+    symbols: KernelSymbols,
     read_ns: u64,
     used_ns: u64,
 }
@@ -203,6 +204,7 @@ impl Namer {
                 plenty.lines_limit_bytes
             },
             turns: plenty.turns.clone(),
+            pace: plenty.pace.clone(),
         };
         self.natives.start_lines_anew(frugality < Frugality::NoInlines);
         self.cache.resize(self.config.cached_places);
@@ -238,6 +240,7 @@ impl Namer {
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
             // Already in between: the first interval meets everything that runs.
             self.natives.limit(now_ns, &self.config);
+            self.config.pace.rest(Waits::Nobody);
             for (index, frames) in indices.into_iter().zip(named) {
                 let frames = self.interner.intern(frames);
                 if remember {
@@ -298,65 +301,46 @@ impl Namer {
         }
     }
 
-    fn name_kernel(&mut self, addresses: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
-        let outdated = self.kernel_unknown
-            && self
-                .kernel
-                .as_ref()
-                .is_some_and(|kernel| now_ns.saturating_sub(kernel.read_ns) >= KERNEL_REREAD_NS);
-        if outdated {
-            self.kernel = None;
+    /// Reads the kernel's functions, which every interval needs: while the first one is gathered there is time.
+    pub fn prepare(&mut self, now_ns: u64) {
+        self.kernel = Some(self.take_kernel(now_ns));
+    }
+
+    /// What is known of the kernel's functions, read where it is not there; to be put back.
+    fn take_kernel(&mut self, now_ns: u64) -> KernelNames {
+        let known = self.kernel.take();
+        let is_due = |kernel: &KernelNames| now_ns.saturating_sub(kernel.read_ns) >= KERNEL_REREAD_NS;
+        if self.kernel_unknown && known.as_ref().is_some_and(is_due) {
             self.cache.forget_source(SourceId::KERNEL);
+        } else if let Some(mut kernel) = known {
+            kernel.used_ns = now_ns;
+            return kernel;
         }
-        // The kernel's list is as large as a large file.
-        let mut turn = None;
-        if self.kernel.is_none() {
-            turn = self.config.turns.take(u64::MAX);
-            self.stats.kernel_reads += 1;
-            self.kernel_unknown = false;
-            self.modules = KernelModules::read();
-        }
-        let kernel = self.kernel.get_or_insert_with(|| KernelNames {
-            symbolizer: Symbolizer::builder()
-                .enable_code_info(false)
-                .enable_inlined_fns(false)
-                .build(),
-            hidden: addresses_are_hidden(),
+        self.stats.kernel_reads += 1;
+        self.kernel_unknown = false;
+        self.modules = KernelModules::read();
+        KernelNames {
+            symbols: KernelSymbols::read(&self.config.pace),
             read_ns: now_ns,
             used_ns: now_ns,
-        });
-        kernel.used_ns = now_ns;
-        // Only what the running kernel says of itself: an image on disk may be another kernel's, and is large.
-        let source = KernelSource::Kernel(Kernel {
-            vmlinux: MaybeDefault::None,
-            debug_syms: false,
-            ..Kernel::default()
-        });
-        let symbols = if kernel.hidden {
-            Vec::new()
-        } else {
-            kernel
-                .symbolizer
-                .symbolize(&source, Input::AbsAddr(addresses))
-                .unwrap_or_else(|error| {
-                    tracing::debug!(%error, "kernel symbols are not available");
-                    Vec::new()
-                })
-        };
-        drop(turn);
+        }
+    }
+
+    fn name_kernel(&mut self, addresses: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
+        let kernel = self.take_kernel(now_ns);
         let kernel_text: Arc<str> = "[kernel]".into();
         let mut frames = Vec::with_capacity(addresses.len());
-        for (index, address) in addresses.iter().enumerate() {
+        for address in addresses {
             let module = self.modules.find(*address).unwrap_or_else(|| Arc::clone(&kernel_text));
-            let covers = |symbol: &&Sym<'_>| can_cover(&self.modules, symbol.addr, symbol.size, *address);
-            match symbols.get(index).and_then(Symbolized::as_sym).filter(covers) {
+            let covers = |symbol: &KernelSymbol<'_>| can_cover(&self.modules, symbol.address, symbol.bytes, *address);
+            match kernel.symbols.find(*address).filter(covers) {
                 Some(symbol) => {
                     let module = if symbol.name.starts_with("bpf_prog_") {
                         "[bpf]".into()
                     } else {
                         module
                     };
-                    frames.push(vec![named_frame(FrameKind::Kernel, module, None, &symbol.name)]);
+                    frames.push(vec![named_frame(FrameKind::Kernel, module, None, symbol.name)]);
                 }
                 None => {
                     self.kernel_unknown = true;
@@ -364,6 +348,7 @@ impl Namer {
                 }
             }
         }
+        self.kernel = Some(kernel);
         frames
     }
 

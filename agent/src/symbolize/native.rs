@@ -16,6 +16,7 @@ use super::demangle::demangle;
 use super::file_symbols::{FileSymbols, GoPlace, LinesFound, lines_in};
 use super::vdso::Vdso;
 use super::{NamerConfig, NamerStats, bare_frame, named_frame};
+use crate::pace::Waits;
 use crate::process::{Module, SourceId};
 use crate::ship::{Frame, FrameKind};
 
@@ -125,7 +126,7 @@ impl NativeNames {
         let Some((symbols, lines)) = glance.as_ref().map(|symbols| (symbols, None)).or(kept) else {
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         };
-        let read = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
+        let read = reader(module, config);
         let addresses: Vec<Option<u64>> = offsets.iter().map(|offset| symbols.address(*offset)).collect();
         let _turn = lines.and_then(|lines| config.turns.take(lines.bytes.saturating_mul(2)));
         let details = details(&self.line_reader, lines, &addresses);
@@ -197,7 +198,7 @@ impl NativeNames {
             self.glanced.remove(&module.id);
             return None;
         }
-        let read = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
+        let read = reader(module, config);
         let (symbols, bytes) = FileSymbols::read_around(&read, offsets)?;
         if known.is_none() {
             stats.damaged_files += u64::from(symbols.damaged);
@@ -270,8 +271,18 @@ impl NativeNames {
     }
 }
 
+/// Reads a file at the pace that is allowed, unless tables wait for that.
+fn reader<'a>(module: &'a Module, config: &'a NamerConfig) -> impl Fn(u64, &mut [u8]) -> bool + use<'a> {
+    |offset, into| {
+        if !config.turns.is_waited_for() {
+            config.pace.rest(Waits::Nobody);
+        }
+        module.read_at(offset, into)
+    }
+}
+
 fn load(module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> Loaded {
-    let read = |offset: u64, into: &mut [u8]| module.read_at(offset, into);
+    let read = reader(module, config);
     let symbols = FileSymbols::read(&read, |link| link.open(&module.path, module.user_tgid()));
     let mut lines = None;
     if let Some(symbols) = &symbols {
@@ -295,7 +306,7 @@ fn load(module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> L
 fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats: &mut NamerStats) -> Option<Lines> {
     use std::os::unix::fs::FileExt;
     let limits = (config.lines_limit_bytes, config.line_table_bytes);
-    let mut found = lines_in(&|offset, into| module.read_at(offset, into), module.bytes, limits);
+    let mut found = lines_in(&reader(module, config), module.bytes, limits);
     let mut path = None;
     if found == LinesFound::None {
         let debug = symbols.debug_file()?;

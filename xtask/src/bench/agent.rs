@@ -13,7 +13,7 @@ use super::median;
 use super::mixed::Mixed;
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
-use crate::proc::{Bpf, bpf, cpu_seconds, size_bytes};
+use crate::proc::{Bpf, Threads, bpf, size_bytes};
 use crate::service::Service;
 use crate::signals::Stop;
 use crate::stack::{Options, free_address, now_ms, start_agent, start_server, wait_ready};
@@ -191,7 +191,7 @@ fn sleep(seconds: u64, agent: &mut Service, load: &mut Mixed, stop: &Stop) -> Re
 
 fn counters(agent: &Service, client: &Client, started: i64) -> Result<Counters> {
     Ok(Counters {
-        cpu_seconds: cpu_seconds(agent.pid())?,
+        cpu_seconds: Threads::of(agent.pid()).read()?.values().sum(),
         bpf: bpf(agent.pid())?,
         delivered: integer(&this_node(client, started)?["samples_stored"]),
     })

@@ -1,0 +1,280 @@
+//! Keeps the kernel side's tables in step with what runs.
+//!
+//! A thread of its own compiles the tables of files, one after the other; each is installed once, for all programs that map
+//! the file. A program's mappings are published when it is met, and again whenever they or their tables change. Of large files
+//! only those parts are compiled whose code runs; they are filled in and given up in place.
+
+mod compiler;
+mod files;
+mod room;
+
+use crate::elf::Turns;
+use crate::kernel::{Sensor, Waker};
+use crate::pace::Pace;
+use crate::process::{Place, ProgramKey, SourceId, Table};
+use crate::unwind::{self, CodeMapping, RETIRE_NS};
+use compiler::{Compiler, Made};
+use files::{Files, Lack};
+use room::{Room, Size};
+
+/// Of all room for tables, what one file's may take, in bytes a row: half. Until it is installed it stands in this process's memory
+/// too. A browser's engine has two million rows of 4 bytes.
+const TABLE_BYTES_A_ROW: u64 = 8;
+const MAX_ROWS_PER_FILE: u64 = 4 << 20;
+/// How often files that nothing runs any more are forgotten.
+const SWEEP_NS: u64 = 30_000_000_000;
+/// So often room is made for one table: what is free may lie in too many pieces.
+const MOST_TRIES: u32 = 3;
+
+/// What the unwinding has done, cumulative but for the first two.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnwindStats {
+    /// Files whose tables are installed.
+    pub tables: u64,
+    /// Bytes of tables and mappings.
+    pub table_bytes: u64,
+    /// Files that say nothing of their frames.
+    pub without_information: u64,
+    /// Tables that did not fit.
+    pub no_room: u64,
+    /// Tables that were given up for others that were needed more.
+    pub evicted: u64,
+    /// Stacks that were walked in user space, since they came before their tables.
+    pub walked_late: u64,
+    /// Of these, those whose tables did not come in time.
+    pub walked_without_table: u64,
+}
+
+/// What was made and waits for room that was given up, which is free when no walk can be reading it any more.
+struct Held {
+    id: SourceId,
+    made: Made,
+    until_ns: u64,
+    tries: u32,
+}
+
+pub(super) struct Unwinding {
+    files: Files,
+    compiler: Compiler,
+    room: Room,
+    row_limit: usize,
+    held: Option<Held>,
+    swept_ns: u64,
+    /// Something has come that late stacks may have waited for.
+    progress: bool,
+}
+
+impl Unwinding {
+    /// Tables take at most `table_bytes`; large files are read in turns, and all of them at that pace.
+    pub(super) fn start(table_bytes: u64, turns: Turns, pace: Pace, waker: Waker) -> Result<Self, super::AgentError> {
+        let row_limit = (table_bytes / TABLE_BYTES_A_ROW).min(MAX_ROWS_PER_FILE) as usize;
+        Ok(Self {
+            files: Files::default(),
+            compiler: Compiler::start(row_limit, turns, pace, waker)?,
+            room: Room::of(table_bytes),
+            row_limit,
+            held: None,
+            swept_ns: 0,
+            progress: false,
+        })
+    }
+
+    pub(super) fn stats(&self) -> UnwindStats {
+        self.files.stats
+    }
+
+    pub(super) fn stats_mut(&mut self) -> &mut UnwindStats {
+        &mut self.files.stats
+    }
+
+    /// The vDSO is the same code in every 64-bit process.
+    pub(super) fn add_vdso(&mut self, image: &[u8], sensor: &mut Sensor) {
+        let read = |offset: u64, bytes: &mut [u8]| {
+            let part = usize::try_from(offset)
+                .ok()
+                .and_then(|at| image.get(at..)?.get(..bytes.len()));
+            part.map(|part| bytes.copy_from_slice(part)).is_some()
+        };
+        let made = Made::Table(unwind::compile(read, self.row_limit).map(Box::new));
+        // The first table of all finds room.
+        let _ = self.files.settle(SourceId::VDSO, made, sensor.tables(), 0);
+    }
+
+    /// Samples were taken in code at these places.
+    pub(super) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p Place>, now_ns: u64) {
+        self.files.mark_used(places, now_ns);
+    }
+
+    /// A stack waits for the table of the code at this place, which may not have been asked for, or have been given up.
+    pub(super) fn want_at(&mut self, table: &Table, key: ProgramKey, place: Place, now_ns: u64) {
+        let lack = self.files.lack(place, now_ns);
+        if !matches!(lack, Lack::File | Lack::Part(_)) {
+            return;
+        }
+        let Some(module) = table.modules(key).find(|module| module.id == place.source) else {
+            return;
+        };
+        if let Lack::Part(part) = lack {
+            self.files.ask_part(module.id, part);
+            self.compiler.want_part(module, part);
+        } else {
+            self.files.forget(module.id);
+            if self.files.meet(module.id, module.open_path().is_some()) {
+                self.compiler.want_file(module);
+            }
+        }
+    }
+
+    /// True where what a stack waits for at this place has come.
+    pub(super) fn is_there(&self, place: Place) -> bool {
+        self.files.lack(place, 0) == Lack::Nothing
+    }
+
+    /// True where the table of the code at this place is still to come.
+    pub(super) fn is_pending(&self, place: Place) -> bool {
+        self.files.lack(place, 0) == Lack::Pending
+    }
+
+    /// True where something came since the last call that a stack may have waited for.
+    pub(super) fn take_progress(&mut self) -> bool {
+        std::mem::take(&mut self.progress)
+    }
+
+    /// True while no table is being made that a stack waits for.
+    pub(super) fn is_settled(&self) -> bool {
+        self.held.is_none() && self.compiler.is_settled()
+    }
+
+    /// Says which programs' stacks wait for tables, and at which source each of them stopped.
+    pub(super) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, Place)>) {
+        self.compiler.prefer(table, late);
+    }
+
+    /// Takes tables that are ready, asks for those of new files, and publishes what changed.
+    pub(super) fn follow(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
+        sensor.tables().reclaim(now_ns);
+        let changes = table.take_changes();
+        for key in &changes.gone {
+            sensor.tables().withdraw(*key, now_ns);
+        }
+        let mut again = changes.changed;
+        again.sort_unstable();
+        again.dedup();
+        for key in &again {
+            for module in table.modules(*key) {
+                if self.files.meet(module.id, module.open_path().is_some()) {
+                    self.compiler.want_file(module);
+                }
+            }
+        }
+        let mut changed = Vec::new();
+        while let Some((id, made, tries)) = self.next_made(now_ns) {
+            self.settle(id, made, tries, sensor, now_ns, &mut changed);
+        }
+        let missing = self.room.missing_reserve(sensor.tables().free_bytes());
+        if missing > 0 {
+            let chosen = self.room.choose(Size::Small, self.files.candidates(), missing, now_ns);
+            changed.extend(self.files.give_up(&chosen, sensor.tables(), now_ns));
+        }
+        self.ask();
+        if now_ns.saturating_sub(self.swept_ns) >= SWEEP_NS {
+            self.swept_ns = now_ns;
+            self.files.sweep(&table.mapped_sources(), sensor.tables(), now_ns);
+        }
+        again.extend(changed.into_iter().flat_map(|id| table.users_of(id)));
+        self.publish(again, table, sensor, now_ns);
+        self.files.stats.table_bytes = sensor.tables().used_bytes();
+    }
+
+    /// Gives the compiler its next work.
+    pub(super) fn ask(&mut self) {
+        let Self { files, compiler, .. } = self;
+        compiler.ask(|id| files.outline_of(id));
+    }
+
+    /// What is to be put where walks find it, and how often room was made for it.
+    fn next_made(&mut self, now_ns: u64) -> Option<(SourceId, Made, u32)> {
+        if let Some(held) = self.held.take_if(|held| held.until_ns <= now_ns) {
+            return Some((held.id, held.made, held.tries));
+        }
+        // One at a time: the others wait where they were made, and nothing more is begun meanwhile.
+        if self.held.is_some() {
+            return None;
+        }
+        let (id, made) = self.compiler.take()?;
+        Some((id, made, 0))
+    }
+
+    /// Puts a table where walks find it, or gives up others for it; `changed` are the files whose programs are to be published anew.
+    fn settle(
+        &mut self,
+        id: SourceId,
+        made: Made,
+        tries: u32,
+        sensor: &mut Sensor,
+        now_ns: u64,
+        changed: &mut Vec<SourceId>,
+    ) {
+        let (free, wanted) = (sensor.tables().free_bytes(), made.bytes());
+        let is_part = matches!(made, Made::Part(..));
+        let size = self.room.size(wanted, is_part);
+        let mut missing = self.room.missing(size, wanted, free);
+        let mut left = Some(made);
+        if missing == 0
+            && let Some(made) = left.take()
+        {
+            // Refused all the same where what is free lies in pieces.
+            left = self.files.settle(id, made, sensor.tables(), now_ns).err();
+            missing = wanted;
+        }
+        let Some(made) = left else {
+            self.progress = true;
+            if !is_part {
+                changed.push(id);
+            }
+            return;
+        };
+        let chosen = if tries < MOST_TRIES {
+            self.room.choose(size, self.files.candidates(), missing, now_ns)
+        } else {
+            Vec::new()
+        };
+        if chosen.is_empty() {
+            self.progress = true;
+            self.files.refuse(id, &made, now_ns);
+            return;
+        }
+        changed.extend(self.files.give_up(&chosen, sensor.tables(), now_ns));
+        self.held = Some(Held {
+            id,
+            made,
+            until_ns: now_ns + RETIRE_NS,
+            tries: tries + 1,
+        });
+    }
+
+    /// Gives up all tables that no sample needed in the last minute; their room is used again before more is taken.
+    pub(super) fn give_up_unused(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
+        let chosen = Room::unused(self.files.candidates(), now_ns);
+        let changed = self.files.give_up(&chosen, sensor.tables(), now_ns);
+        let again = changed.into_iter().flat_map(|id| table.users_of(id)).collect();
+        self.publish(again, table, sensor, now_ns);
+    }
+
+    /// Makes what is known of programs' mappings what their samples are walked by.
+    fn publish(&mut self, mut keys: Vec<ProgramKey>, table: &Table, sensor: &mut Sensor, now_ns: u64) {
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            let mapping = |range: crate::process::CodeRange| CodeMapping {
+                begin: range.start,
+                end: range.end,
+                code: self.files.code(range.source, range.start, range.offset),
+            };
+            let mappings: Vec<CodeMapping<'_>> = table.code_ranges(key).map(mapping).collect();
+            if !mappings.is_empty() && !sensor.tables().publish(key, &mappings, now_ns) {
+                self.files.stats.no_room += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Spreads work that can wait, so that the agent's CPU time is near its limit in every second and not only over a minute.
+//!
+//! Draining, and opening what runs, cannot wait: that takes what it needs, and reading tables and names takes what is left of the
+//! limit. Both always get a little, tables that sampled stacks wait for more than others. So a start with hundreds of programs becomes
+//! longer, not dearer; where names come too late, all may take twice as much.
+
+use std::cell::Cell;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::kernel::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
+
+/// Of the limit, what is left for BPF programs, which this process's clock does not count, and for what cannot wait.
+const USED_PART: f64 = 0.9;
+/// Of the limit, what each thread may take for such work whatever the others take.
+const LEAST_PART: f64 = 1.0 / 6.0;
+/// Of that, what there is while stacks wait for tables: names come after those.
+const MEANWHILE_PART: f64 = 1.0 / 4.0;
+/// Stacks wait as long as somebody said so in this time.
+const SAID_NS: u64 = 200_000_000;
+/// Of one CPU, what may always go into tables that stacks wait for: these are copied meanwhile, and there is not room for many.
+const LEAST_FOR_STACKS: f64 = 0.015;
+/// For how long a limit that was not used may be saved up, and for how long it must be saved where it was passed.
+const SAVED_NS: f64 = 250_000_000.0;
+const OWED_NS: f64 = 1_000_000_000.0;
+/// A thread that worked less since it rested last goes on: a pause is a wake-up more.
+const STRETCH_NS: u64 = 1_000_000;
+/// A build without optimisation takes some ten times the CPU time for the same work, and its pauses would be as much longer.
+const SLOWNESS: f64 = if cfg!(debug_assertions) { 10.0 } else { 1.0 };
+
+thread_local! {
+    /// CPU time of this thread when it rested last, and when that was.
+    static RESTED_NS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// Who waits for a piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    Nobody,
+    /// Stacks that were sampled.
+    Stacks,
+}
+
+/// Shared by all threads whose work can wait. The default sets no limit.
+#[derive(Debug, Clone, Default)]
+pub struct Pace(Option<Arc<Limited>>);
+
+#[derive(Debug)]
+struct Limited {
+    account: Mutex<Account>,
+    ended: Condvar,
+}
+
+impl Limited {
+    fn account(&self) -> MutexGuard<'_, Account> {
+        // Numbers, which one who panicked cannot have left half done.
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pace {
+    /// `share` of the machine's CPU time, between 0 and 1, of one CPU until it is told how many there are.
+    pub(crate) fn within(share: f64) -> Self {
+        let account = Account::new(share, monotonic_ns(), process_cpu_ns());
+        Self(Some(Arc::new(Limited {
+            account: Mutex::new(account),
+            ended: Condvar::new(),
+        })))
+    }
+
+    /// Begins anew: what was used before could not be spread.
+    pub(crate) fn begin(&self, cpus: u32) {
+        if let Some(limited) = &self.0 {
+            let mut account = limited.account();
+            *account = Account::new(account.share, monotonic_ns(), process_cpu_ns());
+            account.cpus = cpus;
+        }
+    }
+
+    pub(crate) fn set_cpus(&self, cpus: u32) {
+        if let Some(limited) = &self.0 {
+            limited.account().cpus = cpus;
+        }
+    }
+
+    /// Whether what was sampled waits for its names for so long that the limit may be passed, by as much again.
+    pub(crate) fn hurry(&self, hurried: bool) {
+        if let Some(limited) = &self.0 {
+            limited.account().hurried = hurried;
+        }
+    }
+
+    /// True where something may begin that nobody waits for.
+    pub(crate) fn has_room(&self) -> bool {
+        self.0.as_ref().is_none_or(|limited| {
+            let mut account = limited.account();
+            account.settle(monotonic_ns(), process_cpu_ns());
+            account.ended || account.balance_ns >= 0.0
+        })
+    }
+
+    /// Called again and again by who does work that can wait: pauses where it is time.
+    pub(crate) fn rest(&self, waits: Waits) {
+        let Some(limited) = &self.0 else { return };
+        let (rested_cpu_ns, rested_ns) = RESTED_NS.get();
+        // No thread uses more CPU time than passes, and that is found out without a system call.
+        if monotonic_ns().saturating_sub(rested_ns) < STRETCH_NS {
+            return;
+        }
+        let own_ns = thread_cpu_ns().saturating_sub(rested_cpu_ns);
+        if own_ns < STRETCH_NS {
+            return;
+        }
+        let mut account = limited.account();
+        if waits == Waits::Stacks {
+            account.stacks_waited_ns = monotonic_ns();
+        }
+        let until_ns = account.at_ns.max(monotonic_ns());
+        let until_ns = until_ns + account.longest_wait_ns(own_ns, waits);
+        loop {
+            let now_ns = monotonic_ns();
+            account.settle(now_ns, process_cpu_ns());
+            let wait_ns = account.wait_ns().min(until_ns.saturating_sub(now_ns));
+            if account.ended || wait_ns == 0 {
+                break;
+            }
+            let waited = limited.ended.wait_timeout(account, Duration::from_nanos(wait_ns));
+            (account, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(account);
+        RESTED_NS.set((thread_cpu_ns(), monotonic_ns()));
+    }
+
+    /// Nobody rests any more: the agent stops.
+    pub(crate) fn end(&self) {
+        if let Some(limited) = &self.0 {
+            limited.account().ended = true;
+            limited.ended.notify_all();
+        }
+    }
+}
+
+/// The limit flows in, what the process uses flows out.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    share: f64,
+    cpus: u32,
+    /// Of CPU time.
+    balance_ns: f64,
+    at_ns: u64,
+    used_ns: u64,
+    hurried: bool,
+    /// When stacks waited for tables the last time that is known.
+    stacks_waited_ns: u64,
+    ended: bool,
+}
+
+impl Account {
+    fn new(share: f64, now_ns: u64, used_ns: u64) -> Self {
+        Self {
+            share,
+            cpus: 1,
+            balance_ns: 0.0,
+            at_ns: now_ns,
+            used_ns,
+            hurried: false,
+            stacks_waited_ns: 0,
+            ended: false,
+        }
+    }
+
+    /// CPU time in a unit of time.
+    fn allowance(&self) -> f64 {
+        self.share * f64::from(self.cpus.max(1)) * USED_PART * SLOWNESS * self.hurry()
+    }
+
+    fn hurry(&self) -> f64 {
+        if self.hurried { 2.0 } else { 1.0 }
+    }
+
+    fn settle(&mut self, now_ns: u64, used_ns: u64) {
+        let flown = self.allowance() * now_ns.saturating_sub(self.at_ns) as f64;
+        let used = used_ns.saturating_sub(self.used_ns) as f64;
+        let (least, most) = (-self.allowance() * OWED_NS, self.allowance() * SAVED_NS);
+        self.balance_ns = (self.balance_ns + flown - used).clamp(least, most);
+        (self.at_ns, self.used_ns) = (now_ns.max(self.at_ns), used_ns);
+    }
+
+    /// Until what was used too much is made up for, if nobody uses anything.
+    fn wait_ns(&self) -> u64 {
+        (-self.balance_ns / self.allowance()).max(0.0).ceil() as u64
+    }
+
+    /// How long somebody waits at most who worked so long.
+    fn longest_wait_ns(&self, own_ns: u64, waits: Waits) -> u64 {
+        let least = self.allowance() * LEAST_PART;
+        let stacks_wait = self.at_ns.saturating_sub(self.stacks_waited_ns) < SAID_NS;
+        let least = match waits {
+            Waits::Stacks => least.max(LEAST_FOR_STACKS * SLOWNESS * self.hurry()),
+            Waits::Nobody if stacks_wait => least * MEANWHILE_PART,
+            Waits::Nobody => least,
+        };
+        (own_ns as f64 / least) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const SECOND: u64 = 1000 * MS;
+
+    /// CPU time in each of ten seconds of a thread that always has work and does it in steps of `step_ns`, beside others that take
+    /// `others_ns` of CPU time in each second.
+    fn run(account: &mut Account, step_ns: u64, others_ns: u64, waits: Waits) -> Vec<u64> {
+        let (mut now, mut own) = (account.at_ns, 0);
+        let begin = now;
+        let mut seconds = vec![0; 10];
+        loop {
+            account.settle(
+                now,
+                own + (now - begin) / SECOND * others_ns + (now - begin) % SECOND * others_ns / SECOND,
+            );
+            now += account.wait_ns().min(account.longest_wait_ns(step_ns, waits));
+            let Some(second) = seconds.get_mut(((now - begin) / SECOND) as usize) else {
+                return seconds;
+            };
+            *second += step_ns;
+            own += step_ns;
+            now += step_ns;
+        }
+    }
+
+    /// 1 % of two CPUs, and what that allows in a second.
+    fn limited() -> (Account, u64) {
+        let account = Account {
+            cpus: 2,
+            ..Account::new(0.01, 5 * SECOND, 0)
+        };
+        let allowed = (account.allowance() * SECOND as f64) as u64;
+        (account, allowed)
+    }
+
+    #[test]
+    fn work_takes_what_others_leave_of_the_limit() {
+        let (mut account, allowed) = limited();
+        for second in run(&mut account, 2 * MS, allowed / 2, Waits::Nobody) {
+            assert!(
+                (allowed / 2 - 3 * MS..=allowed / 2 + 3 * MS).contains(&second),
+                "{second}"
+            );
+        }
+    }
+
+    #[test]
+    fn in_a_hurry_all_may_take_twice_as_much() {
+        let (mut account, allowed) = limited();
+        account.hurried = true;
+        for second in run(&mut account, 2 * MS, allowed / 2, Waits::Nobody) {
+            let expected = allowed * 3 / 2;
+            assert!((expected - 4 * MS..=expected + 4 * MS).contains(&second), "{second}");
+        }
+    }
+
+    #[test]
+    fn it_always_gets_a_part_and_more_where_stacks_wait() {
+        let (mut account, allowed) = limited();
+        let mut seconds = |waits| run(&mut account, MS, 3 * allowed, waits);
+        let least = (allowed as f64 * LEAST_PART) as u64;
+        let for_stacks = (LEAST_FOR_STACKS * SLOWNESS * SECOND as f64) as u64;
+        for (waits, least) in [(Waits::Nobody, least), (Waits::Stacks, for_stacks)] {
+            // The work itself takes a while, too.
+            let expected = least * 8 / 10 - MS..=least + 2 * MS;
+            let seconds = seconds(waits);
+            assert!(
+                seconds.iter().all(|second| expected.contains(second)),
+                "{waits:?}: {seconds:?}"
+            );
+        }
+        // And what was used too much is made up for within a second or so.
+        account.used_ns = 0;
+        account.settle(account.at_ns + 2 * SECOND, 0);
+        assert!(account.balance_ns >= 0.0);
+    }
+
+    #[test]
+    fn little_is_saved_up() {
+        let (mut account, allowed) = limited();
+        account.settle(account.at_ns + 3600 * SECOND, 0);
+        assert!(account.balance_ns <= allowed as f64 / 4.0 + 1.0);
+    }
+
+    #[test]
+    fn without_a_limit_or_after_the_end_nobody_waits() {
+        let begun = monotonic_ns();
+        let pace = Pace::within(1e-9);
+        pace.end();
+        for pace in [Pace::default(), pace] {
+            while thread_cpu_ns() - RESTED_NS.get().0 < 2 * STRETCH_NS {}
+            pace.rest(Waits::Nobody);
+            assert!(pace.has_room());
+        }
+        assert!(monotonic_ns() - begun < 60 * SECOND);
+    }
+}
