@@ -1,4 +1,4 @@
-//! Row groups of `samples` written from codes: the form in which rows lie in memory, and in which files hold them.
+//! Row groups of `samples` and its roll-ups written from codes: the form in which rows lie in memory, and in which files hold them.
 //!
 //! In: columns of sorted rows, names as codes. Out: the bytes of a Parquet file in which every column but the time is a dictionary and
 //! codes. A general writer is given values and looks each of them up, row by row, in a table that it keeps; here a name's code
@@ -47,30 +47,32 @@ pub(super) fn encode(
         return Ok(None);
     }
     let order = rows.sorted(&names);
-    let mut file = SampleFile::new(effort, notes)?;
+    let mut file = CodedFile::new(Table::Samples, effort, notes)?;
     for group in order.chunks(ROW_GROUP_ROWS) {
-        file.write(&rows, group, &names)?;
+        file.write_samples(&rows, group, &names)?;
     }
     file.finish(partition, PART).map(Some)
 }
 
-/// A file of `samples` that grows by row groups.
-pub(super) struct SampleFile {
+/// A file that grows by row groups.
+pub(super) struct CodedFile {
+    table: Table,
     writer: SerializedFileWriter<Vec<u8>>,
-    level: i32,
+    effort: Effort,
     rows: u64,
     ranges: Ranges,
 }
 
-impl SampleFile {
+impl CodedFile {
     /// `notes`: what the file says of itself.
-    pub(super) fn new(effort: Effort, notes: &Notes) -> Result<Self, StoreError> {
-        let (writer, _) = file::writer(Table::Samples, effort, notes)
+    pub(super) fn new(table: Table, effort: Effort, notes: &Notes) -> Result<Self, StoreError> {
+        let (writer, _) = file::writer(table, effort, notes)
             .and_then(ArrowWriter::into_serialized_writer)
-            .map_err(failed)?;
+            .map_err(failed(table))?;
         Ok(Self {
+            table,
             writer,
-            level: effort.level(),
+            effort,
             rows: 0,
             ranges: Ranges::default(),
         })
@@ -80,53 +82,62 @@ impl SampleFile {
         self.rows
     }
 
-    /// Adds the rows in this order as a row group.
-    pub(super) fn write(&mut self, rows: &Columns, order: &[u32], names: &Names) -> Result<(), StoreError> {
-        let ranges = write_group(&mut self.writer, rows, order, names, self.level).map_err(failed)?;
+    /// Adds rows of `samples` in this order as a row group.
+    pub(super) fn write_samples(&mut self, rows: &Columns, order: &[u32], names: &Names) -> Result<(), StoreError> {
+        self.write(order.len(), |group| write_samples(group, rows, order, names))
+    }
+
+    /// Adds a row group of so many rows; `columns` adds all columns in the order of the table's.
+    pub(super) fn write(
+        &mut self,
+        rows: usize,
+        columns: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
+    ) -> Result<(), StoreError> {
+        let failed = failed(self.table);
+        let ranges = self.write_group(columns).map_err(failed)?;
         if self.rows == 0 {
             self.ranges = ranges;
         } else {
             self.ranges.widen(&ranges);
         }
-        self.rows += order.len() as u64;
+        self.rows += rows as u64;
         Ok(())
+    }
+
+    /// Returns the bounds of its columns.
+    fn write_group(
+        &mut self,
+        columns: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
+    ) -> Result<Ranges, ParquetError> {
+        let (level, of_table) = (self.effort.level(), self.writer.schema_descr().columns().to_vec());
+        let mut group = Group {
+            table: self.table,
+            rows: self.writer.next_row_group()?,
+            columns: of_table.into_iter(),
+            compressor: Compressor::new(level)?,
+            compression: Compression::ZSTD(ZstdLevel::try_new(level)?),
+            tries_bytes: self.effort == Effort::Compact,
+            ranges: Ranges::default(),
+        };
+        columns(&mut group)?;
+        let Group { rows, ranges, .. } = group;
+        rows.close()?;
+        Ok(ranges)
     }
 
     /// `name`: how the file's name begins.
     pub(super) fn finish(self, partition: &str, name: &str) -> Result<Encoded, StoreError> {
-        let bytes = self.writer.into_inner().map_err(failed)?;
-        Ok(Encoded::new(
-            Table::Samples,
-            partition,
-            name,
-            bytes,
-            self.rows,
-            self.ranges,
-        ))
+        let bytes = self.writer.into_inner().map_err(failed(self.table))?;
+        Ok(Encoded::new(self.table, partition, name, bytes, self.rows, self.ranges))
     }
 }
 
-fn failed(cause: ParquetError) -> StoreError {
-    StoreError::table(Table::Samples, "encode a file")(cause)
+fn failed(table: Table) -> impl Fn(ParquetError) -> StoreError {
+    move |cause| StoreError::table(table, "encode a file")(cause)
 }
 
-/// Adds the rows in this order as a row group, and returns the bounds of its columns.
-fn write_group(
-    file: &mut SerializedFileWriter<Vec<u8>>,
-    rows: &Columns,
-    order: &[u32],
-    names: &Names,
-    level: i32,
-) -> Result<Ranges, ParquetError> {
-    let columns = file.schema_descr().columns().to_vec();
-    let mut group = Group {
-        rows: file.next_row_group()?,
-        columns: columns.into_iter(),
-        compressor: Compressor::new(level)?,
-        compression: Compression::ZSTD(ZstdLevel::try_new(level)?),
-        ranges: Ranges::default(),
-    };
-    // In the order of the table's columns.
+/// Adds the columns of `samples` in their order.
+fn write_samples(group: &mut Group<'_>, rows: &Columns, order: &[u32], names: &Names) -> Result<(), ParquetError> {
     group.times(order.iter().map(|row| rows.ts_ns[*row as usize]).collect())?;
     group.names("type", &rows.kind, order, names)?;
     group.names("node", &rows.node, order, names)?;
@@ -139,10 +150,7 @@ fn write_group(
     group.numbers("cpu", order.iter().map(cpu), 4)?;
     group.names("mode", &rows.mode, order, names)?;
     group.numbers("stack_id", numbers(&rows.stack_id, order), 8)?;
-    group.numbers("value", numbers(&rows.value, order), 8)?;
-    let Group { rows, ranges, .. } = group;
-    rows.close()?;
-    Ok(ranges)
+    group.numbers("value", numbers(&rows.value, order), 8)
 }
 
 fn numbers<'r>(column: &'r [i64], order: &'r [u32]) -> impl ExactSizeIterator<Item = Option<i64>> + 'r {
@@ -150,12 +158,15 @@ fn numbers<'r>(column: &'r [i64], order: &'r [u32]) -> impl ExactSizeIterator<It
 }
 
 /// A row group as it grows, column by column.
-struct Group<'f> {
+pub(super) struct Group<'f> {
+    table: Table,
     rows: SerializedRowGroupWriter<'f, Vec<u8>>,
     /// Those that are still to come.
     columns: std::vec::IntoIter<ColumnDescPtr>,
     compressor: Compressor<'static>,
     compression: Compression,
+    /// Codes of whole bytes are tried too.
+    tries_bytes: bool,
     ranges: Ranges,
 }
 
@@ -183,7 +194,17 @@ impl Group<'_> {
     }
 
     fn names(&mut self, name: &str, codes: &[i32], order: &[u32], names: &Names) -> Result<(), ParquetError> {
-        let (keys, kept) = names.dense(order.iter().map(|row| codes[*row as usize]));
+        self.texts(name, order.iter().map(|row| codes[*row as usize]), names)
+    }
+
+    /// Names by their codes.
+    pub(super) fn texts(
+        &mut self,
+        name: &str,
+        codes: impl ExactSizeIterator<Item = i32>,
+        names: &Names,
+    ) -> Result<(), ParquetError> {
+        let (keys, kept) = names.dense(codes);
         let mut plain = Vec::new();
         for text in &kept {
             plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
@@ -200,13 +221,13 @@ impl Group<'_> {
         let dictionary = Dictionary {
             plain,
             values: kept.len(),
-            statistics: statistics.filter(|_| is_bounded(name)),
+            statistics: statistics.filter(|_| self.is_bounded(name)),
         };
         self.append(&keys, None, dictionary)
     }
 
     /// Numbers of this many bytes each, of which some may be absent.
-    fn numbers(
+    pub(super) fn numbers(
         &mut self,
         name: &str,
         numbers: impl ExactSizeIterator<Item = Option<i64>>,
@@ -229,7 +250,8 @@ impl Group<'_> {
                 .flat_map(|value| value.to_le_bytes().into_iter().take(bytes))
                 .collect(),
             values: values.len(),
-            statistics: is_bounded(name)
+            statistics: self
+                .is_bounded(name)
                 .then(|| Statistics::int64(bounds(|all| all.0), bounds(|all| all.1), None, Some(absent), false)),
         };
         self.append(&codes, present, dictionary)
@@ -257,8 +279,7 @@ impl Group<'_> {
             dictionary.plain.len(),
         )?;
         let first_page = chunk.compressed;
-        // Of no more bits than the greatest code has.
-        let width = u32::BITS - (dictionary.values.saturating_sub(1) as u32).leading_zeros();
+        let width = self.width(dictionary.values, &codes[..codes.len().min(PAGE_VALUES)])?;
         let (mut from, mut plain) = (0, Vec::new());
         for start in (0..rows).step_by(PAGE_VALUES) {
             let page_rows = PAGE_VALUES.min(rows - start);
@@ -323,15 +344,32 @@ impl Group<'_> {
         self.rows.append_column(&Bytes::from(sink.into_inner()?), close)
     }
 
+    /// How many bits codes are written with, by how small the first ones become: as few as the greatest code needs, or whole bytes. Whole
+    /// bytes are more, but zstd finds in them which codes are frequent.
+    fn width(&mut self, values: usize, first: &[u32]) -> Result<u32, ParquetError> {
+        let least = u32::BITS - (values.saturating_sub(1) as u32).leading_zeros();
+        let bytes = least.next_multiple_of(8);
+        if !self.tries_bytes || bytes == least {
+            return Ok(least);
+        }
+        let mut size = |width| -> Result<usize, ParquetError> {
+            let mut plain = Vec::new();
+            hybrid(first, width, &mut plain);
+            Ok(self.compressor.compress(&plain)?.len().min(plain.len()))
+        };
+        Ok(if size(bytes)? < size(least)? { bytes } else { least })
+    }
+
+    /// Whether the least and the greatest value stand in the file.
+    fn is_bounded(&self, column: &str) -> bool {
+        self.table.sort_columns().contains(&column) || BOUNDED.contains(&column)
+    }
+
     /// What the schema says of the next column.
     fn column(&mut self) -> Result<ColumnDescPtr, ParquetError> {
         let column = self.columns.next();
         column.ok_or_else(|| ParquetError::General("the table has fewer columns than its rows".to_owned()))
     }
-}
-
-fn is_bounded(column: &str) -> bool {
-    Table::Samples.sort_columns().contains(&column) || BOUNDED.contains(&column)
 }
 
 /// The pages of a column.

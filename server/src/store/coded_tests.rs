@@ -41,9 +41,13 @@ fn rows(count: usize, stacks: u64, absent: u64) -> (Columns, Names) {
 }
 
 fn encoded(rows: &Columns, names: &Names, group_rows: usize) -> Encoded {
-    let mut file = SampleFile::new(Effort::Fresh, &Notes::default()).unwrap();
+    encoded_with(Effort::Fresh, rows, names, group_rows)
+}
+
+fn encoded_with(effort: Effort, rows: &Columns, names: &Names, group_rows: usize) -> Encoded {
+    let mut file = CodedFile::new(Table::Samples, effort, &Notes::default()).unwrap();
     for group in rows.sorted(names).chunks(group_rows) {
-        file.write(rows, group, names).unwrap();
+        file.write_samples(rows, group, names).unwrap();
     }
     file.finish("2026-11-21T08", PART).unwrap()
 }
@@ -109,7 +113,37 @@ fn another_reader_finds_the_rows_in_their_order() {
         let file = encoded(&rows, &names, 150_000);
         assert_eq!(file.file.rows, count as u64);
         assert_eq!(read(&file.bytes), expected(&rows, &names), "{count} {stacks} {absent}");
+        let file = encoded_with(Effort::Compact, &rows, &names, 150_000);
+        assert_eq!(read(&file.bytes), expected(&rows, &names), "{count} {stacks} {absent}");
     }
+}
+
+#[test]
+fn codes_of_whole_bytes_are_taken_where_they_become_smaller() {
+    let (mut rows, names) = rows(60_000, 9000, 0);
+    let stacks = |rows: &Columns| {
+        let file = encoded_with(Effort::Compact, rows, &names, 60_000);
+        assert_eq!(read(&file.bytes), expected(rows, &names));
+        let reader = SerializedFileReader::new(file.bytes).unwrap();
+        let group = reader.metadata().row_group(0);
+        let column = group.columns().iter().find(|c| c.column_path().string() == "stack_id");
+        let sizes = column.map(|column| (column.uncompressed_size(), column.compressed_size()));
+        sizes.unwrap()
+    };
+    // Each by itself: fourteen bits are the least there is.
+    let (plain, alone) = stacks(&rows);
+    assert!(plain < 60_000 * 14 / 8 + 9000 * 8 + 10_000, "{plain}");
+    // In threes, of which each has come before.
+    let (order, mut random) = (rows.sorted(&names), Numbers(7));
+    for three in order.chunks(3) {
+        let first = random.below(3000) as i64 * 3;
+        for (row, stack) in three.iter().zip(first..) {
+            rows.stack_id[*row as usize] = stack;
+        }
+    }
+    let (plain, in_threes) = stacks(&rows);
+    assert!(plain > 60_000 * 2 + 8000 * 8, "{plain}");
+    assert!(in_threes < alone * 3 / 4, "{in_threes} of {alone}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ pub(super) fn writer(table: Table, effort: Effort, notes: &Notes) -> Result<Arro
     Ok(writer)
 }
 
-/// A file that grows by sorted rows; one of samples is a [`super::coded::SampleFile`].
+/// A file that grows by sorted rows; one of samples or their roll-ups is a [`super::coded::CodedFile`].
 pub(super) struct FileBuilder {
     table: Table,
     writer: ArrowWriter<Vec<u8>>,

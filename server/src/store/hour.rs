@@ -1,7 +1,7 @@
 //! One rewrite of an hour of samples: merged rows to encoded files, and to roll-ups where the hour is over.
 
 use super::StoreError;
-use super::coded::SampleFile;
+use super::coded::CodedFile;
 use super::compact::{Job, MAX_ROWS};
 use super::file::{Effort, Encoded, Notes, PART, ROW_GROUP_ROWS};
 use super::merge::{Columns, Names, Sink, merge};
@@ -24,7 +24,7 @@ pub(super) struct Hour {
     order: Vec<u32>,
     merged: u64,
     /// None: the files are as they should be, only the roll-ups are wanted.
-    file: Option<Option<SampleFile>>,
+    file: Option<Option<CodedFile>>,
     /// The files that the roll-ups are made of.
     sources: Vec<Arc<DataFile>>,
     rollups: Option<Rollups>,
@@ -85,9 +85,9 @@ impl Hour {
         {
             let file = match file {
                 Some(file) => file,
-                None => file.insert(SampleFile::new(Effort::Compact, &self.notes)?),
+                None => file.insert(CodedFile::new(Table::Samples, Effort::Compact, &self.notes)?),
             };
-            file.write(&self.rows, &self.order, names)?;
+            file.write_samples(&self.rows, &self.order, names)?;
         }
         self.rows.clear();
         self.order.clear();

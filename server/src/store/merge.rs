@@ -6,7 +6,7 @@
 use super::StoreError;
 use super::rows::FileRows;
 use super::schema::Table;
-use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, StringArray};
+use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::error::ArrowError;
 use std::collections::HashMap;
@@ -59,16 +59,6 @@ impl Names {
             *key
         });
         (keys.collect(), texts)
-    }
-
-    /// A column of these names, whose dictionary holds those only that a row has.
-    pub(super) fn column(&self, codes: impl ExactSizeIterator<Item = i32>) -> Result<ArrayRef, ArrowError> {
-        let (keys, texts) = self.dense(codes);
-        let keys = Int32Array::from_iter_values(keys.into_iter().map(|key| key as i32));
-        Ok(Arc::new(DictionaryArray::try_new(
-            keys,
-            Arc::new(StringArray::from(texts)),
-        )?))
     }
 }
 

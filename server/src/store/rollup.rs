@@ -5,13 +5,13 @@
 //! exactly as long as the hour consists of the files that were counted, whatever happens between two commits.
 
 use super::StoreError;
-use super::file::{Effort, Encoded, FileBuilder, Notes, ROW_GROUP_ROWS};
+use super::coded::{CodedFile, Group};
+use super::file::{Effort, Encoded, Notes, ROW_GROUP_ROWS};
 use super::merge::{Columns, Names};
 use super::schema::Table;
 use super::snapshot::DataFile;
 use crate::hash::MixState;
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use arrow::error::ArrowError;
+use parquet::errors::ParquetError;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ struct Rollup {
     stack_id: Vec<i64>,
     value: Vec<i64>,
     count: Vec<i64>,
-    file: Option<FileBuilder>,
+    file: Option<CodedFile>,
 }
 
 impl Rollup {
@@ -157,33 +157,39 @@ impl Rollup {
 
     /// Makes a row group of the rows.
     fn flush(&mut self, names: &Names) -> Result<(), StoreError> {
-        if self.count.is_empty() {
+        let rows = self.count.len();
+        if rows == 0 {
             return Ok(());
         }
-        let batch = self.batch(names).map_err(StoreError::table(self.table, "make rows"))?;
-        let file = match &mut self.file {
+        let mut file = match self.file.take() {
             Some(file) => file,
-            None => self
-                .file
-                .insert(FileBuilder::new(self.table, Effort::Compact, &Notes::default())?),
+            None => CodedFile::new(self.table, Effort::Compact, &Notes::default())?,
         };
-        file.write(&batch)
+        file.write(rows, |group| self.write(group, names))?;
+        self.file = Some(file);
+        Ok(())
     }
 
-    fn batch(&mut self, names: &Names) -> Result<RecordBatch, ArrowError> {
-        let numbers = |column: &mut Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(std::mem::take(column))) };
-        let texts = |column: &mut Vec<i32>| names.column(std::mem::take(column).into_iter());
-        let columns = vec![
-            numbers(&mut self.ts_ns),
-            texts(&mut self.kind)?,
-            texts(&mut self.node)?,
-            texts(&mut self.service)?,
-            numbers(&mut self.series_id),
-            texts(&mut self.mode)?,
-            numbers(&mut self.stack_id),
-            numbers(&mut self.value),
-            numbers(&mut self.count),
-        ];
-        RecordBatch::try_new(self.table.file_schema(), columns)
+    /// Adds all columns in the order of the table's, and leaves no row.
+    fn write(&mut self, group: &mut Group<'_>, names: &Names) -> Result<(), ParquetError> {
+        let numbers = |group: &mut Group<'_>, name: &str, column: &mut Vec<i64>| {
+            let result = group.numbers(name, column.iter().copied().map(Some), size_of::<i64>());
+            column.clear();
+            result
+        };
+        let texts = |group: &mut Group<'_>, name: &str, column: &mut Vec<i32>| {
+            let result = group.texts(name, column.iter().copied(), names);
+            column.clear();
+            result
+        };
+        numbers(group, "ts_ns", &mut self.ts_ns)?;
+        texts(group, "type", &mut self.kind)?;
+        texts(group, "node", &mut self.node)?;
+        texts(group, "service", &mut self.service)?;
+        numbers(group, "series_id", &mut self.series_id)?;
+        texts(group, "mode", &mut self.mode)?;
+        numbers(group, "stack_id", &mut self.stack_id)?;
+        numbers(group, "value", &mut self.value)?;
+        numbers(group, "count", &mut self.count)
     }
 }
