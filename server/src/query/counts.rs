@@ -3,145 +3,248 @@
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
 use super::error::QueryError;
+use super::parallel::both;
 use super::periods::Periods;
 use super::scan::{Collector, Rows, TIMES, When, codes};
+use super::steps::{StepCursor, Steps};
 use super::time::Window;
 use super::tree::MixState;
 use crate::store::columns::{Codes, Wanted};
 use std::collections::HashMap;
-
-/// A window cut into equal steps, the last of which may be shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Steps {
-    pub window: Window,
-    /// Nanoseconds.
-    pub step_ns: i64,
-    pub count: usize,
-}
-
-impl Steps {
-    /// So many parts of (nearly) the same length; fewer where a part would be shorter than a millisecond.
-    pub fn parts(window: Window, count: usize) -> Steps {
-        let step_ns = (window.length_ns() / count as i64 + 1).max(1_000_000);
-        Steps::of(window, step_ns)
-    }
-
-    /// Steps of this length.
-    pub fn of(window: Window, step_ns: i64) -> Steps {
-        let count = (window.length_ns() as u64).div_ceil(step_ns as u64).max(1) as usize;
-        Steps { window, step_ns, count }
-    }
-
-    /// The window as one step.
-    pub fn one(window: Window) -> Steps {
-        Steps {
-            window,
-            step_ns: window.length_ns(),
-            count: 1,
-        }
-    }
-
-    /// How well times have to be known.
-    pub(super) fn when(&self) -> When {
-        if self.count == 1 { When::Window } else { When::Step }
-    }
-
-    /// These columns, and behind them the times where steps need them.
-    pub(super) fn with_times(&self, mut columns: Vec<Wanted>) -> Vec<Wanted> {
-        if self.count > 1 {
-            columns.push(TIMES);
-        }
-        columns
-    }
-
-    /// The step in which a time of the window lies.
-    pub fn index(&self, ts_ns: i64) -> usize {
-        (((ts_ns - self.window.from_ns) / self.step_ns) as usize).min(self.count - 1)
-    }
-
-    /// Start (inclusive) and end (exclusive) of a step.
-    pub fn bounds(&self, index: usize) -> (i64, i64) {
-        let from = self.window.from_ns + index as i64 * self.step_ns;
-        (from, (from + self.step_ns).min(self.window.until_ns))
-    }
-}
-
-/// Finds steps of times that mostly lie in the step of the one before, as those of one series do: without a division then.
-#[derive(Debug)]
-pub(super) struct StepCursor {
-    steps: Steps,
-    index: usize,
-    /// Of the step at `index`: start (inclusive) and end (exclusive).
-    bounds: (i64, i64),
-}
-
-impl StepCursor {
-    pub(super) fn new(steps: Steps) -> StepCursor {
-        StepCursor {
-            steps,
-            index: 0,
-            bounds: steps.bounds(0),
-        }
-    }
-
-    /// As [`Steps::index`].
-    pub(super) fn index(&mut self, ts_ns: i64) -> usize {
-        if ts_ns < self.bounds.0 || ts_ns >= self.bounds.1 {
-            self.index = self.steps.index(ts_ns);
-            self.bounds = self.steps.bounds(self.index);
-        }
-        self.index
-    }
-}
+use std::ops::Range;
+use std::sync::Arc;
 
 /// What a sample stands for, by its code, in nanoseconds.
 pub(super) fn period_of_code(values: &Codes) -> impl Iterator<Item = i64> {
     (0..values.distinct()).map(|code| values.number(code).unwrap_or_default())
 }
 
-/// Samples by stack.
+/// Sums by code and step of a row group are made of at most so many cells, or of four times as many as it has rows.
+pub(super) const MOST_SUMS: usize = 1 << 18;
+
+/// Slots that get their memory at once: what was counted is not moved when more comes.
+const CHUNK_SLOTS: usize = 4096;
+
+/// Slots that are turned at once: few enough to stay in the CPU's cache, and a divisor of a chunk's.
+const TILE_SLOTS: usize = 64;
+
+/// A number for each slot and step.
+#[derive(Debug, Clone)]
+struct Cells<T> {
+    steps: usize,
+    chunks: Vec<Vec<T>>,
+}
+
+impl<T: Clone + Default> Cells<T> {
+    fn new(steps: usize) -> Cells<T> {
+        Cells {
+            steps,
+            chunks: Vec::new(),
+        }
+    }
+
+    /// Room for so many slots.
+    fn grow(&mut self, slots: usize) {
+        while self.chunks.len() * CHUNK_SLOTS < slots {
+            self.chunks.push(vec![T::default(); CHUNK_SLOTS * self.steps]);
+        }
+    }
+
+    /// The steps of a slot.
+    fn of(&self, slot: usize) -> &[T] {
+        &self.chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS * self.steps..][..self.steps]
+    }
+
+    fn of_mut(&mut self, slot: usize) -> &mut [T] {
+        &mut self.chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS * self.steps..][..self.steps]
+    }
+
+    /// Some steps of so many slots, step by step.
+    fn by_step(&self, steps: Range<usize>, slots: usize) -> Vec<Vec<T>> {
+        let mut by_step: Vec<Vec<T>> = vec![Vec::with_capacity(slots); steps.len()];
+        for first in (0..slots).step_by(TILE_SLOTS) {
+            let chunk = &self.chunks[first / CHUNK_SLOTS][first % CHUNK_SLOTS * self.steps..];
+            let tile = &chunk[..TILE_SLOTS.min(slots - first) * self.steps];
+            for (to, step) in by_step.iter_mut().zip(steps.clone()) {
+                to.extend(tile.chunks_exact(self.steps).map(|of_slot| of_slot[step].clone()));
+            }
+        }
+        by_step
+    }
+
+    fn bytes(&self) -> usize {
+        self.chunks.len() * CHUNK_SLOTS * self.steps * size_of::<T>()
+    }
+}
+
+/// A window of samples that are counted, with what was found of them.
+#[derive(Debug, Clone)]
+struct Part {
+    steps: Steps,
+    /// A time of the window that does not count.
+    except: Option<Window>,
+    /// Where its steps begin among those of all parts.
+    first: usize,
+    periods: Periods,
+}
+
+impl Part {
+    fn cells(&self) -> Range<usize> {
+        self.first..self.first + self.steps.count
+    }
+}
+
+/// Samples by stack, of one window or of both sides of a difference.
 #[derive(Debug, Clone)]
 pub(super) struct StackCounts {
-    steps: Steps,
+    parts: Vec<Part>,
+    /// It looks at times.
+    timed: bool,
     limit: usize,
     slots: HashMap<i64, u32, MixState>,
     /// Stack of each slot.
     ids: Vec<i64>,
     /// Samples of each slot in each step.
-    cells: Vec<u32>,
-    /// CPU time of each cell in nanoseconds; empty as long as all samples have the same period.
-    values: Vec<i64>,
-    periods: Periods,
+    cells: Cells<u32>,
+    /// CPU time of each cell in nanoseconds; empty as long as all samples of each part have the same period.
+    values: Cells<i64>,
 }
 
 impl StackCounts {
-    /// At most `limit` distinct stacks are taken.
-    pub(super) fn new(steps: Steps, limit: usize) -> StackCounts {
+    /// At most `limit` distinct stacks are taken. `except`: a time of the window that does not count.
+    pub(super) fn new(steps: Steps, except: Option<Window>, limit: usize) -> StackCounts {
+        let timed = steps.count > 1;
+        StackCounts::with_parts(vec![(steps, except)], timed, limit)
+    }
+
+    /// Of both sides of a difference: rows are read once.
+    pub(super) fn of_two(sides: [(Steps, Option<Window>); 2], limit: usize) -> StackCounts {
+        StackCounts::with_parts(sides.into(), true, limit)
+    }
+
+    fn with_parts(windows: Vec<(Steps, Option<Window>)>, timed: bool, limit: usize) -> StackCounts {
+        let mut all = 0;
+        let mut parts = Vec::with_capacity(windows.len());
+        for (steps, except) in windows {
+            let (first, periods) = (all, Periods::default());
+            all += steps.count;
+            parts.push(Part {
+                steps,
+                except,
+                first,
+                periods,
+            });
+        }
         StackCounts {
-            steps,
+            parts,
+            timed,
             limit,
             slots: HashMap::default(),
             ids: Vec::new(),
-            cells: Vec::new(),
-            values: Vec::new(),
-            periods: Periods::default(),
+            cells: Cells::new(all),
+            values: Cells::new(all),
         }
     }
 
-    /// Takes rows that are all in the same step and of the same period.
-    fn add_whole(&mut self, stacks: &Codes, counts: Option<&[u32]>) -> Result<(), QueryError> {
-        let mut sums = vec![0_u32; stacks.distinct()];
-        match counts {
-            None => stacks.codes.iter().for_each(|code| sums[*code as usize] += 1),
-            Some(counts) => {
-                for (code, count) in stacks.codes.iter().zip(counts) {
-                    sums[*code as usize] = sums[*code as usize].saturating_add(*count);
+    /// Whether samples of a part stand for different times.
+    fn differ(&self) -> bool {
+        self.parts.iter().any(|part| part.periods.differ())
+    }
+
+    /// Calls with each row that counts and its cell among those of its stack; one that both sides count comes twice.
+    fn each_cell(&self, rows: &Rows, mut each: impl FnMut(usize, usize)) -> Result<(), QueryError> {
+        let times = self.timed.then(|| rows.times(2)).transpose()?;
+        for part in &self.parts {
+            let (first, outside) = (part.first, part.steps.count);
+            StepCursor::new(part.steps, part.except).each(times, rows.len(), |row, step| {
+                if step < outside {
+                    each(row, first + step);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes rows of one period, by the codes of their stacks first.
+    fn add_equal(&mut self, rows: &Rows, period_ns: i64) -> Result<(), QueryError> {
+        let (stacks, width) = (rows.codes(0)?, self.cells.steps);
+        let mut sums = vec![0_u32; stacks.distinct() * width];
+        match rows.counts() {
+            None => self.each_cell(rows, |row, cell| {
+                sums[stacks.codes[row] as usize * width + cell] += 1;
+            })?,
+            Some(counts) => self.each_cell(rows, |row, cell| {
+                let sum = &mut sums[stacks.codes[row] as usize * width + cell];
+                *sum = sum.saturating_add(counts[row]);
+            })?,
+        }
+        let mut samples = vec![0_u64; self.parts.len()];
+        let mut counted = Vec::with_capacity(stacks.distinct());
+        for (code, counts) in sums.chunks_exact(width).enumerate() {
+            let mut any = 0;
+            for (part, samples) in self.parts.iter().zip(&mut samples) {
+                let sum = counts[part.cells()].iter().map(|count| u64::from(*count)).sum::<u64>();
+                *samples += sum;
+                any |= sum;
+            }
+            if any > 0 {
+                counted.push(code);
+            }
+        }
+        let more = samples.into_iter().map(|samples| Periods::of([(period_ns, samples)]));
+        self.add_periods(&more.collect::<Vec<_>>());
+        for code in counted {
+            let slot = self.slot(stacks.number(code).unwrap_or_default())?;
+            let counts = &sums[code * width..][..width];
+            for (cell, count) in self.cells.of_mut(slot).iter_mut().zip(counts) {
+                *cell = cell.saturating_add(*count);
+            }
+            if self.differ() {
+                for (sum, count) in self.values.of_mut(slot).iter_mut().zip(counts) {
+                    *sum = sum.saturating_add(period_ns.saturating_mul(i64::from(*count)));
                 }
             }
         }
-        for (code, count) in sums.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-            let slot = self.slot(stacks.number(code).unwrap_or_default())?;
-            self.cells[slot] = self.cells[slot].saturating_add(count);
+        Ok(())
+    }
+
+    /// Takes rows of several periods, or of very many stacks, one by one.
+    fn add_each(&mut self, rows: &Rows) -> Result<(), QueryError> {
+        let (stacks, values) = (rows.codes(0)?, rows.codes(1)?);
+        let count = |row: usize| rows.counts().map_or(1, |counts| counts[row]);
+        let mut samples = vec![vec![0_u64; values.distinct()]; self.cells.steps];
+        let mut cells = Vec::with_capacity(rows.len());
+        self.each_cell(rows, |row, cell| {
+            samples[cell][values.codes[row] as usize] += u64::from(count(row));
+            cells.push((row as u32, cell as u32));
+        })?;
+        let periods: Vec<i64> = period_of_code(values).collect();
+        let of_part = |part: &Part| {
+            let of_cell = |samples: &Vec<u64>| Periods::of(periods.iter().copied().zip(samples.iter().copied()));
+            let mut all = Periods::default();
+            samples[part.cells()]
+                .iter()
+                .for_each(|samples| all.merge(&of_cell(samples)));
+            all
+        };
+        let more: Vec<Periods> = self.parts.iter().map(of_part).collect();
+        self.add_periods(&more);
+        let mut slots = vec![None; stacks.distinct()];
+        for (row, cell) in cells {
+            let (row, cell) = (row as usize, cell as usize);
+            let code = stacks.codes[row] as usize;
+            let slot = match slots[code] {
+                Some(slot) => slot,
+                None => self.slot(stacks.number(code).unwrap_or_default())?,
+            };
+            slots[code] = Some(slot);
+            let sum = &mut self.cells.of_mut(slot)[cell];
+            *sum = sum.saturating_add(count(row));
+            if self.differ() {
+                let sum = &mut self.values.of_mut(slot)[cell];
+                let period_ns = periods[values.codes[row] as usize];
+                *sum = sum.saturating_add(period_ns.saturating_mul(i64::from(count(row))));
+            }
         }
         Ok(())
     }
@@ -157,126 +260,167 @@ impl StackCounts {
                 ));
             }
             self.ids.push(id);
-            self.cells.resize(self.cells.len() + self.steps.count, 0);
-            if self.periods.differ() {
-                self.values.resize(self.cells.len(), 0);
+            self.cells.grow(self.ids.len());
+            if self.differ() {
+                self.values.grow(self.ids.len());
             }
         }
         Ok(slot as usize)
     }
 
-    /// Takes more periods in. Where they begin to differ, the cells so far are given their times.
-    fn add_periods(&mut self, more: &Periods) {
-        let before = self.periods.only();
-        self.periods.merge(more);
-        if self.periods.differ() && self.values.is_empty() {
-            let period = before.unwrap_or(0);
-            self.values = self.cells.iter().map(|count| i64::from(*count) * period).collect();
+    /// Takes more periods in, of each part. Where they begin to differ, the cells so far are given their times.
+    fn add_periods(&mut self, more: &[Periods]) {
+        let differed = self.differ();
+        let before: Vec<Option<i64>> = self.parts.iter().map(|part| part.periods.only()).collect();
+        for (part, more) in self.parts.iter_mut().zip(more) {
+            part.periods.merge(more);
+        }
+        if !self.differ() || differed {
+            return;
+        }
+        self.values.grow(self.ids.len());
+        for slot in 0..self.ids.len() {
+            let (values, cells) = (self.values.of_mut(slot), self.cells.of(slot));
+            for (part, period_ns) in self.parts.iter().zip(&before) {
+                for cell in part.cells() {
+                    values[cell] = i64::from(cells[cell]) * period_ns.unwrap_or(0);
+                }
+            }
         }
     }
 
-    /// Counts in units of the shortest period, in the order of ids: the same samples give the same answer.
-    pub(super) fn weighed(self) -> Weighed {
-        let StackCounts {
-            steps,
-            ids,
-            mut cells,
-            periods,
-            ..
-        } = self;
-        let mut order: Vec<(i64, u32)> = ids.into_iter().zip(0..).collect();
+    /// Counts of the only part.
+    pub(super) fn weighed(mut self) -> Weighed {
+        let (ordered, part) = (self.ordered(), self.parts.swap_remove(0));
+        weighed(&part, ordered, &self.cells, &self.values)
+    }
+
+    /// Counts of both sides.
+    pub(super) fn weighed_sides(mut self) -> [Weighed; 2] {
+        let ordered = self.ordered();
+        both(|side| weighed(&self.parts[side], ordered.clone(), &self.cells, &self.values))
+    }
+
+    /// Ids in their order, so that the same samples give the same answer, and the slot of each.
+    fn ordered(&mut self) -> (Arc<Vec<i64>>, Arc<Vec<u32>>) {
+        let mut order: Vec<(i64, u32)> = std::mem::take(&mut self.ids).into_iter().zip(0..).collect();
         order.sort_unstable();
-        let (ids, slots): (Vec<i64>, Vec<u32>) = order.into_iter().unzip();
-        if periods.differ() {
-            let mut count = periods.rounding();
-            let of_slot = |slot: &u32| *slot as usize * steps.count..(*slot as usize + 1) * steps.count;
-            for cell in slots
-                .iter()
-                .flat_map(of_slot)
-                .filter(|cell| cells[*cell] > 0)
-                .collect::<Vec<_>>()
-            {
-                cells[cell] = u32::try_from(count(self.values[cell])).unwrap_or(u32::MAX);
+        let (ids, slots) = order.into_iter().unzip();
+        (Arc::new(ids), Arc::new(slots))
+    }
+}
+
+/// One part's counts in units of its shortest period. `ids` in their order, and the slot of each.
+fn weighed(
+    part: &Part,
+    (ids, slots): (Arc<Vec<i64>>, Arc<Vec<u32>>),
+    cells: &Cells<u32>,
+    values: &Cells<i64>,
+) -> Weighed {
+    let mut in_step = cells.by_step(part.cells(), slots.len());
+    let periods = part.periods.clone();
+    if periods.differ() {
+        let mut count = periods.rounding();
+        for slot in slots.iter() {
+            let of_slot = &values.of(*slot as usize)[part.first..];
+            for (step, value_ns) in in_step.iter_mut().zip(of_slot) {
+                let cell = &mut step[*slot as usize];
+                if *cell > 0 {
+                    *cell = u32::try_from(count(*value_ns)).unwrap_or(u32::MAX);
+                }
             }
-        }
-        // Step by step in the order of ids: a difference reads one step of all stacks after another.
-        let mut in_step: Vec<Vec<u32>> = vec![Vec::with_capacity(slots.len()); steps.count];
-        let mut totals = Vec::with_capacity(slots.len());
-        for slot in slots {
-            let of_slot = &cells[slot as usize * steps.count..][..steps.count];
-            for (step, count) in in_step.iter_mut().zip(of_slot) {
-                step.push(*count);
-            }
-            totals.push(of_slot.iter().map(|count| u64::from(*count)).sum());
-        }
-        Weighed {
-            samples: totals.iter().sum(),
-            ids,
-            totals,
-            in_step,
-            periods,
         }
     }
+    let mut of_slot = vec![0_u64; slots.len()];
+    for step in &in_step {
+        for (total, count) in of_slot.iter_mut().zip(step) {
+            *total += u64::from(*count);
+        }
+    }
+    Weighed {
+        samples: of_slot.iter().sum(),
+        totals: slots.iter().map(|slot| of_slot[*slot as usize]).collect(),
+        ids,
+        slots,
+        in_step,
+        periods,
+    }
+}
+
+/// What all rows stand for, where that is the same.
+fn only_value(values: &Codes) -> Option<i64> {
+    let first = *values.codes.first()?;
+    let is_only = values.codes.iter().all(|code| *code == first);
+    is_only.then(|| values.number(first as usize).unwrap_or_default())
 }
 
 impl Collector for StackCounts {
     fn columns(&self) -> Vec<Wanted> {
-        self.steps.with_times(vec![codes("stack_id"), codes("value")])
+        let mut columns = vec![codes("stack_id"), codes("value")];
+        if self.timed {
+            columns.push(TIMES);
+        }
+        columns
     }
 
     fn when(&self) -> When {
-        self.steps.when()
+        if !self.timed {
+            return When::Window;
+        }
+        let grain_ns = |part: &Part| match part.steps.when() {
+            When::Window => i64::MAX,
+            When::Step { grain_ns } => grain_ns,
+            When::Exact => 0,
+        };
+        When::Step {
+            grain_ns: self.parts.iter().map(grain_ns).min().unwrap_or(0),
+        }
+    }
+
+    fn cuts(&self) -> Vec<i64> {
+        let windows = self
+            .parts
+            .iter()
+            .flat_map(|part| [Some(part.steps.window), part.except]);
+        windows.flatten().flat_map(|w| [w.from_ns, w.until_ns]).collect()
+    }
+
+    fn checks_times(&self) -> bool {
+        self.timed
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
-        let (stacks, values) = (rows.codes(0)?, rows.codes(1)?);
-        self.add_periods(&Periods::of_codes(values, rows.counts()));
-        if self.steps.count == 1 && !self.periods.differ() {
-            return self.add_whole(stacks, rows.counts());
+        let sums = rows.codes(0)?.distinct() * self.cells.steps;
+        match only_value(rows.codes(1)?) {
+            Some(period_ns) if sums <= MOST_SUMS.max(4 * rows.len()) => self.add_equal(rows, period_ns),
+            _ => self.add_each(rows),
         }
-        let times = if self.steps.count > 1 { rows.numbers(2)? } else { &[] };
-        let periods: Vec<i64> = period_of_code(values).collect();
-        let mut slots = vec![None; stacks.distinct()];
-        let mut at = StepCursor::new(self.steps);
-        for (row, code) in stacks.codes.iter().enumerate() {
-            let slot = match slots[*code as usize] {
-                Some(slot) => slot,
-                None => self.slot(stacks.number(*code as usize).unwrap_or_default())?,
-            };
-            slots[*code as usize] = Some(slot);
-            let cell = slot * self.steps.count + times.get(row).map_or(0, |ts_ns| at.index(*ts_ns));
-            let count = rows.counts().map_or(1, |counts| counts[row]);
-            self.cells[cell] = self.cells[cell].saturating_add(count);
-            if let Some(sum) = self.values.get_mut(cell) {
-                *sum = sum.saturating_add(periods[values.codes[row] as usize].saturating_mul(i64::from(count)));
-            }
-        }
-        Ok(())
     }
 
     fn bytes(&self) -> usize {
         self.slots.capacity() * (size_of::<(i64, u32)>() + 1)
             + self.ids.capacity() * size_of::<i64>()
-            + self.cells.capacity() * size_of::<u32>()
-            + self.values.capacity() * size_of::<i64>()
+            + self.cells.bytes()
+            + self.values.bytes()
     }
 
     fn merge(&mut self, mut other: Self) -> Result<(), QueryError> {
-        if self.ids.is_empty() {
-            *self = other;
-            return Ok(());
+        if self.ids.len() < other.ids.len() {
+            std::mem::swap(self, &mut other);
         }
-        let theirs = other.periods.clone();
-        other.add_periods(&self.periods);
+        let periods =
+            |counts: &Self| -> Vec<Periods> { counts.parts.iter().map(|part| part.periods.clone()).collect() };
+        let (ours, theirs) = (periods(self), periods(&other));
+        other.add_periods(&ours);
         self.add_periods(&theirs);
-        let steps = self.steps.count;
         for (from, id) in other.ids.iter().enumerate() {
             let to = self.slot(*id)?;
-            for step in 0..steps {
-                let (to, from) = (to * steps + step, from * steps + step);
-                self.cells[to] = self.cells[to].saturating_add(other.cells[from]);
-                if self.periods.differ() {
-                    self.values[to] = self.values[to].saturating_add(other.values[from]);
+            for (sum, more) in self.cells.of_mut(to).iter_mut().zip(other.cells.of(from)) {
+                *sum = sum.saturating_add(*more);
+            }
+            if self.differ() {
+                for (sum, more) in self.values.of_mut(to).iter_mut().zip(other.values.of(from)) {
+                    *sum = sum.saturating_add(*more);
                 }
             }
         }
@@ -287,10 +431,12 @@ impl Collector for StackCounts {
 /// Counts by stack in the unit of [`Periods::unit_ns`].
 #[derive(Debug, Clone)]
 pub(super) struct Weighed {
-    /// Sorted.
-    pub ids: Vec<i64>,
+    /// Sorted; of two sides the same.
+    pub ids: Arc<Vec<i64>>,
     /// Counts of each stack.
     pub totals: Vec<u64>,
+    /// Where each stack stands in a step: in the order in which they were met, since neighbours have much in common.
+    pub slots: Arc<Vec<u32>>,
     /// Of each step the counts of each stack.
     pub in_step: Vec<Vec<u32>>,
     /// All counts: as many as there are samples where all have the same period.
@@ -334,20 +480,24 @@ mod tests {
     }
 
     fn counted(parts: &[Vec<(i64, i64)>], periods: [i64; 2]) -> StackCounts {
-        let mut counts = StackCounts::new(Steps::parts(WINDOW, 4), 1_000);
+        let mut counts = StackCounts::new(Steps::parts(WINDOW, 4), None, 1_000);
         for part in parts {
             counts.add(&rows(part, periods)).unwrap();
         }
         counts
     }
 
+    /// Counts of each stack by step.
     fn content(counts: &StackCounts) -> (BTreeMap<i64, Vec<u64>>, Periods) {
         let counts = counts.clone().weighed();
-        let cells = counts
-            .ids
-            .iter()
-            .enumerate()
-            .map(|(slot, id)| (*id, (0..4).map(|s| u64::from(counts.in_step[s][slot])).collect()));
+        let cells = counts.ids.iter().enumerate().map(|(slot, id)| {
+            (
+                *id,
+                (0..4)
+                    .map(|s| u64::from(counts.in_step[s][counts.slots[slot] as usize]))
+                    .collect(),
+            )
+        });
         (cells.collect(), counts.periods)
     }
 
@@ -396,26 +546,9 @@ mod tests {
 
     #[test]
     fn more_stacks_than_allowed_is_an_error_and_not_an_answer() {
-        let mut counts = StackCounts::new(Steps::one(WINDOW), 2);
+        let mut counts = StackCounts::new(Steps::one(WINDOW), None, 2);
         counts.add(&rows(&[(1, 0), (2, 0), (1, 5)], [50; 2])).unwrap();
         let error = counts.add(&rows(&[(3, 0)], [50; 2])).unwrap_err();
         assert!(error.to_string().contains("more than 2 distinct stacks"));
-    }
-
-    #[test]
-    fn steps_cover_the_window_once() {
-        for count in [1, 3, 7, 20] {
-            let steps = Steps::parts(WINDOW, count);
-            assert!(steps.count <= count);
-            let mut at = WINDOW.from_ns;
-            for index in 0..steps.count {
-                let (from, until) = steps.bounds(index);
-                assert_eq!(from, at);
-                assert!(until > from);
-                assert_eq!((steps.index(from), steps.index(until - 1)), (index, index));
-                at = until;
-            }
-            assert_eq!(at, WINDOW.until_ns);
-        }
     }
 }

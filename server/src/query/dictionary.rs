@@ -5,6 +5,7 @@
 
 use super::account::Account;
 use super::error::QueryError;
+use super::parallel::each_of;
 use super::select::{Days, collect_rows};
 use super::tree::{Frame, Kind, MixState, Shape, Stack, Stacks, Tree};
 use super::trie::{Leaf, Trie};
@@ -139,11 +140,13 @@ impl Dictionary {
         node_bytes: usize,
     ) -> Result<Leaves, QueryError> {
         let trie = self.current();
-        let missing: HashSet<i64, MixState> = {
+        let find = || {
             let known = read(&trie);
-            let unknown = ids.iter().filter(|id| known.leaf(**id).is_none());
-            unknown.copied().collect()
+            each_of(ids.len(), |place| known.leaf(ids[place]))
         };
+        let mut found = find();
+        let lacking = ids.iter().zip(&found).filter(|(_, leaf)| leaf.is_none());
+        let missing: HashSet<i64, MixState> = lacking.map(|(id, _)| *id).collect();
         if !missing.is_empty() {
             let reading = Account::new(snapshot, "stacks and their names");
             let rows = self.stack_rows(snapshot, days, &missing).await?;
@@ -163,14 +166,11 @@ impl Dictionary {
             added
                 .and_then(|()| hold(snapshot, &trie))
                 .inspect_err(|_| self.forget(&trie))?;
+            found = find();
         }
         let held = Account::new(snapshot, "trees of the selected samples");
         let nodes = read(&trie).nodes().min(ids.len().saturating_mul(NODES_A_STACK));
         held.resize(nodes * node_bytes + ids.len() * size_of::<Leaf>())?;
-        let found: Vec<Option<Leaf>> = {
-            let known = read(&trie);
-            ids.iter().map(|id| known.leaf(*id)).collect()
-        };
         let unknown = if found.iter().all(Option::is_some) {
             None
         } else {

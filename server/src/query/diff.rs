@@ -23,6 +23,7 @@
 //! significant at all, chosen by a + b alone, which does not depend on the difference. Items that are found must also have an interval of
 //! this confidence without zero: by G. Zou and A. Donner, Statist. Med. 27 (2008), from score intervals of both sides.
 
+use super::parallel::each_of;
 use super::stats;
 
 /// Weight of the pooled dispersion in an item's own, in degrees of freedom.
@@ -170,10 +171,11 @@ impl Spread {
         }
         self.windows += 1;
         self.weight += weight;
-        for (item, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let sums = self.squares.iter_mut().zip(&mut self.counts);
+        for ((squares, sum), count) in sums.zip(counts).filter(|(_, count)| **count > 0) {
             let count = *count as f64;
-            self.squares[item] += count * count / weight;
-            self.counts[item] += count;
+            *squares += count * count / weight;
+            *sum += count;
         }
     }
 
@@ -236,8 +238,12 @@ pub struct Verdict {
 /// All judgements.
 #[derive(Debug, Clone)]
 pub struct Judgement {
-    /// Parallel to the items.
-    pub verdicts: Vec<Verdict>,
+    /// Counts of each item on both sides.
+    counts: Vec<[u64; 2]>,
+    /// The dispersion of each item, with its degrees of freedom.
+    own: Vec<(f64, f64)>,
+    /// Whether an item is among the discoveries.
+    found: Vec<bool>,
     /// The pooled over-dispersion factor, at least 1.
     pub dispersion: f64,
     /// Items that could be significant.
@@ -248,6 +254,17 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// The verdict on an item; none where there is no such item. It is made when it is asked for: most are not.
+    pub fn verdict(&self, item: usize) -> Option<Verdict> {
+        let (counts, own) = (self.counts.get(item)?, self.own.get(item)?);
+        Some(verdict(self.scale, *counts, *own, self.found[item]))
+    }
+
+    /// The verdicts on all items.
+    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> + '_ {
+        (0..self.counts.len()).filter_map(|item| self.verdict(item))
+    }
+
     /// Values and interval of counts that were not tested: never more than [`State::Same`].
     pub fn describe(&self, base: u64, comparison: u64) -> Verdict {
         verdict(self.scale, [base, comparison], (self.dispersion, f64::INFINITY), false)
@@ -307,15 +324,13 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         Normalize::Share => 1.0 - count as f64 / (side.samples as f64).max(1.0),
         Normalize::Rate | Normalize::Absolute => 1.0,
     };
-    let spreads: Vec<(f64, f64)> = (0..count)
-        .map(|i| {
-            let (x_base, df_base) = items.base_spread.chi_square(i, side_variance(items.base[i], base));
-            let (x, df) = items
-                .spread
-                .chi_square(i, side_variance(items.comparison[i], comparison));
-            (x_base + x, df_base + df)
-        })
-        .collect();
+    let spreads = each_of(count, |i| {
+        let (x_base, df_base) = items.base_spread.chi_square(i, side_variance(items.base[i], base));
+        let (x, df) = items
+            .spread
+            .chi_square(i, side_variance(items.comparison[i], comparison));
+        (x_base + x, df_base + df)
+    });
 
     let candidate = |i: usize, dispersion: f64| {
         let (a, b) = (items.base[i], items.comparison[i]);
@@ -340,21 +355,19 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         })
         .collect();
     let tested: Vec<usize> = (0..count).filter(|i| candidate(*i, own[*i].0)).collect();
-    let p_values: Vec<f64> = tested
-        .iter()
-        .map(|i| {
-            let (a, b) = (items.base[*i], items.comparison[*i]);
-            let (dispersion, df) = own[*i];
-            let scale = dispersion * variance(a, b);
-            let (a, b) = (a as f64 / scale, b as f64 / scale);
-            let deviation = (b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt();
-            if deviation.abs() < NO_DISCOVERY * z {
-                return 1.0;
-            }
-            let exact = stats::binomial_p(a, b, p);
-            2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), df)
-        })
-        .collect();
+    let p_values = each_of(tested.len(), |place| {
+        let i = tested[place];
+        let (a, b) = (items.base[i], items.comparison[i]);
+        let (dispersion, df) = own[i];
+        let scale = dispersion * variance(a, b);
+        let (a, b) = (a as f64 / scale, b as f64 / scale);
+        let deviation = (b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt();
+        if deviation.abs() < NO_DISCOVERY * z {
+            return 1.0;
+        }
+        let exact = stats::binomial_p(a, b, p);
+        2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), df)
+    });
     let threshold = stats::false_discovery_threshold(&p_values, discovery_rate);
     let mut found = vec![false; count];
     for (i, p_value) in tested.iter().zip(&p_values) {
@@ -365,12 +378,13 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         exposures,
         z,
     };
-    let verdicts: Vec<Verdict> = (0..count)
-        .map(|i| verdict(scale, [items.base[i], items.comparison[i]], own[i], found[i]))
-        .collect();
-    let significant = verdicts.iter().filter(|v| v.state != State::Same).count();
+    let counts = each_of(count, |i| [items.base[i], items.comparison[i]]);
+    let is_change = |i: &&usize| found[**i] && verdict(scale, counts[**i], own[**i], true).state != State::Same;
+    let significant = tested.iter().filter(is_change).count();
     Judgement {
-        verdicts,
+        counts,
+        own,
+        found,
         dispersion: pooled,
         tested: tested.len(),
         significant,

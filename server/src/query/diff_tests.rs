@@ -140,7 +140,7 @@ fn confidence_says_how_often_nothing_is_called_a_change() {
             let [a, b, c] = [&means, &means, &grown].map(|means| simulate(&mut random, means, |_| 2));
             let same = judged_at(confidence, Normalize::Rate, &a, &b, [1_000.0; 2], 1.0);
             alarms += f64::from(u8::from(same.significant > 0));
-            missed += same.verdicts.iter().filter(|v| v.low > 0.0 || v.high < 0.0).count() as f64;
+            missed += same.verdicts().filter(|v| v.low > 0.0 || v.high < 0.0).count() as f64;
             found += judged_at(confidence, Normalize::Rate, &a, &c, [1_000.0; 2], 1.0).significant;
         }
         let (rate, runs) = (1.0 - level, f64::from(runs));
@@ -220,7 +220,7 @@ fn power(items: usize, least: f64, burst: u64, (runs, seed): (u32, u64)) -> f64 
             "{} of {items} are tested",
             judgement.tested
         );
-        found += u32::from(judgement.verdicts[1].state == State::Grew);
+        found += u32::from(judgement.verdict(1).unwrap().state == State::Grew);
     }
     f64::from(found) / f64::from(runs)
 }
@@ -290,7 +290,7 @@ fn states_and_intervals_follow_the_counts() {
     let a = steady(&[4_000, 400, 0, 400, 2, 1_000]);
     let b = steady(&[4_000, 800, 400, 0, 3, 500]);
     let judgement = judged(Normalize::Rate, &a, &b, [1_000.0, 1_000.0]);
-    let states: Vec<_> = judgement.verdicts.iter().map(|v| v.state).collect();
+    let states: Vec<_> = judgement.verdicts().map(|v| v.state).collect();
     assert_eq!(
         states,
         [
@@ -307,14 +307,14 @@ fn states_and_intervals_follow_the_counts() {
         (5, 4),
         "five samples cannot be tested"
     );
-    for v in &judgement.verdicts {
+    for v in judgement.verdicts() {
         assert!(v.low <= v.delta && v.delta <= v.high);
         assert_eq!(v.strength > 0.0, v.state != State::Same);
         assert!((v.delta - (v.norm - v.base_norm)).abs() < 1e-12);
     }
-    assert!(judgement.verdicts[2].strength > 0.8, "all of it is new");
+    assert!(judgement.verdict(2).unwrap().strength > 0.8, "all of it is new");
     assert!(
-        (judgement.verdicts[1].norm - 0.8).abs() < 1e-12,
+        (judgement.verdict(1).unwrap().norm - 0.8).abs() < 1e-12,
         "800 samples of 1,000 a core"
     );
 }
@@ -327,8 +327,7 @@ fn a_side_that_nobody_observed_shows_nothing() {
     assert_eq!((judgement.tested, judgement.significant), (0, 0));
     assert!(
         judgement
-            .verdicts
-            .iter()
+            .verdicts()
             .all(|v| v.state == State::Same && v.delta.is_finite() && v.low.is_finite())
     );
     let judgement = judged(Normalize::Share, &a, &b, [1_000.0, 1_000.0]);
@@ -342,7 +341,7 @@ fn swapping_the_sides_mirrors_the_judgement() {
     let b = simulate(&mut random, &[700.0, 50.0, 20.0], |_| 1);
     let there = judged(Normalize::Rate, &a, &b, [100.0, 300.0]);
     let back = judged(Normalize::Rate, &b, &a, [300.0, 100.0]);
-    for (v, w) in there.verdicts.iter().zip(&back.verdicts) {
+    for (v, w) in there.verdicts().zip(back.verdicts()) {
         assert!((v.delta + w.delta).abs() < 1e-9 && (v.low + w.high).abs() < 1e-9);
         assert!((v.strength - w.strength).abs() < 1e-9);
     }

@@ -1,16 +1,20 @@
 //! Two windows, or two selectors, to one union tree with a judged difference.
 
 use super::account::Account;
-use super::counts::Weighed;
+use super::counts::{StackCounts, Weighed};
 use super::dictionary::{Leaves, TWO_TREES};
 use super::diff::{Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge};
 use super::engine::Engine;
 use super::error::QueryError;
-use super::exposure::Exposure;
+use super::exposure::{Exposure, observe};
 use super::flamegraph::{Side, Summary, View, blocking, side, summarize};
+use super::parallel::{both, each_of};
 use super::periods::Periods;
-use super::select::{Days, Question};
-use super::tree::{NONE, Tree, added_up};
+use super::scan::scan;
+use super::select::{Days, Question, scope};
+use super::steps::Steps;
+use super::time::Window;
+use super::tree::{NONE, Tree, add_up};
 use crate::store::Snapshot;
 use std::sync::Arc;
 
@@ -41,8 +45,8 @@ pub struct Difference {
 impl Difference {
     /// The judgement on a node, on what the criteria measure of it.
     pub fn verdict(&self, node: usize) -> Verdict {
-        let judged = self.judgement.verdicts.get(self.chain_of[node] as usize);
-        judged.copied().unwrap_or_else(|| self.judgement.describe(0, 0))
+        let judged = self.judgement.verdict(self.chain_of[node] as usize);
+        judged.unwrap_or_else(|| self.judgement.describe(0, 0))
     }
 
     /// Normalised values of all samples with the node, of both sides.
@@ -72,10 +76,13 @@ pub(super) async fn pair(
     comparison: Question,
 ) -> Result<Pair, QueryError> {
     let days = Days::of(base.window).union(&Days::of(comparison.window));
-    let (base, comparison) = tokio::try_join!(
-        side(engine, snapshot, base, PARTS),
-        side(engine, snapshot, comparison, PARTS)
-    )?;
+    let (base, comparison) = match common(&base, &comparison) {
+        Some(window) => together(engine, snapshot, [base, comparison], window).await?,
+        None => tokio::try_join!(
+            side(engine, snapshot, base, PARTS),
+            side(engine, snapshot, comparison, PARTS)
+        )?,
+    };
     let (ids, slots) = union(&base.counts, &comparison.counts);
     let leaves = engine.dictionary.leaves(snapshot, &days, &ids, TWO_TREES).await?;
     Ok(Pair {
@@ -86,9 +93,61 @@ pub(super) async fn pair(
     })
 }
 
+/// The window of both sides, where they are of the same samples and little of it is of neither: rows are then read once.
+fn common(base: &Question, comparison: &Question) -> Option<Window> {
+    let (a, b) = (base.window, comparison.window);
+    let all = Window {
+        from_ns: a.from_ns.min(b.from_ns),
+        until_ns: a.until_ns.max(b.until_ns),
+    };
+    let is_same = base.profile == comparison.profile && base.selector.to_string() == comparison.selector.to_string();
+    (is_same && all.length_ns() <= a.length_ns() + b.length_ns()).then_some(all)
+}
+
+/// Counts both sides at once.
+async fn together(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    questions: [Question; 2],
+    window: Window,
+) -> Result<(Side, Side), QueryError> {
+    let [base, comparison] = questions;
+    let both_sides = Question {
+        window,
+        except: None,
+        ..base.clone()
+    };
+    let [base_steps, steps] = [&base, &comparison].map(|question| Steps::parts(question.window, PARTS));
+    let selected = scope(snapshot, &both_sides).await?;
+    let limit = engine.limits.stacks;
+    let windows = [(base_steps, base.except), (steps, comparison.except)];
+    let new = || StackCounts::of_two(windows, limit);
+    let ((counts, held), base_exposure, exposure) = tokio::try_join!(
+        scan(snapshot, &both_sides, &selected, new),
+        observe(snapshot, &base, base_steps),
+        observe(snapshot, &comparison, steps),
+    )?;
+    let [base_counts, counts] = blocking(move || counts.weighed_sides()).await?;
+    let held = Arc::new(held);
+    let side = |question, counts: Weighed, exposure: Exposure, steps| Side {
+        question,
+        exposure: exposure.with_samples(counts.periods.samples, steps),
+        counts,
+        _held: held.clone(),
+    };
+    Ok((
+        side(base, base_counts, base_exposure, base_steps),
+        side(comparison, counts, exposure, steps),
+    ))
+}
+
 /// All ids of both sides, and where each stands in either's counts. Both are in the order of ids.
 fn union(base: &Weighed, comparison: &Weighed) -> (Vec<i64>, [Vec<Option<u32>>; 2]) {
     let (mut ids, mut slots) = (Vec::new(), [Vec::new(), Vec::new()]);
+    if Arc::ptr_eq(&base.ids, &comparison.ids) {
+        let all = || (0..base.ids.len() as u32).map(Some).collect();
+        return (base.ids.to_vec(), [all(), all()]);
+    }
     let mut at = [0, 0];
     let sides = [&base.ids, &comparison.ids];
     while let Some(id) = sides.iter().zip(at).filter_map(|(ids, at)| ids.get(at)).min() {
@@ -178,37 +237,51 @@ impl Pair {
     }
 
     /// How the items' samples of one side spread over its sub-windows. `place_of` says for each stack the place to which its samples
-    /// are added, of `places`, or [`NONE`]; `items` makes counts of items, `count` of them, of these.
+    /// are added, of `places`, or [`NONE`]; `items` makes counts of items, `count` of them, of those of places.
     pub(super) fn spread(
         &self,
         which: usize,
         normalize: Normalize,
         (place_of, places): (&[u32], usize),
         count: usize,
-        items: impl Fn(&[u64]) -> Vec<u64>,
+        items: impl Fn(&mut Vec<u64>),
     ) -> Spread {
         let side = if which == 0 { &self.base } else { &self.comparison };
-        let own_of = |part: usize| {
-            let counts = &side.counts.in_step[part];
-            let mut own = vec![0; places];
-            for (slot, place) in self.slots[which].iter().zip(place_of) {
-                if let (Some(slot), true) = (slot, *place != NONE) {
-                    own[*place as usize] += u64::from(counts[*slot as usize]);
-                }
+        // The place of each slot, in the order in which counts stand.
+        let mut place_of_slot = vec![NONE; side.counts.slots.len()];
+        for (slot, place) in self.slots[which].iter().zip(place_of) {
+            if let Some(slot) = slot {
+                place_of_slot[side.counts.slots[*slot as usize] as usize] = *place;
             }
-            own
-        };
+        }
         let samples: Vec<u64> = match normalize {
-            Normalize::Share => (0..side.steps.count).map(|part| own_of(part).iter().sum()).collect(),
+            Normalize::Share => {
+                let of_part = |part: &Vec<u32>| placed(part, &place_of_slot).map(|(_, count)| count).sum();
+                side.counts.in_step.iter().map(of_part).collect()
+            }
             Normalize::Rate | Normalize::Absolute => Vec::new(),
         };
         let weights = part_weights(normalize, &side.exposure, &samples);
         let mut spread = Spread::new(count);
-        for (part, weight) in weights.into_iter().enumerate() {
-            spread.add(weight, &items(&own_of(part)));
+        let mut counts = Vec::new();
+        for (part, weight) in side.counts.in_step.iter().zip(weights) {
+            counts.clear();
+            counts.resize(places, 0);
+            for (place, count) in placed(part, &place_of_slot) {
+                counts[place] += count;
+            }
+            items(&mut counts);
+            spread.add(weight, &counts);
         }
         spread
     }
+}
+
+/// Counts of one step that have a place, and the place.
+fn placed<'p>(counts: &'p [u32], place_of_slot: &'p [u32]) -> impl Iterator<Item = (usize, u64)> + 'p {
+    let all = place_of_slot.iter().zip(counts);
+    all.filter(|(place, _)| **place != NONE)
+        .map(|(place, count)| (*place as usize, u64::from(*count)))
 }
 
 /// Answers with the difference of two questions.
@@ -229,9 +302,12 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
     if view.sorted {
         tree.sort();
     }
-    let [base_samples, samples] = [0, 1].map(|which| pair.stack_samples(which));
-    let [base_own, own] = [&base_samples, &samples].map(|s| tree.own_counts(s.iter().copied()));
-    let [base_totals, totals] = [&base_own, &own].map(|own| tree.totals(own));
+    let [(base_samples, base_own, base_totals), (samples, own, totals)] = both(|which| {
+        let samples = pair.stack_samples(which);
+        let own = tree.own_counts(samples.iter().copied());
+        let totals = tree.totals(&own);
+        (samples, own, totals)
+    });
     let base = summarize(&pair.base, &pair.leaves, &tree, &base_own, &base_samples, view);
     let comparison = summarize(&pair.comparison, &pair.leaves, &tree, &own, &samples, view);
 
@@ -243,12 +319,13 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
         Measure::Own => (Chains::of_own(&base_own, &own), [&base_own, &own]),
     };
     let count = chains.heads.len();
-    let ends: Vec<u32> = tree.leaf_of.iter().map(|leaf| chains.of_leaf(*leaf)).collect();
-    let [base_spread, spread] = [0, 1].map(|which| {
+    let ends: Vec<u32> = each_of(tree.leaf_of.len(), |stack| chains.of_leaf(tree.leaf_of[stack]));
+    let [base_spread, spread] = both(|which| {
         let places = (&ends[..], count);
-        pair.spread(which, criteria.normalize, places, count, |own| match criteria.measure {
-            Measure::Total => added_up(&chains.parent, own),
-            Measure::Own => own.to_vec(),
+        pair.spread(which, criteria.normalize, places, count, |counts| {
+            if criteria.measure == Measure::Total {
+                add_up(&chains.parent, counts);
+            }
         })
     });
     let sides = both_totals(

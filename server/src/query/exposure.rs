@@ -4,10 +4,10 @@
 //! it. Formally the observed time is the mean of the covered time of the nodes that were covered at all. A window with samples for
 //! which no agent accounts (other senders do not) is taken as observed throughout; one with neither as not observed.
 
-use super::counts::Steps;
 use super::error::QueryError;
 use super::select::{Days, Question, collect_rows};
 use super::selector::Label;
+use super::steps::Steps;
 use super::time::Window;
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray, PrimitiveArray};

@@ -1,7 +1,7 @@
 //! One window to one tree.
 
 use super::account::Account;
-use super::counts::{StackCounts, Steps, Weighed};
+use super::counts::{StackCounts, Weighed};
 use super::dictionary::{Leaves, ONE_TREE};
 use super::engine::Engine;
 use super::error::QueryError;
@@ -9,6 +9,7 @@ use super::exposure::{Exposure, observe};
 use super::periods::Periods;
 use super::scan::scan;
 use super::select::{Days, Question, scope};
+use super::steps::Steps;
 use super::tree::{NONE, Shape, Stacks, Tree};
 use crate::store::Snapshot;
 use regex::Regex;
@@ -32,9 +33,8 @@ pub(super) struct Side {
     pub question: Question,
     pub counts: Weighed,
     pub exposure: Exposure,
-    pub steps: Steps,
     /// What the counts take.
-    pub _held: Account,
+    pub _held: Arc<Account>,
 }
 
 /// What a side's tree says about itself.
@@ -115,7 +115,11 @@ pub(super) async fn side(
     let selected = scope(snapshot, &question).await?;
     let limit = engine.limits.stacks;
     let ((counts, held), exposure) = tokio::try_join!(
-        scan(snapshot, &question, &selected, || StackCounts::new(steps, limit)),
+        scan(snapshot, &question, &selected, || StackCounts::new(
+            steps,
+            question.except,
+            limit
+        )),
         observe(snapshot, &question, steps),
     )?;
     let counts = counts.weighed();
@@ -124,8 +128,7 @@ pub(super) async fn side(
         question,
         counts,
         exposure,
-        steps,
-        _held: held,
+        _held: Arc::new(held),
     })
 }
 

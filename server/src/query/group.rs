@@ -1,6 +1,5 @@
 //! Selected samples by the values of any label.
 
-use super::counts::Steps;
 use super::dictionary::NO_TREE;
 use super::engine::Engine;
 use super::error::QueryError;
@@ -9,6 +8,7 @@ use super::matching::{OnlyStacks, StackIds};
 use super::scan::scan;
 use super::select::{Days, Question, collect_rows, scope};
 use super::selector::{Home, Label};
+use super::steps::Steps;
 use super::tree::MixState;
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray};
@@ -67,7 +67,7 @@ impl Ask<'_> {
         let (snapshot, question) = (self.snapshot, self.question);
         let selected = scope(snapshot, question).await?;
         let limits = &self.engine.limits;
-        let new = || GroupCounts::new(column, by.clone(), self.steps, limits.cells);
+        let new = || GroupCounts::new(column, by.clone(), self.steps, limits.cells).without(question.except);
         match &self.extra {
             Extra::None => return Ok(scan(snapshot, question, &selected, new).await?.0.grouped()),
             Extra::Only(stacks) => {
@@ -79,7 +79,8 @@ impl Ask<'_> {
             }
             Extra::Quality => {}
         }
-        let (counts, _held) = scan(snapshot, question, &selected, || GroupStacks::new(new(), limits.stacks)).await?;
+        let new = || GroupStacks::new(new().with_modes(), limits.stacks);
+        let (counts, _held) = scan(snapshot, question, &selected, new).await?;
         let (mut grouped, stacks) = counts.grouped();
         if let Some(stacks) = stacks {
             self.judge(&mut grouped, &stacks).await?;

@@ -2,13 +2,16 @@
 //!
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
-use super::counts::{StepCursor, Steps, period_of_code};
+use super::counts::{MOST_SUMS, period_of_code};
 use super::error::QueryError;
 use super::periods::Periods;
-use super::scan::{Collector, Rows, When, codes};
+use super::scan::{Collector, Rows, TIMES, Times, When, codes};
+use super::steps::{StepCursor, Steps, run_length};
+use super::time::Window;
 use super::tree::MixState;
 use crate::store::columns::{Codes, Wanted};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where a sample's group is found.
@@ -41,14 +44,39 @@ pub(super) struct Quality {
     pub unnamed_ns: i64,
 }
 
-/// Neighbouring samples of one group and step.
-#[derive(Debug, Default)]
-struct Run {
-    code: u32,
-    step: usize,
-    samples: u64,
-    value_ns: i64,
-    user_ns: i64,
+/// The columns of a row group.
+struct Read<'r> {
+    column: &'r Codes,
+    values: &'r Codes,
+    /// Where user mode is counted apart: the modes, and whether a code is user mode.
+    modes: Option<(&'r Codes, Vec<bool>)>,
+    counts: Option<&'r [u32]>,
+    times: Option<Times<'r>>,
+}
+
+impl Read<'_> {
+    /// How many samples some rows stand for, and of them those in user mode.
+    fn samples(&self, rows: Range<usize>) -> [u64; 2] {
+        let count = |row: usize| self.counts.map_or(1, |counts| u64::from(counts[row]));
+        let all = match self.counts {
+            None => rows.len() as u64,
+            Some(counts) => counts[rows.clone()].iter().map(|count| u64::from(*count)).sum(),
+        };
+        let user = self.modes.as_ref().map_or(0, |(modes, is_user)| {
+            rows.map(|row| u64::from(is_user[modes.codes[row] as usize]) * count(row))
+                .sum()
+        });
+        [all, user]
+    }
+}
+
+/// What is known of the codes of a row group.
+struct Tally {
+    /// Group of each code that a row in a step has.
+    groups: Vec<Option<u32>>,
+    /// Samples of each code of the values, and what each stands for.
+    samples: Vec<u64>,
+    periods: Vec<i64>,
 }
 
 /// Samples by a label's value.
@@ -58,6 +86,10 @@ pub(super) struct GroupCounts {
     column: &'static str,
     by: GroupBy,
     steps: Steps,
+    /// A time of the window that does not count.
+    except: Option<Window>,
+    /// Whether it counts user mode apart.
+    modes: bool,
     /// Most cells (groups times steps).
     limit: usize,
     /// Dense index of every group.
@@ -72,11 +104,27 @@ impl GroupCounts {
             column,
             by,
             steps,
+            except: None,
+            modes: false,
             limit,
             index: HashMap::new(),
             groups: Vec::new(),
             periods: Periods::default(),
         }
+    }
+
+    /// A time of the window does not count.
+    #[must_use]
+    pub(super) fn without(mut self, except: Option<Window>) -> Self {
+        self.except = except;
+        self
+    }
+
+    /// Counts user mode apart.
+    #[must_use]
+    pub(super) fn with_modes(mut self) -> Self {
+        self.modes = true;
+        self
     }
 
     /// Every group with its name, in the order of their indices.
@@ -123,55 +171,117 @@ impl GroupCounts {
         }
     }
 
-    /// Takes rows; returns the group of each code that a row has.
+    /// Takes rows; returns the group of each code that a row in a step has.
     fn count(&mut self, rows: &Rows) -> Result<Vec<Option<u32>>, QueryError> {
-        let (column, values, modes) = (rows.codes(0)?, rows.codes(1)?, rows.codes(2)?);
-        let times = if self.steps.count > 1 { rows.numbers(3)? } else { &[] };
-        self.periods.merge(&Periods::of_codes(values, rows.counts()));
-        let is_user: Vec<bool> = (0..modes.distinct()).map(|code| modes.text(code) == "user").collect();
-        let periods: Vec<i64> = period_of_code(values).collect();
-        let mut groups: Vec<Option<u32>> = vec![None; column.distinct()];
-        let mut at = StepCursor::new(self.steps);
-        // What neighbours have in common is added up before it goes to its group.
-        let mut run = Run::default();
-        for (row, code) in column.codes.iter().enumerate() {
-            let step = times.get(row).map_or(0, |ts_ns| at.index(*ts_ns));
-            if run.samples == 0 || run.code != *code || run.step != step {
-                self.finish(&run, &groups);
-                if groups[*code as usize].is_none() {
-                    groups[*code as usize] = Some(self.group_of(column, *code as usize)?);
-                }
-                run = Run {
-                    code: *code,
-                    step,
-                    ..Run::default()
-                };
+        let modes = self.modes.then(|| rows.codes(2)).transpose()?;
+        let is_user = |modes: &Codes| (0..modes.distinct()).map(|code| modes.text(code) == "user").collect();
+        let read = Read {
+            column: rows.codes(0)?,
+            values: rows.codes(1)?,
+            modes: modes.map(|modes| (modes, is_user(modes))),
+            counts: rows.counts(),
+            times: self.times(rows)?,
+        };
+        let mut tally = Tally {
+            groups: vec![None; read.column.distinct()],
+            samples: vec![0; read.values.distinct()],
+            periods: period_of_code(read.values).collect(),
+        };
+        let cells = read.column.distinct() * read.values.distinct() * (self.steps.count + 1);
+        match read.times {
+            Some(Times::Coded(times)) if cells <= MOST_SUMS.max(4 * rows.len()) => {
+                self.count_by_codes(&read, times, &mut tally)?;
             }
-            let count = rows.counts().map_or(1, |counts| counts[row]);
-            let value_ns = periods[values.codes[row] as usize].saturating_mul(i64::from(count));
-            run.samples += u64::from(count);
-            run.value_ns = run.value_ns.saturating_add(value_ns);
-            if is_user[modes.codes[row] as usize] {
-                run.user_ns = run.user_ns.saturating_add(value_ns);
-            }
+            _ => self.count_runs(&read, &mut tally)?,
         }
-        self.finish(&run, &groups);
-        Ok(groups)
+        let samples = tally.periods.into_iter().zip(tally.samples);
+        self.periods.merge(&Periods::of(samples));
+        Ok(tally.groups)
     }
 
-    fn finish(&mut self, run: &Run, groups: &[Option<u32>]) {
-        let group = groups.get(run.code as usize).copied().flatten();
-        let Some(group) = group.and_then(|group| self.groups.get_mut(group as usize)) else {
-            return;
+    /// Neighbours of one thread mostly have the same step: what they have in common is added up before it goes to its group.
+    fn count_runs(&mut self, read: &Read<'_>, tally: &mut Tally) -> Result<(), QueryError> {
+        let (column, values) = (&read.column.codes[..], &read.values.codes[..]);
+        let mut cursor = StepCursor::new(self.steps, self.except);
+        let steps = match read.times {
+            Some(Times::Coded(times)) => cursor.of_codes(times),
+            _ => Vec::new(),
         };
-        group.samples += run.samples;
-        group.value_ns = group.value_ns.saturating_add(run.value_ns);
-        group.user_ns = group.user_ns.saturating_add(run.user_ns);
-        group.steps_ns[run.step] = group.steps_ns[run.step].saturating_add(run.value_ns);
+        let mut at = 0;
+        while at < column.len() {
+            let (code, value) = (column[at], values[at]);
+            let same = run_length(&column[at..], |other| other == code);
+            let end = at + run_length(&values[at..at + same], |other| other == value);
+            while at < end {
+                let (count, step) = match read.times {
+                    None => (end - at, 0),
+                    Some(Times::Exact(times)) => cursor.run(&times[at..end]),
+                    Some(Times::Coded(times)) => (1, steps[times.codes[at] as usize]),
+                };
+                if step < self.steps.count {
+                    let [samples, user] = read.samples(at..at + count);
+                    self.take(read, tally, (code, value), step, [samples, user])?;
+                }
+                at += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// Roll-ups have few times, which are codes too: an index into an array for each row.
+    fn count_by_codes(&mut self, read: &Read<'_>, times: &Codes, tally: &mut Tally) -> Result<(), QueryError> {
+        let steps = StepCursor::new(self.steps, self.except).of_codes(times);
+        let (values, width) = (read.values.distinct(), self.steps.count + 1);
+        let mut sums = vec![[0_u64; 2]; read.column.distinct() * values * width];
+        for (row, code) in read.column.codes.iter().enumerate() {
+            let pair = *code as usize * values + read.values.codes[row] as usize;
+            let sum = &mut sums[pair * width + steps[times.codes[row] as usize]];
+            let [samples, user] = read.samples(row..row + 1);
+            sum[0] += samples;
+            sum[1] += user;
+        }
+        for (pair, of_pair) in sums.chunks_exact(width).enumerate() {
+            let codes = ((pair / values) as u32, (pair % values) as u32);
+            for (step, sum) in of_pair[..self.steps.count].iter().enumerate() {
+                if sum[0] > 0 {
+                    self.take(read, tally, codes, step, *sum)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes so many samples, and of them so many in user mode, of a pair of codes of the column and of its values.
+    fn take(
+        &mut self,
+        read: &Read<'_>,
+        tally: &mut Tally,
+        (code, value): (u32, u32),
+        step: usize,
+        [samples, user]: [u64; 2],
+    ) -> Result<(), QueryError> {
+        let index = match tally.groups[code as usize] {
+            Some(index) => index,
+            None => self.group_of(read.column, code as usize)?,
+        };
+        tally.groups[code as usize] = Some(index);
+        tally.samples[value as usize] += samples;
+        let time = |samples: u64| tally.periods[value as usize].saturating_mul(samples as i64);
+        let group = &mut self.groups[index as usize];
+        group.samples += samples;
+        group.value_ns = group.value_ns.saturating_add(time(samples));
+        group.user_ns = group.user_ns.saturating_add(time(user));
+        group.steps_ns[step] = group.steps_ns[step].saturating_add(time(samples));
+        Ok(())
+    }
+
+    fn times<'r>(&self, rows: &'r Rows) -> Result<Option<Times<'r>>, QueryError> {
+        let index = 2 + usize::from(self.modes);
+        (self.steps.count > 1).then(|| rows.times(index)).transpose()
     }
 
     /// Takes another's counts; returns the index here of each group there.
-    fn take(&mut self, other: Self) -> Result<Vec<u32>, QueryError> {
+    fn merge_groups(&mut self, other: Self) -> Result<Vec<u32>, QueryError> {
         let Grouped { groups, periods } = other.grouped();
         self.periods.merge(&periods);
         let mut places = Vec::with_capacity(groups.len());
@@ -192,12 +302,18 @@ impl GroupCounts {
 
 impl Collector for GroupCounts {
     fn columns(&self) -> Vec<Wanted> {
-        self.steps
-            .with_times(vec![codes(self.column), codes("value"), codes("mode")])
+        let mut columns = vec![codes(self.column), codes("value")];
+        columns.extend(self.modes.then(|| codes("mode")));
+        columns.extend((self.steps.count > 1).then_some(TIMES));
+        columns
     }
 
     fn when(&self) -> When {
         self.steps.when()
+    }
+
+    fn checks_times(&self) -> bool {
+        self.steps.count > 1
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
@@ -210,7 +326,44 @@ impl Collector for GroupCounts {
     }
 
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
-        self.take(other).map(drop)
+        self.merge_groups(other).map(drop)
+    }
+}
+
+/// Sums by pairs of codes of one row group: a pair is then hashed once. An array where it is no larger than what it is made of.
+enum Pairs {
+    Dense { stacks: usize, sums: Vec<i64> },
+    Sparse(HashMap<(u32, u32), i64, MixState>),
+}
+
+impl Pairs {
+    fn new(groups: usize, stacks: usize, rows: usize) -> Pairs {
+        if groups.saturating_mul(stacks) <= MOST_SUMS.max(2 * rows) {
+            let sums = vec![0; groups * stacks];
+            Pairs::Dense { stacks, sums }
+        } else {
+            Pairs::Sparse(HashMap::default())
+        }
+    }
+
+    fn add(&mut self, group: u32, stack: u32, ns: i64) {
+        let sum = match self {
+            Pairs::Dense { stacks, sums } => &mut sums[group as usize * *stacks + stack as usize],
+            Pairs::Sparse(sums) => sums.entry((group, stack)).or_default(),
+        };
+        *sum = sum.saturating_add(ns);
+    }
+
+    /// Every pair that has a sum.
+    fn into_sums(self) -> Box<dyn Iterator<Item = ((u32, u32), i64)>> {
+        match self {
+            Pairs::Dense { stacks, sums } => {
+                let pair = move |index: usize| ((index / stacks) as u32, (index % stacks) as u32);
+                let known = sums.into_iter().enumerate().filter(|(_, ns)| *ns != 0);
+                Box::new(known.map(move |(index, ns)| (pair(index), ns)))
+            }
+            Pairs::Sparse(sums) => Box::new(sums.into_iter()),
+        }
     }
 }
 
@@ -272,6 +425,10 @@ impl Collector for GroupStacks {
         self.counts.when()
     }
 
+    fn checks_times(&self) -> bool {
+        self.counts.checks_times()
+    }
+
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
         let groups = self.counts.count(rows)?;
         if self.stacks.is_none() {
@@ -279,20 +436,23 @@ impl Collector for GroupStacks {
         }
         let (column, values, stacks) = (rows.codes(0)?, rows.codes(1)?, rows.codes(self.counts.columns().len())?);
         let periods: Vec<i64> = period_of_code(values).collect();
-        // By codes first: they are dense, and a pair is then hashed once a row group.
-        let mut sums: HashMap<u64, i64, MixState> = HashMap::default();
-        for (row, code) in column.codes.iter().enumerate() {
-            let pair = u64::from(*code) << 32 | u64::from(stacks.codes[row]);
-            let count = rows.counts().map_or(1, |counts| counts[row]);
-            let sum = sums.entry(pair).or_default();
-            *sum = sum.saturating_add(periods[values.codes[row] as usize].saturating_mul(i64::from(count)));
-        }
-        let named = |(pair, ns): (u64, i64)| {
-            let group = groups[(pair >> 32) as usize].unwrap_or_default();
-            let id = stacks.number(pair as u32 as usize).unwrap_or_default();
+        let counts = &self.counts;
+        let (times, outside) = (counts.times(rows)?, counts.steps.count);
+        let mut cursor = StepCursor::new(counts.steps, counts.except);
+        let mut sums = Pairs::new(column.distinct(), stacks.distinct(), rows.len());
+        cursor.each(times, rows.len(), |row, step| {
+            if step < outside {
+                let count = rows.counts().map_or(1, |counts| counts[row]);
+                let ns = periods[values.codes[row] as usize].saturating_mul(i64::from(count));
+                sums.add(column.codes[row], stacks.codes[row], ns);
+            }
+        });
+        let named = |((group, stack), ns): ((u32, u32), i64)| {
+            let group = groups[group as usize].unwrap_or_default();
+            let id = stacks.number(stack as usize).unwrap_or_default();
             ((group, id), ns)
         };
-        self.add_stacks(sums.into_iter().map(named));
+        self.add_stacks(sums.into_sums().map(named));
         Ok(())
     }
 
@@ -302,7 +462,7 @@ impl Collector for GroupStacks {
     }
 
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
-        let places = self.counts.take(other.counts)?;
+        let places = self.counts.merge_groups(other.counts)?;
         match other.stacks {
             Some(stacks) => {
                 let here = |((group, id), ns): ((u32, i64), i64)| ((places[group as usize], id), ns);

@@ -1,12 +1,13 @@
 //! When within each second samples were taken: columns of time against the offset in the column, as B. Gregg and M. Spier's FlameScope
 //! (2018) draws it. Stripes, gaps and single bursts show that no mean over a window does.
 
-use super::counts::{Steps, period_of_code};
+use super::counts::period_of_code;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::periods::Periods;
 use super::scan::{Collector, Rows, TIMES, When, codes, scan};
 use super::select::{Question, scope};
+use super::steps::Steps;
 use crate::store::Snapshot;
 use crate::store::columns::Wanted;
 

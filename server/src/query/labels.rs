@@ -1,11 +1,11 @@
 //! What can be asked for.
 
-use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::group::{Extra, by_label};
 use super::select::{Days, Question, collect_rows};
 use super::selector::{Home, Label};
+use super::steps::Steps;
 use crate::store::Snapshot;
 use arrow::array::AsArray;
 use std::collections::BTreeSet;

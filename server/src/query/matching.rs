@@ -1,13 +1,14 @@
 //! Samples whose stack has a frame with a matching name: which stacks these are, and a collector that leaves out the others.
 
 use super::account::Account;
-use super::counts::{StackCounts, Steps, Weighed};
+use super::counts::{StackCounts, Weighed};
 use super::dictionary::{Leaves, ONE_TREE};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::flamegraph::blocking;
 use super::scan::{Collector, Rows, When, codes, scan};
 use super::select::{Days, Question, scope};
+use super::steps::Steps;
 use super::tree::{MixState, Shape};
 use crate::store::Snapshot;
 use crate::store::columns::Wanted;
@@ -43,7 +44,7 @@ pub(super) async fn matching_stacks(
 ) -> Result<Matched, QueryError> {
     let selected = scope(snapshot, question).await?;
     let (steps, limit) = (Steps::one(question.window), engine.limits.stacks);
-    let (counts, held) = scan(snapshot, question, &selected, || StackCounts::new(steps, limit)).await?;
+    let (counts, held) = scan(snapshot, question, &selected, || StackCounts::new(steps, question.except, limit)).await?;
     let Weighed { ids, periods, .. } = counts.weighed();
     let leaves = engine
         .dictionary
@@ -51,7 +52,7 @@ pub(super) async fn matching_stacks(
         .await?;
     let stacks: Arc<StackIds> = blocking(move || {
         let matches = has_match(&leaves, &pattern);
-        let found = ids.into_iter().zip(matches).filter(|(_, is_match)| *is_match);
+        let found = ids.iter().copied().zip(matches).filter(|(_, is_match)| *is_match);
         Arc::new(found.map(|(id, _)| id).collect())
     })
     .await?;
@@ -79,6 +80,14 @@ impl<C: Collector> Collector for OnlyStacks<C> {
 
     fn when(&self) -> When {
         self.counts.when()
+    }
+
+    fn cuts(&self) -> Vec<i64> {
+        self.counts.cuts()
+    }
+
+    fn checks_times(&self) -> bool {
+        self.counts.checks_times()
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {

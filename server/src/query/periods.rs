@@ -43,6 +43,15 @@ impl Periods {
         periods
     }
 
+    /// Of so many samples of each period.
+    pub(super) fn of(samples: impl IntoIterator<Item = (i64, u64)>) -> Periods {
+        let mut periods = Periods::default();
+        for (period_ns, samples) in samples.into_iter().filter(|(_, samples)| *samples > 0) {
+            periods.record(period_ns, samples);
+        }
+        periods
+    }
+
     fn record(&mut self, value: i64, samples: u64) {
         self.samples += samples;
         self.value_ns = self.value_ns.saturating_add(value.saturating_mul(samples as i64));

@@ -13,8 +13,8 @@ use super::time::Window;
 use super::tree::picked;
 use crate::store::columns::{self, Bounds, Codes, Column, Fetched, Form, Known, ReadError, Unit, Wanted};
 use crate::store::{Snapshot, Table};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
 /// A column that is wanted as codes.
@@ -35,7 +35,10 @@ pub(super) enum When {
     /// Whether within the window.
     Window,
     /// In which step; where only roll-ups are left of an hour, their minute or hour is near enough.
-    Step,
+    Step {
+        /// Roll-ups by so many nanoseconds or less tell it; 0: none does.
+        grain_ns: i64,
+    },
     /// To the nanosecond.
     Exact,
 }
@@ -48,6 +51,16 @@ pub(super) trait Collector: Send + 'static {
     /// How well it has to know times.
     fn when(&self) -> When;
 
+    /// Times of the window at which it has to tell samples apart, beside its steps.
+    fn cuts(&self) -> Vec<i64> {
+        Vec::new()
+    }
+
+    /// Whether it leaves out by itself what the question's times leave out: it looks at every time anyway.
+    fn checks_times(&self) -> bool {
+        false
+    }
+
     /// Takes selected rows: the columns in that order, all of the same length.
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError>;
 
@@ -56,6 +69,14 @@ pub(super) trait Collector: Send + 'static {
 
     /// Takes what another thread has collected.
     fn merge(&mut self, other: Self) -> Result<(), QueryError>;
+}
+
+/// When samples were taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Times<'a> {
+    Exact(&'a [i64]),
+    /// Of roll-ups, which have few: the begin of the minute or hour.
+    Coded(&'a Codes),
 }
 
 /// Selected rows of one row group.
@@ -78,16 +99,17 @@ impl Rows {
 
     /// The rows that are kept.
     pub(super) fn only(&self, keep: &[bool]) -> Rows {
+        let count = keep.iter().filter(|keep| **keep).count();
         let kept = |column: &Column| match column {
             Column::Codes(Codes { codes, values }) => Column::Codes(Codes {
-                codes: only(codes, keep),
+                codes: only(codes, keep, count),
                 values: values.clone(),
             }),
-            Column::Numbers(numbers) => Column::Numbers(only(numbers, keep)),
+            Column::Numbers(numbers) => Column::Numbers(only(numbers, keep, count)),
         };
         Rows {
             columns: self.columns.iter().map(kept).collect(),
-            counts: self.counts.as_ref().map(|counts| only(counts, keep)),
+            counts: self.counts.as_ref().map(|counts| only(counts, keep, count)),
         }
     }
 
@@ -96,6 +118,24 @@ impl Rows {
         match self.columns.get(index) {
             Some(Column::Codes(codes)) => Ok(codes),
             _ => Err(other_form(index)),
+        }
+    }
+
+    /// How many there are, in a form that says it: of a row group without columns none.
+    pub(super) fn len(&self) -> usize {
+        match self.columns.first() {
+            Some(Column::Codes(codes)) => codes.codes.len(),
+            Some(Column::Numbers(numbers)) => numbers.len(),
+            None => 0,
+        }
+    }
+
+    /// The column that was asked for as [`TIMES`], of samples or of a roll-up.
+    pub(super) fn times(&self, index: usize) -> Result<Times<'_>, QueryError> {
+        match self.columns.get(index) {
+            Some(Column::Numbers(times)) => Ok(Times::Exact(times)),
+            Some(Column::Codes(codes)) => Ok(Times::Coded(codes)),
+            None => Err(other_form(index)),
         }
     }
 
@@ -133,7 +173,7 @@ pub(super) async fn scan<C: Collector>(
     }
     let test = Arc::new(RowTest::new(question, scope));
     let used = test.uses(&whole.columns());
-    let sources = Sources::plan(snapshot, question, &used, whole.when()).await?;
+    let sources = Sources::plan(snapshot, question, &used, whole.when(), whole.cuts()).await?;
     let mut units = Vec::new();
     for table in [Table::Samples, Table::SamplesMinute, Table::SamplesHour] {
         let may = |known: Known<'_>| sources.may(table, known) && test.may(known);
@@ -142,14 +182,11 @@ pub(super) async fn scan<C: Collector>(
     let threads = std::thread::available_parallelism()
         .map_or(2, usize::from)
         .min(units.len());
-    let queue = Arc::new(Queue {
-        units,
-        next: AtomicUsize::new(0),
-    });
+    let queue = Arc::new(Queue::new(units, threads));
     // Dropped with the query: what has not begun by then does not begin.
     let mut tasks = JoinSet::new();
-    for _ in 0..threads {
-        tasks.spawn(collect(snapshot.clone(), queue.clone(), new(), test.clone()));
+    for thread in 0..threads {
+        tasks.spawn(collect(snapshot.clone(), queue.clone(), thread, new(), test.clone()));
     }
     while let Some(part) = tasks.join_next().await {
         let (part, of_part) = part.map_err(|error| QueryError::internal("scan samples", error))??;
@@ -160,23 +197,45 @@ pub(super) async fn scan<C: Collector>(
     Ok((whole, held))
 }
 
-/// What is left to be read.
+/// What is left to be read: of each thread a stretch of the units, since neighbours have the same services and stacks.
 #[derive(Debug)]
 struct Queue {
     units: Vec<Unit>,
-    next: AtomicUsize,
+    left: Mutex<Vec<Range<usize>>>,
+}
+
+impl Queue {
+    fn new(units: Vec<Unit>, threads: usize) -> Queue {
+        let end = |thread: usize| units.len() * thread / threads.max(1);
+        let left = (0..threads).map(|thread| end(thread)..end(thread + 1)).collect();
+        Queue {
+            units,
+            left: Mutex::new(left),
+        }
+    }
+
+    /// The next unit for a thread: of its own, else the last of the longest stretch that is left.
+    fn next(&self, thread: usize) -> Option<&Unit> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = left[thread].next().or_else(|| {
+            let longest = left.iter_mut().max_by_key(|range| range.len())?;
+            longest.next_back()
+        })?;
+        self.units.get(at)
+    }
 }
 
 async fn collect<C: Collector>(
     snapshot: Snapshot,
     queue: Arc<Queue>,
+    thread: usize,
     mut collector: C,
     test: Arc<RowTest>,
 ) -> Result<(C, Account), QueryError> {
     let held = Account::new(&snapshot, "counts of the selected samples");
     let wanted = collector.columns();
-    while let Some(unit) = queue.units.get(queue.next.fetch_add(1, Ordering::Relaxed)) {
-        let (conditions, mut columns) = test.left(unit, &wanted);
+    while let Some(unit) = queue.next(thread) {
+        let (conditions, mut columns) = test.left(unit, &wanted, collector.checks_times());
         if unit.is_rollup() {
             columns.push(codes("count"));
         }
@@ -284,13 +343,14 @@ impl RowTest {
 
     /// The conditions that not all rows of a unit are known to satisfy, and the columns to be read: those that are wanted, then those of
     /// the conditions.
-    fn left(&self, unit: &Unit, wanted: &[Wanted]) -> (Vec<Condition>, Vec<Wanted>) {
+    fn left(&self, unit: &Unit, wanted: &[Wanted], times_are_checked: bool) -> (Vec<Condition>, Vec<Wanted>) {
         let mut conditions = Vec::new();
         let inside = |least, most| {
             let is_cut = |except: &Window| least < except.until_ns && except.from_ns <= most;
             self.window.from_ns <= least && most < self.window.until_ns && !self.except.as_ref().is_some_and(is_cut)
         };
-        if !matches!(unit.known("ts_ns"), Some(Bounds::Numbers(least, most)) if inside(least, most)) {
+        let all_inside = matches!(unit.known("ts_ns"), Some(Bounds::Numbers(least, most)) if inside(least, most));
+        if !all_inside && !times_are_checked {
             conditions.push(Condition::Time);
         }
         let is_profile = |text: &String| *text == self.profile;
@@ -312,9 +372,14 @@ impl RowTest {
             }
         }
         conditions.extend((0..self.matchers.len()).map(Condition::Matcher));
-        let mut columns = wanted.to_vec();
+        // The times of a roll-up are few.
+        let of_unit = |column: Wanted| match column {
+            TIMES if unit.is_rollup() => codes(TIMES.name),
+            column => column,
+        };
+        let mut columns: Vec<Wanted> = wanted.iter().copied().map(of_unit).collect();
         for condition in &conditions {
-            let column = self.column(*condition);
+            let column = of_unit(self.column(*condition));
             if !columns.contains(&column) {
                 columns.push(column);
             }
@@ -354,13 +419,16 @@ impl RowTest {
             return Ok(Rows::new(read, counts));
         }
         let mut keep = vec![true; fetched.unit.rows()];
+        let range = |window: Window| window.from_ns..window.until_ns;
+        let (window, except) = (range(self.window), self.except.map_or(0..0, range));
         for condition in conditions {
-            let wanted = self.column(*condition);
-            let column = columns.iter().position(|column| *column == wanted).map(|at| &read[at]);
+            let name = self.column(*condition).name;
+            let column = columns
+                .iter()
+                .position(|column| column.name == name)
+                .map(|at| &read[at]);
             match column {
                 Some(Column::Numbers(times)) => {
-                    let range = |window: Window| window.from_ns..window.until_ns;
-                    let (window, except) = (range(self.window), self.except.map_or(0..0, range));
                     for (keep, ts_ns) in keep.iter_mut().zip(times) {
                         *keep &= window.contains(ts_ns) && !except.contains(ts_ns);
                     }
@@ -377,7 +445,12 @@ impl RowTest {
             }
         }
         read.truncate(count);
-        Ok(Rows::new(read, counts).only(&keep))
+        let rows = Rows::new(read, counts);
+        Ok(if keep.iter().all(|keep| *keep) {
+            rows
+        } else {
+            rows.only(&keep)
+        })
     }
 
     fn accepts(&self, condition: Condition, codes: &Codes, code: usize) -> bool {
@@ -386,7 +459,10 @@ impl RowTest {
             ids.is_none_or(|ids| codes.number(code).is_some_and(|id| ids.contains(id)))
         };
         match condition {
-            Condition::Time => true,
+            Condition::Time => codes.number(code).is_some_and(|ts_ns| {
+                let inside = |window: &Window| (window.from_ns..window.until_ns).contains(&ts_ns);
+                inside(&self.window) && !self.except.as_ref().is_some_and(inside)
+            }),
             Condition::Type => codes.text(code) == self.profile,
             Condition::Series => among(&self.scope.series),
             Condition::Processes => among(&self.scope.processes),
@@ -395,7 +471,14 @@ impl RowTest {
     }
 }
 
-fn only<T: Copy>(values: &[T], keep: &[bool]) -> Vec<T> {
-    let kept = values.iter().zip(keep).filter(|(_, keep)| **keep);
-    kept.map(|(value, _)| *value).collect()
+/// The values that are kept, `count` of them. Each is written, and stays where it is kept: whether the next one is cannot be foretold.
+fn only<T: Copy + Default>(values: &[T], keep: &[bool], count: usize) -> Vec<T> {
+    let mut kept = vec![T::default(); count + 1];
+    let mut at = 0;
+    for (value, keep) in values.iter().zip(keep) {
+        kept[at] = *value;
+        at += usize::from(*keep);
+    }
+    kept.truncate(count);
+    kept
 }

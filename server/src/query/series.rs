@@ -1,6 +1,5 @@
 //! Cores over time by a label.
 
-use super::counts::Steps;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
@@ -9,6 +8,7 @@ use super::group_counts::{Group, Grouped};
 use super::matching::matching_stacks;
 use super::select::Question;
 use super::selector::Label;
+use super::steps::Steps;
 use super::time::Window;
 use crate::store::Snapshot;
 use regex::Regex;

@@ -1,18 +1,18 @@
 //! Where each hour of a window is read: from the samples themselves, or from a roll-up of them.
 //!
-//! A roll-up says how many samples of a series, mode and stack there were in a minute or an hour. It answers for a whole hour inside of the
-//! window as exactly as the samples do, from a few per cent of the rows; the hours at the window's edges are read from the samples. Of
-//! hours whose samples are gone by retention only roll-ups are left.
+//! A roll-up says how many samples of a series, mode and stack there were in a minute or an hour. It answers for an hour as exactly as the
+//! samples do, from a part of the rows, where the question tells nothing apart within one of those minutes or hours. Other hours are read
+//! from the samples. Of hours whose samples are gone by retention only roll-ups are left.
 
 use super::error::QueryError;
 use super::scan::When;
 use super::select::Question;
-use super::time::Window;
 use crate::store::columns::{Bounds, Known};
 use crate::store::{Snapshot, Table, hour};
 use std::collections::{HashMap, HashSet};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
+const MINUTE_NS: i64 = 60_000_000_000;
 
 /// What roll-ups have beside their count.
 const COLUMNS: [&str; 8] = [
@@ -26,6 +26,9 @@ const COLUMNS: [&str; 8] = [
     "value",
 ];
 
+/// The roll-ups with what their rows are counted by, the shorter answer first.
+const ROLLUPS: [(Table, i64); 2] = [(Table::SamplesHour, HOUR_NS), (Table::SamplesMinute, MINUTE_NS)];
+
 /// The table that answers for each hour; `samples` for those that are not listed.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
@@ -33,7 +36,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// `columns`: all that are looked at.
+    /// `columns`: all that are looked at. `cuts`: times at which samples have to be told apart, beside the question's and the steps'.
     ///
     /// # Errors
     /// Of an hour only roll-ups are left, which cannot tell what is asked for.
@@ -42,8 +45,12 @@ impl Sources {
         question: &Question,
         columns: &[&'static str],
         when: When,
+        mut cuts: Vec<i64>,
     ) -> Result<Sources, QueryError> {
         let window = question.window;
+        for window in [Some(window), question.except].into_iter().flatten() {
+            cuts.extend([window.from_ns, window.until_ns]);
+        }
         let missing = columns.iter().find(|column| !COLUMNS.contains(column));
         let partitions = |table: Table| -> HashSet<&str> {
             let files = snapshot.files(table).iter();
@@ -52,7 +59,7 @@ impl Sources {
         let [samples, minutes, hours] = [Table::Samples, Table::SamplesMinute, Table::SamplesHour].map(partitions);
         let pending = snapshot.pending_hours();
         let mut sources = Sources::default();
-        let mut spared = Vec::new();
+        let mut spared = [Vec::new(), Vec::new()];
         for name in minutes.union(&hours) {
             let Some(start_ns) = start_of(name).filter(|start| *start < window.until_ns) else {
                 continue;
@@ -60,24 +67,22 @@ impl Sources {
             if start_ns + HOUR_NS <= window.from_ns {
                 continue;
             }
-            let until_ns = start_ns + HOUR_NS;
-            let whole = Window {
-                from_ns: start_ns,
-                until_ns,
-            };
-            let is_cut = question.except.is_some_and(|except| except.overlaps(&whole));
-            let is_inside = window.from_ns <= start_ns && until_ns <= window.until_ns && !is_cut;
+            let needed_ns = grain_ns(start_ns, when, &cuts);
             if samples.contains(name) || pending.contains(*name) {
-                let is_enough = is_inside && when == When::Window && missing.is_none() && !pending.contains(*name);
-                if is_enough && snapshot.is_rolled_up(Table::SamplesHour, name) {
-                    spared.push((*name).to_owned());
+                if missing.is_some() || pending.contains(*name) {
+                    continue;
+                }
+                for ((table, grain_ns), spared) in ROLLUPS.into_iter().zip(&mut spared) {
+                    if grain_ns <= needed_ns && snapshot.is_rolled_up(table, name) {
+                        spared.push((*name).to_owned());
+                    }
                 }
                 continue;
             }
             if when == When::Exact || missing.is_some() {
                 return Err(only_rollups(name, missing));
             }
-            let is_hour_enough = is_inside && when == When::Window && hours.contains(name);
+            let is_hour_enough = needed_ns >= HOUR_NS && hours.contains(name);
             let table = if is_hour_enough || !minutes.contains(name) {
                 Table::SamplesHour
             } else {
@@ -86,8 +91,11 @@ impl Sources {
             sources.of_hour.insert((*name).to_owned(), table);
         }
         // A roll-up that is damaged is no loss where the samples are there.
-        for name in snapshot.sound_rollups(Table::SamplesHour, &spared).await {
-            sources.of_hour.insert(name, Table::SamplesHour);
+        for ((table, _), spared) in ROLLUPS.into_iter().zip(&mut spared) {
+            spared.retain(|name| !sources.of_hour.contains_key(name));
+            for name in snapshot.sound_rollups(table, spared).await {
+                sources.of_hour.insert(name, table);
+            }
         }
         Ok(sources)
     }
@@ -98,6 +106,24 @@ impl Sources {
             Some(Bounds::Texts(name, _)) => *self.of_hour.get(&name).unwrap_or(&Table::Samples) == table,
             _ => table == Table::Samples,
         }
+    }
+}
+
+/// Roll-ups by this or a shorter time tell all of an hour's samples apart that have to be; 0: none does.
+fn grain_ns(start_ns: i64, when: When, cuts: &[i64]) -> i64 {
+    let of_steps = match when {
+        When::Window => HOUR_NS,
+        When::Step { grain_ns } => grain_ns,
+        When::Exact => 0,
+    };
+    let within = || {
+        cuts.iter()
+            .filter(|cut| (start_ns + 1..start_ns + HOUR_NS).contains(*cut))
+    };
+    match within().next() {
+        None => of_steps,
+        Some(_) if within().all(|cut| cut % MINUTE_NS == 0) => of_steps.min(MINUTE_NS),
+        Some(_) => 0,
     }
 }
 
@@ -119,6 +145,20 @@ fn start_of(name: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rollup_is_enough_where_nothing_is_told_apart_within_its_time() {
+        let of = |when, cuts: &[i64]| grain_ns(HOUR_NS, when, cuts);
+        let (step, minute) = (|grain_ns| When::Step { grain_ns }, HOUR_NS + 7 * MINUTE_NS);
+        assert_eq!(of(When::Window, &[0, HOUR_NS, 2 * HOUR_NS, 5 * HOUR_NS + 1]), HOUR_NS);
+        assert_eq!(of(When::Window, &[0, minute]), MINUTE_NS);
+        assert_eq!(of(When::Window, &[minute, minute + 1]), 0);
+        assert_eq!(of(step(MINUTE_NS), &[HOUR_NS]), MINUTE_NS);
+        assert_eq!(of(step(HOUR_NS), &[HOUR_NS]), HOUR_NS);
+        assert_eq!(of(step(HOUR_NS), &[minute]), MINUTE_NS);
+        assert_eq!(of(step(0), &[]), 0);
+        assert_eq!(of(When::Exact, &[]), 0);
+    }
 
     #[test]
     fn an_hours_name_says_when_it_begins() {

@@ -60,11 +60,6 @@ impl Window {
         self.until_ns - self.from_ns
     }
 
-    /// Whether they have any time in common.
-    pub fn overlaps(&self, other: &Window) -> bool {
-        self.from_ns < other.until_ns && other.from_ns < self.until_ns
-    }
-
     /// What of a span lies before and behind this window; parts without length are left out.
     pub fn around(&self, (from_ns, until_ns): (i64, i64)) -> impl Iterator<Item = (i64, i64)> + use<> {
         let parts = [

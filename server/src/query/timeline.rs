@@ -1,6 +1,6 @@
 //! Samples one by one, in the order of time; and what ran on a CPU shortly before samples with a given frame.
 
-use super::counts::{StackCounts, Steps};
+use super::counts::StackCounts;
 use super::dictionary::ONE_TREE;
 use super::engine::Engine;
 use super::error::QueryError;
@@ -12,6 +12,7 @@ use super::matching::has_match;
 use super::scan::{Collector, Rows, TIMES, When, codes, scan};
 use super::select::{Days, Question, scope};
 use super::selector::{Label, Selector};
+use super::steps::Steps;
 use super::time::Window;
 use super::tree::{MixState, Shape, Tree};
 use crate::store::Snapshot;
@@ -377,7 +378,7 @@ pub async fn before(
     let (steps, limit) = (Steps::one(around.window), engine.limits.stacks);
     let everything = scope(snapshot, &around).await?;
     let new = || Before {
-        counts: StackCounts::new(steps, limit),
+        counts: StackCounts::new(steps, None, limit),
         moments: moments.clone(),
         before_ns,
     };
@@ -390,11 +391,10 @@ pub async fn before(
     let days = Days::of(around.window);
     let leaves = engine.dictionary.leaves(snapshot, &days, &counts.ids, ONE_TREE).await?;
     let side = Side {
-        steps: Steps::one(question.window),
         question,
         counts,
         exposure,
-        _held: held,
+        _held: Arc::new(held),
     };
     blocking(move || build(&side, &leaves, Stacks::default(), view)).await
 }
@@ -459,6 +459,7 @@ mod tests {
                     from_ns: 0,
                     until_ns: 100,
                 }),
+                None,
                 1,
             ),
             moments: Arc::default(),

@@ -1,6 +1,5 @@
 //! Ranked tables of functions or of a label's values, of one window or as a difference.
 
-use super::counts::Steps;
 use super::diff::{Criteria, Items, Judgement, Measure, Spread, Verdict, judge};
 use super::difference::{JudgedWhole, PARTS, both_totals, pair, part_weights};
 use super::engine::Engine;
@@ -9,9 +8,11 @@ use super::exposure::{Exposure, observe};
 use super::flamegraph::{View, blocking, flamegraph};
 use super::group::{Extra, by_label};
 use super::group_counts::{Group, Grouped};
+use super::parallel::both;
 use super::periods::Periods;
 use super::select::Question;
 use super::selector::Label;
+use super::steps::Steps;
 use super::tree::{Kind, Name, Shape, Tree};
 use crate::store::Snapshot;
 use std::collections::BTreeMap;
@@ -252,18 +253,18 @@ fn functions_difference(pair: &super::difference::Pair, criteria: Criteria) -> T
         };
         counts.iter().map(of).collect()
     };
-    let sides = [0, 1].map(|which| {
+    let sides = both(|which| {
         let own = tree.own_counts(pair.stack_samples(which));
         tree.by_name(&tree.totals(&own), &own)
     });
     let compared = [0, 1].map(|which| measured(&sides[which]));
-    let spreads = [0, 1].map(|which| {
+    let spreads = both(|which| {
         pair.spread(
             which,
             criteria.normalize,
             (&tree.leaf_of, tree.len()),
             tree.names.list.len(),
-            |own| measured(&tree.by_name(&tree.totals(own), own)),
+            |counts| *counts = measured(&tree.by_name(&tree.totals(counts), counts)),
         )
     });
     let wholes = [&pair.base, &pair.comparison]
@@ -289,7 +290,9 @@ fn functions_difference(pair: &super::difference::Pair, criteria: Criteria) -> T
             own: sides[1][i].1,
             total: sides[1][i].0,
             shares: None,
-            change: Some((sides[0][i].1, sides[0][i].0, judgement.verdicts[i])),
+            change: judgement
+                .verdict(i)
+                .map(|verdict| (sides[0][i].1, sides[0][i].0, verdict)),
         });
     let rows = rows.collect();
     let [base, whole] = wholes;
@@ -369,14 +372,14 @@ async fn labels_difference(
     let rows = both
         .into_iter()
         .zip(totals[0].iter().zip(&totals[1]))
-        .zip(&judgement.verdicts)
+        .zip(judgement.verdicts())
         .map(|(((name, [_, group]), (before, count)), verdict)| Row {
             name,
             frame: None,
             own: *count,
             total: *count,
             shares: Some(Shares::of(&group)),
-            change: Some((*before, *before, *verdict)),
+            change: Some((*before, *before, verdict)),
         });
     let rows = rows.collect();
     let [base, whole] = wholes;

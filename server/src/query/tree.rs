@@ -162,7 +162,9 @@ impl Tree {
 
     /// Inclusive counts from own counts of nodes.
     pub fn totals(&self, own: &[u64]) -> Vec<u64> {
-        added_up(&self.nodes.parent, own)
+        let mut totals = own.to_vec();
+        add_up(&self.nodes.parent, &mut totals);
+        totals
     }
 
     /// For each node whether it or a node above it has a name that `test` accepts: a sample is then counted once.
@@ -213,13 +215,11 @@ impl<'a, T: Fn(&Name) -> bool> Accepted<'a, T> {
     }
 }
 
-/// Each node's value and those of all nodes below it. Parents come before their children.
-pub(super) fn added_up(parent: &[u32], values: &[u64]) -> Vec<u64> {
-    let mut sums = values.to_vec();
+/// Adds to each node's value those of all nodes below it. Parents come before their children.
+pub(super) fn add_up(parent: &[u32], values: &mut [u64]) {
     for node in (1..parent.len()).rev() {
-        sums[parent[node] as usize] += sums[node];
+        values[parent[node] as usize] += values[node];
     }
-    sums
 }
 
 /// What stood at each of these places.

@@ -54,8 +54,9 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Calls back with `count` numbers of `width` bits each, least significant bit first; bits behind the end are zero.
-fn unpack(packed: &[u8], width: usize, count: usize, mut each: impl FnMut(u64)) {
+/// Adds `count` numbers of `width` bits each, least significant bit first, as `each` makes them; bits behind the end are zero. What follows
+/// the numbers may follow in `packed`: all but the last few are then read without a look at where it ends.
+fn unpack<T>(packed: &[u8], width: usize, count: usize, to: &mut Vec<T>, mut each: impl FnMut(u64) -> T) {
     let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
     // A number of up to 57 bits lies within the 8 bytes from the byte that it begins in.
     let wide = width > 57;
@@ -64,24 +65,28 @@ fn unpack(packed: &[u8], width: usize, count: usize, mut each: impl FnMut(u64)) 
     let safe = (packed.len().saturating_sub(reach) * 8)
         .checked_div(width)
         .map_or(count, |safe| safe.min(count));
-    if !wide {
-        for index in 0..safe {
+    let mut from = 0;
+    if width == 0 {
+        to.extend((0..count).map(|_| each(0)));
+        from = count;
+    } else if !wide {
+        // An iterator that knows its length: the vector looks at its room once.
+        to.extend((0..safe).map(|index| {
             let bit = index * width;
             let mut word = [0; 8];
-            if width > 0 {
-                word.copy_from_slice(&packed[bit / 8..bit / 8 + 8]);
-            }
-            each(u64::from_le_bytes(word) >> (bit % 8) & mask);
-        }
+            word.copy_from_slice(&packed[bit / 8..bit / 8 + 8]);
+            each(u64::from_le_bytes(word) >> (bit % 8) & mask)
+        }));
+        from = safe;
     }
-    for index in if wide { 0 } else { safe }..count {
+    to.extend((from..count).map(|index| {
         let bit = index * width;
         let mut word = [0; 16];
         let rest = packed.get(bit / 8..).unwrap_or_default();
         let have = rest.len().min(16);
         word[..have].copy_from_slice(&rest[..have]);
-        each((u128::from_le_bytes(word) >> (bit % 8)) as u64 & mask);
-    }
+        each((u128::from_le_bytes(word) >> (bit % 8)) as u64 & mask)
+    }));
 }
 
 /// Runs of the hybrid of run-length encoding and bit-packing, `count` numbers of `width` bits.
@@ -104,12 +109,13 @@ fn hybrid(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<u32>) 
             }
         } else {
             let groups = usize::try_from(header >> 1).unwrap_or(usize::MAX);
+            let rest = input.bytes;
             let packed = input.take_most(groups.saturating_mul(width));
             let run = groups.saturating_mul(8).min(left);
             if run == 0 || packed.len() < (run * width).div_ceil(8) {
                 return Err(Damage::new("the page ends in the middle of a run"));
             }
-            unpack(packed, width, run, |code| to.push(code as u32));
+            unpack(rest, width, run, to, |code| code as u32);
         }
     }
     Ok(())
@@ -170,13 +176,14 @@ pub(super) fn deltas(bytes: &[u8], count: usize, to: &mut Vec<i64>) -> Result<()
                 return Err(Damage::new("differences have more than 64 bits"));
             }
             let values = part.min(left);
+            let rest = input.bytes;
             let packed = input.take_most(part / 8 * width);
             if packed.len() < (values * width).div_ceil(8) {
                 return Err(Damage::new("the page ends in the middle of a block"));
             }
-            unpack(packed, width, values, |delta| {
+            unpack(rest, width, values, to, |delta| {
                 value = value.wrapping_add(least).wrapping_add(delta as i64);
-                to.push(value);
+                value
             });
             left -= values;
         }
@@ -230,7 +237,7 @@ mod tests {
                 }
             }
             let mut back = Vec::new();
-            unpack(&packed, width, numbers.len(), |number| back.push(number));
+            unpack(&packed, width, numbers.len(), &mut back, |number| number);
             assert_eq!(back, numbers, "width {width}");
         }
     }

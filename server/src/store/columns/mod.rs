@@ -259,8 +259,6 @@ pub(crate) async fn units(
             units.push(Unit::Pending(rows.clone()));
         }
     }
-    // The largest first, so that no thread is left with a large one at the end.
-    units.sort_by_key(|unit| std::cmp::Reverse(unit.rows()));
     Ok(units)
 }
 

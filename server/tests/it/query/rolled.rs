@@ -88,18 +88,53 @@ async fn answers(server: &Server, from: i64, until: i64) -> Vec<String> {
     answers
 }
 
-/// An hour of which a minute is left out is read from its samples.
-async fn without_a_minute(server: &Server, from: i64, until: i64) -> String {
+/// Answers that tell minutes apart where the window's ends and its middle are whole minutes.
+async fn stepped(server: &Server, from: i64, until: i64) -> Vec<String> {
+    let mut answers = Vec::new();
+    for query in ["{}", "{service=\"nginx\"}"] {
+        let window = [("query", query), ("from", &ms(from)), ("until", &ms(until))];
+        let with = |more: &[(&'static str, &'static str)]| [&window[..], more].concat();
+        answers.push(server.text("series", &with(&[("by", "service"), ("step", "1m")])).await);
+        answers.push(server.text("series", &with(&[("by", "node"), ("step", "3m")])).await);
+        let matching = with(&[("by", "mode"), ("step", "1m"), ("match", "walk")]);
+        answers.push(server.text("series", &matching).await);
+        // In two halves, the same samples of both sides; and two selectors, which are read apart.
+        let half = ms(from + (until - from) / 2);
+        let halves = [
+            ("query", query),
+            ("base_from", &ms(from)),
+            ("base_until", &half),
+            ("from", &half),
+            ("until", &ms(until)),
+        ];
+        for normalize in ["rate", "share"] {
+            let halves = [&halves[..], &[("normalize", normalize)]].concat();
+            answers.push(server.text("diff", &halves).await);
+            answers.push(server.text("top", &[&halves[..], &[("by", "service")]].concat()).await);
+            answers.push(server.text("top", &[&halves[..], &[("by", "function")]].concat()).await);
+        }
+        answers.push(server.text("diff", &with(&[("base_query", "{service=\"db\"}")])).await);
+    }
+    answers
+}
+
+/// Without a minute of an hour; and in steps of less than a minute where the window is not long.
+async fn without_a_minute(server: &Server, from: i64, until: i64) -> [String; 2] {
     let times = [from, until, from + 40 * 60 * S, from + 41 * 60 * S].map(ms);
     let names = ["from", "until", "except_from", "except_until"];
     let parameters: Vec<(&str, &str)> = names.into_iter().zip(times.iter().map(String::as_str)).collect();
-    server.text("flamegraph", &parameters).await
+    let by = [&parameters[..2], &[("by", "service")]].concat();
+    [
+        server.text("flamegraph", &parameters).await,
+        server.text("series", &by).await,
+    ]
 }
 
 async fn rolled_up(server: &Server, first: i64) {
     eventually("the hours are rolled up", async || {
         let snapshot = server.store.snapshot();
-        (0..3).all(|hours| snapshot.is_rolled_up(Table::SamplesHour, &hour(first + hours * HOUR)))
+        let is_in = |table, hours| snapshot.is_rolled_up(table, &hour(first + hours * HOUR));
+        (0..3).all(|hours| Table::ROLLUPS.into_iter().all(|table| is_in(table, hours)))
     })
     .await;
 }
@@ -111,11 +146,17 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
         (first, first + 3 * HOUR),
         (first + HOUR / 2 + 7 * S, first + 3 * HOUR - 5 * S),
         (first + HOUR, first + 2 * HOUR),
+        // Cut at minutes: by the minute; cut within one: from samples.
+        (first + HOUR / 4, first + 2 * HOUR + 60 * S),
+        (first + HOUR + 60 * S, first + HOUR + 2_700 * S),
+        (first + HOUR + 61 * S, first + HOUR + 2_700 * S),
     ];
     let mut truth = Vec::new();
+    let mut steps = Vec::new();
     let mut parts = Vec::new();
     for (from, until) in windows {
         truth.push(answers(&server, from, until).await);
+        steps.push(stepped(&server, from, until).await);
         parts.push(without_a_minute(&server, from, until).await);
     }
     let server = reopened(server, eager).await;
@@ -123,6 +164,9 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
     let server = reopened(server, quiet).await;
     for ((from, until), truth) in windows.into_iter().zip(&truth) {
         assert_eq!(&answers(&server, from, until).await, truth);
+    }
+    for ((from, until), truth) in windows.into_iter().zip(&steps) {
+        assert_eq!(&stepped(&server, from, until).await, truth);
     }
     for ((from, until), truth) in windows.into_iter().zip(&parts) {
         assert_eq!(&without_a_minute(&server, from, until).await, truth);
@@ -150,8 +194,13 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
     {
         std::fs::remove_file(server._dir.path().join("samples").join(&file.path)).unwrap();
     }
-    for ((from, until), truth) in windows.into_iter().zip(&truth) {
+    for ((from, until), truth) in windows.into_iter().zip(&truth).take(5) {
         assert_eq!(&answers(&server, from, until).await, truth);
+    }
+    // So is what tells minutes apart, where they are whole.
+    for which in [0, 2, 3, 4] {
+        let (from, until) = windows[which];
+        assert_eq!(stepped(&server, from, until).await, steps[which]);
     }
     let late = [("from", ms(first + HOUR + S)), ("until", ms(first + 2 * HOUR))];
     let late = late.each_ref().map(|(name, value)| (*name, value.as_str()));
