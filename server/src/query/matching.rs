@@ -44,7 +44,10 @@ pub(super) async fn matching_stacks(
 ) -> Result<Matched, QueryError> {
     let selected = scope(snapshot, question).await?;
     let (steps, limit) = (Steps::one(question.window), engine.limits.stacks);
-    let (counts, held) = scan(snapshot, question, &selected, || StackCounts::new(steps, question.except, limit)).await?;
+    let (counts, held) = scan(snapshot, question, &selected, || {
+        StackCounts::new(steps, question.except, limit)
+    })
+    .await?;
     let Weighed { ids, periods, .. } = counts.weighed();
     let leaves = engine
         .dictionary
