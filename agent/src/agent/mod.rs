@@ -58,7 +58,7 @@ impl Default for AgentConfig {
             interval: Duration::from_secs(5),
             drain_every: Duration::from_millis(200),
             max_processes: 8192,
-            table_bytes: 16 << 20,
+            table_bytes: 24 << 20,
             memory_limit_bytes: 64 << 20,
             cpu_limit: 0.01,
             names: NamerConfig::default(),

@@ -290,6 +290,11 @@ impl Tables {
         memory.max_slabs as u64 * u64::from(SLAB_WORDS) * 4 - self.layout.used_bytes()
     }
 
+    /// Of the bytes in use, those that will be free in a moment.
+    pub fn retiring_bytes(&self) -> u64 {
+        self.layout.retiring_bytes()
+    }
+
     /// Bytes of tables and mappings in use, and of those that are not free yet.
     pub fn used_bytes(&self) -> u64 {
         self.layout.used_bytes()

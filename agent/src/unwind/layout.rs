@@ -264,6 +264,11 @@ impl<M: Memory> Layout<M> {
         }
     }
 
+    /// Bytes that were given back, but may still be read.
+    pub fn retiring_bytes(&self) -> u64 {
+        self.retired.iter().map(|(_, range)| u64::from(range.words) * 4).sum()
+    }
+
     /// Bytes of tables and mappings in use.
     pub fn used_bytes(&self) -> u64 {
         let all = self.space.slabs() as u64 * u64::from(SLAB_WORDS);

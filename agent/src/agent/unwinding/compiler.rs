@@ -57,8 +57,9 @@ struct Need {
 /// Files that wait for the thread, and the thread.
 pub(super) struct Compiler {
     waiting: BTreeMap<SourceId, Arc<Module>>,
-    /// Parts of files, which somebody waits for: they come first.
+    /// Parts of files, which somebody waits for.
     waiting_parts: VecDeque<(Arc<Module>, u32)>,
+    part_was_last: bool,
     needed: HashMap<SourceId, Need>,
     pace: Pace,
     /// Stacks wait for what the thread does, or for what comes after it.
@@ -96,6 +97,7 @@ impl Compiler {
         Ok(Self {
             waiting: BTreeMap::new(),
             waiting_parts: VecDeque::new(),
+            part_was_last: false,
             needed: HashMap::new(),
             pace: own_pace,
             stacks_wait,
@@ -131,18 +133,10 @@ impl Compiler {
         !self.waiting_parts.is_empty() || self.waiting.keys().any(|id| self.is_needed(*id))
     }
 
-    /// Gives the thread its next work, unless it has some: first what stacks wait for, then, where CPU time is left, what they may wait for
-    /// later. `outline_of` is that of a file in parts, if there still is one.
+    /// Gives the thread its next work, unless it has some: what stacks wait for, parts and whole files in turns, so that a small program does
+    /// not wait for all parts of a compiler; then, where CPU time is left, what they may wait for later. `outline_of` is that of a file in
+    /// parts, if there still is one.
     pub(super) fn ask(&mut self, outline_of: impl Fn(SourceId) -> Option<Arc<Outline>>) {
-        while !self.busy
-            && let Some((module, part)) = self.waiting_parts.pop_front()
-        {
-            // Forgotten meanwhile, if there is no such file any more.
-            if let Some(outline) = outline_of(module.id) {
-                self.stacks_wait.store(true, Ordering::Relaxed);
-                self.send(Job::Part { module, outline, part });
-            }
-        }
         if self.busy {
             // Whatever it is: what is waited for comes after it.
             if self.is_asked_for_more() {
@@ -150,13 +144,30 @@ impl Compiler {
             }
             return;
         }
-        let Some(id) = most_urgent(&self.waiting, &self.needed) else {
-            return;
-        };
-        let is_needed = self.is_needed(id);
-        if (is_needed || self.pace.has_room())
-            && let Some(module) = self.waiting.remove(&id)
+        let next = most_urgent(&self.waiting, &self.needed).map(|id| (id, self.is_needed(id)));
+        if let Some((id, true)) = next
+            && (self.part_was_last || self.waiting_parts.is_empty())
         {
+            return self.ask_file(id, true);
+        }
+        while let Some((module, part)) = self.waiting_parts.pop_front() {
+            // Forgotten meanwhile, if there is no such file any more.
+            if let Some(outline) = outline_of(module.id) {
+                self.part_was_last = true;
+                self.stacks_wait.store(true, Ordering::Relaxed);
+                return self.send(Job::Part { module, outline, part });
+            }
+        }
+        if let Some((id, is_needed)) = next
+            && (is_needed || self.pace.has_room())
+        {
+            self.ask_file(id, is_needed);
+        }
+    }
+
+    fn ask_file(&mut self, id: SourceId, is_needed: bool) {
+        if let Some(module) = self.waiting.remove(&id) {
+            self.part_was_last = false;
             self.stacks_wait.store(is_needed, Ordering::Relaxed);
             self.send(Job::File(module));
         }

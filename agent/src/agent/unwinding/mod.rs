@@ -25,6 +25,8 @@ const MAX_ROWS_PER_FILE: u64 = 4 << 20;
 const SWEEP_NS: u64 = 30_000_000_000;
 /// So often room is made for one table: what is free may lie in too many pieces.
 const MOST_TRIES: u32 = 3;
+/// Of all room for tables, how much of what was made may wait until room is free, in this process's memory.
+const HELD_PART: u64 = 16;
 
 /// What the unwinding has done, cumulative but for the first two.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,7 +60,9 @@ pub(super) struct Unwinding {
     compiler: Compiler,
     room: Room,
     row_limit: usize,
-    held: Option<Held>,
+    /// In the order in which they came.
+    held: Vec<Held>,
+    held_limit_bytes: u64,
     swept_ns: u64,
     /// Something has come that late stacks may have waited for.
     progress: bool,
@@ -73,7 +77,8 @@ impl Unwinding {
             compiler: Compiler::start(row_limit, turns, pace, waker)?,
             room: Room::of(table_bytes),
             row_limit,
-            held: None,
+            held: Vec::new(),
+            held_limit_bytes: table_bytes / HELD_PART,
             swept_ns: 0,
             progress: false,
         })
@@ -142,7 +147,7 @@ impl Unwinding {
 
     /// True while no table is being made that a stack waits for.
     pub(super) fn is_settled(&self) -> bool {
-        self.held.is_none() && self.compiler.is_settled()
+        self.held.is_empty() && self.compiler.is_settled()
     }
 
     /// Says which programs' stacks wait for tables, and at which source each of them stopped.
@@ -168,10 +173,17 @@ impl Unwinding {
             }
         }
         let mut changed = Vec::new();
-        while let Some((id, made, tries)) = self.next_made(now_ns) {
-            self.settle(id, made, tries, sensor, now_ns, &mut changed);
+        for held in self
+            .held
+            .extract_if(.., |held| held.until_ns <= now_ns)
+            .collect::<Vec<_>>()
+        {
+            self.settle(held.id, held.made, held.tries, sensor, now_ns, &mut changed);
         }
-        let missing = self.room.missing_reserve(sensor.tables().free_bytes());
+        while let Some((id, made)) = self.compiler.take() {
+            self.settle(id, made, 0, sensor, now_ns, &mut changed);
+        }
+        let missing = self.room.missing_reserve(self.expected_bytes(sensor));
         if missing > 0 {
             let chosen = self.room.choose(Size::Small, self.files.candidates(), missing, now_ns);
             changed.extend(self.files.give_up(&chosen, sensor.tables(), now_ns));
@@ -192,17 +204,14 @@ impl Unwinding {
         compiler.ask(|id| files.outline_of(id));
     }
 
-    /// What is to be put where walks find it, and how often room was made for it.
-    fn next_made(&mut self, now_ns: u64) -> Option<(SourceId, Made, u32)> {
-        if let Some(held) = self.held.take_if(|held| held.until_ns <= now_ns) {
-            return Some((held.id, held.made, held.tries));
-        }
-        // One at a time: the others wait where they were made, and nothing more is begun meanwhile.
-        if self.held.is_some() {
-            return None;
-        }
-        let (id, made) = self.compiler.take()?;
-        Some((id, made, 0))
+    /// What will be free in a moment for others than those that wait for it.
+    fn expected_bytes(&self, sensor: &mut Sensor) -> u64 {
+        let tables = sensor.tables();
+        (tables.free_bytes() + tables.retiring_bytes()).saturating_sub(self.held_bytes())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held.iter().map(|held| held.made.bytes()).sum()
     }
 
     /// Puts a table where walks find it, or gives up others for it; `changed` are the files whose programs are to be published anew.
@@ -215,37 +224,37 @@ impl Unwinding {
         now_ns: u64,
         changed: &mut Vec<SourceId>,
     ) {
-        let (free, wanted) = (sensor.tables().free_bytes(), made.bytes());
+        let wanted = made.bytes();
         let is_part = matches!(made, Made::Part(..));
         let size = self.room.size(wanted, is_part);
-        let mut missing = self.room.missing(size, wanted, free);
-        let mut left = Some(made);
-        if missing == 0
-            && let Some(made) = left.take()
-        {
+        let fits = self.room.missing(size, wanted, sensor.tables().free_bytes()) == 0;
+        let refused = if fits {
             // Refused all the same where what is free lies in pieces.
-            left = self.files.settle(id, made, sensor.tables(), now_ns).err();
-            missing = wanted;
-        }
-        let Some(made) = left else {
+            self.files.settle(id, made, sensor.tables(), now_ns).err()
+        } else {
+            Some(made)
+        };
+        let Some(made) = refused else {
             self.progress = true;
             if !is_part {
                 changed.push(id);
             }
             return;
         };
-        let chosen = if tries < MOST_TRIES {
-            self.room.choose(size, self.files.candidates(), missing, now_ns)
+        let missing = if fits {
+            wanted
         } else {
-            Vec::new()
+            self.room.missing(size, wanted, self.expected_bytes(sensor))
         };
-        if chosen.is_empty() {
+        let chosen = self.room.choose(size, self.files.candidates(), missing, now_ns);
+        let may_wait = tries < MOST_TRIES && self.held_bytes() + wanted <= self.held_limit_bytes;
+        if !may_wait || (missing > 0 && chosen.is_empty()) {
             self.progress = true;
             self.files.refuse(id, &made, now_ns);
             return;
         }
         changed.extend(self.files.give_up(&chosen, sensor.tables(), now_ns));
-        self.held = Some(Held {
+        self.held.push(Held {
             id,
             made,
             until_ns: now_ns + RETIRE_NS,

@@ -95,6 +95,9 @@ impl Room {
 
 /// Those that were not needed the longest, as many as have so many bytes together, if there are. Of equal age the largest goes first.
 fn oldest(mut candidates: Vec<Candidate>, missing: u64) -> Option<Vec<Candidate>> {
+    if missing == 0 {
+        return Some(Vec::new());
+    }
     candidates.sort_unstable_by_key(|candidate| {
         let age = (candidate.used_ns, std::cmp::Reverse(candidate.bytes));
         (age, candidate.id, candidate.part)
@@ -156,7 +159,8 @@ mod tests {
         let chosen = for_large(candidates.clone(), 40 << 10);
         assert_eq!(chosen, [candidates[401], candidates[400]]);
         // Nothing is given up in vain.
-        assert_eq!(for_large(candidates, 80 << 10), []);
+        assert_eq!(for_large(candidates.clone(), 80 << 10), []);
+        assert_eq!(for_large(candidates, 0), []);
     }
 
     #[test]
