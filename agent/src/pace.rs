@@ -25,6 +25,8 @@ const SAVED_NS: f64 = 250_000_000.0;
 const OWED_NS: f64 = 1_000_000_000.0;
 /// A thread that worked less since it rested last goes on: a pause is a wake-up more.
 const STRETCH_NS: u64 = 1_000_000;
+/// Pauses are at least as long where they may be: going to sleep and waking up is work as well, which shorter ones would be spent on.
+const PAUSE_NS: u64 = 20_000_000;
 /// A build without optimisation takes some ten times the CPU time for the same work, and its pauses would be as much longer.
 const SLOWNESS: f64 = if cfg!(debug_assertions) { 10.0 } else { 1.0 };
 
@@ -120,10 +122,11 @@ impl Pace {
         loop {
             let now_ns = monotonic_ns();
             account.settle(now_ns, process_cpu_ns());
-            let wait_ns = account.wait_ns().min(until_ns.saturating_sub(now_ns));
-            if account.ended || wait_ns == 0 {
+            let left_ns = until_ns.saturating_sub(now_ns);
+            if account.ended || account.wait_ns() == 0 || left_ns == 0 {
                 break;
             }
+            let wait_ns = account.wait_ns().max(PAUSE_NS).min(left_ns);
             let waited = limited.ended.wait_timeout(account, Duration::from_nanos(wait_ns));
             (account, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
