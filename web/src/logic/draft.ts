@@ -4,7 +4,7 @@
  */
 import { judge } from "./judge.ts";
 import { Pairs } from "./pairs.ts";
-import { assemble, frameName, ROOT, type Tree, widths } from "./tree.ts";
+import { assemble, frameName, isOfSelf, ROOT, type Tree, widths } from "./tree.ts";
 
 /** What adds up: samples, and in a difference those of side A and both sides in the unit of the normalisation. */
 export interface Measures {
@@ -132,7 +132,14 @@ export class Draft {
       self: floats(this.own[0] as Float64Array),
     };
     const callers = callersFrom < size ? order.findIndex((node) => node >= callersFrom) : size;
-    return assemble(frames, { strings, kinds: tree.kinds }, floats(weight), this.judged(order, totals), shape, callers);
+    return assemble(
+      frames,
+      { strings, kinds: tree.kinds },
+      floats(weight),
+      this.judged(order, totals, shape, callers),
+      shape,
+      callers,
+    );
   }
 
   private isFolded(frame: number): boolean {
@@ -223,7 +230,12 @@ export class Draft {
     return { strings, name, kind };
   }
 
-  private judged(order: Int32Array, totals: readonly Float64Array[]): Tree["diff"] {
+  private judged(
+    order: Int32Array,
+    totals: readonly Float64Array[],
+    shape: Tree["shape"],
+    callersFrom: number,
+  ): Tree["diff"] {
     const { tree, own } = this;
     const { diff } = tree;
     if (diff === null) return null;
@@ -240,22 +252,28 @@ export class Draft {
       Float64Array,
       Float64Array,
     ];
-    const delta = norm.map((after, i) => after - (baseNorm[i] as number));
+    const [self] = own.map(pick) as [Float64Array];
+    const delta = new Float64Array(order.length);
     const low = new Float64Array(order.length);
     const high = new Float64Array(order.length);
     const strength = new Float64Array(order.length);
     const state = new Uint8Array(order.length);
     order.forEach((node, i) => {
       const source = this.source[node] as number;
-      const isSame = tree.total[source] === total[i] && diff.baseTotal[source] === baseTotal[i];
-      const verdict = isSame
-        ? {
-            low: diff.low[source] as number,
-            high: diff.high[source] as number,
-            strength: diff.strength[source] as number,
-            state: diff.states[diff.state[source] as number] as string,
-          }
-        : judge(baseTotal[i] as number, total[i] as number, diff.scale);
+      const ofSelf = isOfSelf({ diff, shape, callersFrom }, i);
+      const [before, after] = ofSelf ? [baseSelf, self] : [baseTotal, total];
+      const [baseLevel, level] = ofSelf ? [baseSelfNorm, selfNorm] : [baseNorm, norm];
+      delta[i] = (level[i] as number) - (baseLevel[i] as number);
+      const [was, is] = isOfSelf(tree, source) ? [diff.baseSelf, tree.self] : [diff.baseTotal, tree.total];
+      const verdict =
+        was[source] === before[i] && is[source] === after[i]
+          ? {
+              low: diff.low[source] as number,
+              high: diff.high[source] as number,
+              strength: diff.strength[source] as number,
+              state: diff.states[diff.state[source] as number] as string,
+            }
+          : judge(before[i] as number, after[i] as number, diff.scale);
       low[i] = verdict.low;
       high[i] = verdict.high;
       strength[i] = verdict.strength;

@@ -2,8 +2,11 @@
  * The verdict on frames that a transform has put together, of which the server knows nothing. In: what the server said of
  * all frames. The interval is the server's (`server/src/query/diff.rs`: score intervals of both sides' Poisson means, over-dispersed,
  * combined after Zou and Donner); a frame is called changed where it deviates at least as far as the weakest of the server's
- * own discoveries. A frame that has the samples of one of the server's keeps the server's verdict.
+ * own discoveries. A frame that has the samples of one of the server's keeps the server's verdict. What is judged of a frame, all its samples or
+ * its own, is what the server was asked to compare.
  */
+
+import type { DiffAnswer } from "../api/types.ts";
 
 /** Standard errors of an interval, by its confidence. */
 const ERRORS: Record<string, number> = { "0.8": 1.2816, "0.9": 1.6449, "0.95": 1.96, "0.99": 2.5758, "0.999": 3.2905 };
@@ -32,12 +35,17 @@ export interface Verdict {
 interface Judged {
   baseTotal: ArrayLike<number>;
   total: ArrayLike<number>;
+  baseSelf: ArrayLike<number>;
+  self: ArrayLike<number>;
   baseNorm: ArrayLike<number>;
   norm: ArrayLike<number>;
   state: ArrayLike<number>;
 }
 
-export function scaleOf(nodes: Judged, states: readonly string[], dispersion: number, confidence: number): Scale {
+export function scaleOf(
+  nodes: Judged,
+  { states, dispersion, confidence, measure }: Pick<DiffAnswer, "states" | "dispersion" | "confidence" | "measure">,
+): Scale {
   const exposure = (counts: ArrayLike<number>, norms: ArrayLike<number>) =>
     (norms[0] as number) > 0 ? (counts[0] as number) / (norms[0] as number) : 0;
   const scale = {
@@ -45,10 +53,11 @@ export function scaleOf(nodes: Judged, states: readonly string[], dispersion: nu
     dispersion: Math.max(1, dispersion),
     errors: ERRORS[String(confidence)] ?? USUAL,
   };
+  const [before, after] = measure === "self" ? [nodes.baseSelf, nodes.self] : [nodes.baseTotal, nodes.total];
   let least = Number.POSITIVE_INFINITY;
   for (let i = 0; i < nodes.state.length; i++) {
     if (states[nodes.state[i] as number] === "same") continue;
-    least = Math.min(least, deviation(nodes.baseTotal[i] as number, nodes.total[i] as number, scale));
+    least = Math.min(least, deviation(before[i] as number, after[i] as number, scale));
   }
   return { ...scale, least: Math.max(scale.errors, least) };
 }

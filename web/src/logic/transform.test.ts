@@ -200,6 +200,42 @@ describe("transforms", () => {
     expect(state(untouched)).toBe("shrank");
   });
 
+  it("judge what a frame itself has where that is compared", () => {
+    // `main` is in all samples, of which there are about as many on both sides; its own went to what it calls.
+    const answer = diffOf(
+      [
+        {
+          name: "main",
+          self: 100,
+          before: 800,
+          calls: [
+            { name: "fast", self: 800, before: 100 },
+            { name: "slow", self: 100, before: 100 },
+            { name: "rare", self: 60, before: 30 },
+          ],
+        },
+      ],
+      "self",
+    );
+    const sent = diffTreeOf(answer, "both");
+    const state = (of: Tree, name: string) => {
+      const node = [...of.parent.keys()].find((i) => frameName(of, i) === name) as number;
+      return [of.diff?.states[of.diff.state[node] as number], of.diff?.delta[node]];
+    };
+    // With `slow` gone, its samples are the caller's own: 200 where there were 900.
+    const { tree: without } = transformed(sent, [{ op: "hide", name: "slow" }]);
+    expect(state(without, "main")).toEqual(["shrank", -700]);
+    expect(state(without, "fast")).toEqual(["grew", 700]);
+    // Turned round, what ends in a function is all that its frame has; what merely calls it is judged by that too.
+    const { tree: turned } = transformed(sent, [{ op: "invert", name: "" }]);
+    expect(state(turned, "fast")).toEqual(["grew", 700]);
+    expect(state(turned, "slow")).toEqual(["same", 0]);
+    expect(state(turned, "main")).toEqual(["grew", 700]);
+    const { tree: between } = transformed(sent, [{ op: "sandwich", name: "fast" }]);
+    expect(between.diff?.delta[ROOT]).toBe(700);
+    expect(between.diff?.delta[between.callersFrom]).toBe(700);
+  });
+
   it("put folded frames of one caller together and count them", () => {
     const folded = treeOf(
       answerOf([

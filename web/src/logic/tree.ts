@@ -3,7 +3,7 @@
  * depth, the end of its subtree, its left edge and its weight (the width's unit), and for every depth its nodes from
  * left to right. Built once an answer in one pass; nothing here changes afterwards.
  */
-import type { DiffAnswer, DiffColumns, FlamegraphAnswer, TreeColumns } from "../api/types.ts";
+import type { DiffAnswer, DiffColumns, FlamegraphAnswer, Measured, TreeColumns } from "../api/types.ts";
 import { type Scale, scaleOf } from "./judge.ts";
 
 /** What a frame's width stands for in a difference: both sides added up (so that vanished frames show), or one of them. */
@@ -11,6 +11,10 @@ export type Width = "both" | "before" | "after";
 
 export interface DiffData {
   width: Width;
+  /** What of a frame is compared, see `isOfSelf`. */
+  measure: Measured;
+  /** Of the intervals. */
+  confidence: number;
   /** Samples of side A. */
   baseTotal: Float64Array;
   baseSelf: Float64Array;
@@ -99,12 +103,15 @@ export function diffTreeOf(answer: DiffAnswer, width: Width): Tree {
     total: frames.total,
     baseNorm: floats("base_norm"),
     norm: floats("norm"),
+    baseSelf: floats("base_self"),
+    self: frames.self,
     state: Uint8Array.from(checked(column(nodes, "state", size), answer.states.length, "state")),
   };
   const diff: DiffData = {
     width,
+    measure: answer.measure,
+    confidence: answer.confidence,
     ...judged,
-    baseSelf: floats("base_self"),
     delta: floats("delta"),
     low: floats("low"),
     high: floats("high"),
@@ -112,9 +119,20 @@ export function diffTreeOf(answer: DiffAnswer, width: Width): Tree {
     selfNorm: floats("self_norm"),
     strength: floats("strength"),
     states: answer.states,
-    scale: scaleOf(judged, answer.states, answer.dispersion, answer.confidence),
+    scale: scaleOf(judged, answer),
   };
   return assemble(frames, answer, widths(diff), diff);
+}
+
+/**
+ * Whether the verdict on a frame of a difference is about what the frame itself has. Where stacks are turned round, that is what a frame has in
+ * all: the samples that end in the function whose way to the root it is on.
+ */
+export function isOfSelf(
+  { diff, shape, callersFrom }: Pick<Tree, "diff" | "shape" | "callersFrom">,
+  node: number,
+): boolean {
+  return diff?.measure === "self" && shape !== "inverted" && node < callersFrom;
 }
 
 /** What a frame's width stands for in a difference. */

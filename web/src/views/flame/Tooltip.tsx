@@ -1,10 +1,10 @@
 /** What one frame stands for, beside the pointer and as a sentence. */
 import type { Normalize } from "../../api/index.ts";
 import { CHANGE_WORDS, kindOf, MARK } from "../../logic/colour.ts";
-import { cores, count, duration, factor, percent, plural, signed } from "../../logic/format.ts";
+import { cores, count, duration, factor, levelText, percent, plural, signed } from "../../logic/format.ts";
 import type { Sliver } from "../../logic/layout.ts";
 import { normText, normUnit } from "../../logic/norm.ts";
-import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
 import { useBeside } from "../hooks.ts";
 import { changeOf } from "./paint.ts";
 
@@ -120,8 +120,9 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
   const { normalize } = measure;
   const change = changeOf(tree, node);
   const delta = diff.delta[node] as number;
-  const before = diff.baseNorm[node] as number;
-  const after = diff.norm[node] as number;
+  const ofSelf = isOfSelf(tree, node);
+  const before = (ofSelf ? diff.baseSelfNorm : diff.baseNorm)[node] as number;
+  const after = (ofSelf ? diff.selfNorm : diff.norm)[node] as number;
   const value = (v: number) => normText(v, normalize);
   const row = (side: string, total: Column, norm: Column, self: Column, selfNorm: Column) => (
     <tr>
@@ -151,11 +152,12 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
       </table>
       <div class={`tooltip-verdict ${change}`}>
         <b>
-          {MARK[change]} {signed(value(delta), delta)}
+          {MARK[change]} {ofSelf && "self "}
+          {signed(value(delta), delta)}
         </b>{" "}
         <span>{factor(before, after)}</span>
         <span class="dim">
-          95 %: {signed(value(diff.low[node] as number), diff.low[node] as number)} to{" "}
+          {levelText(diff.confidence)}: {signed(value(diff.low[node] as number), diff.low[node] as number)} to{" "}
           {signed(value(diff.high[node] as number), diff.high[node] as number)}
         </span>
         <span>{CHANGE_WORDS[change]}</span>
