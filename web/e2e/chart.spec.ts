@@ -56,6 +56,9 @@ test.describe("the chart and its lists", () => {
     expect(samples).toBeGreaterThan(5);
     const said = (await system.getAttribute("title"))?.replace(/[\u202f]/g, "");
     expect(said).toContain(`${samples} samples`);
+    await system.getByRole("button", { name: `Only process ${windows.busy}` }).click();
+    await expect(page.getByTestId("query")).toHaveValue(`{process="${windows.busy}",mode="kernel"}`);
+    await page.goBack();
     await page.getByRole("button", { name: "Lines" }).click();
     await page.reload();
     await expect(system).toBeVisible();

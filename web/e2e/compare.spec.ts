@@ -1,4 +1,4 @@
-import { busyOnly, colours, comparison, expect, hoverRoot, parameter, test } from "./stack.ts";
+import { busyOnly, colours, comparison, expect, hoverRoot, parameter, test, zoomStays } from "./stack.ts";
 
 test.describe("compare", () => {
   test("finds what came: what began is new, with both sides' counts", async ({ page, windows, request }) => {
@@ -89,12 +89,7 @@ test.describe("compare", () => {
     const sentence = changes.getByRole("button").filter({ hasText: windows.busy }).first();
     await expect(sentence).toContainText(/→ .*cores \(\+.*, between \+.* and \+.*\)/);
     await sentence.click();
-    await expect(page.getByTestId("reset-zoom")).toBeVisible();
-    const focus = parameter(page, "focus");
-    expect(focus).toBeTruthy();
-    await page.reload();
-    await expect(page.getByTestId("reset-zoom")).toBeVisible();
-    expect(parameter(page, "focus")).toBe(focus);
+    await zoomStays(page);
     await page.goBack();
     await expect(page.getByTestId("reset-zoom")).toBeHidden();
     await expect(sentence).toBeVisible();
@@ -174,6 +169,42 @@ test.describe("compare", () => {
     const long = windows.before.from - 7_200_000;
     await page.goto(comparison(windows, { baseFrom: String(long), baseUntil: String(long + 60_000) }));
     await expect(page.getByTestId("caveats")).toContainText("No agent covered");
+  });
+
+  test("the chart shows both of two selectors", async ({ page, windows, request }) => {
+    const queries = { query: busyOnly(windows), baseQuery: '{mode="kernel"}' };
+    const begin = { baseFrom: String(windows.after.from), baseUntil: String(windows.after.until) };
+    const asked = page.waitForResponse((answer) => {
+      const { pathname, searchParams } = new URL(answer.url());
+      return pathname.endsWith("/series") && searchParams.get("query") === queries.baseQuery;
+    });
+    await page.goto(comparison(windows, { ...queries, ...begin }));
+    const address = new URL((await asked).url());
+    const answer = await request.get(`${address.pathname}${address.search}`);
+    const { series, other } = (await answer.json()) as {
+      series: { cores: (number | null)[] }[];
+      other: { cores: (number | null)[] } | null;
+    };
+    const sum = (i: number) =>
+      [...series, ...(other ? [other] : [])].reduce((all, { cores }) => all + (cores[i] ?? 0), 0);
+    expect(Math.max(...(series[0]?.cores ?? []).map((_, i) => sum(i)))).toBeGreaterThan(0);
+    await expect(page.getByText("as a line over B")).toBeVisible();
+    await expect(page.locator(".chart .figures")).toContainText(/^A [\d.]+, B [\d.]+ cores/);
+    const blue = await page.getByTestId("timechart").evaluate((element) => {
+      const colour = getComputedStyle(element).getPropertyValue("--side-a").trim();
+      const canvas = element as HTMLCanvasElement;
+      const data = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+      const [r, g, b] = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+      let pixels = 0;
+      for (let i = 0; i < data.length; i += 4)
+        pixels += Number(data[i] === r && data[i + 1] === g && data[i + 2] === b);
+      return pixels;
+    });
+    expect(blue).toBeGreaterThan(20);
+    await page.getByTestId("by").selectOption("node");
+    await expect(page.getByText("as a line over B")).toBeVisible();
+    await page.getByRole("button", { name: "Clear Selector of A" }).click();
+    await expect(page.getByText("as a line over B")).toBeHidden();
   });
 
   test("locked windows keep one length", async ({ page, windows }) => {

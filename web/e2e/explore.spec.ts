@@ -1,5 +1,5 @@
 import type { Page } from "@playwright/test";
-import { at, busyOnly, colours, expect, hoverRoot, parameter, test } from "./stack.ts";
+import { at, busyOnly, colours, expect, hoverRoot, parameter, test, zoomStays } from "./stack.ts";
 
 /** The number of samples that the page says the window has. */
 async function samplesShown(page: Page): Promise<number> {
@@ -63,12 +63,7 @@ test.describe("explore", () => {
     const canvas = page.getByTestId("flamegraph");
     await expect.poll(() => colours(page)).toBeGreaterThan(3);
     await canvas.click({ position: { x: 60, y: 28 } });
-    await expect(page.getByTestId("reset-zoom")).toBeVisible();
-    const focus = parameter(page, "focus");
-    expect(focus).toBeTruthy();
-    await page.reload();
-    await expect(page.getByTestId("reset-zoom")).toBeVisible();
-    expect(parameter(page, "focus")).toBe(focus);
+    await zoomStays(page);
     await canvas.focus();
     await page.keyboard.press("Escape");
     await expect(page.getByTestId("reset-zoom")).toBeHidden();
@@ -153,6 +148,58 @@ test.describe("explore", () => {
     await page.getByTestId("flamegraph").focus();
     for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowDown");
     await expect(panel.getByTestId("frame-since")).toContainText("as long as this range shows");
+  });
+
+  test("the selected frame, the part in sight and the table's order stand in the address; Back undoes each", async ({
+    page,
+    windows,
+  }) => {
+    await page.goto(at(windows.after, { query: busyOnly(windows) }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(3);
+    const graph = page.getByTestId("flamegraph");
+    await graph.focus();
+    for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowDown");
+    const panel = page.getByTestId("frame-panel");
+    const name = (await panel.locator(".frame-name").textContent()) ?? "";
+    expect(name).not.toBe("all");
+    const frame = parameter(page, "frame");
+    expect(frame).toBeTruthy();
+    const head = page.getByRole("grid", { name: "Functions" }).getByRole("columnheader", { name: "Total" });
+    await head.click();
+    await expect(head).toHaveAttribute("aria-sort", "descending");
+    expect(parameter(page, "sort")).toBe("-total");
+    await graph.hover({ position: { x: 300, y: 30 } });
+    await page.keyboard.down("Control");
+    for (let i = 0; i < 3; i++) await page.mouse.wheel(0, -120);
+    await page.keyboard.up("Control");
+    await expect.poll(() => parameter(page, "part")).toMatch(/^[\d.]+-[\d.]+$/);
+    const part = parameter(page, "part");
+    await page.reload();
+    await expect(panel.locator(".frame-name")).toHaveText(name);
+    await expect(head).toHaveAttribute("aria-sort", "descending");
+    expect([parameter(page, "frame"), parameter(page, "part"), parameter(page, "sort")]).toEqual([
+      frame,
+      part,
+      "-total",
+    ]);
+    await page.goBack();
+    expect([parameter(page, "part"), parameter(page, "sort")]).toEqual([null, "-total"]);
+    await page.goBack();
+    expect([parameter(page, "frame"), parameter(page, "sort")]).toEqual([frame, null]);
+    await expect(panel.locator(".frame-name")).toHaveText(name);
+    await page.goBack();
+    await expect(panel).toBeHidden();
+  });
+
+  test("a click on a frame is one step for Back", async ({ page, windows }) => {
+    await page.goto(at(windows.after, { query: busyOnly(windows) }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(3);
+    await page.getByTestId("flamegraph").click({ position: { x: 60, y: 45 } });
+    await expect(page.getByTestId("reset-zoom")).toBeVisible();
+    await expect(page.getByTestId("frame-panel")).toBeVisible();
+    await page.goBack();
+    expect([parameter(page, "focus"), parameter(page, "frame")]).toEqual([null, null]);
+    await expect(page.getByTestId("frame-panel")).toBeHidden();
   });
 
   test("completion leads to a selector", async ({ page, windows }) => {

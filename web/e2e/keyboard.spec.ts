@@ -1,6 +1,6 @@
 /** The kubelet jump (S1) without a pointer: find who grew, choose the time, compare, read what grew, zoom to it. */
 import type { Locator, Page } from "@playwright/test";
-import { at, busyOnly, colours, expect, parameter, READERS, test } from "./stack.ts";
+import { at, busyOnly, colours, expect, parameter, READERS, test, zoomStays } from "./stack.ts";
 
 /** More stops than a page has. */
 const MOST_STOPS = 250;
@@ -54,14 +54,8 @@ test("S1 by keyboard alone, from everything to the frame that grew", async ({ pa
   await expect(sentence).toContainText(/→ .*cores/);
   await tabTo(page, sentence);
   await page.keyboard.press("Enter");
-  await expect(page.getByTestId("reset-zoom")).toBeVisible();
   await expect.poll(() => colours(page)).toBeGreaterThan(1);
-  const focus = parameter(page, "focus");
-  expect(focus).toBeTruthy();
-
-  await page.reload();
-  await expect(page.getByTestId("reset-zoom")).toBeVisible();
-  expect(parameter(page, "focus")).toBe(focus);
+  await zoomStays(page);
   // The browser's own key for it does not reach a page that is driven from outside.
   await page.goBack();
   await expect.poll(() => parameter(page, "focus")).toBeNull();

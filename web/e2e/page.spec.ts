@@ -43,6 +43,29 @@ for (const theme of ["light", "dark"] as const) {
     await expect(page.getByRole("dialog")).toBeVisible();
     expect(await serious(page)).toEqual([]);
   });
+
+  test(`what opens on a frame is accessible in ${theme}`, async ({ page, windows }) => {
+    for (const address of [at(windows.after, { theme }), comparison(windows, { theme })]) {
+      await page.goto(address);
+      await expect.poll(() => colours(page)).toBeGreaterThan(2);
+      await page.getByTestId("flamegraph").focus();
+      for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+      await expect(page.getByTestId("frame-since")).toBeVisible();
+      expect(await serious(page), "the panel of a frame").toEqual([]);
+      await page.keyboard.press("Shift+F10");
+      await expect(page.getByRole("menu")).toBeVisible();
+      expect(await serious(page), "the menu of a frame").toEqual([]);
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Tree", exact: true }).click();
+      await page.getByRole("tree").focus();
+      for (const key of ["ArrowDown", "ArrowRight", "ArrowDown"]) await page.keyboard.press(key);
+      await expect(page.getByRole("tree").getByRole("treeitem", { selected: true })).toBeVisible();
+      expect(await serious(page), "the tree of frames").toEqual([]);
+    }
+    await page.getByRole("button", { name: "Profile type" }).click();
+    await expect(page.getByTestId("types")).toContainText("only type in this range");
+    expect(await serious(page), "the list of profile types").toEqual([]);
+  });
 }
 
 test("follows the system's colours until one is chosen", async ({ page, windows }) => {

@@ -126,6 +126,16 @@ export function parameter(page: Page, name: string): string | null {
   return new URL(page.url()).searchParams.get(name);
 }
 
+/** What is zoomed stands in the address and stays over a reload. */
+export async function zoomStays(page: Page): Promise<void> {
+  await expect(page.getByTestId("reset-zoom")).toBeVisible();
+  const focus = parameter(page, "focus");
+  expect(focus).toBeTruthy();
+  await page.reload();
+  await expect(page.getByTestId("reset-zoom")).toBeVisible();
+  expect(parameter(page, "focus")).toBe(focus);
+}
+
 /** Points at the root frame until its tooltip is there: what arrives later may move the graph from under the pointer. */
 export async function hoverRoot(page: Page): Promise<Locator> {
   const tooltip = page.getByTestId("tooltip");

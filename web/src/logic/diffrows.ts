@@ -13,7 +13,8 @@ export function isWanted(state: string, only: Only): boolean {
   return only === "" || (only === "significant" ? state !== "same" : state === only);
 }
 
-export type DiffSortKey = "name" | "before" | "after" | "delta" | "low" | "state" | "factor";
+export const DIFF_SORT_KEYS = ["name", "before", "after", "delta", "low", "state", "factor"] as const;
+export type DiffSortKey = (typeof DIFF_SORT_KEYS)[number];
 
 export function diffRows(
   rows: readonly DiffTopRow[],

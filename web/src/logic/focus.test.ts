@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, type Frame } from "./fixtures.ts";
-import { findFocus, focusOf, splitPath } from "./focus.ts";
+import { findFocus, findSelection, focusOf, selectionOf, splitPath } from "./focus.ts";
 import { frameName, ROOT, treeOf } from "./tree.ts";
 
 describe("focus", () => {
@@ -19,6 +19,12 @@ describe("focus", () => {
   it("goes from every frame to text and back", () => {
     for (let i = 0; i < tree.size; i++) expect(findFocus(tree, focusOf(tree, i))).toBe(i);
     expect(splitPath("main;odd\\;name\\\\;leaf")).toEqual(["main", "odd;name\\", "leaf"]);
+  });
+
+  it("tells a selected root from no selection", () => {
+    for (const node of [null, ROOT, 1, 3]) expect(findSelection(tree, selectionOf(tree, node))).toBe(node);
+    expect(selectionOf(tree, null)).toBe("");
+    expect(findSelection(tree, "gone")).toBeNull();
   });
 
   it("takes a bare name as the largest frame of that name", () => {

@@ -6,12 +6,23 @@
 import { ancestors, frameName, ROOT, type Tree } from "./tree.ts";
 
 const LONGEST_PATH = 1500;
+/** The root as a selected frame: a hash of no path. */
+const WHOLE = "#";
 
 export function focusOf(tree: Tree, node: number): string {
   if (node === ROOT) return "";
   const names = ancestors(tree, node).map((i) => escapeName(frameName(tree, i)));
   const path = names.join(";");
   return path.length <= LONGEST_PATH ? path : `#${hash(path)}`;
+}
+
+/** The same of a selected frame, where an empty text is none and the root has a text of its own. */
+export function selectionOf(tree: Tree, node: number | null): string {
+  return node === null ? "" : focusOf(tree, node) || WHOLE;
+}
+
+export function findSelection(tree: Tree, text: string): number | null {
+  return text === "" ? null : text === WHOLE ? ROOT : findFocus(tree, text);
 }
 
 /** The node that the text means, or null where this tree has none. An empty text means the root. */

@@ -82,7 +82,8 @@ export function modulesOf(tree: Tree): { module: string; self: number }[] {
   return modules.sort((a, b) => b.self - a.self || compareText(a.module, b.module));
 }
 
-export type SortKey = "name" | "self" | "total";
+export const SORT_KEYS = ["name", "self", "total"] as const;
+export type SortKey = (typeof SORT_KEYS)[number];
 
 export function sortFunctions(rows: readonly FunctionRow[], key: SortKey, descending: boolean): FunctionRow[] {
   const sign = descending ? -1 : 1;
@@ -102,7 +103,8 @@ export interface RankRow {
 }
 
 /** What is ranked by: a name, or a part of the time. */
-export type RankKey = "name" | "total" | "kernel" | "cut" | "unnamed";
+export const RANK_KEYS = ["name", "total", "kernel", "cut", "unnamed"] as const;
+export type RankKey = (typeof RANK_KEYS)[number];
 
 /** The part of a row's samples that a column is about; null where the server does not know. */
 export function rankShare(row: RankRow, key: Exclude<RankKey, "name">): number | null {

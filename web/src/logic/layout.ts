@@ -3,6 +3,7 @@
  * pixels. Out: runs of whole pixels from left to right. The cost depends on the pixels, not on the nodes: frames below
  * one pixel are drawn together as a run, and found past by bisection.
  */
+import { parseSpan } from "./spans.ts";
 import { distance, ROOT, type Tree } from "./tree.ts";
 
 export interface View {
@@ -45,6 +46,24 @@ export function scaled(view: View, limits: View, position: number, factor: numbe
   const length = Math.min(whole, Math.max(whole * NARROWEST, (view.until - view.from) * factor));
   const part = (position - view.from) / (view.until - view.from);
   return moved({ from: position - part * length, until: position + (1 - part) * length }, limits, 0);
+}
+
+const MILLION = 1e6;
+
+/** A part of the limits as text, in millionths of their width; empty where it is all of them. */
+export function partText(view: View, { from, until }: View): string {
+  const at = (position: number) => ((position - from) / (until - from)) * MILLION;
+  const [begin, end] = [at(view.from), at(view.until)];
+  const digits = (value: number) => String(Number(value.toFixed(3)));
+  return end - begin >= MILLION * (1 - 1e-9) || !(until > from) ? "" : `${digits(begin)}-${digits(end)}`;
+}
+
+/** Back from text; all of the limits where it is none. */
+export function partOf(text: string, limits: View): View {
+  const span = parseSpan(text);
+  if (span === null || span.until > MILLION) return limits;
+  const at = (part: number) => limits.from + (part / MILLION) * (limits.until - limits.from);
+  return { from: at(span.from), until: at(span.until) };
 }
 
 /** The first entry of the level that ends behind `position`. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { seriesOf } from "./fixtures.ts";
-import { axisTop, heightsOf, layerAt, meanWithin, stackOf, stepAt } from "./stack.ts";
+import { axisTop, heightsOf, layerAt, meanWithin, stackOf, stepAt, topOf } from "./stack.ts";
 
 const line = (value: string, cores: (number | null)[]) => ({ value, cores, samples: 1, cpu_seconds: 1 });
 
@@ -128,5 +128,9 @@ describe("stack", () => {
     expect(axisTop(stack, false)).toBeCloseTo(2.12);
     expect(axisTop(stack, true)).toBeCloseTo(4.24);
     expect(axisTop(stackOf(seriesOf({})), false)).toBe(1);
+    const higher = stackOf(seriesOf({ series: [line("a", [1, 3, 1]), line("b", [1, 3, 1])] }));
+    expect(topOf(stack, higher, false, "lines")).toBeCloseTo(6.36);
+    expect(topOf(higher, stack, false, "stacked")).toBeCloseTo(6.36);
+    expect(topOf(stack, stackOf(seriesOf({})), false, "stacked")).toBeCloseTo(2.12);
   });
 });

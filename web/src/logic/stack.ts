@@ -216,6 +216,12 @@ export function meanWithin(stack: Stack, range: Window): number | null {
   return mean(stack.total, within);
 }
 
+/** The same where another stack's sum is drawn beside the layers. */
+export function topOf(stack: Stack, beside: Stack | null, showCapacity: boolean, draw: Draw): number {
+  const top = axisTop(stack, showCapacity, draw);
+  return beside === null || beside.peak <= 0 ? top : Math.max(top, axisTop(beside, false));
+}
+
 /** The highest value of the axis: room above the peak; the capacity too where that does not flatten the rest. */
 export function axisTop(stack: Stack, showCapacity: boolean, draw: Draw = "stacked"): number {
   const capacity = highest(stack.capacity);

@@ -1,10 +1,11 @@
 /** What a comparison says beside the difference itself: findings, the A/A control, versions of the agents. */
 import { computed } from "@preact/signals";
-import { api, type DiffAnswer } from "../api/index.ts";
+import { api, type DiffAnswer, type SeriesAnswer } from "../api/index.ts";
 import { versionsStatement, type Watchers, watchersOf } from "../logic/caveats.ts";
 import { findings } from "../logic/grew.ts";
+import { stackOf } from "../logic/stack.ts";
 import { halves } from "../logic/windows.ts";
-import { ask, criteria, diff, sent } from "./data.ts";
+import { ask, criteria, diff, pair, sent } from "./data.ts";
 import { page } from "./index.ts";
 import { type Resource, resource } from "./resource.ts";
 
@@ -15,6 +16,20 @@ const ROOT_ONLY = 0.9999;
 export const changes = computed(() => {
   const shown = sent.value.tree;
   return shown === null || shown.diff === null ? [] : findings(shown, diff.data.value?.measure ?? "total");
+});
+
+/** Where side A has a selector of its own, its cores over the time of the chart, whatever their layers. */
+const baseSeries: Resource<SeriesAnswer> = resource(() => {
+  const { view, type, baseQuery, by } = page.value;
+  if (view !== "compare" || baseQuery === "") return null;
+  const { from, until } = pair.value.chart;
+  const parameters = { type, query: baseQuery, from, until, by, limit: 1 };
+  return ask("series of A", parameters, (signal) => api.series(parameters, signal));
+});
+
+export const baseStack = computed(() => {
+  const answer = baseSeries.data.value;
+  return answer === null || page.value.baseQuery === "" ? null : stackOf(answer);
 });
 
 /** The A/A control: the halves of window A, judged like the comparison. Of the tree only the root is wanted. */

@@ -1,5 +1,5 @@
 /** Every answer that the views show, each following the state by itself. Time starts to run here, nowhere else. */
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import {
   type ApiError,
   api,
@@ -9,7 +9,7 @@ import {
   type Parameters,
   type TimelineAnswer,
 } from "../api/index.ts";
-import { findFocus } from "../logic/focus.ts";
+import { findFocus, findSelection, selectionOf } from "../logic/focus.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
 import { matcherOf, search, serverPattern } from "../logic/search.ts";
 import { laneOf, parseSelector } from "../logic/selector.ts";
@@ -17,8 +17,9 @@ import { stackOf } from "../logic/stack.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
 import { transformed, transformsOf } from "../logic/transform.ts";
 import { BadTree, diffTreeOf, ROOT, type Tree, treeOf } from "../logic/tree.ts";
+import { typesOf, typesQuery } from "../logic/types.ts";
 import { around, ordered, pairOf } from "../logic/windows.ts";
-import { type PageState, page, refresh, refreshes } from "./index.ts";
+import { navigate, type PageState, page, refresh, refreshes } from "./index.ts";
 import { pending, type Resource, resource } from "./resource.ts";
 import { DEFAULTS } from "./url.ts";
 
@@ -269,6 +270,15 @@ export const info = resource(() => ask("info", {}, (signal) => api.info(signal))
 
 export const labels = resource(() => ask("labels", {}, (signal) => api.labels(signal)));
 
+/** Whether somebody looks at the list of profile types. */
+export const wantsTypes = signal(false);
+
+export const types = resource(() => {
+  if (!wantsTypes.value) return null;
+  const sql = typesQuery(range.value);
+  return ask("profile types", { sql }, async (signal) => typesOf((await api.sql(sql, signal)).rows));
+});
+
 /** A window up to the present that is still empty: what was just started shows up by itself. */
 export const awaiting = computed(
   () => view.value === "explore" && isRelative(until.value) && flamegraph.data.value?.samples === 0,
@@ -360,13 +370,30 @@ export const wholeMatch = resource(() => {
   return ask("match", parameters, async (signal) => (await api.flamegraph(parameters, signal)).match);
 });
 
-/** The frame that the keyboard or a click selected; null for none. Forgotten with the tree that it belongs to. */
-export const selected = signal<number | null>(null);
+const frameText = field("frame");
 
-effect(() => {
-  void tree.value;
-  selected.value = null;
+/** What was selected on this screen: siblings of one name, in several modules, are one text in the address. */
+const picked = signal<{ tree: Tree; text: string; node: number } | null>(null);
+
+/** The frame that the keyboard or a click selected; null for none, and where this tree has it not. */
+export const selected = computed(() => {
+  const shown = tree.value.tree;
+  const text = frameText.value;
+  if (shown === null) return null;
+  const known = picked.value;
+  return known?.tree === shown && known.text === text ? known.node : findSelection(shown, text);
 });
+
+/** Selects a frame, or none, with what else changes. Steps from frame to frame that follow each other closely are one for Back. */
+export function select(node: number | null, change: Partial<PageState> = {}, gesture = "select"): void {
+  const shown = tree.peek().tree;
+  if (shown === null) return;
+  const text = selectionOf(shown, node);
+  batch(() => {
+    picked.value = node === null ? null : { tree: shown, text, node };
+    navigate({ frame: text, ...change }, gesture);
+  });
+}
 
 /** The name of the function that the pointer is on: in the graph, and in the table. Each outlines it in the other. */
 export const pointedFrame = signal<string | null>(null);

@@ -20,26 +20,54 @@ export function refresh(): void {
 
 /** Steps of one gesture (typing, a key held down) that follow each other this closely are one step for Back. */
 const GESTURE_MS = 1500;
-let lastGesture = { name: "", at: 0 };
+/** Browsers take no more than about a hundred changes of the address in a short time: a long gesture writes it now and then. */
+const WRITTEN_AT_ONCE = 30;
+const WRITE_MS = 250;
+let gesture = { name: "", at: 0, steps: 0 };
+/** Changes within one handler of an event are one step, too. */
+let isHandling = false;
+let written: ReturnType<typeof setTimeout> | null = null;
+
+function addressOf(state: PageState): string {
+  return `${location.pathname}${writeState(state)}${location.hash}`;
+}
+
+function write(): void {
+  if (written !== null) clearTimeout(written);
+  written = null;
+  history.replaceState(null, "", addressOf(current.peek()));
+}
 
 /**
  * Changes the state and the address. With a gesture's name, changes of the same gesture that follow quickly share one
- * step of the history.
+ * step of the history. Where another frame is zoomed, all of its width is in sight.
  */
-export function navigate(change: Partial<PageState>, gesture = ""): void {
-  const next = { ...current.peek(), ...change };
-  const text = writeState(next);
-  if (text === writeState(current.peek())) return;
-  const address = `${location.pathname}${text}${location.hash}`;
+export function navigate(change: Partial<PageState>, name = ""): void {
+  const next = { ...current.peek(), ...("focus" in change ? { part: "" } : {}), ...change };
+  if (writeState(next) === writeState(current.peek())) return;
   const now = Date.now();
-  const continued = gesture !== "" && gesture === lastGesture.name && now - lastGesture.at < GESTURE_MS;
-  lastGesture = { name: gesture, at: now };
-  if (continued) history.replaceState(null, "", address);
-  else history.pushState(null, "", address);
-  current.value = next;
+  const isContinued = name !== "" && name === gesture.name && now - gesture.at < GESTURE_MS;
+  const steps = isContinued ? gesture.steps + 1 : 0;
+  if (!isContinued && !isHandling) {
+    if (written !== null) write();
+    history.pushState(null, "", addressOf(next));
+    current.value = next;
+  } else {
+    current.value = next;
+    if (steps < WRITTEN_AT_ONCE) write();
+    else written ??= setTimeout(write, WRITE_MS);
+  }
+  gesture = { name, at: now, steps };
+  isHandling = true;
+  queueMicrotask(() => {
+    isHandling = false;
+  });
 }
 
 addEventListener("popstate", () => {
+  if (written !== null) clearTimeout(written);
+  written = null;
+  gesture = { name: "", at: 0, steps: 0 };
   current.value = readState(location.search);
 });
 

@@ -20,6 +20,14 @@ export interface PageState {
   normalize: Normalize | "";
   match: string;
   focus: string;
+  /** The selected frame, as `logic/focus.ts` writes it; empty: none. */
+  frame: string;
+  /** What of the zoomed frame's width is in sight, `FROM-UNTIL` in millionths; empty: all. */
+  part: string;
+  /** What a table is sorted by, with `-` from the most on; empty, or what the table on the screen lacks: its own choice. */
+  sort: string;
+  /** All sentences of a comparison, not only the largest changes. */
+  all: boolean;
   /** What is done to the tree, in this order: `hide:malloc;merge`. */
   transform: string;
   /** What a frame's colour tells; empty: the difference in a comparison, else the kind. */
@@ -77,6 +85,10 @@ export const DEFAULTS: PageState = {
   normalize: "",
   match: "",
   focus: "",
+  frame: "",
+  part: "",
+  sort: "",
+  all: false,
   transform: "",
   colour: "",
   theme: "",

@@ -1,5 +1,4 @@
 /** What a comparison found: the verdict, how much of it chance would find too, what speaks against it, and what changed in sentences. */
-import { useState } from "preact/hooks";
 import type { DiffAnswer } from "../api/index.ts";
 import { caveatsOf } from "../logic/caveats.ts";
 import { CHANGE_WORDS, MARK } from "../logic/colour.ts";
@@ -124,9 +123,8 @@ export function Caveats({ answer }: { answer: DiffAnswer }) {
 const FIRST = 5;
 
 export function Changes({ answer }: { answer: DiffAnswer }) {
-  const [all, setAll] = useState(false);
   const shown = sent.value.tree;
-  const { only } = page.value;
+  const { only, all } = page.value;
   const found = changes.value.filter((finding) => isWanted(finding.change, only));
   if (shown === null || found.length === 0) return null;
   const now = present.value;
@@ -145,7 +143,7 @@ export function Changes({ answer }: { answer: DiffAnswer }) {
         ))}
       </ol>
       {rest > 0 && (
-        <button type="button" class="button" aria-expanded={all} onClick={() => setAll(!all)}>
+        <button type="button" class="button" aria-expanded={all} onClick={() => navigate({ all: !all })}>
           {all ? "Only the largest" : `${plural(rest, "smaller one")} more`}
         </button>
       )}

@@ -5,12 +5,13 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError, SeriesAnswer } from "../api/index.ts";
 import { kernelShade, layerColours } from "../logic/colour.ts";
 import { cores, percent } from "../logic/format.ts";
-import { axisTop, layerAt, type Stack, stepAt } from "../logic/stack.ts";
+import { layerAt, type Mode, type Stack, stepAt, topOf } from "../logic/stack.ts";
 import { clock, type Window } from "../logic/time.ts";
 import { isSame, zoomAround } from "../logic/windows.ts";
 import { labels, theme } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import type { Resource } from "../state/resource.ts";
+import { Check } from "./Check.tsx";
 import type { Hover } from "./chart/Brush.tsx";
 import type { Plot } from "./chart/place.ts";
 import { TimeChart } from "./chart/TimeChart.tsx";
@@ -19,6 +20,8 @@ import { Busy, Missing } from "./Notices.tsx";
 
 interface Drawing {
   label: string;
+  /** Another selection over the same time, of which the sum is drawn as a line of side A. */
+  beside?: Stack | null;
   tools?: ComponentChildren;
   /** The window that the wheel or keys zoomed to. */
   onRange: (window: Window) => void;
@@ -36,7 +39,7 @@ export interface Hovering {
   hover: Hover | null;
   onHover: (hover: Hover | null) => void;
   /** The layer under the pointer as label and value; null for none, and for the rest that is shown as one. */
-  layer: { by: string; value: string } | null;
+  layer: { by: string; value: string; mode: Mode | null } | null;
   caption: string;
   /** The level at the line, in words. */
   spoken: string;
@@ -68,7 +71,7 @@ interface ChartProps extends Drawing {
   loading: boolean;
 }
 
-function Chart({ answer, stack, loading, label, tools, onRange, overlay }: ChartProps) {
+function Chart({ answer, stack, loading, label, beside = null, tools, onRange, overlay }: ChartProps) {
   const [hover, setHover] = useState<Hover | null>(null);
   const shade = theme.value;
   const colours = useMemo(() => coloursOf(stack, shade), [stack, shade]);
@@ -85,7 +88,7 @@ function Chart({ answer, stack, loading, label, tools, onRange, overlay }: Chart
     if (!isSame(next, range)) setZoomed(next);
   };
   const { by, capacity, draw } = page.value;
-  const top = axisTop(stack, capacity, draw);
+  const top = topOf(stack, beside, capacity, draw);
   const step = hover === null ? -1 : stepAt(stack.edges, hover.moment);
   const layer = hover === null ? -1 : layerAt(stack, step, hover.height * top, draw, REACH * top);
   const under = stack.layers[layer];
@@ -122,14 +125,16 @@ function Chart({ answer, stack, loading, label, tools, onRange, overlay }: Chart
         </div>
         {tools}
         <span class="spring" />
-        <ChartFigures stack={stack} hover={hover?.moment ?? null} />
-        <label class="inline check">
-          <input type="checkbox" checked={capacity} onChange={() => navigate({ capacity: !capacity })} /> up to capacity
-        </label>
+        <ChartFigures stack={stack} beside={beside} hover={hover?.moment ?? null} />
+        <Check checked={capacity} onToggle={() => navigate({ capacity: !capacity })}>
+          up to capacity
+        </Check>
       </div>
       <div class="chart-row">
         <TimeChart
           stack={stack}
+          beside={beside}
+          top={top}
           colours={colours}
           range={range}
           theme={theme.value}
@@ -142,7 +147,7 @@ function Chart({ answer, stack, loading, label, tools, onRange, overlay }: Chart
             overlay(plot, {
               hover,
               onHover: setHover,
-              layer: value === null ? null : { by: answer.by, value },
+              layer: value === null ? null : { by: answer.by, value, mode: under?.mode ?? null },
               caption,
               spoken,
               zoom,
@@ -171,8 +176,9 @@ function coloursOf(stack: Stack, shade: "light" | "dark"): string[] {
   });
 }
 
-function ChartFigures({ stack, hover }: { stack: Stack; hover: number | null }) {
+function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | null; hover: number | null }) {
   const step = hover === null ? -1 : stepAt(stack.edges, hover);
+  const other = hover === null || beside === null ? null : beside.total[stepAt(beside.edges, hover)];
   if (step >= 0) {
     const total = stack.total[step];
     const capacity = stack.capacity[step];
@@ -183,6 +189,7 @@ function ChartFigures({ stack, hover }: { stack: Stack; hover: number | null }) 
           "no agent covered this time"
         ) : (
           <>
+            {other !== null && other !== undefined && `A ${cores(other)}, B `}
             {cores(total)} cores{capacity === null || capacity === undefined ? "" : ` of ${cores(capacity)}`}
           </>
         )}
@@ -192,6 +199,11 @@ function ChartFigures({ stack, hover }: { stack: Stack; hover: number | null }) 
   const { meanTotal, meanCapacity, meanIdle } = stack;
   return (
     <span class="figures">
+      {beside !== null && (
+        <>
+          A <b>{cores(beside.meanTotal)}</b>, B{" "}
+        </>
+      )}
       <b>{cores(meanTotal)}</b> cores{meanCapacity > 0 ? ` of ${cores(meanCapacity)}` : ""}
       {meanIdle !== null && meanCapacity > 0 ? `, ${percent(meanIdle / meanCapacity)} idle` : ""}
     </span>

@@ -13,10 +13,12 @@ import {
   type Window,
   withLength,
 } from "../logic/windows.ts";
+import { baseStack } from "../state/compare.ts";
 import { compareSeries, compareStack, diff, pair, present, selectorFaults } from "../state/data.ts";
 import { navigate, type PageState, page } from "../state/index.ts";
 import { ConfidenceSlider } from "./Changes.tsx";
 import { ChartCard } from "./ChartCard.tsx";
+import { Check } from "./Check.tsx";
 import { CompareProfile } from "./CompareProfile.tsx";
 import { WindowPair } from "./chart/WindowPair.tsx";
 import { Menu } from "./Menu.tsx";
@@ -54,10 +56,16 @@ function CompareChart() {
     <ChartCard
       series={compareSeries}
       stack={compareStack}
+      beside={baseStack.value}
       saidBelow={diff.error.value}
       label="Cores over time with the two windows that are compared."
       tools={
         <>
+          {page.value.baseQuery !== "" && (
+            <span class="side base" title="A has a selector of its own: its sum is the line, the layers are B's">
+              <span class="side-letter">A</span> as a line over B
+            </span>
+          )}
           <button
             type="button"
             class="button"
@@ -94,7 +102,6 @@ function CompareChart() {
 function Sides() {
   const windows = pair.value;
   const { baseQuery, query, normalize, measure, confidence, lock } = page.value;
-  const stack = compareStack.value;
   const answer = diff.data.value;
   const now = present.value;
   const set = (side: keyof Pair, window: Window) => {
@@ -104,9 +111,8 @@ function Sides() {
   };
   const side = (name: keyof Pair, letter: string, word: string) => {
     const window = windows[name];
-    // The chart is of B's selector.
-    const isOther = name === "base" && baseQuery !== "";
-    const level = isOther ? (answer?.base.cores ?? null) : stack === null ? null : meanWithin(stack, window);
+    const stack = name === "base" && baseQuery !== "" ? baseStack.value : compareStack.value;
+    const level = stack === null ? null : meanWithin(stack, window);
     return (
       <div class={`side ${name}`}>
         <span class="side-letter">{letter}</span>
@@ -155,22 +161,17 @@ function Sides() {
         onSubmit={(text) => navigate({ baseQuery: text === query ? "" : text, focus: "" })}
       />
       {side("comparison", "B", "after")}
-      <label class="inline check" title="A change of one window's length changes the other's too">
-        <input
-          type="checkbox"
-          checked={lock}
-          data-testid="lock"
-          onChange={() => {
-            navigate({
-              lock: !lock,
-              ...(lock
-                ? {}
-                : pairChange({ ...windows, base: withLength(windows.base, lengthOf(windows.comparison)) }, null)),
-            });
-          }}
-        />{" "}
+      <Check
+        checked={lock}
+        onToggle={() => {
+          const same = { ...windows, base: withLength(windows.base, lengthOf(windows.comparison)) };
+          navigate({ lock: !lock, ...(lock ? {} : pairChange(same, null)) });
+        }}
+        title="A change of one window's length changes the other's too"
+        id="lock"
+      >
         lock lengths
-      </label>
+      </Check>
       <span class="spring" />
       <label
         class="inline"

@@ -1,14 +1,14 @@
 /** The functions of both sides of a comparison, as the server computed them. */
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { DiffTopRow, Normalize } from "../api/index.ts";
 import { CHANGE_WORDS, type Change, MARK } from "../logic/colour.ts";
-import { type DiffSortKey, diffRows, type Only } from "../logic/diffrows.ts";
+import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../logic/diffrows.ts";
 import { count, factor, levelText, plural } from "../logic/format.ts";
 import { fitName } from "../logic/names.ts";
 import { changeText, normText, normUnit } from "../logic/norm.ts";
 import type { Matcher } from "../logic/search.ts";
 import { page } from "../state/index.ts";
-import { type Column, NARROW_NAME, type Sort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
+import { type Column, NARROW_NAME, useSort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
 interface Props {
   rows: readonly DiffTopRow[];
@@ -34,7 +34,7 @@ const NOTHING: Record<Only, string> = {
 };
 
 export function DiffTable({ rows, normalize, matcher, only, confidence, complete, onFind }: Props) {
-  const [sort, setSort] = useState<Sort<DiffSortKey>>({ key: "delta", descending: true });
+  const [sort, setSort] = useSort(DIFF_SORT_KEYS, { key: "delta", descending: true });
   const shown = useMemo(() => diffRows(rows, sort.key, sort.descending, only, matcher), [rows, sort, only, matcher]);
   const most = useMemo(() => rows.reduce((top, row) => Math.max(top, Math.abs(row.delta)), 0), [rows]);
   const value = (v: number) => normText(v, normalize);

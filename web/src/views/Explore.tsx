@@ -16,6 +16,7 @@ import {
 import { navigate, page } from "../state/index.ts";
 import { exploreStack } from "../state/lists.ts";
 import { ChartCard } from "./ChartCard.tsx";
+import { Check } from "./Check.tsx";
 import { Brush } from "./chart/Brush.tsx";
 import { Download } from "./Download.tsx";
 import { FunctionTable } from "./FunctionTable.tsx";
@@ -49,25 +50,23 @@ function ExploreChart() {
       tools={
         <>
           {page.value.by !== "mode" && (
-            <label class="inline check" title="Time in the kernel apart, in a darker shade of the same colour">
-              <input
-                type="checkbox"
-                checked={page.value.apart}
-                data-testid="apart"
-                onChange={() => navigate({ apart: !page.value.apart })}
-              />{" "}
+            <Check
+              checked={page.value.apart}
+              onToggle={() => navigate({ apart: !page.value.apart })}
+              title="Time in the kernel apart, in a darker shade of the same colour"
+              id="apart"
+            >
               user | system
-            </label>
+            </Check>
           )}
-          <label class="inline check" title="Lists of the largest nodes, services, containers, processes and threads">
-            <input
-              type="checkbox"
-              checked={page.value.lists}
-              data-testid="lists"
-              onChange={() => navigate({ lists: !page.value.lists })}
-            />{" "}
+          <Check
+            checked={page.value.lists}
+            onToggle={() => navigate({ lists: !page.value.lists })}
+            title="Lists of the largest nodes, services, containers, processes and threads"
+            id="lists"
+          >
             lists
-          </label>
+          </Check>
           <button
             type="button"
             class="button"
@@ -87,7 +86,7 @@ function ExploreChart() {
           spoken={spoken}
           onZoom={zoom}
           onTake={(compare) => {
-            if (layer !== null) takeValue(layer.by, layer.value, compare);
+            if (layer !== null) takeValue(layer.by, layer.value, compare, layer.mode);
           }}
           onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
         />

@@ -1,15 +1,23 @@
 /** The functions of one window: what the flamegraph shows, as text. */
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../logic/colour.ts";
 import { brief, count, percent, plural } from "../logic/format.ts";
-import { type FunctionRow, functionsOf, largestOf, rowOf, type SortKey, sortFunctions } from "../logic/functions.ts";
+import {
+  type FunctionRow,
+  functionsOf,
+  largestOf,
+  rowOf,
+  SORT_KEYS,
+  type SortKey,
+  sortFunctions,
+} from "../logic/functions.ts";
 import { fitName } from "../logic/names.ts";
 import type { Matcher } from "../logic/search.ts";
 import { frameName, ROOT, type Tree } from "../logic/tree.ts";
-import { pointedFrame, pointedRow, selected, upright } from "../state/data.ts";
+import { pointedFrame, pointedRow, select, selected, upright } from "../state/data.ts";
 import { page } from "../state/index.ts";
-import { type Column, NARROW_NAME, type Sort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
+import { type Column, NARROW_NAME, useSort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
 interface Props {
   tree: Tree;
@@ -26,7 +34,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, matcher, theme, choi
   const isUpright = shown.shape === "upright";
   const tree = isUpright ? shown : (upright.value ?? shown);
   const focus = isUpright ? zoomed : ROOT;
-  const [sort, setSort] = useState<Sort<SortKey>>({ key: "self", descending: true });
+  const [sort, setSort] = useSort(SORT_KEYS, { key: "self", descending: true });
   const all = useMemo(() => functionsOf(tree, focus), [tree, focus]);
   // Sorted once, and filtered with each letter of a search: sorting is what takes long.
   const sorted = useMemo(() => sortFunctions(all, sort.key, sort.descending), [all, sort]);
@@ -86,7 +94,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, matcher, theme, choi
         onSort={setSort}
         onTake={(row) => {
           onFind(row.name);
-          selected.value = largestOf(shown, row);
+          select(largestOf(shown, row));
         }}
         onPoint={(row) => {
           pointedRow.value = row?.name ?? null;

@@ -12,6 +12,7 @@ import {
   pointedFrame,
   pointedRow,
   searchResult,
+  select,
   selected,
   theme,
   tree,
@@ -20,7 +21,7 @@ import {
   wholeSamples,
 } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
-import { zoomTo } from "./flame/actions.ts";
+import { showAll, zoomTo } from "./flame/actions.ts";
 import { Chips } from "./flame/Chips.tsx";
 import { Flamegraph } from "./flame/Flamegraph.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
@@ -46,7 +47,7 @@ const PANES = [
 
 export function Graph({ measure, loading, download, tools, table }: Props) {
   const { tree: shown, fault } = tree.value;
-  const { pane, layout, colour } = page.value;
+  const { pane, layout, colour, part } = page.value;
   const zoomed = focus.value;
   const colourBy = colour || (shown?.diff ? "difference" : "kind");
   const whole = { ...measure, samples: wholeSamples.value };
@@ -101,6 +102,7 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
             measure={whole}
             onSelect={select}
             onZoom={zoomTo}
+            onReset={showAll}
           />
         )}
         {(pane === "both" || pane === "graph") && (
@@ -114,8 +116,11 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
             colourBy={colourBy}
             flame={layout === "flame"}
             measure={whole}
+            part={part}
             onZoom={zoomTo}
             onSelect={select}
+            onPart={(text) => navigate({ part: text }, "part")}
+            onReset={showAll}
             onPoint={(name) => {
               pointedFrame.value = name;
             }}
@@ -178,8 +183,7 @@ function jump(direction: 1 | -1): void {
   const next = nextHit(shown, found.hits, selected.value ?? focus.value.node, direction);
   if (next === null) return;
   const within = next >= focus.value.node && next < (shown.end[focus.value.node] as number);
-  if (!within) navigate({ focus: "" });
-  selected.value = next;
+  select(next, within ? {} : { focus: "" });
 }
 
 function SearchFigures() {
@@ -229,10 +233,6 @@ function SearchFigures() {
       )}
     </span>
   );
-}
-
-function select(node: number | null): void {
-  selected.value = node;
 }
 
 function ColourChoice() {

@@ -6,6 +6,7 @@ import { linkTo, navigate, page, refresh } from "../state/index.ts";
 import { HelpButton } from "./Help.tsx";
 import { InstallMenu } from "./Install.tsx";
 import { Progress } from "./Notices.tsx";
+import { ProfileType } from "./ProfileType.tsx";
 import { Compare, Heatmap, Nodes, Timeline } from "./parts.tsx";
 import { QueryBox } from "./QueryBox.tsx";
 import { ShareMenu } from "./Share.tsx";
@@ -136,28 +137,6 @@ function CompareRange() {
       onLive={() => {}}
       onRefresh={refresh}
     />
-  );
-}
-
-/** Types that this page knows by name; others can stand in the address. */
-const TYPES: readonly (readonly [string, string])[] = [["cpu", "CPU time"]];
-
-function ProfileType() {
-  const { type } = page.value;
-  const types = TYPES.some(([name]) => name === type) ? TYPES : [...TYPES, [type, type] as const];
-  return (
-    <select
-      class="profile-type"
-      aria-label="Profile type"
-      value={type}
-      onChange={(event) => navigate({ type: event.currentTarget.value, focus: "" })}
-    >
-      {types.map(([name, title]) => (
-        <option key={name} value={name}>
-          {title}
-        </option>
-      ))}
-    </select>
   );
 }
 

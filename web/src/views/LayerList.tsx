@@ -23,18 +23,23 @@ export function layerName(value: string | null, otherCount: number, mode: Mode |
 }
 
 /** A click on a value narrows to it; with Shift it is compared with the rest of what is selected, in the same window. */
-export function takeValue(label: string, value: string, compare: boolean): void {
+export function takeValue(label: string, value: string, compare: boolean, mode: Mode | null = null): void {
+  const { query, from, until } = page.value;
+  // Of a value's time in the kernel, or in user mode, the rest is that of the other values.
+  const inMode = (text: string) =>
+    mode === null ? text : withMatcher(text, { label: "mode", operator: "=", value: mode });
+  const sides = againstRest(query, label, value);
   if (!compare) {
-    onlyLayer(label, value, "=");
+    navigate({ query: inMode(sides.query), focus: "" });
     return;
   }
-  const { query, from, until } = page.value;
   const now = present.value;
   const window = ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now);
   const [begin, end] = [String(window.from), String(window.until)];
   navigate({
     view: "compare",
-    ...againstRest(query, label, value),
+    query: inMode(sides.query),
+    baseQuery: inMode(sides.baseQuery),
     from: begin,
     until: end,
     baseFrom: begin,
@@ -48,9 +53,9 @@ export function takeValue(label: string, value: string, compare: boolean): void 
 
 export const TAKE_HINT = "Click: only this. Shift and click: compare it with the rest.";
 
-/** Narrows the selector to one layer, or to all but it. */
-export function onlyLayer(by: string, value: string, operator: "=" | "!="): void {
-  navigate({ query: withMatcher(page.value.query, { label: by, operator, value }), focus: "" });
+/** Narrows the selector to all but a value. No selector is all but a value's time in one mode. */
+function withoutValue(by: string, value: string): void {
+  navigate({ query: withMatcher(page.value.query, { label: by, operator: "!=", value }), focus: "" });
 }
 
 export function LayerList({ stack, by, colours, hover, highlighted, otherCount }: Props) {
@@ -78,20 +83,20 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
                 type="button"
                 class="layer-name"
                 title={`${title}. ${TAKE_HINT}`}
-                onClick={(event) => takeValue(by, value, event.shiftKey)}
+                onClick={(event) => takeValue(by, value, event.shiftKey, layer.mode)}
                 aria-label={`Only ${by} ${name}`}
               >
                 {name}
               </button>
             )}
             {figures}
-            {value !== null && (
+            {value !== null && layer.mode !== "kernel" && (
               <button
                 type="button"
                 class="layer-without"
-                title={`Without ${name}`}
-                aria-label={`Without ${by} ${name}`}
-                onClick={() => onlyLayer(by, value, "!=")}
+                title={`Without ${layerName(value, 0)}`}
+                aria-label={`Without ${by} ${layerName(value, 0)}`}
+                onClick={() => withoutValue(by, value)}
               >
                 ≠
               </button>

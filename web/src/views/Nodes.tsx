@@ -7,6 +7,7 @@ import { lossOf } from "../logic/loss.ts";
 import { formatSelector } from "../logic/selector.ts";
 import { clockNow, nodes } from "../state/data.ts";
 import { linkTo, navigate, page } from "../state/index.ts";
+import { Check } from "./Check.tsx";
 import { InstallLine } from "./Install.tsx";
 import { EmptyNotice, ErrorNotice, Missing } from "./Notices.tsx";
 
@@ -45,10 +46,9 @@ export function Nodes() {
           {silent > 0 ? `, ${count(silent)} silent` : ""}
         </span>
         {replaced > 0 && (
-          <label class="inline check">
-            <input type="checkbox" checked={ended} data-testid="ended" onChange={() => navigate({ ended: !ended })} />{" "}
+          <Check checked={ended} onToggle={() => navigate({ ended: !ended })} id="ended">
             and {plural(replaced, "agent")} that ended, with a newer one in its place
-          </label>
+          </Check>
         )}
       </div>
       {rows.length === 0 ? (

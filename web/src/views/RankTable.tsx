@@ -1,11 +1,11 @@
 /** The values of a label by CPU time, with what the kernel spent of it: which process, container or pod it was. */
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../api/index.ts";
 import { cores, duration, percent, plural } from "../logic/format.ts";
-import { type RankKey, rankShare, sortRanks } from "../logic/functions.ts";
+import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../logic/functions.ts";
 import { layerName, TAKE_HINT, takeValue } from "./LayerList.tsx";
-import { type Column, type Sort, VirtualTable } from "./VirtualTable.tsx";
+import { type Column, useSort, VirtualTable } from "./VirtualTable.tsx";
 
 interface Props {
   answer: TopAnswer<TopRow> | null;
@@ -17,7 +17,7 @@ function shareText(share: number | null): string {
 }
 
 export function RankTable({ answer, choice }: Props) {
-  const [sort, setSort] = useState<Sort<RankKey>>({ key: "total", descending: true });
+  const [sort, setSort] = useSort(RANK_KEYS, { key: "total", descending: true });
   const rows = useMemo(() => sortRanks(answer?.rows ?? [], sort.key, sort.descending), [answer, sort]);
   const whole = answer?.samples ?? 0;
   const columns: Column<TopRow, RankKey>[] = [

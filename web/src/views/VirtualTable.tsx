@@ -1,7 +1,9 @@
 /** A table of any length of which only the rows in sight exist. Rows are links to something: click or Enter takes one. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { scrollToRow, visibleRows } from "../logic/rows.ts";
+import { type Sort, sortOf, sortText } from "../logic/sort.ts";
+import { navigate, page } from "../state/index.ts";
 import { useSize } from "./hooks.ts";
 
 export interface Column<Row, Key extends string> {
@@ -12,11 +14,6 @@ export interface Column<Row, Key extends string> {
   /** Left out where the table is narrow. */
   spare?: boolean;
   cell: (row: Row) => ComponentChildren;
-}
-
-export interface Sort<Key extends string> {
-  key: Key;
-  descending: boolean;
 }
 
 interface Props<Row, Key extends string> {
@@ -33,6 +30,16 @@ interface Props<Row, Key extends string> {
   shown?: number;
   rowClass?: (row: Row) => string;
   empty: string;
+}
+
+/** The sort of the table on the screen, which the address holds. */
+export function useSort<Key extends string>(
+  keys: readonly Key[],
+  usual: Sort<Key>,
+): [Sort<Key>, (sort: Sort<Key>) => void] {
+  const { sort: text } = page.value;
+  const sort = useMemo(() => sortOf(text, keys, usual), [text]);
+  return [sort, (wanted) => navigate({ sort: sortText(wanted) === sortText(usual) ? "" : sortText(wanted) })];
 }
 
 export const TABLE_ROW = 24;

@@ -9,6 +9,8 @@ import { momentAt, type Plot } from "./place.ts";
 
 interface Props {
   stack: Stack;
+  beside: Stack | null;
+  top: number;
   colours: string[];
   range: Window;
   theme: Theme;
@@ -20,13 +22,14 @@ interface Props {
   children: (plot: Plot) => ComponentChildren;
 }
 
-export function TimeChart({ stack, colours, range, theme, showCapacity, draw, label, onWheel, children }: Props) {
+export function TimeChart(props: Props) {
+  const { stack, beside, top, colours, range, theme, showCapacity, draw, label, onWheel, children } = props;
   // `theme` changes the colours that the painting reads from the page's style.
-  const of = [stack, colours, range.from, range.until, theme, showCapacity, draw];
+  const of = [stack, beside, top, colours, range.from, range.until, theme, showCapacity, draw];
   const { box, canvas, size, style } = useCanvas((context, surface) => {
     const plot = plotOf(surface, range);
     const colour = styleOf(context.canvas);
-    if (plot !== null) paintChart(context, { stack, colours, draw, showCapacity, colour }, plot, surface);
+    if (plot !== null) paintChart(context, { stack, beside, top, colours, draw, showCapacity, colour }, plot, surface);
   }, of);
   const plot = plotOf(size, range);
   return (

@@ -3,7 +3,7 @@
  * goes on the canvas. The cost follows steps times layers, of which the server sends a few hundred and twenty.
  */
 import { axisNumber } from "../../logic/format.ts";
-import { axisTop, type Draw, heightsOf, type Stack } from "../../logic/stack.ts";
+import { type Draw, heightsOf, type Stack } from "../../logic/stack.ts";
 import { levelTicks, timeTicks } from "../../logic/ticks.ts";
 import { tickLabels, type Window } from "../../logic/time.ts";
 import type { Size, Surface } from "../hooks.ts";
@@ -15,6 +15,10 @@ export interface ChartScene {
   colours: readonly string[];
   draw: Draw;
   showCapacity: boolean;
+  /** Its sum is a line over everything else. */
+  beside: Stack | null;
+  /** The level of the plot's upper edge. */
+  top: number;
   /** Reads a colour of the page's style. */
   colour: (name: string) => string;
 }
@@ -66,15 +70,14 @@ export function paintChart(
   plot: Plot,
   { width, height, ratio }: Surface,
 ): void {
-  const { stack, draw, showCapacity, colour } = scene;
-  const top = axisTop(stack, showCapacity, draw);
+  const { stack, beside, draw, showCapacity, top, colour } = scene;
   const scale = scaleOf(plot, top, ratio);
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.fillStyle = colour("--panel");
   context.fillRect(0, 0, Math.ceil(width * ratio), Math.ceil(height * ratio));
   for (const window of stack.uncovered) hatch(context, scene, scale, window, scale.bottom - scale.top);
   for (const window of stack.partly) hatch(context, scene, scale, window, PARTLY * ratio);
-  paintLevels(context, scene, scale, top, plot);
+  paintLevels(context, scene, scale, plot);
   paintTimes(context, scene, scale, plot);
   context.save();
   context.beginPath();
@@ -85,6 +88,12 @@ export function paintChart(
   if (showCapacity) {
     context.setLineDash([4 * ratio, 4 * ratio]);
     trace(context, stack, scale, stack.capacity, colour("--dim"), 1);
+    context.setLineDash([]);
+  }
+  if (beside !== null) {
+    // On a broader line of the ground it is seen on every layer.
+    trace(context, beside, scale, beside.total, colour("--panel"), 4);
+    trace(context, beside, scale, beside.total, colour("--side-a"), 2);
   }
   context.restore();
 }
@@ -139,9 +148,8 @@ function trace(
 
 function paintLevels(
   context: CanvasRenderingContext2D,
-  { colour }: ChartScene,
+  { colour, top }: ChartScene,
   { left, right, y, ratio }: Scale,
-  top: number,
   plot: Plot,
 ): void {
   context.font = `${11 * ratio}${FONT}`;

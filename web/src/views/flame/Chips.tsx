@@ -67,7 +67,7 @@ export function Chips() {
           name={frameName(shown, node)}
           hint={frameName(shown, node)}
           id="reset-zoom"
-          onRemove={() => zoomTo(ROOT)}
+          onRemove={() => navigate({ focus: "" })}
         />
       )}
       {node !== ROOT && (shown.parent[node] as number) !== ROOT && (

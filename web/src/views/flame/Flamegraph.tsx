@@ -11,6 +11,8 @@ import {
   isVisible,
   moved,
   neighbour,
+  partOf,
+  partText,
   rowsInSight,
   type Sliver,
   type Step,
@@ -40,12 +42,19 @@ interface Props {
   colourBy: ColourBy;
   flame: boolean;
   measure: WindowMeasure;
+  /** What of the zoomed frame's width is in sight, as `partText` writes it. */
+  part: string;
   onZoom: (node: number) => void;
   onSelect: (node: number | null) => void;
+  onPart: (part: string) => void;
+  /** Nothing is zoomed and nothing selected any more. */
+  onReset: () => void;
   onPoint: (name: string | null) => void;
 }
 
 const ZOOM_MS = 140;
+/** A gesture of the wheel is over after this pause. */
+const SETTLED_MS = 220;
 /** Rows whose frames are all narrower than this (CSS pixels) don't make the graph taller; they are told below it. */
 const ROW_WORTH = 0.3;
 /** Of the width, for each pixel that the wheel turns. */
@@ -63,9 +72,10 @@ interface Pointed {
 }
 
 export function Flamegraph(props: Props) {
-  const { tree, focus, search, selected, pointed, theme, colourBy, flame, measure, onZoom, onSelect, onPoint } = props;
+  const { tree, focus, search, selected, pointed, theme, colourBy, flame, measure, part } = props;
+  const { onZoom, onSelect, onPart, onReset, onPoint } = props;
   const colours = useRef<Colours | null>(null);
-  const view = useRef<View>(viewOf(tree, focus));
+  const view = useRef<View>(partOf(part, viewOf(tree, focus)));
   const [under, setUnder] = useState<Pointed | null>(null);
   const [menu, setMenu] = useState<{ tree: Tree; node: number; x: number; y: number } | null>(null);
   // A frame of the tree before would be another frame in this one.
@@ -132,18 +142,24 @@ export function Flamegraph(props: Props) {
   const lastTree = useRef(tree);
   useLayoutEffect(() => {
     const still = lastTree.current !== tree || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const target = partOf(part, limits);
     lastTree.current = tree;
     if (still) {
-      view.current = viewOf(tree, focus);
+      view.current = target;
       draw();
-    } else glideTo(viewOf(tree, focus));
+    } else if (partText(view.current, limits) !== part) glideTo(target);
     return () => cancelAnimationFrame(gliding.current);
-  }, [tree, focus]);
+  }, [tree, focus, part]);
 
-  const show = (part: View) => {
-    view.current = part;
+  // The address follows once the wheel or the pointer rests.
+  const resting = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(resting.current), [tree, focus]);
+  const show = (seen: View) => {
+    view.current = seen;
     setUnder(null);
     drawSoon();
+    clearTimeout(resting.current);
+    resting.current = setTimeout(() => onPart(partText(seen, limits)), SETTLED_MS);
   };
   /** The place of the tree's width that lies below the pointer. */
   const positionOf = (event: MouseEvent, of: HTMLElement, range: View): number => {
@@ -242,7 +258,6 @@ export function Flamegraph(props: Props) {
   };
   const zoom = (node: number) => {
     setCopied("");
-    onSelect(node);
     onZoom(node);
   };
   const copy = (node: number) => {
@@ -288,9 +303,9 @@ export function Flamegraph(props: Props) {
     else if (event.key === "Enter" || event.key === " ") zoom(at);
     else if (event.key === "Escape") {
       setCopied("");
-      onSelect(null);
-      if (focus === ROOT) glideTo(limits);
-      onZoom(ROOT);
+      clearTimeout(resting.current);
+      if (focus === ROOT && part === "") glideTo(limits);
+      onReset();
     } else if (event.key === "Backspace") zoom(Math.max(ROOT, tree.parent[focus] as number));
     else if ((event.key === "n" || event.key === "N") && search !== null) {
       const next = nextHit(tree, search.hits, at, event.key === "n" ? 1 : -1);

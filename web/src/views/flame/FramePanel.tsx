@@ -12,7 +12,7 @@ import { sparkPath } from "../../logic/spark.ts";
 import { stackOf } from "../../logic/stack.ts";
 import { clock } from "../../logic/time.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { selected, upright } from "../../state/data.ts";
+import { select, upright } from "../../state/data.ts";
 import { framePlaces, frameSeries } from "../../state/frame.ts";
 import { copyText } from "../clipboard.ts";
 import { frameActions } from "./actions.ts";
@@ -42,14 +42,7 @@ export function FramePanel({ tree, node, focus, measure }: Props) {
         </b>
         <CopyButton text={frameName(tree, node)} />
         <span class="spring" />
-        <button
-          type="button"
-          class="button icon"
-          aria-label="Close"
-          onClick={() => {
-            selected.value = null;
-          }}
-        >
+        <button type="button" class="button icon" aria-label="Close" onClick={() => select(null)}>
           ✕
         </button>
       </div>
@@ -192,7 +185,7 @@ function Neighbours({ tree, node }: { tree: Tree; node: number }) {
               title={`${row.name}\n${row.module}`}
               onClick={() => {
                 const there = largestOf(tree, row);
-                if (there !== null) selected.value = there;
+                if (there !== null) select(there);
               }}
             >
               <bdi>{fitName(row.name, NAME_ROOM)}</bdi>

@@ -4,7 +4,7 @@ import { CHANGE_WORDS, kindOf, kindSwatch, MARK, type Theme } from "../../logic/
 import { count, percent, plural } from "../../logic/format.ts";
 import { type OutlineRow, openedWith, outline } from "../../logic/outline.ts";
 import { scrollToRow, visibleRows } from "../../logic/rows.ts";
-import { frameName, kindName, ROOT, type Tree } from "../../logic/tree.ts";
+import { frameName, kindName, type Tree } from "../../logic/tree.ts";
 import { useSize } from "../hooks.ts";
 import { changeOf } from "./paint.ts";
 import { tooltipText, type WindowMeasure } from "./Tooltip.tsx";
@@ -17,6 +17,7 @@ interface Props {
   measure: WindowMeasure;
   onSelect: (node: number | null) => void;
   onZoom: (node: number) => void;
+  onReset: () => void;
 }
 
 const ROW = 24;
@@ -25,7 +26,7 @@ const INDENT = 14;
 const DEEPEST_INDENT = 18;
 const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 };
 
-export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZoom }: Props) {
+export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZoom, onReset }: Props) {
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
@@ -70,7 +71,7 @@ export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZ
     else if (event.key === "ArrowLeft") go(parentOf(active));
     else if (event.key === "Enter") onZoom(row.node);
     else if (event.key === " ") onSelect(row.node);
-    else if (event.key === "Escape") onZoom(ROOT);
+    else if (event.key === "Escape") onReset();
     else return;
     event.preventDefault();
   };

@@ -4,12 +4,17 @@ import { fitName } from "../../logic/names.ts";
 import { exactPattern } from "../../logic/search.ts";
 import { type Transform, transformsText, withTransform } from "../../logic/transform.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { transforms, tree } from "../../state/data.ts";
+import { select, transforms, tree } from "../../state/data.ts";
 import { navigate, page } from "../../state/index.ts";
 
 export function zoomTo(node: number): void {
   const shown = tree.value.tree;
-  if (shown !== null) navigate({ focus: focusOf(shown, node) });
+  if (shown !== null) select(node, { focus: focusOf(shown, node) }, "");
+}
+
+/** Nothing zoomed, nothing selected, the whole width in sight. */
+export function showAll(): void {
+  navigate({ focus: "", frame: "" });
 }
 
 export function findName(name: string): void {

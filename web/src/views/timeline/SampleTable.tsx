@@ -1,8 +1,8 @@
 /** The samples in sight as text, in the order of time: what the flame chart draws, for who can't see it. */
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { type Chart, momentText, type Range, sampleFrom } from "../../logic/timeline.ts";
 import { frameName } from "../../logic/tree.ts";
-import { type Column, type Sort, VirtualTable } from "../VirtualTable.tsx";
+import { type Column, useSort, VirtualTable } from "../VirtualTable.tsx";
 
 interface Props {
   chart: Chart;
@@ -16,7 +16,7 @@ type Key = "time" | "who" | "frame";
 
 export function SampleTable({ chart, from, range, onTake }: Props) {
   const { samples, boxOf, tree } = chart;
-  const [sort, setSort] = useState<Sort<Key>>({ key: "time", descending: false });
+  const [sort, setSort] = useSort<Key>(["time"], { key: "time", descending: false });
   const rows = useMemo(() => {
     const [first, behind] = [sampleFrom(samples, range.from), sampleFrom(samples, range.until)];
     const seen = Array.from({ length: behind - first }, (_, i) => first + i);
@@ -58,8 +58,8 @@ export function SampleTable({ chart, from, range, onTake }: Props) {
         label="Samples in the order of time"
         rows={rows}
         columns={columns}
-        sort={{ key: "time", descending: sort.descending }}
-        onSort={(wanted) => setSort({ ...wanted, descending: !sort.descending })}
+        sort={sort}
+        onSort={() => setSort({ key: "time", descending: !sort.descending })}
         onTake={onTake}
         empty="No samples in sight."
       />
