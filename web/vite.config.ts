@@ -33,6 +33,7 @@ export default defineConfig({
     reportCompressedSize: true,
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: firstChunk, debugName: "first" }] } } },
   },
+  worker: { format: "es" },
   server: {
     proxy: { "/api": SERVER, "/v1development": SERVER },
   },

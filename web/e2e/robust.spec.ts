@@ -1,4 +1,5 @@
 import type { APIRequestContext, Page } from "@playwright/test";
+import { FRAMES, stacksOf } from "../bench/synthetic.ts";
 import { type Frame, otlp } from "./otlp.ts";
 import { at, colours, expect, parameter, test } from "./stack.ts";
 
@@ -165,6 +166,33 @@ test.describe("a function that calls itself 5,000 times", () => {
     await drawn(page);
     await page.getByRole("button", { name: "Tree", exact: true }).click();
     await expect(page.getByTestId("frame-tree").getByRole("treeitem").first()).toContainText("recur");
+  });
+});
+
+test.describe("a tree of more than a hundred thousand frames", () => {
+  test.use({ allowErrors: [/ERR_FAILED|net::/] });
+
+  test("is grown beside the page, or by it where that can't be", async ({ page, request }) => {
+    const service = `large-${process.pid}-${TAKEN}`;
+    const stacks = stacksOf(120_000);
+    const answer = await request.post("/v1development/profiles", {
+      headers: { "content-type": "application/x-protobuf" },
+      data: Buffer.from(otlp({ service, at: TAKEN, frames: FRAMES, stacks })),
+    });
+    expect(answer.status(), await answer.text()).toBe(200);
+    const samples = stacks.reduce((sum, stack) => sum + stack.samples, 0);
+    const shown = async () =>
+      Number((await page.locator(".quality .figure").first().getAttribute("title"))?.replace(/\D/g, ""));
+    const workers: string[] = [];
+    page.on("worker", (worker) => workers.push(worker.url()));
+    await page.goto(at(WINDOW, { query: `{service="${service}"}` }));
+    await drawn(page);
+    expect(await shown()).toBe(samples);
+    expect(workers.filter((url) => url.includes("/assets/grow.worker-"))).toHaveLength(1);
+    await page.route("**/assets/grow.worker-*.js", (route) => route.abort());
+    await page.reload();
+    await drawn(page);
+    expect(await shown()).toBe(samples);
   });
 });
 

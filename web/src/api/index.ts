@@ -51,7 +51,27 @@ function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Prom
   return answered(address(path, parameters), { headers: { accept: "application/json" } }, signal);
 }
 
+/** The bytes of an answer that is decoded elsewhere. */
+async function bytes(path: string, parameters: Parameters, signal: AbortSignal): Promise<ArrayBuffer> {
+  const response = await taken(address(path, parameters), { headers: { accept: "application/json" } }, signal);
+  return response.arrayBuffer();
+}
+
 async function answered<T>(target: string, request: RequestInit, signal: AbortSignal): Promise<T> {
+  const body = await (await taken(target, request, signal)).text();
+  try {
+    return JSON.parse(body) as T;
+  } catch {
+    throw notJson();
+  }
+}
+
+export function notJson(): ApiError {
+  return new ApiError("bad_answer", "The answer is not JSON.", "A proxy between here and the server?", 200);
+}
+
+/** What the server answered, where it did not refuse. */
+async function taken(target: string, request: RequestInit, signal: AbortSignal): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(target, { ...request, signal });
@@ -64,18 +84,8 @@ async function answered<T>(target: string, request: RequestInit, signal: AbortSi
       0,
     );
   }
-  const body = await response.text();
-  if (!response.ok) throw refusal(response.status, body);
-  try {
-    return JSON.parse(body) as T;
-  } catch {
-    throw new ApiError(
-      "bad_answer",
-      "The answer is not JSON.",
-      "A proxy between here and the server?",
-      response.status,
-    );
-  }
+  if (!response.ok) throw refusal(response.status, await response.text());
+  return response;
 }
 
 function refusal(status: number, body: string): ApiError {
@@ -94,14 +104,21 @@ function refusal(status: number, body: string): ApiError {
 
 export const api = {
   series: (parameters: Parameters, signal: AbortSignal) => get<SeriesAnswer>("/series", parameters, signal),
-  flamegraph: (parameters: Parameters, signal: AbortSignal) => get<FlamegraphAnswer>("/flamegraph", parameters, signal),
-  diff: (parameters: Parameters, signal: AbortSignal) => get<DiffAnswer>("/diff", parameters, signal),
+  /** As bytes: large trees are decoded apart from the page. */
+  flamegraph: (parameters: Parameters, signal: AbortSignal) => bytes("/flamegraph", parameters, signal),
+  /** What a search finds in all of a window. */
+  match: async (parameters: Parameters, signal: AbortSignal) =>
+    (await get<FlamegraphAnswer>("/flamegraph", parameters, signal)).match,
+  /** As bytes, as a flamegraph. */
+  diff: (parameters: Parameters, signal: AbortSignal) => bytes("/diff", parameters, signal),
+  /** How a difference was judged, whatever its frames. */
+  judged: (parameters: Parameters, signal: AbortSignal) => get<DiffAnswer>("/diff", parameters, signal),
   diffTop: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<DiffTopRow>>("/top", parameters, signal),
   ranking: (parameters: Parameters, signal: AbortSignal) => get<TopAnswer<TopRow>>("/top", parameters, signal),
   heatmap: (parameters: Parameters, signal: AbortSignal) => get<HeatmapAnswer>("/heatmap", parameters, signal),
   timeline: (parameters: Parameters, signal: AbortSignal) => get<TimelineAnswer>("/timeline", parameters, signal),
   /** What ran before samples with a frame: with `before` and `match`, the timeline answers with a flamegraph. */
-  before: (parameters: Parameters, signal: AbortSignal) => get<FlamegraphAnswer>("/timeline", parameters, signal),
+  before: (parameters: Parameters, signal: AbortSignal) => bytes("/timeline", parameters, signal),
   sql: (query: string, signal: AbortSignal) =>
     answered<SqlAnswer>(
       `${ROOT}/sql`,

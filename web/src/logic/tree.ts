@@ -88,7 +88,7 @@ function checked(values: number[], limit: number, name: string): Int32Array {
   return out;
 }
 
-export function treeOf(answer: FlamegraphAnswer): Tree {
+export function treeOf(answer: Pick<FlamegraphAnswer, "nodes" | "strings" | "kinds">): Tree {
   const frames = framesOf(answer.nodes, answer.strings, answer.kinds);
   return assemble(frames, answer, frames.total, null);
 }
@@ -144,6 +144,13 @@ export function widths({ width, baseNorm, norm }: Pick<DiffData, "width" | "base
     weight[i] = before + after;
   }
   return weight;
+}
+
+/** The same difference with other widths. */
+export function withWidth(tree: Tree, width: Width): Tree {
+  if (tree.diff === null || tree.diff.width === width) return tree;
+  const diff = { ...tree.diff, width };
+  return assemble(tree, tree, widths(diff), diff);
 }
 
 function framesOf(nodes: TreeColumns, strings: readonly string[], kinds: readonly string[]): Frames {

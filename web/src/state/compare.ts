@@ -51,7 +51,7 @@ export const control: Resource<DiffAnswer> = resource(() => {
     normalize: answer.normalize,
     min_share: ROOT_ONLY,
   };
-  return ask("control", parameters, (signal) => api.diff(parameters, signal));
+  return ask("control", parameters, (signal) => api.judged(parameters, signal));
 });
 
 /** Versions of the agents that reported in either window. */

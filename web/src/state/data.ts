@@ -1,24 +1,18 @@
 /** Every answer that the views show, each following the state by itself. Time starts to run here, nowhere else. */
 import { batch, computed, effect, signal } from "@preact/signals";
-import {
-  type ApiError,
-  api,
-  type DiffAnswer,
-  type FlamegraphAnswer,
-  type HeatmapAnswer,
-  type Parameters,
-  type TimelineAnswer,
-} from "../api/index.ts";
+import { type ApiError, api, type HeatmapAnswer, type Parameters, type TimelineAnswer } from "../api/index.ts";
 import { findFocus, findSelection, selectionOf } from "../logic/focus.ts";
+import type { GrownDiff, GrownFlamegraph } from "../logic/grown.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
 import { matcherOf, search, serverPattern } from "../logic/search.ts";
 import { laneOf, parseSelector } from "../logic/selector.ts";
 import { stackOf } from "../logic/stack.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
 import { transformed, transformsOf } from "../logic/transform.ts";
-import { BadTree, diffTreeOf, ROOT, type Tree, treeOf } from "../logic/tree.ts";
+import { ROOT, type Tree, withWidth } from "../logic/tree.ts";
 import { typesOf, typesQuery } from "../logic/types.ts";
 import { around, ordered, pairOf } from "../logic/windows.ts";
+import { grown } from "./growing.ts";
 import { navigate, type PageState, page, refresh, refreshes } from "./index.ts";
 import { pending, type Resource, resource } from "./resource.ts";
 import { DEFAULTS } from "./url.ts";
@@ -133,10 +127,12 @@ export const single = computed<Parameters | null>(() => {
   return { ...selection.value, ...marked.window };
 });
 
-export const flamegraph: Resource<FlamegraphAnswer> = resource(() => {
+export const flamegraph: Resource<GrownFlamegraph> = resource(() => {
   if (single.value === null) return null;
   const parameters = { ...single.value, min_share: MIN_SHARE };
-  return ask("flamegraph", parameters, (signal) => api.flamegraph(parameters, signal));
+  return ask("flamegraph", parameters, async (signal) =>
+    grown("flamegraph", await api.flamegraph(parameters, signal), signal),
+  );
 });
 
 /** The two windows of the compare view and what its chart shows. */
@@ -208,10 +204,10 @@ export const compareStack = computed(() =>
   compareSeries.data.value === null ? null : stackOf(compareSeries.data.value),
 );
 
-export const diff: Resource<DiffAnswer> = resource(() => {
+export const diff: Resource<GrownDiff> = resource(() => {
   if (!comparing.value) return null;
   const parameters = { ...pairParameters(), min_share: MIN_SHARE };
-  return ask("diff", parameters, (signal) => api.diff(parameters, signal));
+  return ask("diff", parameters, async (signal) => grown("diff", await api.diff(parameters, signal), signal));
 });
 
 export const diffTop = resource(() => {
@@ -250,7 +246,7 @@ export const timeline: Resource<TimelineAnswer> = resource(() => {
 export const sought = computed(() => matcherOf(hit.value));
 
 /** What ran before the frames that are looked for. */
-export const beforeHits: Resource<FlamegraphAnswer> = resource(() => {
+export const beforeHits: Resource<GrownFlamegraph> = resource(() => {
   const wanted = sought.value;
   if (view.value !== "timeline" || before.value === "" || wanted === null || "error" in wanted) return null;
   const parameters = {
@@ -260,7 +256,9 @@ export const beforeHits: Resource<FlamegraphAnswer> = resource(() => {
     match: serverPattern(hit.value),
     min_share: MIN_SHARE,
   };
-  return ask("what ran before", parameters, (signal) => api.before(parameters, signal));
+  return ask("what ran before", parameters, async (signal) =>
+    grown("flamegraph", await api.before(parameters, signal), signal),
+  );
 });
 
 /** Asked for on every view: agents that are late make every answer less than it seems. */
@@ -297,17 +295,16 @@ effect(() => {
 
 /** The tree as the server sent it, or why there is none. */
 export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
-  const shown = view.value;
-  try {
-    if (comparing.value && diff.data.value !== null)
-      return { tree: diffTreeOf(diff.data.value, width.value), fault: "" };
-    const answer = shown === "timeline" ? beforeHits.data.value : single.value === null ? null : flamegraph.data.value;
-    if (answer !== null) return { tree: treeOf(answer), fault: "" };
-  } catch (error) {
-    if (error instanceof BadTree) return { tree: null, fault: error.message };
-    throw error;
-  }
-  return { tree: null, fault: "" };
+  const answer = comparing.value
+    ? diff.data.value
+    : view.value === "timeline"
+      ? beforeHits.data.value
+      : single.value === null
+        ? null
+        : flamegraph.data.value;
+  if (answer === null) return { tree: null, fault: "" };
+  const { tree: whole, fault } = answer;
+  return { tree: whole === null ? null : withWidth(whole, width.value), fault };
 });
 
 const transformText = field("transform");
@@ -367,7 +364,7 @@ export const wholeMatch = resource(() => {
     min_share: 1,
     match: serverPattern(matchText.value),
   };
-  return ask("match", parameters, async (signal) => (await api.flamegraph(parameters, signal)).match);
+  return ask("match", parameters, (signal) => api.match(parameters, signal));
 });
 
 const frameText = field("frame");

@@ -6,22 +6,24 @@ import { isWanted } from "../logic/diffrows.ts";
 import { focusOf } from "../logic/focus.ts";
 import { cores, count, levelText, percent, plural } from "../logic/format.ts";
 import { type Finding, figuresOf, nameOf, remarkOf, type Telling } from "../logic/grew.ts";
+import type { GrownDiff } from "../logic/grown.ts";
 import { fitName } from "../logic/names.ts";
 import { rangeText } from "../logic/time.ts";
-import type { Tree } from "../logic/tree.ts";
+import { ROOT, type Tree } from "../logic/tree.ts";
 import { halves } from "../logic/windows.ts";
 import { changes, control, watchers } from "../state/compare.ts";
 import { present, sent } from "../state/data.ts";
 import { linkTo, navigate, type PageState, page } from "../state/index.ts";
+import { changeOf } from "./flame/paint.ts";
 import { Quality } from "./Quality.tsx";
 import { WIDE_NAME } from "./VirtualTable.tsx";
 
-export function Verdict({ answer }: { answer: DiffAnswer }) {
+export function Verdict({ answer }: { answer: GrownDiff }) {
   const { base, comparison } = answer;
   return (
     <div class="verdict card">
       <div role="status" data-testid="verdict">
-        <b class={answer.states[answer.nodes.state[0] ?? 0] ?? "same"}>
+        <b class={answer.tree === null ? "same" : changeOf(answer.tree, ROOT)}>
           {cores(base.cores)} → {cores(comparison.cores)} cores
         </b>
         <div
@@ -39,7 +41,7 @@ export function Verdict({ answer }: { answer: DiffAnswer }) {
   );
 }
 
-function verdictOf({ base, comparison, tested, significant }: DiffAnswer): string {
+function verdictOf({ base, comparison, tested, significant }: GrownDiff): string {
   if (base.samples === 0) return "A has no samples: there is nothing to compare B with";
   if (comparison.samples === 0) return "B has no samples: there is nothing to compare A with";
   if (tested === 0) return "too few samples to tell a difference";
@@ -52,7 +54,7 @@ function side({ samples, cores: level, cpu_seconds: cpuSeconds, periods, exposur
 }
 
 /** A/A: nothing changed by construction, unless A itself is not steady. */
-function Control({ answer }: { answer: DiffAnswer }) {
+function Control({ answer }: { answer: GrownDiff }) {
   const { data, error, loading } = control;
   const found = data.value;
   if (answer.base.samples === 0) return null;
@@ -101,7 +103,7 @@ function Control({ answer }: { answer: DiffAnswer }) {
   );
 }
 
-export function Caveats({ answer }: { answer: DiffAnswer }) {
+export function Caveats({ answer }: { answer: GrownDiff }) {
   const caveats = caveatsOf(answer, watchers.data.value);
   if (caveats.length === 0) return null;
   return (
@@ -122,7 +124,7 @@ export function Caveats({ answer }: { answer: DiffAnswer }) {
 /** Beyond these one asks for more. */
 const FIRST = 5;
 
-export function Changes({ answer }: { answer: DiffAnswer }) {
+export function Changes({ answer }: { answer: GrownDiff }) {
   const shown = sent.value.tree;
   const { only, all } = page.value;
   const found = changes.value.filter((finding) => isWanted(finding.change, only));

@@ -112,9 +112,14 @@ export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZ
               }}
             >
               <span style={{ width: `${Math.min(row.level - 1, DEEPEST_INDENT) * INDENT}px` }} />
-              <i>{row.state === "leaf" ? "" : row.state === "open" ? "▾" : "▸"}</i>
-              {row.rest > 0 ? <em>{restText(row)}</em> : <Frame tree={tree} row={row} theme={theme} />}
-              <b>
+              {/* The label says all of it, and in words. */}
+              <i aria-hidden="true">{row.state === "leaf" ? "" : row.state === "open" ? "▾" : "▸"}</i>
+              {row.rest > 0 ? (
+                <em aria-hidden="true">{restText(row)}</em>
+              ) : (
+                <Frame tree={tree} row={row} theme={theme} />
+              )}
+              <b aria-hidden="true">
                 {tree.diff === null
                   ? percent(measure.samples > 0 ? row.samples / measure.samples : 0)
                   : `${count(row.baseSamples)} → ${count(row.samples)}`}
@@ -136,13 +141,17 @@ function Frame({ tree, row, theme }: { tree: Tree; row: OutlineRow; theme: Theme
   return (
     <>
       {tree.diff === null ? (
-        <i class="swatch" style={{ background: kindSwatch(kindOf(kindName(tree, row.node), false), theme) }} />
+        <i
+          class="swatch"
+          aria-hidden="true"
+          style={{ background: kindSwatch(kindOf(kindName(tree, row.node), false), theme) }}
+        />
       ) : (
-        <i class={`mark ${change}`} title={CHANGE_WORDS[change]}>
+        <i class={`mark ${change}`} title={CHANGE_WORDS[change]} aria-hidden="true">
           {MARK[change]}
         </i>
       )}
-      <bdi>{frameName(tree, row.node)}</bdi>
+      <bdi aria-hidden="true">{frameName(tree, row.node)}</bdi>
     </>
   );
 }
