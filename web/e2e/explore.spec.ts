@@ -147,7 +147,7 @@ test.describe("explore", () => {
     await expect.poll(() => colours(page)).toBeGreaterThan(3);
     await page.getByTestId("flamegraph").focus();
     for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowDown");
-    await expect(panel.getByTestId("frame-since")).toContainText("as long as this range shows");
+    await expect(panel.getByTestId("frame-since")).toContainText("as long as this range was watched");
   });
 
   test("the selected frame, the part in sight and the table's order stand in the address; Back undoes each", async ({
@@ -187,6 +187,11 @@ test.describe("explore", () => {
     await page.goBack();
     expect([parameter(page, "frame"), parameter(page, "sort")]).toEqual([frame, null]);
     await expect(panel.locator(".frame-name")).toHaveText(name);
+    // The tree opens at what the address selects.
+    await page.getByRole("button", { name: "Tree", exact: true }).click();
+    await page.reload();
+    await expect(page.getByRole("treeitem", { selected: true })).toContainText(name);
+    await page.goBack();
     await page.goBack();
     await expect(panel).toBeHidden();
   });

@@ -166,7 +166,7 @@ function Since() {
 
 function sinceText({ first, isEarlier, peak, peakAt }: ReturnType<typeof sinceOf>): string {
   if (first === null) return "no samples in this range";
-  const begin = isEarlier ? "as long as this range shows" : `first seen ${clock(first)}`;
+  const begin = isEarlier ? "there as long as this range was watched" : `first seen ${clock(first)}`;
   return `${begin}; at most ${cores(peak)} cores, ${clock(peakAt)}`;
 }
 

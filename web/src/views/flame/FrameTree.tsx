@@ -4,7 +4,7 @@ import { CHANGE_WORDS, kindOf, kindSwatch, MARK, type Theme } from "../../logic/
 import { count, percent, plural } from "../../logic/format.ts";
 import { type OutlineRow, openedWith, outline } from "../../logic/outline.ts";
 import { scrollToRow, visibleRows } from "../../logic/rows.ts";
-import { frameName, kindName, type Tree } from "../../logic/tree.ts";
+import { ancestors, frameName, kindName, ROOT, type Tree } from "../../logic/tree.ts";
 import { useSize } from "../hooks.ts";
 import { changeOf } from "./paint.ts";
 import { tooltipText, type WindowMeasure } from "./Tooltip.tsx";
@@ -39,6 +39,21 @@ export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZ
   }, [tree, focus]);
   const rows = useMemo(() => outline(tree, focus, open), [tree, focus, open]);
   const { first, behind } = visibleRows(rows.length, ROW, scroll, size.height);
+  const bring = (at: number) => {
+    if (box.current !== null) box.current.scrollTop = scrollToRow(at, ROW, box.current.scrollTop, size.height);
+  };
+  // What the address, the search or another view has selected is opened, and comes into sight.
+  useEffect(() => {
+    if (selected === null) return;
+    const at = rows.findIndex((row) => row.node === selected && row.rest === 0);
+    if (at >= 0) {
+      setActive(at);
+      bring(at);
+      return;
+    }
+    const way = [ROOT, ...ancestors(tree, selected)].filter((node) => node !== selected && !open.has(node));
+    if (way.length > 0) setOpen(new Set([...open, ...way]));
+  }, [selected, rows, size.height]);
 
   const toggle = (row: OutlineRow) => {
     const next = new Set(open);
@@ -52,7 +67,7 @@ export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZ
     if (row === undefined) return;
     setActive(at);
     onSelect(row.node);
-    if (box.current !== null) box.current.scrollTop = scrollToRow(at, ROW, box.current.scrollTop, size.height);
+    bring(at);
   };
   const parentOf = (at: number) => {
     const level = rows[at]?.level ?? 1;
@@ -103,7 +118,6 @@ export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZ
               aria-setsize={row.siblings}
               aria-expanded={row.state === "leaf" ? undefined : row.state === "open"}
               aria-selected={row.node === selected}
-              aria-label={row.rest > 0 ? restText(row) : tooltipText(tree, row.node, focus, measure)}
               class={`${at === active ? "active" : ""}${row.node === selected ? " chosen" : ""}`}
               style={{ transform: `translateY(${at * ROW}px)` }}
               onClick={() => {
@@ -112,12 +126,11 @@ export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZ
               }}
             >
               <span style={{ width: `${Math.min(row.level - 1, DEEPEST_INDENT) * INDENT}px` }} />
-              {/* The label says all of it, and in words. */}
               <i aria-hidden="true">{row.state === "leaf" ? "" : row.state === "open" ? "▾" : "▸"}</i>
               {row.rest > 0 ? (
-                <em aria-hidden="true">{restText(row)}</em>
+                <em>{restText(row)}</em>
               ) : (
-                <Frame tree={tree} row={row} theme={theme} />
+                <Frame tree={tree} row={row} theme={theme} said={tooltipText(tree, row.node, focus, measure)} />
               )}
               <b aria-hidden="true">
                 {tree.diff === null
@@ -136,7 +149,9 @@ function restText({ rest, samples }: OutlineRow): string {
   return `${plural(rest, "smaller frame")} with ${plural(samples, "sample")}`;
 }
 
-function Frame({ tree, row, theme }: { tree: Tree; row: OutlineRow; theme: Theme }) {
+/** `said`: the name, and then in words what the row shows by figures and colours. */
+function Frame({ tree, row, theme, said }: { tree: Tree; row: OutlineRow; theme: Theme; said: string }) {
+  const name = frameName(tree, row.node);
   const change = changeOf(tree, row.node);
   return (
     <>
@@ -151,7 +166,8 @@ function Frame({ tree, row, theme }: { tree: Tree; row: OutlineRow; theme: Theme
           {MARK[change]}
         </i>
       )}
-      <bdi aria-hidden="true">{frameName(tree, row.node)}</bdi>
+      <bdi>{name}</bdi>
+      <span class="visually-hidden">{said.slice(name.length)}</span>
     </>
   );
 }
