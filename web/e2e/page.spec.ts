@@ -62,7 +62,7 @@ for (const theme of ["light", "dark"] as const) {
       await expect(page.getByRole("tree").getByRole("treeitem", { selected: true })).toBeVisible();
       expect(await serious(page), "the tree of frames").toEqual([]);
     }
-    await page.getByRole("button", { name: "Profile type" }).click();
+    await page.getByRole("button", { name: "Profile type: CPU time" }).click();
     await expect(page.getByTestId("types")).toContainText("only type in this range");
     expect(await serious(page), "the list of profile types").toEqual([]);
   });

@@ -8,7 +8,16 @@ import { Menu } from "./Menu.tsx";
 export function ProfileType() {
   const { type } = page.value;
   return (
-    <Menu label={`${typeName(type)} ▾`} name="Profile type" class="profile-type">
+    <Menu
+      label={
+        <>
+          <span class="visually-hidden">Profile type: </span>
+          {typeName(type)} ▾
+        </>
+      }
+      name="Profile type"
+      class="profile-type"
+    >
       {(close) => <Types close={close} />}
     </Menu>
   );
