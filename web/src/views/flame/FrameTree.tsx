@@ -52,7 +52,7 @@ export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZ
       return;
     }
     const way = [ROOT, ...ancestors(tree, selected)].filter((node) => node !== selected && !open.has(node));
-    if (way.length > 0) setOpen(new Set([...open, ...way]));
+    if (way.length > 0) setOpen((old) => new Set([...old, ...way]));
   }, [selected, rows, size.height]);
 
   const toggle = (row: OutlineRow) => {
