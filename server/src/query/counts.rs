@@ -5,7 +5,7 @@
 use super::error::QueryError;
 use super::parallel::both;
 use super::periods::Periods;
-use super::scan::{Collector, Rows, TIMES, When, codes};
+use super::scan::{Collector, Rows, TIMES, Times, When, codes};
 use super::steps::{StepCursor, Steps};
 use super::time::Window;
 use super::tree::MixState;
@@ -154,6 +154,16 @@ impl StackCounts {
     /// Calls with each row that counts and its cell among those of its stack; one that both sides count comes twice.
     fn each_cell(&self, rows: &Rows, mut each: impl FnMut(usize, usize)) -> Result<(), QueryError> {
         let times = self.timed.then(|| rows.times(2)).transpose()?;
+        if let Some(Times::Coded(times)) = times
+            && let Some(cells) = self.cell_of_codes(times)
+        {
+            for (row, code) in times.codes.iter().enumerate() {
+                if let Some(cell) = cells[*code as usize] {
+                    each(row, cell as usize);
+                }
+            }
+            return Ok(());
+        }
         for part in &self.parts {
             let (first, outside) = (part.first, part.steps.count);
             StepCursor::new(part.steps, part.except).each(times, rows.len(), |row, step| {
@@ -163,6 +173,20 @@ impl StackCounts {
             });
         }
         Ok(())
+    }
+
+    /// The cell of each of a roll-up's times; nothing where one counts on both sides.
+    fn cell_of_codes(&self, times: &Codes) -> Option<Vec<Option<u32>>> {
+        let mut cells = vec![None; times.distinct()];
+        for part in &self.parts {
+            let steps = StepCursor::new(part.steps, part.except).of_codes(times);
+            for (cell, step) in cells.iter_mut().zip(steps).filter(|(_, step)| *step < part.steps.count) {
+                if cell.replace((part.first + step) as u32).is_some() {
+                    return None;
+                }
+            }
+        }
+        Some(cells)
     }
 
     /// Takes rows of one period, by the codes of their stacks first.
@@ -532,6 +556,50 @@ mod tests {
             assert_eq!(content(&left), content(&whole));
             assert_eq!(content(&right), content(&whole));
             assert_eq!(content(&turned), content(&whole));
+        }
+    }
+
+    #[test]
+    fn both_sides_count_what_each_alone_does() {
+        const MINUTE: i64 = 60_000_000_000;
+        let side = |from: i64, until: i64| Window {
+            from_ns: from * MINUTE,
+            until_ns: until * MINUTE,
+        };
+        let stacks: Vec<(i64, i64)> = (0..6_000).map(|n| (n % 11, n * 7 % 60 * MINUTE)).collect();
+        let rows = |is_coded: bool| {
+            let times = stacks.iter().map(|(_, ts_ns)| *ts_ns);
+            let times = match is_coded {
+                true => Column::Codes(Codes::of_numbers(times.map(Some).collect::<Vec<_>>().into_iter())),
+                false => Column::Numbers(times.collect()),
+            };
+            let ids = Codes::of_numbers(stacks.iter().map(|(id, _)| Some(*id)));
+            let values = Codes::of_numbers(stacks.iter().map(|_| Some(50)));
+            Rows::new(
+                vec![Column::Codes(ids), Column::Codes(values), times],
+                Some(vec![3; stacks.len()]),
+            )
+        };
+        // Side by side; one within the other, without which it is taken; and both in part.
+        for (windows, except) in [
+            ([side(0, 30), side(30, 60)], None),
+            ([side(10, 30), side(0, 50)], Some(side(10, 30))),
+            ([side(0, 40), side(20, 60)], None),
+        ] {
+            let sides = [(windows[0], None), (windows[1], except)].map(|(w, except)| (Steps::parts(w, 20), except));
+            for is_coded in [false, true] {
+                let mut two = StackCounts::of_two(sides, 1_000);
+                two.add(&rows(is_coded)).unwrap();
+                let [a, b] = two.weighed_sides();
+                for (both, (steps, except)) in [a, b].into_iter().zip(sides) {
+                    let mut alone = StackCounts::new(steps, except, 1_000);
+                    alone.add(&rows(false)).unwrap();
+                    let alone = alone.weighed();
+                    assert!(alone.samples > 0);
+                    assert_eq!((&both.ids, &both.totals), (&alone.ids, &alone.totals));
+                    assert_eq!((both.in_step, both.periods), (alone.in_step, alone.periods));
+                }
+            }
         }
     }
 

@@ -28,6 +28,9 @@ pub(super) const TWO_TREES: usize = 100;
 /// Nodes of a tree of few stacks, for each of them: as deep as stacks are, without what they have in common.
 const NODES_A_STACK: usize = 32;
 
+/// Ids that are known to have been seen without hashing: as many as stay in the CPU's cache.
+const SEEN_LATELY: usize = 1 << 14;
+
 /// Memory of a frame while it is read, with its texts, in bytes.
 const FRAME_BYTES: usize = 160;
 
@@ -153,7 +156,7 @@ impl Dictionary {
             reading.resize(rows.bytes())?;
             let unknown: HashSet<i64, MixState> = {
                 let known = read(&trie);
-                let mut distinct: HashSet<i64, MixState> = rows.frames.iter().copied().collect();
+                let mut distinct = distinct(&rows.frames);
                 distinct.retain(|id| !known.has_frame(*id));
                 distinct
             };
@@ -210,7 +213,7 @@ impl Dictionary {
         let rows = self.stack_rows(snapshot, days, &ids.iter().copied().collect()).await?;
         let mut stacks = Stacks::default();
         let mut place_of: HashMap<i64, u32, MixState> = HashMap::default();
-        for (id, frame) in frames(snapshot, days, &rows.frames.iter().copied().collect()).await? {
+        for (id, frame) in frames(snapshot, days, &distinct(&rows.frames)).await? {
             place_of.insert(id, stacks.frames.len() as u32);
             stacks.frames.push(Arc::new(frame));
         }
@@ -237,6 +240,21 @@ impl Dictionary {
         }
         Ok(stacks)
     }
+}
+
+/// Ids without repeats. Neighbouring stacks have most of their frames in common: what was seen lately is known by a look into an array.
+fn distinct(ids: &[i64]) -> HashSet<i64, MixState> {
+    let mut distinct = HashSet::default();
+    let mut lately = vec![None; SEEN_LATELY];
+    for id in ids {
+        // Ids are hashes: their last bits are as good as any.
+        let seen = &mut lately[*id as usize % SEEN_LATELY];
+        if *seen != Some(*id) {
+            *seen = Some(*id);
+            distinct.insert(*id);
+        }
+    }
+    distinct
 }
 
 /// Accounts for a tree as it is now.
@@ -306,10 +324,13 @@ async fn frames(
 
 /// One allocation for texts that many frames have.
 #[derive(Default)]
-struct Texts(HashSet<Arc<str>>);
+struct Texts(HashSet<Arc<str>, foldhash::fast::RandomState>);
 
 impl Texts {
     fn of(&mut self, text: &str) -> Arc<str> {
+        if text.is_empty() {
+            return Arc::default();
+        }
         if let Some(known) = self.0.get(text) {
             return known.clone();
         }
@@ -344,5 +365,19 @@ fn read_frames(batch: &RecordBatch, wanted: &HashSet<i64, MixState>, texts: &mut
         frame.line = u32::try_from(line.value(row)).unwrap_or(0);
         frame.build_id = texts.of(build_id.value(row));
         to.push((ids.value(row), frame));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_take_each_others_place_are_all_found() {
+        let clash = SEEN_LATELY as i64;
+        let ids = [0, clash, 0, -clash, 5, 5, 5 + clash, i64::MIN, i64::MAX, 0];
+        let expected: HashSet<i64, MixState> = ids.iter().copied().collect();
+        assert_eq!(distinct(&ids), expected);
+        assert!(distinct(&[]).is_empty());
     }
 }

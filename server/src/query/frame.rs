@@ -97,22 +97,22 @@ impl Frame {
     pub fn new(kind: Kind, module: &str, function: &str, offset: Option<u64>) -> Frame {
         let base = base_name(module);
         let shown = match (function, base, offset) {
-            ("", "", _) => "[unknown]".to_owned(),
-            ("", base, Some(offset)) => format!("{base}+{offset:#x}"),
-            ("", base, None) => base.to_owned(),
-            (function, ..) => function.to_owned(),
+            ("", "", _) => "[unknown]".into(),
+            ("", base, Some(offset)) => format!("{base}+{offset:#x}").into(),
+            ("", base, None) => base.into(),
+            (function, ..) => function.into(),
         };
         Frame {
             name: Name {
-                function: shown.into(),
+                function: shown,
                 module: base.into(),
                 kind,
             },
             named: !function.is_empty(),
             inlined: false,
-            file: "".into(),
+            file: Arc::default(),
             line: 0,
-            build_id: "".into(),
+            build_id: Arc::default(),
             offset: offset.unwrap_or(0),
         }
     }

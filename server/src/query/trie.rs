@@ -28,7 +28,7 @@ pub(super) struct Leaf {
 #[derive(Debug)]
 pub(super) struct Trie {
     names: Arc<Names>,
-    index: HashMap<Name, u32>,
+    index: HashMap<Name, u32, foldhash::fast::RandomState>,
     frames: HashMap<i64, FrameEntry, MixState>,
     stacks: HashMap<i64, Leaf, MixState>,
     nodes: Arc<Nodes>,
@@ -45,7 +45,7 @@ impl Default for Trie {
     fn default() -> Self {
         Trie {
             names: Arc::default(),
-            index: HashMap::new(),
+            index: HashMap::default(),
             frames: HashMap::default(),
             stacks: HashMap::default(),
             nodes: Arc::new(Nodes {

@@ -28,6 +28,9 @@ use zstd::bulk::Compressor;
 /// Values of a page: a reader that wants a few rows unpacks no more.
 const PAGE_VALUES: usize = 64 * 1024;
 
+/// Values by which it is decided how codes are written: a small part of a row group's, since each of them is written thrice.
+const TRIED_VALUES: usize = 8 * 1024;
+
 /// Columns whose least and greatest value stand in the file beside its own sort columns.
 const BOUNDED: [&str; 1] = ["node"];
 
@@ -279,7 +282,7 @@ impl Group<'_> {
             dictionary.plain.len(),
         )?;
         let first_page = chunk.compressed;
-        let width = self.width(dictionary.values, &codes[..codes.len().min(PAGE_VALUES)])?;
+        let width = self.width(dictionary.values, &codes[..codes.len().min(TRIED_VALUES)])?;
         let (mut from, mut plain) = (0, Vec::new());
         for start in (0..rows).step_by(PAGE_VALUES) {
             let page_rows = PAGE_VALUES.min(rows - start);
