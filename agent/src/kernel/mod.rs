@@ -32,7 +32,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuild
 
 pub use mappings::Waker;
 pub use perf::{online_cpus, parse_cpu_list};
-pub use programs::{LoadedProgram, loaded_programs};
+pub use programs::{LoadedProgram, bpf_functions, loaded_programs};
 pub use system::{
     clock_ticks_per_second, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory, thread_cpu_ns,
     tune_allocator, wall_ns,

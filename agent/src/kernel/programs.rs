@@ -1,8 +1,10 @@
-//! How large the loaded BPF programs are, in the kernel's own figures.
+//! How large the loaded BPF programs are, and where they lie, in the kernel's own figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
 use std::os::fd::RawFd;
+
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 
 /// One program that this process holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,4 +51,17 @@ impl From<&libbpf_sys::bpf_prog_info> for LoadedProgram {
             translated: info.xlated_prog_len / 8,
         }
     }
+}
+
+/// Where the functions of all BPF programs of the machine lie, and how long they are. Nothing without CAP_SYS_ADMIN.
+pub fn bpf_functions() -> HashMap<u64, usize> {
+    let options = ProgInfoQueryOptions::default()
+        .include_jited_ksyms(true)
+        .include_jited_func_lens(true);
+    let functions = ProgInfoIter::with_query_opts(options).flat_map(|program| {
+        let lengths = program.jited_func_lens.into_iter().map(|bytes| bytes as usize);
+        let places = program.jited_ksyms.into_iter().map(|place| place.addr() as u64);
+        places.zip(lengths).collect::<Vec<_>>()
+    });
+    functions.filter(|(place, bytes)| *place != 0 && *bytes > 0).collect()
 }

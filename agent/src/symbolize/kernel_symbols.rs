@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 
-use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
-
+use crate::kernel::bpf_functions;
 use crate::pace::{Pace, Waits};
 
 /// What is read at a time. The kernel gives a page at most.
@@ -47,7 +46,7 @@ pub(super) struct KernelSymbols {
     /// Ascending, each address once.
     symbols: Vec<Symbol>,
     names: Vec<u8>,
-    /// Bytes of the code of BPF programs, by its address.
+    /// Bytes of the code of BPF programs, by its address: behind the last of them may lie another one, loaded since.
     bpf: HashMap<u64, usize>,
 }
 
@@ -158,19 +157,6 @@ fn parse_line(line: &[u8]) -> Option<(u64, u8, &[u8])> {
     let kind = *fields.next()?.first()?;
     let name = fields.next()?.split(|byte| *byte == b'\t').next()?;
     (!name.is_empty()).then_some((address, kind, name))
-}
-
-/// Where the functions of the loaded BPF programs lie, and how long they are: behind the last of them may lie another one, loaded since.
-fn bpf_functions() -> HashMap<u64, usize> {
-    let options = ProgInfoQueryOptions::default()
-        .include_jited_ksyms(true)
-        .include_jited_func_lens(true);
-    let functions = ProgInfoIter::with_query_opts(options).flat_map(|program| {
-        let lengths = program.jited_func_lens.into_iter().map(|bytes| bytes as usize);
-        let places = program.jited_ksyms.into_iter().map(|place| place.addr() as u64);
-        places.zip(lengths).collect::<Vec<_>>()
-    });
-    functions.filter(|(place, bytes)| *place != 0 && *bytes > 0).collect()
 }
 
 #[cfg(test)]
