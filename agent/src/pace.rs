@@ -14,7 +14,9 @@ use crate::kernel::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 const USED_PART: f64 = 0.9;
 /// Of the limit, what each thread may take for such work whatever the others take.
 const LEAST_PART: f64 = 1.0 / 6.0;
-/// Of that, what there is while stacks wait for tables: names come after those.
+/// Of one CPU, what each may always take: with a tiny limit, samples would wait for their names for ever.
+const LEAST_OF_CPU: f64 = 0.003;
+/// Of either, what there is while stacks wait for tables: names come after those.
 const MEANWHILE_PART: f64 = 1.0 / 4.0;
 /// Stacks wait as long as somebody said so in this time.
 const SAID_NS: u64 = 200_000_000;
@@ -196,7 +198,7 @@ impl Account {
 
     /// How long somebody waits at most who worked so long.
     fn longest_wait_ns(&self, own_ns: u64, waits: Waits) -> u64 {
-        let least = self.allowance() * LEAST_PART;
+        let least = (self.allowance() * LEAST_PART).max(LEAST_OF_CPU * SLOWNESS * self.hurry());
         let stacks_wait = self.at_ns.saturating_sub(self.stacks_waited_ns) < SAID_NS;
         let least = match waits {
             Waits::Stacks => least.max(LEAST_FOR_STACKS * SLOWNESS * self.hurry()),
@@ -285,6 +287,16 @@ mod tests {
         account.used_ns = 0;
         account.settle(account.at_ns + 2 * SECOND, 0);
         assert!(account.balance_ns >= 0.0);
+    }
+
+    #[test]
+    fn a_tiny_limit_leaves_time_for_names() {
+        let mut account = Account::new(1e-6, 5 * SECOND, 0);
+        let seconds = run(&mut account, MS, 0, Waits::Nobody);
+        let least = (LEAST_OF_CPU * SLOWNESS * SECOND as f64) as u64;
+        // The work itself takes a while, and a second may end in a pause.
+        let expected = least * 8 / 10 - MS..=least + 2 * MS;
+        assert!(seconds.iter().all(|second| expected.contains(second)), "{seconds:?}");
     }
 
     #[test]

@@ -247,7 +247,9 @@ impl Unwinding {
             self.room.missing(size, wanted, self.expected_bytes(sensor))
         };
         let chosen = self.room.choose(size, self.files.candidates(), missing, now_ns);
-        let may_wait = tries < MOST_TRIES && self.held_bytes() + wanted <= self.held_limit_bytes;
+        // One may be as large as it is: nothing would ever be given up for it otherwise.
+        let has_room = self.held.is_empty() || self.held_bytes() + wanted <= self.held_limit_bytes;
+        let may_wait = tries < MOST_TRIES && has_room;
         if !may_wait || (missing > 0 && chosen.is_empty()) {
             self.progress = true;
             self.files.refuse(id, &made, now_ns);
