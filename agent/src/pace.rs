@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::kernel::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 
-/// Of the limit, what is left for BPF programs, which this process's clock does not count, and for what cannot wait.
+/// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what cannot wait.
 const USED_PART: f64 = 0.9;
 /// Of the limit, what each thread may take for such work whatever the others take.
 const LEAST_PART: f64 = 1.0 / 6.0;

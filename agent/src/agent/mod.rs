@@ -116,11 +116,10 @@ impl Agent {
     /// Loads the kernel side and starts to sample. `sink` gets each batch, on a thread where it may take its time;
     /// `labeller` finds the labels of a process.
     pub fn start(
-        config: AgentConfig,
+        mut config: AgentConfig,
         labeller: Labeller,
         sink: impl FnMut(Batch) + Send + 'static,
     ) -> Result<Self, AgentError> {
-        let mut config = config;
         config.names.pace = Pace::within(config.cpu_limit);
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS);

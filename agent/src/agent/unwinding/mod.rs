@@ -241,15 +241,19 @@ impl Unwinding {
             }
             return;
         };
+        // One may be as large as it is: nothing would ever be given up for it otherwise.
+        let has_room = self.held.is_empty() || self.held_bytes() + wanted <= self.held_limit_bytes;
+        let may_wait = tries < MOST_TRIES && has_room;
         let missing = if fits {
             wanted
         } else {
             self.room.missing(size, wanted, self.expected_bytes(sensor))
         };
-        let chosen = self.room.choose(size, self.files.candidates(), missing, now_ns);
-        // One may be as large as it is: nothing would ever be given up for it otherwise.
-        let has_room = self.held.is_empty() || self.held_bytes() + wanted <= self.held_limit_bytes;
-        let may_wait = tries < MOST_TRIES && has_room;
+        let chosen = if may_wait {
+            self.room.choose(size, self.files.candidates(), missing, now_ns)
+        } else {
+            Vec::new()
+        };
         if !may_wait || (missing > 0 && chosen.is_empty()) {
             self.progress = true;
             self.files.refuse(id, &made, now_ns);

@@ -8,7 +8,7 @@ use crate::process::SourceId;
 
 /// Tables that a sample needed in this time are kept also where memory is short.
 pub(super) const KEEP_NS: u64 = 60_000_000_000;
-/// And in this time they are not given up for others of their size. An interval's samples count when it is handed over.
+/// And in this time they are not given up for others of their size. An interval's samples count when it ends.
 const RECENT_NS: u64 = 20_000_000_000;
 /// Of all room, what is kept free for what is small.
 const RESERVED_PART: u64 = 32;
