@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * Runs at every tick of the perf event of every CPU: counts the tick, and unless the CPU is idle writes one record with
- * both stacks to the ring. It wakes nobody: the agent drains the ring several times a second.
+ * both stacks to the ring. It wakes nobody until that fills up: the agent drains it a few times a second.
  */
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>
@@ -227,6 +227,17 @@ SO_INLINE int may_copy(struct so_scratch *record, u64 now)
 	return record->copied++ < MAX_COPIES_PER_SECOND;
 }
 
+/*
+ * Whoever takes samples out of the ring looks into it at times of its own, in which copies could use up what they may, and deep stacks on
+ * many CPUs all that there is.
+ */
+SO_INLINE u64 wake_up_if_filled(void)
+{
+	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 8)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
+}
+
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
@@ -333,7 +344,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	record->header.flags = flags;
 	if (size > sizeof(record->header) + sizeof(record->words))
 		size = sizeof(record->header) + sizeof(record->words);
-	if (bpf_ringbuf_output(&samples, &record->header, size, BPF_RB_NO_WAKEUP))
+	if (bpf_ringbuf_output(&samples, &record->header, size, wake_up_if_filled()))
 		counter->lost_ring_full++;
 	counter->run_ns += bpf_ktime_get_ns() - begin;
 	return 0;

@@ -8,6 +8,7 @@ mod elf;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 pub mod kernel;
+mod maps;
 pub mod metadata;
 mod pace;
 pub mod process;

@@ -71,19 +71,17 @@ fn run(arguments: &Arguments) -> Result<()> {
                 }
             }
         };
-        let agent = Agent::start(arguments.agent(), labeller, sink)?;
+        let mut agent = Agent::start(arguments.agent(), labeller, sink)?;
         tracing::info!(
             server = arguments.server,
             frequency_hz = arguments.frequency,
             instance = %shipper.instance(),
             "sampling"
         );
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                () = tokio::time::sleep(Duration::from_secs(1)) => if agent.has_failed() { break },
-            }
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = agent.failed() => {}
         }
         tracing::info!("stopping");
         let totals = tokio::task::spawn_blocking(move || agent.stop())

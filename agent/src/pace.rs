@@ -12,18 +12,20 @@ use crate::kernel::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 
 /// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what cannot wait.
 const USED_PART: f64 = 0.9;
-/// Of the limit, what each thread may take for such work whatever the others take.
+/// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry, of a limit that is twice as high
+/// then: where programs start and end all the time, batches fall behind for ever with less.
 const LEAST_PART: f64 = 1.0 / 6.0;
+const HURRIED_PART: f64 = 1.0 / 4.0;
 /// Of one CPU, what each may always take: with a tiny limit, samples would wait for their names for ever.
 const LEAST_OF_CPU: f64 = 0.003;
-/// Of either, what there is while stacks wait for tables: names come after those.
+/// Of either, what there is while stacks wait for tables, unless in a hurry: names come after those.
 const MEANWHILE_PART: f64 = 1.0 / 4.0;
 /// Stacks wait as long as somebody said so in this time.
 const SAID_NS: u64 = 200_000_000;
 /// Of one CPU, what may always go into tables that stacks wait for: these are copied meanwhile, and there is not room for many.
-const LEAST_FOR_STACKS: f64 = 0.015;
+const LEAST_FOR_STACKS: f64 = 0.008;
 /// For how long a limit that was not used may be saved up, and for how long it must be saved where it was passed.
-const SAVED_NS: f64 = 250_000_000.0;
+const SAVED_NS: f64 = 100_000_000.0;
 const OWED_NS: f64 = 1_000_000_000.0;
 /// A thread that worked less since it rested last goes on: a pause is a wake-up more.
 const STRETCH_NS: u64 = 1_000_000;
@@ -87,7 +89,7 @@ impl Pace {
         }
     }
 
-    /// Whether what was sampled waits for its names for so long that the limit may be passed, by as much again.
+    /// Whether what was sampled waits for so long, or takes so much room, that the limit may be passed, by as much again.
     pub(crate) fn hurry(&self, hurried: bool) {
         if let Some(limited) = &self.0 {
             limited.account().hurried = hurried;
@@ -116,14 +118,13 @@ impl Pace {
             return;
         }
         let mut account = limited.account();
+        let mut now_ns = monotonic_ns();
+        account.settle(now_ns, process_cpu_ns());
         if waits == Waits::Stacks {
-            account.stacks_waited_ns = monotonic_ns();
+            account.stacks_waited_ns = now_ns;
         }
-        let until_ns = account.at_ns.max(monotonic_ns());
-        let until_ns = until_ns + account.longest_wait_ns(own_ns, waits);
+        let until_ns = now_ns + account.longest_wait_ns(own_ns, waits);
         loop {
-            let now_ns = monotonic_ns();
-            account.settle(now_ns, process_cpu_ns());
             let left_ns = until_ns.saturating_sub(now_ns);
             if account.ended || account.wait_ns() == 0 || left_ns == 0 {
                 break;
@@ -131,6 +132,8 @@ impl Pace {
             let wait_ns = account.wait_ns().max(PAUSE_NS).min(left_ns);
             let waited = limited.ended.wait_timeout(account, Duration::from_nanos(wait_ns));
             (account, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            now_ns = monotonic_ns();
+            account.settle(now_ns, process_cpu_ns());
         }
         drop(account);
         RESTED_NS.set((thread_cpu_ns(), monotonic_ns()));
@@ -198,11 +201,12 @@ impl Account {
 
     /// How long somebody waits at most who worked so long.
     fn longest_wait_ns(&self, own_ns: u64, waits: Waits) -> u64 {
-        let least = (self.allowance() * LEAST_PART).max(LEAST_OF_CPU * SLOWNESS * self.hurry());
+        let part = if self.hurried { HURRIED_PART } else { LEAST_PART };
+        let least = (self.allowance() * part).max(LEAST_OF_CPU * SLOWNESS * self.hurry());
         let stacks_wait = self.at_ns.saturating_sub(self.stacks_waited_ns) < SAID_NS;
         let least = match waits {
             Waits::Stacks => least.max(LEAST_FOR_STACKS * SLOWNESS * self.hurry()),
-            Waits::Nobody if stacks_wait => least * MEANWHILE_PART,
+            Waits::Nobody if stacks_wait && !self.hurried => least * MEANWHILE_PART,
             Waits::Nobody => least,
         };
         (own_ns as f64 / least) as u64

@@ -30,6 +30,10 @@ impl std::hash::Hasher for Mix {
         self.write_u64(u64::from(value));
     }
 
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
     fn write_u64(&mut self, value: u64) {
         // An odd constant near 2^64 divided by the golden ratio spreads consecutive numbers (Knuth, TAOCP 3, 6.4).
         self.0 = (self.0.rotate_left(26) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -40,6 +40,60 @@ test.describe("the chart and its lists", () => {
     expect(parameter(page, "view")).toBeNull();
   });
 
+  test("a key with Shift and with Alt does what a click with them does", async ({ page, windows }) => {
+    for (const [keys, query, baseQuery] of [
+      ["Shift+Enter", busyOnly(windows), `{process!="${windows.busy}"}`],
+      ["Alt+Enter", null, busyOnly(windows)],
+    ] as const) {
+      await page.goto(at(windows.after, { by: "process" }));
+      await page
+        .getByTestId("layers")
+        .getByRole("button", { name: `Only process ${windows.busy}` })
+        .press(keys);
+      await expect.poll(() => parameter(page, "view"), keys).toBe("compare");
+      expect([parameter(page, "query"), parameter(page, "baseQuery")]).toEqual([query, baseQuery]);
+    }
+  });
+
+  test("with Alt a value becomes side A, and a click then chooses B", async ({ page, windows }) => {
+    await page.goto(at(windows.after, { by: "process" }));
+    const layers = page.getByTestId("layers");
+    await layers.getByRole("button", { name: `Only process ${windows.busy}` }).click({ modifiers: ["Alt"] });
+    await expect.poll(() => parameter(page, "view")).toBe("compare");
+    expect(parameter(page, "baseQuery")).toBe(busyOnly(windows));
+    expect(parameter(page, "query")).toBeNull();
+    expect(parameter(page, "baseFrom")).toBe(String(windows.after.from));
+    const other = layers.getByRole("button", { name: /^Only process / }).first();
+    await other.click();
+    await expect.poll(() => parameter(page, "query")).toMatch(/^\{process="/);
+    expect(parameter(page, "baseQuery")).toBe(busyOnly(windows));
+    await other.click({ modifiers: ["Alt"] });
+    expect(parameter(page, "baseQuery")).toBe(parameter(page, "query"));
+    await page.goBack();
+    expect(parameter(page, "baseQuery")).toBe(busyOnly(windows));
+  });
+
+  test("where the cores changed most, a click compares before and after", async ({ page, windows }) => {
+    const whole = { from: windows.before.from, until: windows.after.until };
+    await page.goto(at(whole, { query: busyOnly(windows) }));
+    await page.getByTestId("jump").click();
+    await expect.poll(() => parameter(page, "view")).toBe("compare");
+    const time = (name: string) => Number(parameter(page, name));
+    // The process began within a second or two before the window in which it is busy throughout.
+    expect(time("baseUntil")).toBeLessThanOrEqual(windows.after.from);
+    expect(time("baseUntil")).toBeGreaterThan(windows.before.until - 2_000);
+    expect(time("from")).toBeGreaterThan(time("baseUntil"));
+    expect(time("from")).toBeLessThan(windows.after.from + 3_000);
+    await expect(page.getByTestId("verdict")).toContainText("nothing to compare");
+    const found = [time("baseFrom"), time("baseUntil"), time("from"), time("until")];
+    // Windows that lie elsewhere are brought there again.
+    await page.getByRole("button", { name: "Swap" }).click();
+    await page.getByTestId("jump").click();
+    expect([time("baseFrom"), time("baseUntil"), time("from"), time("until")]).toEqual(found);
+    for (let i = 0; i < 3; i++) await page.goBack();
+    expect(parameter(page, "view")).toBeNull();
+  });
+
   test("user and system time apart, as layers or lines", async ({ page, windows, request }) => {
     await page.goto(at(windows.after, { by: "process" }));
     await page.getByTestId("apart").check();

@@ -240,12 +240,17 @@ test.describe("explore", () => {
     const links = await page
       .locator(".menu-list a")
       .evaluateAll((all) => all.map((a) => (a as HTMLAnchorElement).href));
-    expect(links).toHaveLength(5);
+    expect(links).toHaveLength(6);
     for (const link of links) {
       const answer = await request.get(link);
       expect(answer.status(), link).toBe(200);
       expect((await answer.body()).length, link).toBeGreaterThan(100);
     }
+    const table = await (await request.get(links.at(-1) as string)).text();
+    const [head, ...rows] = table.trim().split(/\r?\n/);
+    expect(head).toMatch(/^name,/);
+    const title = await page.locator(".tablebox-title b").textContent();
+    expect(rows.length).toBe(Number(title?.replace(/\D/g, "")));
   });
 
   test("a window without samples says what to do", async ({ page }) => {

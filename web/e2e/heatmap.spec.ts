@@ -51,6 +51,20 @@ test.describe("heatmap", () => {
     expect(parameter(page, "markA")).toBeNull();
   });
 
+  test("which mark a drag makes stands in the address", async ({ page, windows }) => {
+    await page.goto(at(windows.after, { view: "heatmap" }));
+    await expect.poll(() => heatColours(page)).toBeGreaterThan(3);
+    await page.getByRole("button", { name: "mark B" }).click();
+    await page.reload();
+    await expect(page.getByRole("button", { name: "mark B" })).toHaveAttribute("aria-pressed", "true");
+    await drag(page, [0.22, 0.5], [0.52, 0.5]);
+    await expect(page.getByTestId("mark-B")).toBeVisible();
+    expect(parameter(page, "markA")).toBeNull();
+    await page.goBack();
+    await page.goBack();
+    await expect(page.getByRole("button", { name: "mark A" })).toHaveAttribute("aria-pressed", "true");
+  });
+
   test("with Alt a second time is compared with it, and the rest with one", async ({ page, windows, request }) => {
     const range = { from: windows.before.from, until: windows.after.until };
     await page.goto(at(range, { view: "heatmap" }));
@@ -85,7 +99,18 @@ test.describe("heatmap", () => {
         .poll(async () => (await sides.nth(i).locator(".figure").first().getAttribute("title"))?.replace(/\D/g, ""))
         .toBe(String(side.samples));
     }
+    // The rest of the range does not hold what it is the rest of, also where it is halved for the control.
+    const caveats = page.getByTestId("caveats");
+    const control = page.getByTestId("control");
+    await expect(control).toContainText(/control: /);
+    await expect(caveats.filter({ hasText: "A and B share" })).toHaveCount(0);
+    const asked = page.waitForRequest((one) => one.url().includes("/diff?") && one.url().includes("min_share=0.9999"));
     await page.getByRole("button", { name: "Swap" }).click();
+    const halves = new URL((await asked).url()).searchParams;
+    expect([halves.get("base_except_from"), halves.get("except_from")]).toContain(String(from));
+    await expect(control).toContainText(/control: /);
+    await expect(control).not.toContainText("failed");
+    await expect(caveats.filter({ hasText: "A and B share" })).toHaveCount(0);
     expect(parameter(page, "markA")).toBe("rest");
     await page.goBack();
     expect(parameter(page, "markB")).toBe("rest");

@@ -119,6 +119,49 @@ test("no samples is said, not drawn", async ({ page }) => {
   await expect(page.getByText("No samples in this window.")).toBeVisible();
 });
 
+test("of a hundred services the largest have names, the others are counted, and the table has all", async ({
+  page,
+  request,
+}) => {
+  const end = `of-100-${process.pid}-${TAKEN}`;
+  const frames = [{ name: "main" }];
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, (_, i) =>
+      request.post("/v1development/profiles", {
+        headers: { "content-type": "application/x-protobuf" },
+        data: Buffer.from(
+          otlp({ service: `s${i}-${end}`, at: TAKEN, frames, stacks: [{ frames: [0], samples: i + 1 }] }),
+        ),
+      }),
+    ),
+  );
+  for (const answer of answers) expect(answer.status(), await answer.text()).toBe(200);
+  const samples = (100 * 101) / 2;
+  await page.goto(at(WINDOW, { query: `{service=~"s.*-${end}"}`, rank: "service", pane: "table" }));
+  const layers = page.getByTestId("layers").getByRole("listitem");
+  await expect(layers).toHaveCount(20);
+  await expect(layers.first()).toContainText(`s99-${end}`);
+  await expect(layers.last()).toContainText("81 others");
+  // The others are as much as they are, and no two layers share a colour.
+  const others = (81 * 82) / 2;
+  await expect(layers.last()).toHaveAttribute(
+    "title",
+    new RegExp(`${others.toString().replace(/(\d)(?=\d{3}$)/, "$1.")} samples`),
+  );
+  const swatches = await layers
+    .locator(".swatch")
+    .evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+  expect(new Set(swatches).size).toBe(20);
+  await expect.poll(() => colours(page, "timechart")).toBeGreaterThan(20);
+  const table = page.getByRole("grid", { name: "Ranked by service" });
+  await expect(table).toHaveAttribute("aria-rowcount", "101");
+  await expect(table.getByRole("row").nth(1)).toContainText(`s99-${end}`);
+  expect(await overflow(page)).toBe(0);
+  await expect(page.getByRole("button", { name: "all 100 by service, in the table" })).toBeVisible();
+  const shown = await page.locator(".quality .figure").first().getAttribute("title");
+  expect(Number(shown?.replace(/\D/g, ""))).toBe(samples);
+});
+
 test.describe("a function that calls itself 5,000 times", () => {
   const main: Frame = { name: "main", module: "prog" };
   const recur: Frame = { name: "recur", module: "prog" };
@@ -193,6 +236,31 @@ test.describe("a tree of more than a hundred thousand frames", () => {
     await page.reload();
     await drawn(page);
     expect(await shown()).toBe(samples);
+
+    // To change so many frames takes a while, and is said before.
+    await page.evaluate(() => {
+      const said: string[] = [];
+      Object.assign(globalThis, { said });
+      const progress = document.querySelector(".progress") as Element;
+      new MutationObserver(() => said.push(progress.textContent ?? "")).observe(progress, {
+        childList: true,
+        subtree: true,
+      });
+    });
+    await page.getByTestId("flamegraph").press("i");
+    await expect(page.getByTestId("chips")).toContainText("inverted");
+    const said = () => page.evaluate(() => (globalThis as unknown as { said: string[] }).said);
+    await expect.poll(async () => (await said()).at(0)).toContain("changing the graph");
+    await expect.poll(async () => (await said()).at(-1)).toBe("");
+    await expect(page.getByTestId("flamegraph")).toBeVisible();
+    const self = page.getByRole("grid", { name: "Functions" });
+    await expect(self.locator(".vtable-row").first()).toBeVisible();
+    // A link to it opens it as well.
+    await page.reload();
+    await drawn(page);
+    await expect(page.getByTestId("chips")).toContainText("inverted");
+    await page.goBack();
+    await expect(page.getByTestId("chips")).toHaveCount(0);
   });
 });
 

@@ -34,13 +34,58 @@ test("a question mark tells all keys, Escape closes", async ({ page, windows }) 
   await page.keyboard.press("?");
   const help = page.getByRole("dialog", { name: "Keyboard help" });
   await expect(help).toBeVisible();
-  for (const title of ["Flamegraph", "Heatmap", "Timeline"])
+  for (const title of ["Chart", "Flamegraph", "Tree of frames", "Heatmap", "Timeline"])
     await expect(help.getByRole("heading", { name: title })).toBeVisible();
   await page.keyboard.press("Escape");
   await expect(help).toBeHidden();
   await page.getByTestId("search").fill("why?");
   await page.getByTestId("search").press("?");
   await expect(help).toBeHidden();
+});
+
+test("a link to a view says with the page itself which parts the view needs", async ({ request }) => {
+  const partsOf = async (view: string) => {
+    const link = (await request.get(`/?view=${view}&from=now-5m`)).headers().link ?? "";
+    return [...link.matchAll(/<([^>]+)>; rel=modulepreload/g)].map(([, path]) => path as string);
+  };
+  expect(await partsOf("explore")).toEqual([]);
+  for (const view of ["compare", "heatmap", "timeline", "nodes"]) {
+    const parts = await partsOf(view);
+    expect(parts.length).toBeGreaterThan(0);
+    for (const part of parts) {
+      expect(part.toLowerCase()).toContain(`/assets/${view}`);
+      expect((await request.get(part)).headers()["content-type"]).toContain("javascript");
+    }
+  }
+});
+
+test("what a search leaves as it is, is not drawn again", async ({ page, windows }) => {
+  await page.goto(at(windows.after, { match: "e" }));
+  await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  await expect(page.getByTestId("toplists").getByRole("button").first()).toBeVisible();
+  // What is drawn from here on, by canvas.
+  await page.evaluate(() => {
+    const drawn: Record<string, number> = {};
+    Object.assign(window, { drawn });
+    const fill = CanvasRenderingContext2D.prototype.fillRect;
+    CanvasRenderingContext2D.prototype.fillRect = function (...box) {
+      const name = (this.canvas as HTMLCanvasElement).dataset.testid ?? "";
+      drawn[name] = (drawn[name] ?? 0) + 1;
+      fill.apply(this, box);
+    };
+  });
+  const drawn = () => page.evaluate(() => (window as unknown as { drawn: Record<string, number> }).drawn);
+  const box = page.getByTestId("search");
+  await box.fill("nothing-has-this-name");
+  await expect(page.getByTestId("found")).toContainText("no frame matches");
+  const { flamegraph = 0, timechart = 0 } = await drawn();
+  expect(flamegraph).toBeGreaterThan(0);
+  expect(timechart).toBe(0);
+  // Another letter changes no name's verdict, so that nothing is drawn at all.
+  await box.press("x");
+  await expect.poll(() => parameter(page, "match")).toBe("nothing-has-this-namex");
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+  expect((await drawn()).flamegraph).toBe(flamegraph);
 });
 
 test("operators are completed too", async ({ page, windows }) => {
@@ -75,11 +120,13 @@ test.describe("a slow answer", () => {
   });
 
   test("a server that is gone is an error with what to do", async ({ page, windows }) => {
-    await page.route("**/api/v1/flamegraph*", (route) => route.abort());
+    await page.route(/api\/v1\/(flamegraph|series)/, (route) => route.abort());
     await page.goto(at(windows.after));
     const notice = page.getByRole("alert").filter({ hasText: "does not answer" });
     await expect(notice).toContainText("Check that stakeout-server runs");
-    await page.unroute("**/api/v1/flamegraph*");
+    // Said once, not by each list too.
+    await expect(page.getByText("does not answer")).toHaveCount(1);
+    await page.unroute(/api\/v1\/(flamegraph|series)/);
     await notice.getByRole("button", { name: "Try again" }).click();
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
   });
@@ -143,6 +190,43 @@ test("paper is light and has no controls", async ({ page, windows }) => {
   await page.emulateMedia({ media: "screen" });
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
   expect(parameter(page, "theme")).toBe("dark");
+});
+
+test("what is printed is drawn for the width of the paper, and for the screen again behind it", async ({
+  page,
+  windows,
+}) => {
+  await page.goto(at(windows.after, { view: "compare" }));
+  await expect.poll(() => colours(page)).toBeGreaterThan(1);
+  interface Widths {
+    page: number;
+    graph: number[];
+    chart: number[];
+  }
+  const printed: Widths[] = [];
+  await page.exposeFunction("told", (one: Widths) => printed.push(one));
+  await page.evaluate(() => {
+    const widthOf = (selector: string) => document.querySelector(selector)?.clientWidth ?? 0;
+    const measure = () => ({
+      page: widthOf("#app"),
+      graph: [widthOf(".flame-scroll"), widthOf("[data-testid=flamegraph]")],
+      chart: [widthOf(".timechart"), widthOf("[data-testid=timechart]")],
+    });
+    const told = (globalThis as unknown as { told: (one: Widths) => void }).told;
+    // Behind the page's own listeners, as the printer comes.
+    addEventListener("beforeprint", () => told(measure()));
+    Object.assign(globalThis, { measure });
+  });
+  const widths = () => page.evaluate(() => (globalThis as unknown as { measure: () => Widths }).measure());
+  const screen = await widths();
+  await page.pdf();
+  await expect.poll(() => printed.length).toBe(1);
+  const [paper] = printed;
+  expect(paper?.page).toBeLessThan(1060);
+  expect(paper?.graph[1]).toBe(paper?.graph[0]);
+  expect(paper?.chart[1]).toBe(paper?.chart[0]);
+  expect(paper?.chart[0]).toBeLessThan(screen.chart[0] as number);
+  await expect.poll(widths).toEqual(screen);
 });
 
 test("from the selector to the frame that grew, without a pointer", async ({ page, windows }) => {

@@ -68,9 +68,66 @@ test.describe("timeline", () => {
     await page.keyboard.press("ArrowDown");
     await expect(said).toContainText(windows.busy);
     await expect(said).toContainText("sample");
+    const text = await said.textContent();
+    expect(parameter(page, "box")).toMatch(/^\d+(\.\d+)?-\d+$/);
+    await page.reload();
+    await expect(said).toHaveText(text ?? "");
+    await page.getByTestId("timeline").focus();
     await page.keyboard.press("ArrowUp");
     await page.keyboard.press("Enter");
     await expect.poll(() => parameter(page, "zoom")).not.toBeNull();
+  });
+
+  test("a thread leads to all of its CPU, and a frame there to its thread", async ({ page, windows, request }) => {
+    const cpu = await busyCpu(request, windows);
+    await page.goto(inOrder(busyOnly(windows).replace("}", `,cpu="${cpu}"}`), windows.after));
+    await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(2);
+    const said = page.getByTestId("selected-sample");
+    await page.getByTestId("timeline").focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await expect(said).toContainText(`on CPU ${cpu}`);
+    await page.getByTestId("follow").click();
+    await expect.poll(() => parameter(page, "query")).toMatch(/^\{node="[^"]+",tid="\d+"\}$/);
+    await expect(page.getByTestId("timeline-range")).toContainText("in sight");
+    await page.getByTestId("timeline").focus();
+    await page.keyboard.press("ArrowDown");
+    await expect(said).toContainText(windows.busy);
+    await page.getByTestId("follow").click();
+    await expect.poll(() => parameter(page, "query")).toMatch(/^\{node="[^"]+",cpu="\d+"\}$/);
+    // What was in sight around the frame still is.
+    const [from, until] = (parameter(page, "zoom") ?? "").split("-").map(Number) as [number, number];
+    expect(until - from).toBeGreaterThan(190);
+    expect(until - from).toBeLessThan(windows.after.until - windows.after.from);
+    await page.goBack();
+    await expect(said).toContainText(windows.busy);
+  });
+
+  test("by clicks alone from a function to who ran just before it", async ({ page, windows, request }) => {
+    await page.goto(at(windows.after, { query: busyOnly(windows) }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(3);
+    await page.getByTestId("flamegraph").click({ position: { x: 200, y: 70 } });
+    const panel = page.getByTestId("frame-panel");
+    const name = (await panel.locator(".frame-name").textContent()) ?? "";
+    await panel.getByRole("button", { name: "What ran before" }).click();
+    await expect(page.getByTestId("before-title")).toContainText(`100 ms before`);
+    expect(parameter(page, "hit")).toContain(name);
+    // A process is no lane: the CPUs on which it was are offered, the one with most first.
+    await page.getByTestId("query").fill("");
+    await page.getByTestId("query").press("Enter");
+    const offers = page.getByTestId("offers").getByRole("button");
+    await expect(offers.first()).toContainText("sample");
+    const cpu = (await offers.first().textContent())?.match(/CPU (\d+)/)?.[1];
+    const series = await request.get(
+      `/api/v1/series?${new URLSearchParams({ from: String(windows.after.from), until: String(windows.after.until), by: "cpu", match: parameter(page, "hit")?.slice(1, -1) ?? "" })}`,
+    );
+    expect(((await series.json()) as { series: { value: string }[] }).series[0]?.value).toBe(cpu);
+    await offers.first().click();
+    await expect.poll(() => parameter(page, "query")).toBe(`{cpu="${cpu}"}`);
+    const threads = page.getByTestId("before-threads").getByRole("button");
+    await expect(threads.first()).toBeVisible();
+    await threads.first().click();
+    await expect.poll(() => parameter(page, "query")).toMatch(/^\{tid="\d+"\}$/);
   });
 
   test("says what is missing, and shows the rest", async ({ page, windows }) => {

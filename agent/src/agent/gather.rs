@@ -1,16 +1,22 @@
 //! One interval's samples, with each distinct stack and program once.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::unwinding::UnwindStats;
 use crate::kernel::{EXACT_ADDRESS, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, so_walk};
+use crate::maps::FastMap;
+use crate::pace::Pace;
 use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
 /// Of the memory limit, what copies of stacks that wait for tables may take; beyond it stacks stay cut.
-const LATE_PART: u64 = 10;
+const LATE_PART: u64 = 16;
+/// Of that, what all programs' may take as they come; and what the copies that stopped in the code of one file may take in any case, so
+/// that those of a compiler, on all CPUs, leave room for others.
+const LATE_SHARED_PART: usize = 2;
+const LATE_FILE_PART: usize = 8;
 /// Stacks remembered across intervals, in two generations.
 const REMEMBERED_STACKS: usize = 8192;
 /// Names of threads remembered.
@@ -44,8 +50,8 @@ pub(super) struct Interval {
     pub(super) samples: Vec<GatheredSample>,
     pub(super) programs: Vec<Arc<Program>>,
     pub(super) stacks: Vec<Arc<LocatedStack>>,
-    program_index: HashMap<ProgramKey, u32>,
-    stack_index: HashMap<u128, u32>,
+    program_index: FastMap<ProgramKey, u32>,
+    stack_index: FastMap<u128, u32>,
     late: Vec<LateSample>,
 }
 
@@ -64,9 +70,13 @@ struct LateSample {
     walk: so_walk,
     /// Of the last frame's code.
     place: Place,
+    /// The file by whose share of the room the copy was admitted.
+    counted_for: SourceId,
     stack: Box<[u8]>,
     /// Of the copy's first byte: the walk goes on more than once.
     stack_address: u64,
+    /// When its program is opened at the latest; none where it was.
+    opens_by_ns: Option<u64>,
 }
 
 /// What looking again has brought.
@@ -81,12 +91,13 @@ pub(super) struct Look {
 /// Outlives the intervals: what is the same on most samples is found by the hash of its addresses.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    young: HashMap<u128, Arc<LocatedStack>>,
-    old: HashMap<u128, Arc<LocatedStack>>,
-    thread_names: HashMap<Box<[u8]>, Arc<str>>,
+    young: FastMap<u128, Arc<LocatedStack>>,
+    old: FastMap<u128, Arc<LocatedStack>>,
+    thread_names: FastMap<Box<[u8]>, Arc<str>>,
     hashed: Vec<u8>,
     /// Copies of stacks in all intervals that have not been handed over, and how much they may be.
     late_bytes: usize,
+    late_bytes_by_file: FastMap<SourceId, usize>,
     late_limit_bytes: usize,
     /// Copies for which there was no room.
     pub(super) late_left: u64,
@@ -103,6 +114,35 @@ impl Memory {
     /// Forgets what was not seen since the last call but one. Remembered stacks hold their files open.
     pub(super) fn age(&mut self) {
         self.old = std::mem::take(&mut self.young);
+    }
+
+    /// True where there is soon no room left for copies of stacks of the program that has most.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.late_bytes > self.late_limit_bytes / LATE_SHARED_PART / 4 * 3
+    }
+
+    /// Makes room for a copy of a stack that stopped in a file's code. False where there is none.
+    fn admit(&mut self, file: SourceId, bytes: usize) -> bool {
+        let all = self.late_bytes + bytes;
+        let of_file = self.late_bytes_by_file.get(&file).copied().unwrap_or(0) + bytes;
+        let shared = all <= self.late_limit_bytes / LATE_SHARED_PART;
+        let own = all <= self.late_limit_bytes && of_file <= self.late_limit_bytes / LATE_FILE_PART;
+        let admitted = shared || own;
+        if admitted {
+            self.late_bytes = all;
+            self.late_bytes_by_file.insert(file, of_file);
+        }
+        admitted
+    }
+
+    fn release(&mut self, file: SourceId, bytes: usize) {
+        self.late_bytes -= bytes;
+        if let Entry::Occupied(mut of_file) = self.late_bytes_by_file.entry(file) {
+            *of_file.get_mut() -= bytes;
+            if *of_file.get() == 0 {
+                of_file.remove();
+            }
+        }
     }
 
     fn thread_name(&mut self, comm: &[u8]) -> Arc<str> {
@@ -169,21 +209,65 @@ impl LateSample {
 
 impl Interval {
     /// False where the interval is full: the sample is lost.
-    pub(super) fn add(&mut self, sample: &RawSample<'_>, memory: &mut Memory, table: &mut Table, now_ns: u64) -> bool {
+    pub(super) fn add(
+        &mut self,
+        sample: &RawSample<'_>,
+        memory: &mut Memory,
+        table: &mut Table,
+        pace: &Pace,
+        now_ns: u64,
+    ) -> bool {
         if self.samples.len() + self.late.len() >= MAX_SAMPLES {
             return false;
         }
         let key = key_of(sample);
-        match &sample.late {
-            Some(late) if memory.late_bytes + late.stack.len() <= memory.late_limit_bytes => {
-                self.put_off(sample, late, key, memory, table, now_ns);
+        let Some(late) = &sample.late else {
+            self.push(sample, key, memory, table, now_ns);
+            return true;
+        };
+        // Met here, so that its files are opened while it lives, and its mappings read again where one is missing; unless it is sure to
+        // live on, and there is too much to open just now.
+        let opens_by_ns = table.opens_by_ns(key, now_ns);
+        let opens_by_ns = opens_by_ns.filter(|by_ns| *by_ns > now_ns && !pace.has_room());
+        let place = if opens_by_ns.is_some() {
+            Place {
+                source: SourceId::UNKNOWN,
+                offset: 0,
             }
-            late => {
-                memory.late_left += u64::from(late.is_some());
-                self.push(sample, key, memory, table, now_ns);
-            }
+        } else {
+            let thread = memory.thread_name(sample.comm);
+            table.program(key, sample.kernel_thread, &thread, now_ns);
+            place_of_stop(sample.user, &late.walk, key, table, now_ns)
+        };
+        if memory.admit(place.source, late.stack.len()) {
+            self.put_off(sample, late, key, place, opens_by_ns);
+        } else {
+            memory.late_left += 1;
+            self.push(sample, key, memory, table, now_ns);
         }
         true
+    }
+
+    /// Opens programs that were left for later: those that cannot wait any longer, and others as the pace allows.
+    pub(super) fn open_waiting(&mut self, table: &mut Table, pace: &Pace, now_ns: u64) {
+        let mut has_room = true;
+        for late in &mut self.late {
+            let Some(by_ns) = late.opens_by_ns else { continue };
+            if by_ns > now_ns && table.opens_by_ns(late.key, now_ns).is_some() {
+                has_room = has_room && pace.has_room();
+                if !has_room {
+                    continue;
+                }
+            }
+            late.opens_by_ns = None;
+            table.program(late.key, false, &String::from_utf8_lossy(&late.comm), now_ns);
+            late.place = place_of_stop(&late.user, &late.walk, late.key, table, now_ns);
+        }
+    }
+
+    /// True where programs are still to be opened.
+    pub(super) fn has_unopened(&self) -> bool {
+        self.late.iter().any(|late| late.opens_by_ns.is_some())
     }
 
     /// Whose stacks wait for tables, and where the code is at which they stopped.
@@ -241,15 +325,9 @@ impl Interval {
         sample: &RawSample<'_>,
         late: &LateWalk<'_>,
         key: ProgramKey,
-        memory: &mut Memory,
-        table: &mut Table,
-        now_ns: u64,
+        place: Place,
+        opens_by_ns: Option<u64>,
     ) {
-        // Met here, so that its files are opened while it lives, and its mappings read again where one is missing.
-        let thread = memory.thread_name(sample.comm);
-        table.program(key, sample.kernel_thread, &thread, now_ns);
-        let place = place_of_stop(sample.user, &late.walk, key, table, now_ns);
-        memory.late_bytes += late.stack.len();
         self.late.push(LateSample {
             time_ns: sample.time_ns,
             cpu: sample.cpu,
@@ -262,8 +340,10 @@ impl Interval {
             user: sample.user.to_vec(),
             walk: late.walk,
             place,
+            counted_for: place.source,
             stack: late.stack.into(),
             stack_address: StackCopy::of(&late.walk, late.stack).address,
+            opens_by_ns,
         });
     }
 
@@ -301,7 +381,7 @@ impl Interval {
         stats: &mut UnwindStats,
         now_ns: u64,
     ) {
-        memory.late_bytes -= late.stack.len();
+        memory.release(late.counted_for, late.stack.len());
         stats.walked_late += 1;
         let walk_end = match stop {
             WalkStop::Root => WalkEnd::Root,
@@ -438,5 +518,30 @@ fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u6
         walk_end,
         kernel_cut: sample.kernel_cut,
         sources,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_one_file_leave_room_for_others_and_all_of_them_are_bounded() {
+        const COPY: usize = 32 << 10;
+        let mut memory = Memory::within((64 * LATE_PART) << 20);
+        let mut fill = |file| std::iter::from_fn(|| memory.admit(file, COPY).then_some(())).count() * COPY;
+        assert_eq!(fill(SourceId::KERNEL), 32 << 20, "one takes what is shared");
+        assert_eq!(fill(SourceId::VDSO), 8 << 20, "another one its own part");
+        assert_eq!(fill(SourceId::KERNEL), 0);
+        for _ in 0..(40 << 20) / COPY {
+            let file = if memory.late_bytes_by_file.contains_key(&SourceId::VDSO) {
+                SourceId::VDSO
+            } else {
+                SourceId::KERNEL
+            };
+            memory.release(file, COPY);
+        }
+        assert_eq!((memory.late_bytes, memory.late_bytes_by_file.len()), (0, 0));
+        assert!(!memory.admit(SourceId::VDSO, (64 << 20) + 1));
     }
 }

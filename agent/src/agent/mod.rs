@@ -21,6 +21,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use crate::kernel::{Counters, KernelError, Sensor};
 use crate::pace::Pace;
 use crate::process::{Labeller, TableStats};
@@ -37,7 +39,7 @@ pub struct AgentConfig {
     pub frequency_hz: u32,
     /// Mean length of an interval; each is up to a tenth shorter or longer, so that the agents of a fleet don't march in step.
     pub interval: Duration,
-    /// How often the ring buffer is drained.
+    /// How often the ring buffer is drained where it does not fill up: each time costs as much as dozens of samples.
     pub drain_every: Duration,
     /// Processes that are remembered.
     pub max_processes: usize,
@@ -56,9 +58,9 @@ impl Default for AgentConfig {
         Self {
             frequency_hz: 20,
             interval: Duration::from_secs(5),
-            drain_every: Duration::from_millis(200),
+            drain_every: Duration::from_millis(500),
             max_processes: 8192,
-            table_bytes: 24 << 20,
+            table_bytes: 16 << 20,
             memory_limit_bytes: 64 << 20,
             cpu_limit: 0.01,
             names: NamerConfig::default(),
@@ -109,6 +111,8 @@ const WAITING_INTERVALS: usize = 2;
 pub struct Agent {
     stop: Arc<AtomicBool>,
     sampling: Option<JoinHandle<Result<Totals, AgentError>>>,
+    /// Its other half goes with the sampling thread.
+    ended: oneshot::Receiver<()>,
     naming: Option<JoinHandle<(u64, u64, NamerStats)>>,
 }
 
@@ -131,9 +135,11 @@ impl Agent {
         })?;
         // The kernel side stays on the thread that loads it; only whether that went well comes back.
         let (started, outcome) = mpsc::sync_channel(1);
+        let (ending, ended) = oneshot::channel();
         let sampling = {
             let stop = Arc::clone(&stop);
             spawn("stakeout-sample", move || {
+                let _ending: oneshot::Sender<()> = ending;
                 match Sensor::start(config.frequency_hz, config.table_bytes) {
                     Ok(sensor) => {
                         let begun = Moment::now();
@@ -151,6 +157,7 @@ impl Agent {
         let agent = Self {
             stop,
             sampling: Some(sampling),
+            ended,
             naming: Some(naming),
         };
         match outcome.recv() {
@@ -160,9 +167,10 @@ impl Agent {
         }
     }
 
-    /// True once the sampling thread has ended by itself.
-    pub fn has_failed(&self) -> bool {
-        self.sampling.as_ref().is_none_or(JoinHandle::is_finished)
+    /// Waits until the sampling thread has ended by itself: [`Self::stop`] says why.
+    pub async fn failed(&mut self) {
+        // Nothing is ever sent.
+        let _ = (&mut self.ended).await;
     }
 
     /// Detaches, drains the ring, hands the last batch to the sink and waits until that has taken it.

@@ -8,6 +8,7 @@ use std::sync::mpsc::Receiver;
 use super::clock::Span;
 use super::gather::{Interval, LocatedStack};
 use crate::kernel::WalkEnd;
+use crate::maps::FastMap;
 use crate::process::{Place, Program, Source, SourceId};
 use crate::ship::{Batch, Frame, Process, Report, Sample, Stack};
 use crate::symbolize::{Frames, Frugality, Namer, NamerStats};
@@ -61,7 +62,7 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
         period_ns,
         mut report,
     } = finished;
-    let mut place_index: HashMap<Place, usize> = HashMap::new();
+    let mut place_index: FastMap<Place, usize> = FastMap::default();
     let mut places: Vec<Place> = Vec::new();
     let mut sources: HashMap<SourceId, Source> = HashMap::new();
     for stack in &interval.stacks {
@@ -141,7 +142,7 @@ fn process(program: &Program) -> Process {
 #[derive(Default)]
 struct Dictionary {
     frames: Vec<Frame>,
-    index: HashMap<*const Frame, u32>,
+    index: FastMap<*const Frame, u32>,
 }
 
 impl Dictionary {

@@ -28,18 +28,20 @@ const EVENT_PAUSE: Duration = Duration::from_millis(5);
 const MEMORY_NS: u64 = 60_000_000_000;
 const HOTPLUG_NS: u64 = 1_000_000_000;
 /// Longest sleep of the sampling thread: how late it can see that it is to stop, on a machine where nothing starts or ends.
-const LONGEST_WAIT_NS: u64 = 250_000_000;
+const LONGEST_WAIT_NS: u64 = 500_000_000;
 /// Copies of stacks fill the ring while tables are being made, and what comes after them may wait for the same: so many times as often is
 /// drained then.
-const DRAINS_WHILE_WAITING: u64 = 4;
+const DRAINS_WHILE_WAITING: u64 = 10;
+/// And where this thread is woken since the ring fills up, at most so many times as often.
+const DRAINS_WHEN_FILLED: u64 = 40;
 /// How often is looked for the last tables at a stop.
 const STOP_WAIT: Duration = Duration::from_millis(10);
 /// How long an interval's stacks may wait for their tables, which are made at the agent's pace.
 const CLOSING_NS: u64 = 20_000_000_000;
 /// Intervals that may wait for them at a time.
 const MAX_CLOSING: usize = 8;
-/// So many of them are too many: what makes tables and names hurries then.
-const TOO_MANY_CLOSING: usize = 4;
+/// With so little of that time left, what makes tables and names hurries.
+const HURRY_NS: u64 = 10_000_000_000;
 const MAX_OPEN_FILES: u64 = 4096;
 
 /// The way to the naming thread.
@@ -91,7 +93,9 @@ pub(super) struct Sampling {
     throttle: Throttle,
     pace: Pace,
     budget: Budget,
-    /// Intervals that ended beyond the memory limit.
+    /// What names and tables do without at present.
+    frugality: Frugality,
+    /// How often more memory was used than may be, once an interval.
     memory_limit_reached: u64,
     /// The rate at present.
     frequency_hz: u32,
@@ -144,6 +148,7 @@ impl Sampling {
             throttle,
             pace,
             budget: Budget::new(config_memory_limit),
+            frugality: Frugality::Nothing,
             memory_limit_reached: 0,
             frequency_hz,
             throttled: 0,
@@ -154,6 +159,7 @@ impl Sampling {
     pub(super) fn run(mut self, stop: &AtomicBool) -> Result<Totals, AgentError> {
         let drain_ns = self.config.drain_every.as_nanos() as u64;
         let mut now = kernel::monotonic_ns();
+        let mut drained_at = now;
         let (mut next_drain, mut next_batch, mut next_hotplug) =
             (now + drain_ns, now + self.jittered_interval_ns(now), now + HOTPLUG_NS);
         while !stop.load(Ordering::Acquire) {
@@ -173,11 +179,17 @@ impl Sampling {
                 self.cpus = self.cpus.max(self.sensor.cpus());
                 self.pace.set_cpus(self.sensor.cpus());
             }
+            if self.sensor.is_filling_up() {
+                next_drain = next_drain.min(drained_at + drain_ns / DRAINS_WHEN_FILLED);
+            }
             if now >= next_drain {
+                drained_at = now;
                 self.drain(now, None)?;
+                self.open_waiting(now);
                 self.want_what_is_waited_for(now);
+                self.pace.hurry(self.is_behind(now));
                 next_drain = now
-                    + if self.unwinding.is_settled() {
+                    + if self.unwinding.is_settled() && !self.interval.has_unopened() {
                         drain_ns
                     } else {
                         drain_ns / DRAINS_WHILE_WAITING
@@ -188,9 +200,9 @@ impl Sampling {
             self.close_if_ready(now)?;
             if now >= next_batch {
                 next_batch = now + self.jittered_interval_ns(now);
+                // Also where the interval goes on since naming is behind.
+                self.keep_memory_limit(now);
                 self.finish_interval(false)?;
-                let behind = !self.intervals.has_room() || self.closing.len() >= TOO_MANY_CLOSING;
-                self.pace.hurry(behind);
             }
             if events > 0 {
                 std::thread::sleep(EVENT_PAUSE);
@@ -204,6 +216,12 @@ impl Sampling {
     fn jittered_interval_ns(&self, now: u64) -> u64 {
         let interval = self.config.interval.as_nanos() as u64;
         interval - interval / 10 + xxhash_rust::xxh3::xxh3_64(&now.to_ne_bytes()) % (interval / 5).max(1)
+    }
+
+    /// True where stacks are about to be left without their tables, or batches without their names.
+    fn is_behind(&self, now: u64) -> bool {
+        let late = self.closing.front();
+        late.is_some_and(|(_, deadline)| now + HURRY_NS >= *deadline) || self.memory.is_crowded()
     }
 
     fn take_events(&mut self, timeout: Duration) -> Result<usize, AgentError> {
@@ -267,6 +285,7 @@ impl Sampling {
             interval,
             next,
             memory,
+            pace,
             drained,
             drained_next,
             lost,
@@ -277,7 +296,7 @@ impl Sampling {
             let is_next = end_ns.is_some_and(|end_ns| sample.time_ns >= end_ns);
             *drained_next += u64::from(is_next);
             let interval = if is_next { &mut *next } else { &mut *interval };
-            if !interval.add(&sample, memory, table, now) {
+            if !interval.add(&sample, memory, table, pace, now) {
                 *lost.entry(CAUSE_INTERVAL_FULL).or_default() += 1;
             }
         });
@@ -286,6 +305,14 @@ impl Sampling {
             *lost.entry(CAUSE_MALFORMED).or_default() += malformed;
         }
         Ok(())
+    }
+
+    /// Opens programs that could wait.
+    fn open_waiting(&mut self, now: u64) {
+        let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
+        for interval in closing.chain([&mut self.interval, &mut self.next]) {
+            interval.open_waiting(&mut self.table, &self.pace, now);
+        }
     }
 
     /// Asks for the tables that stacks wait for; those that many wait for come first.
@@ -358,9 +385,8 @@ impl Sampling {
             rss_bytes: resident_bytes(),
             bpf_map_bytes: self.sensor.map_bytes(),
         };
-        let frugality = self.keep_memory_limit(report.rss_bytes + report.bpf_map_bytes, now);
         let finished = Finished {
-            frugality,
+            frugality: self.frugality,
             interval: std::mem::replace(&mut self.interval, std::mem::take(&mut self.next)),
             span: Span::between(self.begun, ended),
             frequency_hz: self.frequency_hz,
@@ -405,18 +431,19 @@ impl Sampling {
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
-    /// What is to be given up, and gives up what is this thread's, where more memory is used than may be.
-    fn keep_memory_limit(&mut self, used_bytes: u64, now: u64) -> Frugality {
-        let frugality = self.budget.after(used_bytes);
+    /// Finds out what is to be given up, and gives up what is this thread's, where more memory is used than may be.
+    fn keep_memory_limit(&mut self, now: u64) {
+        let used_bytes = resident_bytes() + self.sensor.map_bytes();
+        self.frugality = self.budget.after(used_bytes);
         if used_bytes > self.config.memory_limit_bytes {
             self.memory_limit_reached += 1;
-            tracing::debug!(used_bytes, ?frugality, "more memory is used than --memory-limit allows");
-            if frugality == Frugality::FewTables {
+            tracing::debug!(used_bytes, frugality = ?self.frugality, "more memory is used than --memory-limit allows");
+            if self.frugality == Frugality::FewTables {
                 self.memory.age();
                 self.unwinding.give_up_unused(&mut self.table, &mut self.sensor, now);
             }
+            kernel::release_memory();
         }
-        frugality
     }
 
     /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.
@@ -466,7 +493,7 @@ impl Sampling {
                 self.unwinding.want_at(&self.table, key, place, now);
             }
             let pending = |(_, place)| self.unwinding.is_pending(place);
-            let waits = look.waits || interval.late_places().any(pending);
+            let waits = look.waits || interval.has_unopened() || interval.late_places().any(pending);
             if !waits || now >= deadline {
                 let tables = self.sensor.tables();
                 interval.finish_late(tables, &mut self.memory, &mut self.table, &mut stats, now);
@@ -491,6 +518,7 @@ impl Sampling {
         while !self.closing.is_empty() {
             std::thread::sleep(STOP_WAIT);
             let now = kernel::monotonic_ns();
+            self.open_waiting(now);
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
             self.walk_late(now);
             self.close_if_ready(now)?;

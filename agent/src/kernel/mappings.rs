@@ -168,10 +168,11 @@ impl Drop for Mapped {
     }
 }
 
-/// The rings of all CPUs, and the descriptor by which one waits for them and for another ring.
+/// The rings of all CPUs, and the descriptor by which one waits for them and for the other two rings.
 pub(super) struct Mappings {
     rings: BTreeMap<u32, Ring>,
     epoll: OwnedFd,
+    samples: RawFd,
     waker: Waker,
     scratch: Vec<u8>,
     told: Told,
@@ -181,8 +182,8 @@ pub(super) struct Mappings {
 }
 
 impl Mappings {
-    /// Without rings; one waits for `other` only.
-    pub(super) fn new(other: RawFd) -> io::Result<Self> {
+    /// Without rings; one waits only for those of process events and of samples.
+    pub(super) fn new(events: RawFd, samples: RawFd) -> io::Result<Self> {
         // SAFETY: no arguments in memory.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if fd < 0 {
@@ -190,7 +191,9 @@ impl Mappings {
         }
         // SAFETY: the descriptor is new and nobody else's.
         let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
-        wait_also_for(&epoll, other)?;
+        wait_also_for(&epoll, events, libc::EPOLLIN)?;
+        // Once for each time that the kernel side wakes, not for as long as samples are there.
+        wait_also_for(&epoll, samples, libc::EPOLLIN | libc::EPOLLET)?;
         // SAFETY: no arguments in memory.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
@@ -198,10 +201,11 @@ impl Mappings {
         }
         // SAFETY: the descriptor is new and nobody else's.
         let waker = Waker(Arc::new(unsafe { OwnedFd::from_raw_fd(fd) }));
-        wait_also_for(&epoll, fd)?;
+        wait_also_for(&epoll, fd, libc::EPOLLIN)?;
         Ok(Self {
             rings: BTreeMap::new(),
             epoll,
+            samples,
             waker,
             scratch: Vec::new(),
             told: Told::default(),
@@ -243,26 +247,30 @@ impl Mappings {
     fn open(&self, cpu: u32) -> io::Result<Ring> {
         let event = perf::open_mapping_events(cpu)?;
         let memory = Mapped::map(&event)?;
-        wait_also_for(&self.epoll, event.as_raw_fd())?;
+        wait_also_for(&self.epoll, event.as_raw_fd(), libc::EPOLLIN)?;
         Ok(Ring { memory, _event: event })
     }
 
-    /// Waits until there is something in one of the rings or the other one, at most `timeout`.
-    pub(super) fn wait(&self, timeout: Duration) -> io::Result<()> {
-        let mut ready = libc::epoll_event { events: 0, u64: 0 };
+    /// Waits until there is something in one of the rings or in that of events, or copies of stacks fill that of samples, at most
+    /// `timeout`. True for the latter.
+    pub(super) fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let mut ready = [libc::epoll_event { events: 0, u64: 0 }; 4];
         let milliseconds = timeout.as_millis().try_into().unwrap_or(libc::c_int::MAX);
-        // SAFETY: `ready` has room for one event. Which one it is does not matter: all rings are looked into.
-        let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), &mut ready, 1, milliseconds) };
+        // SAFETY: `ready` has room for as many events as are asked for.
+        let count = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), ready.as_mut_ptr(), 4, milliseconds) };
         if count < 0 {
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::Interrupted {
                 return Err(error);
             }
         }
-        if count > 0 {
+        let told = &ready[..usize::try_from(count).unwrap_or(0)];
+        let is_told = |fd: RawFd| told.iter().any(|event| event.u64 == fd as u64);
+        if is_told(self.waker.0.as_raw_fd()) {
             self.waker.clear();
         }
-        Ok(())
+        // Which of the others it is does not matter: all are looked into.
+        Ok(is_told(self.samples))
     }
 
     /// Ends a waiting, or the next one where there is none.
@@ -322,10 +330,10 @@ impl Waker {
 }
 
 /// A descriptor leaves the set by itself when it is closed.
-fn wait_also_for(epoll: &OwnedFd, fd: RawFd) -> io::Result<()> {
+fn wait_also_for(epoll: &OwnedFd, fd: RawFd, events: libc::c_int) -> io::Result<()> {
     let mut interest = libc::epoll_event {
-        events: libc::EPOLLIN as u32,
-        u64: 0,
+        events: events as u32,
+        u64: fd as u64,
     };
     // SAFETY: `interest` is valid for the call.
     if unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut interest) } != 0 {

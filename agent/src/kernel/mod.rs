@@ -31,6 +31,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
 pub use mappings::Waker;
+use perf::OnlineCpus;
 pub use perf::{online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_functions, loaded_programs};
 pub use system::{
@@ -237,6 +238,8 @@ pub struct Sensor {
     sampler: sampler::SamplerSkel<'static>,
     lifecycle: lifecycle::LifecycleSkel<'static>,
     period_ns: u64,
+    online: OnlineCpus,
+    is_filling_up: bool,
     failed_cpus: BTreeMap<u32, String>,
 }
 
@@ -261,7 +264,8 @@ impl Sensor {
     /// Loads the programs, listens to process events and starts sampling every CPU that is online.
     /// Tables for user stacks take at most `table_bytes`.
     pub fn start(frequency_hz: u32, table_bytes: u64) -> Result<Self, KernelError> {
-        let cpus = online_cpus()?;
+        let online = OnlineCpus::open()?;
+        let cpus = online.now()?;
         let loading = |source| KernelError::Load {
             what: "sampler",
             source,
@@ -302,7 +306,7 @@ impl Sensor {
                 events.borrow_mut().extend(parse_event(bytes))
             })?
         };
-        let mappings = Mappings::new(event_ring.epoll_fd()).map_err(KernelError::Wait)?;
+        let mappings = Mappings::new(event_ring.epoll_fd(), sample_ring.epoll_fd()).map_err(KernelError::Wait)?;
 
         let mut tracepoints = Vec::new();
         for (program, tracepoint) in [
@@ -332,6 +336,8 @@ impl Sensor {
             sampler,
             lifecycle,
             period_ns: period_ns(frequency_hz),
+            online,
+            is_filling_up: false,
             failed_cpus: BTreeMap::new(),
         };
         sensor.mappings.follow(&cpus);
@@ -384,7 +390,7 @@ impl Sensor {
     }
 
     fn follow_cpus(&mut self, added: impl Fn(u32)) -> Result<(), KernelError> {
-        let online = online_cpus()?;
+        let online = self.online.now()?;
         self.mappings.follow(&online);
         if online.len() == self.timers.len() && online.iter().all(|cpu| self.timers.contains_key(cpu)) {
             return Ok(());
@@ -427,7 +433,7 @@ impl Sensor {
 
     /// Waits for process events, at most `timeout`, and hands over those that came, mappings first.
     pub fn wait_events(&mut self, timeout: Duration, mut take: impl FnMut(Event)) -> Result<usize, KernelError> {
-        self.mappings.wait(timeout).map_err(KernelError::Wait)?;
+        self.is_filling_up |= self.mappings.wait(timeout).map_err(KernelError::Wait)?;
         // Forks and exits wake nobody: they are fetched whenever somebody looks.
         self.event_ring.consume().map_err(|source| KernelError::Read {
             what: "process events",
@@ -442,8 +448,14 @@ impl Sensor {
         Ok(count)
     }
 
+    /// True where samples should be fetched soon: they take a part of the ring.
+    pub fn is_filling_up(&self) -> bool {
+        self.is_filling_up
+    }
+
     /// Takes all samples out of the ring, for [`Self::drain`]. What led to them is among the events from now on.
     pub fn fetch(&mut self) -> Result<(), KernelError> {
+        self.is_filling_up = false;
         self.sample_ring.consume().map_err(|source| KernelError::Read {
             what: "samples",
             source,

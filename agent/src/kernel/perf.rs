@@ -1,7 +1,9 @@
 //! Perf events of one CPU, and which CPUs there are.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 
 use super::KernelError;
 
@@ -104,10 +106,32 @@ pub(super) fn possible_cpus() -> Result<u32, KernelError> {
     })
 }
 
+/// The list of CPUs that are online, held open: it is read every second, and opening it takes longer than that.
+#[derive(Debug)]
+pub(super) struct OnlineCpus(File);
+
+impl OnlineCpus {
+    pub(super) fn open() -> Result<Self, KernelError> {
+        let file = File::open(ONLINE).map_err(|source| KernelError::File { path: ONLINE, source })?;
+        Ok(Self(file))
+    }
+
+    pub(super) fn now(&self) -> Result<Vec<u32>, KernelError> {
+        // The kernel never gives more of such a file.
+        let mut bytes = [0; 4096];
+        let read = self.0.read_at(&mut bytes, 0);
+        let count = read.map_err(|source| KernelError::File { path: ONLINE, source })?;
+        let content = String::from_utf8_lossy(&bytes[..count]);
+        parse_cpu_list(&content).ok_or_else(|| KernelError::Content {
+            path: ONLINE,
+            content: content.into_owned(),
+        })
+    }
+}
+
 /// CPUs that are online now.
 pub fn online_cpus() -> Result<Vec<u32>, KernelError> {
-    let content = std::fs::read_to_string(ONLINE).map_err(|source| KernelError::File { path: ONLINE, source })?;
-    parse_cpu_list(&content).ok_or(KernelError::Content { path: ONLINE, content })
+    OnlineCpus::open()?.now()
 }
 
 const MAX_CPUS: usize = 65_536;

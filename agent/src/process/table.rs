@@ -1,6 +1,6 @@
 //! Processes that run or ran a moment ago, and where their code comes from.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -73,6 +73,11 @@ const REREAD_FOR_CALLER_NS: u64 = 10_000_000_000;
 const STALE_NS: u64 = 60_000_000_000;
 /// Delay of the second look at a new program, where new mappings are not told: by then its loader has mapped its libraries.
 const SECOND_LOOK_NS: u64 = 5_000_000;
+/// Of its age, how long a process that was just met may wait to be opened, and the longest.
+const OPENED_LATER_PART: u64 = 10;
+const OPENED_LATER_NS: u64 = 2_000_000_000;
+/// Of the unit in which /proc/PID/stat tells when a process started, the same on all machines.
+const TICK_NS: u64 = 10_000_000;
 
 /// What the table has done, for logs and tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -95,7 +100,8 @@ pub type Labeller = Box<dyn FnMut(Subject<'_>) -> Metadata + Send>;
 /// All processes. Bounded: those that were not seen the longest go first.
 #[allow(missing_debug_implementations, reason = "holds a closure")]
 pub struct Table {
-    processes: HashMap<(u32, u64), ProcessEntry>,
+    /// By process id and start time: whose id was given away are side by side, the present owner last.
+    processes: BTreeMap<(u32, u64), ProcessEntry>,
     sources: Sources,
     labeller: Labeller,
     capacity: usize,
@@ -108,7 +114,7 @@ pub struct Table {
 impl Table {
     pub fn new(capacity: usize, modules: ModuleTable, labeller: Labeller) -> Self {
         Self {
-            processes: HashMap::new(),
+            processes: BTreeMap::new(),
             sources: Sources::new(modules),
             labeller,
             capacity,
@@ -262,6 +268,13 @@ impl Table {
         }
     }
 
+    /// Until when a program need not be opened: who has lived for long is likely to live on for a part of that. None where it was.
+    pub fn opens_by_ns(&self, key: ProgramKey, now_ns: u64) -> Option<u64> {
+        let age_ns = now_ns.saturating_sub(key.start_ticks.saturating_mul(TICK_NS));
+        let is_known = self.processes.contains_key(&(key.tgid, key.start_ticks));
+        (!is_known).then(|| now_ns + (age_ns / OPENED_LATER_PART).min(OPENED_LATER_NS))
+    }
+
     /// The program of a sample, loaded if it is new, with a number that changes whenever the meaning of its addresses may
     /// have changed. `comm` names it where nothing else is known.
     pub fn program(&mut self, key: ProgramKey, kernel_thread: bool, comm: &str, now_ns: u64) -> (Arc<Program>, u32) {
@@ -373,10 +386,9 @@ impl Table {
 
     /// What a live process runs.
     fn present_program(&self, tgid: u32) -> Option<&Entry> {
-        let processes = self.processes.iter();
-        let live = processes.filter(|((known, _), process)| *known == tgid && process.exited_ns.is_none());
-        let newest = live.max_by_key(|((_, start_ticks), _)| *start_ticks);
-        newest.and_then(|(_, process)| process.programs.last())
+        let owners = self.processes.range((tgid, 0)..=(tgid, u64::MAX));
+        let mut live = owners.rev().filter(|(_, process)| process.exited_ns.is_none());
+        live.next().and_then(|(_, process)| process.programs.last())
     }
 
     fn entry_mut(&mut self, key: ProgramKey) -> Option<&mut Entry> {

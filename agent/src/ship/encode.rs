@@ -1,7 +1,7 @@
 //! A batch as an `ExportProfilesServiceRequest`: the agent's only knowledge of OTLP. The attributes are those of
 //! `server/README.md`, "The wire". Every table's entry 0 stands for "none", as OTLP asks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use prost::Message;
 use uuid::Uuid;
 
 use super::{Batch, Frame, FrameKind, Identity, Process};
+use crate::maps::FastMap;
 
 const BATCH: &str = "stakeout.batch";
 const LOST: &str = "stakeout.lost.";
@@ -254,12 +255,12 @@ enum Attribute<'a> {
 struct Tables<'a> {
     batch: &'a Batch,
     dictionary: otlp::ProfilesDictionary,
-    strings: HashMap<&'a str, i32>,
-    attributes: HashMap<(&'static str, Attribute<'a>), i32>,
-    functions: HashMap<(i32, i32), i32>,
-    mappings: HashMap<(&'a str, Option<&'a str>), i32>,
+    strings: FastMap<&'a str, i32>,
+    attributes: FastMap<(&'static str, Attribute<'a>), i32>,
+    functions: FastMap<(i32, i32), i32>,
+    mappings: FastMap<(&'a str, Option<&'a str>), i32>,
     /// By the frames (indices into the batch) that the location stands for.
-    locations: HashMap<&'a [u32], i32>,
+    locations: FastMap<&'a [u32], i32>,
 }
 
 impl<'a> Tables<'a> {
@@ -276,11 +277,11 @@ impl<'a> Tables<'a> {
         Self {
             batch,
             dictionary,
-            strings: HashMap::from([("", 0)]),
-            attributes: HashMap::new(),
-            functions: HashMap::new(),
-            mappings: HashMap::new(),
-            locations: HashMap::new(),
+            strings: std::iter::once(("", 0)).collect(),
+            attributes: FastMap::default(),
+            functions: FastMap::default(),
+            mappings: FastMap::default(),
+            locations: FastMap::default(),
         }
     }
 

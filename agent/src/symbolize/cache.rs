@@ -1,9 +1,10 @@
 //! Bounded memory of names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Frames;
+use crate::maps::FastMap;
 use crate::process::{Place, SourceId};
 use crate::ship::Frame;
 
@@ -11,16 +12,16 @@ use crate::ship::Frame;
 /// asked for since is forgotten.
 #[derive(Debug)]
 pub(super) struct PlaceCache {
-    young: HashMap<Place, Frames>,
-    old: HashMap<Place, Frames>,
+    young: FastMap<Place, Frames>,
+    old: FastMap<Place, Frames>,
     capacity: usize,
 }
 
 impl PlaceCache {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
-            young: HashMap::new(),
-            old: HashMap::new(),
+            young: FastMap::default(),
+            old: FastMap::default(),
             capacity: capacity.max(2),
         }
     }
@@ -49,10 +50,10 @@ impl PlaceCache {
     pub(super) fn resize(&mut self, capacity: usize) {
         self.capacity = capacity.max(2);
         if self.young.len() > self.capacity / 2 {
-            self.young = HashMap::new();
+            self.young = FastMap::default();
         }
         if self.old.len() > self.capacity / 2 {
-            self.old = HashMap::new();
+            self.old = FastMap::default();
         }
     }
 

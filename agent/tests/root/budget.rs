@@ -8,7 +8,7 @@ use stakeout_agent::agent::AgentConfig;
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
-use crate::program::Program;
+use crate::program::{Program, Running};
 use crate::recording::{Recording, Seen, possible};
 
 const MIB: u64 = 1 << 20;
@@ -30,17 +30,13 @@ fn busy(program: &str, arguments: &[&str]) -> Option<Busy> {
     command.spawn().ok().map(Busy)
 }
 
+const NO_FRAME_POINTERS: [&str; 4] = ["-O1", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+
 /// The burning program, without frame pointers, with the code of a header beside its own.
 fn burn_with(header: &str, name: &str) -> Program {
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root").join(header);
-    let flags = [
-        "-O1",
-        "-g",
-        "-fomit-frame-pointer",
-        "-fno-optimize-sibling-calls",
-        "-include",
-    ];
-    Program::compile_with(&[&flags[..], &[header.to_str().unwrap()]].concat(), "burn.c", name)
+    let flags = [&NO_FRAME_POINTERS[..], &["-include", header.to_str().unwrap()]].concat();
+    Program::compile_with(&flags, "burn.c", name)
 }
 
 #[test]
@@ -93,6 +89,79 @@ fn of_a_large_program_only_what_runs_takes_room() {
     let (all, whole) = (burning().count(), burning().filter(|seen| seen.has("main")).count());
     println!("{whole} of {all} whole; {stats:?}, {:?}", recorded.totals.kernel);
     assert!(all > 50 && whole * 100 >= all * 99, "{whole} of {all}; {stats:?}");
+}
+
+/// Programs that ran before the agent did: until the first of their samples is looked at, each sample brings a copy of its stack.
+#[test]
+fn copies_of_stacks_don_t_wait_until_the_ring_is_looked_into() {
+    if !possible() {
+        return;
+    }
+    let program = burn_with("many_rows.h", "burn-with-a-large-stack");
+    let cpus = stakeout_agent::kernel::online_cpus().unwrap();
+    let spawn = |cpu: u32| {
+        let mut command = Command::new(&program.path);
+        // The environment lies at the stack's far end: what is copied is as much as ever is.
+        command
+            .args(["600000", &cpu.to_string()])
+            .env("FILLING", "x".repeat(100_000))
+            .stdout(Stdio::piped());
+        Running::spawn(&mut command)
+    };
+    let running: Vec<_> = cpus.into_iter().map(spawn).collect();
+    let recording = Recording::start(AgentConfig {
+        drain_every: Duration::from_millis(600),
+        interval: Duration::from_secs(30),
+        // Large tables, read slowly: there are many copies. The rate stays, since the interval does not end.
+        cpu_limit: 1e-6,
+        ..fast()
+    });
+    std::thread::sleep(Duration::from_secs(5));
+    let recorded = recording.stop();
+    drop(running);
+    check_account(&recorded);
+    let (kernel, unwinding) = (recorded.totals.kernel, recorded.totals.unwinding);
+    println!("{kernel:?}, {unwinding:?}");
+    // Some, where this thread did not get its turn; without being woken it is half of them.
+    assert!(
+        kernel.stacks_copied > 50 && kernel.stacks_not_copied * 20 <= kernel.stacks_copied,
+        "{kernel:?}"
+    );
+}
+
+/// Where there is no CPU time for it, such programs are opened later, and their samples wait.
+#[test]
+fn a_program_that_lived_for_long_may_be_opened_late_and_has_its_names_all_the_same() {
+    if !possible() {
+        return;
+    }
+    let program = Program::burn("burn-for-some-seconds");
+    let running = program.spawn(600_000, None);
+    std::thread::sleep(Duration::from_secs(4));
+    // It ends before the program need be opened, or long after.
+    for milliseconds in [250, 4000] {
+        let recording = Recording::start(AgentConfig {
+            cpu_limit: 1e-6,
+            interval: Duration::from_secs(30),
+            ..fast()
+        });
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let begun = Instant::now();
+        let recorded = recording.stop();
+        let stopping = begun.elapsed();
+        check_account(&recorded);
+        let own = recorded.of_tgid(running.tgid());
+        let (all, whole) = (own.len(), own.iter().filter(|seen| seen.has("main")).count());
+        let path = program.path.to_string_lossy();
+        assert!(own.iter().all(|seen| *seen.process.executable_path == *path));
+        println!(
+            "{whole} of {all} whole, stopped after {stopping:?}; {:?}",
+            recorded.totals.kernel
+        );
+        let enough = all as u64 * 40 > milliseconds && whole * 100 >= all * 99;
+        assert!(enough, "{whole} of {all}; {:?}", recorded.totals);
+        assert!(stopping < Duration::from_secs(10), "{stopping:?}");
+    }
 }
 
 #[test]

@@ -16,6 +16,16 @@ const MOST_GROWN_KIB: u64 = 96 * 1024;
 /// Of the file that changes, which is another one each time: it is made 160 times.
 const MOST_HELD_OPEN: usize = 60;
 
+/// Of a library's own code, what runs while it is loaded and unloaded.
+const LOADER_CALLS: [&str; 6] = [
+    "_init",
+    "_fini",
+    "frame_dummy",
+    "register_tm_clones",
+    "deregister_tm_clones",
+    "__do_global_dtors_aux",
+];
+
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -70,7 +80,9 @@ fn what_changes_while_it_is_read_does_no_harm_and_has_no_wrong_name() {
         let function = frame.function.as_deref();
         assert_ne!(function, Some("wrong_name"), "{frame:?}");
         if frame.module.ends_with("/librestless-that-changes.so") {
-            assert!([None, Some("right_name"), Some("run")].contains(&function), "{frame:?}");
+            let is_right =
+                |function: &str| ["right_name", "run"].contains(&function) || LOADER_CALLS.contains(&function);
+            assert!(function.is_none_or(is_right), "{frame:?}");
             named += usize::from(function == Some("right_name"));
         }
         if frame.kind == FrameKind::Jit {

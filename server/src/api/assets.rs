@@ -69,7 +69,31 @@ async fn page(uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
             None => return Ok((StatusCode::OK, Html(NOT_BUILT)).into_response()),
         },
     };
-    Ok(serve(file, &headers))
+    let mut response = serve(file, &headers);
+    if file.path == "index.html"
+        && let Some(parts) = uri.query().and_then(view_of).and_then(|view| preloads(view, FILES))
+    {
+        response.headers_mut().insert(header::LINK, parts);
+    }
+    Ok(response)
+}
+
+/// The view that a link to the page opens.
+fn view_of(query: &str) -> Option<&str> {
+    query.split('&').find_map(|pair| pair.strip_prefix("view="))
+}
+
+/// Says which parts of the page a view needs beside its first script, so that the browser fetches them at the same time: the build names them
+/// `assets/Compare….js` for `compare`.
+fn preloads(view: &str, files: &[Embedded]) -> Option<HeaderValue> {
+    let first = view.chars().next().filter(char::is_ascii_lowercase)?;
+    let prefix = format!("assets/{}{}", first.to_ascii_uppercase(), &view[1..]);
+    let links: Vec<_> = files
+        .iter()
+        .filter(|file| file.path.starts_with(&prefix) && file.path.ends_with(".js"))
+        .map(|file| format!("</{}>; rel=modulepreload", file.path))
+        .collect();
+    (!links.is_empty()).then(|| HeaderValue::from_str(&links.join(", ")).ok())?
 }
 
 const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><title>Stakeout</title><h1>Stakeout</h1>\
@@ -294,6 +318,45 @@ fn is_plain_url(url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_to_a_view_names_the_parts_that_it_needs() {
+        let file = |path| Embedded {
+            path,
+            plain: b"",
+            gzip: None,
+            brotli: None,
+        };
+        let files = [
+            file("assets/Compare-a1.js"),
+            file("assets/CompareProfile-b2.js"),
+            file("assets/Nodes-c3.js"),
+            file("assets/page-d4.js"),
+            file("index.html"),
+        ];
+        let of = |query| {
+            let links = preloads(view_of(query)?, &files)?;
+            links.to_str().ok().map(str::to_owned)
+        };
+        let both = "</assets/Compare-a1.js>; rel=modulepreload, </assets/CompareProfile-b2.js>; rel=modulepreload";
+        assert_eq!(of("from=now-1h&view=compare&by=node").as_deref(), Some(both));
+        assert_eq!(
+            of("view=nodes").as_deref(),
+            Some("</assets/Nodes-c3.js>; rel=modulepreload")
+        );
+        // The first view is in the first script; what is no view has no parts.
+        for other in [
+            "",
+            "view=",
+            "view=explore",
+            "view=page-",
+            "view=..%2f",
+            "view=%C3%A9",
+            "by=view",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_url_with_shell_characters_is_refused() {

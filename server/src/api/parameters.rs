@@ -261,7 +261,7 @@ pub(crate) fn fuzz_parameters(bytes: &[u8]) {
         None => Some(query::usual_step(question.window)),
     };
     if let Some(step_ns) = step_ns {
-        let steps = Steps::of(question.window, step_ns);
+        let steps = Steps::chart(question.window, step_ns);
         assert!(steps.count >= 1 && (parameters.get("step").is_some() || steps.count <= MAX_STEPS));
     }
 }

@@ -179,7 +179,7 @@ async fn series(
         Some(text) => parse_duration(text, "step")?,
         None => query::usual_step(question.window),
     };
-    let steps = Steps::of(question.window, step_ns);
+    let steps = Steps::chart(question.window, step_ns);
     if steps.count > MAX_STEPS {
         return Err(QueryError::BadParameter {
             message: format!(

@@ -3,13 +3,15 @@
 use super::IngestError;
 use super::bytes::{Decompressor, Encoding};
 use super::convert::{Converted, Part, TimeWindow, convert};
+use super::turns::Turns;
 use super::wire;
 use crate::memory::Shares;
 use crate::store::{Ack, BatchId, Store, StoreError, Ticket};
 use bytes::Bytes;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How far ahead of the server's clock a sample may be.
@@ -116,9 +118,7 @@ pub struct Ingest {
     store: Arc<Store>,
     config: IngestConfig,
     receiving: Arc<Semaphore>,
-    decoding: Arc<Semaphore>,
-    /// Those that no request uses just now: no more than are decoded at the same time.
-    decompressors: Arc<Mutex<Vec<Decompressor>>>,
+    decoding: Arc<Turns<Decompressor>>,
     pub counters: IngestCounters,
 }
 
@@ -128,8 +128,7 @@ impl Ingest {
             store,
             config,
             receiving: Arc::new(Semaphore::new(config.max_receiving_bytes / PIECE_BYTES)),
-            decoding: Arc::new(Semaphore::new(config.max_decoding)),
-            decompressors: Arc::default(),
+            decoding: Turns::new(config.max_decoding),
             counters: IngestCounters::default(),
         }
     }
@@ -202,19 +201,11 @@ impl Ingest {
         id: Option<BatchId>,
         room: OwnedSemaphorePermit,
     ) -> Result<Admitted, IngestError> {
-        let turn = tokio::time::timeout(MAX_WAIT, self.decoding.clone().acquire_owned()).await;
-        let Ok(Ok(turn)) = turn else {
-            return Err(IngestError::Busy);
-        };
-        // Where there is none after that, the store says so itself.
-        let _ = tokio::time::timeout(MAX_WAIT, self.store.room()).await;
-        let (config, store, window) = (self.config, Arc::clone(&self.store), self.window());
-        let decompressors = Arc::clone(&self.decompressors);
-        let task = tokio::task::spawn_blocking(move || {
-            // Held by the work, not by the request: a sender that hangs up frees nothing that is still in use.
-            let _turn = turn;
-            let spare = || decompressors.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut decompressor = spare().pop().unwrap_or_default();
+        let (config, store, runtime) = (self.config, Arc::clone(&self.store), Handle::current());
+        let work = move |decompressor: &mut Decompressor| {
+            // Where there is none after that, the store says so itself.
+            let _ = runtime.block_on(async { tokio::time::timeout(MAX_WAIT, store.room()).await });
+            let window = window(&store);
             let plain = decompressor.decompress(&body, encoding, config.max_plain_bytes)?;
             drop((body, room));
             let arrival = Arrival {
@@ -223,28 +214,23 @@ impl Ingest {
                 window,
             };
             let (converted, epoch) = arrival.convert(&store)?;
-            let done = (arrival.admit(&store, converted, epoch)?, plain.len());
-            spare().push(decompressor);
-            Ok::<_, IngestError>(done)
-        });
-        let (admitted, plain_bytes) = match task.await {
-            Ok(result) => result?,
-            Err(error) => return Err(IngestError::Invalid(format!("decoding failed: {error}"))),
+            Ok((arrival.admit(&store, converted, epoch)?, plain.len()))
         };
+        let (admitted, plain_bytes) = self.decoding.take(MAX_WAIT, work).await?;
         self.counters
             .plain_bytes
             .fetch_add(plain_bytes as u64, Ordering::Relaxed);
         Ok(admitted)
     }
+}
 
-    fn window(&self) -> TimeWindow {
-        let clock = self.store.clock();
-        let span = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
-        TimeWindow {
-            earliest_ns: self.store.earliest_ns(clock.proven_ns()).max(0),
-            latest_ns: clock.possible_ns().saturating_add(span(MAX_FUTURE)),
-            now_ns: clock.wall_ns(),
-        }
+fn window(store: &Store) -> TimeWindow {
+    let clock = store.clock();
+    let span = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    TimeWindow {
+        earliest_ns: store.earliest_ns(clock.proven_ns()).max(0),
+        latest_ns: clock.possible_ns().saturating_add(span(MAX_FUTURE)),
+        now_ns: clock.wall_ns(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::IngestError;
 use std::io::Read;
-use zstd::zstd_safe::{DCtx, ResetDirective};
+use zstd::zstd_safe::{self, DCtx, ResetDirective};
 
 /// How a body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,9 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// What a decompressor keeps from one body to the next, at most.
 const KEPT_BYTES: usize = 4 << 20;
+
+/// A body that says how long it is decompressed, and is not this many times as long as it came, gets that memory at once.
+const MAX_TRUSTED_RATIO: u64 = 64;
 
 /// Decompresses bodies, one after another, into the same memory: fresh pages cost more than what is written to them.
 pub struct Decompressor {
@@ -85,12 +88,14 @@ impl Decompressor {
                     .read_to_end(plain)
                     .map_err(broken("gzip"))?;
             }
+            Encoding::Zstd if whole(zstd, body, limit, plain) => {}
             Encoding::Zstd => {
+                plain.clear();
                 // What a broken body left behind is not this one's.
                 let reset = zstd.reset(ResetDirective::SessionAndParameters);
                 reset.map_err(|code| IngestError::Compression {
                     what: "zstd",
-                    cause: zstd::zstd_safe::get_error_name(code).to_owned(),
+                    cause: zstd_safe::get_error_name(code).to_owned(),
                 })?;
                 let mut decoder = zstd::stream::read::Decoder::with_context(body, zstd);
                 decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(broken("zstd"))?;
@@ -103,6 +108,21 @@ impl Decompressor {
             Ok(plain)
         }
     }
+}
+
+/// Decompresses a zstd frame that says its length, as agents' do, in one go: no window of what came before is kept beside it. False
+/// where there is more to it; then it is read piece by piece, and errors are told.
+fn whole(zstd: &mut DCtx<'static>, body: &[u8], limit: usize, plain: &mut Vec<u8>) -> bool {
+    let Ok(Some(bytes)) = zstd_safe::get_frame_content_size(body) else {
+        return false;
+    };
+    if bytes > limit as u64 || bytes / MAX_TRUSTED_RATIO > body.len() as u64 {
+        return false;
+    }
+    plain.reserve_exact(bytes as usize);
+    zstd.reset(ResetDirective::SessionAndParameters).is_ok()
+        && zstd.decompress(plain, body).is_ok()
+        && plain.len() as u64 == bytes
 }
 
 #[cfg(test)]
@@ -120,6 +140,35 @@ mod tests {
     }
 
     #[test]
+    fn what_a_body_says_of_its_length_is_not_believed_blindly() {
+        let zeros = vec![0; 1 << 20];
+        let body = zstd::bulk::compress(&zeros, 3).unwrap();
+        assert!(zeros.len() as u64 / MAX_TRUSTED_RATIO > body.len() as u64);
+        let mut decompressor = Decompressor::default();
+        assert_eq!(decompressor.decompress(&body, Encoding::Zstd, 1 << 20).unwrap(), zeros);
+        // The length in the header is one byte less, or more.
+        let text: Vec<u8> = (0..200).flat_map(|n: u8| [n, n.wrapping_mul(7), 3]).collect();
+        let body = zstd::bulk::compress(&text, 3).unwrap();
+        let at = body
+            .windows(2)
+            .position(|bytes| bytes == ((text.len() - 256) as u16).to_le_bytes());
+        for change in [u8::wrapping_add, u8::wrapping_sub] {
+            let mut wrong = body.clone();
+            wrong[at.unwrap()] = change(wrong[at.unwrap()], 1);
+            let error = decompressor.decompress(&wrong, Encoding::Zstd, 1 << 20).unwrap_err();
+            assert!(matches!(error, IngestError::Compression { .. }), "{error}");
+        }
+        assert_eq!(
+            decompressor.decompress(&body, Encoding::Zstd, text.len()).unwrap(),
+            text
+        );
+        let error = decompressor
+            .decompress(&body, Encoding::Zstd, text.len() - 1)
+            .unwrap_err();
+        assert!(matches!(error, IngestError::TooLarge { .. }), "{error}");
+    }
+
+    #[test]
     fn what_was_compressed_comes_back_and_what_was_cut_does_not() {
         let plain = b"some bytes that are the same again ".repeat(100);
         // One for all: what failed before does no harm.
@@ -131,6 +180,15 @@ mod tests {
         for (encoding, body) in [
             (Encoding::Gzip, gzip.finish().unwrap()),
             (Encoding::Zstd, zstd::stream::encode_all(plain.as_slice(), 3).unwrap()),
+            // One that says how long it is, and two in one body.
+            (Encoding::Zstd, zstd::bulk::compress(&plain, 3).unwrap()),
+            (
+                Encoding::Zstd,
+                plain
+                    .chunks(1000)
+                    .flat_map(|part| zstd::bulk::compress(part, 3).unwrap())
+                    .collect(),
+            ),
             (Encoding::Identity, plain.clone()),
         ] {
             assert_eq!(decompress(&body, encoding, plain.len()).unwrap(), plain, "{encoding:?}");

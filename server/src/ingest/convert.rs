@@ -3,11 +3,10 @@
 use super::IngestError;
 use super::attributes::{self, Attribute};
 use super::dictionary::Dictionary;
-use super::rows::{IsKnown, Labels, ProcessRow, RowBuilder, SampleRow, push_text};
+use super::rows::{IsKnown, Labels, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
 use super::wire::{Profile, Request, Resource, Sample};
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
-use std::rc::Rc;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// An instance id is a UUID; a little more room does no harm, a megabyte would.
@@ -58,12 +57,14 @@ pub fn convert(
         window,
         rejected: Rejected::default(),
         content: Vec::new(),
-        origins: HashMap::default(),
+        origins: Vec::new(),
+        by_attributes: HashMap::default(),
+        of_thread: Vec::new(),
     };
     let mut parts: Vec<Building<'_>> = Vec::new();
     let mut by_id: HashMap<Option<BatchId>, usize> = HashMap::new();
     for resource in &request.resources {
-        samples.origins.clear();
+        samples.by_attributes.clear();
         let context = resource_context(resource, &samples.dictionary)?;
         let part_id = part_id(&context, id.as_ref())?;
         let at = *by_id.entry(part_id.clone()).or_insert_with(|| {
@@ -78,6 +79,7 @@ pub fn convert(
                 period_ns = unit.period;
             }
             let before = samples.rejected.samples();
+            part.rows.expect(profile.samples);
             profile.each_sample(request.room, |sample| {
                 samples.add(sample, profile, &unit, &context, &mut part.rows)
             })?;
@@ -95,7 +97,7 @@ pub fn convert(
     if parts.is_empty() && id.is_some() {
         parts.push(Building::new(id));
     }
-    let finish = |part: Building<'_>| part.finish(&samples.dictionary, is_known);
+    let finish = |part: Building<'_>| part.finish(&samples, is_known);
     let parts = parts.into_iter().map(finish).collect::<Result<_, _>>()?;
     Ok(Converted {
         parts,
@@ -120,9 +122,9 @@ impl<'a> Building<'a> {
         }
     }
 
-    fn finish(self, dictionary: &Dictionary<'a>, is_known: IsKnown<'_>) -> Result<Part, IngestError> {
+    fn finish(self, all: &Samples<'a>, is_known: IsKnown<'_>) -> Result<Part, IngestError> {
         let samples = self.rows.samples();
-        let mut rows = self.rows.finish(dictionary, is_known)?;
+        let mut rows = self.rows.finish(&all.dictionary, &all.origins, is_known)?;
         rows.batch = self.account.map(|account| BatchRow { samples, ..account });
         Ok(Part {
             id: self.id,
@@ -252,10 +254,15 @@ impl<'a> Context<'a> {
         first_of([self.node, self.node_fallback])
     }
 
-    /// The executable's base name, whole.
+    /// The executable's base name, whole. A name that is no path keeps its slash: the kernel's thread `kworker/u8:0` is no file.
     fn process(&self) -> &'a str {
         let name = first_of([self.executable_name, self.executable_path]);
-        name.rsplit_once('/').map_or(name, |(_, base)| first_of([base, name]))
+        match name.rsplit_once('/') {
+            Some((_, base)) if name.starts_with(['/', '.']) || self.executable_name.is_empty() => {
+                first_of([base, name])
+            }
+            _ => name,
+        }
     }
 
     fn service(&self) -> &'a str {
@@ -447,47 +454,56 @@ struct Samples<'a> {
     rejected: Rejected,
     /// What is hashed, made anew for each.
     content: Vec<u8>,
-    /// By the attributes of a sample, of one resource: threads are sampled again and again.
-    origins: HashMap<Vec<i32>, Rc<Origin<'a>>, foldhash::fast::RandomState>,
+    origins: Vec<Origin<'a>>,
+    /// By the attributes of a sample but for its CPU, of one resource: threads are sampled again and again.
+    by_attributes: HashMap<Vec<i32>, u32, foldhash::fast::RandomState>,
+    /// Those of the sample that is looked at.
+    of_thread: Vec<i32>,
 }
 
 /// Attributes of one sample that are remembered, for the next with the same.
 const MAX_ORIGIN_ATTRIBUTES: usize = 64;
 
-/// Where samples come from.
-#[derive(Debug)]
-struct Origin<'a> {
-    context: Context<'a>,
-    labels: Labels<'a>,
-    series_id: i64,
-    process_id: i64,
-}
-
 impl<'a> Samples<'a> {
-    fn origin(&mut self, attributes: &[i32], resource: &ResourceContext<'a>) -> Result<Rc<Origin<'a>>, IngestError> {
-        if let Some(origin) = self.origins.get(attributes) {
-            return Ok(origin.clone());
+    /// Where a sample with these attributes comes from.
+    fn origin(&mut self, attributes: &[i32], resource: &ResourceContext<'a>) -> Result<u32, IngestError> {
+        if let Some(origin) = self.by_attributes.get(attributes) {
+            return Ok(*origin);
         }
         let mut context = resource.labels.clone();
         for index in attributes {
-            context.apply(self.dictionary.attribute(*index, "a sample's attribute_indices")?);
+            context.apply(self.dictionary.attribute(*index, ATTRIBUTE)?);
         }
         let labels = context.series();
         self.content.clear();
         for label in labels {
             push_text(&mut self.content, label);
         }
-        let origin = Rc::new(Origin {
+        // Both grow by doubling.
+        let remembered = attributes.len() <= MAX_ORIGIN_ATTRIBUTES;
+        let entry = size_of::<(Vec<i32>, u32)>() + size_of_val(attributes);
+        let entry = if remembered { entry } else { 0 };
+        self.dictionary.room().take(2 * (size_of::<Origin<'_>>() + entry))?;
+        let origin = self.origins.len() as u32;
+        self.origins.push(Origin {
             series_id: xxh3_64(&self.content) as i64,
             process_id: context.process_id(resource.boot_id, &mut self.content),
-            context,
+            process: ProcessRow {
+                node: labels[0],
+                tgid: context.tgid,
+                start_ticks: context.start_ticks,
+                exec_count: context.exec_count,
+                executable: first_of([context.executable_path, context.executable_name]),
+                command_line: context.command_line,
+                build_id: context.build_id,
+            },
             labels,
+            thread: context.thread,
+            tid: context.tid,
+            truncated: context.truncated,
         });
-        if attributes.len() <= MAX_ORIGIN_ATTRIBUTES {
-            // The map grows by doubling.
-            let entry = size_of::<(Vec<i32>, Rc<Origin<'_>>)>() + size_of_val(attributes);
-            self.dictionary.room().take(size_of::<Origin<'_>>() + 2 * entry)?;
-            self.origins.insert(attributes.to_vec(), origin.clone());
+        if remembered {
+            self.by_attributes.insert(attributes.to_vec(), origin);
         }
         Ok(origin)
     }
@@ -500,26 +516,23 @@ impl<'a> Samples<'a> {
         resource: &ResourceContext<'a>,
         rows: &mut RowBuilder<'a>,
     ) -> Result<(), IngestError> {
-        let origin = self.origin(&sample.attributes, resource)?;
-        let Origin { context, labels, .. } = &*origin;
-        let stack = self.dictionary.stack(sample.stack, context.truncated)?;
-        let process = ProcessRow {
-            node: labels[0],
-            tgid: context.tgid,
-            start_ticks: context.start_ticks,
-            exec_count: context.exec_count,
-            executable: first_of([context.executable_path, context.executable_name]),
-            command_line: context.command_line,
-            build_id: context.build_id,
-        };
+        let (mut cpu, mut of_thread) = (resource.labels.cpu, std::mem::take(&mut self.of_thread));
+        of_thread.clear();
+        for index in &sample.attributes {
+            match self.dictionary.attribute(*index, ATTRIBUTE)? {
+                Attribute::Cpu(of_sample) => cpu = Some(of_sample),
+                _ => of_thread.push(*index),
+            }
+        }
+        let origin = self.origin(&of_thread, resource)?;
+        self.of_thread = of_thread;
+        let truncated = self.origins[origin as usize].truncated;
+        let stack = self.dictionary.stack(sample.stack, truncated)?;
         let row = SampleRow {
             ts_ns: 0,
             kind: unit.kind,
-            series_id: origin.series_id,
-            process_id: origin.process_id,
-            thread: context.thread,
-            tid: context.tid,
-            cpu: context.cpu.and_then(|cpu| i32::try_from(cpu).ok()),
+            origin,
+            cpu: cpu.and_then(|cpu| i32::try_from(cpu).ok()),
             value: 0,
         };
         let (window, rejected, room) = (self.window, &mut self.rejected, self.dictionary.room());
@@ -531,12 +544,15 @@ impl<'a> Samples<'a> {
             } else if ts_ns < window.earliest_ns {
                 rejected.past += 1;
             } else {
-                rows.add(&SampleRow { ts_ns, value, ..row }, labels, &process, &stack, room)?;
+                rows.add(&SampleRow { ts_ns, value, ..row }, &stack, room)?;
             }
             Ok(())
         })
     }
 }
+
+/// Who names an attribute, for messages.
+const ATTRIBUTE: &str = "a sample's attribute_indices";
 
 /// Time and value of each time that the sample was seen.
 fn each_occurrence(
@@ -574,3 +590,7 @@ fn each_occurrence(
         ))),
     }
 }
+
+#[cfg(test)]
+#[path = "convert_tests.rs"]
+mod tests;

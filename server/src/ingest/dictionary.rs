@@ -2,6 +2,7 @@
 
 use super::IngestError;
 use super::attributes::{self, Attribute};
+use super::rows::push_text;
 use super::wire::{Location, Mapping, Room, Tables};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
@@ -27,14 +28,25 @@ pub(super) struct Frame<'a> {
     pub(super) offset: Option<i64>,
 }
 
-/// One stack: its id and its frames, leaf first, as indices for [`Dictionary::frame`].
-#[derive(Debug, Clone)]
+/// One stack. What its frames are is looked up again where it is new: [`Dictionary::frames`].
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Stack {
     pub(super) id: i64,
-    pub(super) frames: Range<usize>,
+    /// Where it stands in the table, and how many of its locations are kept.
+    at: u32,
+    locations: u32,
+    /// The sample says that it was cut.
+    is_marked: bool,
     pub(super) truncated: bool,
     /// The leaf is a kernel frame.
     pub(super) in_kernel: bool,
+}
+
+impl Stack {
+    /// Another number for each stack of a request.
+    pub(super) fn index(&self) -> usize {
+        2 * self.at as usize + usize::from(self.is_marked)
+    }
 }
 
 /// See the module.
@@ -52,10 +64,12 @@ pub(super) struct Dictionary<'a> {
     locations: Vec<Option<Range<u32>>>,
     /// Per stack: whole and cut.
     stacks: Vec<[Option<Stack>; 2]>,
-    /// Frame indices of all stacks, one after another.
-    expanded: Vec<u32>,
-    /// What is hashed, made anew for each.
+    /// Frames of all stacks so far.
+    expanded: usize,
+    /// What is hashed of a frame and of a stack, made anew for each; of a frame but for what says where it lies, and where that ends.
     content: Vec<u8>,
+    last_module: ([&'a str; 3], usize),
+    ids: Vec<u8>,
 }
 
 /// Looks an index up. Index 0 of an absent table is what protobuf leaves when nothing was set: none.
@@ -104,8 +118,10 @@ impl<'a> Dictionary<'a> {
             frame_ids: Vec::with_capacity(raw.lines.len()),
             locations: vec![None; raw.locations.len()],
             stacks: vec![[None, None]; raw.stacks.len().max(1)],
-            expanded: Vec::new(),
+            expanded: 0,
             content: Vec::new(),
+            last_module: ([""; 3], 0),
+            ids: Vec::new(),
         };
         for mapping in &raw.mappings {
             let mapping = dictionary.mapping(mapping)?;
@@ -146,51 +162,57 @@ impl<'a> Dictionary<'a> {
     pub(super) fn stack(&mut self, index: i32, truncated: bool) -> Result<Stack, IngestError> {
         let found = look_up(&self.raw.stacks, "stack_table", index, "a sample's stack_index")?;
         let at = usize::try_from(index).unwrap_or_default();
-        if let Some(stack) = &self.stacks[at][usize::from(truncated)] {
-            return Ok(stack.clone());
+        if let Some(stack) = self.stacks[at][usize::from(truncated)] {
+            return Ok(stack);
         }
-        let start = self.expanded.len();
-        let mut cut = truncated;
-        let raw = self.raw;
-        for location in found.map_or(&[][..], |stack| raw.indices(stack)) {
-            let frames = self.location(*location)?;
-            if self.expanded.len() - start + frames.len() > MAX_STACK_FRAMES {
+        let (mut cut, mut frames, mut kept) = (truncated, 0, 0);
+        let mut in_kernel = false;
+        // Not `content`: that is taken by frames that are looked at for the first time.
+        self.ids.clear();
+        for location in found.copied().unwrap_or_default().locations() {
+            let range = self.location(location)?;
+            if frames + range.len() > MAX_STACK_FRAMES {
                 cut = true;
                 break;
             }
-            self.expanded.extend(frames);
+            let range = range.start as usize..range.end as usize;
+            if frames == 0 {
+                in_kernel = self.frames.get(range.start).is_some_and(|leaf| leaf.kind == "kernel");
+            }
+            for id in &self.frame_ids[range.clone()] {
+                self.ids.extend_from_slice(&id.to_le_bytes());
+            }
+            frames += range.len();
+            kept += 1;
         }
-        self.room.take(2 * size_of::<u32>() * (self.expanded.len() - start))?;
-        if self.expanded.len() > MAX_EXPANDED_FRAMES {
+        self.room.take(2 * size_of::<u32>() * frames)?;
+        self.expanded += frames;
+        if self.expanded > MAX_EXPANDED_FRAMES {
             return Err(IngestError::Invalid(format!(
                 "the stacks of the request have more than {MAX_EXPANDED_FRAMES} frames together"
             )));
         }
-        let frames = start..self.expanded.len();
-        self.content.clear();
-        for frame in &self.expanded[frames.clone()] {
-            self.content
-                .extend_from_slice(&self.frame_ids[*frame as usize].to_le_bytes());
-        }
-        self.content.push(u8::from(cut));
-        let in_kernel = self.expanded[frames.clone()]
-            .first()
-            .is_some_and(|leaf| self.frames[*leaf as usize].kind == "kernel");
+        self.ids.push(u8::from(cut));
         let stack = Stack {
-            id: xxh3_64(&self.content) as i64,
-            frames,
+            id: xxh3_64(&self.ids) as i64,
+            at: at as u32,
+            locations: kept,
+            is_marked: truncated,
             truncated: cut,
             in_kernel,
         };
-        self.stacks[at][usize::from(truncated)] = Some(stack.clone());
+        self.stacks[at][usize::from(truncated)] = Some(stack);
         Ok(stack)
     }
 
     /// The frames of a stack, leaf first.
-    pub(super) fn frames(&self, stack: &Stack) -> impl ExactSizeIterator<Item = &Frame<'a>> {
-        self.expanded[stack.frames.clone()]
-            .iter()
-            .map(|index| &self.frames[*index as usize])
+    pub(super) fn frames(&self, stack: &Stack) -> impl Iterator<Item = &Frame<'a>> {
+        let raw = self.raw.stacks.get(stack.at as usize).copied().unwrap_or_default();
+        let kept = raw.locations().take(stack.locations as usize);
+        kept.flat_map(|location| match self.locations.get(location as usize) {
+            Some(Some(frames)) => &self.frames[frames.start as usize..frames.end as usize],
+            _ => &[],
+        })
     }
 
     /// Frames of a location, innermost first.
@@ -291,9 +313,17 @@ impl<'a> Dictionary<'a> {
 
     fn add_frame(&mut self, mut frame: Frame<'a>) {
         let content = &mut self.content;
-        content.clear();
-        for part in [frame.kind, frame.module, frame.build_id, frame.function, frame.file] {
-            super::rows::push_text(content, part);
+        let module = [frame.kind, frame.module, frame.build_id];
+        let (last, end) = &mut self.last_module;
+        // Mostly the very texts of the frame before, which need not even be looked at.
+        let is_last = last.iter().zip(module).all(|(last, text)| std::ptr::eq(*last, text));
+        content.truncate(if is_last { *end } else { 0 });
+        if content.is_empty() {
+            module.iter().for_each(|part| push_text(content, part));
+            (*last, *end) = (module, content.len());
+        }
+        for part in [frame.function, frame.file] {
+            push_text(content, part);
         }
         content.extend_from_slice(&frame.line.to_le_bytes());
         content.push(u8::from(frame.inlined));

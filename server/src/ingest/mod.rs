@@ -1,8 +1,8 @@
 //! From OTLP bytes to rows of the tables.
 //!
 //! In: a compressed or plain `ExportProfilesServiceRequest`. Out: record batches of every table, with content-hash ids, and
-//! the identity of each batch. Never touches the disk, never allocates by a size that the sender claims, and checks every index
-//! before it is used.
+//! the identity of each batch. Never touches the disk, never allocates by a size that the sender claims beyond
+//! 64 times what was sent, and checks every index before it is used.
 
 mod admit;
 mod attributes;
@@ -11,6 +11,7 @@ mod convert;
 mod dictionary;
 mod protobuf;
 mod rows;
+mod turns;
 mod wire;
 
 pub use admit::{Ingest, IngestConfig, IngestCounters, Outcome};

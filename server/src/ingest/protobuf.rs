@@ -126,6 +126,21 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
+    /// Whether [`Field::ints`] would read all of them.
+    #[inline]
+    pub(super) fn check_ints(self) -> Result<(), Fault> {
+        let Self::Bytes(packed) = self else {
+            return self.int().map(drop);
+        };
+        // Integers of more than ten bytes would have four bytes in a row that do not end one, wherever they begin; indices never have.
+        let goes_on = |word: &[u8; 4]| u32::from_le_bytes(*word) & 0x8080_8080 == 0x8080_8080;
+        let is_long = packed.as_chunks().0.iter().fold(false, |any, word| any | goes_on(word));
+        if !is_long && packed.last().is_none_or(|last| last & 0x80 == 0) {
+            return Ok(());
+        }
+        self.ints(|_| Ok(()))
+    }
+
     /// Numbers of 64 bits of a repeated field, packed or one by one.
     pub(super) fn fixed_numbers(self, mut each: impl FnMut(u64) -> Result<(), Fault>) -> Result<(), Fault> {
         let Self::Bytes(mut packed) = self else {
@@ -139,7 +154,7 @@ impl<'a> Field<'a> {
 }
 
 #[inline]
-fn varint(wire: &mut &[u8]) -> Result<u64, Fault> {
+pub(super) fn varint(wire: &mut &[u8]) -> Result<u64, Fault> {
     // Lengths and field keys mostly have one byte, indices two.
     match **wire {
         [byte, ref rest @ ..] if byte < 0x80 => {

@@ -12,6 +12,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Int32Type};
 use arrow::error::ArrowError;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Nanoseconds of an hour and of a day.
@@ -21,6 +22,10 @@ const DAY_NS: i64 = 24 * HOUR_NS;
 /// A sample's entries in all columns. Like every vector's, they count twice, since it grows by doubling.
 const SAMPLE_BYTES: usize =
     5 * size_of::<i64>() + 5 * size_of::<i32>() + size_of::<Option<i64>>() + size_of::<Option<i32>>();
+
+/// What is gathered of one day's series and processes for one origin, and for one stack: ids, and the ids that were seen.
+const ORIGIN_BYTES: usize = 4 * size_of::<i64>() + size_of::<Labels<'_>>() + size_of::<ProcessRow<'_>>();
+const STACK_BYTES: usize = 2 * size_of::<i64>() + size_of::<Stack>();
 
 /// Text and lists of frames of a request's dictionary rows: a small request can name one long string, or stack, many times.
 const MAX_TEXT_BYTES: usize = 256 << 20;
@@ -39,12 +44,23 @@ pub(super) fn push_text(content: &mut Vec<u8>, text: &str) {
 pub(super) struct SampleRow<'a> {
     pub(super) ts_ns: i64,
     pub(super) kind: &'a str,
-    pub(super) series_id: i64,
-    pub(super) process_id: i64,
-    pub(super) thread: &'a str,
-    pub(super) tid: Option<i64>,
+    /// Which of the request's.
+    pub(super) origin: u32,
     pub(super) cpu: Option<i32>,
     pub(super) value: i64,
+}
+
+/// Where samples come from: what all samples of a thread have in common.
+#[derive(Debug)]
+pub(super) struct Origin<'a> {
+    pub(super) labels: Labels<'a>,
+    pub(super) series_id: i64,
+    pub(super) process_id: i64,
+    pub(super) process: ProcessRow<'a>,
+    pub(super) thread: &'a str,
+    pub(super) tid: Option<i64>,
+    /// Its stacks are cut.
+    pub(super) truncated: bool,
 }
 
 /// The labels of a series, in the order of its columns.
@@ -66,9 +82,16 @@ pub(super) struct ProcessRow<'a> {
 #[derive(Debug, Default)]
 pub(super) struct RowBuilder<'a> {
     hours: Spans<Samples<'a>>,
-    days: Spans<Day<'a>>,
+    days: Spans<Day>,
+    /// The hour of the last sample, which mostly is the next one's, nanoseconds.
+    hour: Range<i64>,
     samples: i64,
+    /// So many, about, are still to come.
+    expected: usize,
 }
+
+/// Rows for which room is made before they come.
+const MAX_EXPECTED: usize = 4096;
 
 impl<'a> RowBuilder<'a> {
     /// Samples so far.
@@ -77,40 +100,54 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Adds a sample with what it refers to, if there is room.
-    pub(super) fn add(
-        &mut self,
-        sample: &SampleRow<'a>,
-        labels: &Labels<'a>,
-        process: &ProcessRow<'a>,
-        stack: &Stack,
-        room: &mut Room,
-    ) -> Result<(), IngestError> {
+    pub(super) fn add(&mut self, sample: &SampleRow<'a>, stack: &Stack, room: &mut Room) -> Result<(), IngestError> {
         self.samples += 1;
-        let hour = self.hours.at(sample.ts_ns.div_euclid(HOUR_NS));
-        hour.add(sample, labels, stack);
-        let day = self.days.at(sample.ts_ns.div_euclid(DAY_NS));
-        let dictionaries = day.series.add(sample.series_id, labels)
-            + day.processes.add(sample.process_id, process)
-            + day.stacks.add(stack.id, stack);
+        if !self.hour.contains(&sample.ts_ns) {
+            self.turn_to(sample.ts_ns);
+        }
+        self.hours.last().add(sample, stack);
+        let day = self.days.last();
+        let origin = day.origins.add(sample.origin as usize, sample.origin, ORIGIN_BYTES);
+        let dictionaries = origin + day.stacks.add(stack.index(), *stack, STACK_BYTES);
         room.take(2 * SAMPLE_BYTES + dictionaries)?;
         Ok(())
     }
 
+    /// Says that so many samples, about, are about to be added.
+    pub(super) fn expect(&mut self, samples: usize) {
+        self.expected = samples.min(MAX_EXPECTED);
+    }
+
+    /// Makes this time's hour and day those to which is added.
+    fn turn_to(&mut self, ts_ns: i64) {
+        let hour = ts_ns.div_euclid(HOUR_NS);
+        self.hour = hour * HOUR_NS..(hour * HOUR_NS).saturating_add(HOUR_NS);
+        self.days.turn_to(ts_ns.div_euclid(DAY_NS));
+        self.hours.turn_to(hour);
+        self.hours.last().reserve(std::mem::take(&mut self.expected));
+    }
+
     /// All rows that the store lacks, as it takes them.
-    pub(super) fn finish(self, dictionary: &Dictionary<'a>, is_known: IsKnown<'_>) -> Result<Rows, IngestError> {
+    pub(super) fn finish(
+        self,
+        dictionary: &Dictionary<'a>,
+        origins: &[Origin<'a>],
+        is_known: IsKnown<'_>,
+    ) -> Result<Rows, IngestError> {
         let mut finish = Finish {
             rows: Rows::default(),
             is_known,
             text_left: MAX_TEXT_BYTES,
         };
         for (index, samples) in self.hours.spans {
-            finish.put(Table::Samples, samples.columns(), &hour(index * HOUR_NS))?;
+            finish.put(Table::Samples, samples.columns(origins), &hour(index * HOUR_NS))?;
         }
         for (index, gathered) in self.days.spans {
             let day = day(index * DAY_NS);
-            finish.series(&gathered.series, &day)?;
-            finish.processes(&gathered.processes, &day)?;
-            finish.stacks(&gathered.stacks, dictionary, &day)?;
+            let origins = || gathered.origins.entries.iter().map(|origin| &origins[*origin as usize]);
+            finish.series(origins().map(|origin| (origin.series_id, &origin.labels)), &day)?;
+            finish.processes(origins().map(|origin| (origin.process_id, &origin.process)), &day)?;
+            finish.stacks(&gathered.stacks.entries, dictionary, &day)?;
         }
         Ok(finish.rows)
     }
@@ -120,22 +157,23 @@ impl<'a> RowBuilder<'a> {
 #[derive(Debug, Default)]
 struct Spans<T> {
     spans: Vec<(i64, T)>,
-    /// The last that was asked for: mostly the next, too.
+    /// The one that was turned to last.
     last: usize,
 }
 
 impl<T: Default> Spans<T> {
-    #[inline]
-    fn at(&mut self, index: i64) -> &mut T {
-        if self.spans.get(self.last).is_none_or(|(own, _)| *own != index) {
-            self.last = match self.spans.binary_search_by_key(&index, |(own, _)| *own) {
-                Ok(at) => at,
-                Err(at) => {
-                    self.spans.insert(at, (index, T::default()));
-                    at
-                }
-            };
-        }
+    fn turn_to(&mut self, index: i64) {
+        self.last = match self.spans.binary_search_by_key(&index, |(own, _)| *own) {
+            Ok(at) => at,
+            Err(at) => {
+                self.spans.insert(at, (index, T::default()));
+                at
+            }
+        };
+    }
+
+    /// What [`Spans::turn_to`] made the last one.
+    fn last(&mut self) -> &mut T {
         &mut self.spans[self.last].1
     }
 }
@@ -169,67 +207,145 @@ impl<'a> Names<'a> {
             texts,
         )?))
     }
+
+    /// A column of rows of which each has the text of one of the keys.
+    fn spread(mut self, rows: &[u32]) -> Result<ArrayRef, ArrowError> {
+        self.keys = rows.iter().map(|row| self.keys[*row as usize]).collect();
+        self.finish()
+    }
 }
 
 #[derive(Debug, Default)]
 struct Samples<'a> {
     ts_ns: Vec<i64>,
     kind: Names<'a>,
-    node: Names<'a>,
-    service: Names<'a>,
-    series_id: Vec<i64>,
-    process_id: Vec<i64>,
-    thread: Names<'a>,
-    tid: Vec<Option<i64>>,
+    origins: Vec<u32>,
     cpu: Vec<Option<i32>>,
-    mode: Names<'a>,
+    in_kernel: Vec<bool>,
     stack_id: Vec<i64>,
     value: Vec<i64>,
 }
 
 impl<'a> Samples<'a> {
-    fn add(&mut self, row: &SampleRow<'a>, labels: &Labels<'a>, stack: &Stack) {
+    /// Makes room for so many more.
+    fn reserve(&mut self, rows: usize) {
+        self.ts_ns.reserve(rows);
+        self.kind.keys.reserve(rows);
+        self.origins.reserve(rows);
+        self.cpu.reserve(rows);
+        self.in_kernel.reserve(rows);
+        self.stack_id.reserve(rows);
+        self.value.reserve(rows);
+    }
+
+    fn add(&mut self, row: &SampleRow<'a>, stack: &Stack) {
         self.ts_ns.push(row.ts_ns);
         self.kind.add(row.kind);
-        self.node.add(labels[0]);
-        self.service.add(labels[1]);
-        self.series_id.push(row.series_id);
-        self.process_id.push(row.process_id);
-        self.thread.add(row.thread);
-        self.tid.push(row.tid);
+        self.origins.push(row.origin);
         self.cpu.push(row.cpu);
-        self.mode.add(if stack.in_kernel { "kernel" } else { "user" });
+        self.in_kernel.push(stack.in_kernel);
         self.stack_id.push(stack.id);
         self.value.push(row.value);
     }
 
-    fn columns(self) -> Result<Vec<ArrayRef>, ArrowError> {
+    fn columns(self, origins: &[Origin<'a>]) -> Result<Vec<ArrayRef>, ArrowError> {
+        let (rows, kept) = dense(&self.origins, origins.len());
+        let kept: Vec<&Origin<'a>> = kept.iter().map(|origin| &origins[*origin as usize]).collect();
+        let names = |text: fn(&Origin<'a>) -> &'a str| {
+            let mut names = Names::default();
+            kept.iter().for_each(|origin| names.add(text(origin)));
+            names.spread(&rows)
+        };
+        let numbers = |number: fn(&Origin<'a>) -> i64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(
+                rows.iter().map(|row| number(kept[*row as usize])),
+            ))
+        };
+        let tids = rows.iter().map(|row| kept[*row as usize].tid);
+        let mut modes = Names::default();
+        let (in_kernel, of_rows) = dense(
+            &self
+                .in_kernel
+                .iter()
+                .map(|kernel| u32::from(*kernel))
+                .collect::<Vec<_>>(),
+            2,
+        );
+        of_rows
+            .iter()
+            .for_each(|kernel| modes.add(["user", "kernel"][*kernel as usize]));
         Ok(vec![
             Arc::new(Int64Array::from(self.ts_ns)),
             self.kind.finish()?,
-            self.node.finish()?,
-            self.service.finish()?,
-            Arc::new(Int64Array::from(self.series_id)),
-            Arc::new(Int64Array::from(self.process_id)),
-            self.thread.finish()?,
-            Arc::new(Int64Array::from(self.tid)),
+            names(|origin| origin.labels[0])?,
+            names(|origin| origin.labels[1])?,
+            numbers(|origin| origin.series_id),
+            numbers(|origin| origin.process_id),
+            names(|origin| origin.thread)?,
+            Arc::new(tids.collect::<Int64Array>()),
             Arc::new(Int32Array::from(self.cpu)),
-            self.mode.finish()?,
+            modes.spread(&in_kernel)?,
             Arc::new(Int64Array::from(self.stack_id)),
             Arc::new(Int64Array::from(self.value)),
         ])
     }
 }
 
-/// What the samples of one day refer to.
-#[derive(Debug, Default)]
-struct Day<'a> {
-    series: Gathered<Labels<'a>>,
-    processes: Gathered<ProcessRow<'a>>,
-    stacks: Gathered<Stack>,
+/// For each number below `of` its place among those that there are, and those numbers.
+fn dense(numbers: &[u32], of: usize) -> (Vec<u32>, Vec<u32>) {
+    let (mut places, mut kept) = (vec![u32::MAX; of], Vec::new());
+    let keys = numbers.iter().map(|number| {
+        let place = &mut places[*number as usize];
+        if *place == u32::MAX {
+            *place = kept.len() as u32;
+            kept.push(*number);
+        }
+        *place
+    });
+    (keys.collect(), kept)
 }
 
-/// Entries, each once.
+/// What the samples of one day refer to.
+#[derive(Debug, Default)]
+struct Day {
+    origins: Marked<u32>,
+    stacks: Marked<Stack>,
+}
+
+/// Entries of a table, each once.
+#[derive(Debug)]
+struct Marked<T> {
+    is_there: Vec<bool>,
+    entries: Vec<T>,
+}
+
+impl<T> Default for Marked<T> {
+    fn default() -> Self {
+        Self {
+            is_there: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
+}
+
+impl<T> Marked<T> {
+    /// Returns the bytes that it takes; `index` is the entry's in its table, `bytes` what its rows take.
+    #[inline]
+    fn add(&mut self, index: usize, entry: T, bytes: usize) -> usize {
+        let before = self.is_there.len();
+        if before <= index {
+            self.is_there.resize(index + 1, false);
+        }
+        if std::mem::replace(&mut self.is_there[index], true) {
+            return 0;
+        }
+        self.entries.push(entry);
+        // Both grow by doubling.
+        2 * (self.is_there.len() - before + size_of::<T>() + bytes)
+    }
+}
+
+/// Entries by id, each once.
 #[derive(Debug)]
 struct Gathered<T> {
     seen: HashSet<i64, MixState>,
@@ -247,25 +363,23 @@ impl<T> Default for Gathered<T> {
     }
 }
 
-impl<T: Clone> Gathered<T> {
-    /// Returns the bytes that it takes.
-    fn add(&mut self, id: i64, entry: &T) -> usize {
-        if self.ids.last() == Some(&id) || !self.seen.insert(id) {
-            return 0;
+impl<T> Gathered<T> {
+    fn add(&mut self, id: i64, entry: T) {
+        if self.ids.last() != Some(&id) && self.seen.insert(id) {
+            self.ids.push(id);
+            self.entries.push(entry);
         }
-        self.ids.push(id);
-        self.entries.push(entry.clone());
-        // The id stands in the set too; all three grow by doubling.
-        2 * (2 * size_of::<i64>() + size_of::<T>())
     }
 
-    /// Those that are not known, with their ids.
-    fn unknown(&self, table: Table, day: &str, is_known: IsKnown<'_>) -> (Vec<i64>, Vec<&T>) {
-        let known = is_known(table, day, &self.ids);
-        let all = self.ids.iter().zip(&self.entries).zip(known);
-        all.filter(|(_, known)| !known)
-            .map(|((id, entry), _)| (*id, entry))
-            .unzip()
+    /// Those that are not known of so many, which may come more than once. Mostly none is new: what is known is not even gathered.
+    fn unknown(table: Table, day: &str, is_known: IsKnown<'_>, all: impl Iterator<Item = (i64, T)> + Clone) -> Self {
+        let ids: Vec<i64> = all.clone().map(|(id, _)| id).collect();
+        let known = is_known(table, day, &ids);
+        let mut new = Self::default();
+        for ((id, entry), _) in all.zip(known).filter(|(_, known)| !known) {
+            new.add(id, entry);
+        }
+        new
     }
 }
 
@@ -314,8 +428,15 @@ impl Finish<'_> {
         Ok(Arc::new(column.finish()))
     }
 
-    fn series(&mut self, series: &Gathered<Labels<'_>>, day: &str) -> Result<(), IngestError> {
-        let (ids, labels) = series.unknown(Table::Series, day, self.is_known);
+    fn series<'e>(
+        &mut self,
+        series: impl Iterator<Item = (i64, &'e Labels<'e>)> + Clone,
+        day: &str,
+    ) -> Result<(), IngestError> {
+        let new = Gathered::unknown(Table::Series, day, self.is_known, series);
+        let Gathered {
+            ids, entries: labels, ..
+        } = new;
         let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(ids))];
         for label in 0..SERIES_LABELS.len() {
             columns.push(self.texts(labels.iter().map(|labels| labels[label]))?);
@@ -323,8 +444,13 @@ impl Finish<'_> {
         self.put(Table::Series, Ok(columns), day)
     }
 
-    fn processes(&mut self, processes: &Gathered<ProcessRow<'_>>, day: &str) -> Result<(), IngestError> {
-        let (ids, rows) = processes.unknown(Table::Processes, day, self.is_known);
+    fn processes<'e>(
+        &mut self,
+        processes: impl Iterator<Item = (i64, &'e ProcessRow<'e>)> + Clone,
+        day: &str,
+    ) -> Result<(), IngestError> {
+        let new = Gathered::unknown(Table::Processes, day, self.is_known, processes);
+        let Gathered { ids, entries: rows, .. } = new;
         let numbers = |number: fn(&ProcessRow<'_>) -> Option<i64>| -> ArrayRef {
             Arc::new(rows.iter().map(|row| number(row)).collect::<Int64Array>())
         };
@@ -342,10 +468,18 @@ impl Finish<'_> {
     }
 
     /// Stacks, and the frames of those that are new.
-    fn stacks(&mut self, stacks: &Gathered<Stack>, dictionary: &Dictionary<'_>, day: &str) -> Result<(), IngestError> {
-        let (ids, stacks) = stacks.unknown(Table::Stacks, day, self.is_known);
+    fn stacks(&mut self, stacks: &[Stack], dictionary: &Dictionary<'_>, day: &str) -> Result<(), IngestError> {
+        // The same stack may stand in the table more than once.
+        let stacks = stacks.iter().map(|stack| (stack.id, stack));
+        let new = Gathered::unknown(Table::Stacks, day, self.is_known, stacks);
+        let Gathered {
+            ids, entries: stacks, ..
+        } = new;
         let element = Field::new("element", DataType::Int64, false);
-        let frames = stacks.iter().map(|stack| dictionary.frames(stack).len()).sum::<usize>();
+        let frames = stacks
+            .iter()
+            .map(|stack| dictionary.frames(stack).count())
+            .sum::<usize>();
         self.take_text(frames * size_of::<i64>())?;
         let frames_of = Int64Builder::with_capacity(frames);
         let mut frames_of = ListBuilder::with_capacity(frames_of, stacks.len()).with_field(element);
@@ -354,7 +488,7 @@ impl Finish<'_> {
         for stack in stacks {
             for frame in dictionary.frames(stack) {
                 frames_of.values().append_value(frame.id);
-                frames.add(frame.id, &frame);
+                frames.add(frame.id, frame);
             }
             frames_of.append(true);
             truncated.append_value(stack.truncated);
@@ -366,7 +500,11 @@ impl Finish<'_> {
         ];
         self.put(Table::Stacks, Ok(columns), day)?;
 
-        let (ids, frames) = frames.unknown(Table::Frames, day, self.is_known);
+        let frames = frames.ids.iter().zip(frames.entries).map(|(id, frame)| (*id, frame));
+        let new = Gathered::unknown(Table::Frames, day, self.is_known, frames);
+        let Gathered {
+            ids, entries: frames, ..
+        } = new;
         let columns = vec![
             Arc::new(Int64Array::from(ids)) as ArrayRef,
             self.texts(frames.iter().map(|frame| frame.kind))?,

@@ -6,7 +6,7 @@
 //! that are not used here are skipped. A field that comes again adds to a table and overrides a number, as protobuf says.
 
 use super::IngestError;
-use super::protobuf::{Fault, Field, Fields};
+use super::protobuf::{Fault, Field, Fields, varint};
 use std::ops::Range;
 
 /// A request.
@@ -61,6 +61,8 @@ pub(super) struct Profile<'a> {
     pub(super) period_type: Option<ValueType>,
     pub(super) period: i64,
     pub(super) time_unix_nano: u64,
+    /// How many there are.
+    pub(super) samples: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -110,10 +112,48 @@ pub(super) struct Tables<'a> {
     pub(super) lines: Vec<Line>,
     pub(super) functions: Vec<Function>,
     pub(super) attributes: Vec<KeyValue<'a>>,
-    /// Of locations, in `indices`.
-    pub(super) stacks: Vec<Span>,
-    /// Attributes of mappings and locations, and locations of stacks.
+    /// As they stand in the body: of most, nothing but their locations' order counts, and that once.
+    pub(super) stacks: Vec<Stack<'a>>,
+    /// Attributes of mappings and locations.
     pub(super) indices: Vec<i32>,
+}
+
+/// A stack's message, of which [`read`] has checked that it can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Stack<'a>(&'a [u8]);
+
+impl<'a> Stack<'a> {
+    /// Indices of its locations, leaf first.
+    pub(super) fn locations(self) -> Locations<'a> {
+        Locations {
+            fields: Fields { wire: self.0 },
+            packed: &[],
+        }
+    }
+}
+
+/// See [`Stack::locations`].
+pub(super) struct Locations<'a> {
+    fields: Fields<'a>,
+    packed: &'a [u8],
+}
+
+impl Iterator for Locations<'_> {
+    type Item = i32;
+
+    #[inline]
+    fn next(&mut self) -> Option<i32> {
+        loop {
+            if !self.packed.is_empty() {
+                return varint(&mut self.packed).ok().map(|index| index as i32);
+            }
+            match self.fields.next().ok()?? {
+                (1, Field::Bytes(packed)) => self.packed = packed,
+                (1, Field::Varint(index)) => return Some(index as i32),
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Tables<'_> {
@@ -158,6 +198,9 @@ pub fn read(wire: &[u8], limit: usize) -> Result<Request<'_>, IngestError> {
     })
 }
 
+/// A vector that grows has room for this many entries at least.
+const MIN_ENTRIES: usize = 4;
+
 /// Memory that a request may still take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
@@ -188,7 +231,7 @@ impl Room {
 
     /// Adds the integers of a repeated field.
     fn push_ints(&mut self, table: &mut Vec<i32>, field: Field<'_>) -> Result<(), Fault> {
-        // One look for all of them, at their largest number: stacks are the largest part of a request.
+        // One look for all of them, at their largest number.
         let most = field.most_ints();
         self.take(2 * size_of::<i32>() * most)?;
         table.reserve(most);
@@ -198,9 +241,13 @@ impl Room {
         })
     }
 
+    #[inline]
     fn push<T>(&mut self, table: &mut Vec<T>, entry: T) -> Result<(), Fault> {
-        // Vectors grow by doubling.
-        self.take(2 * size_of::<T>())?;
+        if table.len() == table.capacity() {
+            // What is there is copied to twice as much.
+            self.take(2 * size_of::<T>() * table.len().max(MIN_ENTRIES))?;
+            table.reserve(MIN_ENTRIES);
+        }
         table.push(entry);
         Ok(())
     }
@@ -303,6 +350,7 @@ fn profile(wire: &[u8]) -> Result<Profile<'_>, Fault> {
     while let Some((number, field)) = fields.next()? {
         match number {
             1 => profile.sample_type = value_type(field.message()?, profile.sample_type)?,
+            2 => profile.samples += 1,
             3 => profile.time_unix_nano = field.fixed()?,
             5 => profile.period_type = value_type(field.message()?, profile.period_type)?,
             6 => profile.period = field.int()? as i64,
@@ -362,7 +410,7 @@ impl<'a> Tables<'a> {
                 3 => self.functions.push(function(field.message()?)?),
                 5 => self.strings.push(field.text()?),
                 6 => self.attributes.push(table_attribute(field.message()?)?),
-                7 => self.read_stack(field.message()?, room)?,
+                7 => self.read_stack(field.message()?)?,
                 _ => {}
             }
         }
@@ -381,6 +429,9 @@ impl<'a> Tables<'a> {
         let [_, mappings, locations, functions, _, strings, attributes, stacks] = entries;
         room.reserve(&mut self.mappings, mappings)?;
         room.reserve(&mut self.locations, locations)?;
+        // A location mostly has one line and one attribute, which is its frame's type.
+        room.reserve(&mut self.lines, locations)?;
+        room.reserve(&mut self.indices, locations + mappings)?;
         room.reserve(&mut self.functions, functions)?;
         room.reserve(&mut self.strings, strings)?;
         room.reserve(&mut self.attributes, attributes)?;
@@ -422,15 +473,14 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    fn read_stack(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
-        let begin = self.indices.len();
+    fn read_stack(&mut self, wire: &'a [u8]) -> Result<(), Fault> {
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             if number == 1 {
-                room.push_ints(&mut self.indices, field)?;
+                field.check_ints()?;
             }
         }
-        self.stacks.push(begin as u32..self.indices.len() as u32);
+        self.stacks.push(Stack(wire));
         Ok(())
     }
 }

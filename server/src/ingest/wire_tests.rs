@@ -248,13 +248,10 @@ fn same(read: &Request<'_>, prost: &ExportProfilesServiceRequest) -> bool {
         value: expected_value(attribute.value.as_ref()),
     });
     assert_eq!(ours.attributes, attributes.collect::<Vec<_>>());
-    let stacks: Vec<_> = ours.stacks.iter().map(|stack| ours.indices(stack)).collect();
-    let expected: Vec<_> = theirs
-        .stack_table
-        .iter()
-        .map(|s| s.location_indices.as_slice())
-        .collect();
-    assert_eq!(stacks, expected);
+    assert_eq!(ours.stacks.len(), theirs.stack_table.len());
+    for (ours, theirs) in ours.stacks.iter().zip(&theirs.stack_table) {
+        assert_eq!(ours.locations().collect::<Vec<_>>(), theirs.location_indices);
+    }
     whole
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
+use super::cells::Cells;
 use super::error::QueryError;
 use super::parallel::both;
 use super::periods::Periods;
@@ -21,61 +22,6 @@ pub(super) fn period_of_code(values: &Codes) -> impl Iterator<Item = i64> {
 
 /// Sums by code and step of a row group are made of at most so many cells, or of four times as many as it has rows.
 pub(super) const MOST_SUMS: usize = 1 << 18;
-
-/// Slots that get their memory at once: what was counted is not moved when more comes.
-const CHUNK_SLOTS: usize = 4096;
-
-/// Slots that are turned at once: few enough to stay in the CPU's cache, and a divisor of a chunk's.
-const TILE_SLOTS: usize = 64;
-
-/// A number for each slot and step.
-#[derive(Debug, Clone)]
-struct Cells<T> {
-    steps: usize,
-    chunks: Vec<Vec<T>>,
-}
-
-impl<T: Clone + Default> Cells<T> {
-    fn new(steps: usize) -> Cells<T> {
-        Cells {
-            steps,
-            chunks: Vec::new(),
-        }
-    }
-
-    /// Room for so many slots.
-    fn grow(&mut self, slots: usize) {
-        while self.chunks.len() * CHUNK_SLOTS < slots {
-            self.chunks.push(vec![T::default(); CHUNK_SLOTS * self.steps]);
-        }
-    }
-
-    /// The steps of a slot.
-    fn of(&self, slot: usize) -> &[T] {
-        &self.chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS * self.steps..][..self.steps]
-    }
-
-    fn of_mut(&mut self, slot: usize) -> &mut [T] {
-        &mut self.chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS * self.steps..][..self.steps]
-    }
-
-    /// Some steps of so many slots, step by step.
-    fn by_step(&self, steps: Range<usize>, slots: usize) -> Vec<Vec<T>> {
-        let mut by_step: Vec<Vec<T>> = vec![Vec::with_capacity(slots); steps.len()];
-        for first in (0..slots).step_by(TILE_SLOTS) {
-            let chunk = &self.chunks[first / CHUNK_SLOTS][first % CHUNK_SLOTS * self.steps..];
-            let tile = &chunk[..TILE_SLOTS.min(slots - first) * self.steps];
-            for (to, step) in by_step.iter_mut().zip(steps.clone()) {
-                to.extend(tile.chunks_exact(self.steps).map(|of_slot| of_slot[step].clone()));
-            }
-        }
-        by_step
-    }
-
-    fn bytes(&self) -> usize {
-        self.chunks.len() * CHUNK_SLOTS * self.steps * size_of::<T>()
-    }
-}
 
 /// A window of samples that are counted, with what was found of them.
 #[derive(Debug, Clone)]

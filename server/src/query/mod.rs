@@ -4,6 +4,7 @@
 //! `time` do no I/O. Nothing here knows HTTP, and nothing writes.
 
 mod account;
+mod cells;
 mod counts;
 mod dictionary;
 mod difference;

@@ -2,7 +2,7 @@
 
 use super::scan::{Times, When};
 use super::time::Window;
-use crate::store::columns::Codes;
+use crate::store::columns::{Codes, run_length};
 
 /// The steps of roll-ups, the longest first.
 const GRAINS_NS: [i64; 2] = [3_600_000_000_000, 60_000_000_000];
@@ -52,6 +52,21 @@ impl Steps {
                 grid: Some(grid),
             },
             None => Steps::of(window, step_ns),
+        }
+    }
+
+    /// Steps of a chart. Those of whole minutes begin where such a step of the clock does, if at least two of them lie in the window: roll-ups
+    /// can then tell them apart. The first and the last are longer by what lies around them.
+    pub fn chart(window: Window, step_ns: i64) -> Steps {
+        let grid = Grid::within(window, step_ns);
+        if step_ns % GRAINS_NS[1] != 0 || grid.count < 2 {
+            return Steps::of(window, step_ns);
+        }
+        Steps {
+            window,
+            step_ns,
+            count: grid.count,
+            grid: Some(grid),
         }
     }
 
@@ -214,19 +229,6 @@ impl StepCursor {
     }
 }
 
-/// How many values from the first on pass a test: block by block, since a loop that may end at every value does one at a time.
-pub(super) fn run_length<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
-    let mut count = 0;
-    for block in values.chunks(32) {
-        if block.iter().fold(true, |all, value| all & test(*value)) {
-            count += block.len();
-        } else {
-            return count + block.iter().take_while(|value| test(**value)).count();
-        }
-    }
-    count
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +269,15 @@ mod tests {
             }
         }
         assert_covers(Steps::of(window(30 * S, 10 * MINUTE), MINUTE));
+        for (from, until) in [
+            (0, 10 * MINUTE),
+            (30 * S, 10 * MINUTE),
+            (-7, 4 * MINUTE + 1),
+            (30 * S, 80 * S),
+        ] {
+            assert_covers(Steps::chart(window(from, until), MINUTE));
+            assert_covers(Steps::chart(window(from, until), 7 * S));
+        }
     }
 
     #[test]
@@ -292,6 +303,18 @@ mod tests {
         assert_eq!(grain(MINUTE, 60 * MINUTE), MINUTE);
         assert_eq!(grain(0, 30 * S), 0);
         assert_eq!(grain(30 * S, MINUTE), 0);
+        let chart = |from, until, step| Steps::chart(window(from, until), step);
+        let steps = chart(30 * S, 10 * MINUTE + 1, MINUTE);
+        assert_eq!((steps.grain_ns(), steps.count), (MINUTE, 9));
+        assert_eq!(
+            (steps.bounds(0), steps.bounds(8)),
+            ((30 * S, 2 * MINUTE), (9 * MINUTE, 10 * MINUTE + 1))
+        );
+        assert_eq!(chart(7, 600 * MINUTE, 120 * MINUTE).grain_ns(), 120 * MINUTE);
+        assert_eq!(chart(0, 120 * MINUTE, MINUTE).bounds(7), (7 * MINUTE, 8 * MINUTE));
+        // Two at least, or there is nothing to see.
+        assert_eq!(chart(30 * S, 150 * S, MINUTE).count, 2);
+        assert_eq!(chart(0, 10 * MINUTE, 30 * S).grain_ns(), 0);
     }
 
     #[test]

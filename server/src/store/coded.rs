@@ -8,7 +8,8 @@
 use super::StoreError;
 use super::columns::{ABSENT, code_numbers};
 use super::file::{self, Effort, Encoded, MAX_RANGE_STRING_BYTES, Notes, PART, ROW_GROUP_ROWS, Ranges};
-use super::merge::{Columns, Names};
+use super::packing::{Codes, Runs, by_frequency, deltas, dense, hybrid, run, runs};
+use super::samples::{Book, Names, Recent, Samples};
 use super::schema::Table;
 use super::snapshot::ColumnRange;
 use arrow::array::RecordBatch;
@@ -17,7 +18,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
-use parquet::data_type::{ByteArray, Int64Type};
+use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, OffsetIndexBuilder};
 use parquet::file::statistics::Statistics;
@@ -25,11 +26,11 @@ use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, Serializ
 use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Compressor;
 
-/// Values of a page: a reader that wants a few rows unpacks no more.
-const PAGE_VALUES: usize = 64 * 1024;
-
 /// Values by which it is decided how codes are written: a small part of a row group's, since each of them is written thrice.
 const TRIED_VALUES: usize = 8 * 1024;
+
+/// The same of codes by frequency. They are compared as they would be written, and in few values no code comes often.
+const TRIED_FREQUENCIES: usize = 32 * 1024;
 
 /// Columns whose least and greatest value stand in the file beside its own sort columns.
 const BOUNDED: [&str; 1] = ["node"];
@@ -41,18 +42,19 @@ pub(super) fn encode(
     effort: Effort,
     notes: &Notes,
 ) -> Result<Option<Encoded>, StoreError> {
-    let (mut rows, mut names) = (Columns::default(), Names::default());
+    let (mut rows, mut book, mut recent) = (Samples::default(), Book::default(), Recent::default());
+    rows.reserve(batches.iter().map(RecordBatch::num_rows).sum());
     for batch in batches {
-        rows.add(batch, &mut names)
+        rows.add(batch, &mut book, &mut recent)
             .map_err(StoreError::table(Table::Samples, "gather rows"))?;
     }
     if rows.len() == 0 {
         return Ok(None);
     }
-    let order = rows.sorted(&names);
+    let order = rows.sorted(&book);
     let mut file = CodedFile::new(Table::Samples, effort, notes)?;
     for group in order.chunks(ROW_GROUP_ROWS) {
-        file.write_samples(&rows, group, &names)?;
+        file.write_samples(&rows, group, &book)?;
     }
     file.finish(partition, PART).map(Some)
 }
@@ -62,6 +64,9 @@ pub(super) struct CodedFile {
     table: Table,
     writer: SerializedFileWriter<Vec<u8>>,
     effort: Effort,
+    compressor: Compressor<'static>,
+    /// For what is hardly smaller after more effort.
+    fast: Compressor<'static>,
     rows: u64,
     ranges: Ranges,
 }
@@ -72,10 +77,16 @@ impl CodedFile {
         let (writer, _) = file::writer(table, effort, notes)
             .and_then(ArrowWriter::into_serialized_writer)
             .map_err(failed(table))?;
+        let compressor = |effort: Effort| {
+            let compressor = Compressor::new(effort.level());
+            compressor.map_err(StoreError::table(table, "encode a file"))
+        };
         Ok(Self {
             table,
             writer,
             effort,
+            compressor: compressor(effort)?,
+            fast: compressor(Effort::Fresh)?,
             rows: 0,
             ranges: Ranges::default(),
         })
@@ -86,8 +97,8 @@ impl CodedFile {
     }
 
     /// Adds rows of `samples` in this order as a row group.
-    pub(super) fn write_samples(&mut self, rows: &Columns, order: &[u32], names: &Names) -> Result<(), StoreError> {
-        self.write(order.len(), |group| write_samples(group, rows, order, names))
+    pub(super) fn write_samples(&mut self, rows: &Samples, order: &[u32], book: &Book) -> Result<(), StoreError> {
+        self.write(order.len(), |group| write_samples(group, rows, order, book))
     }
 
     /// Adds a row group of so many rows; `columns` adds all columns in the order of the table's.
@@ -112,14 +123,15 @@ impl CodedFile {
         &mut self,
         columns: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
     ) -> Result<Ranges, ParquetError> {
-        let (level, of_table) = (self.effort.level(), self.writer.schema_descr().columns().to_vec());
+        let of_table = self.writer.schema_descr().columns().to_vec();
         let mut group = Group {
             table: self.table,
             rows: self.writer.next_row_group()?,
             columns: of_table.into_iter(),
-            compressor: Compressor::new(level)?,
-            compression: Compression::ZSTD(ZstdLevel::try_new(level)?),
-            tries_bytes: self.effort == Effort::Compact,
+            compressor: &mut self.compressor,
+            fast: &mut self.fast,
+            is_by_frequency: false,
+            effort: self.effort,
             ranges: Ranges::default(),
         };
         columns(&mut group)?;
@@ -140,24 +152,24 @@ fn failed(table: Table) -> impl Fn(ParquetError) -> StoreError {
 }
 
 /// Adds the columns of `samples` in their order.
-fn write_samples(group: &mut Group<'_>, rows: &Columns, order: &[u32], names: &Names) -> Result<(), ParquetError> {
+fn write_samples(group: &mut Group<'_>, rows: &Samples, order: &[u32], book: &Book) -> Result<(), ParquetError> {
+    let by_row = |column: &[u32]| -> Vec<u32> { order.iter().map(|row| column[*row as usize]).collect() };
+    let origins = runs(order.iter().map(|row| rows.origins[*row as usize]));
     group.times(order.iter().map(|row| rows.ts_ns[*row as usize]).collect())?;
-    group.names("type", &rows.kind, order, names)?;
-    group.names("node", &rows.node, order, names)?;
-    group.names("service", &rows.service, order, names)?;
-    group.numbers("series_id", numbers(&rows.series_id, order), 8)?;
-    group.numbers("process_id", numbers(&rows.process_id, order), 8)?;
-    group.names("thread", &rows.thread, order, names)?;
-    group.numbers("tid", order.iter().map(|row| rows.tid[*row as usize]), 8)?;
-    let cpu = |row: &u32| rows.cpu[*row as usize].map(i64::from);
-    group.numbers("cpu", order.iter().map(cpu), 4)?;
-    group.names("mode", &rows.mode, order, names)?;
-    group.numbers("stack_id", numbers(&rows.stack_id, order), 8)?;
-    group.numbers("value", numbers(&rows.value, order), 8)
-}
-
-fn numbers<'r>(column: &'r [i64], order: &'r [u32]) -> impl ExactSizeIterator<Item = Option<i64>> + 'r {
-    order.iter().map(|row| Some(column[*row as usize]))
+    let names = &book.names;
+    group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
+    group.texts_of_runs("node", &origins, names, |origin| book.origins[origin].node)?;
+    group.texts_of_runs("service", &origins, names, |origin| book.series_of(origin).service)?;
+    group.numbers_of_runs("series_id", &origins, |origin| Some(book.series_of(origin).id))?;
+    group.numbers_of_runs("process_id", &origins, |origin| Some(book.origins[origin].process_id))?;
+    group.texts_of_runs("thread", &origins, names, |origin| book.origins[origin].thread)?;
+    group.numbers_of_runs("tid", &origins, |origin| book.origins[origin].tid)?;
+    let (manners, kept) = dense(by_row(&rows.manners).into_iter(), book.manners.len());
+    let manner = |code: &u32| book.manners[*code];
+    group.numbers_of("cpu", &manners, kept.iter().map(|code| manner(code).cpu), 4)?;
+    group.texts_of("mode", &manners, kept.iter().map(|code| manner(code).mode), names)?;
+    group.stacks(by_row(&rows.stacks), book)?;
+    group.numbers_of("value", &manners, kept.iter().map(|code| Some(manner(code).value)), 8)
 }
 
 /// A row group as it grows, column by column.
@@ -166,10 +178,11 @@ pub(super) struct Group<'f> {
     rows: SerializedRowGroupWriter<'f, Vec<u8>>,
     /// Those that are still to come.
     columns: std::vec::IntoIter<ColumnDescPtr>,
-    compressor: Compressor<'static>,
-    compression: Compression,
-    /// Codes of whole bytes are tried too.
-    tries_bytes: bool,
+    compressor: &'f mut Compressor<'static>,
+    fast: &'f mut Compressor<'static>,
+    /// Of the column that is written: then little effort does.
+    is_by_frequency: bool,
+    effort: Effort,
     ranges: Ranges,
 }
 
@@ -179,41 +192,92 @@ struct Dictionary {
     plain: Vec<u8>,
     values: usize,
     statistics: Option<Statistics>,
+    /// How many rows have none.
+    absent: usize,
 }
 
 impl Group<'_> {
-    /// Times differ little from their neighbours and are almost all distinct: the file's own writer packs the differences.
+    /// Times differ little from their neighbours and are almost all distinct: their differences are packed. What is left of them is noise,
+    /// and is not compressed.
     fn times(&mut self, times: Vec<i64>) -> Result<(), ParquetError> {
-        if let (Some(min), Some(max)) = (times.iter().min(), times.iter().max()) {
-            self.ranges
-                .ints
-                .push(("ts_ns".to_owned(), ColumnRange { min: *min, max: *max }));
+        let column = self.column()?;
+        let bounds = times.iter().copied().min().zip(times.iter().copied().max());
+        if let Some((min, max)) = bounds {
+            let range = ColumnRange { min, max };
+            self.ranges.ints.push(("ts_ns".to_owned(), range));
         }
-        self.column()?;
-        let column = self.rows.next_column()?;
-        let mut column = column.ok_or_else(|| ParquetError::General("no column is left for the times".to_owned()))?;
-        column.typed::<Int64Type>().write_batch(&times, None, None)?;
-        column.close()
+        let mut sink = TrackedWrite::new(Vec::with_capacity(times.len() * 5));
+        let mut chunk = Chunk::new(&mut sink);
+        for page in times.chunks(self.effort.page_rows()) {
+            let mut plain = Vec::with_capacity(page.len() * 5);
+            deltas(page, &mut plain);
+            let bytes = plain.len();
+            let page = Page::DataPageV2 {
+                buf: plain.into(),
+                num_values: page.len() as u32,
+                encoding: Encoding::DELTA_BINARY_PACKED,
+                num_nulls: 0,
+                num_rows: page.len() as u32,
+                def_levels_byte_len: 0,
+                rep_levels_byte_len: 0,
+                is_compressed: false,
+                statistics: None,
+            };
+            chunk.add(page, bytes)?;
+        }
+        let statistics = bounds.map(|(min, max)| Statistics::int64(Some(min), Some(max), None, Some(0), false));
+        let built = chunk.finish();
+        let mut metadata = ColumnChunkMetaData::builder(column)
+            .set_compression(Compression::UNCOMPRESSED)
+            .set_encodings(vec![Encoding::RLE, Encoding::DELTA_BINARY_PACKED])
+            .set_num_values(times.len() as i64)
+            .set_total_compressed_size(built.compressed)
+            .set_total_uncompressed_size(built.plain)
+            .set_data_page_offset(0);
+        if let Some(statistics) = statistics {
+            metadata = metadata.set_statistics(statistics);
+        }
+        self.append_built(times.len(), metadata.build()?, built, sink)
     }
 
-    fn names(&mut self, name: &str, codes: &[i32], order: &[u32], names: &Names) -> Result<(), ParquetError> {
-        self.texts(name, order.iter().map(|row| codes[*row as usize]), names)
-    }
-
-    /// Names by their codes.
-    pub(super) fn texts(
+    /// Names of what runs are of, by their codes.
+    pub(super) fn texts_of_runs(
         &mut self,
         name: &str,
-        codes: impl ExactSizeIterator<Item = i32>,
+        runs: &Runs,
+        names: &Names,
+        code: impl Fn(u32) -> u32,
+    ) -> Result<(), ParquetError> {
+        let (keys, kept) = dense(runs.iter().map(|(of, _)| code(*of)), names.len());
+        let runs: Runs = keys
+            .into_iter()
+            .zip(runs)
+            .map(|(key, (_, count))| (key, *count))
+            .collect();
+        self.texts(name, Codes::of_runs(&runs), &kept, names)
+    }
+
+    /// Names of what rows are, of which there are few: by their codes, one each.
+    pub(super) fn texts_of(
+        &mut self,
+        name: &str,
+        rows: &[u32],
+        codes: impl ExactSizeIterator<Item = u32>,
         names: &Names,
     ) -> Result<(), ParquetError> {
-        let (keys, kept) = names.dense(codes);
+        let (keys, kept) = dense(codes, names.len());
+        let rows: Vec<u32> = rows.iter().map(|row| keys[*row as usize]).collect();
+        self.texts(name, Codes::of_rows(&rows), &kept, names)
+    }
+
+    fn texts(&mut self, name: &str, codes: Codes<'_>, kept: &[u32], names: &Names) -> Result<(), ParquetError> {
         let mut plain = Vec::new();
-        for text in &kept {
+        let texts = || kept.iter().map(|code| names.text(*code));
+        for text in texts() {
             plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
             plain.extend_from_slice(text.as_bytes());
         }
-        let bounds = kept.iter().min().zip(kept.iter().max());
+        let bounds = texts().min().zip(texts().max());
         let array = |text: &str| Some(ByteArray::from(text));
         // Longer ones would be the largest part of the footer, and are no use as a range.
         let short = bounds.filter(|(min, max)| min.len().max(max.len()) <= MAX_RANGE_STRING_BYTES);
@@ -225,23 +289,85 @@ impl Group<'_> {
             plain,
             values: kept.len(),
             statistics: statistics.filter(|_| self.is_bounded(name)),
+            absent: 0,
         };
-        self.append(&keys, None, dictionary)
+        self.append(codes, dictionary)
     }
 
-    /// Numbers of this many bytes each, of which some may be absent.
-    pub(super) fn numbers(
+    /// Numbers of 64 bits of what runs are of, of which some may be absent.
+    pub(super) fn numbers_of_runs(
         &mut self,
         name: &str,
+        runs: &Runs,
+        number: impl Fn(u32) -> Option<i64>,
+    ) -> Result<(), ParquetError> {
+        let (keys, values) = code_numbers(runs.iter().map(|(of, _)| number(*of)));
+        let runs: Runs = keys
+            .into_iter()
+            .zip(runs)
+            .map(|(key, (_, count))| (key, *count))
+            .collect();
+        self.numbers(name, Codes::of_runs(&runs), &values, 8)
+    }
+
+    /// Numbers of so many bytes of what rows are, of which there are few: one each, of which some may be absent.
+    pub(super) fn numbers_of(
+        &mut self,
+        name: &str,
+        rows: &[u32],
         numbers: impl ExactSizeIterator<Item = Option<i64>>,
         bytes: usize,
     ) -> Result<(), ParquetError> {
-        let (mut codes, values) = code_numbers(numbers);
-        let absent = codes.iter().filter(|code| **code == ABSENT).count() as u64;
-        let present = (absent > 0).then(|| codes.iter().map(|code| u32::from(*code != ABSENT)).collect());
-        if absent > 0 {
-            codes.retain(|code| *code != ABSENT);
+        let (keys, values) = code_numbers(numbers);
+        let rows: Vec<u32> = rows.iter().map(|row| keys[*row as usize]).collect();
+        self.numbers(name, Codes::of_rows(&rows), &values, bytes)
+    }
+
+    /// Numbers of 64 bits row by row.
+    pub(super) fn numbers_of_rows(
+        &mut self,
+        name: &str,
+        numbers: impl ExactSizeIterator<Item = i64>,
+    ) -> Result<(), ParquetError> {
+        let (keys, values) = code_numbers(numbers.map(Some));
+        self.numbers(name, Codes::of_rows(&keys), &values, 8)
+    }
+
+    /// Stacks by their codes, row by row.
+    pub(super) fn stacks(&mut self, codes: Vec<u32>, book: &Book) -> Result<(), ParquetError> {
+        let (mut keys, kept) = dense(codes.into_iter(), book.stacks.len());
+        let mut ids: Vec<i64> = kept.into_iter().map(|code| book.stacks[code]).collect();
+        if let Some(places) = self.by_frequency(&keys, ids.len())? {
+            for (id, place) in ids.clone().into_iter().zip(&places) {
+                ids[*place as usize] = id;
+            }
+            keys.iter_mut().for_each(|key| *key = places[*key as usize]);
+            self.is_by_frequency = true;
         }
+        let written = self.numbers("stack_id", Codes::of_rows(&keys), &ids, 8);
+        self.is_by_frequency = false;
+        written
+    }
+
+    /// The codes that take the place of these, where two bytes by frequency become smaller with little effort than codes in the order in
+    /// which they come do with much.
+    fn by_frequency(&mut self, keys: &[u32], values: usize) -> Result<Option<Vec<u32>>, ParquetError> {
+        if self.effort != Effort::Compact || !(1 << 8..1 << 16).contains(&values) {
+            return Ok(None);
+        }
+        let places = by_frequency(keys, values);
+        let first = &keys[..keys.len().min(TRIED_FREQUENCIES)];
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let least = self.width(values, &Codes::of_rows(first))?;
+        hybrid(first, least, &mut before);
+        let first: Vec<u32> = first.iter().map(|key| places[*key as usize]).collect();
+        hybrid(&first, u16::BITS, &mut after);
+        let smaller = self.fast.compress(&after)?.len() < self.compressor.compress(&before)?.len();
+        Ok(smaller.then_some(places))
+    }
+
+    fn numbers(&mut self, name: &str, codes: Codes<'_>, values: &[i64], bytes: usize) -> Result<(), ParquetError> {
+        let absent = codes.absent();
         let some = values.iter().min().copied().zip(values.iter().max().copied());
         if let Some((min, max)) = some.filter(|_| absent == 0 && bytes == 8) {
             self.ranges.ints.push((name.to_owned(), ColumnRange { min, max }));
@@ -253,28 +379,30 @@ impl Group<'_> {
                 .flat_map(|value| value.to_le_bytes().into_iter().take(bytes))
                 .collect(),
             values: values.len(),
-            statistics: self
-                .is_bounded(name)
-                .then(|| Statistics::int64(bounds(|all| all.0), bounds(|all| all.1), None, Some(absent), false)),
+            statistics: self.is_bounded(name).then(|| {
+                Statistics::int64(
+                    bounds(|all| all.0),
+                    bounds(|all| all.1),
+                    None,
+                    Some(absent as u64),
+                    false,
+                )
+            }),
+            absent,
         };
-        self.append(&codes, present, dictionary)
+        self.append(codes, dictionary)
     }
 
-    /// Adds a column. `present`: for each row 0 or 1, where some are absent.
-    fn append(&mut self, codes: &[u32], present: Option<Vec<u32>>, dictionary: Dictionary) -> Result<(), ParquetError> {
+    /// Adds a column.
+    fn append(&mut self, codes: Codes<'_>, dictionary: Dictionary) -> Result<(), ParquetError> {
         let column = self.column()?;
         let may_lack = column.max_def_level() > 0;
-        let rows = present.as_ref().map_or(codes.len(), Vec::len);
+        let (rows, mut plain) = (codes.len(), Vec::new());
         let mut sink = TrackedWrite::new(Vec::new());
-        let mut chunk = Chunk {
-            pages: SerializedPageWriter::new(&mut sink),
-            offsets: OffsetIndexBuilder::new(),
-            compressed: 0,
-            plain: 0,
-        };
+        let mut chunk = Chunk::new(&mut sink);
         chunk.add(
             Page::DictionaryPage {
-                buf: self.compressor.compress(&dictionary.plain)?.into(),
+                buf: self.zstd().compress(&dictionary.plain)?.into(),
                 num_values: dictionary.values as u32,
                 encoding: Encoding::PLAIN,
                 is_sorted: false,
@@ -282,24 +410,23 @@ impl Group<'_> {
             dictionary.plain.len(),
         )?;
         let first_page = chunk.compressed;
-        let width = self.width(dictionary.values, &codes[..codes.len().min(TRIED_VALUES)])?;
-        let (mut from, mut plain) = (0, Vec::new());
-        for start in (0..rows).step_by(PAGE_VALUES) {
-            let page_rows = PAGE_VALUES.min(rows - start);
-            let levels = present.as_ref().map(|present| &present[start..start + page_rows]);
-            let values = levels.map_or(page_rows, |levels| levels.iter().sum::<u32>() as usize);
+        let width = self.width(dictionary.values, &codes)?;
+        for page in codes.pages(self.effort.page_rows()) {
+            let page_rows = page.len();
             plain.clear();
-            if may_lack {
-                match levels {
-                    Some(levels) => hybrid(levels, 1, &mut plain),
-                    None => run(1, page_rows, 1, &mut plain),
-                }
+            let mut present = page;
+            if may_lack && dictionary.absent > 0 {
+                let (levels, rest) = present.levels();
+                levels.write(1, &mut plain);
+                present = rest;
+            } else if may_lack {
+                run(1, page_rows, 1, &mut plain);
             }
+            let absent = page_rows - present.len();
             let levels_bytes = plain.len();
             plain.push(width as u8);
-            hybrid(&codes[from..from + values], width, &mut plain);
-            from += values;
-            let small = self.compressor.compress(&plain[levels_bytes..])?;
+            present.write(width, &mut plain);
+            let small = self.zstd().compress(&plain[levels_bytes..])?;
             let is_compressed = small.len() < plain.len() - levels_bytes;
             let body = if is_compressed {
                 &small[..]
@@ -310,7 +437,7 @@ impl Group<'_> {
                 buf: [&plain[..levels_bytes], body].concat().into(),
                 num_values: page_rows as u32,
                 encoding: Encoding::RLE_DICTIONARY,
-                num_nulls: (page_rows - values) as u32,
+                num_nulls: absent as u32,
                 num_rows: page_rows as u32,
                 def_levels_byte_len: levels_bytes as u32,
                 rep_levels_byte_len: 0,
@@ -319,48 +446,68 @@ impl Group<'_> {
             };
             chunk.add(page, plain.len())?;
         }
-        let Chunk {
-            offsets,
-            compressed,
-            plain,
-            ..
-        } = chunk;
+        let built = chunk.finish();
         let mut metadata = ColumnChunkMetaData::builder(column)
-            .set_compression(self.compression)
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(self.effort.level())?))
             .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
             .set_num_values(rows as i64)
-            .set_total_compressed_size(compressed)
-            .set_total_uncompressed_size(plain)
+            .set_total_compressed_size(built.compressed)
+            .set_total_uncompressed_size(built.plain)
             .set_dictionary_page_offset(Some(0))
             .set_data_page_offset(first_page);
         if let Some(statistics) = dictionary.statistics {
             metadata = metadata.set_statistics(statistics);
         }
+        self.append_built(rows, metadata.build()?, built, sink)
+    }
+
+    fn append_built(
+        &mut self,
+        rows: usize,
+        metadata: ColumnChunkMetaData,
+        built: Built,
+        sink: TrackedWrite<Vec<u8>>,
+    ) -> Result<(), ParquetError> {
         let close = ColumnCloseResult {
-            bytes_written: compressed as u64,
+            bytes_written: built.compressed as u64,
             rows_written: rows as u64,
-            metadata: metadata.build()?,
+            metadata,
             bloom_filter: None,
             column_index: None,
-            offset_index: Some(offsets.build()),
+            offset_index: Some(built.offsets.build()),
         };
         self.rows.append_column(&Bytes::from(sink.into_inner()?), close)
     }
 
     /// How many bits codes are written with, by how small the first ones become: as few as the greatest code needs, or whole bytes. Whole
     /// bytes are more, but zstd finds in them which codes are frequent.
-    fn width(&mut self, values: usize, first: &[u32]) -> Result<u32, ParquetError> {
+    fn width(&mut self, values: usize, codes: &Codes<'_>) -> Result<u32, ParquetError> {
         let least = u32::BITS - (values.saturating_sub(1) as u32).leading_zeros();
         let bytes = least.next_multiple_of(8);
-        if !self.tries_bytes || bytes == least {
+        let Codes::Rows(codes) = codes else { return Ok(least) };
+        if self.effort != Effort::Compact || bytes == least {
             return Ok(least);
         }
+        let first: Vec<u32> = codes
+            .iter()
+            .copied()
+            .filter(|code| *code != ABSENT)
+            .take(TRIED_VALUES)
+            .collect();
         let mut size = |width| -> Result<usize, ParquetError> {
             let mut plain = Vec::new();
-            hybrid(first, width, &mut plain);
-            Ok(self.compressor.compress(&plain)?.len().min(plain.len()))
+            hybrid(&first, width, &mut plain);
+            Ok(self.zstd().compress(&plain)?.len().min(plain.len()))
         };
         Ok(if size(bytes)? < size(least)? { bytes } else { least })
+    }
+
+    fn zstd(&mut self) -> &mut Compressor<'static> {
+        if self.is_by_frequency {
+            self.fast
+        } else {
+            self.compressor
+        }
     }
 
     /// Whether the least and the greatest value stand in the file.
@@ -385,7 +532,31 @@ struct Chunk<'s> {
     plain: i64,
 }
 
-impl Chunk<'_> {
+/// What is to be said of a column's pages when all are written.
+struct Built {
+    offsets: OffsetIndexBuilder,
+    compressed: i64,
+    plain: i64,
+}
+
+impl<'s> Chunk<'s> {
+    fn new(sink: &'s mut TrackedWrite<Vec<u8>>) -> Self {
+        Chunk {
+            pages: SerializedPageWriter::new(sink),
+            offsets: OffsetIndexBuilder::new(),
+            compressed: 0,
+            plain: 0,
+        }
+    }
+
+    fn finish(self) -> Built {
+        Built {
+            offsets: self.offsets,
+            compressed: self.compressed,
+            plain: self.plain,
+        }
+    }
+
     fn add(&mut self, page: Page, plain_bytes: usize) -> Result<(), ParquetError> {
         let (is_data, rows) = (page.is_data_page(), page.num_values());
         let spec = self.pages.write_page(CompressedPage::new(page, plain_bytes))?;
@@ -398,63 +569,6 @@ impl Chunk<'_> {
         self.plain += spec.uncompressed_size as i64;
         Ok(())
     }
-}
-
-/// A run is worth its header where it fills as many groups of eight.
-const LEAST_RUN: usize = 8;
-
-/// Codes of `width` bits: runs of equal ones, and groups of eight between them.
-fn hybrid(codes: &[u32], width: u32, to: &mut Vec<u8>) {
-    let (mut literal, mut at) = (0, 0);
-    while at < codes.len() {
-        let end = at + codes[at..].iter().take_while(|code| **code == codes[at]).count();
-        // What stands before a run fills whole groups, if need be with the run's first codes.
-        let begin = literal + (at - literal).next_multiple_of(8);
-        if end >= begin + LEAST_RUN {
-            pack(&codes[literal..begin], width, to);
-            run(codes[at], end - begin, width, to);
-            literal = end;
-        }
-        at = end;
-    }
-    pack(&codes[literal..], width, to);
-}
-
-/// So many times the same code.
-fn run(code: u32, count: usize, width: u32, to: &mut Vec<u8>) {
-    varint((count as u64) << 1, to);
-    to.extend_from_slice(&code.to_le_bytes()[..width.div_ceil(8) as usize]);
-}
-
-/// Groups of eight codes, the last one filled up with zeros.
-fn pack(codes: &[u32], width: u32, to: &mut Vec<u8>) {
-    if codes.is_empty() {
-        return;
-    }
-    let groups = codes.len().div_ceil(8);
-    varint((groups as u64) << 1 | 1, to);
-    let end = to.len() + groups * width as usize;
-    let (mut bits, mut filled) = (0_u64, 0);
-    for code in codes {
-        bits |= u64::from(*code) << filled;
-        filled += width;
-        if filled >= u32::BITS {
-            to.extend_from_slice(&(bits as u32).to_le_bytes());
-            bits >>= u32::BITS;
-            filled -= u32::BITS;
-        }
-    }
-    to.extend_from_slice(&(bits as u32).to_le_bytes());
-    to.resize(end, 0);
-}
-
-/// Unsigned LEB128.
-fn varint(mut value: u64, to: &mut Vec<u8>) {
-    while value >= 0x80 {
-        to.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    to.push(value as u8);
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::samples::{Manner, Origin, Series};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Int32Type, Int64Type as Long};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -17,37 +18,42 @@ impl Numbers {
 }
 
 /// Rows of which `stacks` stacks are distinct; of tids and CPUs one in `absent` is absent, none where that is 0, all where it is 1.
-fn rows(count: usize, stacks: u64, absent: u64) -> (Columns, Names) {
-    let (mut rows, mut names, mut random) = (Columns::default(), Names::default(), Numbers(count as u64));
+fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Book) {
+    let (mut rows, mut book, mut random) = (Samples::default(), Book::default(), Numbers(count as u64));
     for _ in 0..count {
         let service = random.below(7) as i64;
         let is_absent = |random: &mut Numbers| absent > 0 && random.below(absent) == 0;
         rows.ts_ns.push(random.below(1 << 62) as i64 - (1 << 61));
-        rows.kind.push(names.code("cpu"));
-        rows.node.push(names.code(&format!("node-{}", random.below(3))));
-        rows.service.push(names.code(&format!("service-{service} Ω")));
-        rows.series_id.push(service * 7 - 20);
-        rows.process_id.push(-1);
-        rows.thread
-            .push(names.code(["", "a", "worker"][random.below(3) as usize]));
-        rows.tid.push((!is_absent(&mut random)).then(|| random.below(9) as i64));
-        rows.cpu
-            .push((!is_absent(&mut random)).then(|| random.below(64) as i32));
-        rows.mode.push(names.code(["user", "kernel"][random.below(2) as usize]));
-        rows.stack_id.push(random.below(stacks) as i64 - 5);
-        rows.value.push(50_000_000);
+        let series = book.series.code(Series {
+            kind: book.names.code("cpu"),
+            service: book.names.code(&format!("service-{service} Ω")),
+            id: service * 7 - 20,
+        });
+        rows.origins.push(book.origins.code(Origin {
+            series,
+            node: book.names.code(&format!("node-{}", random.below(3))),
+            thread: book.names.code(["", "a", "worker"][random.below(3) as usize]),
+            process_id: -1,
+            tid: (!is_absent(&mut random)).then(|| random.below(9) as i64),
+        }));
+        rows.manners.push(book.manners.code(Manner {
+            mode: book.names.code(["user", "kernel"][random.below(2) as usize]),
+            cpu: (!is_absent(&mut random)).then(|| random.below(64) as i64),
+            value: 50_000_000,
+        }));
+        rows.stacks.push(book.stacks.code(random.below(stacks) as i64 - 5));
     }
-    (rows, names)
+    (rows, book)
 }
 
-fn encoded(rows: &Columns, names: &Names, group_rows: usize) -> Encoded {
-    encoded_with(Effort::Fresh, rows, names, group_rows)
+fn encoded(rows: &Samples, book: &Book, group_rows: usize) -> Encoded {
+    encoded_with(Effort::Fresh, rows, book, group_rows)
 }
 
-fn encoded_with(effort: Effort, rows: &Columns, names: &Names, group_rows: usize) -> Encoded {
+fn encoded_with(effort: Effort, rows: &Samples, book: &Book, group_rows: usize) -> Encoded {
     let mut file = CodedFile::new(Table::Samples, effort, &Notes::default()).unwrap();
-    for group in rows.sorted(names).chunks(group_rows) {
-        file.write_samples(rows, group, names).unwrap();
+    for group in rows.sorted(book).chunks(group_rows) {
+        file.write_samples(rows, group, book).unwrap();
     }
     file.finish("2026-11-21T08", PART).unwrap()
 }
@@ -55,24 +61,25 @@ fn encoded_with(effort: Effort, rows: &Columns, names: &Names, group_rows: usize
 /// Rows as text, so that all columns are compared.
 type Row = (i64, [String; 5], [Option<i64>; 5]);
 
-fn expected(rows: &Columns, names: &Names) -> Vec<Row> {
-    let text = |codes: &[i32], row: u32| names.dense([codes[row as usize]].into_iter()).1[0].to_owned();
-    let order = rows.sorted(names);
+fn expected(rows: &Samples, book: &Book) -> Vec<Row> {
     let row = |row: &u32| {
         let at = *row as usize;
+        let (origin, manner) = (book.origins[rows.origins[at]], book.manners[rows.manners[at]]);
+        let series = book.series[origin.series];
+        let texts = [series.kind, origin.node, series.service, origin.thread, manner.mode];
         (
             rows.ts_ns[at],
-            [&rows.kind, &rows.node, &rows.service, &rows.thread, &rows.mode].map(|codes| text(codes, *row)),
+            texts.map(|code| book.names.text(code).to_owned()),
             [
-                Some(rows.series_id[at]),
-                Some(rows.process_id[at]),
-                rows.tid[at],
-                rows.cpu[at].map(i64::from),
-                Some(rows.stack_id[at]),
+                Some(series.id),
+                Some(origin.process_id),
+                origin.tid,
+                manner.cpu,
+                Some(book.stacks[rows.stacks[at]]),
             ],
         )
     };
-    order.iter().map(row).collect()
+    rows.sorted(book).iter().map(row).collect()
 }
 
 fn read(bytes: &Bytes) -> Vec<Row> {
@@ -109,21 +116,21 @@ fn another_reader_finds_the_rows_in_their_order() {
         (70_000, 300, 5),
         (200_001, 1 << 40, 0),
     ] {
-        let (rows, names) = rows(count, stacks, absent);
-        let file = encoded(&rows, &names, 150_000);
+        let (rows, book) = rows(count, stacks, absent);
+        let file = encoded(&rows, &book, 150_000);
         assert_eq!(file.file.rows, count as u64);
-        assert_eq!(read(&file.bytes), expected(&rows, &names), "{count} {stacks} {absent}");
-        let file = encoded_with(Effort::Compact, &rows, &names, 150_000);
-        assert_eq!(read(&file.bytes), expected(&rows, &names), "{count} {stacks} {absent}");
+        assert_eq!(read(&file.bytes), expected(&rows, &book), "{count} {stacks} {absent}");
+        let file = encoded_with(Effort::Compact, &rows, &book, 150_000);
+        assert_eq!(read(&file.bytes), expected(&rows, &book), "{count} {stacks} {absent}");
     }
 }
 
 #[test]
 fn codes_of_whole_bytes_are_taken_where_they_become_smaller() {
-    let (mut rows, names) = rows(60_000, 9000, 0);
-    let stacks = |rows: &Columns| {
-        let file = encoded_with(Effort::Compact, rows, &names, 60_000);
-        assert_eq!(read(&file.bytes), expected(rows, &names));
+    let (mut rows, mut book) = rows(60_000, 9000, 0);
+    let stacks = |rows: &Samples, book: &Book| {
+        let file = encoded_with(Effort::Compact, rows, book, 60_000);
+        assert_eq!(read(&file.bytes), expected(rows, book));
         let reader = SerializedFileReader::new(file.bytes).unwrap();
         let group = reader.metadata().row_group(0);
         let column = group.columns().iter().find(|c| c.column_path().string() == "stack_id");
@@ -131,25 +138,54 @@ fn codes_of_whole_bytes_are_taken_where_they_become_smaller() {
         sizes.unwrap()
     };
     // Each by itself: fourteen bits are the least there is.
-    let (plain, alone) = stacks(&rows);
+    let (plain, alone) = stacks(&rows, &book);
     assert!(plain < 60_000 * 14 / 8 + 9000 * 8 + 10_000, "{plain}");
     // In threes, of which each has come before.
-    let (order, mut random) = (rows.sorted(&names), Numbers(7));
+    let (order, mut random) = (rows.sorted(&book), Numbers(7));
     for three in order.chunks(3) {
         let first = random.below(3000) as i64 * 3;
         for (row, stack) in three.iter().zip(first..) {
-            rows.stack_id[*row as usize] = stack;
+            rows.stacks[*row as usize] = book.stacks.code(stack);
         }
     }
-    let (plain, in_threes) = stacks(&rows);
+    let (plain, in_threes) = stacks(&rows, &book);
     assert!(plain > 60_000 * 2 + 8000 * 8, "{plain}");
     assert!(in_threes < alone * 3 / 4, "{in_threes} of {alone}");
 }
 
 #[test]
+fn frequent_stacks_take_fewer_bits_than_rare_ones() {
+    let (mut rows, mut book) = rows(60_000, 9000, 0);
+    let mut random = Numbers(5);
+    for stack in &mut rows.stacks {
+        let part = random.below(1 << 20) as f64 / (1 << 20) as f64;
+        *stack = book.stacks.code((part.powi(4) * 9000.0) as i64);
+    }
+    let file = encoded_with(Effort::Compact, &rows, &book, 60_000);
+    assert_eq!(read(&file.bytes), expected(&rows, &book));
+    let reader = SerializedFileReader::new(file.bytes).unwrap();
+    let columns = reader.metadata().row_group(0).columns();
+    let column = columns
+        .iter()
+        .find(|column| column.column_path().string() == "stack_id");
+    // Codes in the order in which they come, as they are and as whole bytes.
+    let in_order = rows.sorted(&book);
+    let codes = in_order.iter().map(|row| rows.stacks[*row as usize]);
+    let (codes, kept) = dense(codes, book.stacks.len());
+    let size = |width| {
+        let mut plain = Vec::new();
+        hybrid(&codes, width, &mut plain);
+        zstd::bulk::compress(&plain, Effort::Compact.level()).unwrap().len()
+    };
+    let before = size(14).min(size(16)) + 8 * kept.len();
+    let now = column.unwrap().compressed_size() as usize;
+    assert!(now < before * 15 / 16, "{now} of {before}");
+}
+
+#[test]
 fn rows_are_sorted_as_the_table_says() {
-    let (rows, names) = rows(5000, 10, 4);
-    let keys: Vec<_> = expected(&rows, &names)
+    let (rows, book) = rows(5000, 10, 4);
+    let keys: Vec<_> = expected(&rows, &book)
         .into_iter()
         .map(|(time, [kind, _, service, ..], [series, _, tid, ..])| (kind, service, series, tid, time))
         .collect();
@@ -158,8 +194,8 @@ fn rows_are_sorted_as_the_table_says() {
 
 #[test]
 fn a_file_says_what_its_columns_hold() {
-    let (rows, names) = rows(3000, 100, 3);
-    let file = encoded(&rows, &names, 1000);
+    let (rows, book) = rows(3000, 100, 3);
+    let file = encoded(&rows, &book, 1000);
     let (min, max) = (rows.ts_ns.iter().min().unwrap(), rows.ts_ns.iter().max().unwrap());
     assert_eq!(
         file.file.int_range("ts_ns"),
@@ -206,13 +242,43 @@ fn a_file_says_what_its_columns_hold() {
 
 #[test]
 fn a_text_that_is_too_long_is_no_bound() {
-    let (mut rows, mut names) = rows(100, 10, 0);
-    rows.service[50] = names.code(&"s".repeat(1 << 20));
-    let file = encoded(&rows, &names, 100);
+    let (mut rows, mut book) = rows(100, 10, 0);
+    let mut origin = book.origins[rows.origins[50]];
+    let service = book.names.code(&"s".repeat(1 << 20));
+    origin.series = book.series.code(Series {
+        service,
+        ..book.series[origin.series]
+    });
+    rows.origins[50] = book.origins.code(origin);
+    let file = encoded(&rows, &book, 100);
     assert_eq!(file.file.string_range("service"), None);
     let reader = SerializedFileReader::new(file.bytes.clone()).unwrap();
     let columns = reader.metadata().row_group(0).columns();
     let service = columns.iter().find(|column| column.column_path().string() == "service");
     assert!(service.unwrap().statistics().is_none());
-    assert_eq!(read(&file.bytes), expected(&rows, &names));
+    assert_eq!(read(&file.bytes), expected(&rows, &book));
+}
+
+#[test]
+fn times_of_every_distance_come_back() {
+    // Blocks that are full, and that are not; differences of no bits and of all.
+    for count in [1, 2, 32, 33, 128, 129, 130, 1000, 20_000] {
+        for bits in [0, 1, 7, 31, 33, 62] {
+            let (mut rows, book) = rows(count, 3, 0);
+            let mut random = Numbers(bits);
+            for time in &mut rows.ts_ns {
+                *time = random.below(1 << bits) as i64 - (1 << bits >> 1);
+            }
+            rows.ts_ns[0] = i64::MAX;
+            rows.ts_ns[count / 2] = i64::MIN;
+            for effort in [Effort::Fresh, Effort::Compact] {
+                let file = encoded_with(effort, &rows, &book, 150_000);
+                assert_eq!(
+                    read(&file.bytes),
+                    expected(&rows, &book),
+                    "{count} times of {bits} bits"
+                );
+            }
+        }
+    }
 }

@@ -31,8 +31,14 @@ fn max_day_rows(table: Table) -> u64 {
     }
 }
 
-/// Files that are merged at the same time, each of which has some pages and dictionaries in memory.
-const MAX_FILES: usize = 64;
+/// Files that are merged at the same time, each of which has a page of every column and the codes of its stacks in memory: about 1 MB.
+const MAX_FILES: usize = 192;
+
+/// Rows of a file of samples that queries read as fast as a larger one: it waits for the end of its hour.
+const LARGE_ROWS: u64 = 128 * 1024;
+
+/// Rows of a file that is not the last of its hour: it is in memory as a whole.
+const MAX_PART_ROWS: u64 = 4 * MAX_ROWS;
 
 /// Rows of a dictionary that are read at a time.
 const DAY_BATCH_ROWS: usize = 64 * 1024;
@@ -102,8 +108,11 @@ impl Due<'_> {
         let parts = || files.iter().filter(|file| !is_settled(file) && !damaged(file));
         // Of an hour that lacks something no roll-up is made.
         if !self.is_settled(partition, &all) || files.iter().any(|file| damaged(file)) {
-            let chosen = self.tier(parts().filter(|file| file.rows < MAX_ROWS / 2))?;
-            return Some(job(chosen.into_iter().take(MAX_FILES).collect(), false));
+            if let Some(chosen) = self.tier(parts().filter(|file| file.rows < LARGE_ROWS)) {
+                return Some(job(chosen.into_iter().take(MAX_FILES).collect(), false));
+            }
+            let large = || parts().filter(|file| (LARGE_ROWS..MAX_ROWS / 2).contains(&file.rows));
+            return (large().count() >= MAX_FILES).then(|| job(smallest(large()), false));
         }
         let mut wanted = rollups.iter().zip(wanted).filter(|(_, wanted)| *wanted);
         if parts().next().is_none() && wanted.all(|(rollup, _)| rollup::is_current(files, rollup)) {
@@ -112,10 +121,7 @@ impl Due<'_> {
         if all.len() <= MAX_FILES || parts().count() < 2 {
             return Some(job(all, true));
         }
-        let mut smallest: Vec<_> = parts().collect();
-        smallest.sort_by_key(|file| file.rows);
-        smallest.truncate(MAX_FILES);
-        Some(job(smallest, false))
+        Some(job(smallest(parts()), false))
     }
 
     /// The rewrites of samples that are due.
@@ -171,6 +177,20 @@ impl Due<'_> {
         }
         jobs
     }
+}
+
+/// The smallest of many files, as many as become one.
+fn smallest<'f>(files: impl Iterator<Item = &'f Arc<DataFile>>) -> Vec<&'f Arc<DataFile>> {
+    let mut files: Vec<_> = files.collect();
+    files.sort_by_key(|file| file.rows);
+    let mut rows = 0;
+    let fits = |file: &&&Arc<DataFile>| {
+        rows += file.rows;
+        rows <= MAX_PART_ROWS
+    };
+    let count = files.iter().take(MAX_FILES).take_while(fits).count();
+    files.truncate(count.max(2));
+    files
 }
 
 pub(super) fn is_settled(file: &DataFile) -> bool {
@@ -432,6 +452,19 @@ mod tests {
 
         whole.push(file(hour, "part-2", 1));
         assert_eq!(due(&whole, &rollup, &rollup).unwrap().files.len(), 3);
+    }
+
+    #[test]
+    fn large_parts_wait_for_the_end_of_their_hour_but_not_without_end() {
+        let hour = "2026-11-21T08";
+        let due = |parts: &[u64]| at(hour, 0).hour(hour, &files(hour, parts), [&[], &[]]);
+        assert_eq!(due(&vec![LARGE_ROWS; MAX_FILES - 1]), None);
+        let job = due(&vec![LARGE_ROWS; MAX_FILES]).unwrap();
+        assert_eq!(job.files.len() as u64, MAX_PART_ROWS / LARGE_ROWS);
+        assert_eq!(due(&[LARGE_ROWS; 9].map(|rows| rows - 1)).unwrap().files.len(), 9);
+        // Two at least, or it would never end.
+        let job = due(&vec![MAX_ROWS / 2 - 1; MAX_FILES]).unwrap();
+        assert!((2..=8).contains(&job.files.len()));
     }
 
     #[test]

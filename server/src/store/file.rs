@@ -49,6 +49,14 @@ impl Effort {
             Self::Compact => 6,
         }
     }
+
+    /// Rows of a page of `samples` or a roll-up: a reader that wants a few rows unpacks no more, and a merge holds one of each file.
+    pub(super) fn page_rows(self) -> usize {
+        match self {
+            Self::Fresh => 8 * 1024,
+            Self::Compact => 64 * 1024,
+        }
+    }
 }
 
 /// The partition that the rows of a batch belong to; none for an empty batch.

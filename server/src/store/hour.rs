@@ -4,8 +4,9 @@ use super::StoreError;
 use super::coded::CodedFile;
 use super::compact::{Job, MAX_ROWS};
 use super::file::{Effort, Encoded, Notes, PART, ROW_GROUP_ROWS};
-use super::merge::{Columns, Names, Sink, merge};
+use super::merge::{Sink, merge};
 use super::rollup::{self, Rollups};
+use super::samples::{Book, Samples};
 use super::schema::Table;
 use super::snapshot::DataFile;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ pub(super) struct Hour {
     partition: String,
     whole: bool,
     /// Rows that are to be one row group, and the order in which they will stand there.
-    rows: Columns,
+    rows: Samples,
     order: Vec<u32>,
     merged: u64,
     /// None: the files are as they should be, only the roll-ups are wanted.
@@ -42,7 +43,7 @@ impl Hour {
         Self {
             partition: job.partition.clone(),
             whole: job.whole,
-            rows: Columns::default(),
+            rows: Samples::default(),
             order: Vec::new(),
             merged: 0,
             file: rewrite.then_some(None),
@@ -62,12 +63,11 @@ impl Hour {
     /// Does it. CPU-bound: call it on a blocking thread. Returns the number of rows that were read.
     pub(super) fn merge(mut self, files: Vec<PathBuf>) -> Result<u64, StoreError> {
         self.notes.inherit(&files)?;
-        let names = merge(files, ROW_GROUP_ROWS, &mut self)?;
-        self.flush(&names)?;
+        merge(files, ROW_GROUP_ROWS, &mut self)?;
         self.finish_file()?;
         if let Some(rollups) = self.rollups.take() {
             let name = rollup::file_name(&self.sources);
-            let [minutes, hours] = rollups.finish(&self.partition, &name, &names)?;
+            let [minutes, hours] = rollups.finish(&self.partition, &name)?;
             let made = Table::ROLLUPS.into_iter().zip([minutes, hours]).zip(self.wanted);
             for ((table, encoded), wanted) in made {
                 if let Some(encoded) = encoded.filter(|_| wanted) {
@@ -79,15 +79,19 @@ impl Hour {
     }
 
     /// Makes a row group of the rows.
-    fn flush(&mut self, names: &Names) -> Result<(), StoreError> {
+    fn write_group(&mut self, book: &Book) -> Result<(), StoreError> {
         if let Some(file) = &mut self.file
             && !self.order.is_empty()
         {
             let file = match file {
                 Some(file) => file,
-                None => file.insert(CodedFile::new(Table::Samples, Effort::Compact, &self.notes)?),
+                None => {
+                    // Part of an hour is written again when that is over.
+                    let effort = if self.whole { Effort::Compact } else { Effort::Fresh };
+                    file.insert(CodedFile::new(Table::Samples, effort, &self.notes)?)
+                }
             };
-            file.write_samples(&self.rows, &self.order, names)?;
+            file.write_samples(&self.rows, &self.order, book)?;
         }
         self.rows.clear();
         self.order.clear();
@@ -116,21 +120,32 @@ impl Hour {
 }
 
 impl Sink for Hour {
-    fn rows(&mut self) -> &mut Columns {
+    fn rows(&mut self) -> &mut Samples {
         &mut self.rows
     }
 
-    fn end_series(&mut self, names: &Names) -> Result<(), StoreError> {
+    fn end_series(&mut self, book: &Book) -> Result<(), StoreError> {
         let series = self.order.len()..self.rows.len();
         self.merged += series.len() as u64;
         if let Some(rollups) = &mut self.rollups {
-            rollups.add(&self.rows, series.clone(), names)?;
+            rollups.add(&self.rows, series.clone(), book)?;
         }
-        let order = self.rows.order(series.start as u32..series.end as u32);
-        self.order.extend(order);
+        if self.file.is_none() {
+            self.rows.clear();
+            return Ok(());
+        }
+        self.rows.order(series, book, &mut self.order);
         if self.order.len() >= ROW_GROUP_ROWS {
-            self.flush(names)?;
+            self.write_group(book)?;
         }
         Ok(())
+    }
+
+    fn flush(&mut self, book: &Book) -> Result<(), StoreError> {
+        self.write_group(book)?;
+        match &mut self.rollups {
+            Some(rollups) => rollups.flush(book),
+            None => Ok(()),
+        }
     }
 }

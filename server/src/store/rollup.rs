@@ -7,12 +7,11 @@
 use super::StoreError;
 use super::coded::{CodedFile, Group};
 use super::file::{Effort, Encoded, Notes, ROW_GROUP_ROWS};
-use super::merge::{Columns, Names};
+use super::packing::{dense, runs};
+use super::samples::{Book, Interned, Samples};
 use super::schema::Table;
 use super::snapshot::DataFile;
-use crate::hash::MixState;
 use parquet::errors::ParquetError;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -48,14 +47,37 @@ pub(super) fn is_current(samples: &[Arc<DataFile>], rollup: &[Arc<DataFile>]) ->
             .all(|file| file.path.rsplit('/').next().is_some_and(|file| file.starts_with(&name)))
 }
 
-/// What is counted of a series: mode, stack, value of each sample, begin of the minute.
-type Key = (i32, i64, i64, i64);
+/// What roll-ups tell apart beside stacks: mode, by its name's code, and value.
+type Way = (u32, i64);
+
+/// What is counted of a series.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    stack: u32,
+    way: u32,
+    /// Another entry with the same stack.
+    next: u32,
+    /// Its samples, and where their minutes are.
+    count: u32,
+    end: u32,
+}
+
+/// No entry.
+const NONE: u32 = u32::MAX;
 
 /// Both roll-ups of an hour as they grow, series by series.
 pub(super) struct Rollups {
     minutes: Rollup,
     hours: Rollup,
-    counts: HashMap<Key, i64, MixState>,
+    ways: Interned<Way>,
+    /// Of each manner in the book.
+    way_of: Vec<u32>,
+    /// An entry of each stack in the book.
+    first_of: Vec<u32>,
+    entries: Vec<Entry>,
+    /// The entry of each row, and the minutes of all entries, one after another.
+    entry_of: Vec<u32>,
+    minutes_of: Vec<i64>,
 }
 
 impl Rollups {
@@ -63,65 +85,126 @@ impl Rollups {
         Self {
             minutes: Rollup::new(Table::SamplesMinute),
             hours: Rollup::new(Table::SamplesHour),
-            counts: HashMap::default(),
+            ways: Interned::default(),
+            way_of: Vec::new(),
+            first_of: Vec::new(),
+            entries: Vec::new(),
+            entry_of: Vec::new(),
+            minutes_of: Vec::new(),
         }
     }
 
     /// Counts rows of one series.
-    pub(super) fn add(&mut self, rows: &Columns, range: Range<usize>, names: &Names) -> Result<(), StoreError> {
-        let Some(first) = (!range.is_empty()).then_some(range.start) else {
+    pub(super) fn add(&mut self, rows: &Samples, range: Range<usize>, book: &Book) -> Result<(), StoreError> {
+        if range.is_empty() {
             return Ok(());
+        }
+        let origin = rows.origins[range.start];
+        self.find_entries(rows, range.clone(), book);
+        self.gather_minutes(&rows.ts_ns[range]);
+        let mut order: Vec<u32> = (0..self.entries.len() as u32).collect();
+        let key = |entry: &u32| {
+            let entry = &self.entries[*entry as usize];
+            let (mode, value) = self.ways[entry.way];
+            (mode, book.stacks[entry.stack], value)
         };
-        for row in range {
-            let minute = rows.ts_ns[row].div_euclid(MINUTE_NS) * MINUTE_NS;
-            let key = (rows.mode[row], rows.stack_id[row], rows.value[row], minute);
-            *self.counts.entry(key).or_default() += 1;
+        order.sort_unstable_by_key(key);
+        for entry in order {
+            let Entry {
+                stack, way, count, end, ..
+            } = self.entries[entry as usize];
+            let minutes = &mut self.minutes_of[(end - count) as usize..end as usize];
+            minutes.sort_unstable();
+            let what = (origin, stack, way);
+            for same in minutes.chunk_by(|a, b| a == b) {
+                self.minutes.push(what, same[0] * MINUTE_NS, same.len());
+            }
+            let hour = |minute: i64| (minute * MINUTE_NS).div_euclid(HOUR_NS) * HOUR_NS;
+            for same in minutes.chunk_by(|a, b| hour(*a) == hour(*b)) {
+                self.hours.push(what, hour(same[0]), same.len());
+            }
         }
-        let mut counts: Vec<(Key, i64)> = self.counts.drain().collect();
-        counts.sort_unstable();
-        for (key, count) in &counts {
-            self.minutes.push(rows, first, *key, *count);
-        }
-        for same in counts.chunk_by(|(a, _), (b, _)| (a.0, a.1, a.2) == (b.0, b.1, b.2)) {
-            let (mode, stack, value, minute) = same[0].0;
-            let key = (mode, stack, value, minute.div_euclid(HOUR_NS) * HOUR_NS);
-            self.hours
-                .push(rows, first, key, same.iter().map(|(_, count)| count).sum());
+        for entry in self.entries.drain(..) {
+            self.first_of[entry.stack as usize] = NONE;
         }
         for rollup in [&mut self.minutes, &mut self.hours] {
-            if rollup.count.len() >= ROW_GROUP_ROWS {
-                rollup.flush(names)?;
+            if rollup.counts.len() >= ROW_GROUP_ROWS {
+                rollup.flush(book, &self.ways)?;
             }
         }
         Ok(())
     }
 
-    /// The encoded files, of each table one. `name`: how their names begin.
-    pub(super) fn finish(
-        mut self,
-        partition: &str,
-        name: &str,
-        names: &Names,
-    ) -> Result<[Option<Encoded>; 2], StoreError> {
-        self.minutes.flush(names)?;
-        self.hours.flush(names)?;
+    /// The entry of each row.
+    fn find_entries(&mut self, rows: &Samples, range: Range<usize>, book: &Book) {
+        for manner in self.way_of.len()..book.manners.len() {
+            let manner = book.manners[manner as u32];
+            self.way_of.push(self.ways.code((manner.mode, manner.value)));
+        }
+        self.first_of.resize(book.stacks.len(), NONE);
+        self.entry_of.clear();
+        for (stack, manner) in rows.stacks[range.clone()].iter().zip(&rows.manners[range]) {
+            let way = self.way_of[*manner as usize];
+            let first = &mut self.first_of[*stack as usize];
+            let mut entry = *first;
+            while entry != NONE && self.entries[entry as usize].way != way {
+                entry = self.entries[entry as usize].next;
+            }
+            if entry == NONE {
+                entry = self.entries.len() as u32;
+                self.entries.push(Entry {
+                    stack: *stack,
+                    way,
+                    next: std::mem::replace(first, entry),
+                    count: 0,
+                    end: 0,
+                });
+                self.first_of[*stack as usize] = entry;
+            }
+            self.entries[entry as usize].count += 1;
+            self.entry_of.push(entry);
+        }
+    }
+
+    /// The minutes of each entry's rows, one entry after another.
+    fn gather_minutes(&mut self, times: &[i64]) {
+        let mut begin = 0;
+        for entry in &mut self.entries {
+            entry.end = begin;
+            begin += entry.count;
+        }
+        self.minutes_of.resize(times.len(), 0);
+        for (entry, ts_ns) in self.entry_of.iter().zip(times) {
+            let end = &mut self.entries[*entry as usize].end;
+            self.minutes_of[*end as usize] = ts_ns.div_euclid(MINUTE_NS);
+            *end += 1;
+        }
+    }
+
+    /// Makes row groups of all rows: the book is begun anew.
+    pub(super) fn flush(&mut self, book: &Book) -> Result<(), StoreError> {
+        self.minutes.flush(book, &self.ways)?;
+        self.hours.flush(book, &self.ways)?;
+        self.way_of.clear();
+        Ok(())
+    }
+
+    /// The encoded files, of each table one, when all rows are flushed. `name`: how their names begin.
+    pub(super) fn finish(self, partition: &str, name: &str) -> Result<[Option<Encoded>; 2], StoreError> {
         let finish = |rollup: Rollup| rollup.file.map(|file| file.finish(partition, name)).transpose();
         Ok([finish(self.minutes)?, finish(self.hours)?])
     }
 }
 
-/// Rows of one roll-up's table.
+/// Rows of one roll-up's table, by codes.
 struct Rollup {
     table: Table,
-    ts_ns: Vec<i64>,
-    kind: Vec<i32>,
-    node: Vec<i32>,
-    service: Vec<i32>,
-    series_id: Vec<i64>,
-    mode: Vec<i32>,
-    stack_id: Vec<i64>,
-    value: Vec<i64>,
-    count: Vec<i64>,
+    starts: Interned<i64>,
+    times: Vec<u32>,
+    origins: Vec<u32>,
+    stacks: Vec<u32>,
+    ways: Vec<u32>,
+    counts: Vec<i64>,
     file: Option<CodedFile>,
 }
 
@@ -129,35 +212,28 @@ impl Rollup {
     fn new(table: Table) -> Self {
         Self {
             table,
-            ts_ns: Vec::new(),
-            kind: Vec::new(),
-            node: Vec::new(),
-            service: Vec::new(),
-            series_id: Vec::new(),
-            mode: Vec::new(),
-            stack_id: Vec::new(),
-            value: Vec::new(),
-            count: Vec::new(),
+            starts: Interned::default(),
+            times: Vec::new(),
+            origins: Vec::new(),
+            stacks: Vec::new(),
+            ways: Vec::new(),
+            counts: Vec::new(),
             file: None,
         }
     }
 
-    /// `row`: one of the series.
-    fn push(&mut self, rows: &Columns, row: usize, (mode, stack_id, value, ts_ns): Key, count: i64) {
-        self.ts_ns.push(ts_ns);
-        self.kind.push(rows.kind[row]);
-        self.node.push(rows.node[row]);
-        self.service.push(rows.service[row]);
-        self.series_id.push(rows.series_id[row]);
-        self.mode.push(mode);
-        self.stack_id.push(stack_id);
-        self.value.push(value);
-        self.count.push(count);
+    /// `origin`: one of the series.
+    fn push(&mut self, (origin, stack, way): (u32, u32, u32), ts_ns: i64, count: usize) {
+        self.times.push(self.starts.code(ts_ns));
+        self.origins.push(origin);
+        self.stacks.push(stack);
+        self.ways.push(way);
+        self.counts.push(count as i64);
     }
 
     /// Makes a row group of the rows.
-    fn flush(&mut self, names: &Names) -> Result<(), StoreError> {
-        let rows = self.count.len();
+    fn flush(&mut self, book: &Book, ways: &Interned<Way>) -> Result<(), StoreError> {
+        let rows = self.counts.len();
         if rows == 0 {
             return Ok(());
         }
@@ -165,31 +241,30 @@ impl Rollup {
             Some(file) => file,
             None => CodedFile::new(self.table, Effort::Compact, &Notes::default())?,
         };
-        file.write(rows, |group| self.write(group, names))?;
+        file.write(rows, |group| self.write(group, book, ways))?;
         self.file = Some(file);
+        self.times.clear();
+        self.origins.clear();
+        self.stacks.clear();
+        self.ways.clear();
+        self.counts.clear();
         Ok(())
     }
 
-    /// Adds all columns in the order of the table's, and leaves no row.
-    fn write(&mut self, group: &mut Group<'_>, names: &Names) -> Result<(), ParquetError> {
-        let numbers = |group: &mut Group<'_>, name: &str, column: &mut Vec<i64>| {
-            let result = group.numbers(name, column.iter().copied().map(Some), size_of::<i64>());
-            column.clear();
-            result
-        };
-        let texts = |group: &mut Group<'_>, name: &str, column: &mut Vec<i32>| {
-            let result = group.texts(name, column.iter().copied(), names);
-            column.clear();
-            result
-        };
-        numbers(group, "ts_ns", &mut self.ts_ns)?;
-        texts(group, "type", &mut self.kind)?;
-        texts(group, "node", &mut self.node)?;
-        texts(group, "service", &mut self.service)?;
-        numbers(group, "series_id", &mut self.series_id)?;
-        texts(group, "mode", &mut self.mode)?;
-        numbers(group, "stack_id", &mut self.stack_id)?;
-        numbers(group, "value", &mut self.value)?;
-        numbers(group, "count", &mut self.count)
+    /// Adds all columns in the order of the table's.
+    fn write(&self, group: &mut Group<'_>, book: &Book, ways: &Interned<Way>) -> Result<(), ParquetError> {
+        let (times, starts) = dense(self.times.iter().copied(), self.starts.len());
+        let starts = starts.into_iter().map(|start| Some(self.starts[start]));
+        group.numbers_of("ts_ns", &times, starts, size_of::<i64>())?;
+        let (origins, names) = (runs(self.origins.iter().copied()), &book.names);
+        group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
+        group.texts_of_runs("node", &origins, names, |origin| book.origins[origin].node)?;
+        group.texts_of_runs("service", &origins, names, |origin| book.series_of(origin).service)?;
+        group.numbers_of_runs("series_id", &origins, |origin| Some(book.series_of(origin).id))?;
+        let of_ways = runs(self.ways.iter().copied());
+        group.texts_of_runs("mode", &of_ways, names, |way| ways[way].0)?;
+        group.stacks(self.stacks.clone(), book)?;
+        group.numbers_of_runs("value", &of_ways, |way| Some(ways[way].1))?;
+        group.numbers_of_rows("count", self.counts.iter().copied())
     }
 }

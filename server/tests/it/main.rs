@@ -5,6 +5,7 @@
 mod binary;
 mod damage;
 mod ingest;
+mod known;
 mod long_run;
 mod query;
 mod rollups;

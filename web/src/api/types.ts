@@ -101,6 +101,8 @@ export interface DiffSide {
   periods: Period[];
   exposure: Exposure;
   quality: Quality;
+  /** What of the window does not count: begin and end. */
+  except?: [number, number] | null;
 }
 
 export type Normalize = "rate" | "share" | "absolute";

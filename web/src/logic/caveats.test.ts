@@ -60,6 +60,20 @@ describe("what speaks against a comparison", () => {
     expect(said(absolute, null)).toEqual(["A is 1 min long, B 1 min 30 s"]);
   });
 
+  it("takes what is left out of a side from its time", () => {
+    const hour = { from: 0, until: 100_000 };
+    const marked = { from: 40_000, until: 60_000 };
+    const rest = { ...hour, except: [40_000, 60_000] as [number, number] };
+    expect(said(answer(marked, rest), null)).toEqual([]);
+    expect(said(answer(rest, marked), null)).toEqual([]);
+    expect(said(answer({ from: 30_000, until: 60_000 }, rest), null)).toEqual(["A and B share 10.0 s"]);
+    const gaps: [number, number][] = [[0, 20_000]];
+    expect(said(answer(marked, { ...rest, exposure: { ...exposure, gaps } }), null)).toEqual([
+      "No agent covered 20.0 s of the 1 min 20 s of B",
+    ]);
+    expect(said({ ...answer(marked, rest), normalize: "absolute" }, null)).toEqual(["A is 20.0 s long, B 1 min 20 s"]);
+  });
+
   it("tells other nodes, other quality of stacks, other agents", () => {
     const worse = {
       exposure: { ...exposure, nodes: 3 },

@@ -6,7 +6,7 @@ import type { DiffAnswer, DiffSide } from "../api/types.ts";
 import { ratesOf } from "./account.ts";
 import { count, digits, duration, percent, plural } from "./format.ts";
 import { lossOf } from "./loss.ts";
-import { lengthOf, type Window } from "./windows.ts";
+import { lengthOfAll, timesOf, type Window } from "./windows.ts";
 
 export interface Caveat {
   what: string;
@@ -48,7 +48,7 @@ export function caveatsOf(answer: Answer, watchers: Watchers | null): Caveat[] {
 
 function uncovered([name, side]: [string, DiffSide]): Caveat[] {
   const gap = side.exposure.gaps.reduce((sum, [from, until]) => sum + until - from, 0);
-  const length = lengthOf(side);
+  const length = lengthOfAll(timesOf(side));
   if (gap <= MUCH_UNCOVERED * length) return [];
   const what = `No agent covered ${duration(gap / 1000)} of the ${duration(length / 1000)} of ${name}`;
   return [{ what, so: "rates leave that time out, absolute numbers and what happened then are missing" }];
@@ -86,14 +86,16 @@ function rates(base: DiffSide, comparison: DiffSide): Caveat[] {
 }
 
 function lengths({ normalize, base, comparison }: Answer): Caveat[] {
-  const [a, b] = [lengthOf(base), lengthOf(comparison)];
+  const [a, b] = [lengthOfAll(timesOf(base)), lengthOfAll(timesOf(comparison))];
   if (normalize !== "absolute" || Math.abs(a - b) <= LENGTHS_DIFFER * Math.max(a, b)) return [];
   const what = `A is ${duration(a / 1000)} long, B ${duration(b / 1000)}`;
   return [{ what, so: "absolute numbers differ with the length: compare rates, or lock the lengths" }];
 }
 
 function overlap(base: DiffSide, comparison: DiffSide): Caveat[] {
-  const shared = Math.min(base.until, comparison.until) - Math.max(base.from, comparison.from);
+  const shared = timesOf(base)
+    .flatMap((a) => timesOf(comparison).map((b) => Math.min(a.until, b.until) - Math.max(a.from, b.from)))
+    .reduce((sum, length) => sum + Math.max(0, length), 0);
   if (shared <= 0 || base.query !== comparison.query) return [];
   const what = `A and B share ${duration(shared / 1000)}`;
   return [{ what, so: "the same samples are on both sides: differences look smaller, and surer, than they are" }];

@@ -9,6 +9,8 @@ import { frameName, kindName, moduleName, type Tree } from "./tree.ts";
 
 export interface FunctionRow {
   name: string;
+  /** The name as a number of the tree's texts. */
+  nameId: number;
   module: string;
   kind: string;
   self: number;
@@ -42,13 +44,20 @@ export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
     const kind = kindName(tree, i);
     if (kind === "root" || kind === "trimmed") continue;
     const [name, module] = [frameName(tree, i), moduleName(tree, i)];
-    rows.push({ name, module, kind, self: self[id] as number, total: total[id] as number });
+    rows.push({
+      name,
+      nameId: tree.name[i] as number,
+      module,
+      kind,
+      self: self[id] as number,
+      total: total[id] as number,
+    });
   }
   return rows;
 }
 
 /** The row of a frame's function, or -1. */
-export function rowOf(rows: readonly FunctionRow[], tree: Tree, node: number): number {
+export function rowOf(rows: readonly FrameKey[], tree: Tree, node: number): number {
   const [name, module, kind] = [frameName(tree, node), moduleName(tree, node), kindName(tree, node)];
   return rows.findIndex((row) => row.name === name && row.module === module && row.kind === kind);
 }

@@ -3,14 +3,16 @@ import { answerOf, type Frame } from "./fixtures.ts";
 import {
   centred,
   hitAt,
+  hitPixels,
+  hitRuns,
   isVisible,
   moved,
   neighbour,
   nodeAt,
   type Run,
+  Runs,
   rowRuns,
   rowsInSight,
-  runsOf,
   scaled,
   viewOf,
 } from "./layout.ts";
@@ -31,6 +33,57 @@ const tree = treeOf(
 );
 const named = (name: string, of: Tree = tree) => [...of.parent.keys()].find((i) => frameName(of, i) === name) as number;
 const boxes = (runs: Run[], of: Tree = tree) => runs.map((run) => [frameName(of, run.node), run.left, run.right]);
+
+/** Three thousand frames in a row, most of them slivers; the same ones each time. */
+function unevenTree() {
+  let state = 7;
+  const random = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+  const calls: Frame[] = [];
+  for (let i = 0; i < 3000; i++) calls.push({ name: `f${i}`, self: Math.floor(random() ** 8 * 5000) });
+  return { random, tree: treeOf(answerOf(calls)) };
+}
+
+describe("hitPixels", () => {
+  it("marks the pixels that the runs of hits cover", () => {
+    const { random, tree: wide } = unevenTree();
+    for (const width of [1, 37, 900]) {
+      for (const share of [0, 0.002, 0.3, 1]) {
+        const hits = Uint8Array.from({ length: wide.size }, () => (random() < share ? 1 : 0));
+        for (const view of [
+          viewOf(wide, ROOT),
+          { from: (wide.weight[0] as number) / 3, until: (wide.weight[0] as number) / 2 },
+        ]) {
+          const wanted = new Uint8Array(width);
+          for (const { left, right } of hitRuns(wide, 1, hits, view, width)) wanted.fill(1, left, right);
+          const pixels = new Uint8Array(width);
+          hitPixels(wide, 1, hits, view, pixels);
+          expect(pixels).toEqual(wanted);
+        }
+      }
+    }
+  });
+});
+
+describe("Runs", () => {
+  it("keeps what is asked for again, and nothing of what moves on", () => {
+    const runs = new Runs();
+    const whole = viewOf(tree, ROOT);
+    const first = runs.at(tree, 2, whole, 200);
+    expect(first).toEqual(rowRuns(tree, 2, whole, 200));
+    const kept = runs.at(tree, 2, whole, 200);
+    expect(kept).toEqual(first);
+    expect(runs.at(tree, 2, whole, 200)).toBe(kept);
+    for (const width of [100, 200]) {
+      const part = { from: whole.from, until: whole.until / 2 };
+      expect(runs.at(tree, 2, part, width)).toEqual(rowRuns(tree, 2, part, width));
+      expect(runs.at(tree, 1, part, width)).toEqual(rowRuns(tree, 1, part, width));
+    }
+    expect(runs.at(tree, 2, whole, 200)).toEqual(first);
+  });
+});
 
 describe("rowRuns", () => {
   it("lays frames out in proportion, children from their caller's left edge", () => {
@@ -81,14 +134,7 @@ describe("rowRuns", () => {
   });
 
   it("never overlaps and never leaves the canvas, whatever the widths", () => {
-    let state = 7;
-    const random = () => {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      return state / 2 ** 32;
-    };
-    const calls: Frame[] = [];
-    for (let i = 0; i < 3000; i++) calls.push({ name: `f${i}`, self: Math.floor(random() ** 8 * 5000) });
-    const uneven = treeOf(answerOf(calls));
+    const { tree: uneven } = unevenTree();
     for (const width of [1, 7, 320, 1441]) {
       const runs = rowRuns(uneven, 1, viewOf(uneven, ROOT), width);
       let edge = 0;
@@ -134,8 +180,9 @@ describe("slivers", () => {
   });
 
   it("are found where they match, however many others share their pixel", () => {
-    const level = Int32Array.from([named("f1999", many), named("f2001", many)]);
-    const runs = runsOf(many, level, viewOf(many, ROOT), 1000);
+    const hits = new Uint8Array(many.size);
+    for (const name of ["f1999", "f2001"]) hits[named(name, many)] = 1;
+    const runs = hitRuns(many, 1, hits, viewOf(many, ROOT), 1000);
     expect(runs).toHaveLength(1);
     expect(runs[0]).toMatchObject({ left: 980, right: 981 });
   });

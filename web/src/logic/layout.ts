@@ -66,25 +66,81 @@ export function partOf(text: string, limits: View): View {
   return { from: at(span.from), until: at(span.until) };
 }
 
-/** The first entry of the level that ends behind `position`. */
-export function firstEndingBehind(tree: Tree, level: Int32Array, position: number, low = 0): number {
-  let a = low;
-  let b = level.length;
+function endOf({ start, weight }: Tree, node: number): number {
+  return (start[node] as number) + (weight[node] as number);
+}
+
+/** The first entry of the level that ends behind `position`; `behind` where none before it does. */
+function endingBehind(tree: Tree, level: Int32Array, position: number, first: number, behind: number): number {
+  let a = first;
+  let b = behind;
   while (a < b) {
     const middle = (a + b) >>> 1;
-    const node = level[middle] as number;
-    if ((tree.start[node] as number) + (tree.weight[node] as number) > position) b = middle;
+    if (endOf(tree, level[middle] as number) > position) b = middle;
     else a = middle + 1;
   }
   return a;
 }
 
-export function rowRuns(tree: Tree, depth: number, view: View, width: number): Run[] {
-  return runsOf(tree, tree.levels[depth], view, width);
+export function firstEndingBehind(tree: Tree, level: Int32Array, position: number): number {
+  return endingBehind(tree, level, position, 0, level.length);
 }
 
-/** The same of some frames of one row, from left to right: of those that match a search. */
-export function runsOf(tree: Tree, level: Int32Array | undefined, view: View, width: number): Run[] {
+/** The same from `low` on. Behind the slivers of a pixel it is near: it is come to in strides that double. */
+function nextEndingBehind(tree: Tree, level: Int32Array, position: number, low: number): number {
+  let from = low;
+  let stride = 1;
+  while (from + stride < level.length && endOf(tree, level[from + stride - 1] as number) <= position) {
+    from += stride;
+    stride *= 2;
+  }
+  return endingBehind(tree, level, position, from, Math.min(from + stride, level.length));
+}
+
+export function rowRuns(tree: Tree, depth: number, view: View, width: number): Run[] {
+  return runsOf(tree, depth, view, width, null);
+}
+
+/** The same of those frames of a row that match a search: `hits` has a flag a node. */
+export function hitRuns(tree: Tree, depth: number, hits: Uint8Array, view: View, width: number): Run[] {
+  return runsOf(tree, depth, view, width, hits);
+}
+
+/**
+ * The pixels of a row in which a frame matches: they are set to 1 in `pixels`, of which there is one for each pixel of the width. What
+ * `hitRuns` covers, for a picture in which nobody asks what stands where.
+ */
+export function hitPixels(tree: Tree, depth: number, hits: Uint8Array, view: View, pixels: Uint8Array): void {
+  const level = tree.levels[depth];
+  const span = view.until - view.from;
+  if (level === undefined || !(span > 0) || pixels.length < 1) return;
+  const scale = pixels.length / span;
+  const slack = 1e-6 / scale;
+  let i = firstEndingBehind(tree, level, view.from + slack);
+  while (i < level.length) {
+    const node = level[i] as number;
+    const begin = tree.start[node] as number;
+    if (begin >= view.until - slack) return;
+    const weight = tree.weight[node] as number;
+    if (hits[node] === 0 || weight <= 0) {
+      i++;
+      continue;
+    }
+    const left = Math.min(pixels.length - 1, Math.max(0, Math.round((begin - view.from) * scale)));
+    const right = Math.round((begin + weight - view.from) * scale);
+    if (right > left) {
+      pixels.fill(1, left, right);
+      i++;
+      continue;
+    }
+    pixels[left] = 1;
+    // The frames behind it that end in the same pixel change nothing.
+    i = nextEndingBehind(tree, level, view.from + (left + 0.5) / scale, i + 1);
+  }
+}
+
+function runsOf(tree: Tree, depth: number, view: View, width: number, hits: Uint8Array | null): Run[] {
+  const level = tree.levels[depth];
   const runs: Run[] = [];
   const span = view.until - view.from;
   if (level === undefined || !(span > 0) || width < 1) return runs;
@@ -96,6 +152,10 @@ export function runsOf(tree: Tree, level: Int32Array | undefined, view: View, wi
     const node = level[i] as number;
     const begin = tree.start[node] as number;
     if (begin >= view.until - slack) break;
+    if (hits !== null && hits[node] === 0) {
+      i++;
+      continue;
+    }
     const left = Math.max(0, Math.round((begin - view.from) * scale));
     const right = Math.min(width, Math.round((begin + (tree.weight[node] as number) - view.from) * scale));
     if (right > left) {
@@ -110,10 +170,36 @@ export function runsOf(tree: Tree, level: Int32Array | undefined, view: View, wi
     const pixel = Math.min(left, width - 1);
     push(runs, { left: pixel, right: pixel + 1, node, single: false });
     // Everything that ends before this pixel's own right rounding edge is in the same pixel.
-    const next = firstEndingBehind(tree, level, view.from + (pixel + 0.5) / scale, i + 1);
-    i = next;
+    i = nextEndingBehind(tree, level, view.from + (pixel + 0.5) / scale, i + 1);
   }
   return runs;
+}
+
+/** Rows beyond this number are forgotten: more are on no screen. */
+const MOST_ROWS = 1_000;
+
+/**
+ * The runs of rows as long as tree, range and width stay: a pointer that moves, and a search, change none of them. What is in motion is not
+ * kept: tens of thousands of runs that live from one picture to the next cost more than making them.
+ */
+export class Runs {
+  private tree: Tree | null = null;
+  /** Null for a row that was asked for once in this view. */
+  private readonly rows = new Map<number, Run[] | null>();
+  private of: View & { width: number } = { from: 0, until: 0, width: 0 };
+
+  /** The runs of a row, as `rowRuns` makes them. */
+  at(tree: Tree, depth: number, { from, until }: View, width: number): Run[] {
+    const { of } = this;
+    const isSame = this.tree === tree && of.from === from && of.until === until && of.width === width;
+    if (!isSame || this.rows.size >= MOST_ROWS) this.rows.clear();
+    if (!isSame) [this.tree, this.of] = [tree, { from, until, width }];
+    const known = this.rows.get(depth);
+    if (known) return known;
+    const runs = rowRuns(tree, depth, { from, until }, width);
+    this.rows.set(depth, known === null ? runs : null);
+    return runs;
+  }
 }
 
 /** A sliver continues the run before it where they touch, and gives way where a real frame took its pixel. */

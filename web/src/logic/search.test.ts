@@ -1,13 +1,24 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, diffOf } from "./fixtures.ts";
-import { exactPattern, type Matcher, matcherOf, nextHit, search, serverPattern } from "./search.ts";
-import { diffTreeOf, treeOf } from "./tree.ts";
+import {
+  exactPattern,
+  type Matcher,
+  matcherOf,
+  matchesOf,
+  nextHit,
+  patternName,
+  search,
+  serverPattern,
+} from "./search.ts";
+import { diffTreeOf, ROOT, type Tree, treeOf } from "./tree.ts";
 
 const by = (text: string): Matcher => {
   const wanted = matcherOf(text);
   if (wanted === null || "error" in wanted) throw new Error("no matcher");
   return wanted.matcher;
 };
+
+const find = (tree: Tree, text: string, focus = ROOT) => search(tree, matchesOf(tree, by(text)), focus);
 
 const tree = treeOf(
   answerOf([
@@ -22,7 +33,7 @@ const tree = treeOf(
 
 describe("search", () => {
   it("counts a recursion once", () => {
-    const found = search(tree, by("walk"));
+    const found = find(tree, "walk");
     expect(found.frames).toBe(3);
     expect(found.samples).toBe(55);
     expect(found.afterShare).toBeCloseTo(0.55);
@@ -36,20 +47,22 @@ describe("search", () => {
         { name: "7 frames below the threshold", kind: "trimmed", self: 2 },
       ]),
     );
-    expect(search(folded, by("frame")).samples).toBe(3);
+    expect(find(folded, "frame").samples).toBe(3);
     expect(folded.trimmed).toBe(true);
   });
 
   it("takes shares of what is zoomed", () => {
-    expect(search(tree, by("walk"), 1).afterShare).toBeCloseTo(55 / 65);
-    expect(search(tree, by("idle"), 1).samples).toBe(0);
-    const inner = search(tree, by("walk"), 3);
+    expect(find(tree, "walk", 1).afterShare).toBeCloseTo(55 / 65);
+    expect(find(tree, "idle", 1).samples).toBe(0);
+    const inner = find(tree, "walk", 3);
     expect([inner.frames, inner.framesInAll]).toEqual([2, 3]);
   });
 
   it("reads text as text and /…/ as an expression", () => {
     expect(by("WALK")("filepath.Walk")).toBe(true);
     expect(by("a.b")("axb")).toBe(false);
+    expect(by("[a](b)*\\d")("x[A](b)*\\D")).toBe(true);
+    expect(by("ÜBER/die")("über/DIE")).toBe(true);
     expect(by("/^w.*k$/")("walk")).toBe(true);
     expect(by("/^W/")("walk")).toBe(false);
     expect(by("/^W/i")("walk")).toBe(true);
@@ -65,14 +78,14 @@ describe("search", () => {
       ]),
       "both",
     );
-    const found = search(diff, by("walk"));
+    const found = find(diff, "walk");
     expect([found.baseSamples, found.samples]).toEqual([2, 30]);
     expect(found.baseShare).toBeCloseTo(0.2);
     expect(found.afterShare).toBeCloseTo(0.5);
   });
 
   it("goes round the matches in both directions", () => {
-    const { hits } = search(tree, by("walk"));
+    const { hits } = find(tree, "walk");
     expect(nextHit(tree, hits, 4, 1)).toBe(2);
     expect(nextHit(tree, hits, 2, -1)).toBe(4);
     expect(nextHit(tree, new Uint8Array(tree.size), 2, 1)).toBeNull();
@@ -82,6 +95,8 @@ describe("search", () => {
     const name = "std::vec<int>::at(long) [clone .part.0] a/b";
     expect(by(exactPattern(name))(name)).toBe(true);
     expect(by(exactPattern(name))(`${name}x`)).toBe(false);
+    expect(patternName(exactPattern(name))).toBe(name);
+    for (const other of ["read", "/^a.*b$/", "/^a/", ""]) expect(patternName(other)).toBe(other);
     expect(serverPattern("a.b(")).toBe("(?i)a\\.b\\(");
     expect(serverPattern("/a.b/")).toBe("a.b");
     expect(serverPattern("/a.b/i")).toBe("(?i)a.b");

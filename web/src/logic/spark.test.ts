@@ -13,6 +13,7 @@ describe("a small line", () => {
   });
 
   it("has steps of whole seconds", () => {
+    expect([listStep(3_600_001), listStep(3_600_000), listStep(3_599_000)]).toEqual(["120s", "60s", "60s"]);
     expect([listStep(900_000), listStep(10_000), listStep(-5), listStep(604_800_000)]).toEqual([
       "15s",
       "1s",

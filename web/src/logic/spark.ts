@@ -24,7 +24,8 @@ function round(value: number): string {
 /** Points of a list's line. */
 const POINTS = 60;
 
-/** The step of a series of about so many points, as the server takes it; whole seconds, as agents report. */
+/** The step of a series of about so many points, as the server takes it: whole minutes where there are as many, else whole seconds. */
 export function listStep(lengthMs: number): string {
-  return `${Math.max(1, Math.ceil(lengthMs / POINTS / 1000))}s`;
+  const unitMs = lengthMs >= POINTS * 60_000 ? 60_000 : 1000;
+  return `${Math.max(1, Math.ceil(lengthMs / POINTS / unitMs)) * (unitMs / 1000)}s`;
 }

@@ -51,12 +51,20 @@ const WHOLE = 0.98;
 /** A step that was watched for less says little: a sample or two may come out as more cores than there are. */
 const TELLING = 0.5;
 
+/** The total of each step that was watched for long enough to tell; null for others. */
+export function telling({ total, observed, edges }: Stack): (number | null)[] {
+  return total.map((level, i) => {
+    const length = (edges[i + 1] as number) - (edges[i] as number);
+    return (observed[i] as number) >= TELLING * length ? level : null;
+  });
+}
+
 /** With `kernel`, the same window's time in the kernel of the same values, each value is two layers. */
 export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null): Stack {
   const steps = answer.times.length;
   const edges = [...answer.times];
   const last = answer.times[steps - 1];
-  if (last !== undefined) edges.push(Math.min(last + answer.step_ms, Math.max(answer.until, last + 1)));
+  if (last !== undefined) edges.push(Math.max(answer.until, last + 1));
   const covered = answer.times.map((_, i) => answer.covered[i] ?? 0);
   const running: (number | null)[] = covered.map((share) => (share > NOTHING ? 0 : null));
   const lines = linesOf(answer, kernel);

@@ -35,6 +35,8 @@ describe("numbers", () => {
     [bytes(48 * 2 ** 20), "48.0 MiB"],
     [factor(2, 7), "3.50×"],
     [factor(0, 7), ""],
+    [factor(1000, 5), "0.01×"],
+    [factor(1000, 4), "<0.01×"],
     [ago(0, 500), "just now"],
     [ago(0, 75_000), "1 min 15 s ago"],
     [plural(1, "gap"), "1 gap"],

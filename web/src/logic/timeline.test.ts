@@ -3,6 +3,8 @@ import type { TimelineAnswer } from "../api/types.ts";
 import { rowRuns } from "./layout.ts";
 import { laneOf } from "./selector.ts";
 import {
+  boxAtPlace,
+  boxPlace,
   chartOf,
   clamped,
   deepestWithin,
@@ -11,8 +13,10 @@ import {
   lanesOf,
   momentText,
   panned,
+  ranBefore,
   sampleFrom,
   showing,
+  whoIn,
   zoomed,
 } from "./timeline.ts";
 import { frameName, ROOT, type Tree } from "./tree.ts";
@@ -148,8 +152,69 @@ describe("samples as a flame chart", () => {
     const { search, samples } = hitsOf(chart, (name) => name === "work" || name.startsWith("t7"));
     expect(samples).toEqual([0, 2]);
     expect(search.hits.reduce((sum, hit) => sum + hit, 0)).toBe(2);
-    expect(search.levels[1]).toHaveLength(0);
+    expect(chart.tree.levels[1]?.some((box) => search.hits[box] === 1)).toBe(false);
     expect(search.hits[ROOT]).toBe(0);
+  });
+
+  it("names a box by a moment and its row, and finds it again", () => {
+    const from = 1_763_713_380_123;
+    const chart = chartOf(
+      answer([
+        { at: 0, leaf: 3 },
+        { at: 10, leaf: 3 },
+        { at: 20, leaf: 2, tid: 8, cpu: 0 },
+        { at: 400, leaf: 4 },
+      ]),
+    );
+    for (let box = 1; box < chart.tree.size; box++)
+      expect(boxAtPlace(chart, from, boxPlace(chart, from, box))).toBe(box);
+    expect(boxPlace(chart, from, 1)).toBe("1763713380133-1");
+    // Between samples nothing is, nor in rows that the stack does not reach.
+    expect(boxAtPlace(chart, from, `${from + 200}-1`)).toBeNull();
+    expect(boxAtPlace(chart, from, `${from + 5}-9`)).toBeNull();
+    for (const bad of ["", "x", "-1", "1-", "1e9-2"]) expect(boxAtPlace(chart, from, bad)).toBeNull();
+  });
+
+  it("tells who ran in a box", () => {
+    const chart = chartOf(
+      answer([
+        { at: 0, leaf: 3 },
+        { at: 10, leaf: 2, tid: 8, cpu: 0, node: "b" },
+      ]),
+    );
+    const [first, second] = [...(chart.tree.levels[1] ?? [])] as [number, number];
+    expect(whoIn(chart, first)).toEqual({ node: "a", cpu: "0", tid: "7", thread: "t7" });
+    expect(whoIn(chart, second)).toEqual({ node: "b", cpu: "0", tid: "8", thread: "t8" });
+  });
+
+  it("counts who ran shortly before a hit, each sample once and no hit itself", () => {
+    const chart = chartOf(
+      answer([
+        { at: 0, leaf: 1, tid: 1 },
+        { at: 60, leaf: 1, tid: 2 },
+        { at: 70, leaf: 1, tid: 2 },
+        { at: 80, leaf: 3, tid: 9 },
+        { at: 90, leaf: 1, tid: 3 },
+        { at: 100, leaf: 3, tid: 9 },
+        { at: 110, leaf: 1, tid: 4 },
+      ]),
+    );
+    const { samples } = hitsOf(chart, (name) => name === "read");
+    expect(samples).toEqual([3, 5]);
+    const within = (ms: number) => ranBefore(chart, samples, ms * MS).map(({ thread, samples: n }) => [thread, n]);
+    expect(within(25)).toEqual([
+      ["t2", 2],
+      ["t3", 1],
+    ]);
+    expect(within(80)).toEqual([
+      ["t2", 2],
+      ["t1", 1],
+      ["t3", 1],
+    ]);
+    expect(within(5)).toEqual([]);
+    // Threads of one name count together; the one with most stands for them.
+    const pool = { ...chart, samples: { ...chart.samples, thread: chart.samples.thread.map(() => "worker") } };
+    expect(ranBefore(pool, samples, 80 * MS)).toEqual([{ service: "s", thread: "worker", tid: "2", samples: 4 }]);
   });
 
   it("says how deep stacks in sight are", () => {

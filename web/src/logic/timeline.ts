@@ -4,7 +4,8 @@
  * the root (all of the time) stands who ran: the thread on a CPU, the CPU under a thread. Pure; one pass over the samples.
  */
 import type { TimelineAnswer, TimelineSamples } from "../api/types.ts";
-import { type Matcher, type Search, search } from "./search.ts";
+import { nodeAt } from "./layout.ts";
+import { type Matcher, matchesOf, type Search, search } from "./search.ts";
 import { clockMs } from "./time.ts";
 import { BadTree, type Tree } from "./tree.ts";
 
@@ -229,10 +230,9 @@ function treeOfBoxes(boxes: Boxes, strings: string[], kinds: string[]): Tree {
 
 /** Boxes of frames whose name matches; who ran is no frame. And which samples have one. */
 export function hitsOf({ tree, boxOf }: Chart, matcher: Matcher): { search: Search; samples: number[] } {
-  const found = search(tree, matcher);
-  const { hits, levels } = found;
+  const found = search(tree, matchesOf(tree, matcher));
+  const { hits } = found;
   for (const box of tree.levels[1] ?? []) hits[box] = 0;
-  levels[1] = new Int32Array();
   const within = new Uint8Array(tree.size);
   for (let i = 1; i < tree.size; i++) within[i] = (hits[i] as number) | (within[tree.parent[i] as number] as number);
   const samples: number[] = [];
@@ -240,6 +240,71 @@ export function hitsOf({ tree, boxOf }: Chart, matcher: Matcher): { search: Sear
     if (within[box] === 1) samples.push(i);
   });
   return { search: found, samples };
+}
+
+/** Who ran when a box began, as labels of a selector have it. */
+export interface Who {
+  node: string;
+  cpu: string;
+  tid: string;
+  thread: string;
+}
+
+export function whoIn({ tree, samples, boxOf }: Chart, box: number): Who {
+  const i = Math.min(sampleFrom(samples, tree.start[box] as number), boxOf.length - 1);
+  const text = (column: readonly (string | number | null)[]) => String(column[i] ?? "");
+  return { node: text(samples.node), cpu: text(samples.cpu), tid: text(samples.tid), thread: text(samples.thread) };
+}
+
+/** A box for the address: a moment in its middle (Unix milliseconds) and its row. */
+export function boxPlace({ tree }: Chart, fromMs: number, box: number): string {
+  const middle = (tree.start[box] as number) + (tree.weight[box] as number) / 2;
+  return `${Number((fromMs + middle / 1e6).toFixed(3))}-${tree.depth[box] as number}`;
+}
+
+/** Back from the address; null where this chart has no box there. */
+export function boxAtPlace({ tree }: Chart, fromMs: number, text: string): number | null {
+  const read = /^(\d{1,14}(?:\.\d{1,3})?)-(\d{1,5})$/.exec(text);
+  return read === null ? null : nodeAt(tree, Number(read[2]), (Number(read[1]) - fromMs) * 1e6);
+}
+
+/** Threads of one name of one service, by the one that had most samples. */
+export interface Ran {
+  service: string;
+  thread: string;
+  tid: string;
+  samples: number;
+}
+
+/**
+ * Which threads were on the CPU up to `beforeNs` before samples with a hit, those samples left out; each sample once, most first. `found`:
+ * the samples with a hit, in order.
+ */
+export function ranBefore({ samples }: Chart, found: readonly number[], beforeNs: number): Ran[] {
+  const times = samples.offset_ns;
+  const isHit = new Set(found);
+  const byTid = new Map<string, Ran>();
+  let next = 0;
+  for (const hit of found) {
+    const begin = Math.max(next, sampleFrom(samples, (times[hit] as number) - beforeNs));
+    for (let i = begin; i < hit; i++) {
+      if (isHit.has(i)) continue;
+      const tid = String(samples.tid[i] ?? "");
+      const [service, thread] = [samples.service[i] ?? "", samples.thread[i] ?? ""];
+      const known = byTid.get(tid) ?? { service, thread, tid, samples: 0 };
+      known.samples++;
+      byTid.set(tid, known);
+    }
+    next = hit + 1;
+  }
+  const byName = new Map<string, Ran>();
+  for (const one of [...byTid.values()].sort((a, b) => b.samples - a.samples)) {
+    const name = JSON.stringify([one.service, one.thread]);
+    const known = byName.get(name);
+    if (known === undefined) byName.set(name, { ...one });
+    else known.samples += one.samples;
+  }
+  return [...byName.values()].sort((a, b) => b.samples - a.samples);
 }
 
 /** The first sample not before a time; as many as there are when all are before it. */

@@ -3,7 +3,9 @@ import {
   around,
   before,
   dragged,
+  halves,
   isSame,
+  LONGEST_MS,
   move,
   moveEdge,
   ordered,
@@ -53,6 +55,18 @@ describe("windows", () => {
     expect(zoomOut({ from: 80_000, until: 100_000 }, 100_000)).toEqual({ from: 60_000, until: 100_000 });
   });
 
+  it("is never longer than the server answers for", () => {
+    const year = 365 * 86_400_000;
+    const now = 3 * year;
+    expect(zoomOut({ from: now - year, until: now }, now)).toEqual({ from: now - LONGEST_MS, until: now });
+    const wide = zoomAround({ from: now - year, until: now }, now - year / 2, 4, now);
+    expect(wide.until - wide.from).toBe(LONGEST_MS);
+    // Of windows that lie further apart, the later one is in the chart.
+    const chart = around({ from: 1_000, until: 2_000 }, { from: 2 * year, until: 2 * year + 1_000 });
+    expect(chart.until - chart.from).toBe(LONGEST_MS);
+    expect(chart.until).toBeGreaterThan(2 * year);
+  });
+
   it("zooms around a moment, not below the shortest window and not beyond now", () => {
     expect(zoomAround({ from: 0, until: 100_000 }, 25_000, 0.5, 1e9)).toEqual({ from: 12_500, until: 62_500 });
     expect(zoomAround({ from: 0, until: 100_000 }, 50_000, 2, 100_000)).toEqual({ from: -100_000, until: 100_000 });
@@ -72,6 +86,26 @@ describe("the pair of a comparison", () => {
   it("takes what the address says", () => {
     const pair = pairOf({ from: "900000", until: "960000", baseFrom: "100000", baseUntil: "160000" }, now);
     expect(pair).toEqual({ base: { from: 100_000, until: 160_000 }, comparison: { from: 900_000, until: 960_000 } });
+  });
+
+  it("halves the time that counts", () => {
+    expect(halves({ from: 0, until: 100 })).toEqual({
+      base: { from: 0, until: 50 },
+      comparison: { from: 50, until: 100 },
+    });
+    // 20 and 50 on both sides of the hole: half of 70 is 15 behind it.
+    const late: [number, number] = [20, 50];
+    expect(halves({ from: 0, until: 100, except: late })).toEqual({
+      base: { from: 0, until: 65, except: late },
+      comparison: { from: 65, until: 100 },
+    });
+    const early: [number, number] = [60, 80];
+    expect(halves({ from: 0, until: 100, except: early })).toEqual({
+      base: { from: 0, until: 40 },
+      comparison: { from: 40, until: 100, except: early },
+    });
+    // What is left out up to an end leaves one piece.
+    expect(halves({ from: 0, until: 100, except: [60, 100] }).base).toEqual({ from: 0, until: 30 });
   });
 
   it("puts A before a chosen window, and halves a range that follows the present", () => {

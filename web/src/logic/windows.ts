@@ -5,6 +5,8 @@ export type { Window } from "./time.ts";
 
 /** No window is shorter: a sampler of 20 Hz says nothing about less. */
 export const SHORTEST_MS = 1000;
+/** The server answers for no longer window. */
+export const LONGEST_MS = 400 * 86_400_000;
 
 export function lengthOf(range: Window): number {
   return range.until - range.from;
@@ -14,6 +16,11 @@ export function lengthOf(range: Window): number {
 export function ordered(a: number, b: number): Window {
   const from = Math.round(Math.min(a, b));
   return { from, until: Math.max(Math.round(Math.max(a, b)), from + SHORTEST_MS) };
+}
+
+/** The last part of a window that is longer than the server answers for. */
+export function askable({ from, until }: Window): Window {
+  return { from: Math.max(from, until - LONGEST_MS), until };
 }
 
 /** Moves as a whole; stops at the bounds without changing its length. */
@@ -40,12 +47,12 @@ export function moveEdge(range: Window, edge: Edge, to: number, bounds: Window):
 export function zoomOut(range: Window, now: number): Window {
   const half = lengthOf(range) / 2;
   const until = Math.min(range.until + half, Math.max(now, range.until));
-  return { from: Math.round(until - half * 4), until: Math.round(until) };
+  return askable({ from: Math.round(until - half * 4), until: Math.round(until) });
 }
 
 /** Shorter (`factor` below 1) or longer around a moment, which stays where it is on the screen; not beyond now. */
 export function zoomAround(range: Window, moment: number, factor: number, now: number): Window {
-  const length = Math.max(SHORTEST_MS, lengthOf(range) * factor);
+  const length = Math.min(LONGEST_MS, Math.max(SHORTEST_MS, lengthOf(range) * factor));
   const before = ((moment - range.from) / lengthOf(range)) * length;
   const until = Math.min(moment - before + length, Math.max(now, range.until));
   return { from: Math.round(until - length), until: Math.round(until) };
@@ -75,12 +82,12 @@ export function placesBefore(range: Window): readonly (readonly [string, Window]
   ];
 }
 
-/** Both windows with an eighth of air on each side: what a chart must show so that both can be dragged. */
+/** Both windows with an eighth of air on each side: what a chart must show so that both can be dragged; as much as can be shown at once. */
 export function around(a: Window, b: Window): Window {
   const from = Math.min(a.from, b.from);
   const until = Math.max(a.until, b.until);
   const air = (until - from) / 8;
-  return { from: Math.round(from - air), until: Math.round(until + air) };
+  return askable({ from: Math.round(from - air), until: Math.round(until + air) });
 }
 
 export interface Pair {
@@ -126,10 +133,39 @@ export function withLength({ from, until }: Window, length: number, edge: Edge =
   return edge === "until" ? { from, until: from + length } : { from: until - length, until };
 }
 
-/** A window's two halves: what an A/A control compares. */
-export function halves({ from, until }: Window): Pair {
-  const middle = Math.round((from + until) / 2);
-  return { base: { from, until: middle }, comparison: { from: middle, until } };
+/** A window of which a part (begin and end) may not count. */
+export interface Pierced extends Window {
+  except?: readonly [number, number] | null;
+}
+
+/** The time that counts. */
+export function timesOf({ from, until, except }: Pierced): Window[] {
+  if (except === null || except === undefined) return [{ from, until }];
+  const [begin, end] = except;
+  return [
+    { from, until: Math.min(begin, until) },
+    { from: Math.max(end, from), until },
+  ].filter((window) => lengthOf(window) > 0);
+}
+
+/** Milliseconds of all of them. */
+export function lengthOfAll(windows: readonly Window[]): number {
+  return windows.reduce((sum, window) => sum + lengthOf(window), 0);
+}
+
+/** A window's two halves, of which the same time counts: what an A/A control compares. */
+export function halves({ from, until, except = null }: Pierced): { base: Pierced; comparison: Pierced } {
+  const times = timesOf({ from, until, except });
+  let left = lengthOfAll(times) / 2;
+  const within = times.find((window) => {
+    if (lengthOf(window) >= left) return true;
+    left -= lengthOf(window);
+    return false;
+  });
+  const middle = Math.round((within?.from ?? from) + left);
+  const half = (of: Window): Pierced =>
+    except === null || except[1] <= of.from || except[0] >= of.until ? of : { ...of, except };
+  return { base: half({ from, until: middle }), comparison: half({ from: middle, until }) };
 }
 
 export interface PairTexts {

@@ -5,7 +5,7 @@ import { versionsStatement, type Watchers, watchersOf } from "../logic/caveats.t
 import { findings } from "../logic/grew.ts";
 import { stackOf } from "../logic/stack.ts";
 import { halves } from "../logic/windows.ts";
-import { ask, criteria, diff, pair, sent } from "./data.ts";
+import { ask, comparing, criteria, diff, pair, sent } from "./data.ts";
 import { page } from "./index.ts";
 import { type Resource, resource } from "./resource.ts";
 
@@ -36,9 +36,10 @@ export const baseStack = computed(() => {
 export const control: Resource<DiffAnswer> = resource(() => {
   const answer = diff.data.value;
   const { view, type, query, baseQuery } = page.value;
-  if (view !== "compare" || answer === null || answer.base.samples === 0) return null;
-  const { base, comparison } = halves({ from: answer.base.from, until: answer.base.until });
-  const selector = baseQuery || query;
+  if (!comparing.value || answer === null || answer.base.samples === 0) return null;
+  const { base, comparison } = halves(answer.base);
+  // A heatmap is of one selector, and judges by what is usual.
+  const [selector, judged] = view === "compare" ? [baseQuery || query, criteria()] : [query, {}];
   const parameters = {
     type,
     query: selector,
@@ -47,7 +48,11 @@ export const control: Resource<DiffAnswer> = resource(() => {
     base_query: selector,
     base_from: base.from,
     base_until: base.until,
-    ...criteria(),
+    except_from: comparison.except?.[0],
+    except_until: comparison.except?.[1],
+    base_except_from: base.except?.[0],
+    base_except_until: base.except?.[1],
+    ...judged,
     normalize: answer.normalize,
     min_share: ROOT_ONLY,
   };
@@ -57,7 +62,7 @@ export const control: Resource<DiffAnswer> = resource(() => {
 /** Versions of the agents that reported in either window. */
 export const watchers: Resource<Watchers> = resource(() => {
   const answer = diff.data.value;
-  if (page.value.view !== "compare" || answer === null) return null;
+  if (!comparing.value || answer === null) return null;
   const statement = versionsStatement([answer.base, answer.comparison]);
   return ask("versions", { statement }, async (signal) => watchersOf((await api.sql(statement, signal)).rows));
 });

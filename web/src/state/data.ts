@@ -4,17 +4,17 @@ import { type ApiError, api, type HeatmapAnswer, type Parameters, type TimelineA
 import { findFocus, findSelection, selectionOf } from "../logic/focus.ts";
 import type { GrownDiff, GrownFlamegraph } from "../logic/grown.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
-import { matcherOf, search, serverPattern } from "../logic/search.ts";
+import { matcherOf, matchesOf, search, serverPattern } from "../logic/search.ts";
 import { laneOf, parseSelector } from "../logic/selector.ts";
 import { stackOf } from "../logic/stack.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
-import { transformed, transformsOf } from "../logic/transform.ts";
+import { type Transformed, transformed, transformsOf } from "../logic/transform.ts";
 import { ROOT, type Tree, withWidth } from "../logic/tree.ts";
 import { typesOf, typesQuery } from "../logic/types.ts";
-import { around, ordered, pairOf } from "../logic/windows.ts";
+import { around, askable, ordered, pairOf } from "../logic/windows.ts";
 import { grown } from "./growing.ts";
-import { navigate, type PageState, page, refresh, refreshes } from "./index.ts";
-import { pending, type Resource, resource } from "./resource.ts";
+import { fields, navigate, type PageState, page, refresh, refreshes } from "./index.ts";
+import { announce, pending, type Resource, resource, SLOW_MS } from "./resource.ts";
 import { DEFAULTS } from "./url.ts";
 
 const LIVE_MS = 5_000;
@@ -28,34 +28,31 @@ const MIN_SHARE = 0.000001;
 export const USUAL_MOMENTS = 20_000;
 export const MOST_MOMENTS = 100_000;
 
-/** One field of the state: what depends on it alone is not computed anew when another field changes. */
-function field<K extends keyof PageState>(key: K) {
-  return computed(() => page.value[key]);
-}
-
-const view = field("view");
-const type = field("type");
-const query = field("query");
-const from = field("from");
-const until = field("until");
-const by = field("by");
-const baseQuery = field("baseQuery");
-const baseFrom = field("baseFrom");
-const baseUntil = field("baseUntil");
-const normalize = field("normalize");
-const width = field("width");
-const measure = field("measure");
-const confidence = field("confidence");
-const live = field("live");
-const rank = field("rank");
-const chartFrom = field("chartFrom");
-const chartUntil = field("chartUntil");
-const markA = field("markA");
-const markB = field("markB");
-const column = field("column");
-const hit = field("hit");
-const before = field("before");
-const limit = field("limit");
+const {
+  view,
+  type,
+  query,
+  from,
+  until,
+  by,
+  baseQuery,
+  baseFrom,
+  baseUntil,
+  normalize,
+  width,
+  measure,
+  confidence,
+  live,
+  rank,
+  chartFrom,
+  chartUntil,
+  markA,
+  markB,
+  column,
+  hit,
+  before,
+  limit,
+} = fields;
 
 /** The present, as of the last question; moves when something is asked anew, so that windows hold still in between. */
 export const present = computed(() => {
@@ -141,7 +138,7 @@ export const pair = computed(() => {
   const both = pairOf(texts, present.value);
   const begin = parseTime(chartFrom.value, present.value);
   const end = parseTime(chartUntil.value, present.value);
-  const chart = begin !== null && end !== null ? ordered(begin, end) : around(both.base, both.comparison);
+  const chart = begin !== null && end !== null ? askable(ordered(begin, end)) : around(both.base, both.comparison);
   return { ...both, chart };
 });
 
@@ -234,16 +231,28 @@ export const ranking = resource(() => {
   return ask("ranking", parameters, (signal) => api.ranking(parameters, signal));
 });
 
-export const timeline: Resource<TimelineAnswer> = resource(() => {
-  // Samples of several CPUs are no order of events.
+/** Samples of several CPUs are no order of events. */
+const hasLane = computed(() => {
   const lane = laneOf(parseSelector(query.value));
-  if (view.value !== "timeline" || lane.cpu + lane.tid + lane.thread === "") return null;
+  return lane.cpu + lane.tid + lane.thread !== "";
+});
+
+export const timeline: Resource<TimelineAnswer> = resource(() => {
+  if (view.value !== "timeline" || !hasLane.value) return null;
   const parameters = { ...selection.value, ...range.value, limit: limit.value || USUAL_MOMENTS };
   return ask("timeline", parameters, (signal) => api.timeline(parameters, signal));
 });
 
 /** What is looked for in the timeline. */
 export const sought = computed(() => matcherOf(hit.value));
+
+/** On which CPUs the frames were that are looked for, where none is chosen yet. */
+export const hitCpus = resource(() => {
+  const wanted = sought.value;
+  if (view.value !== "timeline" || hasLane.value || wanted === null || "error" in wanted) return null;
+  const parameters = { ...selection.value, by: "cpu", match: serverPattern(hit.value), limit: SERIES_LIMIT };
+  return ask("CPUs", parameters, (signal) => api.series(parameters, signal));
+});
 
 /** What ran before the frames that are looked for. */
 export const beforeHits: Resource<GrownFlamegraph> = resource(() => {
@@ -307,11 +316,51 @@ export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
   return { tree: whole === null ? null : withWidth(whole, width.value), fault };
 });
 
-const transformText = field("transform");
+export const transforms = computed(() => transformsOf(fields.transform.value));
 
-export const transforms = computed(() => transformsOf(transformText.value));
+/** To change a tree of so many frames takes so long that the page says so first: a million take a second. */
+const LARGE = 100_000;
 
-const changed = computed(() => (sent.value.tree === null ? null : transformed(sent.value.tree, transforms.value)));
+const wantedChange = computed(() => ({ tree: sent.value.tree, list: transforms.value }));
+
+/** The change of a large tree that has been announced. */
+const announced = signal<typeof wantedChange.value | null>(null);
+
+/** A large tree is about to be changed: until then, what was there before stays. */
+export const changing = computed(() => {
+  const { tree, list } = wantedChange.value;
+  return tree !== null && tree.size >= LARGE && list.length > 0 && announced.value !== wantedChange.value;
+});
+
+let newestChange: Transformed | null = null;
+let settledText = "";
+
+const changed = computed(() => {
+  const { tree, list } = wantedChange.value;
+  if (changing.value) return newestChange;
+  newestChange = tree === null ? null : transformed(tree, list);
+  settledText = fields.transform.peek();
+  return newestChange;
+});
+
+effect(() => {
+  if (!changing.value) return;
+  const wanted = wantedChange.value;
+  const cancel = () => navigate({ transform: settledText, focus: "" });
+  const done = announce({ name: "changing the graph", since: Date.now() - SLOW_MS, cancel });
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  // Behind the next picture, which has the announcement.
+  const frame = requestAnimationFrame(() => {
+    timer = setTimeout(() => {
+      announced.value = wanted;
+    });
+  });
+  return () => {
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
+    done();
+  };
+});
 
 /** The tree on the screen, or why there is none. */
 export const tree = computed(() => ({ tree: changed.value?.tree ?? null, fault: sent.value.fault }));
@@ -325,19 +374,15 @@ export const idleTransforms = computed(() => changed.value?.missing ?? []);
 /** Samples of the window, whatever the transforms leave of it. */
 export const wholeSamples = computed(() => sent.value.tree?.total[ROOT] ?? 0);
 
-const focusText = field("focus");
-
 /** The zoomed frame; the root where the address names none, or one that this tree lacks (`lost`). */
 export const focus = computed(() => {
   const shown = tree.value.tree;
   if (shown === null) return { node: ROOT, lost: false };
-  const found = findFocus(shown, focusText.value);
+  const found = findFocus(shown, fields.focus.value);
   return { node: found ?? ROOT, lost: found === null };
 });
 
-const matchText = field("match");
-
-export const matching = computed(() => matcherOf(matchText.value));
+export const matching = computed(() => matcherOf(fields.match.value));
 
 /** What tells whether a name is searched for; null where nothing is, or where the expression is broken. */
 export const matcher = computed(() => {
@@ -345,29 +390,45 @@ export const matcher = computed(() => {
   return wanted !== null && "matcher" in wanted ? wanted.matcher : null;
 });
 
-export const searchResult = computed(() => {
+interface MatchedNames {
+  tree: Tree;
+  /** A flag a text of the tree. */
+  names: Uint8Array;
+}
+
+let newestNames: MatchedNames | null = null;
+
+/** Which names match. Another letter often changes none of them: then nothing that follows is done again. */
+export const matchedNames = computed<MatchedNames | null>(() => {
   const shown = tree.value.tree;
   const wanted = matcher.value;
-  if (shown === null || wanted === null) return null;
-  return search(shown, wanted, focus.value.node);
+  const known = newestNames;
+  newestNames = shown === null || wanted === null ? null : { tree: shown, names: matchesOf(shown, wanted) };
+  const names = newestNames?.names;
+  if (names !== undefined && known?.tree === shown && known?.names.every((flag, i) => flag === names[i]))
+    newestNames = known;
+  return newestNames;
+});
+
+export const searchResult = computed(() => {
+  const matched = matchedNames.value;
+  return matched === null ? null : search(matched.tree, matched.names, focus.value.node);
 });
 
 /** The share of a search in the whole profile, asked for where the tree on the screen was trimmed. */
 export const wholeMatch = resource(() => {
   if (single.value === null || sent.value.tree?.trimmed !== true || matcher.value === null) return null;
-  if (transformText.value !== "") return null;
+  if (fields.transform.value !== "") return null;
   const { from: begin, until: end } = flamegraph.data.value ?? { from: 0, until: 0 };
   const parameters = {
     ...selection.value,
     from: begin,
     until: end,
     min_share: 1,
-    match: serverPattern(matchText.value),
+    match: serverPattern(fields.match.value),
   };
   return ask("match", parameters, (signal) => api.match(parameters, signal));
 });
-
-const frameText = field("frame");
 
 /** What was selected on this screen: siblings of one name, in several modules, are one text in the address. */
 const picked = signal<{ tree: Tree; text: string; node: number } | null>(null);
@@ -375,7 +436,7 @@ const picked = signal<{ tree: Tree; text: string; node: number } | null>(null);
 /** The frame that the keyboard or a click selected; null for none, and where this tree has it not. */
 export const selected = computed(() => {
   const shown = tree.value.tree;
-  const text = frameText.value;
+  const text = fields.frame.value;
   if (shown === null) return null;
   const known = picked.value;
   return known?.tree === shown && known.text === text ? known.node : findSelection(shown, text);
@@ -404,6 +465,8 @@ systemDark.addEventListener("change", () => {
 });
 
 /** Paper is white. */
+addEventListener("beforeprint", () => document.documentElement.classList.add("paper"));
+addEventListener("afterprint", () => document.documentElement.classList.remove("paper"));
 const paper = matchMedia("print");
 const printing = signal(paper.matches);
 paper.addEventListener("change", () => {

@@ -2,14 +2,28 @@
  * The page's state. In: the address and what the person does. Out: signals that views read. `navigate` is the only way
  * to change state; it writes the address, so that Back undoes and a copied link shows the same page.
  */
-import { computed, signal } from "@preact/signals";
-import { type PageState, readState, writeState } from "./url.ts";
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { DEFAULTS, type PageState, readState, writeState } from "./url.ts";
 
 export type { PageState } from "./url.ts";
 
 const current = signal<PageState>(readState(location.search));
 
-export const page = computed(() => current.value);
+/** Each field of the state as a signal of its own. */
+export const fields = Object.fromEntries(
+  (Object.keys(DEFAULTS) as (keyof PageState)[]).map((key) => [key, computed(() => current.value[key])]),
+) as { readonly [K in keyof PageState]: ReadonlySignal<PageState[K]> };
+
+/** Who reads fields of `value` follows those, and is not made anew with each letter of a search that it does not show. */
+export const page = {
+  value: Object.defineProperties(
+    {},
+    Object.fromEntries(
+      Object.entries(fields).map(([key, field]) => [key, { get: () => field.value, enumerable: true }]),
+    ),
+  ) as Readonly<PageState>,
+  peek: (): Readonly<PageState> => current.peek(),
+};
 
 /** Counts up whenever everything shall be asked again: by the button, by the live timer, on return to the tab. */
 export const refreshes = signal(0);
@@ -20,8 +34,12 @@ export function refresh(): void {
 
 /** Steps of one gesture (typing, a key held down) that follow each other this closely are one step for Back. */
 const GESTURE_MS = 1500;
-/** Browsers take no more than about a hundred changes of the address in a short time: a long gesture writes it now and then. */
+/**
+ * Browsers take no more than about a hundred changes of the address in a short time: a long gesture writes it now and then. So does typing in
+ * a search, since a change of the address costs as much as a letter: Chromium looks at the page's icon again.
+ */
 const WRITTEN_AT_ONCE = 30;
+const TYPED = "search";
 const WRITE_MS = 250;
 let gesture = { name: "", at: 0, steps: 0 };
 /** Changes within one handler of an event are one step, too. */
@@ -54,7 +72,7 @@ export function navigate(change: Partial<PageState>, name = ""): void {
     current.value = next;
   } else {
     current.value = next;
-    if (steps < WRITTEN_AT_ONCE) write();
+    if (steps < WRITTEN_AT_ONCE && name !== TYPED) write();
     else written ??= setTimeout(write, WRITE_MS);
   }
   gesture = { name, at: now, steps };
@@ -63,6 +81,10 @@ export function navigate(change: Partial<PageState>, name = ""): void {
     isHandling = false;
   });
 }
+
+addEventListener("pagehide", () => {
+  if (written !== null) write();
+});
 
 addEventListener("popstate", () => {
   if (written !== null) clearTimeout(written);

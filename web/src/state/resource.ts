@@ -31,12 +31,23 @@ export interface Pending {
   cancel: () => void;
 }
 
+/** What takes longer than this is said to be on its way. */
+export const SLOW_MS = 300;
+
 const running = signal<readonly Pending[]>([]);
 
 export const pending: ReadonlySignal<readonly Pending[]> = running;
 
 export function cancelAll(): void {
   for (const one of running.peek()) one.cancel();
+}
+
+/** Something else than a request is on its way, since when; what is returned ends it. */
+export function announce(entry: Pending): () => void {
+  running.value = [...running.peek(), entry];
+  return () => {
+    running.value = running.peek().filter((one) => one !== entry);
+  };
 }
 
 function cancelled(name: string): ApiError {

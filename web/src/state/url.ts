@@ -53,10 +53,14 @@ export interface PageState {
   /** Spans that are marked in the heatmap (`FROM-UNTIL`), or `rest` for all but the other one. */
   markA: string;
   markB: string;
+  /** Which mark a drag in the heatmap makes; with Alt the other one. */
+  letter: "A" | "B";
   /** Seconds of a column of the heatmap; empty: as short as the range allows. */
   column: string;
   /** What of the timeline is in sight (`FROM-UNTIL`); empty: all. */
   zoom: string;
+  /** The selected frame of the timeline, as `logic/timeline.ts` writes it; empty: none. */
+  box: string;
   /** Frames that are looked for in the timeline, and how many milliseconds before them are of interest. */
   hit: string;
   before: string;
@@ -106,8 +110,10 @@ export const DEFAULTS: PageState = {
   capacity: false,
   markA: "",
   markB: "",
+  letter: "A",
   column: "",
   zoom: "",
+  box: "",
   hit: "",
   before: "",
   limit: "",
@@ -126,6 +132,7 @@ const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   pane: ["both", "graph", "tree", "table"],
   width: ["both", "before", "after"],
   draw: ["stacked", "lines"],
+  letter: ["A", "B"],
   only: ["", "significant", "new", "gone"],
   measure: ["total", "self"],
   confidence: ["", "0.8", "0.9", "0.99", "0.999"],

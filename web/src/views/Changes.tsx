@@ -4,15 +4,16 @@ import { caveatsOf } from "../logic/caveats.ts";
 import { CHANGE_WORDS, MARK } from "../logic/colour.ts";
 import { isWanted } from "../logic/diffrows.ts";
 import { focusOf } from "../logic/focus.ts";
-import { cores, count, levelText, percent, plural } from "../logic/format.ts";
+import { cores, levelText, percent, plural } from "../logic/format.ts";
 import { type Finding, figuresOf, nameOf, remarkOf, type Telling } from "../logic/grew.ts";
 import type { GrownDiff } from "../logic/grown.ts";
 import { fitName } from "../logic/names.ts";
 import { rangeText } from "../logic/time.ts";
 import { ROOT, type Tree } from "../logic/tree.ts";
+import { controlText, verdictOf } from "../logic/verdict.ts";
 import { halves } from "../logic/windows.ts";
 import { changes, control, watchers } from "../state/compare.ts";
-import { present, sent } from "../state/data.ts";
+import { diffTop, present, sent } from "../state/data.ts";
 import { linkTo, navigate, type PageState, page } from "../state/index.ts";
 import { changeOf } from "./flame/paint.ts";
 import { Quality } from "./Quality.tsx";
@@ -29,7 +30,7 @@ export function Verdict({ answer }: { answer: GrownDiff }) {
         <div
           title={`Of the coloured frames, ${percent(answer.false_discovery_rate)} are expected to be there by chance. Samples come in bursts: their counts scatter ${answer.dispersion.toFixed(1)} times as much as independent ones, which the test takes into account.`}
         >
-          {verdictOf(answer)}
+          {verdictOf(answer, diffTop.data.value?.rows.filter(({ state }) => state !== "same").length ?? 0)}
         </div>
         <Control answer={answer} />
       </div>
@@ -39,14 +40,6 @@ export function Verdict({ answer }: { answer: GrownDiff }) {
       </div>
     </div>
   );
-}
-
-function verdictOf({ base, comparison, tested, significant }: GrownDiff): string {
-  if (base.samples === 0) return "A has no samples: there is nothing to compare B with";
-  if (comparison.samples === 0) return "B has no samples: there is nothing to compare A with";
-  if (tested === 0) return "too few samples to tell a difference";
-  if (significant === 0) return "nothing differs beyond chance";
-  return `${count(significant)} of ${plural(tested, "tested frame")} differ`;
 }
 
 function side({ samples, cores: level, cpu_seconds: cpuSeconds, periods, exposure, quality }: DiffAnswer["base"]) {
@@ -60,6 +53,7 @@ function Control({ answer }: { answer: GrownDiff }) {
   if (answer.base.samples === 0) return null;
   const { base, comparison } = halves(answer.base);
   const change = {
+    view: "compare" as const,
     baseFrom: String(base.from),
     baseUntil: String(base.until),
     from: String(comparison.from),
@@ -83,11 +77,10 @@ function Control({ answer }: { answer: GrownDiff }) {
         <>
           <span class={found.significant > 0 ? "warn-text" : "dim"}>
             {found.significant > 0 && <span aria-hidden="true">! </span>}
-            A/A control: {count(found.significant)} of {plural(found.tested, "frame")} of A's own halves would be
-            coloured
-            {found.significant > 0 ? ": A is not steady" : ""}
+            {controlText(found)}
           </span>{" "}
           <a
+            hidden={Boolean(answer.base.except)}
             href={linkTo(change)}
             onClick={(event) => {
               if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -133,7 +126,9 @@ export function Changes({ answer }: { answer: GrownDiff }) {
   const [, baseUntil] = rangeText(answer.base, now).split(" – ") as [string, string];
   const [from] = rangeText(answer.comparison, now).split(" – ") as [string, string];
   const { normalize, measure, base, comparison } = answer;
-  const windows = base.query === comparison.query ? { baseUntil, from } : null;
+  // The rest of a range lies on both sides of what it is compared with.
+  const inTurn = base.query === comparison.query && !base.except && !comparison.except;
+  const windows = inTurn ? { baseUntil, from } : null;
   const telling: Telling = { normalize, measure, windows };
   const rest = found.length - FIRST;
   return (

@@ -12,10 +12,11 @@ import { labels, theme } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import type { Resource } from "../state/resource.ts";
 import { Check } from "./Check.tsx";
+import { Choice } from "./Choice.tsx";
 import type { Hover } from "./chart/Brush.tsx";
 import type { Plot } from "./chart/place.ts";
 import { TimeChart } from "./chart/TimeChart.tsx";
-import { LayerList, layerName } from "./LayerList.tsx";
+import { LayerList, layerText } from "./LayerList.tsx";
 import { Busy, Missing } from "./Notices.tsx";
 
 interface Drawing {
@@ -93,7 +94,7 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
   const layer = hover === null ? -1 : layerAt(stack, step, hover.height * top, draw, REACH * top);
   const under = stack.layers[layer];
   const value = under?.value ?? null;
-  const caption = under === undefined ? "" : layerName(under.value, answer.other?.series ?? 0, under.mode);
+  const caption = under === undefined ? "" : layerText(under.value, answer.other?.series ?? 0, under.mode);
   const level = stack.total[step];
   const spoken = level === undefined || level === null ? "no agent covered this time" : `${cores(level)} cores`;
   const known = labels.data.value?.labels;
@@ -106,16 +107,13 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
       <Busy on={loading} />
       <div class="toolbar">
         <h2>Cores</h2>
-        <label class="inline">
-          by{" "}
-          <select value={by} data-testid="by" onChange={(event) => navigate({ by: event.currentTarget.value })}>
-            {choices.map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          label="by"
+          id="by"
+          value={by}
+          options={choices.map((one) => [one, one] as const)}
+          onChoose={(chosen) => navigate({ by: chosen })}
+        />
         <div class="segments" role="group" aria-label="Draw">
           {(["stacked", "lines"] as const).map((one) => (
             <button key={one} type="button" aria-pressed={draw === one} onClick={() => navigate({ draw: one })}>

@@ -1,7 +1,8 @@
 /** Two windows, or two selections: what changed, and what only looks as if it had. */
-import type { Measured, Normalize } from "../api/index.ts";
+import { useMemo } from "preact/hooks";
 import { cores } from "../logic/format.ts";
-import { meanWithin } from "../logic/stack.ts";
+import { jumpOf, pairAt } from "../logic/jump.ts";
+import { meanWithin, telling } from "../logic/stack.ts";
 import { rangeText } from "../logic/time.ts";
 import {
   around,
@@ -19,6 +20,7 @@ import { navigate, type PageState, page } from "../state/index.ts";
 import { ConfidenceSlider } from "./Changes.tsx";
 import { ChartCard } from "./ChartCard.tsx";
 import { Check } from "./Check.tsx";
+import { Choice } from "./Choice.tsx";
 import { CompareProfile } from "./CompareProfile.tsx";
 import { WindowPair } from "./chart/WindowPair.tsx";
 import { Menu } from "./Menu.tsx";
@@ -52,6 +54,8 @@ export function Compare() {
 
 function CompareChart() {
   const windows = pair.value;
+  const stack = compareStack.value;
+  const jump = useMemo(() => (stack === null ? null : jumpOf(telling(stack))), [stack]);
   return (
     <ChartCard
       series={compareSeries}
@@ -74,6 +78,17 @@ function CompareChart() {
           >
             Fit
           </button>
+          {jump !== null && (
+            <button
+              type="button"
+              class="button"
+              data-testid="jump"
+              title={`A until the chart's largest change, from ${cores(jump.before.mean)} to ${cores(jump.after.mean)} cores, and B from there on`}
+              onClick={() => stack !== null && setPair(pairAt(jump, stack.edges), windows.chart)}
+            >
+              At the jump
+            </button>
+          )}
           <button
             type="button"
             class="button"
@@ -137,22 +152,19 @@ function Sides() {
   return (
     <div class="sides card">
       {side("base", "A", "before")}
-      <label class="inline">
-        A is{" "}
-        <select
-          value={place?.[0] ?? ""}
-          aria-label="Place window A"
-          onChange={(event) => {
-            const chosen = places.find(([title]) => title === event.currentTarget.value);
-            if (chosen !== undefined) set("base", chosen[1]);
-          }}
-        >
-          {place === undefined && <option value="">where you put it</option>}
-          {places.map(([title]) => (
-            <option key={title}>{title}</option>
-          ))}
-        </select>
-      </label>
+      <Choice
+        label="A is"
+        name="Place window A"
+        value={place?.[0] ?? ""}
+        options={[
+          ...(place === undefined ? [["", "where you put it"] as const] : []),
+          ...places.map(([title]) => [title, title] as const),
+        ]}
+        onChoose={(title) => {
+          const chosen = places.find(([one]) => one === title);
+          if (chosen !== undefined) set("base", chosen[1]);
+        }}
+      />
       <QueryBox
         name="Selector of A"
         value={baseQuery}
@@ -172,35 +184,32 @@ function Sides() {
       >
         lock lengths
       </Check>
-      <span class="spring" />
-      <label
-        class="inline"
-        title="What of a frame is compared: all samples with it in the stack, or those that end in it"
-      >
-        compare{" "}
-        <select
+      <div class="criteria">
+        <Choice
+          label="compare"
+          title="What of a frame is compared: all samples with it in the stack, or those that end in it"
+          id="measure"
           value={measure}
-          data-testid="measure"
-          onChange={(event) => navigate({ measure: event.currentTarget.value as Measured })}
-        >
-          <option value="total">total</option>
-          <option value="self">self</option>
-        </select>
-      </label>
-      <label class="inline">
-        normalise{" "}
-        <select
+          options={[
+            ["total", "total"],
+            ["self", "self"],
+          ]}
+          onChoose={(chosen) => navigate({ measure: chosen })}
+        />
+        <Choice
+          label="normalise"
+          id="normalize"
           value={normalize}
-          data-testid="normalize"
-          onChange={(event) => navigate({ normalize: event.currentTarget.value as Normalize | "" })}
-        >
-          <option value="">auto{normalize === "" && answer !== null ? ` (${answer.normalize})` : ""}</option>
-          <option value="rate">rate: cores</option>
-          <option value="share">share of each side</option>
-          <option value="absolute">samples as they are</option>
-        </select>
-      </label>
-      <ConfidenceSlider level={confidence} />
+          options={[
+            ["", `auto${normalize === "" && answer !== null ? ` (${answer.normalize})` : ""}`],
+            ["rate", "rate: cores"],
+            ["share", "share of each side"],
+            ["absolute", "samples as they are"],
+          ]}
+          onChoose={(chosen) => navigate({ normalize: chosen })}
+        />
+        <ConfidenceSlider level={confidence} />
+      </div>
     </div>
   );
 }

@@ -1,7 +1,8 @@
 /** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
-import { diff, diffTop, matcher, pairParameters, selectorFaults } from "../state/data.ts";
+import { diff, diffTop, pairParameters, selectorFaults } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { Caveats, Changes, Verdict } from "./Changes.tsx";
+import { Choice } from "./Choice.tsx";
 import { DiffTable } from "./DiffTable.tsx";
 import { Download } from "./Download.tsx";
 import { findName, Graph } from "./Graph.tsx";
@@ -43,41 +44,38 @@ export function CompareProfile() {
           normalize: answer.normalize,
         }}
         loading={loading}
-        download={<Download path="/diff" parameters={pairParameters()} />}
+        download={<Download path="/diff" parameters={pairParameters()} by="function" />}
         tools={
           <>
-            <label class="inline">
-              width{" "}
-              <select
-                value={width}
-                onChange={(event) => navigate({ width: event.currentTarget.value as "both" | "before" | "after" })}
-              >
-                <option value="both">A + B</option>
-                <option value="before">A, before</option>
-                <option value="after">B, after</option>
-              </select>
-            </label>
-            <label class="inline">
-              only{" "}
-              <select
-                value={only}
-                data-testid="only"
-                title="Of the sentences and the table; the graph keeps all frames, grey where nothing is shown to differ"
-                onChange={(event) => navigate({ only: event.currentTarget.value as typeof only })}
-              >
-                <option value="">everything</option>
-                <option value="significant">what differs</option>
-                <option value="new">what is new</option>
-                <option value="gone">what is gone</option>
-              </select>
-            </label>
+            <Choice
+              label="width"
+              value={width}
+              options={[
+                ["both", "A + B"],
+                ["before", "A, before"],
+                ["after", "B, after"],
+              ]}
+              onChoose={(chosen) => navigate({ width: chosen })}
+            />
+            <Choice
+              label="only"
+              title="Of the sentences and the table; the graph keeps all frames, grey where nothing is shown to differ"
+              id="only"
+              value={only}
+              options={[
+                ["", "everything"],
+                ["significant", "what differs"],
+                ["new", "what is new"],
+                ["gone", "what is gone"],
+              ]}
+              onChoose={(chosen) => navigate({ only: chosen })}
+            />
           </>
         }
         table={
           <DiffTable
             rows={top?.rows ?? []}
             normalize={answer.normalize}
-            matcher={matcher.value}
             only={only}
             confidence={answer.confidence}
             complete={top?.complete ?? true}

@@ -4,21 +4,23 @@ import type { DiffTopRow, Normalize } from "../api/index.ts";
 import { CHANGE_WORDS, type Change, MARK } from "../logic/colour.ts";
 import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../logic/diffrows.ts";
 import { count, factor, levelText, plural } from "../logic/format.ts";
+import { largestOf, rowOf } from "../logic/functions.ts";
 import { fitName } from "../logic/names.ts";
 import { changeText, normText, normUnit } from "../logic/norm.ts";
-import type { Matcher } from "../logic/search.ts";
+import { matcher, pointedFrame, pointedRow, select, selected, tree } from "../state/data.ts";
 import { page } from "../state/index.ts";
 import { type Column, NARROW_NAME, useSort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
 interface Props {
   rows: readonly DiffTopRow[];
   normalize: Normalize;
-  matcher: Matcher | null;
   only: Only;
   confidence: number;
   complete: boolean;
   onFind: (name: string) => void;
 }
+
+const keyOf = ({ name, module = "", kind = "" }: DiffTopRow) => ({ name, module, kind });
 
 const ONLY_WORDS: Record<Only, string> = {
   "": "",
@@ -33,9 +35,16 @@ const NOTHING: Record<Only, string> = {
   gone: "Nothing of A is gone beyond chance in B.",
 };
 
-export function DiffTable({ rows, normalize, matcher, only, confidence, complete, onFind }: Props) {
+export function DiffTable({ rows, normalize, only, confidence, complete, onFind }: Props) {
+  const wanted = matcher.value;
   const [sort, setSort] = useSort(DIFF_SORT_KEYS, { key: "delta", descending: true });
-  const shown = useMemo(() => diffRows(rows, sort.key, sort.descending, only, matcher), [rows, sort, only, matcher]);
+  const shown = useMemo(() => diffRows(rows, sort.key, sort.descending, only, wanted), [rows, sort, only, wanted]);
+  const drawn = tree.value.tree;
+  const chosen = selected.value;
+  const chosenRow = useMemo(
+    () => (chosen === null || drawn === null ? -1 : rowOf(shown.map(keyOf), drawn, chosen)),
+    [shown, drawn, chosen],
+  );
   const most = useMemo(() => rows.reduce((top, row) => Math.max(top, Math.abs(row.delta)), 0), [rows]);
   const value = (v: number) => normText(v, normalize);
   const interval = (row: DiffTopRow) => `${changeText(row.low, normalize)} to ${changeText(row.high, normalize)}`;
@@ -53,7 +62,7 @@ export function DiffTable({ rows, normalize, matcher, only, confidence, complete
             {MARK[row.state as Change]}
           </i>
           <span class="visually-hidden">{CHANGE_WORDS[row.state as Change]}: </span>
-          {fitName(row.name, room)}
+          <bdi>{fitName(row.name, room)}</bdi>
           <small>{row.module}</small>
         </span>
       ),
@@ -123,8 +132,15 @@ export function DiffTable({ rows, normalize, matcher, only, confidence, complete
         columns={columns}
         sort={sort}
         onSort={setSort}
-        onTake={(row) => onFind(row.name)}
-        rowClass={(row) => row.state}
+        onTake={(row) => {
+          onFind(row.name);
+          if (drawn !== null) select(largestOf(drawn, keyOf(row)));
+        }}
+        onPoint={(row) => {
+          pointedRow.value = row?.name ?? null;
+        }}
+        shown={chosenRow}
+        rowClass={(row) => `${row.state}${row.name === pointedFrame.value ? " pointed" : ""}`}
         empty={NOTHING[only]}
       />
     </div>

@@ -5,7 +5,12 @@ import { Menu } from "./Menu.tsx";
 interface Props {
   path: "/flamegraph" | "/diff";
   parameters: Parameters;
+  /** What the table ranks. */
+  by: string;
 }
+
+/** The server gives no more. */
+const MOST_ROWS = 10_000;
 
 const FORMATS: Record<Props["path"], readonly [string, string, string][]> = {
   "/flamegraph": [
@@ -22,14 +27,18 @@ const FORMATS: Record<Props["path"], readonly [string, string, string][]> = {
   ],
 };
 
-export function Download({ path, parameters }: Props) {
+export function Download({ path, parameters, by }: Props) {
+  const every = [
+    ...FORMATS[path].map(([format, title, purpose]) => [path, { format }, title, purpose] as const),
+    ["/top", { format: "csv", by, limit: MOST_ROWS }, "CSV", `a table by ${by}, for a spreadsheet`] as const,
+  ];
   return (
     <Menu label="Download ▾" name="Download" class="to-left">
       {(close) => (
         <ul class="menu-list">
-          {FORMATS[path].map(([format, title, purpose]) => (
-            <li key={format}>
-              <a href={address(path, { ...parameters, format })} download="" onClick={close}>
+          {every.map(([from, more, title, purpose]) => (
+            <li key={title}>
+              <a href={address(from, { ...parameters, ...more })} download="" onClick={close}>
                 <b>{title}</b>
                 <small>{purpose}</small>
               </a>

@@ -1,33 +1,27 @@
 /** One selection, one window: where the time went. */
-import { parseTime } from "../logic/time.ts";
-import { before, ordered } from "../logic/windows.ts";
-import {
-  awaiting,
-  exploreSeries,
-  flamegraph,
-  focus,
-  labels,
-  matcher,
-  present,
-  ranking,
-  theme,
-  tree,
-} from "../state/data.ts";
+import { useMemo } from "preact/hooks";
+import { cores } from "../logic/format.ts";
+import { jumpOf, pairAt } from "../logic/jump.ts";
+import { telling } from "../logic/stack.ts";
+import { clock, parseTime } from "../logic/time.ts";
+import { before, ordered, type Pair, type Window } from "../logic/windows.ts";
+import { awaiting, exploreSeries, flamegraph, focus, labels, present, ranking, theme, tree } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { exploreStack } from "../state/lists.ts";
 import { ChartCard } from "./ChartCard.tsx";
 import { Check } from "./Check.tsx";
+import { Choice } from "./Choice.tsx";
 import { Brush } from "./chart/Brush.tsx";
 import { Download } from "./Download.tsx";
 import { FunctionTable } from "./FunctionTable.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { InstallLine } from "./Install.tsx";
-import { takeValue } from "./LayerList.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
 import { RankTable } from "./RankTable.tsx";
 import { TopLists } from "./TopLists.tsx";
+import { takeOf, takeValue } from "./take.ts";
 
 export function Explore() {
   return (
@@ -75,6 +69,7 @@ function ExploreChart() {
           >
             Compare with before
           </button>
+          <JumpButton />
         </>
       }
       overlay={(plot, { hover, onHover, layer, caption, spoken, zoom }) => (
@@ -85,8 +80,8 @@ function ExploreChart() {
           caption={caption}
           spoken={spoken}
           onZoom={zoom}
-          onTake={(compare) => {
-            if (layer !== null) takeValue(layer.by, layer.value, compare, layer.mode);
+          onTake={(event) => {
+            if (layer !== null) takeValue(layer.by, layer.value, takeOf(event), layer.mode);
           }}
           onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
         />
@@ -99,19 +94,42 @@ function compareWithBefore(): void {
   const now = Date.now();
   const { from, until } = page.value;
   const window = ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now);
-  const base = before(window);
+  compare({ base: before(window), comparison: window }, null);
+}
+
+function compare({ base, comparison }: Pair, chart: Window | null): void {
   navigate({
     view: "compare",
     focus: "",
-    from: String(window.from),
-    until: String(window.until),
+    from: String(comparison.from),
+    until: String(comparison.until),
     baseFrom: String(base.from),
     baseUntil: String(base.until),
     baseQuery: "",
-    chartFrom: "",
-    chartUntil: "",
+    chartFrom: chart === null ? "" : String(chart.from),
+    chartUntil: chart === null ? "" : String(chart.until),
     live: false,
   });
+}
+
+/** Where the cores changed most, if they did: one click compares what was before with what came. */
+function JumpButton() {
+  const stack = exploreStack.value;
+  const series = exploreSeries.data.value;
+  const jump = useMemo(() => (stack === null ? null : jumpOf(telling(stack))), [stack]);
+  if (stack === null || series === null || jump === null) return null;
+  const { base, comparison } = pairAt(jump, stack.edges);
+  return (
+    <button
+      type="button"
+      class="button"
+      data-testid="jump"
+      title={`From ${cores(jump.before.mean)} to ${cores(jump.after.mean)} cores: compare what was before with what came`}
+      onClick={() => compare({ base, comparison }, { from: series.from, until: series.until })}
+    >
+      Compare across {clock(comparison.from)}
+    </button>
+  );
 }
 
 /** The profile of one window: what the page's state says it is. */
@@ -151,6 +169,7 @@ export function ExploreProfile() {
           <Download
             path="/flamegraph"
             parameters={{ type: answer.type, query: page.value.query, from: answer.from, until: answer.until }}
+            by={page.value.rank}
           />
         }
         table={
@@ -159,7 +178,6 @@ export function ExploreProfile() {
             <FunctionTable
               tree={shown}
               focus={focus.value.node}
-              matcher={matcher.value}
               theme={theme.value}
               choice={<RankChoice />}
               onFind={findName}
@@ -176,19 +194,14 @@ export function ExploreProfile() {
 function RankChoice() {
   const known = labels.data.value?.labels ?? [];
   return (
-    <select
-      aria-label="Rank by"
+    <Choice
+      label=""
+      name="Rank by"
+      id="rank"
       value={page.value.rank}
-      data-testid="rank"
-      onChange={(event) => navigate({ rank: event.currentTarget.value })}
-    >
-      <option value="function">function</option>
-      {known.map((label) => (
-        <option key={label} value={label}>
-          {label}
-        </option>
-      ))}
-    </select>
+      options={["function", ...known].map((label) => [label, label] as const)}
+      onChoose={(chosen) => navigate({ rank: chosen })}
+    />
   );
 }
 

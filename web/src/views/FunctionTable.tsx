@@ -13,23 +13,21 @@ import {
   sortFunctions,
 } from "../logic/functions.ts";
 import { fitName } from "../logic/names.ts";
-import type { Matcher } from "../logic/search.ts";
 import { frameName, ROOT, type Tree } from "../logic/tree.ts";
-import { pointedFrame, pointedRow, select, selected, upright } from "../state/data.ts";
+import { matchedNames, matcher, pointedFrame, pointedRow, select, selected, upright } from "../state/data.ts";
 import { page } from "../state/index.ts";
 import { type Column, NARROW_NAME, useSort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
 interface Props {
   tree: Tree;
   focus: number;
-  matcher: Matcher | null;
   theme: Theme;
   /** Chooses what is ranked. */
   choice: ComponentChildren;
   onFind: (name: string) => void;
 }
 
-export function FunctionTable({ tree: shown, focus: zoomed, matcher, theme, choice, onFind }: Props) {
+export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFind }: Props) {
   // A function's own samples are at the leaves: what was turned round is counted as it was taken.
   const isUpright = shown.shape === "upright";
   const tree = isUpright ? shown : (upright.value ?? shown);
@@ -38,10 +36,15 @@ export function FunctionTable({ tree: shown, focus: zoomed, matcher, theme, choi
   const all = useMemo(() => functionsOf(tree, focus), [tree, focus]);
   // Sorted once, and filtered with each letter of a search: sorting is what takes long.
   const sorted = useMemo(() => sortFunctions(all, sort.key, sort.descending), [all, sort]);
-  const rows = useMemo(
-    () => (matcher === null ? sorted : sorted.filter((row) => matcher(row.name))),
-    [sorted, matcher],
-  );
+  // Another letter of a search that changes the verdict on no name leaves the table as it is.
+  const matched = matchedNames.value;
+  const rows = useMemo(() => {
+    const wanted = matcher.peek();
+    if (matched === null || wanted === null) return sorted;
+    // Names are looked at once a letter, by the graph; another tree numbers them in another way.
+    if (matched.tree.strings === tree.strings) return sorted.filter((row) => matched.names[row.nameId] === 1);
+    return sorted.filter((row) => wanted(row.name));
+  }, [sorted, matched, tree]);
   const chosen = selected.value;
   const chosenRow = useMemo(() => (chosen === null ? -1 : rowOf(rows, shown, chosen)), [rows, shown, chosen]);
   const whole = tree.total[focus] as number;
@@ -83,7 +86,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, matcher, theme, choi
         <b>{plural(rows.length, "function")}</b>
         <span class="dim">
           {focus === ROOT ? "" : `within ${frameName(tree, focus)}`}
-          {matcher === null ? "" : " that match"}
+          {matched === null ? "" : " that match"}
         </span>
       </div>
       <VirtualTable
@@ -101,7 +104,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, matcher, theme, choi
         }}
         shown={chosenRow}
         rowClass={(row) => (row.name === pointedFrame.value ? "pointed" : "")}
-        empty={matcher === null ? "No samples in this window." : "No function matches the search."}
+        empty={matched === null ? "No samples in this window." : "No function matches the search."}
       />
     </div>
   );

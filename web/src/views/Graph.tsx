@@ -7,6 +7,7 @@ import { modulesOf } from "../logic/functions.ts";
 import { nextHit } from "../logic/search.ts";
 import { ROOT } from "../logic/tree.ts";
 import {
+  changing,
   focus,
   matching,
   pointedFrame,
@@ -21,6 +22,7 @@ import {
   wholeSamples,
 } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
+import { Choice } from "./Choice.tsx";
 import { showAll, zoomTo } from "./flame/actions.ts";
 import { Chips } from "./flame/Chips.tsx";
 import { Flamegraph } from "./flame/Flamegraph.tsx";
@@ -52,10 +54,14 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
   const colourBy = colour || (shown?.diff ? "difference" : "kind");
   const whole = { ...measure, samples: wholeSamples.value };
   if (shown === null)
-    return fault === "" ? <Busy on={loading} /> : <EmptyNotice title={`The answer is broken: ${fault}.`} />;
+    return fault === "" ? (
+      <Busy on={loading || changing.value} />
+    ) : (
+      <EmptyNotice title={`The answer is broken: ${fault}.`} />
+    );
   return (
     <section class="card graph" aria-label="Profile">
-      <Busy on={loading} />
+      <Busy on={loading || changing.value} />
       <div class="toolbar">
         <SearchBox />
         <SearchFigures />
@@ -239,18 +245,17 @@ function ColourChoice() {
   const { colour } = page.value;
   const isDiff = tree.value.tree?.diff !== null;
   return (
-    <label class="inline">
-      colour{" "}
-      <select
-        value={colour}
-        data-testid="colour"
-        onChange={(event) => navigate({ colour: event.currentTarget.value as "" | "kind" | "module" })}
-      >
-        <option value="">{isDiff ? "difference" : "kind"}</option>
-        {isDiff && <option value="kind">kind</option>}
-        <option value="module">module</option>
-      </select>
-    </label>
+    <Choice
+      label="colour"
+      id="colour"
+      value={colour}
+      options={[
+        ["", isDiff ? "difference" : "kind"],
+        ...(isDiff ? [["kind", "kind"] as const] : []),
+        ["module", "module"],
+      ]}
+      onChoose={(chosen) => navigate({ colour: chosen })}
+    />
   );
 }
 

@@ -26,7 +26,7 @@ type View = (typeof VIEWS)[number][0];
 /** What changes with the view: a comparison starts from the range that was looked at, and leads back to it. */
 function changeFor(view: View) {
   const { from, until, baseFrom, baseUntil, view: old } = page.value;
-  if (view !== "compare" || old === "compare") return { view, focus: "", zoom: "" };
+  if (view !== "compare" || old === "compare") return { view, focus: "", zoom: "", box: "" };
   const now = present.value;
   const { base, comparison } = pairOf({ from, until, baseFrom: "", baseUntil: "" }, now);
   const kept = baseFrom !== "" && baseUntil !== "" && from === String(comparison.from);
@@ -78,13 +78,13 @@ export function Header() {
       )}
       {view !== "compare" && view !== "nodes" && <PageRange />}
       {view === "compare" && <CompareRange />}
+      <Progress />
       <div class="header-end">
         <ShareMenu />
         <InstallMenu />
         <ThemeButton />
         <HelpButton />
       </div>
-      <Progress />
     </header>
   );
 }
@@ -104,7 +104,7 @@ function PageRange() {
       until={until}
       now={present.value}
       live={live}
-      onRange={(a, b) => navigate({ from: a, until: b, zoom: "", live: live && b === "now" })}
+      onRange={(a, b) => navigate({ from: a, until: b, zoom: "", box: "", live: live && b === "now" })}
       onLive={(on) => navigate({ live: on })}
       onRefresh={refresh}
     />

@@ -1,5 +1,5 @@
 /** Time against the offset within each second: when it ran, and by marking, what ran then. */
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { duration, plural } from "../logic/format.ts";
 import { cellsOf, classesOf, classText, columnText, samplesWithin, shownCells, spanWords } from "../logic/heatmap.ts";
 import { COLUMN_MS, columnMs, parseMark, type Side } from "../logic/marks.ts";
@@ -7,6 +7,7 @@ import { spanText } from "../logic/spans.ts";
 import { ordered } from "../logic/windows.ts";
 import { comparing, heatmap, marks, range, theme } from "../state/data.ts";
 import { linkTo, navigate, page } from "../state/index.ts";
+import { Choice } from "./Choice.tsx";
 import { ExploreProfile } from "./Explore.tsx";
 import { HeatCanvas } from "./heat/HeatCanvas.tsx";
 import { heatRamp } from "./heat/paint.ts";
@@ -47,7 +48,7 @@ export function Heatmap() {
 
 function HeatCard() {
   // For hands without an Alt key.
-  const [letter, setLetter] = useState<Letter>("A");
+  const { letter } = page.value;
   const answer = heatmap.data.value;
   const error = heatmap.error.value;
   const loading = heatmap.loading.value;
@@ -74,7 +75,7 @@ function HeatCard() {
               type="button"
               title={`Dragging marks ${one}; with Alt the other one`}
               aria-pressed={letter === one}
-              onClick={() => setLetter(one)}
+              onClick={() => navigate({ letter: one })}
             >
               mark {one}
             </button>
@@ -109,21 +110,18 @@ function HeatCard() {
 function ColumnChoice() {
   const window = range.value;
   return (
-    <label class="inline">
-      a column is{" "}
-      <select
-        value={page.value.column}
-        data-testid="column"
-        onChange={(event) => navigate({ column: event.currentTarget.value })}
-      >
-        <option value="">auto ({columnText(columnMs(window, ""))})</option>
-        {COLUMN_MS.filter((ms) => columnMs(window, String(ms / 1000)) === ms).map((ms) => (
-          <option key={ms} value={String(ms / 1000)}>
-            {columnText(ms)}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="a column is"
+      id="column"
+      value={page.value.column}
+      options={[
+        ["", `auto (${columnText(columnMs(window, ""))})`],
+        ...COLUMN_MS.filter((ms) => columnMs(window, String(ms / 1000)) === ms).map(
+          (ms) => [String(ms / 1000), columnText(ms)] as const,
+        ),
+      ]}
+      onChoose={(chosen) => navigate({ column: chosen })}
+    />
   );
 }
 

@@ -20,6 +20,23 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
     ],
   ],
   [
+    "Chart",
+    [
+      ["← →", "move the line; with Shift ten times as far"],
+      ["Enter", "begin a window, and end it"],
+      ["+ −", "zoom around the line"],
+      ["Esc", "give the window up"],
+    ],
+  ],
+  [
+    "Lists and layers",
+    [
+      ["Enter", "only this value"],
+      ["Shift Enter", "compare it with the rest"],
+      ["Alt Enter", "make it side A of a comparison"],
+    ],
+  ],
+  [
     "Flamegraph",
     [
       ["↑ ↓ ← →", "caller, callee, neighbours"],
@@ -34,6 +51,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["s", "its callers and callees"],
       ["h", "hide it"],
       ["m", "collapse its module"],
+      ["b", "what ran shortly before it"],
       ["r i", "merge recursion, invert"],
       ["Shift F10", "all of these as a menu"],
     ],
@@ -46,9 +64,18 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
     ],
   ],
   [
+    "Tree of frames",
+    [
+      ["↑ ↓", "through the frames"],
+      ["→ ←", "open and close, to the callee and the caller"],
+      ["Enter", "zoom to the frame"],
+      ["Esc", "show all"],
+    ],
+  ],
+  [
     "Tables",
     [
-      ["↑ ↓ PgUp PgDn Home End", "through the rows"],
+      ["↑ ↓", "through the rows, as PgUp, PgDn, Home and End"],
       ["Enter", "take the row"],
     ],
   ],

@@ -1,11 +1,9 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
 import { cores, count, duration, percent } from "../logic/format.ts";
-import { againstRest, withMatcher } from "../logic/selector.ts";
+import { withMatcher } from "../logic/selector.ts";
 import { type Mode, type Stack, stepAt } from "../logic/stack.ts";
-import { parseTime } from "../logic/time.ts";
-import { ordered } from "../logic/windows.ts";
-import { present } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
+import { TAKE_HINT, takeByAltKey, takeOf, takeValue } from "./take.ts";
 
 interface Props {
   stack: Stack;
@@ -17,41 +15,25 @@ interface Props {
   otherCount: number;
 }
 
-export function layerName(value: string | null, otherCount: number, mode: Mode | null = null): string {
-  const name = value === null ? `${count(otherCount)} others` : value === "" ? "(none)" : value;
-  return mode === null ? name : `${name}, ${mode === "kernel" ? "system" : "user"}`;
+/** What a runtime calls a container; people know the first twelve digits of it. */
+const CONTAINER_ID = /^[0-9a-f]{64}$/;
+const KNOWN_DIGITS = 12;
+
+/** A layer's value as it is shown. */
+export function layerName(value: string | null, otherCount: number): string {
+  if (value === null) return `${count(otherCount)} others`;
+  if (value === "") return "(none)";
+  return CONTAINER_ID.test(value) ? value.slice(0, KNOWN_DIGITS) : value;
 }
 
-/** A click on a value narrows to it; with Shift it is compared with the rest of what is selected, in the same window. */
-export function takeValue(label: string, value: string, compare: boolean, mode: Mode | null = null): void {
-  const { query, from, until } = page.value;
-  // Of a value's time in the kernel, or in user mode, the rest is that of the other values.
-  const inMode = (text: string) =>
-    mode === null ? text : withMatcher(text, { label: "mode", operator: "=", value: mode });
-  const sides = againstRest(query, label, value);
-  if (!compare) {
-    navigate({ query: inMode(sides.query), focus: "" });
-    return;
-  }
-  const now = present.value;
-  const window = ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now);
-  const [begin, end] = [String(window.from), String(window.until)];
-  navigate({
-    view: "compare",
-    query: inMode(sides.query),
-    baseQuery: inMode(sides.baseQuery),
-    from: begin,
-    until: end,
-    baseFrom: begin,
-    baseUntil: end,
-    chartFrom: "",
-    chartUntil: "",
-    focus: "",
-    live: false,
-  });
+/** The same with the mode, where user and system time are apart. */
+export function layerText(value: string | null, otherCount: number, mode: Mode | null): string {
+  return `${layerName(value, otherCount)}${modeText(mode)}`;
 }
 
-export const TAKE_HINT = "Click: only this. Shift and click: compare it with the rest.";
+function modeText(mode: Mode | null): string {
+  return mode === null ? "" : `, ${mode === "kernel" ? "system" : "user"}`;
+}
 
 /** Narrows the selector to all but a value. No selector is all but a value's time in one mode. */
 function withoutValue(by: string, value: string): void {
@@ -64,7 +46,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
     <ul class="layers" aria-label={`Cores by ${by}`} data-testid="layers">
       {stack.layers.map((layer, i) => {
         const value = layer.value;
-        const name = layerName(value, otherCount, layer.mode);
+        const name = layerText(value, otherCount, layer.mode);
         const now = step >= 0 ? layer.cores[step] : undefined;
         const figures = (
           <>
@@ -72,7 +54,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
             <span class="layer-share">{percent(layer.share)}</span>
           </>
         );
-        const title = `${name}: ${count(layer.samples)} samples, ${duration(layer.cpuSeconds)} of CPU time`;
+        const title = `${value || name}${value ? modeText(layer.mode) : ""}: ${count(layer.samples)} samples, ${duration(layer.cpuSeconds)} of CPU time`;
         return (
           <li key={`${layer.mode}${value ?? " others"}`} title={title} class={i === highlighted ? "highlighted" : ""}>
             <i class="swatch" style={{ background: colours[i] ?? "" }} />
@@ -83,10 +65,12 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
                 type="button"
                 class="layer-name"
                 title={`${title}. ${TAKE_HINT}`}
-                onClick={(event) => takeValue(by, value, event.shiftKey, layer.mode)}
+                onClick={(event) => takeValue(by, value, takeOf(event), layer.mode)}
+                onKeyDown={(event) => takeByAltKey(event, (as) => takeValue(by, value, as, layer.mode))}
                 aria-label={`Only ${by} ${name}`}
               >
-                {name}
+                <span>{layerName(value, otherCount)}</span>
+                {modeText(layer.mode)}
               </button>
             )}
             {figures}

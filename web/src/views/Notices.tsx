@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ApiError } from "../api/index.ts";
 import { duration } from "../logic/format.ts";
 import { refresh } from "../state/index.ts";
-import { cancelAll, type Pending, pending } from "../state/resource.ts";
+import { cancelAll, type Pending, pending, SLOW_MS } from "../state/resource.ts";
 
 /** Where no answer is there yet: why there is none, or that it is on its way. */
 export function Missing({ error, loading, kind = "" }: { error: ApiError | null; loading: boolean; kind?: string }) {
@@ -12,6 +12,7 @@ export function Missing({ error, loading, kind = "" }: { error: ApiError | null;
   return (
     <div class={`card waiting ${kind}`}>
       <Busy on={loading} />
+      {loading && <p>Waiting for the server …</p>}
     </div>
   );
 }
@@ -58,9 +59,6 @@ export function UnreadableSelector({ error, onClear }: { error: ApiError; onClea
     </EmptyNotice>
   );
 }
-
-/** What takes longer than this is said to be on its way. */
-const SLOW_MS = 300;
 
 /** What is on its way since when, and a way to end it; nothing as long as answers come at once. */
 export function Progress() {

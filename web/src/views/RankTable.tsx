@@ -4,7 +4,8 @@ import { useMemo } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../api/index.ts";
 import { cores, duration, percent, plural } from "../logic/format.ts";
 import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../logic/functions.ts";
-import { layerName, TAKE_HINT, takeValue } from "./LayerList.tsx";
+import { layerName } from "./LayerList.tsx";
+import { TAKE_HINT, takeOf, takeValue } from "./take.ts";
 import { type Column, useSort, VirtualTable } from "./VirtualTable.tsx";
 
 interface Props {
@@ -80,7 +81,7 @@ export function RankTable({ answer, choice }: Props) {
         columns={columns}
         sort={sort}
         onSort={setSort}
-        onTake={(row, compare) => answer !== null && takeValue(answer.by, row.name, compare)}
+        onTake={(row, event) => answer !== null && takeValue(answer.by, row.name, takeOf(event))}
         empty={answer === null ? "Loading …" : "No samples in this window."}
       />
     </div>

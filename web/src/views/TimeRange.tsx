@@ -1,7 +1,7 @@
 /** Which time is looked at: quick ranges, two moments, earlier and later, live. */
 import { useState } from "preact/hooks";
 import { fromLocalInput, isRelative, rangeText, toLocalInput, type Window } from "../logic/time.ts";
-import { lengthOf, ordered, shift, zoomOut } from "../logic/windows.ts";
+import { LONGEST_MS, lengthOf, ordered, shift, zoomOut } from "../logic/windows.ts";
 import { Menu } from "./Menu.tsx";
 
 const QUICK = ["5m", "15m", "1h", "6h", "24h", "7d"] as const;
@@ -92,7 +92,14 @@ export function Moments({ window, onApply }: { window: Window; onApply: (window:
   const [from, setFrom] = useState(toLocalInput(window.from));
   const [until, setUntil] = useState(toLocalInput(window.until));
   const [a, b] = [fromLocalInput(from), fromLocalInput(until)];
-  const fault = a === null || b === null ? "Enter both moments." : a >= b ? "The start must be before the end." : "";
+  const fault =
+    a === null || b === null
+      ? "Enter both moments."
+      : a >= b
+        ? "The start must be before the end."
+        : b - a > LONGEST_MS
+          ? "At most 400 days at once."
+          : "";
   return (
     <form
       class="moments"

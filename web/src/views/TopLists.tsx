@@ -4,9 +4,11 @@ import type { SeriesAnswer, SeriesLine } from "../api/index.ts";
 import { count, duration, percent, cores as text } from "../logic/format.ts";
 import { sparkPath } from "../logic/spark.ts";
 import { stackOf } from "../logic/stack.ts";
+import { flamegraph } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { LISTED, type Listed, lists } from "../state/lists.ts";
-import { layerName, TAKE_HINT, takeValue } from "./LayerList.tsx";
+import { layerName } from "./LayerList.tsx";
+import { TAKE_HINT, takeByAltKey, takeOf, takeValue } from "./take.ts";
 
 const WIDTH = 64;
 const HEIGHT = 15;
@@ -26,6 +28,8 @@ function TopList({ label }: { label: Listed }) {
   const answer = data.value;
   if (answer === null) {
     if (error.value === null && !loading.value) return null;
+    // What the profile below says need not be said five times more.
+    if (error.value !== null && flamegraph.error.value?.code === error.value.code) return null;
     return <section class="card toplist dim">{error.value?.message ?? `${label} …`}</section>;
   }
   // Where nothing has the label, there is nothing to choose from.
@@ -71,8 +75,9 @@ function Row({ label, line, mean, share }: { label: Listed; line: SeriesLine; me
     <li>
       <button
         type="button"
-        title={`${name}: ${text(mean)} cores, ${duration(line.cpu_seconds)} of CPU time, ${percent(share)}. ${TAKE_HINT}`}
-        onClick={(event) => takeValue(label, line.value, event.shiftKey)}
+        title={`${line.value || name}: ${text(mean)} cores, ${duration(line.cpu_seconds)} of CPU time, ${percent(share)}. ${TAKE_HINT}`}
+        onClick={(event) => takeValue(label, line.value, takeOf(event))}
+        onKeyDown={(event) => takeByAltKey(event, (as) => takeValue(label, line.value, as))}
       >
         <span class="toplist-name">
           <span class="visually-hidden">{label} </span>

@@ -22,8 +22,8 @@ interface Props<Row, Key extends string> {
   columns: readonly Column<Row, Key>[];
   sort: Sort<Key>;
   onSort: (sort: Sort<Key>) => void;
-  /** `compare`: with Shift. */
-  onTake: (row: Row, compare: boolean) => void;
+  /** The event tells which keys were held. */
+  onTake: (row: Row, event: MouseEvent | KeyboardEvent) => void;
   /** The pointer is on a row, or on none. */
   onPoint?: (row: Row | null) => void;
   /** A row that another view has chosen: it is brought into sight. */
@@ -67,10 +67,11 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
   }, [rows.length, active]);
 
   useEffect(() => {
-    if (shown < 0 || box.current === null) return;
+    // Before the first layout nothing is in sight.
+    if (shown < 0 || box.current === null || size.height === 0) return;
     setActive(shown);
     box.current.scrollTop = scrollToRow(shown, TABLE_ROW, box.current.scrollTop, size.height - head);
-  }, [shown, rows]);
+  }, [shown, rows, size.height]);
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget) return;
@@ -84,7 +85,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
       End: 1e9,
     };
     const row = rows[active];
-    if (event.key === "Enter" && row !== undefined) onTake(row, event.shiftKey);
+    if (event.key === "Enter" && row !== undefined) onTake(row, event);
     else if (by[event.key] !== undefined) {
       const next = Math.min(Math.max(active + (by[event.key] as number), 0), rows.length - 1);
       setActive(next);
@@ -142,7 +143,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
             onPointerLeave={() => onPoint?.(null)}
             onClick={(event) => {
               setActive(first + i);
-              onTake(row, event.shiftKey);
+              onTake(row, event);
             }}
           >
             {columns.map((column) => (

@@ -13,13 +13,21 @@ export function useSize(ref: RefObject<HTMLElement | null>): Size {
   useEffect(() => {
     const element = ref.current;
     if (element === null) return;
-    const observer = new ResizeObserver(() => {
+    const measure = () => {
       const width = Math.floor(element.clientWidth);
       const height = Math.floor(element.clientHeight);
       setSize((old) => (old.width === width && old.height === height ? old : { width, height }));
-    });
+    };
+    const observer = new ResizeObserver(measure);
     observer.observe(element);
-    return () => observer.disconnect();
+    // What is printed is laid out at once, and no observer is asked.
+    addEventListener("beforeprint", measure);
+    addEventListener("afterprint", measure);
+    return () => {
+      observer.disconnect();
+      removeEventListener("beforeprint", measure);
+      removeEventListener("afterprint", measure);
+    };
   }, [ref]);
   return size;
 }

@@ -212,7 +212,8 @@ impl Agent {
                 taken: (done + 1) * u64::from(args.samples),
             };
             let request = encode::request(&batch, &agent.fleet, &services, &mut rng);
-            let body = zstd::encode_all(request.as_slice(), 1).context("can't compress")?;
+            // As the agent does it: at the usual level, and with its length in the header.
+            let body = zstd::bulk::compress(&request, 0).context("can't compress")?;
             outcome.sent_bytes += body.len() as u64;
             let (sender, instance) = (Arc::clone(&agent), outcome.instance);
             sending.spawn(async move { sender.send(instance, done + 1, body.into()).await });

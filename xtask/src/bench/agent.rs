@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::median;
 use super::mixed::Mixed;
+use super::{machine, median};
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
 use crate::proc::{Bpf, Threads, bpf, size_bytes};
@@ -27,8 +27,8 @@ pub(crate) struct Args {
     /// Windows at each rate
     #[arg(long, default_value_t = 2, value_name = "N")]
     windows: u32,
-    /// Time from the agent's start to the first window
-    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
+    /// Time from the agent's start to the first window: what opening all that runs costs is `bench start`'s
+    #[arg(long, default_value_t = 100, value_name = "SECONDS")]
     warm_up: u64,
     /// Rates to measure, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "20,99", value_name = "HZ")]
@@ -82,6 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let client = Client::new(&format!("http://{}", options.listen));
     let mut server = start_server(&options, &options.listen, &[])?;
     wait_ready(&mut server, &client, &stop)?;
+    machine::print_speed();
     let mut load = Mixed::start(dir.path())?;
     let _statistics = BpfStatistics::on()?;
     let processes = fs::read_dir("/proc")?

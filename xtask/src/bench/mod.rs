@@ -20,6 +20,7 @@ mod commits;
 mod crowd;
 mod group_by;
 mod growth;
+mod machine;
 mod mixed;
 mod start;
 mod store;

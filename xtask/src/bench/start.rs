@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Processes that run before the agent starts
     #[arg(long, default_value_t = 300, value_name = "N")]
     processes: usize,
+    /// For how long they have run then: what lives for long need not be opened at once
+    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
+    age: u64,
     /// Seconds that are looked at
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     seconds: usize,
@@ -32,6 +35,9 @@ pub(crate) struct Args {
     /// As the agent's --cpu-limit
     #[arg(long, default_value_t = 1.0, value_name = "PERCENT")]
     cpu_limit: f64,
+    /// Let dozens of the processes end and start again, so that there are new programs all the time
+    #[arg(long)]
+    restarting: bool,
     /// Print every second, and which thread's CPU time it was
     #[arg(long)]
     every_second: bool,
@@ -103,7 +109,9 @@ const WORKERS: &[&str] = &[
     "python3 -c 'import ssl, sqlite3, ctypes, decimal, lzma, bz2, zlib\nwhile True: decimal.Decimal(2).sqrt(); zlib.crc32(bytes(9999))'",
     "node -e 'for (;;) JSON.parse(JSON.stringify([1, 2, {x: 3}]))'",
     "perl -e 'while (1) { $x = join(q(,), 1..99) }'",
-    // What starts again and again.
+];
+/// What starts again and again: whatever the agent does then is no start of its own.
+const RESTARTING: &[&str] = &[
     "while :; do rustc -vV; clang --version; done",
     "while :; do go version; gofmt -h; git --version; done",
     "while :; do java -version; done",
@@ -114,14 +122,16 @@ const WORKERS: &[&str] = &[
 struct Crowd(Vec<Child>);
 
 impl Crowd {
-    fn start(wanted: usize) -> Result<Crowd> {
+    fn start(wanted: usize, restarting: bool) -> Result<Crowd> {
         let filters = FILTERS.iter().filter(|filter| {
             filter
                 .split(' ')
                 .next()
                 .is_some_and(|name| repo::find_program(name).is_some())
         });
-        let mut commands: Vec<String> = WORKERS.iter().map(|worker| (*worker).to_owned()).collect();
+        let restarting = if restarting { RESTARTING } else { &[] };
+        let workers = restarting.iter().chain(WORKERS);
+        let mut commands: Vec<String> = workers.map(|worker| (*worker).to_owned()).collect();
         commands.extend(filters.map(|filter| format!("yes | {filter}")));
         let mut crowd = Crowd(vec![]);
         // Some of what was started has ended at once, and a pipe is more than one process.
@@ -218,7 +228,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut server = start_server(&options, &options.listen, &[])?;
     wait_ready(&mut server, &client, &stop)?;
     let _statistics = BpfStatistics::on()?;
-    let crowd = Crowd::start(args.processes)?;
+    let crowd = Crowd::start(args.processes, args.restarting)?;
+    for _ in 0..args.age {
+        thread::sleep(Duration::from_secs(1));
+        stop.check()?;
+    }
     let members = crowd.members()?;
     let programs: BTreeSet<_> = members
         .iter()
@@ -226,9 +240,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .collect();
     let cpus = thread::available_parallelism()?.get();
     println!(
-        "{} processes of {} programs, {} files mapped as code; {cpus} CPUs, all busy; {} Hz, --cpu-limit {}",
+        "{} processes of {} programs, at work for {} s, {} files mapped as code; {cpus} CPUs, all busy; {} Hz, --cpu-limit {}",
         members.len(),
         programs.len(),
+        args.age,
         code_files(&members).len(),
         args.frequency,
         args.cpu_limit
@@ -350,7 +365,13 @@ fn report(args: &Args, seconds: &[Second], used: f64, cpus: usize) {
     );
 }
 
-/// Waits for the last batch, and prints which share of the stacks of these seconds is cut.
+/// The programs most of whose stacks are cut, for the last line.
+const CUT_BY_PROGRAM: &str = "SELECT p.executable, count(*) AS stacks FROM samples AS s
+     JOIN (SELECT DISTINCT stack_id FROM stacks WHERE truncated) AS cut ON cut.stack_id = s.stack_id
+     JOIN (SELECT DISTINCT process_id, executable FROM processes) AS p ON p.process_id = s.process_id
+     GROUP BY p.executable ORDER BY stacks DESC LIMIT 10";
+
+/// Waits for the last batch, and prints which share of the stacks of these seconds is cut, and of which programs.
 fn cut_stacks(client: &Client, started: i64, seconds: usize) -> Result<()> {
     let seconds = i64::try_from(seconds)?;
     let until = started + 1000 * seconds;
@@ -375,6 +396,11 @@ fn cut_stacks(client: &Client, started: i64, seconds: usize) -> Result<()> {
             graph["quality"]["truncated_samples"], graph["samples"]
         );
     }
+    let programs = client.sql(CUT_BY_PROGRAM)?;
+    let programs = programs
+        .iter()
+        .map(|row| format!("{} {}", row[0].as_str().unwrap_or_default(), row[1]));
+    println!("most of them: {}", programs.collect::<Vec<_>>().join(", "));
     println!("limits that were reached: {}", this_node(client, started)?["limits"]);
     Ok(())
 }

@@ -116,6 +116,7 @@ impl Machine {
         // It ends with this program, also where that is killed.
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
+        guest::say_what_no_guest_has();
         if self.emulated {
             guest::say_what_is_skipped();
             // More processors than the tests keep busy: a slow one that is kept busy would starve the agent.

@@ -1,6 +1,7 @@
 //! The thread that compiles tables, and in which order it is asked for them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -54,11 +55,51 @@ struct Need {
     nearby: u32,
 }
 
+/// Parts of files, of each file in the order in which they were asked for, and of all files in turns: a compiler asks for hundreds at a
+/// time.
+struct WaitingParts<M> {
+    by_file: BTreeMap<SourceId, (Arc<M>, VecDeque<u32>)>,
+    last: Option<SourceId>,
+}
+
+impl<M> WaitingParts<M> {
+    fn new() -> Self {
+        Self {
+            by_file: BTreeMap::new(),
+            last: None,
+        }
+    }
+
+    fn push(&mut self, id: SourceId, file: &Arc<M>, part: u32) {
+        let new = || (Arc::clone(file), VecDeque::new());
+        let (_, parts) = self.by_file.entry(id).or_insert_with(new);
+        parts.push_back(part);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_file.is_empty()
+    }
+
+    /// The next one, of the file whose turn it is.
+    fn pop(&mut self) -> Option<(Arc<M>, u32)> {
+        let after = |last| self.by_file.range((Bound::Excluded(last), Bound::Unbounded)).next();
+        let next = self.last.and_then(after).or_else(|| self.by_file.first_key_value());
+        let id = next.map(|(id, _)| *id)?;
+        self.last = Some(id);
+        let (file, parts) = self.by_file.get_mut(&id)?;
+        let next = parts.pop_front().map(|part| (Arc::clone(file), part));
+        if parts.is_empty() {
+            self.by_file.remove(&id);
+        }
+        next
+    }
+}
+
 /// Files that wait for the thread, and the thread.
 pub(super) struct Compiler {
     waiting: BTreeMap<SourceId, Arc<Module>>,
-    /// Parts of files, which somebody waits for.
-    waiting_parts: VecDeque<(Arc<Module>, u32)>,
+    /// Which somebody waits for.
+    waiting_parts: WaitingParts<Module>,
     part_was_last: bool,
     needed: HashMap<SourceId, Need>,
     pace: Pace,
@@ -96,7 +137,7 @@ impl Compiler {
         })?;
         Ok(Self {
             waiting: BTreeMap::new(),
-            waiting_parts: VecDeque::new(),
+            waiting_parts: WaitingParts::new(),
             part_was_last: false,
             needed: HashMap::new(),
             pace: own_pace,
@@ -113,7 +154,7 @@ impl Compiler {
     }
 
     pub(super) fn want_part(&mut self, module: &Arc<Module>, part: u32) {
-        self.waiting_parts.push_back((Arc::clone(module), part));
+        self.waiting_parts.push(module.id, module, part);
     }
 
     /// What was made since the last call, if anything was.
@@ -150,7 +191,7 @@ impl Compiler {
         {
             return self.ask_file(id, true);
         }
-        while let Some((module, part)) = self.waiting_parts.pop_front() {
+        while let Some((module, part)) = self.waiting_parts.pop() {
             // Forgotten meanwhile, if there is no such file any more.
             if let Some(outline) = outline_of(module.id) {
                 self.part_was_last = true;
@@ -286,4 +327,28 @@ fn most_urgent(waiting: &BTreeMap<SourceId, Arc<Module>>, needed: &HashMap<Sourc
         one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
     });
     most.map(|(id, _)| *id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_many_parts_waits_for_who_asks_for_one() {
+        let (first, second, third) = (SourceId::KERNEL, SourceId::VDSO, SourceId::UNKNOWN);
+        let mut waiting = WaitingParts::new();
+        for part in 0..300 {
+            waiting.push(second, &Arc::new("compiler"), part);
+        }
+        let mut next = || waiting.pop().map(|(file, part)| (*file, part));
+        assert_eq!((next(), next()), (Some(("compiler", 0)), Some(("compiler", 1))));
+        for (id, file) in [(first, "before"), (third, "after")] {
+            waiting.push(id, &Arc::new(file), 7);
+        }
+        let mut next = || waiting.pop().map(|(file, part)| (*file, part));
+        let turns: Vec<_> = (0..4).map_while(|_| next()).collect();
+        assert_eq!(turns, [("after", 7), ("before", 7), ("compiler", 2), ("compiler", 3)]);
+        assert_eq!(std::iter::from_fn(next).count(), 296);
+        assert!(waiting.is_empty());
+    }
 }

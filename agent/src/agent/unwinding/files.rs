@@ -51,6 +51,22 @@ enum PartState {
     },
 }
 
+impl FileState {
+    fn bytes(&self) -> u64 {
+        match self {
+            FileState::Installed { table, .. } => table.bytes(),
+            FileState::InParts(file) => {
+                let filled = file.parts.values().filter_map(|state| match state {
+                    PartState::Filled { filled, .. } => Some(filled.bytes()),
+                    _ => None,
+                });
+                filled.sum()
+            }
+            _ => 0,
+        }
+    }
+}
+
 impl InParts {
     /// The part in which an offset of the file lies.
     fn part_at(&self, offset: u64) -> Option<u32> {
@@ -286,21 +302,23 @@ impl Files {
     /// Tables, and parts of them, that could be given up.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let mut candidates = Vec::new();
-        let mut add = |id: SourceId, part: Option<u32>, used_ns: u64, bytes: u64| {
-            candidates.push(Candidate {
-                used_ns,
-                id,
-                part,
-                bytes,
-            });
-        };
         for (id, state) in self.states.iter().filter(|(id, _)| **id != SourceId::VDSO) {
+            let file_bytes = state.bytes();
+            let mut add = |part: Option<u32>, used_ns: u64, bytes: u64| {
+                candidates.push(Candidate {
+                    used_ns,
+                    id: *id,
+                    part,
+                    bytes,
+                    file_bytes,
+                });
+            };
             match state {
-                FileState::Installed { table, used_ns, .. } => add(*id, None, *used_ns, table.bytes()),
+                FileState::Installed { table, used_ns, .. } => add(None, *used_ns, table.bytes()),
                 FileState::InParts(file) => {
                     for (part, state) in &file.parts {
                         if let PartState::Filled { filled, used_ns } = state {
-                            add(*id, Some(*part), *used_ns, filled.bytes());
+                            add(Some(*part), *used_ns, filled.bytes());
                         }
                     }
                 }
@@ -308,6 +326,11 @@ impl Files {
             }
         }
         candidates
+    }
+
+    /// What a file's table, or its parts that are there, take.
+    pub(super) fn bytes_of(&self, id: SourceId) -> u64 {
+        self.states.get(&id).map_or(0, FileState::bytes)
     }
 
     /// Gives tables up until they are asked for again; their room is free a moment later. Returns whose programs are to be published anew:

@@ -185,7 +185,9 @@ impl Unwinding {
         }
         let missing = self.room.missing_reserve(self.expected_bytes(sensor));
         if missing > 0 {
-            let chosen = self.room.choose(Size::Small, self.files.candidates(), missing, now_ns);
+            let chosen = self
+                .room
+                .choose(Size::Small, u64::MAX, self.files.candidates(), missing, now_ns);
             changed.extend(self.files.give_up(&chosen, sensor.tables(), now_ns));
         }
         self.ask();
@@ -250,7 +252,9 @@ impl Unwinding {
             self.room.missing(size, wanted, self.expected_bytes(sensor))
         };
         let chosen = if may_wait {
-            self.room.choose(size, self.files.candidates(), missing, now_ns)
+            let file_bytes = self.files.bytes_of(id) + wanted;
+            self.room
+                .choose(size, file_bytes, self.files.candidates(), missing, now_ns)
         } else {
             Vec::new()
         };

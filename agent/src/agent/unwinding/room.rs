@@ -1,8 +1,9 @@
 //! Which tables are given up for others where the room for tables is full.
 //!
 //! What no sample needed for the longest time goes first. A large table, or a part of one, waits until something was not needed for a
-//! while, since two that take each other's room in turn would be compiled again and again. A part of the room stays free for what is
-//! small: a program's own few rows, or its mappings, never wait for those of a compiler.
+//! while, since two that take each other's room in turn would be compiled again and again; but a file that has several times as much as
+//! the one that wants some gives it up at once. A part of the room stays free for what is small: a program's own few rows, or its mappings,
+//! never wait for those of a compiler.
 
 use crate::process::SourceId;
 
@@ -10,6 +11,8 @@ use crate::process::SourceId;
 pub(super) const KEEP_NS: u64 = 60_000_000_000;
 /// And in this time they are not given up for others of their size. An interval's samples count when it ends.
 const RECENT_NS: u64 = 20_000_000_000;
+/// A file that has so many times the room of another has too much while that one has too little.
+const UNFAIR: u64 = 4;
 /// Of all room, what is kept free for what is small.
 const RESERVED_PART: u64 = 32;
 /// Of that, what one table may take to be small.
@@ -22,6 +25,8 @@ pub(super) struct Candidate {
     pub(super) id: SourceId,
     pub(super) part: Option<u32>,
     pub(super) bytes: u64,
+    /// Of the whole file, as far as it is there.
+    pub(super) file_bytes: u64,
 }
 
 /// How a table asks for room.
@@ -75,13 +80,22 @@ impl Room {
         bytes <= self.reserved_bytes / SMALL_PART
     }
 
-    /// What is to be given up to free so many bytes for a table: what was not needed lately, and for a small one also what is large.
-    /// Nothing where that is not enough.
-    pub(super) fn choose(self, size: Size, candidates: Vec<Candidate>, missing: u64, now_ns: u64) -> Vec<Candidate> {
+    /// What is to be given up to free `missing` bytes for a table of a file that will have `file_bytes` with it: what was not needed
+    /// lately, of files that have far more also what was, and for a small one all that is large. Nothing where that is not enough.
+    pub(super) fn choose(
+        self,
+        size: Size,
+        file_bytes: u64,
+        candidates: Vec<Candidate>,
+        missing: u64,
+        now_ns: u64,
+    ) -> Vec<Candidate> {
         let may_go = |candidate: &Candidate| {
             let is_idle = now_ns.saturating_sub(candidate.used_ns) >= RECENT_NS;
             let is_larger = self.size(candidate.bytes, candidate.part.is_some()) > size;
-            is_idle || is_larger
+            // Not whole tables: one that all programs share, the C library's, is larger than many.
+            let is_unfair = candidate.part.is_some() && candidate.file_bytes >= file_bytes.saturating_mul(UNFAIR);
+            is_idle || is_larger || is_unfair
         };
         oldest(candidates.into_iter().filter(may_go).collect(), missing).unwrap_or_default()
     }
@@ -93,14 +107,15 @@ impl Room {
     }
 }
 
-/// Those that were not needed the longest, as many as have so many bytes together, if there are. Of equal age the largest goes first.
+/// Those that were not needed the longest, as many as have so many bytes together, if there are. Of equal age, which all have that were
+/// needed in the same interval, the one whose file has most goes first.
 fn oldest(mut candidates: Vec<Candidate>, missing: u64) -> Option<Vec<Candidate>> {
     if missing == 0 {
         return Some(Vec::new());
     }
     candidates.sort_unstable_by_key(|candidate| {
-        let age = (candidate.used_ns, std::cmp::Reverse(candidate.bytes));
-        (age, candidate.id, candidate.part)
+        let size = std::cmp::Reverse((candidate.file_bytes, candidate.bytes));
+        (candidate.used_ns, size, candidate.id, candidate.part)
     });
     let mut bytes = 0;
     let enough = candidates.iter().position(|candidate| {
@@ -128,6 +143,7 @@ mod tests {
             id: SourceId::VDSO,
             part,
             bytes,
+            file_bytes: 2 << 20,
         }
     }
 
@@ -143,7 +159,7 @@ mod tests {
         let small = needed(14, None, 9 << 10);
         let mut candidates = busy_compiler();
         candidates.push(small);
-        let chosen = ROOM.choose(Size::Small, candidates, 100 << 10, NOW);
+        let chosen = ROOM.choose(Size::Small, 9 << 10, candidates, 100 << 10, NOW);
         assert_eq!(chosen.len(), 3);
         assert!(!chosen.contains(&small), "small tables stay for each other");
         let oldest = NOW - 14 * SECOND;
@@ -152,7 +168,7 @@ mod tests {
 
     #[test]
     fn parts_do_not_take_each_others_room_in_turn() {
-        let for_large = |candidates, missing| ROOM.choose(Size::Large, candidates, missing, NOW);
+        let for_large = |candidates, missing| ROOM.choose(Size::Large, 1 << 20, candidates, missing, NOW);
         assert_eq!(for_large(busy_compiler(), 40 << 10), []);
         let mut candidates = busy_compiler();
         candidates.extend([needed(25, Some(1000), 30 << 10), needed(40, None, 30 << 10)]);
@@ -161,6 +177,20 @@ mod tests {
         // Nothing is given up in vain.
         assert_eq!(for_large(candidates.clone(), 80 << 10), []);
         assert_eq!(for_large(candidates, 0), []);
+    }
+
+    #[test]
+    fn who_has_little_takes_the_room_of_who_has_several_times_as_much() {
+        let for_file = |file_bytes| ROOM.choose(Size::Large, file_bytes, busy_compiler(), 60 << 10, NOW);
+        let chosen = for_file(512 << 10);
+        assert_eq!(chosen.len(), 2);
+        let oldest = NOW - 14 * SECOND;
+        assert!(chosen.iter().all(|candidate| candidate.used_ns == oldest), "{chosen:?}");
+        assert_eq!(for_file((512 << 10) + 1), []);
+        let shared = needed(15, None, 3 << 20);
+        let candidates = [vec![shared], busy_compiler()].concat();
+        let chosen = ROOM.choose(Size::Large, 40 << 10, candidates, 60 << 10, NOW);
+        assert!(!chosen.is_empty() && !chosen.contains(&shared), "{chosen:?}");
     }
 
     #[test]

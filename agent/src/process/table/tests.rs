@@ -55,6 +55,25 @@ fn a_reused_process_id_is_another_process() {
 }
 
 #[test]
+fn a_program_may_wait_for_a_part_of_its_age_until_it_is_known() {
+    let mut table = table();
+    let key = own_key();
+    let born_ns = key.start_ticks * TICK_NS;
+    let waits = |table: &Table, age_ns| {
+        table
+            .opens_by_ns(key, born_ns + age_ns)
+            .map(|by_ns| by_ns - born_ns - age_ns)
+    };
+    let second = 1_000_000_000;
+    assert_eq!(waits(&table, second), Some(second / 10));
+    assert_eq!(waits(&table, 3600 * second), Some(2 * second));
+    let before_the_start = table.opens_by_ns(key, born_ns - second);
+    assert_eq!(before_the_start, Some(born_ns - second), "not at all");
+    table.program(key, false, "x", born_ns + second);
+    assert_eq!(waits(&table, second), None);
+}
+
+#[test]
 fn samples_from_before_an_exec_are_not_given_the_new_program() {
     let mut table = table();
     let key = own_key();

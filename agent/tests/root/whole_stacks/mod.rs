@@ -84,7 +84,6 @@ fn stacks_of_all_kinds_of_programs_are_whole() {
         // A test's build is slow and large; for tables there is as much room as the default --memory-limit gives.
         cpu_limit: 1.0,
         memory_limit_bytes: 1 << 30,
-        table_bytes: 16 << 20,
         ..AgentConfig::default()
     });
     let mut ran = side_by_side(ready, |number, ready, cpu| (number, run_row(ready, cpu)));

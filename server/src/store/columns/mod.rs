@@ -7,10 +7,13 @@
 
 mod decode;
 mod footers;
+mod read;
+mod stream;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use footers::Footers;
+pub(super) use stream::{FileStream, Unzip};
 
 use super::file::partition_of;
 use super::provider::STORE_URL;
@@ -23,15 +26,10 @@ use bytes::Bytes;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use object_store::ObjectStore;
 use object_store::path::Path;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-use parquet::basic::{Encoding, Type};
-use parquet::column::page::{Page, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
-use parquet::file::reader::{ChunkReader, Length};
-use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
+use read::{Chunk, read};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -78,6 +76,19 @@ impl Values {
             Values::Texts(values) => values.len(),
         }
     }
+
+    /// How many different codes there may be, "absent" included.
+    pub(crate) fn distinct(&self) -> usize {
+        self.len() + 1
+    }
+
+    /// The value of a code as a number; `None` where it is absent or a text.
+    pub(crate) fn number(&self, code: usize) -> Option<i64> {
+        match self {
+            Values::Numbers(values) => values.get(code).copied(),
+            Values::Texts(_) => None,
+        }
+    }
 }
 
 /// A column: a code a row.
@@ -90,7 +101,7 @@ pub(crate) struct Codes {
 impl Codes {
     /// How many different codes there may be, "absent" included.
     pub(crate) fn distinct(&self) -> usize {
-        self.values.len() + 1
+        self.values.distinct()
     }
 
     /// The value of a code as text; an absent one is the empty text.
@@ -103,10 +114,7 @@ impl Codes {
 
     /// The value of a code as a number; `None` where it is absent or a text.
     pub(crate) fn number(&self, code: usize) -> Option<i64> {
-        match &self.values {
-            Values::Numbers(values) => values.get(code).copied(),
-            Values::Texts(_) => None,
-        }
+        self.values.number(code)
     }
 
     /// Of numbers, of which some may be absent.
@@ -168,6 +176,19 @@ pub(super) fn code_numbers(numbers: impl ExactSizeIterator<Item = Option<i64>>) 
         codes.push(code);
     }
     (codes, values)
+}
+
+/// How many values from the first on pass a test: block by block, since a loop that may end at every value does one at a time.
+pub(crate) fn run_length<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
+    let mut count = 0;
+    for block in values.chunks(32) {
+        if block.iter().fold(true, |all, value| all & test(*value)) {
+            count += block.len();
+        } else {
+            return count + block.iter().take_while(|value| test(**value)).count();
+        }
+    }
+    count
 }
 
 /// [`ABSENT`] to the code of "absent".
@@ -399,38 +420,6 @@ fn index_of(rows: &RowGroupMetaData, name: &str) -> Result<usize, Damage> {
         .ok_or_else(|| Damage::new(format!("there is no column `{name}`")))
 }
 
-/// The bytes of one column of a row group.
-#[derive(Debug, Clone)]
-struct Chunk {
-    index: usize,
-    /// Where in the file they begin.
-    start: u64,
-    bytes: Bytes,
-}
-
-impl Length for Chunk {
-    fn len(&self) -> u64 {
-        self.start + self.bytes.len() as u64
-    }
-}
-
-impl ChunkReader for Chunk {
-    type T = std::io::Cursor<Bytes>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        let rest = self.len().saturating_sub(start) as usize;
-        Ok(std::io::Cursor::new(self.get_bytes(start, rest)?))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let from = start.checked_sub(self.start).map(|from| from as usize);
-        from.and_then(|from| Some(from..from.checked_add(length)?))
-            .filter(|range| range.end <= self.bytes.len())
-            .map(|range| self.bytes.slice(range))
-            .ok_or_else(|| ParquetError::EOF("a page reaches beyond its column".to_owned()))
-    }
-}
-
 /// A unit with the bytes of its columns.
 #[derive(Debug)]
 pub(crate) struct Fetched {
@@ -474,150 +463,5 @@ fn pending(rows: &RecordBatch, wanted: Wanted) -> Result<Column, ReadError> {
             .map(Column::Codes)
             .map_err(|damage| failed(damage.what)),
         Form::Numbers => Ok(Column::Numbers(column.as_primitive::<Int64Type>().values().to_vec())),
-    }
-}
-
-fn read(
-    chunk: &Chunk,
-    footer: &Arc<ParquetMetaData>,
-    group: usize,
-    rows: &RowGroupMetaData,
-    form: Form,
-) -> Result<Column, Damage> {
-    let count = rows.num_rows() as usize;
-    let column = match form {
-        Form::Codes => coded(chunk, rows)?.map(Column::Codes),
-        Form::Numbers => packed(chunk, rows)?.map(Column::Numbers),
-    };
-    let column = match column {
-        Some(column) => column,
-        None => any(chunk, footer, group, form)?,
-    };
-    let found = match &column {
-        Column::Codes(codes) => codes.codes.len(),
-        Column::Numbers(numbers) => numbers.len(),
-    };
-    if found != count {
-        return Err(Damage::new(format!("a column has {found} values instead of {count}")));
-    }
-    Ok(column)
-}
-
-fn pages(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<SerializedPageReader<Chunk>, Damage> {
-    let meta = rows.column(chunk.index);
-    Ok(SerializedPageReader::new(
-        Arc::new(chunk.clone()),
-        meta,
-        rows.num_rows() as usize,
-        None,
-    )?)
-}
-
-/// A column all pages of which are codes of its dictionary; nothing for one that is written in another way.
-fn coded(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<Option<Codes>, Damage> {
-    let meta = rows.column(chunk.index);
-    let may_lack = meta.column_descr().max_def_level() > 0;
-    let mut values = None;
-    let mut codes = Vec::with_capacity(rows.num_rows() as usize);
-    let mut reader = pages(chunk, rows)?;
-    while let Some(page) = reader.get_next_page()? {
-        match page {
-            Page::DictionaryPage { buf, .. } => {
-                values = match meta.column_type() {
-                    Type::INT64 => Some(Values::Numbers(decode::plain_numbers(&buf, 8)?)),
-                    Type::INT32 => Some(Values::Numbers(decode::plain_numbers(&buf, 4)?)),
-                    Type::BYTE_ARRAY => Some(Values::Texts(decode::plain_texts(&buf)?)),
-                    _ => return Ok(None),
-                };
-            }
-            Page::DataPageV2 {
-                buf,
-                encoding: Encoding::RLE_DICTIONARY,
-                num_values,
-                num_nulls,
-                def_levels_byte_len,
-                rep_levels_byte_len: 0,
-                ..
-            } => {
-                let Some(values) = &values else { return Ok(None) };
-                let levels = buf.get(..def_levels_byte_len as usize);
-                let levels = levels.ok_or_else(|| Damage::new("a page is shorter than its levels"))?;
-                let (all, absent) = (num_values as usize, num_nulls as usize);
-                if absent > all || codes.len() + all > rows.num_rows() as usize {
-                    return Err(Damage::new("a page has more values than its row group has rows"));
-                }
-                let from = codes.len();
-                decode::codes(&buf[levels.len()..], all - absent, values.len(), &mut codes)?;
-                if may_lack && absent > 0 {
-                    spread(&mut codes, from, &decode::present(levels, all)?, values.len() as u32)?;
-                }
-            }
-            _ => return Ok(None),
-        }
-    }
-    Ok(values.map(|values| Codes { codes, values }))
-}
-
-/// Puts the code of "absent" where a row has no value.
-fn spread(codes: &mut Vec<u32>, from: usize, present: &[u32], absent: u32) -> Result<(), Damage> {
-    let given = codes.split_off(from);
-    let mut given = given.into_iter();
-    for level in present {
-        codes.push(match level {
-            0 => absent,
-            _ => given
-                .next()
-                .ok_or_else(|| Damage::new("a page has fewer values than its levels say"))?,
-        });
-    }
-    Ok(())
-}
-
-/// A column all pages of which are packed differences; nothing for one that is written in another way.
-fn packed(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<Option<Vec<i64>>, Damage> {
-    let meta = rows.column(chunk.index);
-    if meta.column_type() != Type::INT64 || meta.column_descr().max_def_level() > 0 {
-        return Ok(None);
-    }
-    let mut numbers = Vec::with_capacity(rows.num_rows() as usize);
-    let mut reader = pages(chunk, rows)?;
-    while let Some(page) = reader.get_next_page()? {
-        match page {
-            Page::DataPageV2 {
-                buf,
-                encoding: Encoding::DELTA_BINARY_PACKED,
-                num_values,
-                ..
-            } => {
-                if numbers.len() + num_values as usize > rows.num_rows() as usize {
-                    return Err(Damage::new("a page has more values than its row group has rows"));
-                }
-                decode::deltas(&buf, num_values as usize, &mut numbers)?;
-            }
-            _ => return Ok(None),
-        }
-    }
-    Ok(Some(numbers))
-}
-
-/// A column in whatever encoding, by way of arrays: files that were written by other versions.
-fn any(chunk: &Chunk, footer: &Arc<ParquetMetaData>, group: usize, form: Form) -> Result<Column, Damage> {
-    let metadata = ArrowReaderMetadata::try_new(footer.clone(), ArrowReaderOptions::new())?;
-    let mask = ProjectionMask::leaves(footer.file_metadata().schema_descr(), [chunk.index]);
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(chunk.clone(), metadata)
-        .with_projection(mask)
-        .with_row_groups(vec![group])
-        .with_batch_size(footer.row_group(group).num_rows().max(1) as usize)
-        .build()?;
-    let broken = |error: arrow::error::ArrowError| Damage::new(error.to_string());
-    let batches = reader.collect::<Result<Vec<_>, _>>().map_err(broken)?;
-    let columns: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(0).as_ref()).collect();
-    let whole = arrow::compute::concat(&columns).map_err(broken)?;
-    match form {
-        Form::Codes => Codes::of_array(&whole).map(Column::Codes),
-        Form::Numbers => match whole.as_primitive_opt::<Int64Type>() {
-            Some(numbers) if numbers.null_count() == 0 => Ok(Column::Numbers(numbers.values().to_vec())),
-            _ => Err(Damage::new("a column of numbers has other values, or lacks some")),
-        },
     }
 }

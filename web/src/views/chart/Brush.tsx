@@ -13,7 +13,7 @@ interface Props {
   onPick: (window: Window) => void;
   onHover: (hover: Hover | null) => void;
   /** A click that was no drag. */
-  onTake: (compare: boolean) => void;
+  onTake: (event: PointerEvent) => void;
   /** Zooms around a moment: in for positive steps. */
   onZoom: (moment: number, steps: number) => void;
   hover: Hover | null;
@@ -54,7 +54,7 @@ export function Brush({ plot, onPick, onHover, onTake, onZoom, hover, caption, s
     const x = place(event);
     if (!picked || from === null) return;
     if (Math.abs(x - from) >= LEAST_PIXELS) onPick(ordered(momentAt(plot, from), momentAt(plot, x)));
-    else onTake(event.shiftKey);
+    else onTake(event);
   };
   const { range } = plot;
   const line = hover?.moment ?? (range.from + range.until) / 2;

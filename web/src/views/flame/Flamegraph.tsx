@@ -13,6 +13,7 @@ import {
   neighbour,
   partOf,
   partText,
+  Runs,
   rowsInSight,
   type Sliver,
   type Step,
@@ -75,6 +76,7 @@ export function Flamegraph(props: Props) {
   const { tree, focus, search, selected, pointed, theme, colourBy, flame, measure, part } = props;
   const { onZoom, onSelect, onPart, onReset, onPoint } = props;
   const colours = useRef<Colours | null>(null);
+  const runs = useRef(new Runs());
   const view = useRef<View>(partOf(part, viewOf(tree, focus)));
   const [under, setUnder] = useState<Pointed | null>(null);
   const [menu, setMenu] = useState<{ tree: Tree; node: number; x: number; y: number } | null>(null);
@@ -98,6 +100,7 @@ export function Flamegraph(props: Props) {
       scrollTop: box.current?.scrollTop ?? 0,
       firstRow: inSight.first,
       rows,
+      runs: runs.current,
     };
     paint(context, scene, colours.current);
     if (mapCanvas.current !== null) minimap.current.paint(mapCanvas.current, scene, colours.current, whole);
@@ -233,8 +236,9 @@ export function Flamegraph(props: Props) {
 
   // What the search or another view has selected comes into sight.
   useLayoutEffect(() => {
-    if (selected !== null) reveal(selected);
-  }, [selected, rows]);
+    // The panel that opens below takes a part of the height.
+    if (selected !== null && size.height > 0) reveal(selected);
+  }, [selected, rows, size.height]);
 
   const pointAt = (event: MouseEvent): Pointed | null => {
     const element = canvas.current;

@@ -12,7 +12,7 @@ import { sparkPath } from "../../logic/spark.ts";
 import { stackOf } from "../../logic/stack.ts";
 import { clock } from "../../logic/time.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { select, upright } from "../../state/data.ts";
+import { select, sent, upright } from "../../state/data.ts";
 import { framePlaces, frameSeries } from "../../state/frame.ts";
 import { copyText } from "../clipboard.ts";
 import { frameActions } from "./actions.ts";
@@ -81,11 +81,45 @@ function CopyButton({ text }: { text: string }) {
 
 const part = (value: number, whole: number) => (whole > 0 ? percent(value / whole) : "–");
 
+interface PartsProps extends Omit<Props, "measure"> {
+  samples: number;
+  whole: number;
+  /** Samples of each frame, of the same side. */
+  of: ArrayLike<number>;
+}
+
+/** What part of others so many samples are, under the heads of `PartHeads`. */
+function Parts({ samples, whole, of, tree, node, focus }: PartsProps) {
+  const parent = Math.max(ROOT, tree.parent[node] as number);
+  return (
+    <>
+      <td>{part(samples, whole)}</td>
+      <td>{part(samples, of[parent] as number)}</td>
+      {focus !== ROOT && <td>{part(samples, of[focus] as number)}</td>}
+    </>
+  );
+}
+
+function PartHeads({ tree, focus }: Pick<Props, "tree" | "focus">) {
+  return (
+    <>
+      <th scope="col">of total</th>
+      <th scope="col">of {tree.shape === "upright" ? "caller" : "parent"}</th>
+      {focus !== ROOT && <th scope="col">of zoomed</th>}
+    </>
+  );
+}
+
 function Figures({ tree, node, focus, measure }: Props) {
   const all = upright.value;
   const whole = useMemo(() => (all === null || node === ROOT ? null : relativesIn(all, tree, node)), [all, tree, node]);
-  if (tree.diff !== null) return <BothSides tree={tree} node={node} measure={measure} />;
-  const parent = Math.max(ROOT, tree.parent[node] as number);
+  if (tree.diff !== null)
+    return (
+      <>
+        <BothSides tree={tree} node={node} measure={measure} />
+        <Shares tree={tree} node={node} focus={focus} base={tree.diff.baseTotal} samples={measure.samples} />
+      </>
+    );
   const row = (label: string, hint: string, samples: number) => (
     <tr>
       <th scope="row" title={hint}>
@@ -94,9 +128,7 @@ function Figures({ tree, node, focus, measure }: Props) {
       <td>{count(samples)}</td>
       <td>{duration(samples * measure.secondsPerSample)}</td>
       <td>{cores(samples * measure.coresPerSample)}</td>
-      <td>{part(samples, measure.samples)}</td>
-      <td>{part(samples, tree.total[parent] as number)}</td>
-      <td>{part(samples, tree.total[focus] as number)}</td>
+      <Parts samples={samples} whole={measure.samples} of={tree.total} tree={tree} node={node} focus={focus} />
     </tr>
   );
   return (
@@ -107,9 +139,7 @@ function Figures({ tree, node, focus, measure }: Props) {
           <th scope="col">samples</th>
           <th scope="col">CPU time</th>
           <th scope="col">cores</th>
-          <th scope="col">of total</th>
-          <th scope="col">of {tree.shape === "upright" ? "caller" : "parent"}</th>
-          <th scope="col">of zoomed</th>
+          <PartHeads tree={tree} focus={focus} />
         </tr>
       </thead>
       <tbody>
@@ -117,6 +147,36 @@ function Figures({ tree, node, focus, measure }: Props) {
         {tree.shape === "upright" && row("self", "This frame itself", tree.self[node] as number)}
         {whole !== null && row("function", "All frames of this function; a recursion counts once", whole.total)}
         {whole !== null && row("its self", "All frames of this function themselves", whole.self)}
+      </tbody>
+    </table>
+  );
+}
+
+interface SharesProps extends Omit<Props, "measure"> {
+  base: ArrayLike<number>;
+  /** Of window B, whatever transforms leave of it. */
+  samples: number;
+}
+
+/** What part of each side a frame of a comparison is. */
+function Shares({ tree, node, focus, base, samples }: SharesProps) {
+  const row = (side: string, of: ArrayLike<number>, whole: number) => (
+    <tr>
+      <th scope="row">{side}</th>
+      <Parts samples={of[node] as number} whole={whole} of={of} tree={tree} node={node} focus={focus} />
+    </tr>
+  );
+  return (
+    <table data-testid="frame-shares">
+      <thead>
+        <tr>
+          <td />
+          <PartHeads tree={tree} focus={focus} />
+        </tr>
+      </thead>
+      <tbody>
+        {row("A, before", base, sent.value.tree?.diff?.baseTotal[ROOT] ?? 0)}
+        {row("B, after", tree.total, samples)}
       </tbody>
     </table>
   );
@@ -220,16 +280,16 @@ function Places({ tree, node }: { tree: Tree; node: number }) {
         {inlined} <bdi>{module}</bdi>
       </p>
       {places.slice(0, MOST_PLACES).map(({ module: path, buildId, sources }) => (
-        <dl key={`${path} ${buildId}`} class="place">
-          <dt dir="auto">{path}</dt>
-          {buildId !== "" && <dd class="dim">build id {buildId}</dd>}
+        <ul key={`${path} ${buildId}`} class="place">
+          <li dir="auto">{path}</li>
+          {buildId !== "" && <li class="dim">build id {buildId}</li>}
           {sources.slice(0, MOST_SOURCES).map((source) => (
-            <dd key={source.file} dir="auto">
+            <li key={source.file} dir="auto">
               {sourceText(source)}
-            </dd>
+            </li>
           ))}
-          {sources.length > MOST_SOURCES && <dd class="dim">{sources.length - MOST_SOURCES} more files</dd>}
-        </dl>
+          {sources.length > MOST_SOURCES && <li class="dim">{sources.length - MOST_SOURCES} more files</li>}
+        </ul>
       ))}
       {places.length > MOST_PLACES && <p class="dim">{places.length - MOST_PLACES} more files or builds</p>}
     </Part>

@@ -91,55 +91,71 @@ export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZ
     event.preventDefault();
   };
 
+  const share = (samples: number) => (measure.samples > 0 ? samples / measure.samples : 0);
   return (
-    <div
-      class="frame-tree"
-      ref={box}
-      role="tree"
-      tabIndex={0}
-      aria-label={`Frames of ${measure.title} as a tree. Right opens, left closes, Enter zooms.`}
-      aria-activedescendant={rows.length > 0 ? `${id}-${active}` : undefined}
-      data-testid="frame-tree"
-      onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
-      onKeyDown={onKeyDown}
-    >
-      <div class="frame-tree-body" role="none" style={{ height: `${rows.length * ROW}px` }}>
-        {rows.slice(first, behind).map((row, i) => {
-          const at = first + i;
-          return (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the tree itself takes the keys for its active row.
-            <div
-              key={`${row.node} ${row.rest}`}
-              id={`${id}-${at}`}
-              role="treeitem"
-              tabIndex={-1}
-              aria-level={row.level}
-              aria-posinset={row.place}
-              aria-setsize={row.siblings}
-              aria-expanded={row.state === "leaf" ? undefined : row.state === "open"}
-              aria-selected={row.node === selected}
-              class={`${at === active ? "active" : ""}${row.node === selected ? " chosen" : ""}`}
-              style={{ transform: `translateY(${at * ROW}px)` }}
-              onClick={() => {
-                go(at);
-                if (row.state !== "leaf") toggle(row);
-              }}
-            >
-              <span style={{ width: `${Math.min(row.level - 1, DEEPEST_INDENT) * INDENT}px` }} />
-              <i aria-hidden="true">{row.state === "leaf" ? "" : row.state === "open" ? "▾" : "▸"}</i>
-              {row.rest > 0 ? (
-                <em>{restText(row)}</em>
-              ) : (
-                <Frame tree={tree} row={row} theme={theme} said={tooltipText(tree, row.node, focus, measure)} />
-              )}
-              <b aria-hidden="true">
-                {tree.diff === null
-                  ? percent(measure.samples > 0 ? row.samples / measure.samples : 0)
-                  : `${count(row.baseSamples)} → ${count(row.samples)}`}
-              </b>
-            </div>
-          );
-        })}
+    <div class="frame-tree-box">
+      <div class={`frame-tree-head${tree.diff === null ? "" : " diff"}`} aria-hidden="true">
+        <span>{tree.diff === null ? "Total" : "Before → after"}</span>
+        {tree.diff === null && <span>{tree.shape === "upright" ? "Self" : ""}</span>}
+        <span>Frame</span>
+      </div>
+      <div
+        class={`frame-tree${tree.diff === null ? "" : " diff"}`}
+        ref={box}
+        role="tree"
+        tabIndex={0}
+        aria-label={`Frames of ${measure.title} as a tree. Right opens, left closes, Enter zooms.`}
+        aria-activedescendant={rows.length > 0 ? `${id}-${active}` : undefined}
+        data-testid="frame-tree"
+        onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
+        onKeyDown={onKeyDown}
+      >
+        <div class="frame-tree-body" role="none" style={{ height: `${rows.length * ROW}px` }}>
+          {rows.slice(first, behind).map((row, i) => {
+            const at = first + i;
+            return (
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the tree itself takes the keys for its active row.
+              <div
+                key={`${row.node} ${row.rest}`}
+                id={`${id}-${at}`}
+                role="treeitem"
+                tabIndex={-1}
+                aria-level={row.level}
+                aria-posinset={row.place}
+                aria-setsize={row.siblings}
+                aria-expanded={row.state === "leaf" ? undefined : row.state === "open"}
+                aria-selected={row.node === selected}
+                class={`${at === active ? "active" : ""}${row.node === selected ? " chosen" : ""}`}
+                style={{ transform: `translateY(${at * ROW}px)` }}
+                onClick={() => {
+                  go(at);
+                  if (row.state !== "leaf") toggle(row);
+                }}
+              >
+                {tree.diff === null ? (
+                  <>
+                    <b aria-hidden="true">
+                      <u style={{ width: `${share(row.samples) * 100}%` }} />
+                      <s>{percent(share(row.samples))}</s>
+                    </b>
+                    <small aria-hidden="true">
+                      {tree.shape === "upright" && row.rest === 0 ? percent(share(tree.self[row.node] as number)) : ""}
+                    </small>
+                  </>
+                ) : (
+                  <b aria-hidden="true">{`${count(row.baseSamples)} → ${count(row.samples)}`}</b>
+                )}
+                <span style={{ width: `${Math.min(row.level - 1, DEEPEST_INDENT) * INDENT}px` }} />
+                <i aria-hidden="true">{row.state === "leaf" ? "" : row.state === "open" ? "▾" : "▸"}</i>
+                {row.rest > 0 ? (
+                  <em>{restText(row)}</em>
+                ) : (
+                  <Frame tree={tree} row={row} theme={theme} said={tooltipText(tree, row.node, focus, measure)} />
+                )}
+              </div>
+            );
+          })}
+        </div>
       </div>
     </div>
   );

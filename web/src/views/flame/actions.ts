@@ -22,6 +22,23 @@ export function findName(name: string): void {
   navigate({ match: page.value.match === text ? "" : text });
 }
 
+const BEFORE_MS = "100";
+
+/** The timeline with what ran on the same CPU shortly before a function. */
+function ranBefore(name: string): void {
+  navigate({
+    view: "timeline",
+    hit: exactPattern(name),
+    before: page.value.before || BEFORE_MS,
+    match: "",
+    transform: "",
+    focus: "",
+    frame: "",
+    zoom: "",
+    box: "",
+  });
+}
+
 /** Another tree has other paths: the zoom is given up with it. */
 export function setTransforms(list: readonly Transform[]): void {
   navigate({ transform: transformsText(list), focus: "" });
@@ -69,6 +86,9 @@ export function frameActions(shown: Tree, node: number): FrameAction[] {
       : []),
     ...treeActions(),
     ...(isFunction ? [does("f", "Find this function", "Search for exactly this name", () => findName(name))] : []),
+    ...(isFunction && shown.diff === null
+      ? [does("b", "What ran before", `The ${BEFORE_MS} ms before its samples, on the same CPU`, () => ranBefore(name))]
+      : []),
   ];
 }
 

@@ -2,7 +2,7 @@
  * The whole graph in little, with the part that is in sight. It is painted once for a tree, its colours and a search, at most
  * one row a pixel; moving about only moves the frame around what is seen.
  */
-import { rowRuns, runsOf, viewOf } from "../../logic/layout.ts";
+import { hitPixels, rowRuns, viewOf } from "../../logic/layout.ts";
 import type { Search } from "../../logic/search.ts";
 import { ROOT, type Tree } from "../../logic/tree.ts";
 import { type Colours, inkOf, ROW, type Scene } from "./paint.ts";
@@ -19,11 +19,14 @@ export interface Span {
 interface Picture {
   tree: Tree;
   colours: Colours;
-  search: Search | null;
   width: number;
   flame: boolean;
   rows: number;
   canvas: HTMLCanvasElement;
+  /** The same, faint: what a search is marked on. */
+  faint: ImageData | null;
+  /** The newest search, marked. */
+  searched: { search: Search; canvas: HTMLCanvasElement } | null;
 }
 
 export class Minimap {
@@ -42,47 +45,110 @@ export class Minimap {
       known !== null &&
       known.tree === tree &&
       known.colours === colours &&
-      known.search === search &&
       known.width === w &&
       known.flame === flame &&
       known.rows === span.rows;
     const picture = isFresh
       ? known
-      : { tree, colours, search, width: w, flame, rows: span.rows, canvas: draw(scene, colours, span, w, h) };
+      : {
+          tree,
+          colours,
+          width: w,
+          flame,
+          rows: span.rows,
+          canvas: draw(scene, colours, span, w, h),
+          faint: null,
+          searched: null,
+        };
     this.picture = picture;
-    context.drawImage(picture.canvas, 0, 0);
+    if (search !== null && picture.searched?.search !== search) {
+      picture.faint ??= faintOf(picture.canvas, inkOf(scene.theme).ground);
+      picture.searched = { search, canvas: mark(picture.faint, scene, search, span) };
+    }
+    context.drawImage((search === null ? null : picture.searched?.canvas) ?? picture.canvas, 0, 0);
     frame(context, scene, span, w, h);
   }
 }
 
-function draw(scene: Scene, colours: Colours, span: Span, width: number, height: number): HTMLCanvasElement {
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [width, height];
-  const context = canvas.getContext("2d", { alpha: false });
-  if (context === null) return canvas;
-  const { tree, search, flame } = scene;
-  const ink = inkOf(scene.theme);
-  context.fillStyle = ink.ground;
-  context.fillRect(0, 0, width, height);
-  const whole = viewOf(tree, ROOT);
+interface Line {
+  row: number;
+  top: number;
+  height: number;
+}
+
+/** At most one line a pixel; of more rows some are left out. */
+function linesOf({ flame }: Scene, span: Span, height: number): Line[] {
   const lines = Math.min(span.rows, height);
-  for (let line = 0; line < lines; line++) {
-    const row = span.first + Math.floor((line / lines) * span.rows);
+  return Array.from({ length: lines }, (_, line) => {
     const place = flame ? lines - 1 - line : line;
     const top = Math.floor((place / lines) * height);
     const tall = Math.max(1, Math.floor(((place + 1) / lines) * height) - top);
-    context.globalAlpha = search === null ? 1 : 0.35;
-    for (const run of rowRuns(tree, row, whole, width)) {
+    return { row: span.first + Math.floor((line / lines) * span.rows), top, height: tall };
+  });
+}
+
+function blank(width: number, height: number, ground: string): [HTMLCanvasElement, CanvasRenderingContext2D | null] {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [width, height];
+  const context = canvas.getContext("2d", { alpha: false });
+  if (context !== null) {
+    context.fillStyle = ground;
+    context.fillRect(0, 0, width, height);
+  }
+  return [canvas, context];
+}
+
+function draw(scene: Scene, colours: Colours, span: Span, width: number, height: number): HTMLCanvasElement {
+  const [canvas, context] = blank(width, height, inkOf(scene.theme).ground);
+  if (context === null) return canvas;
+  const whole = viewOf(scene.tree, ROOT);
+  for (const { row, top, height: tall } of linesOf(scene, span, height)) {
+    for (const run of rowRuns(scene.tree, row, whole, width)) {
       context.fillStyle = colours.of(run.node).fill;
       context.fillRect(run.left, top, run.right - run.left, tall);
     }
-    context.globalAlpha = 1;
-    if (search === null) continue;
-    context.fillStyle = ink.hit;
-    for (const run of runsOf(tree, search.levels[row], whole, width))
-      context.fillRect(run.left, top, Math.max(scene.ratio, run.right - run.left), Math.max(scene.ratio, tall));
   }
   return canvas;
+}
+
+function faintOf(picture: HTMLCanvasElement, ground: string): ImageData {
+  const { width, height } = picture;
+  const [, context] = blank(width, height, ground);
+  if (context === null) return new ImageData(width, height);
+  context.globalAlpha = 0.35;
+  context.drawImage(picture, 0, 0);
+  return context.getImageData(0, 0, width, height);
+}
+
+/** What a search has found, on the faint picture. Each letter draws it anew: pixels are set, as rectangles would be tens of thousands. */
+function mark(faint: ImageData, scene: Scene, search: Search, span: Span): HTMLCanvasElement {
+  const { width, height } = faint;
+  const ink = inkOf(scene.theme);
+  const [canvas, context] = blank(width, height, ink.ground);
+  const image = new ImageData(new Uint8ClampedArray(faint.data), width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const hit = pixelOf(ink.hit);
+  const whole = viewOf(scene.tree, ROOT);
+  const marked = new Uint8Array(width);
+  const thinnest = Math.max(1, Math.floor(scene.ratio));
+  for (const { row, top, height: tall } of linesOf(scene, span, height)) {
+    marked.fill(0);
+    hitPixels(scene.tree, row, search.hits, whole, marked);
+    // On dense screens a hit is no thinner than on others.
+    for (let more = 1; more < thinnest; more++)
+      for (let x = width - 1; x > 0; x--) if (marked[x - 1] === 1) marked[x] = 1;
+    const bottom = Math.min(height, top + Math.max(thinnest, tall));
+    for (let y = top * width; y < bottom * width; y += width)
+      for (let x = 0; x < width; x++) if (marked[x] === 1) pixels[y + x] = hit;
+  }
+  context?.putImageData(image, 0, 0);
+  return canvas;
+}
+
+/** `#rrggbb` as a pixel of an image, in the order of this machine's bytes. */
+function pixelOf(colour: string): number {
+  const bytes = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+  return new Uint32Array(Uint8Array.of(...bytes, 255).buffer)[0] as number;
 }
 
 /** The part in sight stays as it is, the rest is veiled. */

@@ -12,7 +12,7 @@ import {
   type Paint,
   type Theme,
 } from "../../logic/colour.ts";
-import { type Run, rowRuns, runsOf, type View, viewOf } from "../../logic/layout.ts";
+import { hitRuns, type Run, type Runs, type View, viewOf } from "../../logic/layout.ts";
 import { fitName } from "../../logic/names.ts";
 import type { Search } from "../../logic/search.ts";
 import { distance, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
@@ -42,6 +42,8 @@ export interface Scene {
   firstRow: number;
   rows: number;
   ratio: number;
+  /** What was laid out before. */
+  runs: Runs;
 }
 
 /** What a frame's colour tells. */
@@ -162,8 +164,9 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, colours: 
     const top = Math.round((place * ROW - scrollTop) * ratio);
     const bottom = Math.round(((place + 1) * ROW - scrollTop) * ratio) - Math.max(1, Math.round(ratio));
     const view = viewAt(scene, row);
-    for (const run of rowRuns(tree, row, view, pixels)) paintRun(context, scene, colours, ink, run, top, bottom - top);
-    if (search !== null) paintHits(context, runsOf(tree, search.levels[row], view, pixels), ink, ratio, top, bottom);
+    for (const run of scene.runs.at(tree, row, view, pixels))
+      paintRun(context, scene, colours, ink, run, top, bottom - top);
+    if (search !== null) paintHits(context, hitRuns(tree, row, search.hits, view, pixels), ink, ratio, top, bottom);
   }
 }
 
@@ -178,13 +181,23 @@ function paintHits(
 ): void {
   const bar = Math.max(2, Math.round(2.5 * ratio));
   const least = Math.round(3 * ratio);
+  const thinnest = Math.round(2 * ratio);
   context.fillStyle = ink.hit;
-  for (const { left, right } of runs) {
-    const width = right - left;
+  // Neighbours that touch are one rectangle: where all frames match, they are tens of thousands.
+  let [from, until, wasThin] = [0, 0, false];
+  const flush = () => {
     // A thin hit is as high as its row: it would be lost as a dot.
-    if (width < least) context.fillRect(left, top, Math.max(width, Math.round(2 * ratio)), bottom - top);
-    else context.fillRect(left, bottom - bar, width, bar);
+    if (until > from) context.fillRect(from, wasThin ? top : bottom - bar, until - from, wasThin ? bottom - top : bar);
+  };
+  for (const { left, right } of runs) {
+    const isThin = right - left < least;
+    if (isThin !== wasThin || left > until) {
+      flush();
+      [from, wasThin] = [left, isThin];
+    }
+    until = isThin ? Math.max(right, left + thinnest) : right;
   }
+  flush();
 }
 
 function paintRun(

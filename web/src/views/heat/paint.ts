@@ -10,8 +10,8 @@ import { tickLabels } from "../../logic/time.ts";
 
 /** From few to many; on the light ground many are dark, on the dark ground bright. */
 const RAMP: Record<Theme, readonly string[]> = {
-  light: ["#fde7bd", "#fcc98c", "#f7a366", "#e8744f", "#c5465e", "#8c276c", "#4a1260"],
-  dark: ["#3d2160", "#66296f", "#933672", "#c1506b", "#e87c5c", "#f9b266", "#fdf1bd"],
+  light: ["#f9cf85", "#f7b267", "#f08f52", "#e0684f", "#bf4160", "#8c276c", "#4a1260"],
+  dark: ["#5a3494", "#7f3690", "#a63f86", "#cb5578", "#e87c5c", "#f9b266", "#fdf1bd"],
 };
 
 /** CSS pixels around the plot: room for the axes. */

@@ -5,7 +5,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Theme } from "../../logic/colour.ts";
 import { duration, plural } from "../../logic/format.ts";
-import { neighbour, nodeAt, type Step } from "../../logic/layout.ts";
+import { neighbour, nodeAt, Runs, type Step } from "../../logic/layout.ts";
 import type { Search } from "../../logic/search.ts";
 import { timeTicks } from "../../logic/ticks.ts";
 import { tickLabels } from "../../logic/time.ts";
@@ -52,6 +52,7 @@ export function TimelineCanvas(props: Props) {
   const { chart, from, range, search, found, selected, theme, onRange, onSelect } = props;
   const { tree, extentNs } = chart;
   const colours = useRef<Colours | null>(null);
+  const runs = useRef(new Runs());
   const [hover, setHover] = useState<{ box: number; x: number; y: number } | null>(null);
   const drag = useRef<{ x: number; y: number; range: Range; top: number; moved: boolean } | null>(null);
   const span = range.until - range.from;
@@ -72,6 +73,7 @@ export function TimelineCanvas(props: Props) {
       scrollTop: box.current?.scrollTop ?? 0,
       firstRow: 0,
       rows,
+      runs: runs.current,
     };
     paint(context, scene, colours.current);
   });

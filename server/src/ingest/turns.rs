@@ -1,0 +1,206 @@
+//! Work on requests, a few at a time, in the order in which they came.
+//!
+//! A thread that has done one takes the next one that waits, without going to sleep in between: where many wait, nobody is woken but those who
+//! get an answer.
+
+use super::IngestError;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+type Work<C> = Box<dyn FnOnce(&mut C) + Send>;
+
+/// `C`: what a thread has at hand for one after another, such as memory.
+pub(super) struct Turns<C> {
+    most: usize,
+    state: Mutex<State<C>>,
+}
+
+struct State<C> {
+    waiting: VecDeque<(u64, Work<C>)>,
+    next: u64,
+    /// Threads at work, never more than `most`.
+    working: usize,
+    /// At hand for those that are not.
+    spare: Vec<C>,
+}
+
+impl<C> std::fmt::Debug for Turns<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Turns")
+            .field("most", &self.most)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: Default + Send + 'static> Turns<C> {
+    /// At most so many at a time.
+    pub(super) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            most: most.max(1),
+            state: Mutex::new(State {
+                waiting: VecDeque::new(),
+                next: 0,
+                working: 0,
+                spare: Vec::new(),
+            }),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does the work on a thread that may block, and returns what comes of it. [`IngestError::Busy`] where its turn does not come within
+    /// this time. What a caller who hangs up waits for is not begun; what has begun goes on.
+    pub(super) async fn take<T: Send + 'static>(
+        self: &Arc<Self>,
+        patience: Duration,
+        work: impl FnOnce(&mut C) -> Result<T, IngestError> + Send + 'static,
+    ) -> Result<T, IngestError> {
+        let (to, mut done) = oneshot::channel();
+        let number = self.enter(Box::new(move |at_hand| {
+            if !to.is_closed() {
+                let _ = to.send(work(at_hand));
+            }
+        }));
+        let result = match tokio::time::timeout(patience, &mut done).await {
+            Ok(result) => result,
+            Err(_) if self.leave(number) => return Err(IngestError::Busy),
+            // It has begun.
+            Err(_) => done.await,
+        };
+        result.unwrap_or_else(|_| {
+            Err(IngestError::Invalid(
+                "decoding failed; the server's log has the cause".to_owned(),
+            ))
+        })
+    }
+
+    fn enter(self: &Arc<Self>, work: Work<C>) -> u64 {
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        state.waiting.push_back((number, work));
+        if state.working < self.most {
+            state.working += 1;
+            let turns = Arc::clone(self);
+            drop(state);
+            tokio::task::spawn_blocking(move || turns.work());
+        }
+        number
+    }
+
+    /// Whether the work had not begun; then it will not.
+    fn leave(&self, number: u64) -> bool {
+        let mut state = self.state();
+        let at = state.waiting.iter().position(|(other, _)| *other == number);
+        at.is_some_and(|at| state.waiting.remove(at).is_some())
+    }
+
+    /// Works until nobody waits.
+    fn work(&self) {
+        let mut at_hand = self.state().spare.pop().unwrap_or_default();
+        loop {
+            let mut state = self.state();
+            let Some((_, work)) = state.waiting.pop_front() else {
+                state.working -= 1;
+                state.spare.push(at_hand);
+                return;
+            };
+            drop(state);
+            // The hook has told of a panic; whoever waits for an answer learns it since there is none. What was at hand may be half changed.
+            if catch_unwind(AssertUnwindSafe(|| work(&mut at_hand))).is_err() {
+                at_hand = C::default();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn as_many_work_as_may_and_each_has_its_own_at_hand() {
+        let turns: Arc<Turns<usize>> = Turns::new(2);
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let all = (0..50).map(|number| {
+            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            turns.take(LONG, move |at_hand: &mut usize| {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                *at_hand += 1;
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(number)
+            })
+        });
+        let all: Vec<usize> = futures::future::try_join_all(all).await.unwrap();
+        assert_eq!(all, (0..50).collect::<Vec<_>>());
+        assert!((1..=2).contains(&most.load(Ordering::SeqCst)));
+        // The threads end a moment after their last answer.
+        while turns.state().working > 0 {
+            tokio::task::yield_now().await;
+        }
+        let state = turns.state();
+        assert!(state.spare.len() <= 2);
+        assert_eq!(state.spare.iter().sum::<usize>(), 50);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_waits_too_long_or_hangs_up_is_passed_over() {
+        let turns: Arc<Turns<()>> = Turns::new(1);
+        let (go, wait) = mpsc::channel::<()>();
+        let (begun, has_begun) = oneshot::channel();
+        let first = tokio::spawn({
+            let turns = Arc::clone(&turns);
+            // Its time is over when it has long begun.
+            async move {
+                let work = move |_: &mut ()| {
+                    let _ = begun.send(());
+                    wait.recv().map_err(|_| IngestError::Busy)
+                };
+                turns.take(Duration::from_millis(1), work).await
+            }
+        });
+        has_begun.await.unwrap();
+        let late = turns.take(Duration::from_millis(1), |_| Ok(())).await;
+        assert!(matches!(late, Err(IngestError::Busy)), "{late:?}");
+        let was_done = Arc::new(AtomicUsize::new(0));
+        let gone = tokio::spawn({
+            let (turns, was_done) = (Arc::clone(&turns), Arc::clone(&was_done));
+            async move {
+                turns
+                    .take(LONG, move |_| Ok(was_done.fetch_add(1, Ordering::SeqCst)))
+                    .await
+            }
+        });
+        while turns.state().waiting.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        gone.abort();
+        assert!(gone.await.unwrap_err().is_cancelled());
+        go.send(()).unwrap();
+        first.await.unwrap().unwrap();
+        assert_eq!(turns.take(LONG, |_| Ok(7)).await.unwrap(), 7);
+        assert_eq!(was_done.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_panic_is_an_error_of_one_request_only() {
+        let turns: Arc<Turns<Vec<u8>>> = Turns::new(1);
+        let failed = turns
+            .take(LONG, |at_hand: &mut Vec<u8>| -> Result<(), IngestError> {
+                at_hand.push(1);
+                panic!("of a test")
+            })
+            .await;
+        assert!(matches!(failed, Err(IngestError::Invalid(_))), "{failed:?}");
+        assert_eq!(turns.take(LONG, |at_hand| Ok(at_hand.len())).await.unwrap(), 0);
+    }
+}

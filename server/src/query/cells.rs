@@ -1,0 +1,58 @@
+//! A number for each of many things in each of some steps. Pure.
+
+use std::ops::Range;
+
+/// Slots that get their memory at once: what was counted is not moved when more comes.
+const CHUNK_SLOTS: usize = 4096;
+
+/// Slots that are turned at once: few enough to stay in the CPU's cache, and a divisor of a chunk's.
+const TILE_SLOTS: usize = 64;
+
+/// A number for each slot and step.
+#[derive(Debug, Clone)]
+pub(super) struct Cells<T> {
+    pub(super) steps: usize,
+    chunks: Vec<Vec<T>>,
+}
+
+impl<T: Clone + Default> Cells<T> {
+    pub(super) fn new(steps: usize) -> Cells<T> {
+        Cells {
+            steps,
+            chunks: Vec::new(),
+        }
+    }
+
+    /// Room for so many slots.
+    pub(super) fn grow(&mut self, slots: usize) {
+        while self.chunks.len() * CHUNK_SLOTS < slots {
+            self.chunks.push(vec![T::default(); CHUNK_SLOTS * self.steps]);
+        }
+    }
+
+    /// The steps of a slot.
+    pub(super) fn of(&self, slot: usize) -> &[T] {
+        &self.chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS * self.steps..][..self.steps]
+    }
+
+    pub(super) fn of_mut(&mut self, slot: usize) -> &mut [T] {
+        &mut self.chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS * self.steps..][..self.steps]
+    }
+
+    /// Some steps of so many slots, step by step.
+    pub(super) fn by_step(&self, steps: Range<usize>, slots: usize) -> Vec<Vec<T>> {
+        let mut by_step: Vec<Vec<T>> = vec![Vec::with_capacity(slots); steps.len()];
+        for first in (0..slots).step_by(TILE_SLOTS) {
+            let chunk = &self.chunks[first / CHUNK_SLOTS][first % CHUNK_SLOTS * self.steps..];
+            let tile = &chunk[..TILE_SLOTS.min(slots - first) * self.steps];
+            for (to, step) in by_step.iter_mut().zip(steps.clone()) {
+                to.extend(tile.chunks_exact(self.steps).map(|of_slot| of_slot[step].clone()));
+            }
+        }
+        by_step
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.chunks.len() * CHUNK_SLOTS * self.steps * size_of::<T>()
+    }
+}

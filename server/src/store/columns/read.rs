@@ -1,0 +1,251 @@
+//! One column of a row group from its bytes: codes of its dictionary, packed differences, or whatever else the format allows.
+
+use super::{Codes, Column, Damage, Form, Values, decode};
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::Int64Type;
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::basic::{Encoding, Type};
+use parquet::column::page::{Page, PageReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// The bytes of one column of a row group.
+#[derive(Debug, Clone)]
+pub(super) struct Chunk {
+    pub(super) index: usize,
+    /// Where in the file they begin.
+    pub(super) start: u64,
+    pub(super) bytes: Bytes,
+}
+
+impl Length for Chunk {
+    fn len(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+impl ChunkReader for Chunk {
+    type T = std::io::Cursor<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let rest = self.len().saturating_sub(start) as usize;
+        Ok(std::io::Cursor::new(self.get_bytes(start, rest)?))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let from = start.checked_sub(self.start).map(|from| from as usize);
+        from.and_then(|from| Some(from..from.checked_add(length)?))
+            .filter(|range| range.end <= self.bytes.len())
+            .map(|range| self.bytes.slice(range))
+            .ok_or_else(|| ParquetError::EOF("a page reaches beyond its column".to_owned()))
+    }
+}
+
+/// A column of a row group in the form that is wanted.
+pub(super) fn read(
+    chunk: &Chunk,
+    footer: &Arc<ParquetMetaData>,
+    group: usize,
+    rows: &RowGroupMetaData,
+    form: Form,
+) -> Result<Column, Damage> {
+    let count = rows.num_rows() as usize;
+    let column = match form {
+        Form::Codes => coded(chunk, rows)?.map(Column::Codes),
+        Form::Numbers => packed(chunk, rows)?.map(Column::Numbers),
+    };
+    let column = match column {
+        Some(column) => column,
+        // The library's decoders panic where a page says of its codes that they have more bits than there are (`read_num_bytes`, "range end
+        // index 25 out of range"): damage like any other.
+        None => std::panic::catch_unwind(AssertUnwindSafe(|| any(chunk, footer, group, form)))
+            .map_err(|_| Damage::new("a page cannot be decoded"))??,
+    };
+    let found = match &column {
+        Column::Codes(codes) => codes.codes.len(),
+        Column::Numbers(numbers) => numbers.len(),
+    };
+    if found != count {
+        return Err(Damage::new(format!("a column has {found} values instead of {count}")));
+    }
+    Ok(column)
+}
+
+fn pages(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<SerializedPageReader<Chunk>, Damage> {
+    let meta = rows.column(chunk.index);
+    Ok(SerializedPageReader::new(
+        Arc::new(chunk.clone()),
+        meta,
+        rows.num_rows() as usize,
+        None,
+    )?)
+}
+
+/// A column all pages of which are codes of its dictionary; nothing for one that is written in another way.
+pub(super) fn coded(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<Option<Codes>, Damage> {
+    let Some(Pages { values, codes, .. }) = all(chunk, rows, Form::Codes)? else {
+        return Ok(None);
+    };
+    Ok(values.map(|values| Codes { codes, values }))
+}
+
+/// A column all pages of which are packed differences; nothing for one that is written in another way.
+pub(super) fn packed(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<Option<Vec<i64>>, Damage> {
+    Ok(all(chunk, rows, Form::Numbers)?.map(|pages| pages.numbers))
+}
+
+fn all(chunk: &Chunk, rows: &RowGroupMetaData, form: Form) -> Result<Option<Pages>, Damage> {
+    let (meta, count) = (rows.column(chunk.index), rows.num_rows() as usize);
+    let mut read = Pages::with_room(form, count);
+    let mut reader = pages(chunk, rows)?;
+    while let Some(page) = reader.get_next_page()? {
+        if !read.add(page, meta, form, count - read.rows(form))? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(read))
+}
+
+/// What a column's pages hold, as they are read one after another.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    /// Of a column of codes, once its dictionary has come.
+    pub(super) values: Option<Values>,
+    /// How many there are of them.
+    pub(super) distinct: usize,
+    pub(super) codes: Vec<u32>,
+    pub(super) numbers: Vec<i64>,
+}
+
+impl Pages {
+    fn with_room(form: Form, rows: usize) -> Pages {
+        let room = |wanted| if form == wanted { rows } else { 0 };
+        Pages {
+            values: None,
+            distinct: 0,
+            codes: Vec::with_capacity(room(Form::Codes)),
+            numbers: Vec::with_capacity(room(Form::Numbers)),
+        }
+    }
+
+    pub(super) fn rows(&self, form: Form) -> usize {
+        match form {
+            Form::Codes => self.codes.len(),
+            Form::Numbers => self.numbers.len(),
+        }
+    }
+
+    /// Adds a page of at most `left` rows, or of a dictionary. False: it is written in another way.
+    pub(super) fn add(
+        &mut self,
+        page: Page,
+        meta: &ColumnChunkMetaData,
+        form: Form,
+        left: usize,
+    ) -> Result<bool, Damage> {
+        let may_lack = meta.column_descr().max_def_level() > 0;
+        let fits = |rows: u32| match rows as usize <= left {
+            true => Ok(rows as usize),
+            false => Err(Damage::new("a page has more values than its row group has rows")),
+        };
+        match (form, page) {
+            (Form::Codes, Page::DictionaryPage { buf, .. }) => {
+                let values = match meta.column_type() {
+                    Type::INT64 => Values::Numbers(decode::plain_numbers(&buf, 8)?),
+                    Type::INT32 => Values::Numbers(decode::plain_numbers(&buf, 4)?),
+                    Type::BYTE_ARRAY => Values::Texts(decode::plain_texts(&buf)?),
+                    _ => return Ok(false),
+                };
+                self.distinct = values.len();
+                self.values = Some(values);
+            }
+            (
+                Form::Codes,
+                Page::DataPageV2 {
+                    buf,
+                    encoding: Encoding::RLE_DICTIONARY,
+                    num_values,
+                    num_nulls,
+                    def_levels_byte_len,
+                    rep_levels_byte_len: 0,
+                    ..
+                },
+            ) => {
+                if self.values.is_none() {
+                    return Ok(false);
+                }
+                let levels = buf.get(..def_levels_byte_len as usize);
+                let levels = levels.ok_or_else(|| Damage::new("a page is shorter than its levels"))?;
+                let (rows, absent) = (fits(num_values)?, num_nulls as usize);
+                let given = rows.checked_sub(absent);
+                let given = given.ok_or_else(|| Damage::new("a page lacks more values than it has"))?;
+                let from = self.codes.len();
+                decode::codes(&buf[levels.len()..], given, self.distinct, &mut self.codes)?;
+                if may_lack && absent > 0 {
+                    spread(
+                        &mut self.codes,
+                        from,
+                        &decode::present(levels, rows)?,
+                        self.distinct as u32,
+                    )?;
+                }
+            }
+            (
+                Form::Numbers,
+                Page::DataPageV2 {
+                    buf,
+                    encoding: Encoding::DELTA_BINARY_PACKED,
+                    num_values,
+                    ..
+                },
+            ) if meta.column_type() == Type::INT64 && !may_lack => {
+                decode::deltas(&buf, fits(num_values)?, &mut self.numbers)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Puts the code of "absent" where a row has no value.
+fn spread(codes: &mut Vec<u32>, from: usize, present: &[u32], absent: u32) -> Result<(), Damage> {
+    let given = codes.split_off(from);
+    let mut given = given.into_iter();
+    for level in present {
+        codes.push(match level {
+            0 => absent,
+            _ => given
+                .next()
+                .ok_or_else(|| Damage::new("a page has fewer values than its levels say"))?,
+        });
+    }
+    Ok(())
+}
+
+/// A column in whatever encoding, by way of arrays: files that were written by other versions.
+fn any(chunk: &Chunk, footer: &Arc<ParquetMetaData>, group: usize, form: Form) -> Result<Column, Damage> {
+    let metadata = ArrowReaderMetadata::try_new(footer.clone(), ArrowReaderOptions::new())?;
+    let mask = ProjectionMask::leaves(footer.file_metadata().schema_descr(), [chunk.index]);
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(chunk.clone(), metadata)
+        .with_projection(mask)
+        .with_row_groups(vec![group])
+        .with_batch_size(footer.row_group(group).num_rows().max(1) as usize)
+        .build()?;
+    let broken = |error: arrow::error::ArrowError| Damage::new(error.to_string());
+    let batches = reader.collect::<Result<Vec<_>, _>>().map_err(broken)?;
+    let columns: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(0).as_ref()).collect();
+    let whole = arrow::compute::concat(&columns).map_err(broken)?;
+    match form {
+        Form::Codes => Codes::of_array(&whole).map(Column::Codes),
+        Form::Numbers => match whole.as_primitive_opt::<Int64Type>() {
+            Some(numbers) if numbers.null_count() == 0 => Ok(Column::Numbers(numbers.values().to_vec())),
+            _ => Err(Damage::new("a column of numbers has other values, or lacks some")),
+        },
+    }
+}

@@ -1,0 +1,276 @@
+//! A file read from its begin to its end, some thousand rows at a time: what a merge of many files needs.
+//!
+//! In: a file, names of columns. Out: for one piece of rows after another each column as codes or numbers, and the dictionaries of the row
+//! group that they are of. Many are open at a time: each holds a page of every column and the dictionaries of a row group, no more, and all
+//! are decompressed by one decompressor.
+
+use super::read::{Chunk, Pages, read};
+use super::{Codes, Column, Damage, Form, Values, Wanted, index_of};
+use bytes::Bytes;
+use parquet::basic::Compression;
+use parquet::column::page::{Page, PageReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Rows of a piece, at most.
+const PIECE_ROWS: usize = 8 * 1024;
+
+/// What is read of a file for a page's header: most have half as many bytes.
+const HEADER_BYTES: usize = 128;
+
+/// No page is larger: a dictionary has at most a row group's texts.
+const MAX_PAGE_BYTES: u64 = 1 << 30;
+
+/// Decompresses pages.
+pub(in crate::store) struct Unzip(zstd::bulk::Decompressor<'static>);
+
+impl Unzip {
+    pub(in crate::store) fn new() -> Result<Unzip, Damage> {
+        let zstd = zstd::bulk::Decompressor::new();
+        Ok(Unzip(zstd.map_err(|error| Damage::new(error.to_string()))?))
+    }
+
+    /// What is behind the first `kept` bytes is compressed.
+    fn plain(&mut self, bytes: &Bytes, kept: usize) -> Result<Bytes, Damage> {
+        let small = bytes
+            .get(kept..)
+            .ok_or_else(|| Damage::new("a page is shorter than its levels"))?;
+        if small.is_empty() {
+            return Ok(bytes.clone());
+        }
+        let size = zstd::zstd_safe::get_frame_content_size(small).ok().flatten();
+        let size = size.filter(|size| *size <= MAX_PAGE_BYTES);
+        let size = size.ok_or_else(|| Damage::new("a page does not say how large it is, or is too large"))?;
+        let plain = self.0.decompress(small, size as usize);
+        let plain = plain.map_err(|error| Damage::new(error.to_string()))?;
+        Ok(match kept {
+            0 => plain.into(),
+            _ => [&bytes[..kept], &plain].concat().into(),
+        })
+    }
+}
+
+/// A file of which pages are read where they lie.
+struct Pieces(Arc<File>);
+
+impl Length for Pieces {
+    fn len(&self) -> u64 {
+        self.0.metadata().map_or(0, |metadata| metadata.len())
+    }
+}
+
+impl ChunkReader for Pieces {
+    type T = BufReader<Rest>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let rest = Rest {
+            file: self.0.clone(),
+            at: start,
+        };
+        Ok(BufReader::with_capacity(HEADER_BYTES, rest))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let mut bytes = vec![0; length];
+        self.0.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+/// What follows in a file.
+struct Rest {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for Rest {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read_at(to, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// One column of a row group, of which a few pages are in memory.
+struct OneColumn {
+    index: usize,
+    form: Form,
+    meta: ColumnChunkMetaData,
+    reader: SerializedPageReader<Pieces>,
+    pages: Pages,
+}
+
+impl OneColumn {
+    fn open(file: &Arc<File>, footer: &ParquetMetaData, group: usize, wanted: Wanted) -> Result<Self, Damage> {
+        let rows = footer.row_group(group);
+        let index = index_of(rows, wanted.name)?;
+        // Pages come as they lie: a decompressor for each column of each file would take more room than all pages.
+        let meta = rows.column(index).clone();
+        let raw = meta.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
+        let count = rows.num_rows() as usize;
+        Ok(OneColumn {
+            index,
+            form: wanted.form,
+            meta,
+            reader: SerializedPageReader::new(Arc::new(Pieces(file.clone())), &raw.build()?, count, None)?,
+            pages: Pages::default(),
+        })
+    }
+
+    /// Reads on until there are so many rows. False: a page is written in another way.
+    fn fill(&mut self, rows: usize, left: usize, unzip: &mut Unzip) -> Result<bool, Damage> {
+        let is_zstd = match self.meta.compression() {
+            Compression::ZSTD(_) => true,
+            Compression::UNCOMPRESSED => false,
+            _ => return Ok(false),
+        };
+        while self.pages.rows(self.form) < rows {
+            let Some(mut page) = self.reader.get_next_page()? else {
+                return Err(Damage::new("a column has fewer values than its row group has rows"));
+            };
+            match &mut page {
+                Page::DictionaryPage { buf, .. } if is_zstd => *buf = unzip.plain(buf, 0)?,
+                Page::DataPageV2 {
+                    buf,
+                    def_levels_byte_len,
+                    rep_levels_byte_len,
+                    is_compressed: true,
+                    ..
+                } if is_zstd => *buf = unzip.plain(buf, (*def_levels_byte_len + *rep_levels_byte_len) as usize)?,
+                _ => {}
+            }
+            let left = left - self.pages.rows(self.form);
+            if !self.pages.add(page, &self.meta, self.form, left)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn drop_rows(&mut self, rows: usize) {
+        match self.form {
+            Form::Codes => drop(self.pages.codes.drain(..rows)),
+            Form::Numbers => drop(self.pages.numbers.drain(..rows)),
+        }
+    }
+}
+
+/// See the module.
+pub(in crate::store) struct FileStream {
+    file: Arc<File>,
+    footer: Arc<ParquetMetaData>,
+    wanted: &'static [Wanted],
+    /// The row group that comes next.
+    next_group: usize,
+    columns: Vec<OneColumn>,
+    /// Rows of the group that are still to come, those of the piece included.
+    left: usize,
+    piece: usize,
+}
+
+/// Rows that have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) struct Piece {
+    pub(in crate::store) rows: usize,
+    /// The dictionaries are others than before.
+    pub(in crate::store) is_new: bool,
+}
+
+impl FileStream {
+    pub(in crate::store) fn open(path: &std::path::Path, wanted: &'static [Wanted]) -> Result<FileStream, Damage> {
+        let file = File::open(path).map_err(|error| Damage::new(error.to_string()))?;
+        let footer = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+        Ok(FileStream {
+            file: Arc::new(file),
+            footer: Arc::new(footer),
+            wanted,
+            next_group: 0,
+            columns: Vec::new(),
+            left: 0,
+            piece: 0,
+        })
+    }
+
+    /// Reads on; none at the end.
+    pub(in crate::store) fn next(&mut self, unzip: &mut Unzip) -> Result<Option<Piece>, Damage> {
+        for column in &mut self.columns {
+            column.drop_rows(self.piece);
+        }
+        self.left -= self.piece;
+        self.piece = 0;
+        let mut is_new = false;
+        while self.left == 0 {
+            if self.next_group == self.footer.num_row_groups() {
+                self.columns.clear();
+                return Ok(None);
+            }
+            let open = |wanted: &Wanted| OneColumn::open(&self.file, &self.footer, self.next_group, *wanted);
+            self.columns = self.wanted.iter().map(open).collect::<Result<_, _>>()?;
+            self.left = self.footer.row_group(self.next_group).num_rows() as usize;
+            self.next_group += 1;
+            is_new = true;
+        }
+        let rows = self.left.min(PIECE_ROWS);
+        for column in &mut self.columns {
+            if !column.fill(rows, self.left, unzip)? {
+                self.read_whole()?;
+                is_new = true;
+                break;
+            }
+        }
+        self.piece = rows;
+        Ok(Some(Piece { rows, is_new }))
+    }
+
+    /// Reads the row group in one piece, whatever its encoding: files of others.
+    fn read_whole(&mut self) -> Result<(), Damage> {
+        let group = self.next_group - 1;
+        let rows = self.footer.row_group(group);
+        let gone = rows.num_rows() as usize - self.left;
+        for column in &mut self.columns {
+            let (start, length) = rows.column(column.index).byte_range();
+            let chunk = Chunk {
+                index: column.index,
+                start,
+                bytes: Pieces(self.file.clone()).get_bytes(start, length as usize)?,
+            };
+            column.pages = match read(&chunk, &self.footer, group, rows, column.form)? {
+                Column::Codes(Codes { codes, values }) => Pages {
+                    distinct: values.len(),
+                    values: Some(values),
+                    codes,
+                    ..Pages::default()
+                },
+                Column::Numbers(numbers) => Pages {
+                    numbers,
+                    ..Pages::default()
+                },
+            };
+            column.drop_rows(gone);
+        }
+        Ok(())
+    }
+
+    /// The codes of the piece's rows in a column that was asked for as codes, and what they stand for.
+    pub(in crate::store) fn codes(&self, column: usize) -> (&[u32], &Values) {
+        static NONE: Values = Values::Numbers(Vec::new());
+        let pages = &self.columns[column].pages;
+        (&pages.codes[..self.piece], pages.values.as_ref().unwrap_or(&NONE))
+    }
+
+    /// What the codes of a column stand for will not be asked for again.
+    pub(in crate::store) fn forget(&mut self, column: usize) {
+        self.columns[column].pages.values = Some(Values::Numbers(Vec::new()));
+    }
+
+    /// The numbers of the piece's rows in a column that was asked for as numbers.
+    pub(in crate::store) fn numbers(&self, column: usize) -> &[i64] {
+        &self.columns[column].pages.numbers[..self.piece]
+    }
+}

@@ -1,0 +1,279 @@
+//! Codes and differences packed as Parquet has them. Pure.
+//!
+//! In: codes of a column, row by row or as runs; numbers. Out: bytes of pages. Formats: parquet-format, `Encodings.md` ("RLE / Bit-Packing Hybrid", "Delta
+//! Encoding").
+
+use super::columns::{ABSENT, run_length};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+/// Codes that follow each other: each with its number.
+pub(super) type Runs = Vec<(u32, u32)>;
+
+pub(super) fn runs(codes: impl Iterator<Item = u32>) -> Runs {
+    let mut runs = Runs::new();
+    for code in codes {
+        match runs.last_mut() {
+            Some((last, count)) if *last == code => *count += 1,
+            _ => runs.push((code, 1)),
+        }
+    }
+    runs
+}
+
+/// For each code of so many its place among those that there are, and those codes.
+pub(super) fn dense(codes: impl ExactSizeIterator<Item = u32>, of: usize) -> (Vec<u32>, Vec<u32>) {
+    let (mut places, mut kept) = (vec![ABSENT; of], Vec::new());
+    let keys = codes.map(|code| {
+        let place = &mut places[code as usize];
+        if *place == ABSENT {
+            *place = kept.len() as u32;
+            kept.push(code);
+        }
+        *place
+    });
+    (keys.collect(), kept)
+}
+
+/// For each code of so many another one of two bytes, both of them small where the code is frequent. zstd counts bytes, not codes: so a few
+/// bytes are most of all, and take few bits each.
+pub(super) fn by_frequency(codes: &[u32], values: usize) -> Vec<u32> {
+    let mut counts = vec![0_u32; values];
+    codes.iter().for_each(|code| counts[*code as usize] += 1);
+    let mut ranked: Vec<u32> = (0..values as u32).collect();
+    ranked.sort_by_key(|code| Reverse(counts[*code as usize]));
+    let mut places: Vec<u32> = (0..values as u32).collect();
+    places.sort_by_key(|place| ((place >> 8) + 2) * ((place & 0xff) + 2));
+    let mut of_code = vec![0; values];
+    for (code, place) in ranked.into_iter().zip(places) {
+        of_code[code as usize] = place;
+    }
+    of_code
+}
+
+/// The codes of a column, [`ABSENT`] where a row has no value.
+pub(super) enum Codes<'c> {
+    Rows(Cow<'c, [u32]>),
+    Runs(Cow<'c, [(u32, u32)]>),
+}
+
+impl<'c> Codes<'c> {
+    pub(super) fn of_rows(codes: &'c [u32]) -> Self {
+        Codes::Rows(codes.into())
+    }
+
+    pub(super) fn of_runs(runs: &'c [(u32, u32)]) -> Self {
+        Codes::Runs(runs.into())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Codes::Rows(codes) => codes.len(),
+            Codes::Runs(runs) => runs.iter().map(|(_, count)| *count as usize).sum(),
+        }
+    }
+
+    pub(super) fn absent(&self) -> usize {
+        match self {
+            Codes::Rows(codes) => codes.iter().filter(|code| **code == ABSENT).count(),
+            Codes::Runs(runs) => {
+                let absent = runs.iter().filter(|(code, _)| *code == ABSENT);
+                absent.map(|(_, count)| *count as usize).sum()
+            }
+        }
+    }
+
+    /// Cut after so many rows each.
+    pub(super) fn pages(&self, page_rows: usize) -> Vec<Codes<'_>> {
+        let runs = match self {
+            Codes::Rows(codes) => return codes.chunks(page_rows).map(Codes::of_rows).collect(),
+            Codes::Runs(runs) => runs,
+        };
+        let (mut pages, mut page, mut room) = (Vec::new(), Runs::new(), page_rows as u32);
+        for (code, count) in runs.iter() {
+            let mut left = *count;
+            while left > 0 {
+                let taken = left.min(room);
+                page.push((*code, taken));
+                (left, room) = (left - taken, room - taken);
+                if room == 0 {
+                    pages.push(Codes::Runs(std::mem::take(&mut page).into()));
+                    room = page_rows as u32;
+                }
+            }
+        }
+        if !page.is_empty() {
+            pages.push(Codes::Runs(page.into()));
+        }
+        pages
+    }
+
+    /// 1 for each row that has a value, 0 for others; and the codes of those that have.
+    pub(super) fn levels(&self) -> (Codes<'static>, Codes<'static>) {
+        let is_present = |code: u32| u32::from(code != ABSENT);
+        match self {
+            Codes::Rows(codes) => {
+                let levels: Vec<u32> = codes.iter().map(|code| is_present(*code)).collect();
+                let present: Vec<u32> = codes.iter().copied().filter(|code| *code != ABSENT).collect();
+                (Codes::Rows(levels.into()), Codes::Rows(present.into()))
+            }
+            Codes::Runs(runs) => {
+                let levels: Runs = runs.iter().map(|(code, count)| (is_present(*code), *count)).collect();
+                let present: Runs = runs.iter().copied().filter(|(code, _)| *code != ABSENT).collect();
+                (Codes::Runs(levels.into()), Codes::Runs(present.into()))
+            }
+        }
+    }
+
+    pub(super) fn write(&self, width: u32, to: &mut Vec<u8>) {
+        match self {
+            Codes::Rows(codes) => hybrid(codes, width, to),
+            Codes::Runs(runs) => hybrid_of_runs(runs, width, to),
+        }
+    }
+}
+
+/// A run is worth its header where it fills as many groups of eight.
+const LEAST_RUN: usize = 8;
+
+/// Codes of `width` bits: runs of equal ones, and groups of eight between them.
+pub(super) fn hybrid(codes: &[u32], width: u32, to: &mut Vec<u8>) {
+    let (mut literal, mut at) = (0, 0);
+    while at < codes.len() {
+        // Most codes are not those of their neighbours.
+        if codes.get(at + 1) != Some(&codes[at]) {
+            at += 1;
+            continue;
+        }
+        let code = codes[at];
+        let end = at + run_length(&codes[at..], |other| other == code);
+        // What stands before a run fills whole groups, if need be with the run's first codes.
+        let begin = literal + (at - literal).next_multiple_of(8);
+        if end >= begin + LEAST_RUN {
+            pack(&codes[literal..begin], width, to);
+            run(code, end - begin, width, to);
+            literal = end;
+        }
+        at = end;
+    }
+    pack(&codes[literal..], width, to);
+}
+
+/// The same of codes that are given as runs.
+pub(super) fn hybrid_of_runs(runs: &[(u32, u32)], width: u32, to: &mut Vec<u8>) {
+    let mut literal: Vec<u32> = Vec::new();
+    for same in runs.chunk_by(|(a, _), (b, _)| a == b) {
+        let (code, mut count) = (same[0].0, same.iter().map(|(_, count)| *count as usize).sum::<usize>());
+        let filling = literal.len().next_multiple_of(8) - literal.len();
+        if count >= filling + LEAST_RUN {
+            literal.extend(std::iter::repeat_n(code, filling));
+            count -= filling;
+            pack(&literal, width, to);
+            literal.clear();
+            run(code, count, width, to);
+        } else {
+            literal.extend(std::iter::repeat_n(code, count));
+        }
+    }
+    pack(&literal, width, to);
+}
+
+/// So many times the same code.
+pub(super) fn run(code: u32, count: usize, width: u32, to: &mut Vec<u8>) {
+    varint((count as u64) << 1, to);
+    to.extend_from_slice(&code.to_le_bytes()[..width.div_ceil(8) as usize]);
+}
+
+/// Groups of eight codes, the last one filled up with zeros.
+fn pack(codes: &[u32], width: u32, to: &mut Vec<u8>) {
+    if codes.is_empty() {
+        return;
+    }
+    let groups = codes.len().div_ceil(8);
+    varint((groups as u64) << 1 | 1, to);
+    let end = to.len() + groups * width as usize;
+    match width {
+        8 => to.extend(codes.iter().map(|code| *code as u8)),
+        16 => to.extend(codes.iter().flat_map(|code| (*code as u16).to_le_bytes())),
+        _ => pack_bits(codes.iter().map(|code| u64::from(*code)), width, to),
+    }
+    to.resize(end, 0);
+}
+
+/// Numbers of `width` bits, least significant bit first; the last byte is filled up with zeros.
+fn pack_bits(numbers: impl Iterator<Item = u64>, width: u32, to: &mut Vec<u8>) {
+    let (mut bits, mut filled) = (0_u128, 0);
+    for number in numbers {
+        bits |= u128::from(number) << filled;
+        filled += width;
+        if filled >= u64::BITS {
+            to.extend_from_slice(&(bits as u64).to_le_bytes());
+            bits >>= u64::BITS;
+            filled -= u64::BITS;
+        }
+    }
+    to.extend_from_slice(&bits.to_le_bytes()[..filled.div_ceil(8) as usize]);
+}
+
+/// Differences of neighbours of `DELTA_BINARY_PACKED` that have a least one in common, and of those the ones that have a width in common.
+const BLOCK_DELTAS: usize = 128;
+const MINIBLOCK_DELTAS: usize = 32;
+
+/// A page of `DELTA_BINARY_PACKED`: the first number, then blocks of differences.
+pub(super) fn deltas(numbers: &[i64], to: &mut Vec<u8>) {
+    let zigzag = |number: i64| (number << 1 ^ number >> 63) as u64;
+    varint(BLOCK_DELTAS as u64, to);
+    varint((BLOCK_DELTAS / MINIBLOCK_DELTAS) as u64, to);
+    varint(numbers.len() as u64, to);
+    varint(zigzag(numbers.first().copied().unwrap_or_default()), to);
+    let mut block = [0_i64; BLOCK_DELTAS];
+    for at in (1..numbers.len()).step_by(BLOCK_DELTAS) {
+        let numbers = &numbers[at - 1..numbers.len().min(at + BLOCK_DELTAS)];
+        let block = &mut block[..numbers.len() - 1];
+        for (delta, pair) in block.iter_mut().zip(numbers.windows(2)) {
+            *delta = pair[1].wrapping_sub(pair[0]);
+        }
+        let least = block.iter().copied().min().unwrap_or_default();
+        varint(zigzag(least), to);
+        let above = |delta: &i64| delta.wrapping_sub(least) as u64;
+        let parts = block.chunks(MINIBLOCK_DELTAS);
+        let width = |part: &[i64]| u64::BITS - part.iter().fold(0, |all, delta| all | above(delta)).leading_zeros();
+        let mut widths = [0; BLOCK_DELTAS / MINIBLOCK_DELTAS];
+        for (of_part, part) in widths.iter_mut().zip(parts.clone()) {
+            *of_part = width(part) as u8;
+        }
+        to.extend_from_slice(&widths);
+        for (part, width) in parts.zip(widths) {
+            let end = to.len() + MINIBLOCK_DELTAS / 8 * usize::from(width);
+            pack_bits(part.iter().map(above), u32::from(width), to);
+            to.resize(end, 0);
+        }
+    }
+}
+
+/// Unsigned LEB128.
+fn varint(mut value: u64, to: &mut Vec<u8>) {
+    while value >= 0x80 {
+        to.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    to.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_codes_have_two_small_bytes_and_each_has_its_own() {
+        // Code n comes 600 - n times.
+        let codes: Vec<u32> = (0..600).flat_map(|code| (code..600).map(move |_| code)).collect();
+        let places = by_frequency(&codes, 600);
+        let mut all = places.clone();
+        all.sort_unstable();
+        assert_eq!(all, (0..600).collect::<Vec<_>>());
+        let small = |place: u32| ((place >> 8) + 2) * ((place & 0xff) + 2);
+        assert!(places.windows(2).all(|two| small(two[0]) <= small(two[1])));
+        assert_eq!(places[..3], [0x000, 0x001, 0x100]);
+    }
+}

@@ -1,0 +1,160 @@
+/** What ran shortly before a frame that is looked for in a timeline. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { axisNumber, count, duration, plural } from "../../logic/format.ts";
+import { patternName } from "../../logic/search.ts";
+import { laneOf, parseSelector } from "../../logic/selector.ts";
+import { hitsOf, ranBefore } from "../../logic/timeline.ts";
+import { beforeHits, focus, sought, theme, tree } from "../../state/data.ts";
+import { navigate, page } from "../../state/index.ts";
+import { chart } from "../../state/timeline.ts";
+import { Choice } from "../Choice.tsx";
+import { FunctionTable } from "../FunctionTable.tsx";
+import { findName, Graph } from "../Graph.tsx";
+import { EmptyNotice, ErrorNotice, Missing } from "../Notices.tsx";
+import { choose } from "./Lanes.tsx";
+
+const BEFORE_MS = ["1", "5", "10", "50", "100", "500", "1000"] as const;
+
+function beforeText(ms: string): string {
+  return Number(ms) >= 1000 ? `${axisNumber(Number(ms) / 1000)} s` : `${ms} ms`;
+}
+
+/** What is looked for, and how long before it is of interest. */
+export function HitBox() {
+  const { hit, before } = page.value;
+  const [text, setText] = useState(hit);
+  useEffect(() => setText(hit), [hit]);
+  const wanted = sought.value;
+  const fault = wanted !== null && "error" in wanted ? wanted.error : "";
+  return (
+    <>
+      <span class="inline">
+        <Choice
+          label="what ran in the"
+          id="before"
+          value={before}
+          options={[
+            ["", "…"],
+            ...[...new Set([before, ...BEFORE_MS])]
+              .filter((ms) => ms !== "")
+              .map((ms) => [ms, beforeText(ms)] as const),
+          ]}
+          onChoose={(ms) => navigate({ before: ms, focus: "" })}
+        />
+        before
+      </span>
+      <div class={`search${fault === "" ? "" : " bad"}`}>
+        <input
+          type="search"
+          placeholder="a function or /regex/"
+          aria-label="Find in the timeline"
+          aria-invalid={fault !== ""}
+          spellcheck={false}
+          value={text}
+          data-testid="hit"
+          onInput={(event) => {
+            setText(event.currentTarget.value);
+            navigate({ hit: event.currentTarget.value, focus: "" }, "hit");
+          }}
+        />
+        {fault !== "" && (
+          <span class="search-fault" role="alert">
+            {fault}
+          </span>
+        )}
+      </div>
+    </>
+  );
+}
+
+export function Before() {
+  const { before, hit } = page.value;
+  const ran = useRanBefore();
+  const apart = usePeriodMs();
+  const answer = beforeHits.data.value;
+  const error = beforeHits.error.value;
+  const loading = beforeHits.loading.value;
+  if (before === "" || hit === "") return null;
+  const title = `what ran in the ${beforeText(before)} before ${patternName(hit)}`;
+  if (answer === null) return <Missing error={error} loading={loading} kind="graph" />;
+  if (answer.samples === 0) {
+    return (
+      <EmptyNotice title={`Nothing ran in the ${beforeText(before)} before.`}>
+        <p>
+          {apart !== null && Number(before) < apart
+            ? `Samples are ${duration(apart / 1000)} apart here, so that none lies as near: look further back.`
+            : "No sample of the selection has such a frame, or the CPU was idle before: look for something else, or further back."}
+        </p>
+      </EmptyNotice>
+    );
+  }
+  const shown = tree.value.tree;
+  return (
+    <>
+      {error !== null && <ErrorNotice error={error} />}
+      <BeforeTitle>
+        <b>{plural(answer.samples, "sample")}</b> of {title}, on the same CPU; each counts once.
+        {ran.length > 0 && (
+          <span class="offers-row" data-testid="before-threads">
+            Of other threads, most were of
+            {ran.slice(0, MOST_THREADS).map(({ tid, service, thread, samples }) => (
+              <button
+                key={tid}
+                type="button"
+                class="button tiny"
+                title={`Show only ${thread} (${tid})`}
+                onClick={() => choose("tid", tid)}
+              >
+                {service === thread ? thread : `${service} · ${thread}`} <span class="dim">{count(samples)}</span>
+              </button>
+            ))}
+          </span>
+        )}
+      </BeforeTitle>
+      <Graph
+        measure={{
+          title,
+          secondsPerSample: answer.cpu_seconds / answer.samples,
+          coresPerSample: answer.cores / answer.samples,
+          normalize: null,
+        }}
+        loading={loading}
+        download={null}
+        table={
+          shown !== null && (
+            <FunctionTable tree={shown} focus={focus.value.node} theme={theme.value} choice={null} onFind={findName} />
+          )
+        }
+      />
+    </>
+  );
+}
+
+const MOST_THREADS = 6;
+
+/** Threads of the CPU that is shown, by what they ran shortly before; none where no CPU is shown. */
+function useRanBefore(): ReturnType<typeof ranBefore> {
+  const { before, query } = page.value;
+  const { chart: drawn } = chart.value;
+  const wanted = sought.value;
+  const isCpu = laneOf(parseSelector(query)).cpu !== "";
+  return useMemo(() => {
+    if (drawn === null || !isCpu || wanted === null || "error" in wanted) return [];
+    return ranBefore(drawn, hitsOf(drawn, wanted.matcher).samples, Number(before) * 1e6);
+  }, [drawn, isCpu, wanted, before]);
+}
+
+/** Milliseconds from one sample of the CPU or thread that is shown to the next; null where none is. */
+function usePeriodMs(): number | null {
+  const values = chart.value.chart?.samples.value_ns ?? [];
+  return useMemo(() => (values.length === 0 ? null : Math.min(...values.slice(0, 1_000)) / 1e6), [values]);
+}
+
+function BeforeTitle({ children }: { children: ComponentChildren }) {
+  return (
+    <div class="before-title" role="status" data-testid="before-title">
+      {children}
+    </div>
+  );
+}
