@@ -136,29 +136,31 @@ impl SymbolTable {
         let symbol = below.find(|symbol| address - symbol.address < symbol.bytes())?;
         let (offset, bytes) = self.strings(symbol.table())?;
         let begin = offset.checked_add(u64::from(symbol.name))?;
-        let left = bytes.checked_sub(u64::from(symbol.name))?.min(MAX_NAME_BYTES);
-        let mut text = Vec::new();
-        let mut chunk = [0; NAME_CHUNK_BYTES];
-        let mut cut = true;
-        while (text.len() as u64) < left {
-            let count = usize::try_from(left - text.len() as u64).map_or(NAME_CHUNK_BYTES, |n| n.min(NAME_CHUNK_BYTES));
-            if !read_strings(
-                symbol.table(),
-                begin.checked_add(text.len() as u64)?,
-                &mut chunk[..count],
-            ) {
-                break;
-            }
-            if let Some(end) = chunk[..count].iter().position(|byte| *byte == 0) {
-                text.extend_from_slice(&chunk[..end]);
-                cut = false;
-                break;
-            }
-            text.extend_from_slice(&chunk[..count]);
-        }
-        let text = String::from_utf8_lossy(&text).into_owned();
-        (!text.is_empty()).then_some(Name { text, cut })
+        let left = bytes.checked_sub(u64::from(symbol.name))?;
+        read_name(begin, left, |at, into| read_strings(symbol.table(), at, into))
     }
+}
+
+/// The name that begins at an offset of a file, in a section of which so many bytes are left. None where there is none.
+pub(crate) fn read_name(begin: u64, left: u64, read: impl Fn(u64, &mut [u8]) -> bool) -> Option<Name> {
+    let left = left.min(MAX_NAME_BYTES);
+    let mut text = Vec::new();
+    let mut chunk = [0; NAME_CHUNK_BYTES];
+    let mut cut = true;
+    while (text.len() as u64) < left {
+        let count = usize::try_from(left - text.len() as u64).map_or(NAME_CHUNK_BYTES, |n| n.min(NAME_CHUNK_BYTES));
+        if !read(begin.checked_add(text.len() as u64)?, &mut chunk[..count]) {
+            break;
+        }
+        if let Some(end) = chunk[..count].iter().position(|byte| *byte == 0) {
+            text.extend_from_slice(&chunk[..end]);
+            cut = false;
+            break;
+        }
+        text.extend_from_slice(&chunk[..count]);
+    }
+    let text = String::from_utf8_lossy(&text).into_owned();
+    (!text.is_empty()).then_some(Name { text, cut })
 }
 
 #[cfg(any(test, fuzzing))]

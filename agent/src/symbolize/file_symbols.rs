@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use super::debug_file::Link;
 use super::mini_debug;
 use crate::elf::pclntab::{Location, Pclntab};
+use crate::elf::plt;
 use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SYMBOL_BYTES, SymbolReader, SymbolTable};
 use crate::elf::{Image, Segment, code_address, decompressed_bytes, read_from};
 
@@ -195,6 +196,14 @@ impl FileSymbols {
                 _ => false,
             }
         })
+    }
+
+    /// The symbol that an entry of the file's procedure linkage table leads to, where it is one.
+    pub(super) fn plt_name(&self, address: u64, file: ReadAt<'_>) -> Option<Name> {
+        match plt::target(&Image::open(file)?, address)? {
+            plt::Target::Function(name) => Some(name),
+            plt::Target::Resolver(address) => self.name(address, file),
+        }
     }
 
     /// What Go's table says of addresses; nothing for other programs.

@@ -54,6 +54,14 @@ fn symbols(bytes: &[u8]) -> bool {
             assert!(name.is_none_or(|name| (1..=MAX_NAME_BYTES).contains(&name.text.len())));
         }
     }
+    let plts = [&b".plt"[..], b".plt.sec", b".plt.got"];
+    let plts = plts.map(|name| Image::open(read)?.section(&[name]));
+    for plt in plts.into_iter().flatten() {
+        for at in (0..plt.bytes.min(NAMED as u64 * 8)).step_by(8) {
+            let name = symbols.plt_name(plt.address.wrapping_add(at), read);
+            assert!(name.is_none_or(|name| (1..=MAX_NAME_BYTES).contains(&name.text.len())));
+        }
+    }
     let addresses: Vec<Option<u64>> = addresses.into_iter().map(Some).take(NAMED).collect();
     for place in symbols.go_places(&addresses, read).into_iter().flatten() {
         assert!((1..=MAX_NAME_BYTES).contains(&place.function.len()));

@@ -144,9 +144,16 @@ impl NativeNames {
             let name = address
                 .filter(|_| go.is_none())
                 .and_then(|address| symbols.name(address, &read));
-            stats.cut_names += u64::from(name.as_ref().is_some_and(|name| name.cut));
+            let plt_name = || symbols.plt_name((*address)?, &read);
+            let plt = if name.is_none() && go.is_none() {
+                plt_name()
+            } else {
+                None
+            };
+            stats.cut_names += u64::from(name.as_ref().or(plt.as_ref()).is_some_and(|name| name.cut));
             let found = Found {
                 symbol: name.map(|name| name.text),
+                plt: plt.map(|name| name.text),
                 detail: details.get(index).and_then(Symbolized::as_sym),
                 go,
             };
@@ -352,6 +359,8 @@ fn names(detail: &Sym<'_>) -> bool {
 /// What is known of one address.
 struct Found<'a> {
     symbol: Option<String>,
+    /// Where the address, which no symbol covers, jumps to.
+    plt: Option<String>,
     detail: Option<&'a Sym<'a>>,
     go: Option<&'a GoPlace>,
 }
@@ -367,6 +376,9 @@ impl Found<'_> {
                 name,
             )
         };
+        if let Some(plt) = &self.plt {
+            return Some(vec![frame(&format!("{}@plt", demangle(plt)))]);
+        }
         let mut outer = match (&self.symbol, self.detail, self.go) {
             // Go's own table first: its names are those of Go's stack traces, the same whether a program is stripped or not.
             (_, _, Some(go)) => frame(&go.function),

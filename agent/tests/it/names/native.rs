@@ -100,6 +100,103 @@ fn only_what_a_symbol_covers_has_its_name() {
     }
 }
 
+/// `objdump` names the entries of a program's procedure linkage table; what it says of each is held against each byte of it.
+#[test]
+fn entries_of_the_plt_are_named_after_what_they_jump_to() {
+    if !["cc", "strip", "objdump", "readelf", "nm"]
+        .iter()
+        .all(|tool| has_tool(tool))
+    {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let flags = [
+        &["-fplt", "-Wl,-z,lazy"][..],
+        &["-fplt", "-Wl,-z,now"],
+        &["-fplt", "-Wl,-z,lazy", "-fcf-protection=full", "-Wl,-z,ibtplt"],
+        &["-fplt", "-no-pie"],
+        &["-static"],
+    ];
+    for flags in flags {
+        let program = compile(folder.path(), flags);
+        let is_static = flags.contains(&"-static");
+        let entries = if is_static {
+            chosen_at_start(&program)
+        } else {
+            labelled(&program)
+        };
+        assert!(entries.len() >= 2, "{flags:?}: {entries:?}");
+        if !is_static {
+            run(Command::new("strip").arg(&program));
+        }
+        let mut talker = Talker::start(&mut Command::new(&program));
+        let mut namer = without_lines();
+        let (load_bias, inside) = (load_bias(&talker, &program), [0, 3, 6]);
+        let addresses: Vec<u64> = entries
+            .iter()
+            .flat_map(|(address, _)| inside.map(|more| load_bias + address + more))
+            .collect();
+        let named = talker.names(&mut namer, &addresses);
+        for ((address, wanted), frames) in entries.iter().zip(functions(&named).chunks(inside.len())) {
+            for found in frames {
+                let found = found.and_then(|found| found.strip_suffix("@plt"));
+                let plain = wanted.split('@').next().unwrap();
+                let matches = |found: &str| plain.split(' ').any(|name| name == found);
+                assert!(
+                    found.is_some_and(matches),
+                    "{flags:?}, {address:x}: {wanted}, not {found:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Addresses of entries, and the names that the linker gave them: `0000000000001030 <puts@plt>:`.
+fn labelled(program: &Path) -> Vec<(u64, String)> {
+    let listing = run(Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(program));
+    let labels = listing.lines().filter_map(|line| {
+        let (address, name) = line.strip_suffix(">:")?.split_once(" <")?;
+        let name = name.strip_suffix("@plt")?;
+        Some((u64::from_str_radix(address, 16).unwrap(), name.to_owned()))
+    });
+    labels.collect()
+}
+
+/// The same of a static program, whose entries have no labels and lead to what is chosen for the processor at its start; with all names
+/// of each. `401018: jmp *0xa2fe2(%rip)  # 4a4000 <...>`, `4a4000 ... R_X86_64_IRELATIVE 4187d0` and `4187d0 i memcpy`.
+fn chosen_at_start(program: &Path) -> Vec<(u64, String)> {
+    let code = run(Command::new("objdump")
+        .args(["-d", "--no-show-raw-insn", "-j", ".plt"])
+        .arg(program));
+    let relocations = run(Command::new("readelf").arg("-rW").arg(program));
+    let symbols = run(Command::new("nm").arg(program));
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let entry = |line: &str| {
+        let (address, jump) = line.trim().split_once(":\tjmp ")?;
+        let word = hex(jump.split_once("# ")?.1.split(' ').next()?)?;
+        let fills = |line: &&str| line.split(' ').next().and_then(hex) == Some(word);
+        let chooser = hex(relocations.lines().find(fills)?.split_whitespace().last()?)?;
+        let is_it = |line: &&str| line.split(' ').next().and_then(hex) == Some(chooser);
+        let names = symbols.lines().filter(is_it).filter_map(|line| line.split(' ').nth(2));
+        Some((hex(address)?, names.collect::<Vec<_>>().join(" ")))
+    };
+    code.lines().filter_map(entry).collect()
+}
+
+/// What is added to a program's own addresses where it runs.
+fn load_bias(talker: &Talker, program: &Path) -> u64 {
+    let header = run(Command::new("objdump").arg("-f").arg(program));
+    if !header.contains("DYNAMIC") {
+        return 0;
+    }
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", talker.key.tgid)).unwrap();
+    let own = maps
+        .lines()
+        .find(|line| line.ends_with(program.to_str().unwrap()))
+        .unwrap();
+    u64::from_str_radix(own.split('-').next().unwrap(), 16).unwrap()
+}
+
 #[test]
 fn a_stripped_program_keeps_only_what_the_loader_needs() {
     if !has_tool("cc") || !has_tool("strip") {

@@ -391,16 +391,12 @@ fn situations() -> Vec<Row> {
             title: "PLT, bound lazily",
             build: |shop| build_plt(shop, "-Wl,-z,lazy"),
             shows: Some((Feature::Complete, 0.02)),
-            named: 0.95,
-            note: "entries of the PLT have no names",
             ..PLAIN
         },
         Row {
             title: "PLT, bound at start",
             build: |shop| build_plt(shop, "-Wl,-z,now"),
             shows: Some((Feature::Complete, 0.02)),
-            named: 0.95,
-            note: "entries of the PLT have no names",
             ..PLAIN
         },
         Row {
