@@ -4,7 +4,8 @@
  */
 import { judge } from "./judge.ts";
 import { Pairs } from "./pairs.ts";
-import { assemble, frameName, isOfSelf, ROOT, type Tree, widths } from "./tree.ts";
+import { STEP, type Steps } from "./steps.ts";
+import { assembling, frameName, isOfSelf, ROOT, type Tree, widths } from "./tree.ts";
 
 /** What adds up: samples, and in a difference those of side A and both sides in the unit of the normalisation. */
 export interface Measures {
@@ -21,11 +22,12 @@ export function measuresOf({ self, total, diff }: Tree): Measures {
 }
 
 /** What a frame is to a transform: the same number for the same kind, module and name; all folded frames have one. */
-export function functionIds(tree: Tree): { ids: Int32Array; pairs: Pairs } {
+export function* functionIds(tree: Tree): Steps<{ ids: Int32Array; pairs: Pairs }> {
   const pairs = new Pairs(tree.strings.length);
   const folded = tree.kinds.indexOf("trimmed");
   const ids = new Int32Array(tree.size);
   for (let i = 0; i < tree.size; i++) {
+    if ((i & STEP) === 0) yield;
     const kind = tree.kind[i] as number;
     ids[i] =
       kind === folded
@@ -49,11 +51,14 @@ export class Draft {
   private readonly children: Pairs;
   private readonly measures: Measures;
   private readonly tree: Tree;
+  /** The kind of folded frames; -1 where there are none. */
+  private readonly trimmed: number;
   /** Frames that the folded ones stand for. */
   private readonly folded = new Map<number, number>();
 
   constructor(tree: Tree, root = ROOT, expected = tree.size) {
     this.tree = tree;
+    this.trimmed = tree.kinds.indexOf("trimmed");
     this.measures = measuresOf(tree);
     this.children = new Pairs(expected);
     this.parent = new Int32Array(expected).fill(-1, 0, 1);
@@ -104,7 +109,7 @@ export class Draft {
   }
 
   /** Nodes from `callersFrom` on stand above the root; what goes through them has been counted in the root already. */
-  finish(shape: Tree["shape"], callersFrom: number = this.size): Tree {
+  *finish(shape: Tree["shape"], callersFrom: number = this.size): Steps<Tree> {
     const { size, tree } = this;
     const totals = this.own.map((own) => own.slice(0, size));
     for (const total of totals) {
@@ -112,38 +117,40 @@ export class Draft {
         const p = this.parent[i] as number;
         if (p !== 0 || i < callersFrom) total[p] = (total[p] as number) + (total[i] as number);
       }
+      yield;
     }
     const weight = this.weights(totals);
-    const order = this.order(weight, shape, callersFrom);
+    yield;
+    const order = yield* this.order(weight, shape, callersFrom);
     const place = new Int32Array(size);
     for (let at = 0; at < size; at++) place[order[at] as number] = at;
-    const source = picked(order, this.source, new Int32Array(size));
-    const { strings, name, kind } = this.named(order, source);
-    const parent = picked(order, this.parent, new Int32Array(size));
+    const source = yield* picked(order, this.source, new Int32Array(size));
+    const { strings, name, kind } = yield* this.named(order, source);
+    const parent = yield* picked(order, this.parent, new Int32Array(size));
     for (let at = 1; at < size; at++) parent[at] = place[parent[at] as number] as number;
-    const floats = (of: Float64Array) => picked(order, of, new Float64Array(size));
     const frames = {
       parent,
       name,
-      module: picked(source, tree.module, new Int32Array(size)),
+      module: yield* picked(source, tree.module, new Int32Array(size)),
       kind,
-      inlined: picked(source, tree.inlined, new Uint8Array(size)),
-      total: floats(totals[0] as Float64Array),
-      self: floats(this.own[0] as Float64Array),
+      inlined: yield* picked(source, tree.inlined, new Uint8Array(size)),
+      total: yield* floats(order, totals[0] as Float64Array),
+      self: yield* floats(order, this.own[0] as Float64Array),
     };
     const callers = callersFrom < size ? order.findIndex((node) => node >= callersFrom) : size;
-    return assemble(
+    const diff = yield* this.judged(order, totals, shape, callers);
+    return yield* assembling(
       frames,
       { strings, kinds: tree.kinds },
-      floats(weight),
-      this.judged(order, totals, shape, callers),
+      yield* floats(order, weight),
+      diff,
       shape,
       callers,
     );
   }
 
   private isFolded(frame: number): boolean {
-    return this.tree.kinds[this.tree.kind[frame] as number] === "trimmed";
+    return this.tree.kind[frame] === this.trimmed;
   }
 
   private amount(frame: number): number {
@@ -162,7 +169,7 @@ export class Draft {
   }
 
   /** Pre-order. Callees by name, as the server has them; what was turned round by weight: there are many, and few matter. */
-  private order(weight: Float64Array, shape: Tree["shape"], callersFrom: number): Int32Array {
+  private *order(weight: Float64Array, shape: Tree["shape"], callersFrom: number): Steps<Int32Array> {
     const { size, tree, parent } = this;
     const begin = new Int32Array(size + 1);
     const next = (of: Int32Array, i: number) => {
@@ -171,6 +178,7 @@ export class Draft {
       return at;
     };
     for (let i = 1; i < size; i++) next(begin, parent[i] as number);
+    yield;
     let sum = 0;
     for (let i = 0; i <= size; i++) {
       const count = begin[i] as number;
@@ -180,6 +188,7 @@ export class Draft {
     const children = new Int32Array(Math.max(0, size - 1));
     const filled = begin.slice();
     for (let i = 1; i < size; i++) children[next(filled, parent[i] as number)] = i;
+    yield;
     const name = (node: number) => tree.strings[this.name[node] as number] as string;
     const last = (node: number) => this.isFolded(this.source[node] as number);
     const compare = (a: number, b: number) => {
@@ -196,6 +205,7 @@ export class Draft {
     let at = 0;
     for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
       order[at++] = node;
+      if ((at & STEP) === 0) yield;
       const [first, behind] = [begin[node] as number, begin[node + 1] as number];
       let isSorted = true;
       for (let i = first + 1; i < behind && isSorted; i++)
@@ -207,17 +217,16 @@ export class Draft {
   }
 
   /** Names and kinds; where folded frames have come together, their new names too. */
-  private named(
+  private *named(
     order: Int32Array,
     source: Int32Array,
-  ): { strings: readonly string[]; name: Int32Array; kind: Uint8Array } {
+  ): Steps<{ strings: readonly string[]; name: Int32Array; kind: Uint8Array }> {
     const { tree } = this;
-    const name = picked(order, this.name, new Int32Array(order.length));
-    const kind = picked(source, tree.kind, new Uint8Array(order.length));
+    const name = yield* picked(order, this.name, new Int32Array(order.length));
+    const kind = yield* picked(source, tree.kind, new Uint8Array(order.length));
     if (this.folded.size === 0) return { strings: tree.strings, name, kind };
     const strings = [...tree.strings];
     const known = new Map<string, number>();
-    const trimmed = tree.kinds.indexOf("trimmed");
     order.forEach((node, at) => {
       const frames = this.folded.get(node);
       if (frames === undefined) return;
@@ -225,41 +234,33 @@ export class Draft {
       const id = known.get(text) ?? strings.push(text) - 1;
       known.set(text, id);
       name[at] = id;
-      kind[at] = trimmed;
+      kind[at] = this.trimmed;
     });
     return { strings, name, kind };
   }
 
-  private judged(
+  private *judged(
     order: Int32Array,
     totals: readonly Float64Array[],
     shape: Tree["shape"],
     callersFrom: number,
-  ): Tree["diff"] {
+  ): Steps<Tree["diff"]> {
     const { tree, own } = this;
     const { diff } = tree;
     if (diff === null) return null;
-    const pick = (of: Float64Array) => picked(order, of, new Float64Array(order.length));
-    const [total, baseTotal, norm, baseNorm] = totals.map(pick) as [
-      Float64Array,
-      Float64Array,
-      Float64Array,
-      Float64Array,
-    ];
-    const [, baseSelf, selfNorm, baseSelfNorm] = own.map(pick) as [
-      Float64Array,
-      Float64Array,
-      Float64Array,
-      Float64Array,
-    ];
-    const [self] = own.map(pick) as [Float64Array];
+    const columns: Float64Array[] = [];
+    for (const column of [...totals, ...own]) columns.push(yield* floats(order, column));
+    type Columns = [Float64Array, Float64Array, Float64Array, Float64Array];
+    const [total, baseTotal, norm, baseNorm] = columns as Columns;
+    const [self, baseSelf, selfNorm, baseSelfNorm] = columns.slice(totals.length) as Columns;
     const delta = new Float64Array(order.length);
     const low = new Float64Array(order.length);
     const high = new Float64Array(order.length);
     const strength = new Float64Array(order.length);
     const state = new Uint8Array(order.length);
-    order.forEach((node, i) => {
-      const source = this.source[node] as number;
+    for (let i = 0; i < order.length; i++) {
+      if ((i & STEP) === 0) yield;
+      const source = this.source[order[i] as number] as number;
       const ofSelf = isOfSelf({ diff, shape, callersFrom }, i);
       const [before, after] = ofSelf ? [baseSelf, self] : [baseTotal, total];
       const [baseLevel, level] = ofSelf ? [baseSelfNorm, selfNorm] : [baseNorm, norm];
@@ -278,7 +279,7 @@ export class Draft {
       high[i] = verdict.high;
       strength[i] = verdict.strength;
       state[i] = Math.max(0, diff.states.indexOf(verdict.state));
-    });
+    }
     return { ...diff, baseTotal, baseSelf, baseNorm, norm, delta, low, high, baseSelfNorm, selfNorm, state, strength };
   }
 
@@ -297,7 +298,10 @@ export class Draft {
 }
 
 /** What `of` has at each of the places, in their order. */
-function picked<T extends Int32Array | Float64Array | Uint8Array>(places: Int32Array, of: T, out: T): T {
+function* picked<T extends Int32Array | Float64Array | Uint8Array>(places: Int32Array, of: T, out: T): Steps<T> {
   for (let i = 0; i < places.length; i++) out[i] = of[places[i] as number] as number;
+  yield;
   return out;
 }
+
+const floats = (places: Int32Array, of: Float64Array) => picked(places, of, new Float64Array(places.length));

@@ -5,6 +5,7 @@
  */
 import { functionIds } from "./draft.ts";
 import type { FrameKey } from "./places.ts";
+import { atOnce } from "./steps.ts";
 import { frameName, kindName, moduleName, type Tree } from "./tree.ts";
 
 export interface FunctionRow {
@@ -18,7 +19,7 @@ export interface FunctionRow {
 }
 
 export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
-  const { ids, pairs } = functionIds(tree);
+  const { ids, pairs } = atOnce(functionIds(tree));
   const self = new Float64Array(pairs.size);
   const total = new Float64Array(pairs.size);
   // Per function, where the subtree ends that is already counted: a frame before that end is a recursion.

@@ -2,7 +2,7 @@
  * A tree as an outline: the text equivalent of a flamegraph, opened where the person looks. In: a tree, where it begins and
  * which nodes are open. Out: the rows from top to bottom; of many siblings the largest, and one row that counts the rest.
  */
-import { ROOT, type Tree } from "./tree.ts";
+import { ancestors, distance, frameName, moduleName, ROOT, type Tree } from "./tree.ts";
 
 export interface OutlineRow {
   node: number;
@@ -75,4 +75,58 @@ export function openedWith(tree: Tree, node: number): number[] {
     at = children[0] as number;
   }
   return opened;
+}
+
+/** Rows that the address holds; of more, those nearest to the beginning. */
+export const MOST_OPEN = 400;
+const NONE = "-";
+
+/** A number for the way from the root to a node, given the one of its caller: the same in each tree that has this way. */
+function wayOf(tree: Tree, above: number, node: number): number {
+  let way = above;
+  // Behind a text's last letter stands NaN, which counts as zero: texts of other lengths are other texts.
+  for (const text of [moduleName(tree, node), frameName(tree, node)])
+    for (let i = 0; i <= text.length; i++) way = Math.imul(way ^ text.charCodeAt(i), 0x01000193);
+  return way;
+}
+
+/** The way to a node in sight, or to where the outline begins. */
+function beginOf(tree: Tree, from: number): number {
+  return ancestors(tree, from).reduce((above, node) => wayOf(tree, above, node), 0);
+}
+
+const code = (way: number) => (way >>> 0).toString(36);
+
+/** Which rows are open, as text for the address; empty where it is what opens by itself. */
+export function openText(tree: Tree, from: number, open: ReadonlySet<number>): string {
+  const usual = openedWith(tree, from);
+  const ways = new Map<number, number>();
+  for (const node of [...open].sort((a, b) => a - b)) {
+    const above = ways.get(tree.parent[node] as number);
+    if (node === from) ways.set(node, beginOf(tree, from));
+    else if (above !== undefined) ways.set(node, wayOf(tree, above, node));
+  }
+  if (ways.size === usual.length && usual.every((node) => ways.has(node))) return "";
+  const nodes = [...ways.keys()].sort((a, b) => distance(tree, a) - distance(tree, b));
+  return (
+    nodes
+      .slice(0, MOST_OPEN)
+      .map((node) => code(ways.get(node) as number))
+      .join(".") || NONE
+  );
+}
+
+/** The open rows that a text means, as far as this tree has them. */
+export function openOf(tree: Tree, from: number, text: string): Set<number> {
+  if (text === "") return new Set(openedWith(tree, from));
+  const wanted = new Set(text.split("."));
+  const open = new Set<number>();
+  const pending: [node: number, way: number][] = [[from, beginOf(tree, from)]];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [node, way] = next;
+    if (!wanted.has(code(way))) continue;
+    open.add(node);
+    for (const child of childrenOf(tree, node)) pending.push([child, wayOf(tree, way, child)]);
+  }
+  return open;
 }

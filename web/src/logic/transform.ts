@@ -12,6 +12,7 @@
 import { Draft, functionIds, measuresOf } from "./draft.ts";
 import { escapeName, splitPath } from "./focus.ts";
 import { Pairs } from "./pairs.ts";
+import { atOnce, STEP, type Steps } from "./steps.ts";
 import { ROOT, type Tree } from "./tree.ts";
 
 const NAMED = ["focus", "hide", "collapse", "sandwich"] as const;
@@ -54,34 +55,36 @@ export interface Transformed {
   missing: Transform[];
 }
 
-/** `free`: nodes that turning a tree round may make before small ones are folded; four times as many are the most. */
+/** The same at once: of small trees. */
 export function transformed(tree: Tree, list: readonly Transform[], free = FREE): Transformed {
+  return atOnce(transforming(tree, list, free));
+}
+
+/** `free`: nodes that turning a tree round may make before small ones are folded; four times as many are the most. */
+export function* transforming(tree: Tree, list: readonly Transform[], free = FREE): Steps<Transformed> {
   const missing: Transform[] = [];
   const ordered = [...list.filter(({ op }) => op !== "sandwich"), ...list.filter(({ op }) => op === "sandwich")];
-  const apply = (to: Tree, one: Transform): Tree => {
-    const changed = applied(to, one, free);
-    if (changed === null && !missing.includes(one)) missing.push(one);
-    return changed ?? to;
-  };
   let shown = tree;
   let upright = tree;
   let turned = false;
   for (const one of ordered) {
     if (one.op === "invert") turned = true;
     const before = shown;
-    shown = apply(shown, one);
+    const changed = yield* applied(shown, one, free);
+    if (changed === null) missing.push(one);
+    else shown = changed;
     // Below an inverted tree a focus is on callers, which the table's functions are not.
     if (!turned && one.op !== "sandwich") upright = shown;
     else if (one.op !== "invert" && one.op !== "sandwich" && one.op !== "focus" && shown !== before)
-      upright = applied(upright, one, free) ?? upright;
+      upright = (yield* applied(upright, one, free)) ?? upright;
   }
   return { tree: shown, upright, missing };
 }
 
 /** The changed tree, or null where the transform is about something that this tree does not have. */
-function applied(tree: Tree, { op, name }: Transform, free: number): Tree | null {
-  if (op === "merge") return merged(tree);
-  if (op === "invert") return inverted(tree, free);
+function* applied(tree: Tree, { op, name }: Transform, free: number): Steps<Tree | null> {
+  if (op === "merge") return yield* merged(tree);
+  if (op === "invert") return yield* inverted(tree, free);
   const column = op === "collapse" ? tree.module : tree.name;
   const id = tree.strings.indexOf(name);
   const folded = tree.kinds.indexOf("trimmed");
@@ -89,73 +92,72 @@ function applied(tree: Tree, { op, name }: Transform, free: number): Tree | null
   let first = 1;
   while (first < tree.size && !isMeant(first)) first++;
   if (id < 0 || first === tree.size) return null;
-  if (op === "focus") return focused(tree, isMeant);
-  if (op === "hide") return hidden(tree, isMeant);
-  if (op === "collapse") return collapsed(tree, isMeant);
-  return sandwiched(tree, isMeant, first, free);
+  if (op === "sandwich") return yield* sandwiched(tree, isMeant, first, free);
+  return yield* (op === "focus" ? focused : op === "hide" ? hidden : collapsed)(tree, isMeant);
 }
 
 /** Where a frame goes, given where its caller went; -1 for nowhere. */
 type Place = (node: number, above: number, draft: Draft) => number;
 
-function reshaped(tree: Tree, root: number, place: Place): Tree {
+function* reshaped(tree: Tree, root: number, place: Place): Steps<Tree> {
   const draft = new Draft(tree);
   const image = new Int32Array(tree.size);
   image[ROOT] = root;
   if (root >= 0) draft.add(root, ROOT);
   for (let i = 1; i < tree.size; i++) {
+    if ((i & STEP) === 0) yield;
     const at = place(i, image[tree.parent[i] as number] as number, draft);
     image[i] = at;
     if (at >= 0) draft.add(at, i);
   }
-  return draft.finish(tree.shape);
+  return yield* draft.finish(tree.shape);
 }
 
-function focused(tree: Tree, isMeant: (node: number) => boolean): Tree {
-  const { ids } = functionIds(tree);
-  return reshaped(tree, -1, (node, above, draft) => {
+function* focused(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
+  const { ids } = yield* functionIds(tree);
+  return yield* reshaped(tree, -1, (node, above, draft) => {
     if (above < 0 && !isMeant(node)) return -1;
     return draft.child(Math.max(above, ROOT), ids[node] as number, node);
   });
 }
 
-function hidden(tree: Tree, isMeant: (node: number) => boolean): Tree {
-  const { ids } = functionIds(tree);
-  return reshaped(tree, ROOT, (node, above, draft) =>
+function* hidden(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
+  const { ids } = yield* functionIds(tree);
+  return yield* reshaped(tree, ROOT, (node, above, draft) =>
     isMeant(node) ? above : draft.child(above, ids[node] as number, node),
   );
 }
 
-function merged(tree: Tree): Tree {
-  const { ids } = functionIds(tree);
-  return reshaped(tree, ROOT, (node, above, draft) =>
+function* merged(tree: Tree): Steps<Tree> {
+  const { ids } = yield* functionIds(tree);
+  return yield* reshaped(tree, ROOT, (node, above, draft) =>
     draft.fn[above] === ids[node] ? above : draft.child(above, ids[node] as number, node),
   );
 }
 
-function collapsed(tree: Tree, isMeant: (node: number) => boolean): Tree {
-  const { ids, pairs } = functionIds(tree);
+function* collapsed(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
+  const { ids, pairs } = yield* functionIds(tree);
   const whole = -2;
-  return reshaped(tree, ROOT, (node, above, draft) => {
+  return yield* reshaped(tree, ROOT, (node, above, draft) => {
     if (!isMeant(node)) return draft.child(above, ids[node] as number, node);
     const fn = pairs.of(whole, tree.kind[node] as number);
     return draft.fn[above] === fn ? above : draft.child(above, fn, node, tree.module[node]);
   });
 }
 
-function inverted(tree: Tree, free: number): Tree {
+function* inverted(tree: Tree, free: number): Steps<Tree> {
   const { own } = measuresOf(tree);
   const leaves: number[] = [];
   for (let i = 1; i < tree.size; i++) if (own.some((column) => column[i] !== 0)) leaves.push(i);
   const draft = new Draft(tree);
   // Stacks without any frame end, and begin, at the root.
   draft.add(ROOT, ROOT);
-  climb(tree, draft, Int32Array.from(leaves), leaves.slice(), own, false, free);
-  return draft.finish("inverted");
+  yield* climb(tree, draft, Int32Array.from(leaves), leaves.slice(), own, false, free);
+  return yield* draft.finish("inverted");
 }
 
-function sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: number, free: number): Tree {
-  const { ids } = functionIds(tree);
+function* sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: number, free: number): Steps<Tree> {
+  const { ids } = yield* functionIds(tree);
   const { total } = measuresOf(tree);
   const draft = new Draft(tree, root);
   const image = new Int32Array(tree.size);
@@ -178,8 +180,8 @@ function sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: number
   }
   const callersFrom = draft.size;
   const callers = outermost.map((node) => tree.parent[node] as number);
-  climb(tree, draft, Int32Array.from(outermost), callers, total, true, free);
-  return draft.finish("sandwich", callersFrom);
+  yield* climb(tree, draft, Int32Array.from(outermost), callers, total, true, free);
+  return yield* draft.finish("sandwich", callersFrom);
 }
 
 const FREE = 300_000;
@@ -189,7 +191,7 @@ const FREE = 300_000;
  * way ends. All ways go one step at a time, so that what is too small is known before it is made: many stacks that end in many
  * ways would be more nodes than the tree has. Small ones are folded into one of their caller, and counted.
  */
-function climb(
+function* climb(
   tree: Tree,
   draft: Draft,
   origin: Int32Array,
@@ -197,8 +199,8 @@ function climb(
   of: readonly Float64Array[],
   above: boolean,
   free: number,
-): void {
-  const { ids, pairs } = functionIds(tree);
+): Steps<void> {
+  const { ids, pairs } = yield* functionIds(tree);
   const folded = pairs.of(-1, 0);
   const weightOf = weights(tree, of);
   const all = origin.reduce((sum, node) => sum + weightOf(node), 0);
@@ -212,6 +214,7 @@ function climb(
     const groups = new Pairs(least > 0 ? alive : 0);
     const mass: number[] = [];
     for (let e = 0; least > 0 && e < alive; e++) {
+      if ((e & STEP) === 0) yield;
       const node = current[e] as number;
       if (node === ROOT) continue;
       const g = groups.of(at[e] as number, ids[node] as number);
@@ -220,6 +223,7 @@ function climb(
     }
     let kept = 0;
     for (let e = 0; e < alive; e++) {
+      if ((e & STEP) === 0) yield;
       const node = current[e] as number;
       const from = origin[e] as number;
       if (node === ROOT) {

@@ -5,6 +5,7 @@
  */
 import type { DiffAnswer, DiffColumns, FlamegraphAnswer, Measured, TreeColumns } from "../api/types.ts";
 import { type Scale, scaleOf } from "./judge.ts";
+import { atOnce, STEP, type Steps } from "./steps.ts";
 
 /** What a frame's width stands for in a difference: both sides added up (so that vanished frames show), or one of them. */
 export type Width = "both" | "before" | "after";
@@ -172,15 +173,19 @@ function framesOf(nodes: TreeColumns, strings: readonly string[], kinds: readonl
   };
 }
 
+function assemble(...of: Parameters<typeof assembling>): Tree {
+  return atOnce(assembling(...of));
+}
+
 /** Lays a tree out: depths, left edges, rows. The nodes from `callersFrom` on stand above the root. */
-export function assemble(
+export function* assembling(
   frames: Frames,
   { strings, kinds }: { strings: readonly string[]; kinds: readonly string[] },
   weight: Float64Array,
   diff: DiffData | null,
   shape: Tree["shape"] = "upright",
   callersFrom: number = frames.parent.length,
-): Tree {
+): Steps<Tree> {
   const { parent, kind } = frames;
   const size = parent.length;
   const depth = new Int32Array(size);
@@ -192,6 +197,7 @@ export function assemble(
   for (let i = 0; i < size; i++) {
     end[i] = i + 1;
     if (i === 0) continue;
+    if ((i & STEP) === 0) yield;
     const p = parent[i] as number;
     if (i === callersFrom) cursor[0] = 0;
     const d = (depth[p] as number) + (i < callersFrom ? 1 : -1);
@@ -205,11 +211,13 @@ export function assemble(
     const p = parent[i] as number;
     if ((end[i] as number) > (end[p] as number)) end[p] = end[i] as number;
   }
+  yield;
   for (let i = 0; i < size; i++) {
     const row = (depth[i] as number) + rootRow;
     depth[i] = row;
     counts[row] = (counts[row] ?? 0) + 1;
   }
+  yield;
   const levels = counts.map((count) => new Int32Array(count));
   const filled = new Int32Array(levels.length);
   for (let i = 0; i < size; i++) {

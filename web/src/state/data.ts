@@ -7,14 +7,15 @@ import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
 import { matcherOf, matchesOf, search, serverPattern } from "../logic/search.ts";
 import { laneOf, parseSelector } from "../logic/selector.ts";
 import { stackOf } from "../logic/stack.ts";
+import { inTurns } from "../logic/steps.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
-import { type Transformed, transformed, transformsOf } from "../logic/transform.ts";
+import { type Transformed, transformed, transforming, transformsOf } from "../logic/transform.ts";
 import { ROOT, type Tree, withWidth } from "../logic/tree.ts";
 import { typesOf, typesQuery } from "../logic/types.ts";
 import { around, askable, ordered, pairOf } from "../logic/windows.ts";
 import { grown } from "./growing.ts";
 import { fields, navigate, type PageState, page, refresh, refreshes } from "./index.ts";
-import { announce, pending, type Resource, resource, SLOW_MS } from "./resource.ts";
+import { announce, pending, type Resource, resource } from "./resource.ts";
 import { DEFAULTS } from "./url.ts";
 
 const LIVE_MS = 5_000;
@@ -318,18 +319,22 @@ export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
 
 export const transforms = computed(() => transformsOf(fields.transform.value));
 
-/** To change a tree of so many frames takes so long that the page says so first: a million take a second. */
+/** Trees of so many frames are changed in turns, in between which the page answers to hands: a million take a second and more. */
 const LARGE = 100_000;
+/** Milliseconds of a turn. */
+const TURN_MS = 12;
 
 const wantedChange = computed(() => ({ tree: sent.value.tree, list: transforms.value }));
 
-/** The change of a large tree that has been announced. */
-const announced = signal<typeof wantedChange.value | null>(null);
+/** Changes of large trees that are done, and how many there were. */
+const made = new WeakMap<typeof wantedChange.value, Transformed>();
+const done = signal(0);
 
-/** A large tree is about to be changed: until then, what was there before stays. */
+/** A large tree is being changed: until then, what was there before stays. */
 export const changing = computed(() => {
+  void done.value;
   const { tree, list } = wantedChange.value;
-  return tree !== null && tree.size >= LARGE && list.length > 0 && announced.value !== wantedChange.value;
+  return tree !== null && tree.size >= LARGE && list.length > 0 && !made.has(wantedChange.value);
 });
 
 let newestChange: Transformed | null = null;
@@ -338,27 +343,45 @@ let settledText = "";
 const changed = computed(() => {
   const { tree, list } = wantedChange.value;
   if (changing.value) return newestChange;
-  newestChange = tree === null ? null : transformed(tree, list);
+  newestChange = tree === null ? null : (made.get(wantedChange.value) ?? transformed(tree, list));
   settledText = fields.transform.peek();
   return newestChange;
 });
 
+/** Behind what waits for the page already; a timer would be slowed down while nobody looks. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
+}
+
 effect(() => {
-  if (!changing.value) return;
   const wanted = wantedChange.value;
-  const cancel = () => navigate({ transform: settledText, focus: "" });
-  const done = announce({ name: "changing the graph", since: Date.now() - SLOW_MS, cancel });
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  // Behind the next picture, which has the announcement.
-  const frame = requestAnimationFrame(() => {
-    timer = setTimeout(() => {
-      announced.value = wanted;
+  if (!changing.value || wanted.tree === null) return;
+  let isWanted = true;
+  let since = performance.now();
+  const rest = () =>
+    performance.now() - since < TURN_MS ||
+    nextTurn().then(() => {
+      since = performance.now();
+      return isWanted;
     });
+  // What was there before; or the tree as it was sent, where another window is changed in the same way.
+  const cancel = () => navigate({ transform: fields.transform.peek() === settledText ? "" : settledText, focus: "" });
+  const ended = announce({ name: "changing the graph", since: Date.now(), cancel });
+  void inTurns(transforming(wanted.tree, wanted.list), rest).then((change) => {
+    if (change === null || !isWanted) return;
+    made.set(wanted, change);
+    done.value++;
   });
   return () => {
-    cancelAnimationFrame(frame);
-    clearTimeout(timer);
-    done();
+    isWanted = false;
+    ended();
   };
 });
 

@@ -58,10 +58,10 @@ function write(): void {
 
 /**
  * Changes the state and the address. With a gesture's name, changes of the same gesture that follow quickly share one
- * step of the history. Where another frame is zoomed, all of its width is in sight.
+ * step of the history. Where another frame is zoomed, all of its width is in sight, and its tree opens as trees do.
  */
 export function navigate(change: Partial<PageState>, name = ""): void {
-  const next = { ...current.peek(), ...("focus" in change ? { part: "" } : {}), ...change };
+  const next = { ...current.peek(), ...("focus" in change ? { part: "", open: "" } : {}), ...change };
   if (writeState(next) === writeState(current.peek())) return;
   const now = Date.now();
   const isContinued = name !== "" && name === gesture.name && now - gesture.at < GESTURE_MS;

@@ -23,6 +23,7 @@ describe("the address", () => {
       focus: "main;f<a,b>(int);100 %",
       frame: "main;g",
       part: "250000-500000",
+      open: "1x.2y",
       sort: "-total",
       all: true,
       transform: "hide:a\\;b:c;merge",

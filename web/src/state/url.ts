@@ -24,6 +24,8 @@ export interface PageState {
   frame: string;
   /** What of the zoomed frame's width is in sight, `FROM-UNTIL` in millionths; empty: all. */
   part: string;
+  /** Open rows of the tree of frames, as `logic/outline.ts` writes it; empty: what opens by itself. */
+  open: string;
   /** What a table is sorted by, with `-` from the most on; empty, or what the table on the screen lacks: its own choice. */
   sort: string;
   /** All sentences of a comparison, not only the largest changes. */
@@ -91,6 +93,7 @@ export const DEFAULTS: PageState = {
   focus: "",
   frame: "",
   part: "",
+  open: "",
   sort: "",
   all: false,
   transform: "",

@@ -49,7 +49,7 @@ const PANES = [
 
 export function Graph({ measure, loading, download, tools, table }: Props) {
   const { tree: shown, fault } = tree.value;
-  const { pane, layout, colour, part } = page.value;
+  const { pane, layout, colour, part, open } = page.value;
   const zoomed = focus.value;
   const colourBy = colour || (shown?.diff ? "difference" : "kind");
   const whole = { ...measure, samples: wholeSamples.value };
@@ -106,7 +106,9 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
             selected={selected.value}
             theme={theme.value}
             measure={whole}
+            open={open}
             onSelect={select}
+            onOpen={(text) => navigate({ open: text })}
             onZoom={zoomTo}
             onReset={showAll}
           />

@@ -15,25 +15,30 @@ const MARGIN = 8;
 
 export function FrameMenu({ x, y, name, actions, onClose }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
+  const place = () => {
     const element = box.current;
     if (element === null) return;
     const { width, height } = element.getBoundingClientRect();
     const left = Math.max(MARGIN, Math.min(x, innerWidth - width - MARGIN));
     const top = Math.max(MARGIN, Math.min(y, innerHeight - height - MARGIN));
     element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
-    element.querySelector("button")?.focus();
+  };
+  useLayoutEffect(() => {
+    place();
+    box.current?.querySelector("button")?.focus();
   }, [x, y]);
   useEffect(() => {
     const onPointer = (event: PointerEvent) => {
       if (!box.current?.contains(event.target as Node)) onClose(false);
     };
-    const away = () => onClose(false);
+    const { innerWidth: width } = window;
+    // Frames move with the width of the window. Its height alone changes where a phone shows or hides the browser's own bars.
+    const resized = () => (innerWidth === width ? place() : onClose(false));
     addEventListener("pointerdown", onPointer, true);
-    addEventListener("resize", away);
+    addEventListener("resize", resized);
     return () => {
       removeEventListener("pointerdown", onPointer, true);
-      removeEventListener("resize", away);
+      removeEventListener("resize", resized);
     };
   }, [onClose]);
 

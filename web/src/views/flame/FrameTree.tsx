@@ -2,7 +2,7 @@
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { CHANGE_WORDS, kindOf, kindSwatch, MARK, type Theme } from "../../logic/colour.ts";
 import { count, percent, plural } from "../../logic/format.ts";
-import { type OutlineRow, openedWith, outline } from "../../logic/outline.ts";
+import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/outline.ts";
 import { scrollToRow, visibleRows } from "../../logic/rows.ts";
 import { ancestors, frameName, kindName, ROOT, type Tree } from "../../logic/tree.ts";
 import { useSize } from "../hooks.ts";
@@ -15,7 +15,10 @@ interface Props {
   selected: number | null;
   theme: Theme;
   measure: WindowMeasure;
-  onSelect: (node: number | null) => void;
+  /** Which rows are open, as `openText` writes it. */
+  open: string;
+  onSelect: (node: number | null, change: { open?: string }) => void;
+  onOpen: (open: string) => void;
   onZoom: (node: number) => void;
   onReset: () => void;
 }
@@ -26,47 +29,47 @@ const INDENT = 14;
 const DEEPEST_INDENT = 18;
 const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 };
 
-export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZoom, onReset }: Props) {
+export function FrameTree(props: Props) {
+  const { tree, focus, selected, theme, measure, onSelect, onOpen, onZoom, onReset } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const size = useSize(box);
   const [scroll, setScroll] = useState(0);
-  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const [active, setActive] = useState(0);
-  useEffect(() => {
-    setOpen(new Set(openedWith(tree, focus)));
-    setActive(0);
-  }, [tree, focus]);
+  useEffect(() => setActive(0), [tree, focus]);
+  const chosen = useMemo(() => openOf(tree, focus, props.open), [tree, focus, props.open]);
+  // The way to what the address, the search or another view has selected is open, too.
+  const open = useMemo(() => {
+    if (selected === null) return chosen;
+    return new Set([...chosen, ROOT, ...ancestors(tree, selected).slice(0, -1)]);
+  }, [chosen, selected]);
   const rows = useMemo(() => outline(tree, focus, open), [tree, focus, open]);
   const { first, behind } = visibleRows(rows.length, ROW, scroll, size.height);
   const bring = (at: number) => {
     if (box.current !== null) box.current.scrollTop = scrollToRow(at, ROW, box.current.scrollTop, size.height);
   };
-  // What the address, the search or another view has selected is opened, and comes into sight.
+  // What is selected comes into sight.
   useEffect(() => {
     if (selected === null) return;
     const at = rows.findIndex((row) => row.node === selected && row.rest === 0);
-    if (at >= 0) {
-      setActive(at);
-      bring(at);
-      return;
-    }
-    const way = [ROOT, ...ancestors(tree, selected)].filter((node) => node !== selected && !open.has(node));
-    if (way.length > 0) setOpen((old) => new Set([...old, ...way]));
+    if (at < 0) return;
+    setActive(at);
+    bring(at);
   }, [selected, rows, size.height]);
 
   const toggle = (row: OutlineRow) => {
     const next = new Set(open);
     if (row.state === "open") next.delete(row.node);
     else for (const node of openedWith(tree, row.node)) next.add(node);
-    setOpen(next);
+    onOpen(openText(tree, focus, next));
   };
   const go = (to: number) => {
     const at = Math.min(Math.max(to, 0), rows.length - 1);
     const row = rows[at];
     if (row === undefined) return;
     setActive(at);
-    onSelect(row.node);
+    // What is open for the sake of the row that was selected stays open.
+    onSelect(row.node, { open: openText(tree, focus, open) });
     bring(at);
   };
   const parentOf = (at: number) => {
@@ -85,7 +88,7 @@ export function FrameTree({ tree, focus, selected, theme, measure, onSelect, onZ
     else if (event.key === "ArrowLeft" && row.state === "open") toggle(row);
     else if (event.key === "ArrowLeft") go(parentOf(active));
     else if (event.key === "Enter") onZoom(row.node);
-    else if (event.key === " ") onSelect(row.node);
+    else if (event.key === " ") onSelect(row.node, {});
     else if (event.key === "Escape") onReset();
     else return;
     event.preventDefault();
