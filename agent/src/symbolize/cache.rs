@@ -8,13 +8,18 @@ use crate::maps::FastMap;
 use crate::process::{Place, SourceId};
 use crate::ship::Frame;
 
-/// Names by place, in two generations: when the younger is full it becomes the older, and what was in the older and was not
-/// asked for since is forgotten.
+/// How long a generation of names lasts. A compiler that runs now and then meets other places each time: without an end, what is
+/// remembered of such programs grows for as long as they come.
+const GENERATION_NS: u64 = 120_000_000_000;
+
+/// Names by place, in two generations: when the younger is full, or has lasted long enough, it becomes the older, and what was in the
+/// older and was not asked for since is forgotten.
 #[derive(Debug)]
 pub(super) struct PlaceCache {
     young: FastMap<Place, Frames>,
     old: FastMap<Place, Frames>,
     capacity: usize,
+    began_ns: u64,
 }
 
 impl PlaceCache {
@@ -23,7 +28,18 @@ impl PlaceCache {
             young: FastMap::default(),
             old: FastMap::default(),
             capacity: capacity.max(2),
+            began_ns: 0,
         }
+    }
+
+    /// Forgets what nobody asked for in the last generation, once this one has lasted long enough. True where it did.
+    pub(super) fn age(&mut self, now_ns: u64) -> bool {
+        let ends = now_ns.saturating_sub(self.began_ns) >= GENERATION_NS;
+        if ends {
+            self.began_ns = now_ns;
+            self.old = std::mem::take(&mut self.young);
+        }
+        ends
     }
 
     pub(super) fn len(&self) -> usize {
@@ -92,9 +108,14 @@ impl Interner {
     /// Forgets frames that nothing refers to any more, once there are more than `limit`.
     pub(super) fn tidy(&mut self, limit: usize) {
         if self.frames.len() > limit {
-            self.frames.retain(|frame| Arc::strong_count(frame) > 1);
-            self.frames.shrink_to(limit);
+            self.forget_unused();
         }
+    }
+
+    /// Forgets frames that nothing refers to any more.
+    pub(super) fn forget_unused(&mut self) {
+        self.frames.retain(|frame| Arc::strong_count(frame) > 1);
+        self.frames.shrink_to_fit();
     }
 }
 
@@ -125,6 +146,26 @@ mod tests {
         assert!(cache.get(&place(5)).is_none());
         cache.forget_source(SourceId::VDSO);
         assert_eq!(cache.len(), 0);
+    }
+
+    #[test]
+    fn names_are_forgotten_that_nobody_asks_for_in_two_generations() {
+        let mut interner = Interner::default();
+        let mut cache = PlaceCache::new(100);
+        assert!(cache.age(GENERATION_NS), "of a clock that began long ago");
+        for offset in 0..2 {
+            let mut frame = super::super::unknown_frame();
+            frame.line = offset as u32;
+            cache.insert(place(offset), interner.intern(vec![frame]));
+        }
+        assert!(!cache.age(2 * GENERATION_NS - 1));
+        assert!(cache.age(2 * GENERATION_NS) && cache.get(&place(0)).is_some());
+        interner.forget_unused();
+        assert_eq!((cache.len(), interner.frames.len()), (2, 2));
+        assert!(cache.age(3 * GENERATION_NS));
+        interner.forget_unused();
+        assert_eq!((cache.len(), interner.frames.len()), (1, 1));
+        assert!(cache.get(&place(0)).is_some() && cache.get(&place(1)).is_none());
     }
 
     #[test]

@@ -370,6 +370,9 @@ impl Namer {
         }
         self.perf_maps
             .retain(|_, map| now_ns.saturating_sub(map.used_ns) < IDLE_NS);
+        if self.cache.age(now_ns) {
+            self.interner.forget_unused();
+        }
         self.interner.tidy(self.config.cached_places);
     }
 

@@ -23,8 +23,10 @@ use crate::ship::{Frame, FrameKind};
 /// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
 
-/// So often a large file's symbols are read around what is asked for before all of them are sorted and kept, which costs as much.
+/// So often in that time a large file's symbols are read around what is asked for before all of them are sorted and kept, which costs as
+/// much. What is needed now and then is better read each time: kept, it would be several megabytes for a few names.
 const GLANCES: u32 = 8;
+const GLANCES_NS: u64 = 60_000_000_000;
 /// Large files whose glances are counted.
 const MAX_GLANCED: usize = 1024;
 
@@ -43,11 +45,19 @@ struct Lines {
     bytes: u64,
 }
 
+/// How often some of a file's symbols were looked for since a moment, and what all of them would take.
+#[derive(Clone, Copy)]
+struct Glances {
+    count: u32,
+    since_ns: u64,
+    bytes: u64,
+}
+
 /// Files whose symbols were read, a bounded number, and what reads their lines.
 pub(super) struct NativeNames {
     loaded: HashMap<SourceId, Loaded>,
-    /// Large files whose symbols are not kept: how often some were looked for, and what all of them would take.
-    glanced: HashMap<SourceId, (u32, u64)>,
+    /// Large files whose symbols are not kept.
+    glanced: HashMap<SourceId, Glances>,
     line_reader: Symbolizer,
     vdso: Option<(Vdso, FileSymbols)>,
 }
@@ -114,7 +124,7 @@ impl NativeNames {
             self.evict(module.id);
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         }
-        let glance = self.glance(module, offsets, config, stats);
+        let glance = self.glance(module, offsets, now_ns, config, stats);
         if glance.is_none() {
             self.load(module, config, stats);
         }
@@ -191,6 +201,7 @@ impl NativeNames {
         &mut self,
         module: &Arc<Module>,
         offsets: &[u64],
+        now_ns: u64,
         config: &NamerConfig,
         stats: &mut NamerStats,
     ) -> Option<FileSymbols> {
@@ -198,8 +209,9 @@ impl NativeNames {
             return None;
         }
         let known = self.glanced.get(&module.id).copied();
-        if let Some((glances, bytes)) = known
-            && glances >= GLANCES
+        let counted = known.filter(|known| now_ns.saturating_sub(known.since_ns) < GLANCES_NS);
+        if let Some(Glances { count, bytes, .. }) = counted
+            && count >= GLANCES
             && self.holds().1.saturating_add(bytes) <= config.symbol_table_bytes
         {
             self.glanced.remove(&module.id);
@@ -217,8 +229,13 @@ impl NativeNames {
                 self.glanced.clear();
             }
         }
-        let glances = known.map_or(0, |(glances, _)| glances).saturating_add(1);
-        self.glanced.insert(module.id, (glances, bytes));
+        let (count, since_ns) = counted.map_or((0, now_ns), |counted| (counted.count, counted.since_ns));
+        let glances = Glances {
+            count: count.saturating_add(1),
+            since_ns,
+            bytes,
+        };
+        self.glanced.insert(module.id, glances);
         Some(symbols)
     }
 

@@ -10,6 +10,9 @@ use crate::kernel::Tables;
 use crate::process::{Place, SourceId};
 use crate::unwind::{self, Code, FileTable, Filled, Installed, NoRoom, Outline, Segment, TableError};
 
+/// How long a part is kept that no sample needs, while other parts of its file are needed: a compiler or browser that runs now and then
+/// gets into other parts each time, which would stay until all room is taken.
+const KEEP_PART_NS: u64 = 2 * KEEP_NS;
 /// How long a table that found no room is not tried again.
 const NO_ROOM_NS: u64 = 10_000_000_000;
 
@@ -358,6 +361,19 @@ impl Files {
             }
         }
         whole
+    }
+
+    /// Gives up parts that no sample needed for a while: others of their file may stay in use for ever.
+    pub(super) fn sweep_parts(&mut self, tables: &mut Tables, now_ns: u64) {
+        for state in self.states.values_mut() {
+            let FileState::InParts(file) = state else { continue };
+            let is_old = |_: &u32, state: &mut PartState| matches!(state, PartState::Filled { used_ns, .. } if now_ns.saturating_sub(*used_ns) >= KEEP_PART_NS);
+            for (_, state) in file.parts.extract_if(is_old) {
+                if let PartState::Filled { filled, .. } = state {
+                    tables.empty(&file.directory, filled, now_ns);
+                }
+            }
+        }
     }
 
     /// Forgets files that no program maps any more, a while after the last one was needed.

@@ -21,7 +21,7 @@ use room::{Room, Size};
 /// too. A browser's engine has two million rows of 4 bytes.
 const TABLE_BYTES_A_ROW: u64 = 8;
 const MAX_ROWS_PER_FILE: u64 = 4 << 20;
-/// How often files that nothing runs any more are forgotten.
+/// How often files that nothing runs any more, and parts that nothing needs, are forgotten.
 const SWEEP_NS: u64 = 30_000_000_000;
 /// So often room is made for one table: what is free may lie in too many pieces.
 const MOST_TRIES: u32 = 3;
@@ -194,6 +194,7 @@ impl Unwinding {
         if now_ns.saturating_sub(self.swept_ns) >= SWEEP_NS {
             self.swept_ns = now_ns;
             self.files.sweep(&table.mapped_sources(), sensor.tables(), now_ns);
+            self.files.sweep_parts(sensor.tables(), now_ns);
         }
         again.extend(changed.into_iter().flat_map(|id| table.users_of(id)));
         self.publish(again, table, sensor, now_ns);
