@@ -83,6 +83,7 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
                 "idle_share": idle_share,
                 "cpu_seconds": last.cpu_seconds,
                 "bpf_seconds": last.bpf_seconds,
+                "agent_cores": node.cores,
                 "rss_bytes": last.rss_bytes,
                 "bpf_map_bytes": last.bpf_map_bytes,
                 "late": now_ms - last_seen > LATE_MS.max(LATE_INTERVALS * interval_ms),

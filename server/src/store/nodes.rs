@@ -10,6 +10,8 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
     pub last: BatchRow,
+    /// CPU seconds that it and its BPF programs took for each second of the newest interval; none before there are two of them since the start.
+    pub cores: Option<f64>,
     /// Rows of `samples` over all its committed batches that are still within retention or came since the start.
     pub samples_stored: i64,
 }
@@ -25,12 +27,14 @@ impl Nodes {
             Some(info) => {
                 info.samples_stored += row.samples;
                 if row.number > info.last.number {
+                    info.cores = cores_between(&info.last, row).or(info.cores);
                     info.last = row.clone();
                 }
             }
             None => {
                 let info = NodeInfo {
                     last: row.clone(),
+                    cores: None,
                     samples_stored: row.samples,
                 };
                 self.instances.insert(row.instance.clone(), info);
@@ -67,6 +71,7 @@ impl Nodes {
                 if let Some(last) = read_row(&batch, row) {
                     let info = NodeInfo {
                         samples_stored: last.samples,
+                        cores: None,
                         last,
                     };
                     nodes.instances.insert(info.last.instance.clone(), info);
@@ -75,6 +80,13 @@ impl Nodes {
         }
         Ok(nodes)
     }
+}
+
+fn cores_between(before: &BatchRow, last: &BatchRow) -> Option<f64> {
+    let taken = |row: &BatchRow| Some(row.cpu_seconds? + row.bpf_seconds.unwrap_or(0.0));
+    let seconds = (last.until_ns - before.until_ns) as f64 / 1e9;
+    let cores = (taken(last)? - taken(before)?) / seconds;
+    (seconds > 0.0 && cores >= 0.0).then_some(cores)
 }
 
 fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
@@ -115,4 +127,34 @@ fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
         kernel: text("kernel")?,
         arch: text("arch")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_takes_is_of_its_newest_interval() {
+        let row = |number: i64, until_s: i64, cpu_seconds: Option<f64>| BatchRow {
+            instance: "a".to_owned(),
+            number,
+            until_ns: until_s * 1_000_000_000,
+            cpu_seconds,
+            bpf_seconds: cpu_seconds.map(|seconds| seconds / 4.0),
+            ..BatchRow::default()
+        };
+        let mut nodes = Nodes::default();
+        let mut cores_after = |row: &BatchRow| {
+            nodes.add(row);
+            nodes.list()[0].cores
+        };
+        assert_eq!(cores_after(&row(7, 100, Some(8.0))), None);
+        // 0.4 seconds of the process and 0.1 of its BPF programs in ten.
+        let cores = cores_after(&row(8, 110, Some(8.4))).unwrap();
+        assert!((cores - 0.05).abs() < 1e-9, "{cores}");
+        // What comes late, again, or without an account changes nothing.
+        for other in [row(6, 90, Some(7.0)), row(8, 110, Some(8.4)), row(9, 120, None)] {
+            assert_eq!(cores_after(&other), Some(cores), "{other:?}");
+        }
+    }
 }

@@ -190,6 +190,8 @@ export interface NodeRow {
   idle_share: number | null;
   cpu_seconds: number;
   bpf_seconds: number;
+  /** What it and its BPF programs took of a CPU at last. */
+  agent_cores: number | null;
   rss_bytes: number;
   bpf_map_bytes: number;
   late: boolean;

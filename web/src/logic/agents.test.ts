@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { NodeRow } from "../api/types.ts";
-import { agentsOf, costOf, howMany } from "./agents.ts";
+import { agentsOf, costOf, howMany, shareOf } from "./agents.ts";
 
 function row(node: string, instance: string, last_seen: number, late: boolean): NodeRow {
   return {
@@ -19,6 +19,7 @@ function row(node: string, instance: string, last_seen: number, late: boolean): 
     idle_share: null,
     cpu_seconds: 2,
     bpf_seconds: 1,
+    agent_cores: 0.01,
     rss_bytes: 0,
     bpf_map_bytes: 0,
     late,
@@ -48,5 +49,7 @@ describe("agents", () => {
   it("cost what they and their BPF programs take", () => {
     expect(costOf(row("a", "b", 0, false))).toBe(0.03);
     expect(costOf({ ...row("a", "b", 0, false), samples_taken: 0 })).toBeNull();
+    expect(shareOf(row("a", "b", 0, false))).toBe(0.005);
+    expect(shareOf({ ...row("a", "b", 0, false), agent_cores: null })).toBeNull();
   });
 });

@@ -34,6 +34,11 @@ export function howMany(agents: readonly Agent[], state: AgentState): number {
   return agents.filter((agent) => agent.state === state).length;
 }
 
+/** The part of its machine's CPU time that an agent takes; null where that is not known yet. */
+export function shareOf({ agent_cores, cpus }: NodeRow): number | null {
+  return agent_cores === null || cpus <= 0 ? null : agent_cores / cpus;
+}
+
 /** CPU seconds that the agent took for each sample, its BPF programs included; null before the first. */
 export function costOf({ cpu_seconds, bpf_seconds, samples_taken }: NodeRow): number | null {
   return samples_taken > 0 ? (cpu_seconds + bpf_seconds) / samples_taken : null;

@@ -1,7 +1,7 @@
 /** Every agent: when it was last heard of, what it took and lost, what it costs. */
 
 import { accountOf, limitsOf } from "../logic/account.ts";
-import { type Agent, agentsOf, costOf, howMany } from "../logic/agents.ts";
+import { type Agent, agentsOf, costOf, howMany, shareOf } from "../logic/agents.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/format.ts";
 import { lossOf } from "../logic/loss.ts";
 import { formatSelector } from "../logic/selector.ts";
@@ -21,7 +21,7 @@ const HEAD: readonly [string, string, boolean][] = [
   ["Stored", "Samples of this agent in the store", true],
   ["Lost", "Samples that the agent took and could not deliver, by cause", true],
   ["Limits", "Limits that the agent reached and how often: what it did less well, without losing a sample", true],
-  ["Agent CPU", "CPU time of the agent's process and of its BPF programs", true],
+  ["Agent CPU", "Part of the machine's CPU time that the agent and its BPF programs took in the newest interval", true],
   ["per sample", "CPU time of process and BPF programs for each sample taken", true],
   ["RSS", "Resident memory of the agent", true],
   ["BPF maps", "Kernel memory of its maps", true],
@@ -89,6 +89,7 @@ const BADGES = {
 function NodeLine({ agent: { row, state } }: { agent: Agent }) {
   const badge = BADGES[state];
   const cost = costOf(row);
+  const share = shareOf(row);
   const query = formatSelector([{ label: "node", operator: "=", value: row.node }]);
   const lost = lossOf(row.samples_lost);
   const limits = limitsOf(row.limits);
@@ -132,8 +133,11 @@ function NodeLine({ agent: { row, state } }: { agent: Agent }) {
         {limits.reached === 0 ? "–" : limits.brief}
         {limits.reached > 0 && <span class="visually-hidden"> ({limits.text})</span>}
       </td>
-      <td class="number" title={`process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`}>
-        {digits(row.cpu_seconds)} + {digits(row.bpf_seconds)} s
+      <td
+        class="number"
+        title={`${share === null ? "" : `${percent(row.agent_cores ?? 0)} of one CPU; `}since its start: process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`}
+      >
+        {share === null ? "–" : percent(share)}
       </td>
       <td class="number">{cost === null ? "–" : `${digits(cost * 1e6)} µs`}</td>
       <td class="number">{bytes(row.rss_bytes)}</td>
