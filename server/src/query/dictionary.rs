@@ -5,16 +5,17 @@
 
 use super::account::Account;
 use super::error::QueryError;
-use super::parallel::each_of;
+use super::parallel::{each_of, joined};
 use super::select::{Days, collect_rows};
 use super::tree::{Frame, Kind, MixState, Shape, Stack, Stacks, Tree};
 use super::trie::{Leaf, Trie};
-use crate::store::Snapshot;
+use crate::store::{Snapshot, Table};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::{Expr, col, lit};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::task::JoinSet;
 
 /// Up to so many ids are asked for by name, so that files can be left out; of more, whole days are read.
 const MAX_LISTED_IDS: usize = 500;
@@ -152,16 +153,7 @@ impl Dictionary {
         let missing: HashSet<i64, MixState> = lacking.map(|(id, _)| *id).collect();
         if !missing.is_empty() {
             let reading = Account::new(snapshot, "stacks and their names");
-            let rows = self.stack_rows(snapshot, days, &missing).await?;
-            reading.resize(rows.bytes())?;
-            let unknown: HashSet<i64, MixState> = {
-                let known = read(&trie);
-                let mut distinct = distinct(&rows.frames);
-                distinct.retain(|id| !known.has_frame(*id));
-                distinct
-            };
-            reading.resize(rows.bytes() + unknown.len() * FRAME_BYTES)?;
-            let frames = frames(snapshot, days, &unknown).await?;
+            let (rows, frames) = self.rows_and_frames(snapshot, days, &trie, &missing, &reading).await?;
             let (to, limit) = (trie.clone(), self.limit_bytes);
             let added = super::flamegraph::blocking(move || add(&mut write(&to), &frames, &rows, limit)).await?;
             drop(reading);
@@ -185,6 +177,53 @@ impl Dictionary {
         let leaves = found.into_iter().filter_map(|leaf| leaf.or(unknown)).collect();
         let held = Arc::new(held);
         Ok(Leaves { trie, leaves, held })
+    }
+
+    /// The rows of these stacks, and the frames that the tree lacks of them. What is read takes what the account has.
+    async fn rows_and_frames(
+        &self,
+        snapshot: &Snapshot,
+        days: &Days,
+        trie: &Shared,
+        missing: &HashSet<i64, MixState>,
+        reading: &Account,
+    ) -> Result<(StackRows, Vec<(i64, Frame)>), QueryError> {
+        let stored = |table| -> u64 {
+            let files = snapshot.files(table).iter();
+            files
+                .filter(|file| days.has(&file.partition))
+                .map(|file| file.rows)
+                .sum()
+        };
+        // Where most stacks are asked for, most frames are: these need not wait for those.
+        let all_bytes = stored(Table::Frames) as usize * FRAME_BYTES;
+        let most = missing.len() as u64 > stored(Table::Stacks) / 2 && missing.len() > MAX_LISTED_IDS;
+        if most && reading.resize(all_bytes).is_ok() {
+            let mut reading_frames = JoinSet::new();
+            let (snapshot_of_frames, days_of_frames, trie) = (snapshot.clone(), days.clone(), trie.clone());
+            reading_frames.spawn(async move {
+                let is_new = |id: i64| !read(&trie).has_frame(id);
+                frames(&snapshot_of_frames, &days_of_frames, lit(true), is_new).await
+            });
+            let rows = self.stack_rows(snapshot, days, missing).await?;
+            reading.resize(rows.bytes() + all_bytes)?;
+            let frames = reading_frames.join_next().await.unwrap_or_else(|| Ok(Ok(Vec::new())));
+            return Ok((
+                rows,
+                frames.map_err(|error| QueryError::internal("read frames", error))??,
+            ));
+        }
+        let rows = self.stack_rows(snapshot, days, missing).await?;
+        reading.resize(rows.bytes())?;
+        let unknown: HashSet<i64, MixState> = {
+            let known = read(trie);
+            let mut distinct = distinct(&rows.frames);
+            distinct.retain(|id| !known.has_frame(*id));
+            distinct
+        };
+        reading.resize(rows.bytes() + unknown.len() * FRAME_BYTES)?;
+        let frames = frames_of(snapshot, days, &unknown).await?;
+        Ok((rows, frames))
     }
 
     async fn stack_rows(
@@ -213,7 +252,7 @@ impl Dictionary {
         let rows = self.stack_rows(snapshot, days, &ids.iter().copied().collect()).await?;
         let mut stacks = Stacks::default();
         let mut place_of: HashMap<i64, u32, MixState> = HashMap::default();
-        for (id, frame) in frames(snapshot, days, &distinct(&rows.frames)).await? {
+        for (id, frame) in frames_of(snapshot, days, &distinct(&rows.frames)).await? {
             place_of.insert(id, stacks.frames.len() as u32);
             stacks.frames.push(Arc::new(frame));
         }
@@ -276,19 +315,31 @@ fn too_many(limit_bytes: usize) -> QueryError {
 
 /// Looks at the size now and then, since one query may bring a million stacks.
 fn add(trie: &mut Trie, frames: &[(i64, Frame)], rows: &StackRows, limit_bytes: usize) -> Result<(), QueryError> {
+    trie.reserve(frames.len(), rows.ids.len());
     for (id, frame) in frames {
         trie.add_frame(*id, frame);
     }
     let before = trie.bytes();
-    for (row, (id, frames, truncated)) in rows.iter().enumerate() {
-        trie.add_stack(id, frames, truncated);
-        if row % 1024 == 0 && trie.bytes() > before.saturating_add(limit_bytes) {
-            trie.rank();
-            return Err(too_many(limit_bytes));
+    let names = trie.unranked();
+    let (added, ranks) = std::thread::scope(|scope| {
+        // Names are put in order while stacks find their places.
+        let ranking = names.map(|names| scope.spawn(move || names.ranked()));
+        let mut added = Ok(());
+        for (row, (id, frames, truncated)) in rows.iter().enumerate() {
+            trie.add_stack(id, frames, truncated);
+            if row % 1024 == 0 && trie.bytes() > before.saturating_add(limit_bytes) {
+                added = Err(too_many(limit_bytes));
+                break;
+            }
         }
+        (added, ranking.map(joined))
+    });
+    if let Some(ranks) = ranks {
+        trie.set_ranks(ranks);
     }
+    // A stack may have brought a name of its own: that of what is unknown.
     trie.rank();
-    Ok(())
+    added
 }
 
 fn id_filter(column: &str, ids: &HashSet<i64, MixState>) -> Expr {
@@ -301,22 +352,30 @@ fn id_filter(column: &str, ids: &HashSet<i64, MixState>) -> Expr {
 }
 
 /// The frames of these ids, as far as they are known.
-async fn frames(
+async fn frames_of(
     snapshot: &Snapshot,
     days: &Days,
     wanted: &HashSet<i64, MixState>,
 ) -> Result<Vec<(i64, Frame)>, QueryError> {
-    let mut frames = Vec::new();
     if wanted.is_empty() {
-        return Ok(frames);
+        return Ok(Vec::new());
     }
-    let mut texts = Texts::default();
+    frames(snapshot, days, id_filter("frame_id", wanted), |id| wanted.contains(&id)).await
+}
+
+/// The frames of these days that satisfy both conditions.
+async fn frames(
+    snapshot: &Snapshot,
+    days: &Days,
+    filter: Expr,
+    is_wanted: impl Fn(i64) -> bool,
+) -> Result<Vec<(i64, Frame)>, QueryError> {
+    let (mut frames, mut texts) = (Vec::new(), Texts::default());
     let columns = [
         "frame_id", "kind", "module", "function", "offset", "inlined", "file", "line", "build_id",
     ];
-    let filter = days.filter().and(id_filter("frame_id", wanted));
-    collect_rows(snapshot, "frames", filter, &columns, |batch| {
-        read_frames(batch, wanted, &mut texts, &mut frames);
+    collect_rows(snapshot, "frames", days.filter().and(filter), &columns, |batch| {
+        read_frames(batch, &is_wanted, &mut texts, &mut frames);
     })
     .await?;
     Ok(frames)
@@ -340,7 +399,7 @@ impl Texts {
     }
 }
 
-fn read_frames(batch: &RecordBatch, wanted: &HashSet<i64, MixState>, texts: &mut Texts, to: &mut Vec<(i64, Frame)>) {
+fn read_frames(batch: &RecordBatch, is_wanted: &impl Fn(i64) -> bool, texts: &mut Texts, to: &mut Vec<(i64, Frame)>) {
     let ids = batch.column(0).as_primitive::<Int64Type>();
     let text = |column: usize| batch.column(column).as_string::<i32>();
     let (kind, module, function) = (text(1), text(2), text(3));
@@ -349,7 +408,7 @@ fn read_frames(batch: &RecordBatch, wanted: &HashSet<i64, MixState>, texts: &mut
     let (file, build_id) = (text(6), text(8));
     let line = batch.column(7).as_primitive::<Int64Type>();
     for row in 0..batch.num_rows() {
-        if !wanted.contains(&ids.value(row)) {
+        if !is_wanted(ids.value(row)) {
             continue;
         }
         let at = (!offset.is_null(row)).then(|| offset.value(row) as u64);

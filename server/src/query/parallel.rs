@@ -34,7 +34,8 @@ pub(super) fn each_of<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> 
     })
 }
 
-fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+/// What a thread returns; its panic is ours.
+pub(super) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

@@ -68,6 +68,12 @@ impl Days {
         )
     }
 
+    /// Whether a partition by day is one of them.
+    pub(super) fn has(&self, day: &str) -> bool {
+        let name = |ns| partition(ns, "%Y-%m-%d");
+        (name(self.first_ns).as_str()..=name(self.last_ns).as_str()).contains(&day)
+    }
+
     /// The first and the last hour, as the partitions of `samples` are named.
     pub(super) fn hours(&self) -> (String, String) {
         let name = |ns| partition(ns, "%Y-%m-%dT%H");

@@ -28,6 +28,24 @@ pub struct Names {
     pub(super) ranks: Vec<u32>,
 }
 
+impl Names {
+    /// Place of each in the order of names.
+    pub(super) fn ranked(&self) -> Vec<u32> {
+        // Those that are in order already, and then the others, which come in stretches that are: a stable sort finds them.
+        let mut order = vec![0; self.ranks.len()];
+        for (name, rank) in self.ranks.iter().enumerate() {
+            order[*rank as usize] = name as u32;
+        }
+        order.extend(self.ranks.len() as u32..self.list.len() as u32);
+        order.sort_by(|a, b| self.list[*a as usize].cmp(&self.list[*b as usize]));
+        let mut ranks = vec![0; order.len()];
+        for (rank, name) in order.into_iter().enumerate() {
+            ranks[name as usize] = rank as u32;
+        }
+        ranks
+    }
+}
+
 /// Nodes, column by column. A node's parent comes before the node, node 0 is the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nodes {

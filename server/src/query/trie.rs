@@ -24,6 +24,16 @@ pub(super) struct Leaf {
     pub(super) missing: Missing,
 }
 
+/// A frame on the way to where a stack ends.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    frame_id: i64,
+    name: u32,
+    node: u32,
+    /// It has no name, or one above has none.
+    unnamed: bool,
+}
+
 /// See the module. A node's parent has a smaller index than the node; node 0 is the root.
 #[derive(Debug)]
 pub(super) struct Trie {
@@ -34,8 +44,8 @@ pub(super) struct Trie {
     nodes: Arc<Nodes>,
     /// By parent and name.
     children: HashMap<u64, u32, MixState>,
-    /// Names and nodes of the stack that was added last, root first: many stacks begin as the one before.
-    path: Vec<(u32, u32)>,
+    /// The stack that was added last, root first: many stacks begin as the one before.
+    path: Vec<Step>,
     text_bytes: usize,
     /// What it takes of the memory of queries.
     pub(super) held: Option<Account>,
@@ -93,6 +103,8 @@ impl Trie {
     pub(super) fn add_frame(&mut self, frame_id: i64, frame: &Frame) {
         let name = self.name(&frame.name);
         let (inlined, named) = (frame.inlined, frame.named);
+        // It may have been met before it was known.
+        self.path.clear();
         self.frames.insert(frame_id, FrameEntry { name, inlined, named });
     }
 
@@ -123,9 +135,16 @@ impl Trie {
             root: truncated || frames.is_empty(),
             name: false,
         };
+        let roots_first = || frames.iter().rev();
+        // The very frames of the one before are not even looked up.
+        let known = roots_first().zip(&self.path);
+        let known = known.take_while(|(id, step)| **id == step.frame_id).count();
         let mut node = 0;
+        if let Some(step) = known.checked_sub(1).map(|last| self.path[last]) {
+            (node, missing.name) = (step.node, step.unnamed);
+        }
         let mut is_common = true;
-        for (depth, frame_id) in frames.iter().rev().enumerate() {
+        for (depth, frame_id) in roots_first().enumerate().skip(known) {
             let frame = match self.frames.get(frame_id) {
                 Some(frame) => *frame,
                 None => FrameEntry {
@@ -135,16 +154,33 @@ impl Trie {
                 },
             };
             missing.name |= !frame.named;
-            is_common &= self.path.get(depth).is_some_and(|(name, _)| *name == frame.name);
-            node = match self.path.get(depth) {
-                Some((_, known)) if is_common => *known,
-                _ => {
+            let step = self
+                .path
+                .get(depth)
+                .copied()
+                .filter(|step| is_common && step.name == frame.name);
+            is_common = step.is_some();
+            node = match step {
+                Some(step) => step.node,
+                None => {
                     self.path.truncate(depth);
-                    let child = self.child(node, frame);
-                    self.path.push((frame.name, child));
-                    child
+                    self.child(node, frame)
                 }
             };
+            let step = Step {
+                frame_id: *frame_id,
+                name: frame.name,
+                node,
+                unnamed: missing.name,
+            };
+            match self.path.get_mut(depth) {
+                // What is below it goes on being said of the same names.
+                Some(place) if place.unnamed == step.unnamed => *place = step,
+                _ => {
+                    self.path.truncate(depth);
+                    self.path.push(step);
+                }
+            }
             if !frame.inlined && self.nodes.inlined[node as usize] {
                 Arc::make_mut(&mut self.nodes).inlined[node as usize] = false;
             }
@@ -164,24 +200,35 @@ impl Trie {
             nodes.inlined.push(true);
             nodes
                 .outermost
-                .push(self.path.iter().all(|(name, _)| *name != frame.name));
+                .push(self.path.iter().all(|step| step.name != frame.name));
         }
         node
     }
 
+    /// Makes room for so many more frames and stacks.
+    pub(super) fn reserve(&mut self, frames: usize, stacks: usize) {
+        self.index.reserve(frames);
+        self.frames.reserve(frames);
+        self.stacks.reserve(stacks);
+    }
+
     /// Puts names in order; to be called when frames were added.
     pub(super) fn rank(&mut self) {
-        let Names { list, ranks } = &*self.names;
-        if ranks.len() == list.len() {
-            return;
+        if let Some(names) = self.unranked() {
+            let ranks = names.ranked();
+            drop(names);
+            self.set_ranks(ranks);
         }
-        let mut order: Vec<u32> = (0..list.len() as u32).collect();
-        order.sort_unstable_by(|a, b| list[*a as usize].cmp(&list[*b as usize]));
-        let ranks = &mut Arc::make_mut(&mut self.names).ranks;
-        ranks.resize(order.len(), 0);
-        for (rank, name) in order.into_iter().enumerate() {
-            ranks[name as usize] = rank as u32;
-        }
+    }
+
+    /// Names of which some are not in order yet.
+    pub(super) fn unranked(&self) -> Option<Arc<Names>> {
+        (self.names.ranks.len() != self.names.list.len()).then(|| self.names.clone())
+    }
+
+    /// Takes what [`Names::ranked`] said of [`Trie::unranked`].
+    pub(super) fn set_ranks(&mut self, ranks: Vec<u32>) {
+        Arc::make_mut(&mut self.names).ranks = ranks;
     }
 
     /// The tree of these stacks. `alone`: it has no other nodes. Otherwise it may share all nodes with others, which costs nothing.
