@@ -5,32 +5,37 @@
 //! is known, and a number is looked up once a run of equal ones. Formats: parquet-format, `Encodings.md` ("RLE / Bit-Packing Hybrid",
 //! "Dictionary Encoding") and `README.md` ("Data Pages").
 
+mod chunk;
+mod places;
+mod ways;
+
 use super::StoreError;
-use super::columns::{ABSENT, code_numbers};
+use super::columns::code_numbers;
 use super::file::{self, Effort, Encoded, MAX_RANGE_STRING_BYTES, Notes, PART, ROW_GROUP_ROWS, Ranges};
-use super::packing::{Codes, Runs, by_frequency, deltas, dense, hybrid, run, runs};
+use super::packing::{Codes, Runs, deltas, dense, run, runs};
 use super::samples::{Book, Names, Recent, Samples};
 use super::schema::Table;
 use super::snapshot::ColumnRange;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
+use chunk::{Built, Chunk};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::column::page::{CompressedPage, Page, PageWriter};
+use parquet::column::page::Page;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, OffsetIndexBuilder};
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
-use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
+use places::pages_of_homes;
+use std::collections::HashMap;
+use ways::Way;
 use zstd::bulk::Compressor;
 
-/// Values by which it is decided how codes are written: a small part of a row group's, since each of them is written thrice.
-const TRIED_VALUES: usize = 8 * 1024;
-
-/// The same of codes by frequency. They are compared as they would be written, and in few values no code comes often.
-const TRIED_FREQUENCIES: usize = 32 * 1024;
+/// A page of times is not ended with its thread before it has so many rows.
+const LEAST_PAGE_OF_THREAD: usize = 8 * 1024;
 
 /// Columns whose least and greatest value stand in the file beside its own sort columns.
 const BOUNDED: [&str; 1] = ["node"];
@@ -130,7 +135,6 @@ impl CodedFile {
             columns: of_table.into_iter(),
             compressor: &mut self.compressor,
             fast: &mut self.fast,
-            is_by_frequency: false,
             effort: self.effort,
             ranges: Ranges::default(),
         };
@@ -155,7 +159,8 @@ fn failed(table: Table) -> impl Fn(ParquetError) -> StoreError {
 fn write_samples(group: &mut Group<'_>, rows: &Samples, order: &[u32], book: &Book) -> Result<(), ParquetError> {
     let by_row = |column: &[u32]| -> Vec<u32> { order.iter().map(|row| column[*row as usize]).collect() };
     let origins = runs(order.iter().map(|row| rows.origins[*row as usize]));
-    group.times(order.iter().map(|row| rows.ts_ns[*row as usize]).collect())?;
+    let homes = homes(&origins, book);
+    group.times(order.iter().map(|row| rows.ts_ns[*row as usize]).collect(), &origins)?;
     let names = &book.names;
     group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
     group.texts_of_runs("node", &origins, names, |origin| book.origins[origin].node)?;
@@ -166,10 +171,30 @@ fn write_samples(group: &mut Group<'_>, rows: &Samples, order: &[u32], book: &Bo
     group.numbers_of_runs("tid", &origins, |origin| book.origins[origin].tid)?;
     let (manners, kept) = dense(by_row(&rows.manners).into_iter(), book.manners.len());
     let manner = |code: &u32| book.manners[*code];
-    group.numbers_of("cpu", &manners, kept.iter().map(|code| manner(code).cpu), 4)?;
+    let cpus = kept.iter().map(|code| manner(code).cpu);
+    group.numbers_of("cpu", &manners, cpus, size_of::<i32>(), &homes)?;
     group.texts_of("mode", &manners, kept.iter().map(|code| manner(code).mode), names)?;
-    group.stacks(by_row(&rows.stacks), book)?;
-    group.numbers_of("value", &manners, kept.iter().map(|code| Some(manner(code).value)), 8)
+    group.stacks(by_row(&rows.stacks), &homes, book)?;
+    let values = kept.iter().map(|code| Some(manner(code).value));
+    group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())
+}
+
+/// Runs of rows of which each mostly has stacks of its own: threads of one name, of one service, run the same code on every node.
+fn homes(origins: &Runs, book: &Book) -> Runs {
+    let mut known: HashMap<(u32, u32), u32, foldhash::fast::RandomState> = HashMap::default();
+    let of_rows = origins.iter().map(|(origin, rows)| {
+        let next = known.len() as u32;
+        let key = (book.series_of(*origin).service, book.origins[*origin].thread);
+        (*known.entry(key).or_insert(next), *rows)
+    });
+    let mut homes = Runs::new();
+    for (home, rows) in of_rows {
+        match homes.last_mut() {
+            Some((last, count)) if *last == home => *count += rows,
+            _ => homes.push((home, rows)),
+        }
+    }
+    homes
 }
 
 /// A row group as it grows, column by column.
@@ -180,8 +205,6 @@ pub(super) struct Group<'f> {
     columns: std::vec::IntoIter<ColumnDescPtr>,
     compressor: &'f mut Compressor<'static>,
     fast: &'f mut Compressor<'static>,
-    /// Of the column that is written: then little effort does.
-    is_by_frequency: bool,
     effort: Effort,
     ranges: Ranges,
 }
@@ -198,8 +221,8 @@ struct Dictionary {
 
 impl Group<'_> {
     /// Times differ little from their neighbours and are almost all distinct: their differences are packed. What is left of them is noise,
-    /// and is not compressed.
-    fn times(&mut self, times: Vec<i64>) -> Result<(), ParquetError> {
+    /// and is not compressed. Where one thread's end and the next one's begin there is a large difference.
+    fn times(&mut self, times: Vec<i64>, origins: &Runs) -> Result<(), ParquetError> {
         let column = self.column()?;
         let bounds = times.iter().copied().min().zip(times.iter().copied().max());
         if let Some((min, max)) = bounds {
@@ -208,9 +231,27 @@ impl Group<'_> {
         }
         let mut sink = TrackedWrite::new(Vec::with_capacity(times.len() * 5));
         let mut chunk = Chunk::new(&mut sink);
-        for page in times.chunks(self.effort.page_rows()) {
+        let most = self.effort.page_rows();
+        let pages = match self.effort {
+            Effort::Fresh => Vec::new(),
+            Effort::Compact => pages_of_homes(origins, LEAST_PAGE_OF_THREAD, most),
+        };
+        let mut rest = &times[..];
+        for rows in pages.into_iter().chain(std::iter::repeat(most)) {
+            if rest.is_empty() {
+                break;
+            }
+            let (page, behind) = rest.split_at(rows.min(rest.len()));
+            rest = behind;
             let mut plain = Vec::with_capacity(page.len() * 5);
-            deltas(page, &mut plain);
+            deltas(page, false, &mut plain);
+            if self.effort == Effort::Compact {
+                let mut other = Vec::with_capacity(plain.len());
+                deltas(page, true, &mut other);
+                if other.len() < plain.len() {
+                    plain = other;
+                }
+            }
             let bytes = plain.len();
             let page = Page::DataPageV2 {
                 buf: plain.into(),
@@ -291,7 +332,7 @@ impl Group<'_> {
             statistics: statistics.filter(|_| self.is_bounded(name)),
             absent: 0,
         };
-        self.append(codes, dictionary)
+        self.append(codes, dictionary, &Way::default())
     }
 
     /// Numbers of 64 bits of what runs are of, of which some may be absent.
@@ -307,20 +348,23 @@ impl Group<'_> {
             .zip(runs)
             .map(|(key, (_, count))| (key, *count))
             .collect();
-        self.numbers(name, Codes::of_runs(&runs), &values, 8)
+        self.numbers(name, Codes::of_runs(&runs), &values, 8, &Way::default())
     }
 
-    /// Numbers of so many bytes of what rows are, of which there are few: one each, of which some may be absent.
+    /// Numbers of so many bytes of what rows are, of which there are few: one each, of which some may be absent. `homes`: as of [`homes`], where
+    /// rows of one have few of them.
     pub(super) fn numbers_of(
         &mut self,
         name: &str,
         rows: &[u32],
         numbers: impl ExactSizeIterator<Item = Option<i64>>,
         bytes: usize,
+        homes: &Runs,
     ) -> Result<(), ParquetError> {
         let (keys, values) = code_numbers(numbers);
         let rows: Vec<u32> = rows.iter().map(|row| keys[*row as usize]).collect();
-        self.numbers(name, Codes::of_rows(&rows), &values, bytes)
+        let way = self.way_of_pages(&rows, values.len(), homes)?;
+        self.numbers(name, Codes::of_rows(&rows), &values, bytes, &way)
     }
 
     /// Numbers of 64 bits row by row.
@@ -330,43 +374,36 @@ impl Group<'_> {
         numbers: impl ExactSizeIterator<Item = i64>,
     ) -> Result<(), ParquetError> {
         let (keys, values) = code_numbers(numbers.map(Some));
-        self.numbers(name, Codes::of_rows(&keys), &values, 8)
+        self.numbers(name, Codes::of_rows(&keys), &values, 8, &Way::default())
     }
 
-    /// Stacks by their codes, row by row.
-    pub(super) fn stacks(&mut self, codes: Vec<u32>, book: &Book) -> Result<(), ParquetError> {
+    /// Stacks by their codes, row by row. `homes`: as of [`homes`]; none where rows stand by their stacks.
+    pub(super) fn stacks(&mut self, codes: Vec<u32>, homes: &Runs, book: &Book) -> Result<(), ParquetError> {
         let (mut keys, kept) = dense(codes.into_iter(), book.stacks.len());
         let mut ids: Vec<i64> = kept.into_iter().map(|code| book.stacks[code]).collect();
-        if let Some(places) = self.by_frequency(&keys, ids.len())? {
-            for (id, place) in ids.clone().into_iter().zip(&places) {
-                ids[*place as usize] = id;
+        let way = self.way_of_stacks(&keys, ids.len(), homes)?;
+        if let Some(places) = &way.places {
+            // What no row has is the first one again: so nothing stands there that is not in the file, and a reader can tell.
+            let end = places.iter().max().map_or(0, |last| *last as usize + 1);
+            let first = ids.iter().zip(places).min_by_key(|(_, place)| **place);
+            let mut placed = vec![first.map_or(0, |(id, _)| *id); end];
+            for (id, place) in ids.iter().zip(places) {
+                placed[*place as usize] = *id;
             }
+            ids = placed;
             keys.iter_mut().for_each(|key| *key = places[*key as usize]);
-            self.is_by_frequency = true;
         }
-        let written = self.numbers("stack_id", Codes::of_rows(&keys), &ids, 8);
-        self.is_by_frequency = false;
-        written
+        self.numbers("stack_id", Codes::of_rows(&keys), &ids, 8, &way)
     }
 
-    /// The codes that take the place of these, where two bytes by frequency become smaller with little effort than codes in the order in
-    /// which they come do with much.
-    fn by_frequency(&mut self, keys: &[u32], values: usize) -> Result<Option<Vec<u32>>, ParquetError> {
-        if self.effort != Effort::Compact || !(1 << 8..1 << 16).contains(&values) {
-            return Ok(None);
-        }
-        let places = by_frequency(keys, values);
-        let first = &keys[..keys.len().min(TRIED_FREQUENCIES)];
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        let least = self.width(values, &Codes::of_rows(first))?;
-        hybrid(first, least, &mut before);
-        let first: Vec<u32> = first.iter().map(|key| places[*key as usize]).collect();
-        hybrid(&first, u16::BITS, &mut after);
-        let smaller = self.fast.compress(&after)?.len() < self.compressor.compress(&before)?.len();
-        Ok(smaller.then_some(places))
-    }
-
-    fn numbers(&mut self, name: &str, codes: Codes<'_>, values: &[i64], bytes: usize) -> Result<(), ParquetError> {
+    fn numbers(
+        &mut self,
+        name: &str,
+        codes: Codes<'_>,
+        values: &[i64],
+        bytes: usize,
+        way: &Way,
+    ) -> Result<(), ParquetError> {
         let absent = codes.absent();
         let some = values.iter().min().copied().zip(values.iter().max().copied());
         if let Some((min, max)) = some.filter(|_| absent == 0 && bytes == 8) {
@@ -390,11 +427,11 @@ impl Group<'_> {
             }),
             absent,
         };
-        self.append(codes, dictionary)
+        self.append(codes, dictionary, way)
     }
 
     /// Adds a column.
-    fn append(&mut self, codes: Codes<'_>, dictionary: Dictionary) -> Result<(), ParquetError> {
+    fn append(&mut self, codes: Codes<'_>, dictionary: Dictionary, way: &Way) -> Result<(), ParquetError> {
         let column = self.column()?;
         let may_lack = column.max_def_level() > 0;
         let (rows, mut plain) = (codes.len(), Vec::new());
@@ -402,7 +439,7 @@ impl Group<'_> {
         let mut chunk = Chunk::new(&mut sink);
         chunk.add(
             Page::DictionaryPage {
-                buf: self.zstd().compress(&dictionary.plain)?.into(),
+                buf: self.compressor.compress(&dictionary.plain)?.into(),
                 num_values: dictionary.values as u32,
                 encoding: Encoding::PLAIN,
                 is_sorted: false,
@@ -410,8 +447,11 @@ impl Group<'_> {
             dictionary.plain.len(),
         )?;
         let first_page = chunk.compressed;
-        let width = self.width(dictionary.values, &codes)?;
-        for page in codes.pages(self.effort.page_rows()) {
+        let width = match way.width {
+            Some(width) => width,
+            None => self.width(dictionary.values, &codes)?,
+        };
+        for page in way.cut(&codes, self.effort) {
             let page_rows = page.len();
             plain.clear();
             let mut present = page;
@@ -425,8 +465,8 @@ impl Group<'_> {
             let absent = page_rows - present.len();
             let levels_bytes = plain.len();
             plain.push(width as u8);
-            present.write(width, &mut plain);
-            let small = self.zstd().compress(&plain[levels_bytes..])?;
+            way.write(&present, width, &mut plain);
+            let small = self.zstd(way).compress(&plain[levels_bytes..])?;
             let is_compressed = small.len() < plain.len() - levels_bytes;
             let body = if is_compressed {
                 &small[..]
@@ -479,35 +519,8 @@ impl Group<'_> {
         self.rows.append_column(&Bytes::from(sink.into_inner()?), close)
     }
 
-    /// How many bits codes are written with, by how small the first ones become: as few as the greatest code needs, or whole bytes. Whole
-    /// bytes are more, but zstd finds in them which codes are frequent.
-    fn width(&mut self, values: usize, codes: &Codes<'_>) -> Result<u32, ParquetError> {
-        let least = u32::BITS - (values.saturating_sub(1) as u32).leading_zeros();
-        let bytes = least.next_multiple_of(8);
-        let Codes::Rows(codes) = codes else { return Ok(least) };
-        if self.effort != Effort::Compact || bytes == least {
-            return Ok(least);
-        }
-        let first: Vec<u32> = codes
-            .iter()
-            .copied()
-            .filter(|code| *code != ABSENT)
-            .take(TRIED_VALUES)
-            .collect();
-        let mut size = |width| -> Result<usize, ParquetError> {
-            let mut plain = Vec::new();
-            hybrid(&first, width, &mut plain);
-            Ok(self.zstd().compress(&plain)?.len().min(plain.len()))
-        };
-        Ok(if size(bytes)? < size(least)? { bytes } else { least })
-    }
-
-    fn zstd(&mut self) -> &mut Compressor<'static> {
-        if self.is_by_frequency {
-            self.fast
-        } else {
-            self.compressor
-        }
+    fn zstd(&mut self, way: &Way) -> &mut Compressor<'static> {
+        if way.is_fast { self.fast } else { self.compressor }
     }
 
     /// Whether the least and the greatest value stand in the file.
@@ -519,55 +532,6 @@ impl Group<'_> {
     fn column(&mut self) -> Result<ColumnDescPtr, ParquetError> {
         let column = self.columns.next();
         column.ok_or_else(|| ParquetError::General("the table has fewer columns than its rows".to_owned()))
-    }
-}
-
-/// The pages of a column.
-struct Chunk<'s> {
-    pages: SerializedPageWriter<'s, Vec<u8>>,
-    /// Where its data pages are: a reader that wants a few rows opens no others.
-    offsets: OffsetIndexBuilder,
-    /// Bytes so far, with the pages' headers.
-    compressed: i64,
-    plain: i64,
-}
-
-/// What is to be said of a column's pages when all are written.
-struct Built {
-    offsets: OffsetIndexBuilder,
-    compressed: i64,
-    plain: i64,
-}
-
-impl<'s> Chunk<'s> {
-    fn new(sink: &'s mut TrackedWrite<Vec<u8>>) -> Self {
-        Chunk {
-            pages: SerializedPageWriter::new(sink),
-            offsets: OffsetIndexBuilder::new(),
-            compressed: 0,
-            plain: 0,
-        }
-    }
-
-    fn finish(self) -> Built {
-        Built {
-            offsets: self.offsets,
-            compressed: self.compressed,
-            plain: self.plain,
-        }
-    }
-
-    fn add(&mut self, page: Page, plain_bytes: usize) -> Result<(), ParquetError> {
-        let (is_data, rows) = (page.is_data_page(), page.num_values());
-        let spec = self.pages.write_page(CompressedPage::new(page, plain_bytes))?;
-        if is_data {
-            let size = i32::try_from(spec.compressed_size)?;
-            self.offsets.append_offset_and_size(self.compressed, size);
-            self.offsets.append_row_count(i64::from(rows));
-        }
-        self.compressed += spec.compressed_size as i64;
-        self.plain += spec.uncompressed_size as i64;
-        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::packing::hybrid;
 use crate::store::samples::{Manner, Origin, Series};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Int32Type, Int64Type as Long};
@@ -180,6 +181,64 @@ fn frequent_stacks_take_fewer_bits_than_rare_ones() {
     let before = size(14).min(size(16)) + 8 * kept.len();
     let now = column.unwrap().compressed_size() as usize;
     assert!(now < before * 15 / 16, "{now} of {before}");
+}
+
+#[test]
+fn threads_of_one_name_have_codes_of_their_own() {
+    let (mut rows, mut book) = rows(1, 1, 0);
+    rows.clear();
+    let mut random = Numbers(11);
+    let series = book.series[0];
+    // A fleet's pool of threads, on many nodes; each thread has its own stacks, of which few are most.
+    for at in 0..120_000 {
+        let (node, thread) = (random.below(6) as i64, random.below(5) as i64);
+        let series = book.series.code(Series { id: node, ..series });
+        rows.ts_ns.push(at);
+        rows.origins.push(book.origins.code(Origin {
+            series,
+            node: book.names.code(&format!("node-{node}")),
+            thread: book.names.code(&format!("worker-{thread}")),
+            process_id: node,
+            tid: Some(thread),
+        }));
+        rows.manners.push(0);
+        let part = random.below(1 << 20) as f64 / (1 << 20) as f64;
+        rows.stacks
+            .push(book.stacks.code(900_f64.powf(part) as i64 * 5 + thread));
+    }
+    let file = encoded_with(Effort::Compact, &rows, &book, 120_000);
+    assert_eq!(read(&file.bytes), expected(&rows, &book));
+    let reader = SerializedFileReader::new(file.bytes).unwrap();
+    let group = reader.get_row_group(0).unwrap();
+    let at = |name: &str| {
+        let columns = group.metadata().columns();
+        columns.iter().position(|column| column.column_path().string() == name)
+    };
+    let stacks = at("stack_id").unwrap();
+    // A page a thread and node; no value stands in the dictionary that no row has.
+    let mut pages = 0;
+    for page in group.get_column_page_reader(stacks).unwrap() {
+        match page.unwrap() {
+            Page::DictionaryPage { buf, .. } => {
+                let (ids, _) = buf.as_chunks();
+                assert!(
+                    ids.iter()
+                        .all(|id| rows.stacks.contains(&book.stacks.code(i64::from_le_bytes(*id))))
+                );
+            }
+            _ => pages += 1,
+        }
+    }
+    assert_eq!(pages, 30);
+    let in_order = rows.sorted(&book);
+    let codes: Vec<u32> = in_order.iter().map(|row| rows.stacks[*row as usize]).collect();
+    let places = places::by_frequency(&codes, book.stacks.len());
+    let mut plain = Vec::new();
+    let placed: Vec<u32> = codes.iter().map(|code| places[*code as usize]).collect();
+    hybrid(&placed, 16, &mut plain);
+    let by_frequency = zstd::bulk::compress(&plain, Effort::Fresh.level()).unwrap().len() + 8 * book.stacks.len();
+    let now = group.metadata().column(stacks).compressed_size() as usize;
+    assert!(now < by_frequency * 7 / 8, "{now} of {by_frequency}");
 }
 
 #[test]

@@ -16,6 +16,9 @@ use tokio::sync::mpsc::Sender;
 /// How the name of a file begins that holds its part of a whole hour and overlaps with no other.
 pub(super) const SETTLED: &str = "settled";
 
+/// A row group of so many rows ends with its service: another one's stacks are others, and a query for one of both reads no rows of the other.
+const LEAST_OF_SERVICE: usize = ROW_GROUP_ROWS / 4;
+
 /// The work of one job.
 pub(super) struct Hour {
     partition: String,
@@ -23,6 +26,8 @@ pub(super) struct Hour {
     /// Rows that are to be one row group, and the order in which they will stand there.
     rows: Samples,
     order: Vec<u32>,
+    /// The service of the last of them, by its name's code.
+    service: Option<u32>,
     merged: u64,
     /// None: the files are as they should be, only the roll-ups are wanted.
     file: Option<Option<CodedFile>>,
@@ -45,6 +50,7 @@ impl Hour {
             whole: job.whole,
             rows: Samples::default(),
             order: Vec::new(),
+            service: None,
             merged: 0,
             file: rewrite.then_some(None),
             sources: if rewrite { Vec::new() } else { job.files.clone() },
@@ -125,7 +131,7 @@ impl Sink for Hour {
     }
 
     fn end_series(&mut self, book: &Book) -> Result<(), StoreError> {
-        let series = self.order.len()..self.rows.len();
+        let mut series = self.order.len()..self.rows.len();
         self.merged += series.len() as u64;
         if let Some(rollups) = &mut self.rollups {
             rollups.add(&self.rows, series.clone(), book)?;
@@ -134,6 +140,19 @@ impl Sink for Hour {
             self.rows.clear();
             return Ok(());
         }
+        let service = self
+            .rows
+            .origins
+            .get(series.start)
+            .map(|origin| book.series_of(*origin).service);
+        if self.order.len() >= LEAST_OF_SERVICE && service != self.service {
+            let mut next = Samples::default();
+            next.extend(&self.rows, series.clone());
+            self.write_group(book)?;
+            series = 0..next.len();
+            self.rows = next;
+        }
+        self.service = service;
         self.rows.order(series, book, &mut self.order);
         if self.order.len() >= ROW_GROUP_ROWS {
             self.write_group(book)?;

@@ -5,7 +5,6 @@
 
 use super::columns::{ABSENT, run_length};
 use std::borrow::Cow;
-use std::cmp::Reverse;
 
 /// Codes that follow each other: each with its number.
 pub(super) type Runs = Vec<(u32, u32)>;
@@ -33,22 +32,6 @@ pub(super) fn dense(codes: impl ExactSizeIterator<Item = u32>, of: usize) -> (Ve
         *place
     });
     (keys.collect(), kept)
-}
-
-/// For each code of so many another one of two bytes, both of them small where the code is frequent. zstd counts bytes, not codes: so a few
-/// bytes are most of all, and take few bits each.
-pub(super) fn by_frequency(codes: &[u32], values: usize) -> Vec<u32> {
-    let mut counts = vec![0_u32; values];
-    codes.iter().for_each(|code| counts[*code as usize] += 1);
-    let mut ranked: Vec<u32> = (0..values as u32).collect();
-    ranked.sort_by_key(|code| Reverse(counts[*code as usize]));
-    let mut places: Vec<u32> = (0..values as u32).collect();
-    places.sort_by_key(|place| ((place >> 8) + 2) * ((place & 0xff) + 2));
-    let mut of_code = vec![0; values];
-    for (code, place) in ranked.into_iter().zip(places) {
-        of_code[code as usize] = place;
-    }
-    of_code
 }
 
 /// The codes of a column, [`ABSENT`] where a row has no value.
@@ -81,6 +64,24 @@ impl<'c> Codes<'c> {
                 absent.map(|(_, count)| *count as usize).sum()
             }
         }
+    }
+
+    /// Those of as many rows each as are given, where they are given row by row.
+    pub(super) fn cut(&self, page_rows: &[usize]) -> Vec<Codes<'_>> {
+        let Codes::Rows(codes) = self else {
+            return self.pages(self.len().max(1));
+        };
+        let mut rest = &codes[..];
+        let mut pages = Vec::with_capacity(page_rows.len());
+        for rows in page_rows {
+            let (page, behind) = rest.split_at((*rows).min(rest.len()));
+            pages.push(Codes::of_rows(page));
+            rest = behind;
+        }
+        if !rest.is_empty() {
+            pages.push(Codes::of_rows(rest));
+        }
+        pages
     }
 
     /// Cut after so many rows each.
@@ -122,6 +123,14 @@ impl<'c> Codes<'c> {
                 let present: Runs = runs.iter().copied().filter(|(code, _)| *code != ABSENT).collect();
                 (Codes::Runs(levels.into()), Codes::Runs(present.into()))
             }
+        }
+    }
+
+    /// As [`Codes::write`] does, but without runs where they are given row by row.
+    pub(super) fn write_each(&self, width: u32, to: &mut Vec<u8>) {
+        match self {
+            Codes::Rows(codes) => pack(codes, width, to),
+            Codes::Runs(_) => self.write(width, to),
         }
     }
 
@@ -215,20 +224,24 @@ fn pack_bits(numbers: impl Iterator<Item = u64>, width: u32, to: &mut Vec<u8>) {
     to.extend_from_slice(&bits.to_le_bytes()[..filled.div_ceil(8) as usize]);
 }
 
-/// Differences of neighbours of `DELTA_BINARY_PACKED` that have a least one in common, and of those the ones that have a width in common.
+/// Differences of neighbours of `DELTA_BINARY_PACKED` that have a least one in common, where they are few and where they are many, and of those
+/// the ones that have a width in common.
 const BLOCK_DELTAS: usize = 128;
+const LARGE_BLOCK_DELTAS: usize = 1024;
 const MINIBLOCK_DELTAS: usize = 32;
 
-/// A page of `DELTA_BINARY_PACKED`: the first number, then blocks of differences.
-pub(super) fn deltas(numbers: &[i64], to: &mut Vec<u8>) {
+/// A page of `DELTA_BINARY_PACKED`: the first number, then blocks of differences. `large`: of blocks that take less where no difference is far from
+/// all others.
+pub(super) fn deltas(numbers: &[i64], large: bool, to: &mut Vec<u8>) {
+    let size = if large { LARGE_BLOCK_DELTAS } else { BLOCK_DELTAS };
     let zigzag = |number: i64| (number << 1 ^ number >> 63) as u64;
-    varint(BLOCK_DELTAS as u64, to);
-    varint((BLOCK_DELTAS / MINIBLOCK_DELTAS) as u64, to);
+    varint(size as u64, to);
+    varint((size / MINIBLOCK_DELTAS) as u64, to);
     varint(numbers.len() as u64, to);
     varint(zigzag(numbers.first().copied().unwrap_or_default()), to);
-    let mut block = [0_i64; BLOCK_DELTAS];
-    for at in (1..numbers.len()).step_by(BLOCK_DELTAS) {
-        let numbers = &numbers[at - 1..numbers.len().min(at + BLOCK_DELTAS)];
+    let mut block = [0_i64; LARGE_BLOCK_DELTAS];
+    for at in (1..numbers.len()).step_by(size) {
+        let numbers = &numbers[at - 1..numbers.len().min(at + size)];
         let block = &mut block[..numbers.len() - 1];
         for (delta, pair) in block.iter_mut().zip(numbers.windows(2)) {
             *delta = pair[1].wrapping_sub(pair[0]);
@@ -238,11 +251,11 @@ pub(super) fn deltas(numbers: &[i64], to: &mut Vec<u8>) {
         let above = |delta: &i64| delta.wrapping_sub(least) as u64;
         let parts = block.chunks(MINIBLOCK_DELTAS);
         let width = |part: &[i64]| u64::BITS - part.iter().fold(0, |all, delta| all | above(delta)).leading_zeros();
-        let mut widths = [0; BLOCK_DELTAS / MINIBLOCK_DELTAS];
+        let mut widths = [0; LARGE_BLOCK_DELTAS / MINIBLOCK_DELTAS];
         for (of_part, part) in widths.iter_mut().zip(parts.clone()) {
             *of_part = width(part) as u8;
         }
-        to.extend_from_slice(&widths);
+        to.extend_from_slice(&widths[..size / MINIBLOCK_DELTAS]);
         for (part, width) in parts.zip(widths) {
             let end = to.len() + MINIBLOCK_DELTAS / 8 * usize::from(width);
             pack_bits(part.iter().map(above), u32::from(width), to);
@@ -258,22 +271,4 @@ fn varint(mut value: u64, to: &mut Vec<u8>) {
         value >>= 7;
     }
     to.push(value as u8);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frequent_codes_have_two_small_bytes_and_each_has_its_own() {
-        // Code n comes 600 - n times.
-        let codes: Vec<u32> = (0..600).flat_map(|code| (code..600).map(move |_| code)).collect();
-        let places = by_frequency(&codes, 600);
-        let mut all = places.clone();
-        all.sort_unstable();
-        assert_eq!(all, (0..600).collect::<Vec<_>>());
-        let small = |place: u32| ((place >> 8) + 2) * ((place & 0xff) + 2);
-        assert!(places.windows(2).all(|two| small(two[0]) <= small(two[1])));
-        assert_eq!(places[..3], [0x000, 0x001, 0x100]);
-    }
 }

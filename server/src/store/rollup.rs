@@ -7,7 +7,7 @@
 use super::StoreError;
 use super::coded::{CodedFile, Group};
 use super::file::{Effort, Encoded, Notes, ROW_GROUP_ROWS};
-use super::packing::{dense, runs};
+use super::packing::{Runs, dense, runs};
 use super::samples::{Book, Interned, Samples};
 use super::schema::Table;
 use super::snapshot::DataFile;
@@ -106,7 +106,8 @@ impl Rollups {
         let key = |entry: &u32| {
             let entry = &self.entries[*entry as usize];
             let (mode, value) = self.ways[entry.way];
-            (mode, book.stacks[entry.stack], value)
+            // The order in which stacks came is about that of their frequency, and the same for all series.
+            (mode, entry.stack, value)
         };
         order.sort_unstable_by_key(key);
         for entry in order {
@@ -255,7 +256,7 @@ impl Rollup {
     fn write(&self, group: &mut Group<'_>, book: &Book, ways: &Interned<Way>) -> Result<(), ParquetError> {
         let (times, starts) = dense(self.times.iter().copied(), self.starts.len());
         let starts = starts.into_iter().map(|start| Some(self.starts[start]));
-        group.numbers_of("ts_ns", &times, starts, size_of::<i64>())?;
+        group.numbers_of("ts_ns", &times, starts, size_of::<i64>(), &Runs::new())?;
         let (origins, names) = (runs(self.origins.iter().copied()), &book.names);
         group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
         group.texts_of_runs("node", &origins, names, |origin| book.origins[origin].node)?;
@@ -263,7 +264,7 @@ impl Rollup {
         group.numbers_of_runs("series_id", &origins, |origin| Some(book.series_of(origin).id))?;
         let of_ways = runs(self.ways.iter().copied());
         group.texts_of_runs("mode", &of_ways, names, |way| ways[way].0)?;
-        group.stacks(self.stacks.clone(), book)?;
+        group.stacks(self.stacks.clone(), &Runs::new(), book)?;
         group.numbers_of_runs("value", &of_ways, |way| Some(ways[way].1))?;
         group.numbers_of_rows("count", self.counts.iter().copied())
     }

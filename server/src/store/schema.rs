@@ -78,7 +78,8 @@ impl Table {
         match self {
             Self::Samples => &["type", "service", "series_id", "tid", "ts_ns"],
             Self::SamplesMinute | Self::SamplesHour => {
-                &["type", "service", "series_id", "mode", "stack_id", "value", "ts_ns"]
+                // Before the value by its stack, in whatever order stacks came.
+                &["type", "service", "series_id", "mode", "value", "ts_ns"]
             }
             Self::Batches => &["node", "instance", "number"],
             Self::Frames => &["module", "function", "file", "frame_id"],

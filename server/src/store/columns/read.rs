@@ -15,6 +15,9 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+/// Dictionaries of fewer values are taken as they are.
+const LEAST_REPEATS: usize = 1024;
+
 /// The bytes of one column of a row group.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
@@ -117,8 +120,12 @@ fn all(chunk: &Chunk, rows: &RowGroupMetaData, form: Form) -> Result<Option<Page
 pub(super) struct Pages {
     /// Of a column of codes, once its dictionary has come.
     pub(super) values: Option<Values>,
-    /// How many there are of them.
+    /// How many codes the pages may have.
     pub(super) distinct: usize,
+    /// What they are in `codes`, where the dictionary has places that stand for nothing.
+    pub(super) places: Option<Vec<u32>>,
+    /// What stands for "absent" in `codes`.
+    pub(super) absent: u32,
     pub(super) codes: Vec<u32>,
     pub(super) numbers: Vec<i64>,
 }
@@ -129,6 +136,8 @@ impl Pages {
         Pages {
             values: None,
             distinct: 0,
+            places: None,
+            absent: 0,
             codes: Vec::with_capacity(room(Form::Codes)),
             numbers: Vec::with_capacity(room(Form::Numbers)),
         }
@@ -163,7 +172,14 @@ impl Pages {
                     _ => return Ok(false),
                 };
                 self.distinct = values.len();
-                self.values = Some(values);
+                (self.values, self.places) = match values {
+                    Values::Numbers(numbers) => match without_repeats(&numbers) {
+                        Some((kept, places)) => (Some(Values::Numbers(kept)), Some(places)),
+                        None => (Some(Values::Numbers(numbers)), None),
+                    },
+                    texts => (Some(texts), None),
+                };
+                self.absent = self.values.as_ref().map_or(0, Values::len) as u32;
             }
             (
                 Form::Codes,
@@ -187,13 +203,12 @@ impl Pages {
                 let given = given.ok_or_else(|| Damage::new("a page lacks more values than it has"))?;
                 let from = self.codes.len();
                 decode::codes(&buf[levels.len()..], given, self.distinct, &mut self.codes)?;
+                if let Some(places) = &self.places {
+                    let codes = self.codes[from..].iter_mut();
+                    codes.for_each(|code| *code = places[*code as usize]);
+                }
                 if may_lack && absent > 0 {
-                    spread(
-                        &mut self.codes,
-                        from,
-                        &decode::present(levels, rows)?,
-                        self.distinct as u32,
-                    )?;
+                    spread(&mut self.codes, from, &decode::present(levels, rows)?, self.absent)?;
                 }
             }
             (
@@ -211,6 +226,27 @@ impl Pages {
         }
         Ok(true)
     }
+}
+
+/// Values of a dictionary of which most repeat the first one, each once, and where each of its places is among them. Only files of ours are so:
+/// their codes are chosen for their bytes, and what has an entry for each code would be far larger than what it counts.
+fn without_repeats(values: &[i64]) -> Option<(Vec<i64>, Vec<u32>)> {
+    let first = values.first()?;
+    let others = values.iter().filter(|value| *value != first).count();
+    if values.len() < LEAST_REPEATS || others > values.len() / 2 {
+        return None;
+    }
+    let mut kept = Vec::with_capacity(others + 1);
+    kept.push(*first);
+    let places = values.iter().map(|value| {
+        if value == first {
+            return 0;
+        }
+        kept.push(*value);
+        kept.len() as u32 - 1
+    });
+    let places = places.collect();
+    Some((kept, places))
 }
 
 /// Puts the code of "absent" where a row has no value.

@@ -196,6 +196,65 @@ async fn what_the_store_writes_reads_as_arrow_reads_it() {
     }
 }
 
+/// Samples of five threads, each with frequent and rare stacks of its own.
+fn rows_of_threads(count: i64) -> RecordBatch {
+    let (rows, schema) = (rows(count), Table::Samples.schema());
+    let thread = |row: i64| row * 5 / count;
+    let columns = schema
+        .fields()
+        .iter()
+        .zip(rows.columns())
+        .map(|(field, column)| -> ArrayRef {
+            match field.name().as_str() {
+                "type" | "service" | "thread" => {
+                    let keys = (0..count).map(|row| {
+                        if field.name() == "thread" {
+                            thread(row) as i32
+                        } else {
+                            0
+                        }
+                    });
+                    let texts = column.as_dictionary::<Int32Type>().values().clone();
+                    Arc::new(DictionaryArray::new(Int32Array::from_iter_values(keys), texts))
+                }
+                "series_id" => Arc::new(Int64Array::from_value(7, count as usize)),
+                "tid" => Arc::new(Int64Array::from_iter_values((0..count).map(thread))),
+                "stack_id" => {
+                    let part = |row: i64| (row * 7919 % 10_007) as f64 / 10_007.0;
+                    let stack = |row: i64| (900_f64.powf(part(row)) as i64 * 5 + thread(row)) * 1_234_567_890_123;
+                    Arc::new(Int64Array::from_iter_values((0..count).map(stack)))
+                }
+                _ => column.clone(),
+            }
+        });
+    RecordBatch::try_new(schema.clone(), columns.collect()).unwrap()
+}
+
+#[tokio::test]
+async fn codes_that_stand_for_nothing_are_not_counted() {
+    let rows = rows_of_threads(120_000);
+    let encoded = encode(Table::Samples, HOUR, &[rows], Effort::Compact, &Notes::default());
+    let encoded = encoded.unwrap().unwrap();
+    let store = stored(encoded.bytes.clone(), &encoded.file).await;
+    let expected = by_arrow(&encoded.bytes);
+    assert!(read_all(&store, &encoded.file).await.unwrap() == expected);
+    assert!(in_pieces(&encoded.bytes).unwrap() == expected);
+    let footer = Footers::new(1 << 20).get(&store, Table::Samples, &encoded.file).await;
+    let footer = footer.unwrap();
+    let rows = footer.row_group(0);
+    let index = index_of(rows, "stack_id").unwrap();
+    let (start, length) = rows.column(index).byte_range();
+    let bytes = encoded.bytes.slice(start as usize..(start + length) as usize);
+    let codes = coded(&Chunk { index, start, bytes }, rows).unwrap().unwrap();
+    let distinct: std::collections::HashSet<&String> = expected[index].iter().collect();
+    assert_eq!(codes.values.len(), distinct.len());
+    let written = rows.column(index).uncompressed_size() as usize;
+    assert!(
+        written > 2 * 120_000 + 3 * 8 * distinct.len(),
+        "{written}: no code stands for nothing"
+    );
+}
+
 #[tokio::test]
 async fn other_encodings_are_read_too() {
     let rows = rows(20_000);
