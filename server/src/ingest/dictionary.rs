@@ -169,22 +169,26 @@ impl<'a> Dictionary<'a> {
         let mut in_kernel = false;
         // Not `content`: that is taken by frames that are looked at for the first time.
         self.ids.clear();
-        for location in found.copied().unwrap_or_default().locations() {
-            let range = self.location(location)?;
-            if frames + range.len() > MAX_STACK_FRAMES {
+        found.copied().unwrap_or_default().each_location(|location| {
+            let range = match self.locations.get(location as usize) {
+                Some(Some(frames)) => frames.start as usize..frames.end as usize,
+                _ => self.new_location(location)?,
+            };
+            let ids = &self.frame_ids[range.clone()];
+            if frames + ids.len() > MAX_STACK_FRAMES {
                 cut = true;
-                break;
+                return Ok(false);
             }
-            let range = range.start as usize..range.end as usize;
             if frames == 0 {
                 in_kernel = self.frames.get(range.start).is_some_and(|leaf| leaf.kind == "kernel");
             }
-            for id in &self.frame_ids[range.clone()] {
+            for id in ids {
                 self.ids.extend_from_slice(&id.to_le_bytes());
             }
-            frames += range.len();
+            frames += ids.len();
             kept += 1;
-        }
+            Ok::<_, IngestError>(true)
+        })?;
         self.room.take(2 * size_of::<u32>() * frames)?;
         self.expanded += frames;
         if self.expanded > MAX_EXPANDED_FRAMES {
@@ -215,16 +219,9 @@ impl<'a> Dictionary<'a> {
         })
     }
 
-    /// Frames of a location, innermost first.
-    #[inline]
-    fn location(&mut self, index: i32) -> Result<Range<u32>, IngestError> {
-        match self.locations.get(index as usize) {
-            Some(Some(frames)) => Ok(frames.clone()),
-            _ => self.new_location(index),
-        }
-    }
-
-    fn new_location(&mut self, index: i32) -> Result<Range<u32>, IngestError> {
+    /// Frames of a location that was not asked for yet, innermost first.
+    #[cold]
+    fn new_location(&mut self, index: i32) -> Result<Range<usize>, IngestError> {
         let raw = self.raw;
         let location = look_up(&raw.locations, "location_table", index, "a stack's location_indices")?;
         let Some(location) = location else {
@@ -243,9 +240,9 @@ impl<'a> Dictionary<'a> {
                 "the request has more than {MAX_EXPANDED_FRAMES} frames"
             )));
         }
-        let range = start as u32..self.frames.len() as u32;
-        self.locations[at] = Some(range.clone());
-        Ok(range)
+        let end = self.frames.len();
+        self.locations[at] = Some(start as u32..end as u32);
+        Ok(start..end)
     }
 
     fn add_frames(&mut self, location: &'a Location) -> Result<(), IngestError> {

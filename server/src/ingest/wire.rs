@@ -123,6 +123,32 @@ pub(super) struct Tables<'a> {
 pub(super) struct Stack<'a>(&'a [u8]);
 
 impl<'a> Stack<'a> {
+    /// Calls with the index of each location, leaf first, until that says that it is enough. As [`Stack::locations`], in less time: of each
+    /// sample's cost a good part is this.
+    #[inline]
+    pub(super) fn each_location<E>(self, mut each: impl FnMut(i32) -> Result<bool, E>) -> Result<(), E> {
+        let mut fields = Fields { wire: self.0 };
+        while let Ok(Some((number, field))) = fields.next() {
+            match (number, field) {
+                (1, Field::Bytes(mut packed)) => {
+                    while !packed.is_empty() {
+                        let Ok(index) = varint(&mut packed) else { return Ok(()) };
+                        if !each(index as i32)? {
+                            return Ok(());
+                        }
+                    }
+                }
+                (1, Field::Varint(index)) => {
+                    if !each(index as i32)? {
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Indices of its locations, leaf first.
     pub(super) fn locations(self) -> Locations<'a> {
         Locations {
