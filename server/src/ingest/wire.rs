@@ -138,11 +138,7 @@ impl<'a> Stack<'a> {
                         }
                     }
                 }
-                (1, Field::Varint(index)) => {
-                    if !each(index as i32)? {
-                        return Ok(());
-                    }
-                }
+                (1, Field::Varint(index)) if !each(index as i32)? => return Ok(()),
                 _ => {}
             }
         }
