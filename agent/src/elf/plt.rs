@@ -48,7 +48,11 @@ pub(crate) fn target<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, address: u
         Arch::X86_64 => x86_64(image, &plt, address)?,
         Arch::Arm64 => arm64(image, address)?,
     };
-    [PLT_RELOCATIONS, OTHER_RELOCATIONS]
+    let tables = match jump {
+        Jump::Through(_) => &[PLT_RELOCATIONS, OTHER_RELOCATIONS][..],
+        Jump::Relocation(_) => &[PLT_RELOCATIONS],
+    };
+    tables
         .iter()
         .filter_map(|name| image.section(&[name]))
         .find_map(|relocations| follow(image, &relocations, &jump))
@@ -96,15 +100,16 @@ fn x86_64_jump(begin: u64, entry: &[u8]) -> Option<Jump> {
 /// `adrp x16, page; ldr x17, [x16, #low]; add x16, x16, #low; br x17`, after a landing pad where branches are tracked: the address may
 /// be any of these.
 fn arm64<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, address: u64) -> Option<Jump> {
+    arm64_near(address, |at, code| image.read(at, code))
+}
+
+/// Behind an entry begins the next one: what lies behind the address is looked at last, for landing pads.
+fn arm64_near(address: u64, read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Option<Jump> {
     const INSTRUCTION_BYTES: u64 = 4;
-    let nearby = (0..=4u64).map(|before| {
-        address
-            .checked_add(INSTRUCTION_BYTES)?
-            .checked_sub(before * INSTRUCTION_BYTES)
-    });
-    nearby.flatten().find_map(|begin| {
+    let before = (0..4).filter_map(|count| address.checked_sub(count * INSTRUCTION_BYTES));
+    before.chain(address.checked_add(INSTRUCTION_BYTES)).find_map(|begin| {
         let mut code = [0; 8];
-        image.read(begin, &mut code)?;
+        read(begin, &mut code)?;
         arm64_jump(begin, &code)
     })
 }
@@ -231,5 +236,29 @@ mod tests {
         // adrp x16, one page back; ldr x17, [x16].
         assert_eq!(entry(0xf0ff_fff0, 0xf940_0211), Some(Jump::Through(0x6000)));
         assert_eq!(entry(0x9000_00d1, 0xf947_d611), None, "another register");
+    }
+
+    #[test]
+    fn each_instruction_on_arm64_belongs_to_its_own_entry() {
+        const BEGIN: u64 = 0x7000;
+        let (ldr, add, br, bti, nop) = (0xf940_0211u32, 0x9100_0210, 0xd61f_0220, 0xd503_245f, 0xd503_201f);
+        // Through the words at the begin of the first and the second page behind.
+        let (first, second) = (0xb000_0010u32, 0xd000_0010);
+        let plain = [first, ldr, add, br, second, ldr, add, br].to_vec();
+        let padded = [bti, first, ldr, add, br, nop, bti, second, ldr, add, br, nop].to_vec();
+        for code in [plain, padded] {
+            let bytes: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let read = |at: u64, into: &mut [u8]| {
+                let at = usize::try_from(at.checked_sub(BEGIN)?).ok()?;
+                into.copy_from_slice(bytes.get(at..at + into.len())?);
+                Some(())
+            };
+            let half = code.len() / 2;
+            for (index, word) in code.iter().enumerate().filter(|(_, word)| **word != nop) {
+                let page = BEGIN + 0x1000 * (1 + index as u64 / half as u64);
+                let jump = arm64_near(BEGIN + 4 * index as u64, read);
+                assert_eq!(jump, Some(Jump::Through(page)), "{index}: {word:x}");
+            }
+        }
     }
 }
