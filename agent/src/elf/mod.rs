@@ -16,6 +16,6 @@ pub(crate) mod symbols;
 mod turns;
 
 pub(crate) use compressed::{decompressed, decompressed_bytes};
-pub(crate) use image::{Arch, FileRange, Image, Registers, address_of, field, read_from};
+pub(crate) use image::{Arch, FileRange, Image, Registers, Section, address_of, field, read_from};
 pub use image::{Segment, code_address};
 pub use turns::Turns;

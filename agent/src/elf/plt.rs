@@ -13,7 +13,7 @@ const PLT_RELOCATIONS: &[u8] = b".rela.plt";
 /// Those of other entries' words stand at its end, after all that name no symbol.
 const OTHER_RELOCATIONS: &[u8] = b".rela.dyn";
 const RELOCATION_BYTES: usize = 24;
-/// What is read of a table of relocations: those of some 40,000 functions.
+/// What is read of a table of relocations: those of some 40,000 functions, its last ones.
 const MAX_RELOCATIONS_BYTES: u64 = 1 << 20;
 /// Longest entry.
 const ENTRY_BYTES: u64 = 16;
@@ -35,27 +35,37 @@ enum Jump {
     Relocation(u64),
 }
 
-/// Where the entry at an address goes. None where there is no entry, or nothing tells.
-pub(crate) fn target<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, address: u64) -> Option<Target> {
-    let holds = |section: &Section| {
+/// The sections of a file that hold entries.
+pub(crate) fn sections<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Vec<Section> {
+    PLT_SECTIONS.iter().filter_map(|name| image.section(&[name])).collect()
+}
+
+/// The one of them in which an address lies.
+pub(crate) fn section_at(sections: &[Section], address: u64) -> Option<&Section> {
+    let holds = |section: &&Section| {
         address
             .checked_sub(section.address)
             .is_some_and(|at| at < section.bytes)
     };
-    let mut plts = PLT_SECTIONS.iter().filter_map(|name| image.section(&[name]));
-    let plt = plts.find(holds)?;
+    sections.iter().find(holds)
+}
+
+/// Where the entry at an address of this section goes. None where nothing tells.
+pub(crate) fn target<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, plt: &Section, address: u64) -> Option<Target> {
     let jump = match image.arch {
-        Arch::X86_64 => x86_64(image, &plt, address)?,
+        Arch::X86_64 => x86_64(image, plt, address)?,
         Arch::Arm64 => arm64(image, address)?,
     };
-    let tables = match jump {
-        Jump::Through(_) => &[PLT_RELOCATIONS, OTHER_RELOCATIONS][..],
-        Jump::Relocation(_) => &[PLT_RELOCATIONS],
-    };
-    tables
-        .iter()
-        .filter_map(|name| image.section(&[name]))
-        .find_map(|relocations| follow(image, &relocations, &jump))
+    match jump {
+        Jump::Through(word) => [PLT_RELOCATIONS, OTHER_RELOCATIONS]
+            .iter()
+            .filter_map(|name| image.section(&[name]))
+            .find_map(|table| says(image, &table, &filling(image, &table, word)?)),
+        Jump::Relocation(number) => {
+            let table = image.section(&[PLT_RELOCATIONS])?;
+            says(image, &table, &numbered(image, &table, number)?)
+        }
+    }
 }
 
 /// Entries have 16 bytes, or 8 where they are nothing but a jump, which the section's header does not always say.
@@ -127,36 +137,32 @@ fn arm64_jump(begin: u64, code: &[u8]) -> Option<Jump> {
     Some(Jump::Through(page.wrapping_add(low)))
 }
 
-/// What the relocation of a jump says.
-fn follow<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, relocations: &Section, jump: &Jump) -> Option<Target> {
+/// The relocation of a table that fills the word at an address.
+fn filling<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, table: &Section, word: u64) -> Option<Vec<u8>> {
     const CHUNK_BYTES: u64 = 1024 * RELOCATION_BYTES as u64;
-    let entry_bytes = RELOCATION_BYTES as u64;
-    let all = relocations.bytes / entry_bytes * entry_bytes;
-    let mut at = match jump {
-        Jump::Through(_) => all.saturating_sub(MAX_RELOCATIONS_BYTES / entry_bytes * entry_bytes),
-        Jump::Relocation(number) => number.checked_mul(entry_bytes)?,
-    };
+    const MOST_BYTES: u64 = MAX_RELOCATIONS_BYTES / RELOCATION_BYTES as u64 * RELOCATION_BYTES as u64;
+    let all = table.bytes - table.bytes % RELOCATION_BYTES as u64;
+    let mut at = all.saturating_sub(MOST_BYTES);
     while at < all {
-        let count = match jump {
-            Jump::Through(_) => CHUNK_BYTES.min(all - at),
-            Jump::Relocation(_) => entry_bytes,
-        };
-        let mut chunk = vec![0; usize::try_from(count).ok()?];
-        image.read_offset(relocations.offset.checked_add(at)?, &mut chunk)?;
+        let mut chunk = vec![0; usize::try_from(CHUNK_BYTES.min(all - at)).ok()?];
+        image.read_offset(table.offset.checked_add(at)?, &mut chunk)?;
         let mut entries = chunk.chunks_exact(RELOCATION_BYTES);
-        let fills = |entry: &&[u8]| match jump {
-            Jump::Through(word) => field(entry, 0, 8) == Some(*word),
-            Jump::Relocation(_) => true,
-        };
-        if let Some(entry) = entries.find(fills) {
-            return says(image, relocations, entry);
+        if let Some(entry) = entries.find(|entry| field(entry, 0, 8) == Some(word)) {
+            return Some(entry.to_vec());
         }
-        if matches!(jump, Jump::Relocation(_)) {
-            return None;
-        }
-        at += count;
+        at += chunk.len() as u64;
     }
     None
+}
+
+/// The so-many-th relocation of a table.
+fn numbered<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, table: &Section, number: u64) -> Option<Vec<u8>> {
+    let at = number.checked_mul(RELOCATION_BYTES as u64)?;
+    let left = table.bytes.checked_sub(at)?;
+    let mut entry = vec![0; RELOCATION_BYTES];
+    (left >= RELOCATION_BYTES as u64).then_some(())?;
+    image.read_offset(table.offset.checked_add(at)?, &mut entry)?;
+    Some(entry)
 }
 
 fn says<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, relocations: &Section, entry: &[u8]) -> Option<Target> {

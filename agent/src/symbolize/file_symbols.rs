@@ -8,7 +8,7 @@ use super::mini_debug;
 use crate::elf::pclntab::{Location, Pclntab};
 use crate::elf::plt;
 use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SYMBOL_BYTES, SymbolReader, SymbolTable};
-use crate::elf::{Image, Segment, code_address, decompressed_bytes, read_from};
+use crate::elf::{Image, Section, Segment, code_address, decompressed_bytes, read_from};
 
 /// Fills a buffer from an offset of a file, or says that it cannot.
 pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
@@ -40,6 +40,8 @@ pub(super) struct FileSymbols {
     /// Where the names of each of the table's parts stand.
     names: Vec<Names>,
     go: Option<Location>,
+    /// Sections of entries of the procedure linkage table: for most addresses without a symbol nothing more is read.
+    plts: Vec<Section>,
     debug_file: Option<File>,
     /// From packed symbols.
     pub(super) unpacked: bool,
@@ -124,6 +126,7 @@ impl FileSymbols {
         Some(Self {
             names,
             go,
+            plts: plt::sections(&image),
             table,
             unpacked: in_packed.is_some(),
             damaged,
@@ -150,6 +153,7 @@ impl FileSymbols {
         let symbols = Self {
             names: (0..MAX_TABLES).map(|_| Names::InFile).collect(),
             go: Location::find(&image),
+            plts: plt::sections(&image),
             unpacked: false,
             damaged: table.damaged,
             full: table.full,
@@ -200,7 +204,8 @@ impl FileSymbols {
 
     /// The symbol that an entry of the file's procedure linkage table leads to, where it is one.
     pub(super) fn plt_name(&self, address: u64, file: ReadAt<'_>) -> Option<Name> {
-        match plt::target(&Image::open(file)?, address)? {
+        let section = plt::section_at(&self.plts, address)?;
+        match plt::target(&Image::open(file)?, section, address)? {
             plt::Target::Function(name) => Some(name),
             plt::Target::Resolver(address) => self.name(address, file),
         }
