@@ -1,4 +1,4 @@
-import { busyOnly, colours, comparison, expect, hoverRoot, parameter, test, zoomStays } from "./stack.ts";
+import { busyOnly, colours, comparison, expect, hoverRoot, parameter, pixels, test, zoomStays } from "./stack.ts";
 
 test.describe("compare", () => {
   test("finds what came: what began is new, with both sides' counts", async ({ page, windows, request }) => {
@@ -215,17 +215,10 @@ test.describe("compare", () => {
     expect(Math.max(...(series[0]?.cores ?? []).map((_, i) => sum(i)))).toBeGreaterThan(0);
     await expect(page.getByText("as a line over B")).toBeVisible();
     await expect(page.locator(".chart .figures")).toContainText(/^A [\d.]+, B [\d.]+ cores/);
-    const blue = await page.getByTestId("timechart").evaluate((element) => {
-      const colour = getComputedStyle(element).getPropertyValue("--side-a").trim();
-      const canvas = element as HTMLCanvasElement;
-      const data = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
-      const [r, g, b] = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
-      let pixels = 0;
-      for (let i = 0; i < data.length; i += 4)
-        pixels += Number(data[i] === r && data[i + 1] === g && data[i + 2] === b);
-      return pixels;
-    });
-    expect(blue).toBeGreaterThan(20);
+    const blue = await page
+      .getByTestId("timechart")
+      .evaluate((element) => getComputedStyle(element).getPropertyValue("--side-a").trim());
+    expect((await pixels(page, "timechart")).get(Number.parseInt(blue.slice(1), 16))).toBeGreaterThan(20);
     await page.getByTestId("by").selectOption("node");
     await expect(page.getByText("as a line over B")).toBeVisible();
     await page.getByRole("button", { name: "Clear Selector of A" }).click();

@@ -109,17 +109,30 @@ export function busyOnly({ busy }: Windows): string {
   return `{process="${busy}"}`;
 }
 
-/** How many different colours a canvas shows, such as the flamegraph: a blank one has one. */
-export function colours(page: Page, canvas = "flamegraph"): Promise<number> {
-  return page.getByTestId(canvas).evaluate((element) => {
-    const canvas = element as HTMLCanvasElement;
-    const data = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
-    const seen = new Set<number>();
+/**
+ * A canvas's colours as 0xRRGGBB, each with its number of pixels. Read from a copy: a canvas that is read again and again
+ * Chromium warns of, and such a warning fails a test.
+ */
+export async function pixels(page: Page, canvas: string): Promise<Map<number, number>> {
+  const counted = await page.getByTestId(canvas).evaluate((element) => {
+    const { width, height } = element as HTMLCanvasElement;
+    const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+    if (copy === null) return [];
+    copy.drawImage(element as HTMLCanvasElement, 0, 0);
+    const { data } = copy.getImageData(0, 0, width, height);
+    const seen = new Map<number, number>();
     for (let i = 0; i < data.length; i += 4) {
-      seen.add(((data[i] as number) << 16) | ((data[i + 1] as number) << 8) | (data[i + 2] as number));
+      const colour = ((data[i] as number) << 16) | ((data[i + 1] as number) << 8) | (data[i + 2] as number);
+      seen.set(colour, (seen.get(colour) ?? 0) + 1);
     }
-    return seen.size;
+    return [...seen];
   });
+  return new Map(counted);
+}
+
+/** How many different colours a canvas shows, such as the flamegraph: a blank one has one. */
+export async function colours(page: Page, canvas = "flamegraph"): Promise<number> {
+  return (await pixels(page, canvas)).size;
 }
 
 export function parameter(page: Page, name: string): string | null {
