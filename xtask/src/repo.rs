@@ -7,9 +7,15 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 
-/// The clone's root folder.
+/// The clone's root folder. As `cargo run` tells it: where clones share a target folder, this program may be another one's build.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let told =
+            env::var_os("CARGO_MANIFEST_DIR").filter(|_| env::var_os("CARGO_PKG_NAME").is_some_and(|n| n == "xtask"));
+        let own = told.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        own.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    })
 }
 
 /// The cargo that runs this command, else the one on the path.

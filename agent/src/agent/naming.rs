@@ -1,6 +1,5 @@
 //! The naming thread: intervals in, batches out.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
@@ -62,20 +61,23 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
         period_ns,
         mut report,
     } = finished;
-    let mut place_index: FastMap<Place, usize> = FastMap::default();
+    // Each place once, and which of them each stack has, one after the other.
+    let mut place_index: FastMap<Place, u32> = FastMap::default();
     let mut places: Vec<Place> = Vec::new();
-    let mut sources: HashMap<SourceId, Source> = HashMap::new();
+    let mut stack_places: Vec<u32> = Vec::new();
+    let mut sources: FastMap<SourceId, Source> = FastMap::default();
     for stack in &interval.stacks {
-        for place in stack.kernel.iter().chain(&stack.user) {
-            place_index.entry(*place).or_insert_with(|| {
+        stack_places.extend(stack.kernel.iter().chain(&stack.user).map(|place| {
+            *place_index.entry(*place).or_insert_with(|| {
                 places.push(*place);
-                places.len() - 1
-            });
-        }
+                (places.len() - 1) as u32
+            })
+        }));
         for (id, source) in &stack.sources {
             sources.entry(*id).or_insert_with(|| source.clone());
         }
     }
+    drop(place_index);
     namer.set_frugality(frugality);
     let named = namer.name(&places, &sources, crate::kernel::monotonic_ns());
 
@@ -92,13 +94,15 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
         .limits
         .extend(left_out.into_iter().filter(|(_, count)| *count > 0));
 
-    let mut dictionary = Dictionary::default();
-    let frames_of = |place: &Place| place_index.get(place).map(|index| &named[*index]);
-    let stacks = interval
-        .stacks
-        .iter()
-        .map(|stack| dictionary.stack(stack, frames_of))
-        .collect();
+    let dictionary = Dictionary::of(&named);
+    drop(named);
+    let mut rest = stack_places.as_slice();
+    let stacks = interval.stacks.iter().map(|stack| {
+        let (places, further) = rest.split_at(stack.kernel.len() + stack.user.len());
+        rest = further;
+        dictionary.stack(stack, places)
+    });
+    let stacks = stacks.collect();
     let processes = interval.programs.iter().map(|program| process(program)).collect();
     let samples = interval
         .samples
@@ -138,20 +142,44 @@ fn process(program: &Program) -> Process {
     }
 }
 
-/// The frames of one batch, each once. The namer gives equal frames as one allocation.
-#[derive(Default)]
+/// The frames of one batch, each once.
 struct Dictionary {
     frames: Vec<Frame>,
-    index: FastMap<*const Frame, u32>,
+    /// Of all places one after the other, indices of their frames.
+    of_places: Vec<u32>,
+    /// Where in that each place ends, and the next one begins.
+    ends: Vec<u32>,
 }
 
 impl Dictionary {
-    fn stack<'a>(&mut self, stack: &LocatedStack, frames_of: impl Fn(&Place) -> Option<&'a Frames>) -> Stack {
-        let mut frames = Vec::with_capacity(stack.kernel.len() + stack.user.len());
-        for place in stack.kernel.iter().chain(&stack.user) {
-            for frame in frames_of(place).into_iter().flat_map(|frames| frames.iter()) {
-                frames.push(self.frame(frame));
-            }
+    /// The namer gives equal frames as one allocation.
+    fn of(places: &[Frames]) -> Self {
+        let mut index: FastMap<*const Frame, u32> = FastMap::default();
+        let (mut frames, mut of_places) = (Vec::new(), Vec::new());
+        let mut ends = Vec::with_capacity(places.len());
+        for place in places {
+            of_places.extend(place.iter().map(|frame| {
+                *index.entry(Arc::as_ptr(frame)).or_insert_with(|| {
+                    frames.push((**frame).clone());
+                    (frames.len() - 1) as u32
+                })
+            }));
+            ends.push(of_places.len() as u32);
+        }
+        Self {
+            frames,
+            of_places,
+            ends,
+        }
+    }
+
+    /// A stack by the numbers of its places.
+    fn stack(&self, stack: &LocatedStack, places: &[u32]) -> Stack {
+        let mut frames = Vec::with_capacity(places.len());
+        for place in places {
+            let place = *place as usize;
+            let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+            frames.extend_from_slice(&self.of_places[begin as usize..self.ends[place] as usize]);
         }
         let user_cut = match stack.walk_end {
             WalkEnd::None | WalkEnd::Root => false,
@@ -162,13 +190,6 @@ impl Dictionary {
             truncated: stack.kernel_cut || user_cut,
             frames,
         }
-    }
-
-    fn frame(&mut self, frame: &Arc<Frame>) -> u32 {
-        *self.index.entry(Arc::as_ptr(frame)).or_insert_with(|| {
-            self.frames.push((**frame).clone());
-            (self.frames.len() - 1) as u32
-        })
     }
 
     /// A C library without frame pointers breaks the chain just above `main`: what called it is then the last frame, and

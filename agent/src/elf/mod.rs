@@ -8,6 +8,7 @@
 
 mod blocks;
 mod compressed;
+mod coverage;
 mod image;
 pub(crate) mod pclntab;
 pub(crate) mod plt;
@@ -16,6 +17,7 @@ pub(crate) mod symbols;
 mod turns;
 
 pub(crate) use compressed::{decompressed, decompressed_bytes};
+pub(crate) use coverage::Coverage;
 pub(crate) use image::{Arch, FileRange, Image, Registers, Section, address_of, field, read_from};
 pub use image::{Segment, code_address};
 pub use turns::Turns;

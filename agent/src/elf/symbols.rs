@@ -7,10 +7,12 @@
 //! (`read` rather than `__read`), then global before weak before local, then the shorter one.
 
 use super::blocks::Blocks;
+use super::coverage::{BLOCK_SYMBOLS, Coverage, Mask, Slices};
 use super::image::{Image, Section, Segment, field};
 
 pub(crate) const SHT_SYMTAB: u64 = 2;
 const SHT_DYNSYM: u64 = 11;
+const BLOCK_BYTES: u64 = (BLOCK_SYMBOLS * SYMBOL_BYTES) as u64;
 const STT_NOTYPE: u8 = 0;
 const STT_FUNC: u8 = 2;
 const STT_GNU_IFUNC: u8 = 10;
@@ -18,7 +20,7 @@ const STB_GLOBAL: u8 = 1;
 const STB_WEAK: u8 = 2;
 const SHN_UNDEF: u64 = 0;
 pub(crate) const SYMBOL_BYTES: usize = 24;
-const CHUNK_SYMBOLS: usize = 4096;
+const CHUNK_SYMBOLS: usize = 8 * BLOCK_SYMBOLS;
 /// Functions of one file, 16 bytes each; what is more has no name.
 const MAX_SYMBOLS: usize = 1 << 19;
 /// Functions that may lie in one another.
@@ -180,14 +182,73 @@ impl SymbolTable {
     }
 }
 
+/// An entry of a table that may name code.
+struct Entry {
+    name: u32,
+    info: u8,
+    section: u64,
+    address: u64,
+    size: u64,
+}
+
+impl Entry {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let entry = Self {
+            name: u32::try_from(field(bytes, 0, 4)?).ok()?,
+            info: *bytes.get(4)?,
+            section: field(bytes, 6, 2)?,
+            address: field(bytes, 8, 8)?,
+            size: field(bytes, 16, 8)?,
+        };
+        let may_be_code = is_typed(entry.info) || entry.info & 0xf == STT_NOTYPE;
+        (may_be_code && entry.name != 0 && entry.section != SHN_UNDEF).then_some(entry)
+    }
+}
+
+fn is_typed(info: u8) -> bool {
+    matches!(info & 0xf, STT_FUNC | STT_GNU_IFUNC)
+}
+
+/// Of what the symbols of a block might say something: [`SymbolReader::is_wanted`] for any address.
+fn mask_of(entries: &[u8], slices: Option<Slices>) -> Mask {
+    let mut mask = Mask::default();
+    let Some(slices) = slices else { return mask };
+    let entries = entries.chunks_exact(SYMBOL_BYTES).filter_map(Entry::of);
+    for entry in entries.filter(|entry| slices.hold(entry.address)) {
+        slices.add(&mut mask, entry.address, entry.size.saturating_add(NEAR_BYTES));
+    }
+    mask
+}
+
+/// Where only what says something of some addresses is kept.
+struct Around<'a> {
+    /// Ascending.
+    addresses: Vec<u64>,
+    slices: Option<Slices>,
+    wanted: Mask,
+    /// What is known of the tables.
+    known: &'a [Coverage],
+    /// What has been found of others.
+    found: Vec<Coverage>,
+    read_bytes: u64,
+}
+
+/// What reading symbols around some addresses has told of the tables.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// Of tables that were read whole.
+    pub(crate) found: Vec<Coverage>,
+    /// Of all tables.
+    pub(crate) read_bytes: u64,
+}
+
 /// Makes one table of several. `R` reads the files that they come from.
 pub(crate) struct SymbolReader<'a, R> {
     symbols: Vec<Symbol>,
     names: Vec<Blocks<'a, R>>,
     strings: Vec<(u64, u64)>,
     code: &'a [Segment],
-    /// Only what says something of these addresses is kept, where there are any; ascending.
-    around: Option<Vec<u64>>,
+    around: Option<Around<'a>>,
     damaged: bool,
     /// There are more symbols than are kept, so that nobody knows where one without a size ends.
     full: bool,
@@ -207,16 +268,34 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
         }
     }
 
-    /// Keeps only symbols that say something of these addresses: those that cover one, and those that begin shortly before.
-    pub(crate) fn around(mut self, mut addresses: Vec<u64>) -> Self {
+    /// Keeps only symbols that say something of these addresses: those that cover one, and those that begin shortly before. Of tables
+    /// of which is `known` what they cover only that is read.
+    pub(crate) fn around(mut self, mut addresses: Vec<u64>, known: &'a [Coverage]) -> Self {
         addresses.sort_unstable();
-        self.around = Some(addresses);
+        let slices = Slices::of(self.code.iter().filter(|s| s.executable).map(|s| (s.address, s.bytes)));
+        self.around = Some(Around {
+            wanted: slices.map_or([u64::MAX; 4], |slices| slices.mask(&addresses)),
+            addresses,
+            slices,
+            known,
+            found: Vec::new(),
+            read_bytes: 0,
+        });
         self
     }
 
+    /// What reading around some addresses has told.
+    pub(crate) fn take_reading(&mut self) -> Option<Reading> {
+        let around = self.around.as_mut()?;
+        Some(Reading {
+            found: std::mem::take(&mut around.found),
+            read_bytes: around.read_bytes,
+        })
+    }
+
     fn is_wanted(&self, address: u64, bytes: u64) -> bool {
-        self.around.as_ref().is_none_or(|around| {
-            let next = around.get(around.partition_point(|wanted| *wanted < address));
+        self.around.as_ref().is_none_or(|Around { addresses, .. }| {
+            let next = addresses.get(addresses.partition_point(|wanted| *wanted < address));
             next.is_some_and(|wanted| wanted - address < bytes.saturating_add(NEAR_BYTES))
         })
     }
@@ -255,12 +334,32 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
     }
 
     fn read(&mut self, image: &Image<R>, section: &Section, sections: &[Section], table: usize) {
-        let mut chunk = vec![0; CHUNK_SYMBOLS * SYMBOL_BYTES];
-        let mut done = 0;
         let all = section.bytes / SYMBOL_BYTES as u64 * SYMBOL_BYTES as u64;
         self.damaged |= all != section.bytes;
-        while done < all {
-            let count = usize::try_from(all - done).map_or(chunk.len(), |left| left.min(chunk.len()));
+        let place = (section.offset, all);
+        let slices = self.around.as_ref().and_then(|around| around.slices);
+        let known = self.around.as_ref().and_then(|around| {
+            let is_of = |known: &&Coverage| around.slices.is_some_and(|slices| known.is_of(slices, place));
+            Some((around.known.iter().find(is_of)?, around.wanted))
+        });
+        let mut found = slices
+            .filter(|_| known.is_none())
+            .map(|slices| Coverage::new(slices, place));
+        let mut chunk = vec![0; CHUNK_SYMBOLS * SYMBOL_BYTES];
+        let blocks = usize::try_from(all.div_ceil(BLOCK_BYTES)).unwrap_or(usize::MAX);
+        let mut block = 0;
+        while block < blocks {
+            let is_wanted = |block: &usize| known.is_none_or(|(known, wanted)| known.says(*block, &wanted));
+            let run = (block..blocks)
+                .take(CHUNK_SYMBOLS / BLOCK_SYMBOLS)
+                .take_while(is_wanted)
+                .count();
+            if run == 0 {
+                block += 1;
+                continue;
+            }
+            let done = block as u64 * BLOCK_BYTES;
+            let count = (run as u64 * BLOCK_BYTES).min(all - done) as usize;
             let read = section
                 .offset
                 .checked_add(done)
@@ -269,34 +368,56 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
                 self.damaged = true;
                 return;
             }
-            for entry in chunk[..count].chunks_exact(SYMBOL_BYTES) {
-                let Some(symbol) = self.symbol(entry, sections, table) else {
-                    continue;
-                };
-                if self.symbols.len() >= MAX_SYMBOLS {
-                    self.one_for_each_address();
-                    // Where hardly any was another's alias, looking for more of them would take ever longer.
-                    if self.symbols.len() > MAX_SYMBOLS / 8 * 7 {
-                        self.full = true;
-                        return;
-                    }
+            for entries in chunk[..count].chunks(BLOCK_BYTES as usize) {
+                if let Some(found) = &mut found {
+                    found.push(mask_of(entries, slices));
                 }
-                self.symbols.push(symbol);
+                if !self.take(entries, sections, table) {
+                    self.full = true;
+                    return;
+                }
             }
-            done += count as u64;
+            if let Some(around) = &mut self.around {
+                around.read_bytes += count as u64;
+            }
+            block += run;
         }
+        if let Some(around) = &mut self.around {
+            around.found.extend(found);
+        }
+    }
+
+    /// False where there are more symbols than are kept.
+    fn take(&mut self, entries: &[u8], sections: &[Section], table: usize) -> bool {
+        for entry in entries.chunks_exact(SYMBOL_BYTES) {
+            let Some(symbol) = self.symbol(entry, sections, table) else {
+                continue;
+            };
+            if self.symbols.len() >= MAX_SYMBOLS {
+                self.one_for_each_address();
+                // Where hardly any was another's alias, looking for more of them would take ever longer.
+                if self.symbols.len() > MAX_SYMBOLS / 8 * 7 {
+                    return false;
+                }
+            }
+            self.symbols.push(symbol);
+        }
+        true
     }
 
     /// None for what is no function of this file.
     fn symbol(&mut self, entry: &[u8], sections: &[Section], table: usize) -> Option<Symbol> {
-        let name = u32::try_from(field(entry, 0, 4)?).ok()?;
-        let info = *entry.get(4)?;
-        let section = field(entry, 6, 2)?;
-        let (address, size) = (field(entry, 8, 8)?, field(entry, 16, 8)?);
-        let typed = matches!(info & 0xf, STT_FUNC | STT_GNU_IFUNC);
-        if (!typed && info & 0xf != STT_NOTYPE) || name == 0 || section == SHN_UNDEF || !self.is_wanted(address, size) {
+        let Entry {
+            name,
+            info,
+            section,
+            address,
+            size,
+        } = Entry::of(entry)?;
+        if !self.is_wanted(address, size) {
             return None;
         }
+        let typed = is_typed(info);
         let inside = |segment: &&Segment| {
             let skipped = address.checked_sub(segment.address);
             segment.executable && skipped.is_some_and(|skipped| skipped < segment.bytes)

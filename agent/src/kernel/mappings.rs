@@ -108,8 +108,7 @@ struct Mapped {
 
 impl Mapped {
     fn map(event: &OwnedFd) -> io::Result<Self> {
-        // SAFETY: no arguments in memory.
-        let page_bytes = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let page_bytes = super::page_bytes() as usize;
         // SAFETY: a new mapping at an address of the kernel's choice, checked below. Writable, so that the kernel respects how
         // far was read.
         let base = unsafe {

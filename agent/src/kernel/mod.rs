@@ -23,7 +23,7 @@ mod walk;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ use perf::OnlineCpus;
 pub use perf::{online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_functions, loaded_programs};
 pub use system::{
-    clock_ticks_per_second, monotonic_ns, process_cpu_ns, raise_descriptor_limit, release_memory, thread_cpu_ns,
-    tune_allocator, wall_ns,
+    clock_ticks_per_second, monotonic_ns, page_bytes, process_cpu_ns, raise_descriptor_limit, release_memory,
+    thread_cpu_ns, tune_allocator, wall_ns,
 };
 pub use tables::Tables;
 pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, so_walk};
@@ -237,6 +237,7 @@ pub struct Sensor {
     tables: Tables,
     sampler: sampler::SamplerSkel<'static>,
     lifecycle: lifecycle::LifecycleSkel<'static>,
+    fixed_map_bytes: u64,
     period_ns: u64,
     online: OnlineCpus,
     is_filling_up: bool,
@@ -333,6 +334,7 @@ impl Sensor {
             drained,
             events,
             tables,
+            fixed_map_bytes: fixed_map_bytes(&sampler, &lifecycle),
             sampler,
             lifecycle,
             period_ns: period_ns(frequency_hz),
@@ -506,28 +508,32 @@ impl Sensor {
 
     /// Bytes that the kernel charges for the maps, and the rings of new mappings.
     pub fn map_bytes(&self) -> u64 {
-        let maps: u64 = [
-            self.sampler.maps.samples.as_fd(),
-            self.sampler.maps.counters.as_fd(),
-            self.sampler.maps.scratch.as_fd(),
-            self.sampler.maps.slabs.as_fd(),
-            self.sampler.maps.rules.as_fd(),
-            self.sampler.maps.processes.as_fd(),
-            self.sampler.maps.cache.as_fd(),
-            self.lifecycle.maps.events.as_fd(),
-            self.lifecycle.maps.event_counters.as_fd(),
-        ]
-        .iter()
-        .map(|fd| fd.as_raw_fd())
-        .chain(self.tables.map_fds())
-        .filter_map(|fd| std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok())
-        .filter_map(|info| {
-            info.lines()
-                .find_map(|line| line.strip_prefix("memlock:")?.trim().parse::<u64>().ok())
-        })
-        .sum();
-        maps + self.mappings.bytes()
+        self.fixed_map_bytes + self.tables.slab_bytes() + self.mappings.bytes()
     }
+}
+
+/// Bytes that the kernel charges for the maps that are made once, in their full size.
+fn fixed_map_bytes(sampler: &sampler::SamplerSkel<'_>, lifecycle: &lifecycle::LifecycleSkel<'_>) -> u64 {
+    let maps = [
+        sampler.maps.samples.as_fd(),
+        sampler.maps.counters.as_fd(),
+        sampler.maps.scratch.as_fd(),
+        sampler.maps.slabs.as_fd(),
+        sampler.maps.rules.as_fd(),
+        sampler.maps.processes.as_fd(),
+        sampler.maps.cache.as_fd(),
+        lifecycle.maps.events.as_fd(),
+        lifecycle.maps.event_counters.as_fd(),
+    ];
+    maps.into_iter().map(charged_bytes).sum()
+}
+
+/// Bytes that the kernel charges for a map.
+fn charged_bytes(map: BorrowedFd<'_>) -> u64 {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", map.as_raw_fd())).unwrap_or_default();
+    info.lines()
+        .find_map(|line| line.strip_prefix("memlock:")?.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 impl Drop for Sensor {

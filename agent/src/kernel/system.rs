@@ -40,6 +40,13 @@ pub fn clock_ticks_per_second() -> u64 {
     })
 }
 
+/// Size of a page of memory.
+pub fn page_bytes() -> u64 {
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    // SAFETY: no arguments in memory.
+    *BYTES.get_or_init(|| u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096))
+}
+
 /// Raises the limit of open files to what is allowed, at most `wanted`; returns the limit now in force.
 pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     let mut limit = libc::rlimit {

@@ -34,6 +34,8 @@ struct MapMemory {
     outer: MapHandle,
     /// Keep the maps alive; the kernel's map of slabs does too.
     slabs: Vec<MapHandle>,
+    /// What the kernel charges for them.
+    slab_bytes: u64,
     /// By their numbers, the one used last at the end.
     mapped: Vec<(usize, Shared<u32>)>,
     /// What was written to last: the slab's number, and the mapping's first word.
@@ -56,6 +58,7 @@ impl MapMemory {
         let fd = map.as_fd().as_raw_fd();
         self.outer
             .update(&number.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)?;
+        self.slab_bytes += super::charged_bytes(map.as_fd());
         self.slabs.push(map);
         Ok(())
     }
@@ -150,6 +153,7 @@ impl Tables {
         let memory = MapMemory {
             outer: MapHandle::try_from(&maps.slabs).map_err(failing("slabs"))?,
             slabs: Vec::new(),
+            slab_bytes: 0,
             mapped: Vec::new(),
             window: None,
             window_used: false,
@@ -278,10 +282,9 @@ impl Tables {
         self.walked_ns = now_ns;
     }
 
-    /// Descriptors of the maps that were made here.
-    pub(super) fn map_fds(&self) -> impl Iterator<Item = i32> {
-        let slabs = self.layout.memory.slabs.iter();
-        slabs.map(|slab| slab.as_fd().as_raw_fd())
+    /// What the kernel charges for the maps that were made here.
+    pub(super) fn slab_bytes(&self) -> u64 {
+        self.layout.memory.slab_bytes
     }
 
     /// Bytes that could still be used, in pieces.

@@ -136,8 +136,28 @@ pub(super) fn answer(body: &[u8]) -> Answer {
     }
 }
 
+/// Packs requests, one after the other in the same memory: some hundred pages that would be got anew for each.
+pub(super) struct Packer(zstd::bulk::Compressor<'static>);
+
+impl std::fmt::Debug for Packer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Packer")
+    }
+}
+
+impl Packer {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self(zstd::bulk::Compressor::new(0)?))
+    }
+
+    pub(super) fn pack(&mut self, request: &[u8]) -> std::io::Result<Vec<u8>> {
+        self.0.compress(request)
+    }
+}
+
+/// One request, packed.
 pub(super) fn compress(request: &[u8]) -> std::io::Result<Vec<u8>> {
-    zstd::bulk::compress(request, 0)
+    Packer::new()?.pack(request)
 }
 
 /// The reverse of [`compress`]; `None` when the bytes are something else or larger than any request of ours.

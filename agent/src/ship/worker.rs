@@ -12,6 +12,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use uuid::Uuid;
 
+use super::encode::Packer;
 use super::send::{Outcome, Sender};
 use super::spool::{Head, IN_FLIGHT, Lane, Parcel, Spool};
 use super::{CAUSE_QUEUE_FULL, Identity, Retry, Shared, ShipConfig, ShipError, Submission, encode};
@@ -30,6 +31,7 @@ pub(super) struct Worker {
     retry: Retry,
     sender: Sender,
     spool: Spool,
+    packer: Packer,
     shared: Arc<Shared>,
 }
 
@@ -43,6 +45,7 @@ impl Worker {
             retry: config.retry,
             sender,
             spool,
+            packer: Packer::new().map_err(ShipError::Thread)?,
             shared,
         })
     }
@@ -55,6 +58,7 @@ impl Worker {
             retry,
             sender,
             spool,
+            packer,
             shared,
         } = self;
         let state = Rc::new(State {
@@ -72,6 +76,7 @@ impl Worker {
         let mut intake = Intake {
             instance,
             identity,
+            packer,
             room_bytes: 0,
         };
         loop {
@@ -105,6 +110,7 @@ impl Worker {
 struct Intake {
     instance: Uuid,
     identity: Identity,
+    packer: Packer,
     /// Room to make before a batch is encoded, so that it tells of what had to go for it.
     room_bytes: u64,
 }
@@ -127,7 +133,7 @@ impl Intake {
         }
         let request = encode::request(&self.identity, self.instance, number, &batch, &lost);
         let report = encode::report(&self.identity, self.instance, number, &batch, &lost);
-        let body = match encode::compress(&request) {
+        let body = match self.packer.pack(&request) {
             Ok(body) => Bytes::from(body),
             Err(error) => {
                 // zstd fails for want of memory only.

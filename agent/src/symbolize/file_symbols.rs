@@ -8,7 +8,7 @@ use super::mini_debug;
 use crate::elf::pclntab::{Location, Pclntab};
 use crate::elf::plt;
 use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SYMBOL_BYTES, SymbolReader, SymbolTable};
-use crate::elf::{Image, Section, Segment, code_address, decompressed_bytes, read_from};
+use crate::elf::{Coverage, Image, Section, Segment, code_address, decompressed_bytes, read_from};
 
 /// Fills a buffer from an offset of a file, or says that it cannot.
 pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
@@ -33,6 +33,9 @@ const MAX_GO_NAME_BYTES: usize = 4096;
 /// Symbols from which on reading those around some addresses pays, and up to which it is done.
 const MANY_SYMBOLS: std::ops::Range<u64> = 32_768..1 << 20;
 
+/// More than that read of a file's tables for some addresses is dear: half a millisecond.
+const DEAR_BYTES: u64 = 1 << 20;
+
 /// What can be said of a file's addresses without its debug information.
 pub(super) struct FileSymbols {
     segments: Vec<Segment>,
@@ -49,6 +52,16 @@ pub(super) struct FileSymbols {
     pub(super) damaged: bool,
     /// It has more functions than are kept.
     pub(super) full: bool,
+}
+
+/// What reading some of a large file's symbols has told of it.
+pub(super) struct Glance {
+    /// What a table of all of them takes at most.
+    pub(super) all_bytes: u64,
+    /// Much of the file's tables had to be read for it.
+    pub(super) is_dear: bool,
+    /// Of tables that were read whole.
+    pub(super) found: Vec<Coverage>,
 }
 
 enum Names {
@@ -136,9 +149,10 @@ impl FileSymbols {
         })
     }
 
-    /// Reads of a large file's own symbols those that say something of some of its offsets: nothing is sorted that nobody asked for. Also
-    /// gives what a table of all of them takes at most. None where that does not pay, or others may know more.
-    pub(super) fn read_around(file: ReadAt<'_>, offsets: &[u64]) -> Option<(Self, u64)> {
+    /// Reads of a large file's own symbols those that say something of some of its offsets: nothing is sorted that nobody asked for. None
+    /// where that does not pay, or others may know more. Where it is `known` which parts of the file's tables say what, the others are
+    /// not read.
+    pub(super) fn read_around(file: ReadAt<'_>, offsets: &[u64], known: &[Coverage]) -> Option<(Self, Glance)> {
         let image = Image::open(file)?;
         let all = image.section_of_kind(SHT_SYMTAB)?.bytes / SYMBOL_BYTES as u64;
         if !MANY_SYMBOLS.contains(&all) {
@@ -146,9 +160,10 @@ impl FileSymbols {
         }
         let segments = image.segments.clone();
         let addresses = offsets.iter().filter_map(|offset| code_address(&segments, *offset));
-        let mut reader = SymbolReader::new(&segments).around(addresses.collect());
+        let mut reader = SymbolReader::new(&segments).around(addresses.collect(), known);
         reader.add(&image, Kind::All);
         reader.add(&image, Kind::Dynamic);
+        let reading = reader.take_reading();
         let table = reader.finish();
         let symbols = Self {
             names: (0..MAX_TABLES).map(|_| Names::InFile).collect(),
@@ -161,7 +176,13 @@ impl FileSymbols {
             debug_file: None,
             segments,
         };
-        Some((symbols, SymbolTable::bytes_of(all)))
+        let (found, read_bytes) = reading.map_or((Vec::new(), 0), |reading| (reading.found, reading.read_bytes));
+        let glance = Glance {
+            all_bytes: SymbolTable::bytes_of(all),
+            is_dear: read_bytes > DEAR_BYTES,
+            found,
+        };
+        Some((symbols, glance))
     }
 
     /// Memory that it takes.

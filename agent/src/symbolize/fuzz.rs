@@ -6,7 +6,8 @@ use super::file_symbols::{FileSymbols, LinesFound, ReadAt, lines_in};
 use super::kernel_modules::KernelModules;
 use super::mini_debug;
 use super::perf_map::PerfMap;
-use crate::elf::{Image, decompressed_bytes, read_from};
+use crate::elf::symbols::{Kind, SymbolReader};
+use crate::elf::{Coverage, Image, decompressed_bytes, read_from};
 use crate::fuzz::{Input, made, with_section};
 
 /// Functions of one input that are named.
@@ -48,6 +49,7 @@ fn symbols(bytes: &[u8]) -> bool {
         return false;
     };
     let addresses = symbols.check();
+    around(read, &addresses);
     for address in addresses.iter().copied().take(NAMED) {
         for inside in [address, address + 1] {
             let name = symbols.name(inside, read);
@@ -67,6 +69,35 @@ fn symbols(bytes: &[u8]) -> bool {
         assert!((1..=MAX_NAME_BYTES).contains(&place.function.len()));
     }
     symbols.unpacked
+}
+
+/// The symbols around some addresses are the same where it is known which parts of the tables say what.
+fn around(read: ReadAt<'_>, addresses: &[u64]) {
+    let Some(image) = Image::open(read) else { return };
+    let segments = image.segments.clone();
+    let some = |every: usize| {
+        addresses
+            .iter()
+            .copied()
+            .step_by(every)
+            .take(NAMED)
+            .collect::<Vec<u64>>()
+    };
+    let read = |addresses: Vec<u64>, known: &[Coverage]| {
+        let mut reader = SymbolReader::new(&segments).around(addresses, known);
+        reader.add(&image, Kind::All);
+        reader.add(&image, Kind::Dynamic);
+        let reading = reader.take_reading().expect("it reads around addresses");
+        (reader.finish().check(), reading)
+    };
+    let (_, first) = read(some(7), &[]);
+    for every in [1, 50] {
+        let (all, whole) = read(some(every), &[]);
+        let (same, part) = read(some(every), &first.found);
+        assert_eq!(all, same);
+        assert!(part.read_bytes <= whole.read_bytes);
+        assert!(part.found.is_empty() || first.found.len() < whole.found.len());
+    }
 }
 
 /// Packed symbols: what xz makes of them, and then the file in them.

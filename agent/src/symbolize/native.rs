@@ -16,6 +16,7 @@ use super::demangle::demangle;
 use super::file_symbols::{FileSymbols, GoPlace, LinesFound, lines_in};
 use super::vdso::Vdso;
 use super::{NamerConfig, NamerStats, bare_frame, named_frame};
+use crate::elf::Coverage;
 use crate::pace::Waits;
 use crate::process::{Module, SourceId};
 use crate::ship::{Frame, FrameKind};
@@ -23,12 +24,16 @@ use crate::ship::{Frame, FrameKind};
 /// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
 
-/// So often in that time a large file's symbols are read around what is asked for before all of them are sorted and kept, which costs as
+/// So often in that time much of a large file's tables is read for what is asked for before all of it is sorted and kept, which costs as
 /// much. What is needed now and then is better read each time: kept, it would be several megabytes for a few names.
 const GLANCES: u32 = 8;
 const GLANCES_NS: u64 = 60_000_000_000;
+/// So many places of a file are looked up by lines before what that maps of it is given back at once.
+const MANY_LINES: usize = 16;
 /// Large files whose glances are counted.
 const MAX_GLANCED: usize = 1024;
+/// What may be remembered of which parts of their tables say what: 20 files with half a million symbols each.
+const MAX_COVERAGE_BYTES: u64 = 640 * 1024;
 
 /// A file whose symbols were read; the module keeps its descriptor, and with it its path, alive.
 struct Loaded {
@@ -45,12 +50,13 @@ struct Lines {
     bytes: u64,
 }
 
-/// How often some of a file's symbols were looked for since a moment, and what all of them would take.
-#[derive(Clone, Copy)]
+/// How often much of a file's tables was read for some of its symbols since a moment, and what all of them would take.
 struct Glances {
     count: u32,
     since_ns: u64,
     bytes: u64,
+    /// Which parts of its tables say what.
+    coverage: Vec<Coverage>,
 }
 
 /// Files whose symbols were read, a bounded number, and what reads their lines.
@@ -60,6 +66,8 @@ pub(super) struct NativeNames {
     glanced: HashMap<SourceId, Glances>,
     line_reader: Symbolizer,
     vdso: Option<(Vdso, FileSymbols)>,
+    /// A file was read since the last look at it.
+    read_files: bool,
 }
 
 /// A symbolizer that looks for debug information nowhere but in the file itself.
@@ -83,6 +91,7 @@ impl NativeNames {
             glanced: HashMap::new(),
             line_reader: line_reader(true),
             vdso,
+            read_files: false,
         }
     }
 
@@ -125,22 +134,25 @@ impl NativeNames {
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         }
         let glance = self.glance(module, offsets, now_ns, config, stats);
-        if glance.is_none() {
-            self.load(module, config, stats);
-        }
+        let read = match &glance {
+            Some((_, is_dear)) => *is_dear,
+            None => self.load(module, config, stats),
+        };
+        self.read_files |= read;
         let loaded = self.loaded.get_mut(&module.id);
         let kept = loaded.and_then(|loaded| {
             loaded.used_ns = now_ns;
             Some((loaded.symbols.as_ref()?, loaded.lines.as_ref()))
         });
-        let Some((symbols, lines)) = glance.as_ref().map(|symbols| (symbols, None)).or(kept) else {
+        let Some((symbols, lines)) = glance.as_ref().map(|(symbols, _)| (symbols, None)).or(kept) else {
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         };
+        let is_much = read || offsets.len() >= MANY_LINES;
         let read = reader(module, config);
         let addresses: Vec<Option<u64>> = offsets.iter().map(|offset| symbols.address(*offset)).collect();
         let _turn = lines.and_then(|lines| config.turns.take(lines.bytes.saturating_mul(2)));
         let details = details(&self.line_reader, lines, &addresses);
-        if lines.is_some() {
+        if lines.is_some() && is_much {
             // What blazesym has mapped of the file is in the page cache all the same, and the next file needs the room.
             crate::kernel::release_memory();
         }
@@ -181,10 +193,10 @@ impl NativeNames {
         named
     }
 
-    /// Reads all symbols of a file, unless they are there.
-    fn load(&mut self, module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) {
+    /// Reads all symbols of a file, unless they are there. True where it did.
+    fn load(&mut self, module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> bool {
         if self.loaded.contains_key(&module.id) {
-            return;
+            return false;
         }
         let turn = config.turns.take(module.bytes);
         if turn.is_some() {
@@ -193,9 +205,15 @@ impl NativeNames {
         let loaded = load(module, config, stats);
         self.make_room_for_lines(&loaded, config);
         self.loaded.insert(module.id, loaded);
+        true
     }
 
-    /// The symbols around some offsets of a large file that gives no lines. None where all of them are there, or should be: they were needed
+    /// True where files were read since the last call.
+    pub(super) fn take_read_files(&mut self) -> bool {
+        std::mem::take(&mut self.read_files)
+    }
+
+    /// The symbols around some offsets of a large file that gives no lines, and whether much was read for them. None where all of them are there, or should be: they were needed
     /// often, and find room.
     fn glance(
         &mut self,
@@ -204,21 +222,22 @@ impl NativeNames {
         now_ns: u64,
         config: &NamerConfig,
         stats: &mut NamerStats,
-    ) -> Option<FileSymbols> {
+    ) -> Option<(FileSymbols, bool)> {
         if self.loaded.contains_key(&module.id) || module.bytes <= config.lines_limit_bytes {
             return None;
         }
-        let known = self.glanced.get(&module.id).copied();
+        let known = self.glanced.get(&module.id);
         let counted = known.filter(|known| now_ns.saturating_sub(known.since_ns) < GLANCES_NS);
-        if let Some(Glances { count, bytes, .. }) = counted
-            && count >= GLANCES
-            && self.holds().1.saturating_add(bytes) <= config.symbol_table_bytes
-        {
+        let (count, since_ns) = counted.map_or((0, now_ns), |counted| (counted.count, counted.since_ns));
+        if known.is_some_and(|known| {
+            count >= GLANCES && self.holds().1.saturating_add(known.bytes) <= config.symbol_table_bytes
+        }) {
             self.glanced.remove(&module.id);
             return None;
         }
         let read = reader(module, config);
-        let (symbols, bytes) = FileSymbols::read_around(&read, offsets)?;
+        let coverage = known.map_or(&[][..], |known| &known.coverage);
+        let (symbols, glance) = FileSymbols::read_around(&read, offsets, coverage)?;
         if known.is_none() {
             stats.damaged_files += u64::from(symbols.damaged);
             if config.lines_limit_bytes > 0 {
@@ -229,14 +248,31 @@ impl NativeNames {
                 self.glanced.clear();
             }
         }
-        let (count, since_ns) = counted.map_or((0, now_ns), |counted| (counted.count, counted.since_ns));
-        let glances = Glances {
-            count: count.saturating_add(1),
+        self.make_room_for_coverage(&glance.found);
+        let glances = self.glanced.entry(module.id).or_insert_with(|| Glances {
+            count: 0,
             since_ns,
-            bytes,
-        };
-        self.glanced.insert(module.id, glances);
-        Some(symbols)
+            bytes: 0,
+            coverage: Vec::new(),
+        });
+        glances.bytes = glance.all_bytes;
+        glances.since_ns = since_ns;
+        glances.count = count.saturating_add(u32::from(glance.is_dear));
+        if !glance.found.is_empty() {
+            glances.coverage = glance.found;
+        }
+        Some((symbols, glance.is_dear))
+    }
+
+    /// Forgets what is known of files' tables where that would be too much together with `new`.
+    fn make_room_for_coverage(&mut self, new: &[Coverage]) {
+        let bytes = |coverage: &[Coverage]| coverage.iter().map(Coverage::bytes).sum::<u64>();
+        let held: u64 = self.glanced.values().map(|glances| bytes(&glances.coverage)).sum();
+        if !new.is_empty() && held + bytes(new) > MAX_COVERAGE_BYTES {
+            self.glanced
+                .values_mut()
+                .for_each(|glances| glances.coverage = Vec::new());
+        }
     }
 
     /// Gives up the lines of other files, those used longest ago first, until those of `new` fit beside what stays.

@@ -156,18 +156,25 @@ impl Files {
 
     /// Samples were taken in code at these places.
     pub(super) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p Place>, now_ns: u64) {
+        // Neighbours in a stack are of one file mostly: it is looked up once.
+        let mut marked_whole = None;
         for place in places {
+            if marked_whole == Some(place.source) {
+                continue;
+            }
             match self.states.get_mut(&place.source) {
-                Some(FileState::Installed { used_ns, .. }) => *used_ns = now_ns,
                 Some(FileState::InParts(file)) => {
                     file.used_ns = now_ns;
                     let part = file.part_at(place.offset);
                     if let Some(PartState::Filled { used_ns, .. }) = part.and_then(|part| file.parts.get_mut(&part)) {
                         *used_ns = now_ns;
                     }
+                    continue;
                 }
+                Some(FileState::Installed { used_ns, .. }) => *used_ns = now_ns,
                 _ => {}
             }
+            marked_whole = Some(place.source);
         }
     }
 

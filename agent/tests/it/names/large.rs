@@ -1,7 +1,10 @@
-//! Large files: their symbols are looked for around what is asked for, and read as a whole where that happens often. Both say the same.
+//! Large files: their symbols are looked for around what is asked for, and read as a whole where that is dear and happens often. Both say
+//! the same.
 
 use stakeout_agent::metadata::Metadata;
 use stakeout_agent::process::{ModuleTable, Place, Source, Table};
+use stakeout_agent::ship::Frame;
+use stakeout_agent::symbolize::{Namer, NamerConfig};
 
 use super::{functions, key_of, name_places, without_lines};
 
@@ -32,36 +35,78 @@ fn own_places() -> Vec<(Place, Option<Source>)> {
         .collect()
 }
 
-#[test]
-fn what_is_looked_for_around_some_addresses_is_what_the_whole_table_says() {
-    let places = own_places();
-    let mut namer = without_lines();
-    // From some batch on all symbols are there, and what came before is remembered.
-    let mut named = Vec::new();
-    let mut whole_from = None;
-    for batch in places.chunks(PLACES) {
-        let names = name_places(&mut namer, batch);
-        named.extend(functions(&names).into_iter().map(|name| name.map(str::to_owned)));
-        if namer.stats().symbol_table_bytes > 0 {
-            whole_from.get_or_insert(named.len());
-        }
-    }
-    let glanced = whole_from.expect("what is needed often is read once") - PLACES;
-    assert!(
-        glanced >= 4 * PLACES,
-        "{glanced} places were named without the whole table"
-    );
-    // The whole table first, as above, and then what was named without it.
-    let mut later = without_lines();
-    for batch in places[glanced..].chunks(PLACES) {
-        name_places(&mut later, batch);
-    }
-    assert!(later.stats().symbol_table_bytes > 0);
-    let again = name_places(&mut later, &places[..glanced]);
-    let again = functions(&again);
+/// Bytes that this thread has read from files.
+fn read_bytes() -> u64 {
+    let io = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.unwrap().parse().unwrap()
+}
+
+/// Names by the whole table of symbols: that of a small file is read at once.
+fn whole() -> Namer {
+    Namer::new(NamerConfig {
+        lines_limit_bytes: u64::MAX,
+        line_table_bytes: 0,
+        ..NamerConfig::default()
+    })
+}
+
+fn assert_same(named: &[Option<String>], again: &[Vec<Frame>], places: &[(Place, Option<Source>)]) {
+    let again = functions(again);
     let there = again.iter().flatten().count();
-    assert!(there * 10 > glanced * 9, "{there} of {glanced} have names");
-    for ((one, other), (place, _)) in named.iter().zip(&again).zip(&places) {
+    assert!(there * 10 > places.len() * 9, "{there} of {} have names", places.len());
+    assert_eq!((named.len(), again.len()), (places.len(), places.len()));
+    for ((one, other), (place, _)) in named.iter().zip(&again).zip(places) {
         assert_eq!(one.as_deref(), *other, "{place:?}");
     }
+}
+
+#[test]
+fn what_is_looked_for_around_some_addresses_is_what_the_whole_table_says_and_reads_little_of_it() {
+    let places = own_places();
+    let mut namer = without_lines();
+    let (mut named, mut read) = (Vec::new(), Vec::new());
+    for batch in places.chunks(PLACES) {
+        let before = read_bytes();
+        let names = name_places(&mut namer, batch);
+        read.push(read_bytes() - before);
+        named.extend(functions(&names).into_iter().map(|name| name.map(str::to_owned)));
+        assert_eq!(namer.stats().symbol_table_bytes, 0, "neighbours are cheap to look for");
+    }
+    let (first, later) = (read[0], &mut read[1..]);
+    later.sort_unstable();
+    let median = later[later.len() / 2];
+    println!("{first} bytes were read first, then {median}");
+    assert!(median * 2 < first, "{first} bytes were read first, then {median}");
+
+    let mut whole = whole();
+    let again = name_places(&mut whole, &places);
+    assert!(whole.stats().symbol_table_bytes > 0);
+    assert_same(&named, &again, &places);
+}
+
+#[test]
+fn what_is_often_needed_from_everywhere_is_read_once() {
+    let places = own_places();
+    let batches = places.len() / PLACES;
+    let mut namer = without_lines();
+    let (mut scattered, mut named, mut whole_from) = (Vec::new(), Vec::new(), None);
+    for first in 0..batches {
+        let batch: Vec<_> = places
+            .iter()
+            .skip(first)
+            .step_by(batches)
+            .take(PLACES)
+            .cloned()
+            .collect();
+        let names = name_places(&mut namer, &batch);
+        named.extend(functions(&names).into_iter().map(|name| name.map(str::to_owned)));
+        scattered.extend(batch);
+        if namer.stats().symbol_table_bytes > 0 {
+            whole_from.get_or_insert(first);
+        }
+    }
+    let whole_from = whole_from.expect("what is needed often is read once");
+    assert!((4..batches / 2).contains(&whole_from), "{whole_from} of {batches}");
+    assert_same(&named, &name_places(&mut whole(), &scattered), &scattered);
 }
