@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use anyhow::{Context, Result};
 
@@ -76,6 +77,21 @@ pub(crate) fn size_bytes(tgid: u32, key: &str) -> Result<u64> {
         .parse::<u64>()
         .with_context(|| format!("{key}: {line}"))?
         << 10)
+}
+
+/// Bytes of the files in memory that a process holds open: its own, but resident only as far as they are mapped.
+pub(crate) fn memory_file_bytes(tgid: u32) -> Result<u64> {
+    let path = format!("/proc/{tgid}/fd");
+    let mut bytes = 0;
+    for entry in fs::read_dir(&path).with_context(|| format!("can't read {path}"))? {
+        let fd = entry?.path();
+        // What was closed meanwhile is not held any more.
+        let is_in_memory = fs::read_link(&fd).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"));
+        if is_in_memory && let Ok(file) = fs::metadata(&fd) {
+            bytes += file.blocks() * 512;
+        }
+    }
+    Ok(bytes)
 }
 
 /// What the kernel knows of one process's BPF programs and maps.

@@ -96,6 +96,16 @@ impl Section {
     }
 }
 
+/// The headers of a file of which only some sections are copied.
+#[derive(Debug)]
+pub(crate) struct Headers {
+    /// To be copied as they are: offset, bytes.
+    pub(crate) parts: [(u64, u64); 3],
+    pub(crate) sections_offset: u64,
+    /// The table of sections, in which those that are neither loaded nor copied are empty.
+    pub(crate) sections: Vec<u8>,
+}
+
 /// The parts of an ELF file that lead to its unwinding information. `R` fills a buffer from an offset of the file, or says
 /// that it cannot.
 #[derive(Debug)]
@@ -234,6 +244,35 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
     /// True where the file says that it has sections.
     pub(crate) fn claims_sections(&self) -> bool {
         field(&self.header, 60, 2).is_some_and(|count| count > 0)
+    }
+
+    /// What a copy of the file needs that is to hold some of its sections. None where the file has no readable table of them.
+    pub(crate) fn headers_for(&self, copied: &[Section]) -> Option<Headers> {
+        const SHF_ALLOC: u64 = 2;
+        const BYTES: std::ops::Range<usize> = 32..40;
+        const FLAGS: std::ops::Range<usize> = 8..16;
+        let mut table = self.section_headers()?;
+        let names = usize::try_from(field(&self.header, 62, 2)?).ok()?;
+        let names = Section::parse(table.chunks_exact(SECTION_HEADER_BYTES).nth(names)?)?;
+        for header in table.chunks_exact_mut(SECTION_HEADER_BYTES) {
+            let section = Section::parse(header)?;
+            let stays = |kept: &Section| (kept.offset, kept.bytes) == (section.offset, section.bytes);
+            if field(header, 8, 8)? & SHF_ALLOC == 0 && !stays(&names) && !copied.iter().any(stays) {
+                header[BYTES].fill(0);
+                header[FLAGS].fill(0);
+            }
+        }
+        let programs = field(&self.header, 56, 2)?.min(MAX_PROGRAM_HEADERS) * PROGRAM_HEADER_BYTES as u64;
+        let parts = [
+            (0, self.header.len() as u64),
+            (field(&self.header, 32, 8)?, programs),
+            (names.offset, names.bytes.min(MAX_NAMES_BYTES)),
+        ];
+        Some(Headers {
+            parts,
+            sections_offset: field(&self.header, 40, 8)?,
+            sections: table,
+        })
     }
 
     fn section_headers(&self) -> Option<Vec<u8>> {

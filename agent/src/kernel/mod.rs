@@ -35,8 +35,8 @@ use perf::OnlineCpus;
 pub use perf::{online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_functions, loaded_programs};
 pub use system::{
-    clock_ticks_per_second, monotonic_ns, page_bytes, process_cpu_ns, raise_descriptor_limit, release_memory,
-    thread_cpu_ns, tune_allocator, wall_ns,
+    MemoryFile, clock_ticks_per_second, memory_file_bytes, monotonic_ns, page_bytes, process_cpu_ns,
+    raise_descriptor_limit, release_memory, thread_cpu_ns, tune_allocator, wall_ns,
 };
 pub use tables::Tables;
 pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, so_walk};

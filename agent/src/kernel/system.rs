@@ -1,6 +1,13 @@
 //! Clocks, limits and memory files of this process.
 
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -71,6 +78,56 @@ pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     limit.rlim_cur
 }
 
+/// Bytes in all [`MemoryFile`]s.
+static MEMORY_FILE_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// A file without a place on any disk, of which only what was written takes memory. That is this process's, but no part of what counts as
+/// resident unless it is mapped: [`memory_file_bytes`] counts it.
+#[derive(Debug)]
+pub struct MemoryFile {
+    file: File,
+    counted_bytes: u64,
+}
+
+impl MemoryFile {
+    /// Of `length` bytes, zeros at first.
+    pub fn new(name: &CStr, length: u64) -> io::Result<Self> {
+        // SAFETY: `name` ends with a zero; the result is checked.
+        let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: nobody else has this descriptor.
+        let file = unsafe { File::from_raw_fd(fd) };
+        file.set_len(length)?;
+        Ok(Self { file, counted_bytes: 0 })
+    }
+
+    pub fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let page = page_bytes();
+        let pages = (offset + bytes.len() as u64).div_ceil(page) - offset / page;
+        self.counted_bytes += pages * page;
+        MEMORY_FILE_BYTES.fetch_add(pages * page, Ordering::Relaxed);
+        self.file.write_all_at(bytes, offset)
+    }
+
+    /// Leads to it in this process, as long as it lives.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
+    }
+}
+
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        MEMORY_FILE_BYTES.fetch_sub(self.counted_bytes, Ordering::Relaxed);
+    }
+}
+
+/// Memory that all of them take, at most.
+pub fn memory_file_bytes() -> u64 {
+    MEMORY_FILE_BYTES.load(Ordering::Relaxed)
+}
+
 /// Makes the allocator give memory back: two heaps rather than eight a CPU, and large blocks always on their own.
 pub fn tune_allocator() {
     #[cfg(target_env = "gnu")]
@@ -81,8 +138,8 @@ pub fn tune_allocator() {
     }
 }
 
-/// Gives back what the allocator holds without need, and the pages of files that are mapped for reading: they stay in the
-/// page cache, and come back at the next access without a read from the disk.
+/// Gives back what the allocator holds without need, and unmaps the pages of files that are mapped for reading, which counted twice: a
+/// [`MemoryFile`] keeps them.
 pub fn release_memory() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (start, end) in maps.lines().filter_map(shared_read_only_file) {

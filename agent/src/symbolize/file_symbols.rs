@@ -9,6 +9,7 @@ use crate::elf::pclntab::{Location, Pclntab};
 use crate::elf::plt;
 use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SYMBOL_BYTES, SymbolReader, SymbolTable};
 use crate::elf::{Coverage, Image, Section, Segment, code_address, decompressed_bytes, read_from};
+use crate::kernel::MemoryFile;
 
 /// Fills a buffer from an offset of a file, or says that it cannot.
 pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
@@ -29,6 +30,8 @@ const DEBUG_SECTIONS: [&[u8]; 12] = [
     b".strtab",
 ];
 
+/// Copied at a time.
+const COPY_BYTES: usize = 64 * 1024;
 const MAX_GO_NAME_BYTES: usize = 4096;
 /// Symbols from which on reading those around some addresses pays, and up to which it is done.
 const MANY_SYMBOLS: std::ops::Range<u64> = 32_768..1 << 20;
@@ -267,6 +270,44 @@ pub(super) enum LinesFound {
     TooLarge,
     /// Bytes of the debug information, unpacked.
     Bytes(u64),
+}
+
+/// What of a file of `bytes` bytes blazesym needs for its lines, at the places where the file has it: a file of its own, since blazesym maps
+/// what it reads, and who truncates a mapped file ends whoever looks at it. None where the file can't be read to its end.
+pub(super) fn copy_for_lines(file: ReadAt<'_>, bytes: u64) -> Option<MemoryFile> {
+    let image = Image::open(file)?;
+    let mut copy = MemoryFile::new(c"lines", bytes)
+        .inspect_err(|error| tracing::debug!(%error, "no memory for line numbers"))
+        .ok()?;
+    let sections: Vec<Section> = DEBUG_SECTIONS
+        .iter()
+        .filter_map(|name| image.section(&[name]))
+        .collect();
+    let headers = image.headers_for(&sections)?;
+    let sections = sections.iter().map(|section| (section.offset, section.bytes));
+    let parts: Vec<(u64, u64)> = headers.parts.into_iter().chain(sections).collect();
+    // Sections that overlap would be counted, and copied, more than once.
+    if parts.iter().fold(0_u64, |sum, (_, length)| sum.saturating_add(*length)) > bytes {
+        return None;
+    }
+    let mut chunk = vec![0; COPY_BYTES];
+    for (offset, length) in parts {
+        let end = offset.checked_add(length).filter(|end| *end <= bytes)?;
+        let mut at = offset;
+        while at < end {
+            let count = usize::try_from(end - at).map_or(COPY_BYTES, |left| left.min(COPY_BYTES));
+            let part = &mut chunk[..count];
+            if !file(at, part) || copy.write_at(part, at).is_err() {
+                return None;
+            }
+            at += count as u64;
+        }
+    }
+    let end = headers.sections_offset.checked_add(headers.sections.len() as u64)?;
+    if end > bytes || copy.write_at(&headers.sections, headers.sections_offset).is_err() {
+        return None;
+    }
+    Some(copy)
 }
 
 /// Looks at a file of `bytes` bytes: with all compressed sections unpacked it must be at most `limits.0` large, and the debug

@@ -5,7 +5,6 @@
 //! small enough.
 
 use std::collections::HashMap;
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,10 +12,11 @@ use blazesym::symbolize::source::{Elf, Source as ElfSource};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer, evict};
 
 use super::demangle::demangle;
-use super::file_symbols::{FileSymbols, GoPlace, LinesFound, lines_in};
+use super::file_symbols::{FileSymbols, GoPlace, LinesFound, ReadAt, copy_for_lines, lines_in};
 use super::vdso::Vdso;
 use super::{NamerConfig, NamerStats, bare_frame, named_frame};
 use crate::elf::Coverage;
+use crate::kernel::MemoryFile;
 use crate::pace::Waits;
 use crate::process::{Module, SourceId};
 use crate::ship::{Frame, FrameKind};
@@ -44,10 +44,12 @@ struct Loaded {
     used_ns: u64,
 }
 
-/// Where line numbers are, and the size of the debug information, unpacked.
+/// A copy of what has line numbers, and the size of the debug information, unpacked.
 struct Lines {
     path: PathBuf,
     bytes: u64,
+    /// What the path leads to.
+    _copy: MemoryFile,
 }
 
 /// How often much of a file's tables was read for some of its symbols since a moment, and what all of them would take.
@@ -366,14 +368,15 @@ fn load(module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> L
 fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats: &mut NamerStats) -> Option<Lines> {
     use std::os::unix::fs::FileExt;
     let limits = (config.lines_limit_bytes, config.line_table_bytes);
-    let mut found = lines_in(&reader(module, config), module.bytes, limits);
-    let mut path = None;
+    let own = reader(module, config);
+    let debug = symbols.debug_file();
+    let of_debug_file =
+        |offset: u64, into: &mut [u8]| debug.is_some_and(|debug| debug.read_exact_at(into, offset).is_ok());
+    let (mut read, mut file_bytes): (ReadAt<'_>, u64) = (&own, module.bytes);
+    let mut found = lines_in(read, file_bytes, limits);
     if found == LinesFound::None {
-        let debug = symbols.debug_file()?;
-        let bytes = debug.metadata().ok()?.len();
-        let read = |offset: u64, into: &mut [u8]| debug.read_exact_at(into, offset).is_ok();
-        found = lines_in(&read, bytes, limits);
-        path = Some(format!("/proc/self/fd/{}", debug.as_raw_fd()));
+        (read, file_bytes) = (&of_debug_file, debug?.metadata().ok()?.len());
+        found = lines_in(read, file_bytes, limits);
     }
     match found {
         LinesFound::None => None,
@@ -382,8 +385,12 @@ fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats:
             None
         }
         LinesFound::Bytes(bytes) => {
-            let path = path.or_else(|| module.open_path())?.into();
-            Some(Lines { path, bytes })
+            let copy = copy_for_lines(read, file_bytes)?;
+            Some(Lines {
+                path: copy.path(),
+                bytes,
+                _copy: copy,
+            })
         }
     }
 }
