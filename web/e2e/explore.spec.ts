@@ -1,5 +1,5 @@
 import type { Page } from "@playwright/test";
-import { at, busyOnly, colours, expect, hoverRoot, parameter, test, zoomStays } from "./stack.ts";
+import { at, busyOnly, colours, comparison, expect, hoverRoot, parameter, test, zoomStays } from "./stack.ts";
 
 /** The number of samples that the page says the window has. */
 async function samplesShown(page: Page): Promise<number> {
@@ -277,4 +277,53 @@ test.describe("a selector that can't be read", () => {
     await expect(page.locator(".querybox-error")).toBeHidden();
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
   });
+});
+
+test.describe("a selected frame", () => {
+  for (const view of ["explore", "compare"] as const) {
+    test(`shows its figures, since when and its callers beside the graph, without scrolling (${view})`, async ({
+      page,
+      windows,
+    }) => {
+      await page.goto(view === "explore" ? at(windows.after) : comparison(windows));
+      await expect.poll(() => colours(page)).toBeGreaterThan(1);
+      await page.getByTestId("flamegraph").focus();
+      for (let step = 0; step < 3; step++) await page.keyboard.press("ArrowDown");
+      const panel = page.getByTestId("frame-panel");
+      await expect(panel.getByTestId("frame-since")).toBeInViewport({ ratio: 1 });
+      await expect(panel.getByRole("rowheader").first()).toBeInViewport({ ratio: 1 });
+      await expect(panel.getByRole("heading", { name: "Callers" })).toBeInViewport({ ratio: 1 });
+      await expect(page.getByTestId("minimap")).toBeInViewport({ ratio: 1 });
+    });
+  }
+
+  test("leaves the map above the graph where the page scrolls", async ({ page, windows }) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(at(windows.after));
+    await expect.poll(() => colours(page)).toBeGreaterThan(1);
+    const gap = () =>
+      page.evaluate(() => {
+        const [map, graph] = ["[data-testid=minimap]", ".flame-scroll"].map((one) => document.querySelector(one));
+        return (graph?.getBoundingClientRect().top ?? 0) - (map?.getBoundingClientRect().bottom ?? 0);
+      });
+    await page.evaluate(() => document.querySelector(".flame-scroll")?.scrollIntoView({ block: "start" }));
+    await page.evaluate(() => scrollBy(0, 100));
+    await expect.poll(() => page.evaluate(() => scrollY)).toBeGreaterThan(100);
+    expect(await gap()).toBe(0);
+  });
+});
+
+test("the table follows each letter of a search", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  const title = page.locator(".tablebox-title");
+  await expect(title).toContainText("functions");
+  const all = await title.textContent();
+  await page.getByTestId("search").pressSequentially("get_random", { delay: 20 });
+  await expect(title).toContainText("that match");
+  const names = page.getByRole("grid", { name: "Functions" }).locator(".vtable-row .function");
+  await expect
+    .poll(async () => (await names.allTextContents()).every((name) => name.includes("get_random")))
+    .toBe(true);
+  await page.getByTestId("search").fill("");
+  await expect(title).toHaveText(all ?? "");
 });

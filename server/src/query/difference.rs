@@ -213,7 +213,8 @@ pub(super) fn both_totals([a, b]: [JudgedWhole<'_>; 2]) -> [Totals; 2] {
 pub(super) fn part_weights(normalize: Normalize, exposure: &Exposure, samples: &[u64]) -> Vec<f64> {
     let weights: Vec<f64> = match normalize {
         Normalize::Share => samples.iter().map(|s| *s as f64).collect(),
-        Normalize::Rate | Normalize::Absolute => exposure.observed_s.clone(),
+        // A node that came later brings its samples with it.
+        Normalize::Rate | Normalize::Absolute => exposure.by_node_s.clone(),
     };
     let sum: f64 = weights.iter().sum();
     weights

@@ -1,8 +1,11 @@
 //! What was observed: the intervals that agents covered, from `batches`.
 //!
-//! Rates are CPU seconds per observed second, summed over nodes: a node that was covered half of the window counts with half of
-//! it. Formally the observed time is the mean of the covered time of the nodes that were covered at all. A window with samples for
-//! which no agent accounts (other senders do not) is taken as observed throughout; one with neither as not observed.
+//! Rates are CPU seconds per observed second, summed over nodes. Observed is what at least one agent covered: a node counts with what was
+//! seen of it, so that the mean of a chart's steps is the rate of its window, and nodes that come and go are not taken for ever present.
+//! (The mean of the nodes' covered times was wrong there: two nodes one after the other, each with two busy cores, came out as four, and a
+//! node whose agent was away raised the rates of all others.) Where the newest batches of some agents are still on their way, observed is the
+//! part of that time that has come: otherwise every chart would fall towards the present. A window with samples for which no agent accounts
+//! (other senders do not) is taken as observed throughout; one with neither as not observed.
 
 use super::error::QueryError;
 use super::select::{Days, Question, collect_rows};
@@ -17,6 +20,8 @@ use std::collections::BTreeMap;
 
 /// Batches that ended so long before the window still tell what had been lost before it began.
 const LOOK_BACK_NS: i64 = 600 * 1_000_000_000;
+/// A node whose newest batch ended at most so long before the newest of all nodes is late, and not gone: six usual intervals.
+const LATE_NS: i64 = 30 * 1_000_000_000;
 /// Gaps shorter than this are not listed: intervals of one agent abut only to its clock's grain.
 const LEAST_GAP_NS: i64 = 1_000_000;
 /// Most gaps that are listed.
@@ -40,8 +45,10 @@ pub(super) struct Interval {
 /// What was observed in a window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exposure {
-    /// Covered seconds of each step, a mean over the nodes.
+    /// Seconds of each step that at least one node covered, without what is still on its way.
     pub observed_s: Vec<f64>,
+    /// Covered seconds of each step, a mean over the nodes.
+    pub by_node_s: Vec<f64>,
     /// CPU seconds that were observed in each step, over all nodes.
     pub cpu_s: Vec<f64>,
     /// Idle CPU seconds in each step, over all nodes.
@@ -57,9 +64,16 @@ pub struct Exposure {
 }
 
 impl Exposure {
-    /// Covered seconds of the window, a mean over the nodes.
+    /// Observed seconds of the window.
     pub fn total_s(&self) -> f64 {
         self.observed_s.iter().sum()
+    }
+
+    /// Share of the observed time in which a node was covered, a mean over the nodes; `None` where nobody accounts for it.
+    pub fn node_share(&self) -> Option<f64> {
+        let observed = self.total_s();
+        let by_node: f64 = self.by_node_s.iter().sum();
+        (self.nodes > 0 && observed > 0.0).then(|| (by_node / observed).min(1.0))
     }
 
     /// What to think of so many samples that no agent accounts for: whoever sent them was there all the time.
@@ -70,6 +84,7 @@ impl Exposure {
                 let kept = parts(self.except, steps.bounds(step));
                 *observed = kept.into_iter().map(|(start, end)| (end - start) as f64 / 1e9).sum();
             }
+            self.by_node_s.clone_from(&self.observed_s);
             self.gaps.clear();
         }
         self
@@ -93,7 +108,7 @@ pub(super) async fn observe(snapshot: &Snapshot, question: &Question, steps: Ste
     let days = Days::of(window).widened(86_400_000_000_000);
     let overlap = col("until_ns")
         .gt(lit(window.from_ns - LOOK_BACK_NS))
-        .and(col("from_ns").lt(lit(window.until_ns)));
+        .and(col("from_ns").lt(lit(window.until_ns.saturating_add(LATE_NS))));
     let columns = [
         "node",
         "instance",
@@ -145,14 +160,31 @@ fn parts(except: Option<Window>, span: (i64, i64)) -> Vec<(i64, i64)> {
     except.map_or_else(|| vec![span], |except| except.around(span).collect())
 }
 
-/// Pure part of [`observe`].
+/// Calls `add` with each step that a span of the window lies in, and the seconds of it there that count.
+fn each_step(steps: Steps, except: Option<Window>, (from, until): (i64, i64), mut add: impl FnMut(usize, f64)) {
+    if from >= until {
+        return;
+    }
+    for step in steps.index(from)..=steps.index(until - 1) {
+        let (start, end) = steps.bounds(step);
+        let kept = parts(except, (from.max(start), until.min(end)));
+        add(
+            step,
+            kept.into_iter().map(|(from, until)| (until - from) as f64 / 1e9).sum(),
+        );
+    }
+}
+
+/// Pure part of [`observe`]. The intervals are of the window and of some time around it.
 pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Option<Window>) -> Exposure {
     let window = steps.window;
     let lost = lost_within(&intervals, window);
+    let awaited = awaited(&intervals, window);
     intervals.retain(|interval| interval.until_ns > window.from_ns && interval.from_ns < window.until_ns);
     intervals.sort_by(|a, b| (&a.node, a.from_ns, a.until_ns).cmp(&(&b.node, b.from_ns, b.until_ns)));
     let mut exposure = Exposure {
         observed_s: vec![0.0; steps.count],
+        by_node_s: vec![0.0; steps.count],
         cpu_s: vec![0.0; steps.count],
         idle_s: vec![0.0; steps.count],
         nodes: 0,
@@ -178,32 +210,68 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
             continue;
         }
         covered.push((from, until));
-        for step in steps.index(from)..=steps.index(until - 1) {
-            let (start, end) = steps.bounds(step);
-            let seconds: f64 = parts(except, (from.max(start), until.min(end)))
-                .into_iter()
-                .map(|(from, until)| (until - from) as f64 / 1e9)
-                .sum();
-            exposure.observed_s[step] += seconds;
+        each_step(steps, except, (from, until), |step, seconds| {
+            exposure.by_node_s[step] += seconds;
             exposure.cpu_s[step] += seconds * interval.cpus as f64;
             exposure.idle_s[step] += seconds * interval.cpus as f64 * interval.idle_share.unwrap_or(0.0);
+        });
+    }
+    let mut awaited_s = vec![0.0; steps.count];
+    for span in awaited {
+        each_step(steps, except, span, |step, seconds| awaited_s[step] += seconds);
+    }
+    for span in joined(covered.clone()) {
+        each_step(steps, except, span, |step, seconds| {
+            exposure.observed_s[step] += seconds
+        });
+    }
+    for (step, observed) in exposure.observed_s.iter_mut().enumerate() {
+        let seen = exposure.by_node_s[step];
+        if awaited_s[step] > 0.0 && seen > 0.0 {
+            *observed *= seen / (seen + awaited_s[step]);
         }
     }
     covered.extend(except.map(|except| (except.from_ns, except.until_ns)));
     exposure.gaps = gaps(covered, window);
-    for observed in &mut exposure.observed_s {
-        *observed /= exposure.nodes.max(1) as f64;
+    for seconds in &mut exposure.by_node_s {
+        *seconds /= exposure.nodes.max(1) as f64;
     }
     exposure
 }
 
+/// For each node that is late, the time of the window that is still on its way.
+fn awaited(intervals: &[Interval], window: Window) -> Vec<(i64, i64)> {
+    let mut ends: BTreeMap<&str, i64> = BTreeMap::new();
+    for interval in intervals {
+        let end = ends.entry(&interval.node).or_insert(i64::MIN);
+        *end = (*end).max(interval.until_ns);
+    }
+    let Some(newest) = ends.values().copied().max() else {
+        return Vec::new();
+    };
+    let late = |end: &&i64| **end >= newest - LATE_NS;
+    let span = |end: &i64| ((*end).max(window.from_ns), newest.min(window.until_ns));
+    ends.values().filter(late).map(span).collect()
+}
+
+/// The same time as spans that neither touch nor overlap, in order.
+fn joined(mut spans: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    spans.sort_unstable();
+    let mut joined: Vec<(i64, i64)> = Vec::new();
+    for (from, until) in spans {
+        match joined.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(until),
+            _ => joined.push((from, until)),
+        }
+    }
+    joined
+}
+
 /// What no interval covers.
-fn gaps(mut covered: Vec<(i64, i64)>, window: Window) -> Vec<(i64, i64)> {
-    covered.sort_unstable();
-    covered.push((window.until_ns, window.until_ns));
+fn gaps(covered: Vec<(i64, i64)>, window: Window) -> Vec<(i64, i64)> {
     let mut gaps = Vec::new();
     let mut behind = window.from_ns;
-    for (from, until) in covered {
+    for (from, until) in joined(covered).into_iter().chain([(window.until_ns, window.until_ns)]) {
         if from - behind >= LEAST_GAP_NS && gaps.len() < MAX_GAPS {
             gaps.push((behind, from));
         }
@@ -271,19 +339,47 @@ mod tests {
     }
 
     #[test]
-    fn coverage_is_cut_to_the_window_and_averaged_over_nodes() {
+    fn coverage_is_cut_to_the_window_and_observed_where_any_node_was_covered() {
         let intervals = vec![
             interval("a", 1, 0, 10, 0),
             interval("a", 2, 10, 20, 0),
-            interval("b", 1, 15, 30, 0),
+            interval("b", 1, 15, 60, 0),
         ];
         let exposure = summarize(intervals, steps(5, 25, 10), None);
         assert_eq!(exposure.nodes, 2);
         // a covers 5 to 20, b 15 to 25: of the steps 5-15 and 15-25.
-        assert_eq!(exposure.observed_s, [5.0, 7.5]);
+        assert_eq!(exposure.observed_s, [10.0, 10.0]);
+        assert_eq!(exposure.by_node_s, [5.0, 7.5]);
+        assert_eq!(exposure.node_share(), Some(0.625));
         assert_eq!(exposure.cpu_s, [20.0, 30.0]);
         assert_eq!(exposure.idle_share(), Some(0.25));
         assert!(exposure.gaps.is_empty());
+    }
+
+    /// What a chart of a long range says of a window, and what the window's own answer says.
+    #[test]
+    fn a_chart_and_its_windows_observe_the_same_where_agents_cover_differently() {
+        // Each agent covers a half of the range; b's goes on behind it.
+        let intervals = || {
+            let a = (0..6).map(|i| interval("a", i + 1, i * 10, i * 10 + 10, 0));
+            a.chain((6..30).map(|i| interval("b", i - 5, i * 10, i * 10 + 10, 0)))
+        };
+        let chart = summarize(intervals().collect(), steps(0, 120, 10), None);
+        assert_eq!((chart.nodes, &chart.observed_s), (2, &vec![10.0; 12]));
+        for (from, until, nodes) in [(0, 60, 1), (60, 120, 1), (30, 90, 2)] {
+            let window = summarize(intervals().collect(), steps(from, until, until - from), None);
+            let of_chart: f64 = chart.observed_s[from as usize / 10..until as usize / 10].iter().sum();
+            assert_eq!((window.nodes, window.total_s()), (nodes, of_chart), "{from} to {until}");
+        }
+    }
+
+    #[test]
+    fn what_is_still_on_its_way_is_not_observed_and_what_is_gone_is_not_awaited() {
+        let late = vec![interval("a", 1, 0, 20, 0), interval("b", 1, 0, 15, 0)];
+        // From 10 to 20 there are 15 of 20 seconds of both nodes.
+        assert_eq!(summarize(late, steps(0, 20, 10), None).observed_s, [10.0, 7.5]);
+        let gone = vec![interval("a", 1, 0, 60, 0), interval("b", 1, 0, 15, 0)];
+        assert_eq!(summarize(gone, steps(0, 20, 10), None).observed_s, [10.0, 10.0]);
     }
 
     #[test]

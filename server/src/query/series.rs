@@ -40,8 +40,10 @@ pub struct Series {
     pub question: Question,
     pub by: Label,
     pub steps: Steps,
-    /// Observed share of each step, a mean over nodes.
+    /// Observed share of each step.
     pub covered: Vec<f64>,
+    /// Covered share of each step, a mean over nodes.
+    pub covered_by_node: Vec<f64>,
     /// Idle CPUs, summed over nodes.
     pub idle: Vec<Option<f64>>,
     /// Observed CPUs, summed over nodes.
@@ -103,12 +105,13 @@ pub async fn series(
     let exposure = exposure.with_samples(samples, steps);
     groups.sort_by(|(a_name, a), (b_name, b)| (b.value_ns, b.samples, a_name).cmp(&(a.value_ns, a.samples, b_name)));
     let rest = groups.split_off(limit.min(groups.len()));
-    let covered: Vec<f64> = (0..steps.count)
-        .map(|step| {
+    let share = |seconds: &[f64]| -> Vec<f64> {
+        let of_step = |(step, seconds): (usize, &f64)| {
             let (from, until) = steps.bounds(step);
-            (exposure.observed_s[step] / ((until - from) as f64 / 1e9)).min(1.0)
-        })
-        .collect();
+            (seconds / ((until - from) as f64 / 1e9)).min(1.0)
+        };
+        seconds.iter().enumerate().map(of_step).collect()
+    };
     let per_second = |values: &[f64]| -> Vec<Option<f64>> {
         let rate = |(value, observed): (&f64, &f64)| (*observed > 0.0 && exposure.nodes > 0).then(|| value / observed);
         values.iter().zip(&exposure.observed_s).map(rate).collect()
@@ -131,7 +134,8 @@ pub async fn series(
     Ok(Series {
         by,
         steps,
-        covered,
+        covered: share(&exposure.observed_s),
+        covered_by_node: share(&exposure.by_node_s),
         idle: per_second(&exposure.idle_s),
         capacity: per_second(&exposure.cpu_s),
         lines: groups

@@ -100,6 +100,7 @@ fn exposure(exposure: &Exposure) -> Value {
     json!({
         "observed_cpu_seconds": exposure.total_cpu_s(),
         "observed_seconds": exposure.total_s(),
+        "node_share": exposure.node_share(),
         "idle_share": exposure.idle_share(),
         "gaps": gaps,
         "nodes": exposure.nodes,
@@ -404,6 +405,7 @@ pub fn series(series: &Series) -> Result<Vec<u8>, RenderError> {
         "unit": "cores",
         "times": times,
         "covered": series.covered,
+        "covered_by_node": series.covered_by_node,
         "idle": series.idle,
         "capacity": series.capacity,
         "series": series.lines.iter().map(line).collect::<Vec<_>>(),

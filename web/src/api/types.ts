@@ -5,6 +5,8 @@ export interface Exposure {
   idle_share: number | null;
   gaps: [number, number][];
   nodes: number;
+  /** Share of the observed time for which a node was covered, a mean over the nodes. */
+  node_share?: number | null;
 }
 
 /** Samples as they were taken, by what each stands for. */
@@ -27,7 +29,9 @@ export interface SeriesAnswer {
   by: string;
   unit: string;
   times: number[];
+  /** Parts of the steps that at least one agent covered, and the mean of the nodes' parts. */
   covered: number[];
+  covered_by_node?: number[];
   idle: (number | null)[];
   capacity: (number | null)[];
   series: SeriesLine[];

@@ -44,6 +44,13 @@ describe("what speaks against a comparison", () => {
     ]);
   });
 
+  it("tells agents that covered only a part of a side's nodes", () => {
+    const two = { exposure: { ...exposure, nodes: 2, node_share: 0.5 } };
+    expect(said(answer(two, { exposure: { ...exposure, nodes: 2, node_share: 0.99 } }), null)).toEqual([
+      "Agents covered the 2 nodes of A for 50.0 % of the time in the mean",
+    ]);
+  });
+
   it("tells different rates, and the same mixture of rates", () => {
     const periods = [{ period_ns: 10_000_000, samples: 100 }];
     const mixed = [...periods, { period_ns: 50_000_000, samples: 100 }];

@@ -36,6 +36,7 @@ export function caveatsOf(answer: Answer, watchers: Watchers | null): Caveat[] {
   ];
   return [
     ...sides.flatMap(uncovered),
+    ...sides.flatMap(partly),
     ...sides.flatMap(losses),
     ...rates(base, comparison),
     ...lengths(answer),
@@ -52,6 +53,16 @@ function uncovered([name, side]: [string, DiffSide]): Caveat[] {
   if (gap <= MUCH_UNCOVERED * length) return [];
   const what = `No agent covered ${duration(gap / 1000)} of the ${duration(length / 1000)} of ${name}`;
   return [{ what, so: "rates leave that time out, absolute numbers and what happened then are missing" }];
+}
+
+/** Agents that come and go one after the other leave no gap, but holes. */
+function partly([name, { exposure }]: [string, DiffSide]): Caveat[] {
+  const share = exposure.node_share ?? 1;
+  if (1 - share <= MUCH_UNCOVERED) return [];
+  const what = `Agents covered the ${plural(exposure.nodes, "node")} of ${name} for ${percent(share)} of the time in the mean`;
+  return [
+    { what, so: "a node counts with what was seen of it: what ran there otherwise is missing from cores and shares" },
+  ];
 }
 
 function losses([name, side]: [string, DiffSide]): Caveat[] {

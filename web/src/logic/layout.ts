@@ -86,7 +86,19 @@ export function firstEndingBehind(tree: Tree, level: Int32Array, position: numbe
   return endingBehind(tree, level, position, 0, level.length);
 }
 
-/** The same from `low` on. Behind the slivers of a pixel it is near: it is come to in strides that double. */
+/** The first entry of the level that begins at `position` or behind it; its length where none does. */
+function firstBeginningAt({ start }: Tree, level: Int32Array, position: number): number {
+  let a = 0;
+  let b = level.length;
+  while (a < b) {
+    const middle = (a + b) >>> 1;
+    if ((start[level[middle] as number] as number) >= position) b = middle;
+    else a = middle + 1;
+  }
+  return a;
+}
+
+/** `firstEndingBehind` from `low` on. Behind the slivers of a pixel it is near: it is come to in strides that double. */
 function nextEndingBehind(tree: Tree, level: Int32Array, position: number, low: number): number {
   let from = low;
   let stride = 1;
@@ -117,12 +129,17 @@ export function hitPixels(tree: Tree, depth: number, hits: Uint8Array, view: Vie
   const scale = pixels.length / span;
   const slack = 1e-6 / scale;
   let i = firstEndingBehind(tree, level, view.from + slack);
-  while (i < level.length) {
+  const behind = firstBeginningAt(tree, level, view.until - slack);
+  while (i < behind) {
     const node = level[i] as number;
+    // Most frames of a large tree are passed here: where they stand is not looked at.
+    if (hits[node] === 0) {
+      i++;
+      continue;
+    }
     const begin = tree.start[node] as number;
-    if (begin >= view.until - slack) return;
     const weight = tree.weight[node] as number;
-    if (hits[node] === 0 || weight <= 0) {
+    if (weight <= 0) {
       i++;
       continue;
     }
@@ -148,14 +165,14 @@ function runsOf(tree: Tree, depth: number, view: View, width: number, hits: Uint
   // Edges of neighbours are sums in another order: what differs by less than a millionth of a pixel is the same edge.
   const slack = 1e-6 / scale;
   let i = firstEndingBehind(tree, level, view.from + slack);
-  while (i < level.length) {
+  const behind = firstBeginningAt(tree, level, view.until - slack);
+  while (i < behind) {
     const node = level[i] as number;
-    const begin = tree.start[node] as number;
-    if (begin >= view.until - slack) break;
     if (hits !== null && hits[node] === 0) {
       i++;
       continue;
     }
+    const begin = tree.start[node] as number;
     const left = Math.max(0, Math.round((begin - view.from) * scale));
     const right = Math.min(width, Math.round((begin + (tree.weight[node] as number) - view.from) * scale));
     if (right > left) {

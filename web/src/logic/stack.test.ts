@@ -104,6 +104,12 @@ describe("stack", () => {
     expect(stack.meanTotal).toBe(2);
   });
 
+  it("marks steps in which a node was missing, though others were covered", () => {
+    const stack = stackOf(seriesOf({ covered_by_node: [1, 0.5, 0.5], series: [line("a", [2, 1, 1])] }));
+    expect(stack.partly).toEqual([{ from: 10_000, until: 30_000 }]);
+    expect(stack.meanTotal).toBeCloseTo(4 / 3);
+  });
+
   it("joins neighbouring uncovered steps", () => {
     const stack = stackOf(seriesOf({ covered: [0, 0, 1] }));
     expect(stack.uncovered).toEqual([{ from: 0, until: 20_000 }]);

@@ -66,6 +66,7 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
   const last = answer.times[steps - 1];
   if (last !== undefined) edges.push(Math.max(answer.until, last + 1));
   const covered = answer.times.map((_, i) => answer.covered[i] ?? 0);
+  const byNode = covered.map((share, i) => answer.covered_by_node?.[i] ?? share);
   const running: (number | null)[] = covered.map((share) => (share > NOTHING ? 0 : null));
   const lines = linesOf(answer, kernel);
   const cpuSeconds = lines.reduce((sum, line) => sum + line.cpu_seconds, 0);
@@ -104,7 +105,7 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
     capacity,
     idle,
     uncovered: stretches(edges, covered, (share) => share <= NOTHING),
-    partly: stretches(edges, covered, (share) => share > NOTHING && share < WHOLE),
+    partly: stretches(edges, byNode, (share, i) => (covered[i] ?? 0) > NOTHING && share < WHOLE),
     peak: highest(running.filter((_, i) => (covered[i] as number) >= TELLING)) || highest(running),
     observed,
     meanTotal: mean(running, observed) ?? 0,
@@ -144,10 +145,10 @@ function linesOf({ series, other, times }: SeriesAnswer, kernel: SeriesAnswer | 
   return lines;
 }
 
-function stretches(edges: number[], covered: number[], wanted: (share: number) => boolean): Window[] {
+function stretches(edges: number[], covered: number[], wanted: (share: number, step: number) => boolean): Window[] {
   const out: Window[] = [];
   covered.forEach((share, i) => {
-    if (!wanted(share)) return;
+    if (!wanted(share, i)) return;
     const from = edges[i] as number;
     const until = edges[i + 1] as number;
     const last = out[out.length - 1];

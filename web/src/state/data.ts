@@ -1,5 +1,5 @@
 /** Every answer that the views show, each following the state by itself. Time starts to run here, nowhere else. */
-import { batch, computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { type ApiError, api, type HeatmapAnswer, type Parameters, type TimelineAnswer } from "../api/index.ts";
 import { findFocus, findSelection, selectionOf } from "../logic/focus.ts";
 import type { GrownDiff, GrownFlamegraph } from "../logic/grown.ts";
@@ -432,6 +432,36 @@ export const matchedNames = computed<MatchedNames | null>(() => {
     newestNames = known;
   return newestNames;
 });
+
+/**
+ * What tables follow a search by: behind the picture that shows a letter, and not while letters come faster than pictures. Their rows cost as
+ * much as the graph does. `isOther`: where it is more than another letter, tables follow at once, as where a search ends.
+ */
+function behindPicture<T>(source: ReadonlySignal<T | null>, isOther: (before: T, now: T) => boolean) {
+  const followed = signal<T | null>(null);
+  effect(() => {
+    const now = source.value;
+    const before = followed.peek();
+    if (now === null || (before !== null && isOther(before, now))) {
+      followed.value = now;
+      return;
+    }
+    let isNewest = true;
+    const frame = requestAnimationFrame(() => {
+      void nextTurn().then(() => {
+        if (isNewest) followed.value = now;
+      });
+    });
+    return () => {
+      isNewest = false;
+      cancelAnimationFrame(frame);
+    };
+  });
+  return followed as ReadonlySignal<T | null>;
+}
+
+export const tableNames = behindPicture(matchedNames, (before, now) => before.tree !== now.tree);
+export const tableMatcher = behindPicture(matcher, () => false);
 
 export const searchResult = computed(() => {
   const matched = matchedNames.value;

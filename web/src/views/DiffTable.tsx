@@ -7,7 +7,7 @@ import { count, factor, levelText, plural } from "../logic/format.ts";
 import { largestOf, rowOf } from "../logic/functions.ts";
 import { fitName } from "../logic/names.ts";
 import { changeText, normText, normUnit } from "../logic/norm.ts";
-import { matcher, pointedFrame, pointedRow, select, selected, tree } from "../state/data.ts";
+import { pointedFrame, pointedRow, select, selected, tableMatcher, tree } from "../state/data.ts";
 import { page } from "../state/index.ts";
 import { type Column, NARROW_NAME, useSort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
@@ -36,7 +36,7 @@ const NOTHING: Record<Only, string> = {
 };
 
 export function DiffTable({ rows, normalize, only, confidence, complete, onFind }: Props) {
-  const wanted = matcher.value;
+  const wanted = tableMatcher.value;
   const [sort, setSort] = useSort(DIFF_SORT_KEYS, { key: "delta", descending: true });
   const shown = useMemo(() => diffRows(rows, sort.key, sort.descending, only, wanted), [rows, sort, only, wanted]);
   const drawn = tree.value.tree;

@@ -14,7 +14,7 @@ import {
 } from "../logic/functions.ts";
 import { fitName } from "../logic/names.ts";
 import { frameName, ROOT, type Tree } from "../logic/tree.ts";
-import { matchedNames, matcher, pointedFrame, pointedRow, select, selected, upright } from "../state/data.ts";
+import { matcher, pointedFrame, pointedRow, select, selected, tableNames, upright } from "../state/data.ts";
 import { page } from "../state/index.ts";
 import { type Column, NARROW_NAME, useSort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
@@ -37,7 +37,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
   // Sorted once, and filtered with each letter of a search: sorting is what takes long.
   const sorted = useMemo(() => sortFunctions(all, sort.key, sort.descending), [all, sort]);
   // Another letter of a search that changes the verdict on no name leaves the table as it is.
-  const matched = matchedNames.value;
+  const matched = tableNames.value;
   const rows = useMemo(() => {
     const wanted = matcher.peek();
     if (matched === null || wanted === null) return sorted;

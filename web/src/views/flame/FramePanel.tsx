@@ -1,6 +1,6 @@
 /** All that is known of the selected frame: its samples, since when, who calls it, what it calls, where it stands. */
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kindOf } from "../../logic/colour.ts";
 import { cores, count, duration, percent } from "../../logic/format.ts";
 import { largestOf } from "../../logic/functions.ts";
@@ -25,6 +25,8 @@ interface Props {
   measure: WindowMeasure;
 }
 
+/** As in `style/screens.css`. */
+const ROOMY = "(min-height: 700px) and (min-width: 901px)";
 const SPARK = { width: 260, height: 54 };
 const MOST_RELATIVES = 8;
 const MOST_PLACES = 4;
@@ -34,8 +36,13 @@ const NAME_ROOM = 40;
 export function FramePanel({ tree, node, focus, measure }: Props) {
   const kind = kindName(tree, node);
   const isFunction = kind !== "root" && kind !== "trimmed";
+  const box = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // On a screen that holds graph and panel, what stands above them makes way; on a phone the graph would.
+    if (matchMedia(ROOMY).matches) box.current?.scrollIntoView({ block: "nearest" });
+  }, []);
   return (
-    <section class="frame-panel" aria-label="Selected frame" data-testid="frame-panel">
+    <section ref={box} class="frame-panel" aria-label="Selected frame" data-testid="frame-panel">
       <div class="frame-head">
         <b class="frame-name" dir="auto">
           {frameName(tree, node)}

@@ -16,6 +16,14 @@ export interface Span {
   rows: number;
 }
 
+/** A canvas for all letters of a search, and the pixels that it is given. */
+interface Marked {
+  search: Search;
+  canvas: HTMLCanvasElement;
+  context: CanvasRenderingContext2D | null;
+  image: ImageData;
+}
+
 interface Picture {
   tree: Tree;
   colours: Colours;
@@ -26,7 +34,7 @@ interface Picture {
   /** The same, faint: what a search is marked on. */
   faint: ImageData | null;
   /** The newest search, marked. */
-  searched: { search: Search; canvas: HTMLCanvasElement } | null;
+  searched: Marked | null;
 }
 
 export class Minimap {
@@ -63,7 +71,7 @@ export class Minimap {
     this.picture = picture;
     if (search !== null && picture.searched?.search !== search) {
       picture.faint ??= faintOf(picture.canvas, inkOf(scene.theme).ground);
-      picture.searched = { search, canvas: mark(picture.faint, scene, search, span) };
+      picture.searched = mark(picture.faint, scene, search, span, picture.searched);
     }
     context.drawImage((search === null ? null : picture.searched?.canvas) ?? picture.canvas, 0, 0);
     frame(context, scene, span, w, h);
@@ -121,11 +129,11 @@ function faintOf(picture: HTMLCanvasElement, ground: string): ImageData {
 }
 
 /** What a search has found, on the faint picture. Each letter draws it anew: pixels are set, as rectangles would be tens of thousands. */
-function mark(faint: ImageData, scene: Scene, search: Search, span: Span): HTMLCanvasElement {
+function mark(faint: ImageData, scene: Scene, search: Search, span: Span, before: Marked | null): Marked {
   const { width, height } = faint;
   const ink = inkOf(scene.theme);
-  const [canvas, context] = blank(width, height, ink.ground);
-  const image = new ImageData(new Uint8ClampedArray(faint.data), width, height);
+  const { canvas, context, image } = before ?? markedOf(width, height, ink.ground);
+  image.data.set(faint.data);
   const pixels = new Uint32Array(image.data.buffer);
   const hit = pixelOf(ink.hit);
   const whole = viewOf(scene.tree, ROOT);
@@ -142,7 +150,12 @@ function mark(faint: ImageData, scene: Scene, search: Search, span: Span): HTMLC
       for (let x = 0; x < width; x++) if (marked[x] === 1) pixels[y + x] = hit;
   }
   context?.putImageData(image, 0, 0);
-  return canvas;
+  return { search, canvas, context, image };
+}
+
+function markedOf(width: number, height: number, ground: string): Omit<Marked, "search"> {
+  const [canvas, context] = blank(width, height, ground);
+  return { canvas, context, image: new ImageData(width, height) };
 }
 
 /** `#rrggbb` as a pixel of an image, in the order of this machine's bytes. */
