@@ -89,6 +89,14 @@ async function taken(target: string, request: RequestInit, signal: AbortSignal):
 }
 
 function refusal(status: number, body: string): ApiError {
+  // The server's hint is for programs.
+  if (status === 401)
+    return new ApiError(
+      "unauthorized",
+      "The server no longer takes this browser's token.",
+      "Sign in with a valid one: what is chosen here stays.",
+      status,
+    );
   try {
     const { error } = JSON.parse(body) as { error: { code?: string; message?: string; hint?: string } };
     return new ApiError(error.code ?? "internal", error.message ?? `Status ${status}.`, error.hint ?? "", status);

@@ -24,6 +24,7 @@ export function CompareProfile() {
   }
   const { base, comparison } = answer;
   if (base.samples === 0 && comparison.samples === 0) {
+    if (error !== null) return <ErrorNotice error={error} />;
     return (
       <EmptyNotice title="Neither window has samples.">
         <p>Drag the windows to where the chart shows something, or change the selector.</p>

@@ -142,7 +142,8 @@ export function ExploreProfile() {
       return <UnreadableSelector error={error} onClear={() => navigate({ query: "" })} />;
     return <Missing error={error} loading={loading} kind="graph" />;
   }
-  if (answer.samples === 0) return <NoSamples />;
+  // What could not be asked again may have samples meanwhile.
+  if (answer.samples === 0) return error === null ? <NoSamples /> : <ErrorNotice error={error} />;
   const shown = tree.value.tree;
   const measure: Measure = {
     title: page.value.query === "" ? "all samples" : page.value.query,
