@@ -118,6 +118,10 @@ test.describe("the chart and its lists", () => {
     await expect(system).toBeVisible();
     await expect(page.getByRole("button", { name: "Lines" })).toHaveAttribute("aria-pressed", "true");
     expect([parameter(page, "apart"), parameter(page, "draw")]).toEqual(["1", "lines"]);
+    // By mode they are apart already: what was the kernel's of each process must not divide them again.
+    await page.getByTestId("by").selectOption("mode");
+    await expect(layers.filter({ hasText: "kernel" })).toHaveCount(1);
+    await expect(layers.filter({ hasText: ", system" })).toHaveCount(0);
   });
 
   test("the wheel zooms around the pointer, one step for Back", async ({ page, windows }) => {

@@ -54,5 +54,7 @@ const kernelSeries: Resource<SeriesAnswer> = resource(() => {
 export const exploreStack = computed(() => {
   const whole = exploreSeries.data.value;
   if (whole === null) return null;
-  return stackOf(whole, page.value.apart ? kernelSeries.data.value : null);
+  // What the kernel spent for the values of another label stays until the new answer is there; by mode none is asked for.
+  const kernel = kernelSeries.data.value;
+  return stackOf(whole, page.value.apart && kernel?.by === whole.by ? kernel : null);
 });
