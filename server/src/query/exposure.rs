@@ -16,7 +16,9 @@ use crate::store::Snapshot;
 use arrow::array::{Array, AsArray, PrimitiveArray};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::{col, lit};
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 /// Batches that ended so long before the window still tell what had been lost before it began.
 const LOOK_BACK_NS: i64 = 600 * 1_000_000_000;
@@ -30,8 +32,8 @@ const MAX_GAPS: usize = 1_000;
 /// One batch's account.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Interval {
-    pub node: String,
-    pub instance: String,
+    pub node: Arc<str>,
+    pub instance: Arc<str>,
     pub number: i64,
     pub from_ns: i64,
     pub until_ns: i64,
@@ -39,7 +41,41 @@ pub(super) struct Interval {
     /// Share of the ticks that met an idle CPU; `None` when the agent did not count.
     pub idle_share: Option<f64>,
     /// Lost samples by cause, cumulative over the instance, this batch included.
-    pub lost: BTreeMap<String, i64>,
+    pub lost: Arc<BTreeMap<String, i64>>,
+}
+
+/// What batches say again and again, each once: an hour of a hundred nodes are tens of thousands of rows.
+#[derive(Default)]
+struct Said {
+    texts: HashSet<Arc<str>, foldhash::fast::RandomState>,
+    /// The last row's losses, as text and as they are read.
+    lost: (String, Arc<BTreeMap<String, i64>>),
+}
+
+impl Said {
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = text.into();
+        self.texts.insert(new.clone());
+        new
+    }
+
+    fn lost(&mut self, json: &str) -> Arc<BTreeMap<String, i64>> {
+        if self.lost.0 != json {
+            self.lost = (
+                json.to_owned(),
+                Arc::new(serde_json::from_str(json).unwrap_or_default()),
+            );
+        }
+        self.lost.1.clone()
+    }
+}
+
+/// The order of names, which mostly are the very same.
+fn by_name(a: &Arc<str>, b: &Arc<str>) -> Ordering {
+    if Arc::ptr_eq(a, b) { Ordering::Equal } else { a.cmp(b) }
 }
 
 /// What was observed in a window.
@@ -126,7 +162,7 @@ pub(super) async fn observe(snapshot: &Snapshot, question: &Question, steps: Ste
         .iter()
         .filter(|m| m.label() == Label::Node)
         .collect();
-    let mut intervals = Vec::new();
+    let (mut intervals, mut said) = (Vec::new(), Said::default());
     collect_rows(snapshot, "batches", days.filter().and(overlap), &columns, |batch| {
         let text = |column: usize, row: usize| batch.column(column).as_string::<i32>().value(row);
         let number = |column: usize| batch.column(column).as_primitive::<Int64Type>();
@@ -137,8 +173,8 @@ pub(super) async fn observe(snapshot: &Snapshot, question: &Question, steps: Ste
             let known = |column: &PrimitiveArray<Int64Type>| (!column.is_null(row)).then(|| column.value(row));
             let (ticks, idle) = (known(number(6)), known(number(7)));
             intervals.push(Interval {
-                node: text(0, row).to_owned(),
-                instance: text(1, row).to_owned(),
+                node: said.text(text(0, row)),
+                instance: said.text(text(1, row)),
                 number: number(2).value(row),
                 from_ns: number(3).value(row),
                 until_ns: number(4).value(row),
@@ -147,7 +183,7 @@ pub(super) async fn observe(snapshot: &Snapshot, question: &Question, steps: Ste
                     .zip(idle)
                     .filter(|(ticks, _)| *ticks > 0)
                     .map(|(t, i)| (i as f64 / t as f64).clamp(0.0, 1.0)),
-                lost: serde_json::from_str(text(8, row)).unwrap_or_default(),
+                lost: said.lost(text(8, row)),
             });
         }
     })
@@ -181,7 +217,8 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
     let lost = lost_within(&intervals, window);
     let awaited = awaited(&intervals, window);
     intervals.retain(|interval| interval.until_ns > window.from_ns && interval.from_ns < window.until_ns);
-    intervals.sort_by(|a, b| (&a.node, a.from_ns, a.until_ns).cmp(&(&b.node, b.from_ns, b.until_ns)));
+    let times = |interval: &Interval| (interval.from_ns, interval.until_ns);
+    intervals.sort_by(|a, b| by_name(&a.node, &b.node).then_with(|| times(a).cmp(&times(b))));
     let mut exposure = Exposure {
         observed_s: vec![0.0; steps.count],
         by_node_s: vec![0.0; steps.count],
@@ -192,12 +229,12 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
         lost,
         except,
     };
-    let mut node: Option<(&str, i64)> = None;
+    let mut node: Option<(&Arc<str>, i64)> = None;
     let mut covered: Vec<(i64, i64)> = Vec::new();
     for interval in &intervals {
         // Two instances of one node may overlap at a restart: no time is counted twice.
         let behind = match node {
-            Some((name, until)) if name == interval.node => until,
+            Some((name, until)) if by_name(name, &interval.node).is_eq() => until,
             _ => {
                 exposure.nodes += 1;
                 window.from_ns
@@ -283,7 +320,7 @@ fn gaps(covered: Vec<(i64, i64)>, window: Window) -> Vec<(i64, i64)> {
 /// Counters at the end of the window minus counters at its start, summed over instances. An instance whose first batch lies in
 /// the window started from zero; of one that is not known from its start, losses count from its first known batch.
 fn lost_within(intervals: &[Interval], window: Window) -> BTreeMap<String, i64> {
-    let mut instances: BTreeMap<&str, Vec<&Interval>> = BTreeMap::new();
+    let mut instances: HashMap<&str, Vec<&Interval>, foldhash::fast::RandomState> = HashMap::default();
     for interval in intervals {
         instances.entry(&interval.instance).or_default().push(interval);
     }
@@ -297,7 +334,7 @@ fn lost_within(intervals: &[Interval], window: Window) -> BTreeMap<String, i64> 
         let before = batches
             .iter()
             .rfind(|batch| batch.number < first.number && batch.until_ns <= window.from_ns);
-        for (cause, count) in &last.lost {
+        for (cause, count) in last.lost.iter() {
             let start = match before {
                 Some(before) => before.lost.get(cause).copied().unwrap_or(0),
                 None if first.number == 1 => 0,
@@ -318,13 +355,13 @@ mod tests {
     fn interval(node: &str, number: i64, from_s: i64, until_s: i64, lost: i64) -> Interval {
         Interval {
             node: node.into(),
-            instance: format!("i-{node}"),
+            instance: format!("i-{node}").into(),
             number,
             from_ns: from_s * S,
             until_ns: until_s * S,
             cpus: 2,
             idle_share: Some(0.25),
-            lost: BTreeMap::from([("ring_full".to_owned(), lost)]),
+            lost: Arc::new(BTreeMap::from([("ring_full".to_owned(), lost)])),
         }
     }
 

@@ -327,11 +327,15 @@ fn properties(table: Table, effort: Effort) -> WriterProperties {
             let id = ColumnPath::from(table.key()[0]);
             builder = builder
                 .set_column_dictionary_enabled(id.clone(), false)
+                .set_column_encoding(id.clone(), Encoding::PLAIN)
                 .set_column_compression(id, Compression::UNCOMPRESSED);
             if table == Table::Stacks {
-                // Neighbours begin with the same frames, which zstd finds in ids, and does not in codes that are no whole bytes.
+                // Neighbours begin with the same frames, which zstd finds in ids as they are, and neither in codes that are no whole bytes nor
+                // in differences, which is what the library would write.
                 let frames = ColumnPath::new(["frames", "list", "element"].map(str::to_owned).to_vec());
-                builder = builder.set_column_dictionary_enabled(frames, false);
+                builder = builder
+                    .set_column_dictionary_enabled(frames.clone(), false)
+                    .set_column_encoding(frames, Encoding::PLAIN);
             }
         }
         Table::SamplesMinute | Table::SamplesHour => {
@@ -499,7 +503,8 @@ fn ranges(rows: &RecordBatch) -> Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Int64Array;
+    use arrow::array::{BooleanArray, Int64Array, Int64Builder, ListBuilder};
+    use arrow::datatypes::Field;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     /// Samples of which every value of every column that can is distinct.
@@ -562,5 +567,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn of_a_stack_mostly_what_its_neighbour_lacks_is_stored() {
+        let (count, depth) = (20_000, 25);
+        let hash = |number: i64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64);
+        let mut frames =
+            ListBuilder::new(Int64Builder::new()).with_field(Field::new("element", DataType::Int64, false));
+        for stack in 0..count {
+            // Leaf first: its own frame, and those that ten and more have.
+            let of = |level: i64| hash((stack / (1 + level * 10)) << 8 | level);
+            frames.append_value((0..depth).map(|level| Some(of(level))));
+        }
+        let day: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::from_iter(
+            (0..count).map(|_| "2026-11-21"),
+        ));
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new((0..count).map(|stack| hash(-stack)).collect::<Int64Array>()),
+            Arc::new(frames.finish()),
+            Arc::new(BooleanArray::from(vec![false; count as usize])),
+            day,
+        ];
+        let rows = RecordBatch::try_new(Table::Stacks.schema(), columns).unwrap();
+        let file = encode(Table::Stacks, "2026-11-21", &[rows], Effort::Compact, &Notes::default());
+        let bytes = file.unwrap().unwrap().bytes.len() as i64;
+        // Its id, that of its own frame, and a third of another.
+        assert!(bytes < count * 30, "{} bytes a stack", bytes / count);
     }
 }

@@ -61,10 +61,13 @@ fn unpack<T>(packed: &[u8], width: usize, count: usize, to: &mut Vec<T>, mut eac
     // A number of up to 57 bits lies within the 8 bytes from the byte that it begins in.
     let wide = width > 57;
     let reach = if wide { 16 } else { 8 };
-    // The numbers whose bytes can be read at once, without looking where the run ends.
-    let safe = (packed.len().saturating_sub(reach) * 8)
-        .checked_div(width)
-        .map_or(count, |safe| safe.min(count));
+    // The numbers whose bytes can be read at once, without looking where the run ends: mostly all, which a division need not find.
+    let readable = packed.len().saturating_sub(reach) * 8;
+    let safe = if count.saturating_mul(width) <= readable {
+        count
+    } else {
+        readable.checked_div(width).map_or(count, |safe| safe.min(count))
+    };
     let mut from = 0;
     if width == 0 {
         to.extend((0..count).map(|_| each(0)));
@@ -182,7 +185,8 @@ pub(super) fn deltas(bytes: &[u8], count: usize, to: &mut Vec<i64>) -> Result<()
                 return Err(Damage::new("the page ends in the middle of a block"));
             }
             unpack(rest, width, values, to, |delta| {
-                value = value.wrapping_add(least).wrapping_add(delta as i64);
+                // In this order: only one of both sums waits for the number before.
+                value = value.wrapping_add(least.wrapping_add(delta as i64));
                 value
             });
             left -= values;
