@@ -17,7 +17,7 @@ use tokio::sync::mpsc::Sender;
 pub(super) const SETTLED: &str = "settled";
 
 /// A row group of so many rows ends with its service: another one's stacks are others, and a query for one of both reads no rows of the other.
-const LEAST_OF_SERVICE: usize = ROW_GROUP_ROWS / 4;
+pub(super) const LEAST_OF_SERVICE: usize = ROW_GROUP_ROWS / 4;
 
 /// The work of one job.
 pub(super) struct Hour {

@@ -7,6 +7,7 @@
 use super::StoreError;
 use super::coded::{CodedFile, Group};
 use super::file::{Effort, Encoded, Notes, ROW_GROUP_ROWS};
+use super::hour::LEAST_OF_SERVICE;
 use super::packing::{Runs, dense, runs};
 use super::samples::{Book, Interned, Samples};
 use super::schema::Table;
@@ -100,14 +101,16 @@ impl Rollups {
             return Ok(());
         }
         let origin = rows.origins[range.start];
+        for rollup in [&mut self.minutes, &mut self.hours] {
+            rollup.begin_series(origin, book, &self.ways)?;
+        }
         self.find_entries(rows, range.clone(), book);
         self.gather_minutes(&rows.ts_ns[range]);
         let mut order: Vec<u32> = (0..self.entries.len() as u32).collect();
         let key = |entry: &u32| {
             let entry = &self.entries[*entry as usize];
-            let (mode, value) = self.ways[entry.way];
             // The order in which stacks came is about that of their frequency, and the same for all series.
-            (mode, entry.stack, value)
+            (entry.way, entry.stack)
         };
         order.sort_unstable_by_key(key);
         for entry in order {
@@ -232,12 +235,46 @@ impl Rollup {
         self.counts.push(count as i64);
     }
 
+    /// The next rows are of this series. A row group of enough rows ends with its service, as one of samples does.
+    fn begin_series(&mut self, origin: u32, book: &Book, ways: &Interned<Way>) -> Result<(), StoreError> {
+        let service = |origin: u32| book.series_of(origin).service;
+        match self.origins.last() {
+            Some(last) if self.origins.len() >= LEAST_OF_SERVICE && service(*last) != service(origin) => {
+                self.flush(book, ways)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts the rows of a service, which came series by series, in the order of stacks: one stack's rows of all series are beside each other.
+    fn sort(&mut self, book: &Book) {
+        let mut program = 0;
+        let keys = self.origins.iter().enumerate().map(|(row, origin)| {
+            let what = |origin: u32| {
+                let series = book.series_of(origin);
+                (series.kind, series.service)
+            };
+            program += u32::from(row > 0 && what(self.origins[row - 1]) != what(*origin));
+            ((program, self.ways[row], self.stacks[row]), row as u32)
+        });
+        let mut order: Vec<((u32, u32, u32), u32)> = keys.collect();
+        // Each series is sorted already, which a stable sort finds.
+        order.sort_by_key(|(key, _)| *key);
+        let by_order = |column: &[u32]| order.iter().map(|(_, row)| column[*row as usize]).collect();
+        self.times = by_order(&self.times);
+        self.origins = by_order(&self.origins);
+        self.stacks = by_order(&self.stacks);
+        self.ways = by_order(&self.ways);
+        self.counts = order.iter().map(|(_, row)| self.counts[*row as usize]).collect();
+    }
+
     /// Makes a row group of the rows.
     fn flush(&mut self, book: &Book, ways: &Interned<Way>) -> Result<(), StoreError> {
         let rows = self.counts.len();
         if rows == 0 {
             return Ok(());
         }
+        self.sort(book);
         let mut file = match self.file.take() {
             Some(file) => file,
             None => CodedFile::new(self.table, Effort::Compact, &Notes::default())?,
@@ -259,13 +296,84 @@ impl Rollup {
         group.numbers_of("ts_ns", &times, starts, size_of::<i64>(), &Runs::new())?;
         let (origins, names) = (runs(self.origins.iter().copied()), &book.names);
         group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
-        group.texts_of_runs("node", &origins, names, |origin| book.origins[origin].node)?;
+        let (of_rows, kept) = dense(self.origins.iter().copied(), book.origins.len());
+        let nodes = kept.iter().map(|origin| book.origins[*origin].node);
+        group.texts_of("node", &of_rows, nodes, names)?;
         group.texts_of_runs("service", &origins, names, |origin| book.series_of(origin).service)?;
-        group.numbers_of_runs("series_id", &origins, |origin| Some(book.series_of(origin).id))?;
+        let series = kept.iter().map(|origin| Some(book.series_of(*origin).id));
+        group.numbers_of("series_id", &of_rows, series, size_of::<i64>(), &Runs::new())?;
         let of_ways = runs(self.ways.iter().copied());
         group.texts_of_runs("mode", &of_ways, names, |way| ways[way].0)?;
         group.stacks(self.stacks.clone(), &Runs::new(), book)?;
         group.numbers_of_runs("value", &of_ways, |way| Some(ways[way].1))?;
         group.numbers_of_rows("count", self.counts.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{Manner, Origin, Series};
+    use super::*;
+    use arrow::array::AsArray;
+    use arrow::datatypes::Int64Type;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    #[test]
+    fn one_stack_s_rows_of_all_nodes_stand_beside_each_other() {
+        let (mut book, mut rollups, mut rows) = (Book::default(), Rollups::new(), Samples::default());
+        // Two services of thirty nodes each, with stacks of their own.
+        for series in 0..60 {
+            let begin = rows.len();
+            let code = book.series.code(Series {
+                kind: book.names.code("cpu"),
+                service: book.names.code(["a", "b"][series / 30]),
+                id: series as i64,
+            });
+            let origin = book.origins.code(Origin {
+                series: code,
+                node: book.names.code(&format!("node-{series}")),
+                thread: 0,
+                process_id: 0,
+                tid: None,
+            });
+            for row in 0..900 {
+                rows.ts_ns.push(row % 3 * MINUTE_NS);
+                rows.origins.push(origin);
+                rows.stacks
+                    .push(book.stacks.code(row % 100 + (series / 30) as i64 * 100));
+                rows.manners.push(book.manners.code(Manner {
+                    mode: book.names.code("user"),
+                    cpu: None,
+                    value: 1,
+                }));
+            }
+            rollups.add(&rows, begin..rows.len(), &book).unwrap();
+        }
+        rollups.flush(&book).unwrap();
+        let files = rollups.finish("1970-01-01T00", "rollup").unwrap();
+        for (file, minutes) in files.into_iter().zip([3, 1]) {
+            let reader = ParquetRecordBatchReaderBuilder::try_new(file.unwrap().bytes).unwrap();
+            let batches = reader.with_batch_size(100_000).build().unwrap();
+            let (mut stacks, mut keys, mut count) = (Vec::new(), Vec::new(), 0);
+            for batch in batches {
+                let batch = batch.unwrap();
+                let numbers = |name: &str| batch[name].as_primitive::<Int64Type>().values().to_vec();
+                let (series, times) = (numbers("series_id"), numbers("ts_ns"));
+                count += numbers("count").iter().sum::<i64>();
+                stacks.extend(numbers("stack_id"));
+                keys.extend(series.into_iter().zip(times));
+            }
+            assert_eq!(count, 54_000);
+            assert_eq!(stacks.len(), 6000 * minutes);
+            let mut rest = &keys[..];
+            let mut runs = 0;
+            for same in stacks.chunk_by(|a, b| a == b) {
+                runs += 1;
+                let (of_stack, behind) = rest.split_at(same.len());
+                assert!(of_stack.is_sorted());
+                rest = behind;
+            }
+            assert_eq!(runs, 200);
+        }
     }
 }

@@ -78,8 +78,8 @@ impl Table {
         match self {
             Self::Samples => &["type", "service", "series_id", "tid", "ts_ns"],
             Self::SamplesMinute | Self::SamplesHour => {
-                // Before the value by its stack, in whatever order stacks came.
-                &["type", "service", "series_id", "mode", "value", "ts_ns"]
+                // And before the series by its stack, in whatever order stacks came: within a row group.
+                &["type", "service", "mode", "value", "series_id", "ts_ns"]
             }
             Self::Batches => &["node", "instance", "number"],
             Self::Frames => &["module", "function", "file", "frame_id"],
