@@ -92,11 +92,17 @@ pub struct MemoryFile {
 impl MemoryFile {
     /// Of `length` bytes, zeros at first.
     pub fn new(name: &CStr, length: u64) -> io::Result<Self> {
-        // SAFETY: `name` ends with a zero; the result is checked.
-        let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        // Where `vm.memfd_noexec` is 2 only files that can't be executed are made; kernels before 6.3 don't know of that.
+        let create = |flags| {
+            // SAFETY: `name` ends with a zero; the result is checked.
+            let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | flags) };
+            if fd < 0 {
+                Err(io::Error::last_os_error())
+            } else {
+                Ok(fd)
+            }
+        };
+        let fd = create(libc::MFD_NOEXEC_SEAL).or_else(|_| create(0))?;
         // SAFETY: nobody else has this descriptor.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(length)?;
