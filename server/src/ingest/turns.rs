@@ -155,20 +155,22 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn who_waits_too_long_or_hangs_up_is_passed_over() {
         let turns: Arc<Turns<()>> = Turns::new(1);
-        let (go, wait) = mpsc::channel::<()>();
-        let (begun, has_begun) = oneshot::channel();
-        let first = tokio::spawn({
+        // Its time is over when it has long begun; where no thread was there in that time, it is passed over, and begins anew.
+        let (go, first) = loop {
+            let (go, wait) = mpsc::channel::<()>();
+            let (begun, has_begun) = oneshot::channel();
             let turns = Arc::clone(&turns);
-            // Its time is over when it has long begun.
-            async move {
+            let first = tokio::spawn(async move {
                 let work = move |_: &mut ()| {
                     let _ = begun.send(());
                     wait.recv().map_err(|_| IngestError::Busy)
                 };
                 turns.take(Duration::from_millis(1), work).await
+            });
+            if has_begun.await.is_ok() {
+                break (go, first);
             }
-        });
-        has_begun.await.unwrap();
+        };
         let late = turns.take(Duration::from_millis(1), |_| Ok(())).await;
         assert!(matches!(late, Err(IngestError::Busy)), "{late:?}");
         let was_done = Arc::new(AtomicUsize::new(0));
