@@ -116,9 +116,6 @@ const MODULES_CHECK_NS: u64 = 10_000_000_000;
 /// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
 const MAX_PERF_MAPS: usize = 32;
-/// Memory that naming took is given back after so many places, or so long after the last time.
-const GIVE_BACK_PLACES: u64 = 256;
-const GIVE_BACK_NS: u64 = 30_000_000_000;
 
 /// What the namer did, for logs and tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -161,9 +158,6 @@ pub struct Namer {
     cache: PlaceCache,
     interner: Interner,
     stats: NamerStats,
-    /// Places resolved since memory was given back, and when that was.
-    not_given_back: u64,
-    gave_back_ns: u64,
 }
 
 struct KernelNames {
@@ -187,8 +181,6 @@ impl Namer {
             perf_maps: HashMap::new(),
             interner: Interner::default(),
             stats: NamerStats::default(),
-            not_given_back: 0,
-            gave_back_ns: 0,
         }
     }
 
@@ -264,25 +256,14 @@ impl Namer {
             }
         }
         self.tidy(now_ns);
-        let resolved = self.stats.places_resolved - resolved_before;
-        self.give_back(resolved, now_ns);
+        if self.stats.places_resolved > resolved_before {
+            crate::kernel::release_memory();
+        }
         let nothing = || self.interner.lookup_only(unknown_frame());
         result
             .into_iter()
             .map(|frames| frames.unwrap_or_else(nothing))
             .collect()
-    }
-
-    /// Gives memory back after much was read, and now and then after a little: it costs as much as naming some hundred places, and
-    /// the next interval takes from the kernel what was given back.
-    fn give_back(&mut self, resolved: u64, now_ns: u64) {
-        self.not_given_back += resolved;
-        let is_due = now_ns.saturating_sub(self.gave_back_ns) >= GIVE_BACK_NS && self.not_given_back > 0;
-        if self.natives.take_read_files() || self.not_given_back >= GIVE_BACK_PLACES || is_due {
-            self.not_given_back = 0;
-            self.gave_back_ns = now_ns;
-            crate::kernel::release_memory();
-        }
     }
 
     fn name_source(&mut self, id: SourceId, offsets: &[u64], source: Option<&Source>, now_ns: u64) -> Vec<Vec<Frame>> {

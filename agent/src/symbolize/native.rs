@@ -28,8 +28,6 @@ const IDLE_NS: u64 = 60_000_000_000;
 /// much. What is needed now and then is better read each time: kept, it would be several megabytes for a few names.
 const GLANCES: u32 = 8;
 const GLANCES_NS: u64 = 60_000_000_000;
-/// So many places of a file are looked up by lines before what that maps of it is given back at once.
-const MANY_LINES: usize = 16;
 /// Large files whose glances are counted.
 const MAX_GLANCED: usize = 1024;
 /// What may be remembered of which parts of their tables say what: 20 files with half a million symbols each.
@@ -68,8 +66,6 @@ pub(super) struct NativeNames {
     glanced: HashMap<SourceId, Glances>,
     line_reader: Symbolizer,
     vdso: Option<(Vdso, FileSymbols)>,
-    /// A file was read since the last look at it.
-    read_files: bool,
 }
 
 /// A symbolizer that looks for debug information nowhere but in the file itself.
@@ -93,7 +89,6 @@ impl NativeNames {
             glanced: HashMap::new(),
             line_reader: line_reader(true),
             vdso,
-            read_files: false,
         }
     }
 
@@ -136,26 +131,23 @@ impl NativeNames {
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         }
         let glance = self.glance(module, offsets, now_ns, config, stats);
-        let read = match &glance {
-            Some((_, is_dear)) => *is_dear,
-            None => self.load(module, config, stats),
-        };
-        self.read_files |= read;
+        if glance.is_none() {
+            self.load(module, config, stats);
+        }
         let loaded = self.loaded.get_mut(&module.id);
         let kept = loaded.and_then(|loaded| {
             loaded.used_ns = now_ns;
             Some((loaded.symbols.as_ref()?, loaded.lines.as_ref()))
         });
-        let Some((symbols, lines)) = glance.as_ref().map(|(symbols, _)| (symbols, None)).or(kept) else {
+        let Some((symbols, lines)) = glance.as_ref().map(|symbols| (symbols, None)).or(kept) else {
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         };
-        let is_much = read || offsets.len() >= MANY_LINES;
         let read = reader(module, config);
         let addresses: Vec<Option<u64>> = offsets.iter().map(|offset| symbols.address(*offset)).collect();
         let _turn = lines.and_then(|lines| config.turns.take(lines.bytes.saturating_mul(2)));
         let details = details(&self.line_reader, lines, &addresses);
-        if lines.is_some() && is_much {
-            // What blazesym has mapped of the file is in the page cache all the same, and the next file needs the room.
+        if lines.is_some() {
+            // What blazesym has mapped of the copy counts twice, and the next file needs the room.
             crate::kernel::release_memory();
         }
         let go = if symbols.is_go() {
@@ -195,10 +187,10 @@ impl NativeNames {
         named
     }
 
-    /// Reads all symbols of a file, unless they are there. True where it did.
-    fn load(&mut self, module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> bool {
+    /// Reads all symbols of a file, unless they are there.
+    fn load(&mut self, module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) {
         if self.loaded.contains_key(&module.id) {
-            return false;
+            return;
         }
         let turn = config.turns.take(module.bytes);
         if turn.is_some() {
@@ -207,15 +199,9 @@ impl NativeNames {
         let loaded = load(module, config, stats);
         self.make_room_for_lines(&loaded, config);
         self.loaded.insert(module.id, loaded);
-        true
     }
 
-    /// True where files were read since the last call.
-    pub(super) fn take_read_files(&mut self) -> bool {
-        std::mem::take(&mut self.read_files)
-    }
-
-    /// The symbols around some offsets of a large file that gives no lines, and whether much was read for them. None where all of them are there, or should be: they were needed
+    /// The symbols around some offsets of a large file that gives no lines. None where all of them are there, or should be: they were needed
     /// often, and find room.
     fn glance(
         &mut self,
@@ -224,7 +210,7 @@ impl NativeNames {
         now_ns: u64,
         config: &NamerConfig,
         stats: &mut NamerStats,
-    ) -> Option<(FileSymbols, bool)> {
+    ) -> Option<FileSymbols> {
         if self.loaded.contains_key(&module.id) || module.bytes <= config.lines_limit_bytes {
             return None;
         }
@@ -263,7 +249,7 @@ impl NativeNames {
         if !glance.found.is_empty() {
             glances.coverage = glance.found;
         }
-        Some((symbols, glance.is_dear))
+        Some(symbols)
     }
 
     /// Forgets what is known of files' tables where that would be too much together with `new`.
