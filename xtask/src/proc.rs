@@ -79,8 +79,41 @@ pub(crate) fn size_bytes(tgid: u32, key: &str) -> Result<u64> {
         << 10)
 }
 
+/// Memory of a process without its BPF maps, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    /// Resident, but for BPF maps that are mapped in it, of which the kernel counts rings even twice; and files in memory.
+    pub(crate) resident: u64,
+    /// The most that was resident since the peak was reset; with BPF maps that were mapped then, since nobody can tell which.
+    pub(crate) peak: u64,
+}
+
+/// Reads it from `status`, `smaps` and the files in memory that it holds open.
+pub(crate) fn memory(tgid: u32) -> Result<Memory> {
+    let path = format!("/proc/{tgid}/smaps");
+    let smaps = fs::read_to_string(&path).with_context(|| format!("can't read {path}"))?;
+    let (mut resident, mut is_map) = (0, false);
+    for line in smaps.lines() {
+        let mut fields = line.split_ascii_whitespace();
+        match fields.next() {
+            Some("Rss:") if !is_map => {
+                let size = fields.next().and_then(|size| size.parse::<u64>().ok());
+                resident += size.with_context(|| format!("{path}: {line}"))? << 10;
+            }
+            // A mapping begins with its range; what else there is to say of it follows, each with a colon.
+            Some(range) if !range.ends_with(':') => is_map = line.ends_with(" anon_inode:bpf-map"),
+            _ => {}
+        }
+    }
+    let files = memory_file_bytes(tgid)?;
+    Ok(Memory {
+        resident: resident + files,
+        peak: size_bytes(tgid, "VmHWM")? + files,
+    })
+}
+
 /// Bytes of the files in memory that a process holds open: its own, but resident only as far as they are mapped.
-pub(crate) fn memory_file_bytes(tgid: u32) -> Result<u64> {
+fn memory_file_bytes(tgid: u32) -> Result<u64> {
     let path = format!("/proc/{tgid}/fd");
     let mut bytes = 0;
     for entry in fs::read_dir(&path).with_context(|| format!("can't read {path}"))? {

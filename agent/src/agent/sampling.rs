@@ -382,7 +382,7 @@ impl Sampling {
             limits: self.limits(&counters),
             cpu_seconds: kernel::process_cpu_ns() as f64 / 1e9,
             bpf_seconds: counters.bpf_ns as f64 / 1e9,
-            rss_bytes: resident_bytes(),
+            rss_bytes: self.sensor.resident_bytes(),
             bpf_map_bytes: self.sensor.map_bytes(),
         };
         let finished = Finished {
@@ -436,7 +436,7 @@ impl Sampling {
 
     /// Finds out what is to be given up, and gives up what is this thread's, where more memory is used than may be.
     fn keep_memory_limit(&mut self, now: u64) {
-        let used_bytes = resident_bytes() + self.sensor.map_bytes();
+        let used_bytes = self.sensor.resident_bytes() + self.sensor.map_bytes();
         self.frugality = self.budget.after(used_bytes);
         if used_bytes > self.config.memory_limit_bytes {
             self.memory_limit_reached += 1;
@@ -535,15 +535,4 @@ impl Sampling {
             ..Totals::default()
         })
     }
-}
-
-/// What the kernel counts as this process's resident memory, without BPF maps, and files that lie in memory. `statm` costs a fifth of what
-/// `status` does.
-fn resident_bytes() -> u64 {
-    let sizes = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = sizes
-        .split_ascii_whitespace()
-        .nth(1)
-        .and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * kernel::page_bytes() + kernel::memory_file_bytes()
 }

@@ -35,8 +35,8 @@ use perf::OnlineCpus;
 pub use perf::{online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_functions, loaded_programs};
 pub use system::{
-    MemoryFile, clock_ticks_per_second, memory_file_bytes, monotonic_ns, page_bytes, process_cpu_ns,
-    raise_descriptor_limit, release_memory, thread_cpu_ns, tune_allocator, wall_ns,
+    MemoryFile, clock_ticks_per_second, monotonic_ns, page_bytes, process_cpu_ns, raise_descriptor_limit,
+    release_memory, thread_cpu_ns, tune_allocator, wall_ns,
 };
 pub use tables::Tables;
 pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, so_walk};
@@ -238,6 +238,7 @@ pub struct Sensor {
     sampler: sampler::SamplerSkel<'static>,
     lifecycle: lifecycle::LifecycleSkel<'static>,
     fixed_map_bytes: u64,
+    ring_mapping_bytes: u64,
     period_ns: u64,
     online: OnlineCpus,
     is_filling_up: bool,
@@ -335,6 +336,7 @@ impl Sensor {
             events,
             tables,
             fixed_map_bytes: fixed_map_bytes(&sampler, &lifecycle),
+            ring_mapping_bytes: system::mapped_map_bytes().saturating_sub(shared::shared_bytes()),
             sampler,
             lifecycle,
             period_ns: period_ns(frequency_hz),
@@ -504,6 +506,13 @@ impl Sensor {
         sum.mappings_lost = self.mappings.lost();
         sum.mappings_refused = self.mappings.refused();
         Ok(sum)
+    }
+
+    /// Memory of this process in bytes, without [`Self::map_bytes`]: what is resident, but for maps that are mapped here, of which the
+    /// kernel counts the rings even twice, and [`MemoryFile`]s.
+    pub fn resident_bytes(&self) -> u64 {
+        let mapped = self.ring_mapping_bytes + shared::shared_bytes();
+        system::resident_bytes().saturating_sub(mapped) + system::memory_file_bytes()
     }
 
     /// Bytes that the kernel charges for the maps, and the rings of new mappings.

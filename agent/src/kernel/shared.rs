@@ -5,6 +5,16 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::page_bytes;
+
+/// Bytes in all [`Shared`]s.
+static SHARED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes of maps that are mapped here: resident in this process, as far as the kernel counts, and charged for as maps as well.
+pub(super) fn shared_bytes() -> u64 {
+    SHARED_BYTES.load(Ordering::Relaxed)
+}
+
 /// The value of an array map with one entry, mapped for reading and writing, as words of type `T`.
 #[derive(Debug)]
 pub(super) struct Shared<T> {
@@ -47,7 +57,9 @@ impl<T: Word> Shared<T> {
             return Err(io::Error::last_os_error());
         }
         let words = NonNull::new(address.cast()).ok_or_else(|| io::Error::other("mapped at zero"))?;
-        Ok(Self { words, count })
+        let shared = Self { words, count };
+        SHARED_BYTES.fetch_add(shared.bytes(), Ordering::Relaxed);
+        Ok(shared)
     }
 
     /// Writes from word `at` on. BPF programs may read meanwhile: what they can reach is never written, only what is
@@ -68,6 +80,13 @@ impl<T: Word> Shared<T> {
     }
 }
 
+impl<T> Shared<T> {
+    /// As much as is resident: the kernel maps whole pages, all of them at once.
+    fn bytes(&self) -> u64 {
+        ((self.count * size_of::<T>()) as u64).next_multiple_of(page_bytes())
+    }
+}
+
 impl Shared<u32> {
     /// Writes pairs of words from an even word on, each pair at once and the lower half first. Whoever sees one sees all that was written
     /// before. What lies outside is left out.
@@ -83,6 +102,7 @@ impl Shared<u32> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
+        SHARED_BYTES.fetch_sub(self.bytes(), Ordering::Relaxed);
         // SAFETY: the range was mapped in `map`, and nothing refers to it any more.
         unsafe { libc::munmap(self.words.as_ptr().cast(), self.count * size_of::<T>()) };
     }

@@ -82,7 +82,7 @@ pub fn raise_descriptor_limit(wanted: u64) -> u64 {
 static MEMORY_FILE_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// A file without a place on any disk, of which only what was written takes memory. That is this process's, but no part of what counts as
-/// resident unless it is mapped: [`memory_file_bytes`] counts it.
+/// resident unless it is mapped.
 #[derive(Debug)]
 pub struct MemoryFile {
     file: File,
@@ -129,9 +129,26 @@ impl Drop for MemoryFile {
     }
 }
 
-/// Memory that all of them take, at most.
-pub fn memory_file_bytes() -> u64 {
+/// Memory that all [`MemoryFile`]s take, at most.
+pub(super) fn memory_file_bytes() -> u64 {
     MEMORY_FILE_BYTES.load(Ordering::Relaxed)
+}
+
+/// What the kernel counts as this process's resident memory. `statm` costs a fifth of what `status` does.
+pub(super) fn resident_bytes() -> u64 {
+    let sizes = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = sizes
+        .split_ascii_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * page_bytes()
+}
+
+/// Bytes of this process's address space that are memory of BPF maps, all of it resident: the kernel maps them as a whole.
+pub(super) fn mapped_map_bytes() -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let lines = maps.lines().filter(|line| line.ends_with(" anon_inode:bpf-map"));
+    lines.filter_map(range).map(|(start, end)| (end - start) as u64).sum()
 }
 
 /// Makes the allocator give memory back: two heaps rather than eight a CPU, and large blocks always on their own.
@@ -162,11 +179,16 @@ pub fn release_memory() {
 /// The range of a line of /proc/self/maps, if it is a file that is shared and mapped for nothing but reading. Programs and
 /// libraries are mapped privately, rings of the kernel have no path.
 fn shared_read_only_file(line: &str) -> Option<(usize, usize)> {
-    let mut fields = line.split_ascii_whitespace();
-    let (start, end) = fields.next()?.split_once('-')?;
+    let mut fields = line.split_ascii_whitespace().skip(1);
     if fields.next()? != "r--s" || !fields.nth(3)?.starts_with('/') {
         return None;
     }
+    range(line)
+}
+
+/// The range of addresses with which a line of /proc/self/maps begins.
+fn range(line: &str) -> Option<(usize, usize)> {
+    let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
     Some((
         usize::from_str_radix(start, 16).ok()?,
         usize::from_str_radix(end, 16).ok()?,

@@ -58,6 +58,7 @@ pub struct Report {
     pub cpu_seconds: f64,
     /// CPU time of its BPF programs since their load.
     pub bpf_seconds: f64,
+    /// Resident memory without BPF maps, which it maps in part, and with its files in memory.
     pub rss_bytes: u64,
     pub bpf_map_bytes: u64,
 }

@@ -5,11 +5,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stakeout_agent::agent::AgentConfig;
+use stakeout_agent::kernel::Sensor;
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
 use crate::program::{Program, Running};
-use crate::recording::{Recording, Seen, possible};
+use crate::recording::{Recording, Seen, possible, take_turn};
 
 const MIB: u64 = 1 << 20;
 
@@ -256,4 +257,29 @@ fn memory_and_descriptors_stay_bounded_while_programs_come_and_go() {
     assert!(recorded.totals.table.open_files <= 1200, "{:?}", recorded.totals.table);
     // The test program itself is in it, unoptimised: what matters is that it does not grow.
     assert!(most(&sizes[half..]) <= most(&sizes[..half]) + 24, "{sizes:?}");
+}
+
+/// What is mapped of BPF maps is resident, but it is the maps' memory, which is counted for itself.
+#[test]
+fn mapped_maps_count_once() {
+    if !possible() {
+        return;
+    }
+    let _turn = take_turn();
+    let sensor = Sensor::start(20, 16 * MIB).unwrap();
+    // By the kernel's own account: ranges, each followed by what it has.
+    let (mut resident, mut mapped, mut is_map) = (0, 0, false);
+    for line in std::fs::read_to_string("/proc/self/smaps").unwrap().lines() {
+        if let Some(rest) = line.strip_prefix("Rss:") {
+            let bytes = rest.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10;
+            *(if is_map { &mut mapped } else { &mut resident }) += bytes;
+        } else if line.split(' ').next().is_some_and(|range| range.contains('-')) {
+            is_map = line.ends_with("anon_inode:bpf-map");
+        }
+    }
+    let said = sensor.resident_bytes();
+    println!("resident: {resident} bytes, mapped maps: {mapped}; the agent says {said}");
+    // A ring of a megabyte alone is mapped twice.
+    assert!(mapped > 2 * MIB);
+    assert!(said.abs_diff(resident) < MIB, "{said} bytes, and by smaps {resident}");
 }

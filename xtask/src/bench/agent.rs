@@ -13,7 +13,7 @@ use super::mixed::Mixed;
 use super::{machine, median};
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
-use crate::proc::{Bpf, Threads, bpf, memory_file_bytes, size_bytes};
+use crate::proc::{Bpf, Threads, bpf, memory};
 use crate::service::Service;
 use crate::signals::Stop;
 use crate::stack::{Options, free_address, now_ms, start_agent, start_server, wait_ready};
@@ -144,14 +144,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let busy_seconds = delivered as f64 / f64::from(frequency_hz);
             let micros = |seconds: f64| seconds * 1e6 / delivered as f64;
             let mib = |bytes: f64| bytes / 1_048_576.0;
-            let files = memory_file_bytes(agent.pid())?;
+            let memory = memory(agent.pid())?;
             println!(
                 "{frequency_hz:>4} {delivered:>9} {cpu:>8.2} {bpf_time:>8.3} {own:>10.3} {:>10.1} {:>10.1} {:>10.1} {:>9.1} {:>9.1} {:>9.1} {:>9.2} {:>6}",
                 micros(cpu + bpf_time),
                 micros(bpf_time),
                 micros(cpu),
-                mib((size_bytes(agent.pid(), "VmRSS")? + files) as f64),
-                mib((size_bytes(agent.pid(), "VmHWM")? + files) as f64),
+                mib(memory.resident as f64),
+                mib(memory.peak as f64),
                 mib(after.bpf.map_bytes as f64),
                 (cpu + bpf_time) / busy_seconds * 100.0,
                 lost(&client, started)?,

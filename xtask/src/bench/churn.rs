@@ -11,7 +11,7 @@ use super::median;
 use crate::artifacts::{self, Profile};
 use crate::e2e::check_agent;
 use crate::packages;
-use crate::proc::{bpf, cpu_seconds, memory_file_bytes, size_bytes};
+use crate::proc::{bpf, cpu_seconds, memory};
 use crate::service::Service;
 use crate::signals::Stop;
 use crate::stack::{Options, Stack};
@@ -54,11 +54,11 @@ struct Reading {
 /// Reads all of it, and begins a new peak.
 fn read(agent: &Service, begin: Instant) -> Result<Reading> {
     let pid = agent.pid();
-    let files = memory_file_bytes(pid)?;
+    let memory = memory(pid)?;
     let reading = Reading {
         at: begin.elapsed(),
-        rss: size_bytes(pid, "VmRSS")? + files,
-        peak: size_bytes(pid, "VmHWM")? + files,
+        rss: memory.resident,
+        peak: memory.peak,
         maps: u64::try_from(bpf(pid)?.map_bytes)?,
         descriptors: fs::read_dir(format!("/proc/{pid}/fd"))?.count(),
     };

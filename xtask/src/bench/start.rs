@@ -12,7 +12,7 @@ use super::agent::{BpfStatistics, this_node};
 use super::median;
 use crate::artifacts::{self, Profile};
 use crate::http::{self, Client, integer};
-use crate::proc::{Threads, bpf, memory_file_bytes, size_bytes};
+use crate::proc::{Threads, bpf, memory};
 use crate::service::Service;
 use crate::signals::Stop;
 use crate::stack::{Options, alive, free_address, now_ms, start_agent, start_server, wait_ready};
@@ -265,7 +265,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let used_now = by_thread.values().sum::<f64>() + bpf.seconds;
         let second = Second {
             share: (used_now - used) / (now - at).as_secs_f64() / cpus as f64 * 100.0,
-            rss_bytes: size_bytes(agent.pid(), "VmRSS")? + memory_file_bytes(agent.pid())?,
+            rss_bytes: memory(agent.pid())?.resident,
             map_bytes: bpf.map_bytes,
         };
         (used, at) = (used_now, now);
