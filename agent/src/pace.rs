@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::kernel::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 
 /// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what cannot wait.
-const USED_PART: f64 = 0.85;
+const USED_PART: f64 = 0.8;
 /// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry, of a limit that is twice as high
 /// then: where programs start and end all the time, batches fall behind for ever with less.
 const LEAST_PART: f64 = 1.0 / 6.0;
@@ -276,7 +276,7 @@ mod tests {
     fn it_always_gets_a_part_and_more_where_stacks_wait() {
         let (mut account, allowed) = limited();
         let mut seconds = |waits| run(&mut account, MS, 3 * allowed, waits);
-        let least = (allowed as f64 * LEAST_PART) as u64;
+        let least = ((allowed as f64 * LEAST_PART) as u64).max((LEAST_OF_CPU * SLOWNESS * SECOND as f64) as u64);
         let for_stacks = (LEAST_FOR_STACKS * SLOWNESS * SECOND as f64) as u64;
         for (waits, least) in [(Waits::Nobody, least), (Waits::Stacks, for_stacks)] {
             // The work itself takes a while, too.

@@ -161,13 +161,15 @@ pub fn tune_allocator() {
     }
 }
 
-/// Gives back what the allocator holds without need, and unmaps the pages of files that are mapped for reading, which counted twice: a
-/// [`MemoryFile`] keeps them.
+/// Gives back what the allocator holds without need, and unmaps the pages of [`MemoryFile`]s that are mapped, which counted twice: the
+/// files keep them.
 pub fn release_memory() {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for (start, end) in maps.lines().filter_map(shared_read_only_file) {
-        // SAFETY: nobody can write to the mapping, so that dropping its pages changes nothing that can be read.
-        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    if memory_file_bytes() > 0 {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        for (start, end) in maps.lines().filter_map(shared_read_only_file) {
+            // SAFETY: nobody can write to the mapping, so that dropping its pages changes nothing that can be read.
+            unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+        }
     }
     #[cfg(target_env = "gnu")]
     // SAFETY: no arguments in memory.
