@@ -143,6 +143,10 @@ test.describe("explore", () => {
     const said = await page.evaluate((moment) => new Date(moment).toTimeString().slice(0, 8), first);
     await expect(panel.getByTestId("frame-since")).toContainText(`first seen ${said}`);
     await expect(panel.locator(".since path")).toHaveAttribute("d", /^M.*L/);
+    // Frames elsewhere are no part of this one's caller.
+    const figures = (row: RegExp) => panel.getByRole("row", { name: row }).getByRole("cell");
+    await expect(figures(/^total/)).toHaveCount(5);
+    await expect(figures(/^function/)).toHaveCount(4);
     await page.goto(at({ from: windows.after.from + 2_000, until: windows.after.until }, { query: busyOnly(windows) }));
     await expect.poll(() => colours(page)).toBeGreaterThan(3);
     await page.getByTestId("flamegraph").focus();
@@ -232,6 +236,12 @@ test.describe("explore", () => {
     expect(Number.parseFloat(kernel ?? "")).toBeGreaterThan(80);
     await row.click();
     await expect(page.getByTestId("query")).toHaveValue(busyOnly(windows));
+    // Of a path the end is shown: what leads to a cgroup is the same for most.
+    await page.getByTestId("rank").selectOption("cgroup");
+    const cgroup = page.getByRole("grid", { name: "Ranked by cgroup" }).locator('.vtable-row span[title^="/"]').first();
+    const path = await cgroup.getAttribute("title");
+    expect(path?.endsWith((await cgroup.textContent())?.replace("…", "") ?? "")).toBe(true);
+    await expect(cgroup).not.toHaveText(/^\/.*\//);
   });
 
   test("every download answers", async ({ page, windows, request }) => {
@@ -326,4 +336,22 @@ test("the table follows each letter of a search", async ({ page, windows }) => {
     .toBe(true);
   await page.getByTestId("search").fill("");
   await expect(title).toHaveText(all ?? "");
+});
+
+test("a link with a search opens with its table, never with all functions", async ({ page, windows }) => {
+  // Each text that the table's title ever has, from the first on.
+  await page.addInitScript(() => {
+    const seen: string[] = [];
+    Object.assign(globalThis, { seen });
+    new MutationObserver(() => {
+      const text = [...document.querySelectorAll(".tablebox-title > :not(label)")]
+        .map((one) => one.textContent)
+        .join(" ");
+      if (text !== seen.at(-1)) seen.push(text);
+    }).observe(document, { childList: true, subtree: true, characterData: true });
+  });
+  await page.goto(at(windows.after, { match: "get_random" }));
+  await expect(page.locator(".tablebox-title")).toContainText("that match");
+  const seen = await page.evaluate(() => (globalThis as unknown as { seen: string[] }).seen);
+  expect(seen.filter((text) => text !== "" && !text.includes("that match"))).toEqual([]);
 });

@@ -5,7 +5,7 @@
 import type { DiffAnswer, DiffSide } from "../api/types.ts";
 import { ratesOf } from "./account.ts";
 import { count, digits, duration, percent, plural } from "./format.ts";
-import { lossOf } from "./loss.ts";
+import { lossOf, MUCH_UNCOVERED, unseenOf } from "./loss.ts";
 import { lengthOfAll, timesOf, type Window } from "./windows.ts";
 
 export interface Caveat {
@@ -22,8 +22,7 @@ export interface Watchers {
 
 type Answer = Pick<DiffAnswer, "normalize" | "base" | "comparison">;
 
-/** Parts of a window without any agent, and differences between the sides, that are worth a word. */
-const MUCH_UNCOVERED = 0.02;
+/** Differences between the sides that are worth a word. */
 const MUCH_MORE = 0.05;
 const LENGTHS_DIFFER = 0.02;
 
@@ -57,9 +56,9 @@ function uncovered([name, side]: [string, DiffSide]): Caveat[] {
 
 /** Agents that come and go one after the other leave no gap, but holes. */
 function partly([name, { exposure }]: [string, DiffSide]): Caveat[] {
-  const share = exposure.node_share ?? 1;
-  if (1 - share <= MUCH_UNCOVERED) return [];
-  const what = `Agents covered the ${plural(exposure.nodes, "node")} of ${name} for ${percent(share)} of the time in the mean`;
+  const unseen = unseenOf(exposure);
+  if (unseen === 0) return [];
+  const what = `Agents covered the ${plural(exposure.nodes, "node")} of ${name} for ${percent(1 - unseen)} of the time in the mean`;
   return [
     { what, so: "a node counts with what was seen of it: what ran there otherwise is missing from cores and shares" },
   ];

@@ -4,7 +4,7 @@
  */
 import { judge } from "./judge.ts";
 import { Pairs } from "./pairs.ts";
-import { STEP, type Steps } from "./steps.ts";
+import { STEP, type Steps, sorting } from "./steps.ts";
 import { assembling, frameName, isOfSelf, ROOT, type Tree, widths } from "./tree.ts";
 
 /** What adds up: samples, and in a difference those of side A and both sides in the unit of the normalisation. */
@@ -210,7 +210,7 @@ export class Draft {
       let isSorted = true;
       for (let i = first + 1; i < behind && isSorted; i++)
         isSorted = compare(children[i - 1] as number, children[i] as number) <= 0;
-      if (!isSorted) children.subarray(first, behind).sort(compare);
+      if (!isSorted) yield* sorting(children.subarray(first, behind), compare);
       for (let i = behind - 1; i >= first; i--) pending.push(children[i] as number);
     }
     return order;

@@ -1,5 +1,15 @@
-/** What agents lost. In: samples by cause. Out: their sum, and both as text. */
+/** What agents lost, or were not there for. In: samples by cause, a window's exposure. Out: their sum and both as text, and the share not seen. */
+import type { Exposure } from "../api/types.ts";
 import { brief, count } from "./format.ts";
+
+/** Up to this share of a window, time without agents is not worth a word. */
+export const MUCH_UNCOVERED = 0.02;
+
+/** The share of its nodes' time that no agent saw; 0 where it is too little to tell. */
+export function unseenOf({ node_share }: Exposure): number {
+  const unseen = 1 - (node_share ?? 1);
+  return unseen > MUCH_UNCOVERED ? unseen : 0;
+}
 
 export interface Loss {
   samples: number;

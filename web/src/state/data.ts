@@ -435,14 +435,16 @@ export const matchedNames = computed<MatchedNames | null>(() => {
 
 /**
  * What tables follow a search by: behind the picture that shows a letter, and not while letters come faster than pictures. Their rows cost as
- * much as the graph does. `isOther`: where it is more than another letter, tables follow at once, as where a search ends.
+ * much as the graph does. Where it is not a letter that changed, they follow at once: another tree, a search that a link brought, or its end.
  */
-function behindPicture<T>(source: ReadonlySignal<T | null>, isOther: (before: T, now: T) => boolean) {
+function behindPicture<T>(source: ReadonlySignal<T | null>) {
   const followed = signal<T | null>(null);
+  let text = fields.match.peek();
   effect(() => {
     const now = source.value;
-    const before = followed.peek();
-    if (now === null || (before !== null && isOther(before, now))) {
+    const isLetter = text !== fields.match.peek();
+    text = fields.match.peek();
+    if (now === null || !isLetter) {
       followed.value = now;
       return;
     }
@@ -460,8 +462,8 @@ function behindPicture<T>(source: ReadonlySignal<T | null>, isOther: (before: T,
   return followed as ReadonlySignal<T | null>;
 }
 
-export const tableNames = behindPicture(matchedNames, (before, now) => before.tree !== now.tree);
-export const tableMatcher = behindPicture(matcher, () => false);
+export const tableNames = behindPicture(matchedNames);
+export const tableMatcher = behindPicture(matcher);
 
 export const searchResult = computed(() => {
   const matched = matchedNames.value;

@@ -16,14 +16,15 @@ interface Props {
 }
 
 /** What a runtime calls a container; people know the first twelve digits of it. */
-const CONTAINER_ID = /^[0-9a-f]{64}$/;
-const KNOWN_DIGITS = 12;
+const CONTAINER_ID = /([0-9a-f]{12})[0-9a-f]{52}/;
+/** Of a cgroup's path people know the end; what leads there is the same for most. */
+const LEADING = /^\/.*\//;
 
 /** A layer's value as it is shown. */
 export function layerName(value: string | null, otherCount: number): string {
   if (value === null) return `${count(otherCount)} others`;
   if (value === "") return "(none)";
-  return CONTAINER_ID.test(value) ? value.slice(0, KNOWN_DIGITS) : value;
+  return value.replace(LEADING, "…/").replace(CONTAINER_ID, "$1");
 }
 
 /** The same with the mode, where user and system time are apart. */

@@ -4,7 +4,7 @@ import type { Exposure, Period, Quality as QualityFigures } from "../api/index.t
 import { ratesOf } from "../logic/account.ts";
 import { agentsOf, howMany } from "../logic/agents.ts";
 import { brief, cores, count, duration, percent, plural } from "../logic/format.ts";
-import { lossOf } from "../logic/loss.ts";
+import { lossOf, unseenOf } from "../logic/loss.ts";
 import { nodes } from "../state/data.ts";
 import { linkTo } from "../state/index.ts";
 
@@ -21,14 +21,13 @@ interface Props {
 /** Above these shares a figure asks for attention. */
 const MUCH_TRUNCATED = 0.02;
 const MUCH_UNNAMED = 0.1;
-const SOME_MISSING = 0.02;
 
 export function Quality(props: Props) {
   const { samples, exposure, quality } = props;
   const share = (part: number) => (samples > 0 ? part / samples : 0);
   const lost = lossOf(quality.lost);
   const gapMs = (exposure.gaps ?? []).reduce((sum, [from, until]) => sum + until - from, 0);
-  const missing = 1 - (exposure.node_share ?? 1);
+  const unseen = unseenOf(exposure);
   const truncated = share(quality.truncated_samples);
   const unnamed = share(quality.unnamed_samples);
   const rates = ratesOf(props.periods);
@@ -67,13 +66,13 @@ export function Quality(props: Props) {
         />
         <Figure
           name="not covered"
-          value={gapMs > 0 ? duration(gapMs / 1000) : missing > SOME_MISSING ? `${percent(missing)} of nodes` : "none"}
+          value={gapMs > 0 ? duration(gapMs / 1000) : unseen > 0 ? `${percent(unseen)} of nodes` : "none"}
           hint={`${gapMs === 0 ? "Agents watched all the time" : `${plural(exposure.gaps.length, "gap")} without any agent; rates leave them out`}${
-            missing > SOME_MISSING
-              ? `, of ${plural(exposure.nodes, "node")} ${percent(1 - missing)} in the mean: a node counts with what was seen of it`
+            unseen > 0
+              ? `, of ${plural(exposure.nodes, "node")} ${percent(1 - unseen)} in the mean: a node counts with what was seen of it`
               : ""
           }`}
-          warn={gapMs > 0 || missing > SOME_MISSING}
+          warn={gapMs > 0 || unseen > 0}
         />
         {props.name !== "A" && <Silent />}
       </dl>

@@ -127,7 +127,7 @@ function Figures({ tree, node, focus, measure }: Props) {
         <Shares tree={tree} node={node} focus={focus} base={tree.diff.baseTotal} samples={measure.samples} />
       </>
     );
-  const row = (label: string, hint: string, samples: number) => (
+  const row = (label: string, hint: string, samples: number, everywhere = false) => (
     <tr>
       <th scope="row" title={hint}>
         {label}
@@ -135,7 +135,12 @@ function Figures({ tree, node, focus, measure }: Props) {
       <td>{count(samples)}</td>
       <td>{duration(samples * measure.secondsPerSample)}</td>
       <td>{cores(samples * measure.coresPerSample)}</td>
-      <Parts samples={samples} whole={measure.samples} of={tree.total} tree={tree} node={node} focus={focus} />
+      {/* Frames elsewhere are no part of this one's caller. */}
+      {everywhere ? (
+        <td>{part(samples, measure.samples)}</td>
+      ) : (
+        <Parts samples={samples} whole={measure.samples} of={tree.total} tree={tree} node={node} focus={focus} />
+      )}
     </tr>
   );
   return (
@@ -152,8 +157,8 @@ function Figures({ tree, node, focus, measure }: Props) {
       <tbody>
         {row("total", "This frame and what it calls here", tree.total[node] as number)}
         {tree.shape === "upright" && row("self", "This frame itself", tree.self[node] as number)}
-        {whole !== null && row("function", "All frames of this function; a recursion counts once", whole.total)}
-        {whole !== null && row("its self", "All frames of this function themselves", whole.self)}
+        {whole !== null && row("function", "All frames of this function; a recursion counts once", whole.total, true)}
+        {whole !== null && row("its self", "All frames of this function themselves", whole.self, true)}
       </tbody>
     </table>
   );

@@ -31,12 +31,12 @@ export function tooltipText(tree: Tree, node: number, focus: number, measure: Wi
   if (diff !== null) {
     const before = normText(diff.baseNorm[node] as number, measure.normalize);
     const after = normText(diff.norm[node] as number, measure.normalize);
-    return `${name}: before ${count(diff.baseTotal[node] as number)} samples, ${before}; after ${count(tree.total[node] as number)} samples, ${after} ${normUnit(measure.normalize)}; ${CHANGE_WORDS[changeOf(tree, node)]}`;
+    return `${name}: before ${plural(diff.baseTotal[node] as number, "sample")}, ${before}; after ${plural(tree.total[node] as number, "sample")}, ${after} ${normUnit(measure.normalize)}; ${CHANGE_WORDS[changeOf(tree, node)]}`;
   }
   const total = tree.total[node] as number;
   const ofAll = percent(part(total, measure.samples));
   const ofFocus = focus === ROOT ? "" : `, ${percent(part(total, tree.total[focus] as number))} of the zoomed frame`;
-  return `${name}, ${kindName(tree, node)}: ${count(total)} samples, ${ofAll} of the total${ofFocus}`;
+  return `${name}, ${kindName(tree, node)}: ${plural(total, "sample")}, ${ofAll} of the total${ofFocus}`;
 }
 
 interface Props {
