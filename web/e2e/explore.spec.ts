@@ -355,3 +355,10 @@ test("a link with a search opens with its table, never with all functions", asyn
   const seen = await page.evaluate(() => (globalThis as unknown as { seen: string[] }).seen);
   expect(seen.filter((text) => text !== "" && !text.includes("that match"))).toEqual([]);
 });
+
+test("the tree says whose frames are that begin alike", async ({ page, windows }) => {
+  await page.goto(at(windows.after, { pane: "tree", query: busyOnly(windows) }));
+  const rows = page.getByTestId("frame-tree").getByRole("treeitem");
+  await expect(rows.nth(1)).toContainText(windows.busy);
+  await expect(page.getByTestId("frame-tree").locator("span.dim", { hasText: windows.busy }).first()).toBeVisible();
+});

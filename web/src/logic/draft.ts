@@ -226,16 +226,16 @@ export class Draft {
     const kind = yield* picked(source, tree.kind, new Uint8Array(order.length));
     if (this.folded.size === 0) return { strings: tree.strings, name, kind };
     const strings = [...tree.strings];
-    const known = new Map<string, number>();
-    order.forEach((node, at) => {
-      const frames = this.folded.get(node);
-      if (frames === undefined) return;
-      const text = `${frames} ${frames === 1 ? "frame" : "frames"} below the threshold`;
-      const id = known.get(text) ?? strings.push(text) - 1;
-      known.set(text, id);
+    const known = new Map<number, number>();
+    for (let at = 0; at < order.length; at++) {
+      if ((at & STEP) === 0) yield;
+      const frames = this.folded.get(order[at] as number);
+      if (frames === undefined) continue;
+      const id = known.get(frames) ?? strings.push(`${frames} frame${frames === 1 ? "" : "s"} below the threshold`) - 1;
+      known.set(frames, id);
       name[at] = id;
       kind[at] = this.trimmed;
-    });
+    }
     return { strings, name, kind };
   }
 
@@ -299,8 +299,10 @@ export class Draft {
 
 /** What `of` has at each of the places, in their order. */
 function* picked<T extends Int32Array | Float64Array | Uint8Array>(places: Int32Array, of: T, out: T): Steps<T> {
-  for (let i = 0; i < places.length; i++) out[i] = of[places[i] as number] as number;
-  yield;
+  for (let i = 0; i < places.length; i++) {
+    if ((i & STEP) === 0) yield;
+    out[i] = of[places[i] as number] as number;
+  }
   return out;
 }
 

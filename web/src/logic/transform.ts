@@ -148,7 +148,10 @@ function* collapsed(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree>
 function* inverted(tree: Tree, free: number): Steps<Tree> {
   const { own } = measuresOf(tree);
   const leaves: number[] = [];
-  for (let i = 1; i < tree.size; i++) if (own.some((column) => column[i] !== 0)) leaves.push(i);
+  for (let i = 1; i < tree.size; i++) {
+    if ((i & STEP) === 0) yield;
+    if (own.some((column) => column[i] !== 0)) leaves.push(i);
+  }
   const draft = new Draft(tree);
   // Stacks without any frame end, and begin, at the root.
   draft.add(ROOT, ROOT);

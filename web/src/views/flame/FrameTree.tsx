@@ -4,7 +4,7 @@ import { CHANGE_WORDS, kindOf, kindSwatch, MARK, type Theme } from "../../logic/
 import { count, percent, plural } from "../../logic/format.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/outline.ts";
 import { scrollToRow, visibleRows } from "../../logic/rows.ts";
-import { ancestors, frameName, kindName, ROOT, type Tree } from "../../logic/tree.ts";
+import { ancestors, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
 import { useSize } from "../hooks.ts";
 import { changeOf } from "./paint.ts";
 import { tooltipText, type WindowMeasure } from "./Tooltip.tsx";
@@ -187,6 +187,10 @@ function Frame({ tree, row, theme, said }: { tree: Tree; row: OutlineRow; theme:
       )}
       <bdi>{name}</bdi>
       <span class="visually-hidden">{said.slice(name.length)}</span>
+      {/* Programs begin alike: whose `_start` it is says where another module begins. */}
+      <span class="dim" aria-hidden="true">
+        {tree.module[row.node] === tree.module[tree.parent[row.node] as number] ? "" : moduleName(tree, row.node)}
+      </span>
     </>
   );
 }
