@@ -9,6 +9,7 @@ const PT_DYNAMIC: u64 = 2;
 const PT_NOTE: u64 = 4;
 const PT_GNU_EH_FRAME: u64 = 0x6474_e550;
 const PF_EXECUTE: u64 = 1;
+const PF_WRITE: u64 = 2;
 const PROGRAM_HEADER_BYTES: usize = 56;
 const SECTION_HEADER_BYTES: usize = 64;
 const DYNAMIC_BYTES: usize = 16;
@@ -66,6 +67,8 @@ pub struct Segment {
     pub address: u64,
     /// True for code.
     pub executable: bool,
+    /// True for data that the loader or the program changes.
+    pub writable: bool,
 }
 
 /// A section by its header.
@@ -162,6 +165,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
                     bytes,
                     address,
                     executable: field(entry, 4, 4)? & PF_EXECUTE != 0,
+                    writable: field(entry, 4, 4)? & PF_WRITE != 0,
                 }),
                 PT_GNU_EH_FRAME => self.eh_frame_header = Some(address),
                 PT_NOTE => self.notes.push((offset, bytes)),

@@ -1,5 +1,6 @@
 //! The symbols that belong to one file: its own, those of its debug file, those that are packed in it, Go's table.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -46,6 +47,8 @@ pub(super) struct FileSymbols {
     /// Where the names of each of the table's parts stand.
     names: Vec<Names>,
     go: Option<Location>,
+    /// What finds the functions that Go inlined, once it was looked for.
+    go_trees: OnceCell<Option<u64>>,
     /// Sections of entries of the procedure linkage table: for most addresses without a symbol nothing more is read.
     plts: Vec<Section>,
     debug_file: Option<File>,
@@ -73,7 +76,7 @@ enum Names {
     Here(Box<[u8]>),
 }
 
-/// What Go's table says of an address.
+/// A function, and where in it an address is, as Go's table says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GoPlace {
     pub(super) function: String,
@@ -142,6 +145,7 @@ impl FileSymbols {
         Some(Self {
             names,
             go,
+            go_trees: OnceCell::new(),
             plts: plt::sections(&image),
             table,
             unpacked: in_packed.is_some(),
@@ -171,6 +175,7 @@ impl FileSymbols {
         let symbols = Self {
             names: (0..MAX_TABLES).map(|_| Names::InFile).collect(),
             go: Location::find(&image),
+            go_trees: OnceCell::new(),
             plts: plt::sections(&image),
             unpacked: false,
             damaged: table.damaged,
@@ -235,22 +240,44 @@ impl FileSymbols {
         }
     }
 
-    /// What Go's table says of addresses; nothing for other programs.
-    pub(super) fn go_places(&self, addresses: &[Option<u64>], file: ReadAt<'_>) -> Vec<Option<GoPlace>> {
+    /// What Go's table says of addresses: the functions that were inlined there, innermost first, and the one whose code it is. Nothing
+    /// where it says nothing, and for other programs.
+    pub(super) fn go_places(&self, addresses: &[Option<u64>], file: ReadAt<'_>) -> Vec<Vec<GoPlace>> {
         let (Some(location), Some(image)) = (self.go, Image::open(file)) else {
             return Vec::new();
         };
         let mut table = Pclntab::new(&image, location);
         let mut bytes = vec![0; MAX_GO_NAME_BYTES];
-        let mut place = |address: u64| {
+        let mut places = |address: u64| {
             let function = table.find(address)?;
-            let name = String::from_utf8_lossy(table.name(&function, &mut bytes)?).into_owned();
-            let line = table
-                .line(&function, address, &mut bytes)
-                .map(|(file, line)| (String::from_utf8_lossy(file).into_owned(), line));
-            (!name.is_empty()).then_some(GoPlace { function: name, line })
+            let trees = || *self.go_trees.get_or_init(|| location.trees(&image));
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            if let Some(calls) = table.calls(&function, address, trees) {
+                let mut place = |call| {
+                    let function_name = text(table.called(call, &mut bytes)?);
+                    let line = table.line(&function, call, &mut bytes);
+                    let line = line.map(|(file, line)| (text(file), line));
+                    let place = GoPlace {
+                        function: function_name,
+                        line,
+                    };
+                    (!place.function.is_empty()).then_some(place)
+                };
+                return calls.into_iter().map(&mut place).collect();
+            }
+            // Its line there is one of a function that nobody can name.
+            let name = text(table.name(&function, &mut bytes)?);
+            (!name.is_empty()).then(|| {
+                vec![GoPlace {
+                    function: name,
+                    line: None,
+                }]
+            })
         };
-        addresses.iter().map(|address| place((*address)?)).collect()
+        let places = addresses
+            .iter()
+            .map(|address| address.and_then(&mut places).unwrap_or_default());
+        places.collect()
     }
 }
 

@@ -156,12 +156,12 @@ impl NativeNames {
             Vec::new()
         };
         let frames = |(index, address): (usize, &Option<u64>)| {
-            let go = go.get(index).and_then(Option::as_ref);
+            let go = go.get(index).map_or(&[][..], Vec::as_slice);
             let name = address
-                .filter(|_| go.is_none())
+                .filter(|_| go.is_empty())
                 .and_then(|address| symbols.name(address, &read));
             let plt_name = || symbols.plt_name((*address)?, &read);
-            let plt = if name.is_none() && go.is_none() {
+            let plt = if name.is_none() && go.is_empty() {
                 plt_name()
             } else {
                 None
@@ -408,7 +408,8 @@ struct Found<'a> {
     /// Where the address, which no symbol covers, jumps to.
     plt: Option<String>,
     detail: Option<&'a Sym<'a>>,
-    go: Option<&'a GoPlace>,
+    /// Innermost first, the function itself last.
+    go: &'a [GoPlace],
 }
 
 impl Found<'_> {
@@ -425,7 +426,7 @@ impl Found<'_> {
         if let Some(plt) = &self.plt {
             return Some(vec![frame(&format!("{}@plt", demangle(plt)))]);
         }
-        let mut outer = match (&self.symbol, self.detail, self.go) {
+        let mut outer = match (&self.symbol, self.detail, self.go.last()) {
             // Go's own table first: its names are those of Go's stack traces, the same whether a program is stripped or not.
             (_, _, Some(go)) => frame(&go.function),
             (Some(symbol), ..) => frame(&demangle(symbol)),
@@ -433,11 +434,19 @@ impl Found<'_> {
             (None, ..) => return None,
         };
         let Some(detail) = self.detail.filter(|detail| detail.code_info.is_some()) else {
-            if let Some((file, line)) = self.go.and_then(|go| go.line.as_ref()) {
-                outer.file = Some(file.as_str().into());
-                outer.line = *line;
+            let Some((_, inlined)) = self.go.split_last() else {
+                return Some(vec![outer]);
+            };
+            let mut frames: Vec<Frame> = inlined.iter().map(|place| frame(&place.function)).collect();
+            frames.iter_mut().for_each(|frame| frame.inlined = true);
+            frames.push(outer);
+            for (frame, place) in frames.iter_mut().zip(self.go) {
+                if let Some((file, line)) = &place.line {
+                    frame.file = Some(file.as_str().into());
+                    frame.line = *line;
+                }
             }
-            return Some(vec![outer]);
+            return Some(frames);
         };
         set_line(&mut outer, detail.code_info.as_deref());
         // blazesym lists the inlined functions outermost first, each with where it stands in its own code.

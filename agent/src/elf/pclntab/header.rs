@@ -34,7 +34,23 @@ pub(crate) struct Layout {
     pub(crate) flags: u64,
 }
 
+/// Where the fields of an inlined function's entry stand (`inlinedCall` in runtime/symtabinl.go).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InlinedLayout {
+    pub(crate) name: usize,
+    pub(crate) caller: usize,
+    pub(crate) bytes: u64,
+}
+
 impl Version {
+    pub(crate) fn inlined(self) -> InlinedLayout {
+        let (name, caller, bytes) = match self {
+            Self::Go116 | Self::Go118 => (12, 16, 20),
+            Self::Go120 => (4, 8, 16),
+        };
+        InlinedLayout { name, caller, bytes }
+    }
+
     fn of(magic: u64) -> Option<Self> {
         match magic {
             0xffff_fffa => Some(Self::Go116),

@@ -4,15 +4,17 @@
 //! Go 1.16, 1.18 and 1.20 on (runtime/symtab.go, cmd/link/internal/ld/pcln.go); older ones are passed over.
 
 mod header;
-mod text;
+mod record;
 
 use self::header::Header;
 pub(crate) use self::header::Version;
 use super::blocks::Blocks;
-use super::image::Image;
+use super::image::{Image, field};
 
 /// Changes of a value in one function.
 const MAX_CHANGES: usize = 65_536;
+/// Functions that were inlined into each other at one address: more make no sense.
+const MAX_INLINED: usize = 24;
 
 /// Where a program's table lies, found once: finding it may mean reading the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +28,19 @@ impl Location {
     /// None where the file is no Go program, or one of an unknown format.
     pub(crate) fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<Self> {
         let header = header::find(image)?;
-        let text = text::start(image, &header)?;
+        let text = record::start(image, &header)?;
         Some(Self { header, text })
     }
 
     /// How many functions the table has.
     pub(crate) fn functions(&self) -> u64 {
         self.header.functions
+    }
+
+    /// The address that trees of inlined functions are found by; looking for it may mean reading all data of the file. None where there
+    /// is none, as before Go 1.18.
+    pub(crate) fn trees<R: Fn(u64, &mut [u8]) -> bool>(&self, image: &Image<R>) -> Option<u64> {
+        record::trees(image, &self.header)
     }
 }
 
@@ -47,6 +55,14 @@ pub(crate) struct Function {
     name: u64,
     /// Of its record, from the table's start.
     place: u64,
+}
+
+/// A function at an address of another one's code, or that one itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    name: u64,
+    /// Whose line is the place in it.
+    address: u64,
 }
 
 /// A program's table, open for reading.
@@ -146,9 +162,84 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         (function.begin <= address && address < function.end).then_some(function)
     }
 
+    /// The functions at an address: those that were inlined there, innermost first, and the function itself last. `trees` is what
+    /// [`Location::trees`] gives. None where what was inlined there can't be told.
+    pub(crate) fn calls(
+        &mut self,
+        function: &Function,
+        address: u64,
+        trees: impl FnOnce() -> Option<u64>,
+    ) -> Option<Vec<Call>> {
+        /// `PCDATA_InlTreeIndex` and `FUNCDATA_InlTree` (internal/abi/symtab.go).
+        const INLINED: u64 = 2;
+        const TREE: u64 = 3;
+        let layout = self.header.version.layout();
+        let mut calls = Vec::new();
+        let mut address = address;
+        let values = self.functions.number(function.place.checked_add(layout.more)?, 4)?;
+        let more = function.place.checked_add(layout.record_bytes)?;
+        let indices = match INLINED.checked_sub(values) {
+            None => self.functions.number(more.checked_add(INLINED * 4)?, 4)?,
+            Some(_) => 0,
+        };
+        let mut tree = None;
+        let mut trees = Some(trees);
+        while indices != 0
+            && let Some(index) = self.value(function, indices, address).filter(|index| *index >= 0)
+        {
+            if let Some(trees) = trees.take() {
+                let count = self.functions.number(more.checked_sub(1)?, 1)?;
+                let at = more.checked_add(values.checked_add(TREE)?.checked_mul(4)?)?;
+                const NONE: u64 = u32::MAX as u64;
+                let offset = self
+                    .functions
+                    .number(at, 4)
+                    .filter(|offset| count > TREE && *offset != NONE)?;
+                tree = trees()?.checked_add(offset);
+            }
+            let entry = self.inlined(tree?, u64::try_from(index).ok()?)?;
+            calls.push(Call { name: entry.0, address });
+            address = function
+                .begin
+                .checked_add(entry.1)
+                .filter(|caller| *caller < function.end)?;
+            if calls.len() > MAX_INLINED {
+                return None;
+            }
+        }
+        calls.push(Call {
+            name: function.name,
+            address,
+        });
+        Some(calls)
+    }
+
+    /// Where the name of an inlined function stands, and how far behind its function's begin it was called. None where there is no name.
+    fn inlined(&mut self, tree: u64, index: u64) -> Option<(u64, u64)> {
+        let layout = self.header.version.inlined();
+        let mut bytes = [0; 20];
+        let entry = bytes.get_mut(..usize::try_from(layout.bytes).ok()?)?;
+        self.image
+            .read(tree.checked_add(index.checked_mul(layout.bytes)?)?, entry)?;
+        let name = field(&bytes, layout.name, 4)?;
+        let first = self.header.names.checked_add(name)?;
+        // Names end with a zero: what follows none is the middle of one, or nothing at all.
+        let is_name = first < self.header.units && (name == 0 || self.names.byte(first.checked_sub(1)?)? == 0);
+        is_name.then_some((name, field(&bytes, layout.caller, 4)?))
+    }
+
     /// A function's name, cut at `into`'s length.
     pub(crate) fn name<'b>(&mut self, function: &Function, into: &'b mut [u8]) -> Option<&'b [u8]> {
-        let at = self.header.names.checked_add(function.name)?;
+        self.name_at(function.name, into)
+    }
+
+    /// The same of a function that may be inlined.
+    pub(crate) fn called<'b>(&mut self, call: Call, into: &'b mut [u8]) -> Option<&'b [u8]> {
+        self.name_at(call.name, into)
+    }
+
+    fn name_at<'b>(&mut self, name: u64, into: &'b mut [u8]) -> Option<&'b [u8]> {
+        let at = self.header.names.checked_add(name)?;
         self.text_at(at, into)
     }
 
@@ -165,17 +256,9 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         into.get(..count)
     }
 
-    /// File and line of an address in a function; the file's name is cut at `into`'s length. None where another function was
-    /// inlined: the table then has that one's file and line.
-    pub(crate) fn line<'b>(
-        &mut self,
-        function: &Function,
-        address: u64,
-        into: &'b mut [u8],
-    ) -> Option<(&'b [u8], u32)> {
-        if self.is_inlined(function, address)? {
-            return None;
-        }
+    /// File and line of a call in a function's code; the file's name is cut at `into`'s length.
+    pub(crate) fn line<'b>(&mut self, function: &Function, call: Call, into: &'b mut [u8]) -> Option<(&'b [u8], u32)> {
+        let address = call.address;
         let layout = self.header.version.layout();
         let field = |table: &mut Self, at: u64| table.functions.number(function.place.checked_add(at)?, 4);
         let (files, lines) = (field(self, layout.pcfile)?, field(self, layout.pcln)?);
@@ -190,18 +273,6 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         }
         let at = self.header.files.checked_add(offset)?;
         Some((self.text_at(at, into)?, line))
-    }
-
-    fn is_inlined(&mut self, function: &Function, address: u64) -> Option<bool> {
-        /// `PCDATA_InlTreeIndex` (internal/abi/funcdata.go).
-        const INLINED: u64 = 2;
-        let layout = self.header.version.layout();
-        if self.functions.number(function.place.checked_add(layout.more)?, 4)? <= INLINED {
-            return Some(false);
-        }
-        let at = layout.record_bytes + INLINED * 4;
-        let offset = self.functions.number(function.place.checked_add(at)?, 4)?;
-        Some(offset != 0 && self.value(function, offset, address).is_some_and(|index| index >= 0))
     }
 
     /// The value at an address, of those that begin at `offset`.

@@ -23,6 +23,7 @@ func main() {
 	t := &thing{1}
 	t.method(func() int { return len(os.Args) })
 	generic(3)
+	around()
 	words := []string{"b", "a"}
 	sort.Slice(words, func(i, j int) bool { tell(); return words[i] < words[j] })
 	strings.Map(func(r rune) rune { tell(); return r }, "a")
@@ -30,17 +31,34 @@ func main() {
 	bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
+func inlinedTwice(f func()) { f(); runtime.KeepAlive(f) }
+
+func inlinedOnce(f func()) { inlinedTwice(f); runtime.KeepAlive(f) }
+
+//go:noinline
+func around() { inlinedOnce(tell); runtime.KeepAlive(0) }
+
 //go:noinline
 func tell() {
 	pcs := make([]uintptr, 64)
-	for _, pc := range pcs[:runtime.Callers(0, pcs)] {
+	pcs = pcs[:runtime.Callers(0, pcs)]
+	each := runtime.CallersFrames(pcs)
+	for index, pc := range pcs {
+		// One line for each function with what was inlined in it, innermost first: by FuncForPC these begin where it does.
+		entry := func(pc uintptr) uintptr { return runtime.FuncForPC(pc - 1).Entry() }
+		if index == 0 || entry(pcs[index - 1]) != entry(pc) { fmt.Printf("\nall %x", pc - 1) }
+		frame, _ := each.Next()
+		fmt.Printf(" %s %s:%d", frame.Function, frame.File, frame.Line)
+	}
+	fmt.Println()
+	for _, pc := range pcs {
 		for at := pc - 1; at < pc + 40; at += 13 {
 			function := runtime.FuncForPC(at)
 			if function == nil { continue }
 			file, line := function.FileLine(at)
 			// Where a function was inlined, FuncForPC names that one, so the entry's name is asked.
 			outer := runtime.FuncForPC(function.Entry())
-			fmt.Printf("pc %x %s %s %s:%d\n", at, outer.Name(), function.Name(), file, line)
+			fmt.Printf("ends %x %s %s:%d %s\n", at, function.Name(), file, line, outer.Name())
 		}
 	}
 }
@@ -82,14 +100,20 @@ fn go_programs_have_names_and_lines_stripped_or_not() {
             continue;
         };
         let mut talker = Talker::start(&mut Command::new(&program));
-        let fields = |line: &String| Some(line.strip_prefix("pc ")?.splitn(4, ' ').map(str::to_owned).collect());
-        let said: Vec<Vec<String>> = talker.lines.iter().filter_map(fields).collect();
-        assert!(said.len() > 40, "{arguments:?}: {}", said.len());
+        let fields = |line: &String| {
+            let (what, fields) = line
+                .split_once(' ')
+                .filter(|(what, _)| ["all", "ends"].contains(what))?;
+            let fields: Vec<String> = fields.split(' ').map(str::to_owned).collect();
+            Some((what == "all", fields))
+        };
+        let said: Vec<(bool, Vec<String>)> = talker.lines.iter().filter_map(fields).collect();
+        assert!(said.len() > 60, "{arguments:?}: {}", said.len());
         let addresses: Vec<u64> = said
             .iter()
-            .map(|fields| u64::from_str_radix(&fields[0], 16).unwrap())
+            .map(|(_, fields)| u64::from_str_radix(&fields[0], 16).unwrap())
             .collect();
-        // Lines of DWARF are held against the runtime as well, where there are some.
+        // DWARF is held against the runtime as well, where there is some.
         let mut namer = Namer::new(NamerConfig::default());
         let begin = std::time::Instant::now();
         let named = talker.names(&mut namer, &addresses);
@@ -99,29 +123,30 @@ fn go_programs_have_names_and_lines_stripped_or_not() {
             begin.elapsed(),
             namer.stats()
         );
-        let (mut functions, mut seen_inlined) = (std::collections::BTreeSet::new(), 0);
-        for (fields, frames) in said.iter().zip(&named) {
-            let [address, outer, innermost, line] = &fields[..] else {
-                panic!("{fields:?}")
-            };
-            let frame = frames.last().unwrap();
-            let name = frame.function.as_deref().unwrap_or("?");
-            assert_eq!(name, outer, "{arguments:?}: {address}");
-            // Without DWARF a line inside inlined code is not told, since the function that it belongs to is not.
-            let inlined = outer != innermost;
-            let with_dwarf = arguments.is_empty();
-            let leaf = &frames[0];
-            let found = format!("{}:{}", leaf.file.as_deref().unwrap_or("?"), leaf.line);
-            if !inlined || with_dwarf {
-                assert_eq!(found, *line, "{arguments:?}: {address} in {outer}");
-            } else {
-                assert_eq!(found, "?:0", "{arguments:?}: {address} in {outer}");
+        let (mut functions, mut deepest) = (std::collections::BTreeSet::new(), 0);
+        for ((all, fields), frames) in said.iter().zip(&named) {
+            let told: Vec<[String; 2]> = frames
+                .iter()
+                .map(|frame| {
+                    let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().unwrap_or("?").to_owned();
+                    [text(&frame.function), format!("{}:{}", text(&frame.file), frame.line)]
+                })
+                .collect();
+            let mut expected = told.concat();
+            if !all {
+                // The innermost function's name, file and line, and the outermost one's name.
+                expected = [&told[0][..], &told[told.len() - 1][..1]].concat();
             }
-            seen_inlined += usize::from(inlined);
-            functions.insert(name.to_owned());
+            assert_eq!(expected, fields[1..], "{arguments:?}: {}", fields[0]);
+            let inlined = frames.iter().rev().skip(1);
+            assert!(inlined.clone().all(|frame| frame.inlined) && !frames.last().unwrap().inlined);
+            if *all {
+                deepest = inlined.count().max(deepest);
+            }
+            functions.extend(told.into_iter().map(|[name, _]| name));
         }
-        assert!(seen_inlined > 0, "{arguments:?}");
-        assert!(functions.iter().any(|name| name == "main.main"), "{functions:?}");
+        assert_eq!(deepest, 2, "{arguments:?}");
+        assert!(functions.contains("main.main"), "{functions:?}");
         assert!(
             functions.iter().any(|name| name.starts_with("main.main.func")),
             "{functions:?}"
