@@ -36,6 +36,8 @@ pub(super) struct Found {
     pub(super) whole: usize,
     pub(super) frames: usize,
     pub(super) named: usize,
+    /// Those without a name, by their file.
+    pub(super) unnamed: BTreeMap<String, usize>,
     /// Of those in the program's own executable.
     pub(super) own_frames: usize,
     pub(super) own_named: usize,
@@ -99,6 +101,13 @@ impl Found {
             let own = usize::from(*frame.module == *stack.seen.process.executable_path);
             self.frames += 1;
             self.named += named;
+            if named == 0 {
+                let module = frame.module.rsplit('/').next().filter(|name| !name.is_empty());
+                *self
+                    .unnamed
+                    .entry(module.unwrap_or("code made at run time").to_owned())
+                    .or_default() += 1;
+            }
             self.own_frames += own;
             self.own_named += own * named;
         }

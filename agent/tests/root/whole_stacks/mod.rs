@@ -240,10 +240,24 @@ fn beside(ran: &Ran, found: &Found) -> String {
     let excluded = row.excludes.filter(|_| found.excluded > 0);
     let excluded = excluded.map(|why| format!("{} excluded {}", found.excluded, why.text()));
     let without = (found.without_user > 0).then(|| format!("{} without a user stack", found.without_user));
+    // Where a row is short of names, whose they are: mostly those of a library that its distribution ships without symbols.
+    let is_short = percent(found.named, found.frames) < 99.5;
+    let most = found
+        .unnamed
+        .iter()
+        .max_by_key(|(_, frames)| **frames)
+        .filter(|_| is_short);
+    let unnamed = most.map(|(module, frames)| {
+        format!(
+            "{:.0} % of the unnamed: {module}",
+            percent(*frames, found.frames - found.named)
+        )
+    });
     let parts = [
         shows.unwrap_or_default(),
         excluded.unwrap_or_default(),
         without.unwrap_or_default(),
+        unnamed.unwrap_or_default(),
         row.note.to_owned(),
     ];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
