@@ -303,14 +303,14 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
     if view.sorted {
         tree.sort();
     }
-    let [(base_samples, base_own, base_totals), (samples, own, totals)] = both(|which| {
+    let [(base, base_own, base_totals), (comparison, own, totals)] = both(|which| {
         let samples = pair.stack_samples(which);
         let own = tree.own_counts(samples.iter().copied());
         let totals = tree.totals(&own);
-        (samples, own, totals)
+        let side = if which == 0 { &pair.base } else { &pair.comparison };
+        let summary = summarize(side, &pair.leaves, &tree, &own, &samples, view);
+        (summary, own, totals)
     });
-    let base = summarize(&pair.base, &pair.leaves, &tree, &base_own, &base_samples, view);
-    let comparison = summarize(&pair.comparison, &pair.leaves, &tree, &own, &samples, view);
 
     let (chains, measured) = match criteria.measure {
         Measure::Total => (
