@@ -6,6 +6,7 @@ use super::file_symbols::{FileSymbols, LinesFound, ReadAt, lines_in};
 use super::kernel_modules::KernelModules;
 use super::mini_debug;
 use super::perf_map::PerfMap;
+use crate::elf::pclntab::{Location, Pclntab};
 use crate::elf::symbols::{Kind, SymbolReader};
 use crate::elf::{Coverage, Image, decompressed_bytes, read_from};
 use crate::fuzz::{Input, made, with_section};
@@ -138,6 +139,26 @@ pub(crate) fn go(file: &[u8]) {
     for place in symbols.go_places(&addresses, read).into_iter().flatten() {
         assert!((1..=MAX_NAME_BYTES).contains(&place.function.len()));
         assert!(place.line.is_none_or(|(file, _)| file.len() <= MAX_NAME_BYTES));
+    }
+    inlined(read, addresses.into_iter().flatten());
+}
+
+/// What was inlined where, by trees that lie in the table itself: a module's record that leads to some is hardly ever made up.
+fn inlined(read: ReadAt<'_>, addresses: impl Iterator<Item = u64>) {
+    let Some(image) = Image::open(read) else { return };
+    let Some(location) = Location::find(&image) else {
+        return;
+    };
+    let trees = image.section(&[b".gopclntab"]).map(|section| section.offset);
+    let (mut table, mut text) = (Pclntab::new(&image, location), [0; 256]);
+    for address in addresses {
+        let Some(function) = table.find(address) else { continue };
+        let calls = table.calls(&function, address, || trees).unwrap_or_default();
+        assert!(calls.len() <= NAMED);
+        for call in calls {
+            table.called(call, &mut text);
+            table.line(&function, call, &mut text);
+        }
     }
 }
 
