@@ -19,8 +19,6 @@ const USUAL_STEPS: i64 = 200;
 /// Most steps of an answer.
 pub const MAX_STEPS: usize = 5_000;
 const S: i64 = 1_000_000_000;
-/// A window with so many whole minutes is cut into such: the roll-up by minute tells them apart, where half of one takes every sample.
-const LEAST_MINUTES: i64 = 60;
 /// Steps that people read well, in seconds.
 const ROUND_S: [i64; 16] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400,
@@ -56,14 +54,9 @@ pub struct Series {
     pub other: Option<(usize, Line)>,
 }
 
-/// The step that makes a chart of about 200 points, in nanoseconds; of an hour and more, of whole minutes.
+/// The step that makes a chart of about 200 points, in nanoseconds.
 pub fn usual_step(window: Window) -> i64 {
     let exact = window.length_ns() / USUAL_STEPS;
-    let exact = if window.length_ns() >= LEAST_MINUTES * 60 * S {
-        exact.max(60 * S)
-    } else {
-        exact
-    };
     ROUND_S
         .into_iter()
         .map(|s| s * S)
@@ -173,8 +166,7 @@ mod tests {
         for (length_s, step_s) in [
             (60, 1),
             (200, 1),
-            (3_599, 30),
-            (3_600, 60),
+            (3_600, 30),
             (86_400, 600),
             (7 * 86_400, 3_600),
             (400 * 86_400, 172_800 + 86_400),
@@ -186,17 +178,6 @@ mod tests {
             assert!(usual_step(window) <= step_s * S, "{length_s}");
             let count = Steps::of(window, usual_step(window)).count;
             assert!(count <= 200 && (count >= 60 || length_s <= 60), "{length_s}: {count}");
-        }
-    }
-
-    #[test]
-    fn from_an_hour_on_steps_are_of_whole_minutes() {
-        for length_s in (3_600..3 * 86_400).step_by(617) {
-            let window = Window {
-                from_ns: 7 * S,
-                until_ns: (7 + length_s) * S,
-            };
-            assert_eq!(usual_step(window) % (60 * S), 0, "{length_s}");
         }
     }
 }
