@@ -168,40 +168,33 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         &mut self,
         function: &Function,
         address: u64,
-        trees: impl FnOnce() -> Option<u64>,
+        trees: impl Fn() -> Option<u64>,
     ) -> Option<Vec<Call>> {
-        /// `PCDATA_InlTreeIndex` and `FUNCDATA_InlTree` (internal/abi/symtab.go).
+        /// `PCDATA_InlTreeIndex` (internal/abi/symtab.go).
         const INLINED: u64 = 2;
-        const TREE: u64 = 3;
         let layout = self.header.version.layout();
         let mut calls = Vec::new();
         let mut address = address;
         let values = self.functions.number(function.place.checked_add(layout.more)?, 4)?;
         let more = function.place.checked_add(layout.record_bytes)?;
-        let indices = match INLINED.checked_sub(values) {
-            None => self.functions.number(more.checked_add(INLINED * 4)?, 4)?,
-            Some(_) => 0,
+        let indices = if values > INLINED {
+            self.functions.number(more.checked_add(INLINED * 4)?, 4)?
+        } else {
+            0
         };
         let mut tree = None;
-        let mut trees = Some(trees);
         while indices != 0
             && let Some(index) = self.value(function, indices, address).filter(|index| *index >= 0)
         {
-            if let Some(trees) = trees.take() {
-                let count = self.functions.number(more.checked_sub(1)?, 1)?;
-                let at = more.checked_add(values.checked_add(TREE)?.checked_mul(4)?)?;
-                const NONE: u64 = u32::MAX as u64;
-                let offset = self
-                    .functions
-                    .number(at, 4)
-                    .filter(|offset| count > TREE && *offset != NONE)?;
-                tree = trees()?.checked_add(offset);
-            }
-            let entry = self.inlined(tree?, u64::try_from(index).ok()?)?;
-            calls.push(Call { name: entry.0, address });
+            let tree = match tree {
+                Some(tree) => tree,
+                None => *tree.insert(self.tree(function, &trees)?),
+            };
+            let (name, caller) = self.inlined(tree, u64::try_from(index).ok()?)?;
+            calls.push(Call { name, address });
             address = function
                 .begin
-                .checked_add(entry.1)
+                .checked_add(caller)
                 .filter(|caller| *caller < function.end)?;
             if calls.len() > MAX_INLINED {
                 return None;
@@ -212,6 +205,23 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
             address,
         });
         Some(calls)
+    }
+
+    /// The address of a function's tree of what was inlined in it.
+    fn tree(&mut self, function: &Function, trees: impl Fn() -> Option<u64>) -> Option<u64> {
+        /// `FUNCDATA_InlTree` (internal/abi/symtab.go).
+        const TREE: u64 = 3;
+        const NONE: u64 = u32::MAX as u64;
+        let layout = self.header.version.layout();
+        let values = self.functions.number(function.place.checked_add(layout.more)?, 4)?;
+        let more = function.place.checked_add(layout.record_bytes)?;
+        let count = self.functions.number(more.checked_sub(1)?, 1)?;
+        let at = more.checked_add(values.checked_add(TREE)?.checked_mul(4)?)?;
+        let offset = self.functions.number(at, 4)?;
+        if count <= TREE || offset == NONE {
+            return None;
+        }
+        trees()?.checked_add(offset)
     }
 
     /// Where the name of an inlined function stands, and how far behind its function's begin it was called. None where there is no name.
