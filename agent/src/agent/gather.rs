@@ -226,21 +226,23 @@ impl Interval {
             return true;
         };
         // Met here, so that its files are opened while it lives, and its mappings read again where one is missing; unless it is sure to
-        // live on, and there is too much to open just now.
+        // live on, and there is too much to open just now. All that are unopened share one part of the room for copies: where that is
+        // full it is opened all the same, since its file has a part of its own.
         let opens_by_ns = table.opens_by_ns(key, now_ns);
         let opens_by_ns = opens_by_ns.filter(|by_ns| *by_ns > now_ns && !pace.has_room());
-        let place = if opens_by_ns.is_some() {
-            Place {
-                source: SourceId::UNKNOWN,
-                offset: 0,
-            }
-        } else {
-            let thread = memory.thread_name(sample.comm);
-            table.program(key, sample.kernel_thread, &thread, now_ns);
-            place_of_stop(sample.user, &late.walk, key, table, now_ns)
+        let unopened = Place {
+            source: SourceId::UNKNOWN,
+            offset: 0,
         };
+        if opens_by_ns.is_some() && memory.admit(unopened.source, late.stack.len()) {
+            self.put_off(sample, late, key, unopened, opens_by_ns);
+            return true;
+        }
+        let thread = memory.thread_name(sample.comm);
+        table.program(key, sample.kernel_thread, &thread, now_ns);
+        let place = place_of_stop(sample.user, &late.walk, key, table, now_ns);
         if memory.admit(place.source, late.stack.len()) {
-            self.put_off(sample, late, key, place, opens_by_ns);
+            self.put_off(sample, late, key, place, None);
         } else {
             memory.late_left += 1;
             self.push(sample, key, memory, table, now_ns);
