@@ -63,7 +63,7 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_RETENTION_SAMPLES", default_value = "30d", value_parser = duration, value_name = "TIME")]
     pub retention_samples: Duration,
 
-    /// How long the roll-up of samples by minute is kept
+    /// How long the roll-ups of samples by minute, and by ten seconds without stacks, are kept
     #[arg(long, env = "STAKEOUT_RETENTION_MINUTES", default_value = "30d", value_parser = duration, value_name = "TIME")]
     pub retention_minutes: Duration,
 

@@ -175,7 +175,7 @@ pub(super) async fn scan<C: Collector>(
     let used = test.uses(&whole.columns());
     let sources = Sources::plan(snapshot, question, &used, whole.when(), whole.cuts()).await?;
     let mut units = Vec::new();
-    for table in [Table::Samples, Table::SamplesMinute, Table::SamplesHour] {
+    for table in [Table::Samples].into_iter().chain(Table::ROLLUPS) {
         let may = |known: Known<'_>| sources.may(table, known) && test.may(known);
         units.extend(columns::units(snapshot, table, may).await.map_err(read_error)?);
     }

@@ -1,6 +1,6 @@
 //! Where each hour of a window is read: from the samples themselves, or from a roll-up of them.
 //!
-//! A roll-up says how many samples of a series, mode and stack there were in a minute or an hour. It answers for an hour as exactly as the
+//! A roll-up says how many samples of a series, mode and stack there were in a minute or an hour, or, whatever their stacks, in ten seconds. It answers for an hour as exactly as the
 //! samples do, from a part of the rows, where the question tells nothing apart within one of those minutes or hours. Other hours are read
 //! from the samples. Of hours whose samples are gone by retention only roll-ups are left.
 
@@ -13,8 +13,9 @@ use std::collections::{HashMap, HashSet};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 const MINUTE_NS: i64 = 60_000_000_000;
+const TEN_SECONDS_NS: i64 = 10_000_000_000;
 
-/// What roll-ups have beside their count.
+/// What roll-ups have beside their count; those of ten seconds all but the stacks.
 const COLUMNS: [&str; 8] = [
     "ts_ns",
     "type",
@@ -27,7 +28,11 @@ const COLUMNS: [&str; 8] = [
 ];
 
 /// The roll-ups with what their rows are counted by, the shorter answer first.
-const ROLLUPS: [(Table, i64); 2] = [(Table::SamplesHour, HOUR_NS), (Table::SamplesMinute, MINUTE_NS)];
+const ROLLUPS: [(Table, i64); 3] = [
+    (Table::SamplesTenSeconds, TEN_SECONDS_NS),
+    (Table::SamplesHour, HOUR_NS),
+    (Table::SamplesMinute, MINUTE_NS),
+];
 
 /// The table that answers for each hour; `samples` for those that are not listed.
 #[derive(Debug, Default)]
@@ -56,11 +61,19 @@ impl Sources {
             let files = snapshot.files(table).iter();
             files.map(|file| file.partition.as_str()).collect()
         };
-        let [samples, minutes, hours] = [Table::Samples, Table::SamplesMinute, Table::SamplesHour].map(partitions);
+        let samples = partitions(Table::Samples);
+        // Those that have what is asked for, the shorter answer first.
+        let with_stacks = columns.contains(&"stack_id");
+        let rollups: Vec<(Table, i64, HashSet<&str>)> = ROLLUPS
+            .into_iter()
+            .filter(|(table, _)| !with_stacks || *table != Table::SamplesTenSeconds)
+            .map(|(table, grain_ns)| (table, grain_ns, partitions(table)))
+            .collect();
+        let names: HashSet<&str> = rollups.iter().flat_map(|(_, _, names)| names).copied().collect();
         let pending = snapshot.pending_hours();
         let mut sources = Sources::default();
-        let mut spared = [Vec::new(), Vec::new()];
-        for name in minutes.union(&hours) {
+        let mut spared = vec![Vec::new(); rollups.len()];
+        for name in names {
             let Some(start_ns) = start_of(name).filter(|start| *start < window.until_ns) else {
                 continue;
             };
@@ -68,13 +81,13 @@ impl Sources {
                 continue;
             }
             let needed_ns = grain_ns(start_ns, when, &cuts);
-            if samples.contains(name) || pending.contains(*name) {
-                if missing.is_some() || pending.contains(*name) {
+            if samples.contains(name) || pending.contains(name) {
+                if missing.is_some() || pending.contains(name) {
                     continue;
                 }
-                for ((table, grain_ns), spared) in ROLLUPS.into_iter().zip(&mut spared) {
-                    if grain_ns <= needed_ns && snapshot.is_rolled_up(table, name) {
-                        spared.push((*name).to_owned());
+                for ((table, grain_ns, _), spared) in rollups.iter().zip(&mut spared) {
+                    if *grain_ns <= needed_ns && snapshot.is_rolled_up(*table, name) {
+                        spared.push(name.to_owned());
                     }
                 }
                 continue;
@@ -82,19 +95,19 @@ impl Sources {
             if when == When::Exact || missing.is_some() {
                 return Err(only_rollups(name, missing));
             }
-            let is_hour_enough = needed_ns >= HOUR_NS && hours.contains(name);
-            let table = if is_hour_enough || !minutes.contains(name) {
-                Table::SamplesHour
-            } else {
-                Table::SamplesMinute
+            // The first that is short enough, else the one that tells most.
+            let there = || rollups.iter().filter(|(_, _, names)| names.contains(name));
+            let enough = there().find(|(_, grain_ns, _)| *grain_ns <= needed_ns);
+            let Some((table, _, _)) = enough.or_else(|| there().min_by_key(|(_, grain_ns, _)| *grain_ns)) else {
+                continue;
             };
-            sources.of_hour.insert((*name).to_owned(), table);
+            sources.of_hour.insert(name.to_owned(), *table);
         }
         // A roll-up that is damaged is no loss where the samples are there.
-        for ((table, _), spared) in ROLLUPS.into_iter().zip(&mut spared) {
+        for ((table, ..), mut spared) in rollups.iter().zip(spared) {
             spared.retain(|name| !sources.of_hour.contains_key(name));
-            for name in snapshot.sound_rollups(table, spared).await {
-                sources.of_hour.insert(name, table);
+            for name in snapshot.sound_rollups(*table, &spared).await {
+                sources.of_hour.insert(name, *table);
             }
         }
         Ok(sources)
@@ -122,8 +135,11 @@ fn grain_ns(start_ns: i64, when: When, cuts: &[i64]) -> i64 {
     };
     match within().next() {
         None => of_steps,
-        Some(_) if within().all(|cut| cut % MINUTE_NS == 0) => of_steps.min(MINUTE_NS),
-        Some(_) => 0,
+        Some(_) => {
+            let tells = |grain_ns: &i64| within().all(|cut| cut % grain_ns == 0);
+            let grain_ns = [MINUTE_NS, TEN_SECONDS_NS].into_iter().find(tells);
+            of_steps.min(grain_ns.unwrap_or(0))
+        }
     }
 }
 
@@ -157,6 +173,8 @@ mod tests {
         assert_eq!(of(step(HOUR_NS), &[HOUR_NS]), HOUR_NS);
         assert_eq!(of(step(HOUR_NS), &[minute]), MINUTE_NS);
         assert_eq!(of(step(0), &[]), 0);
+        assert_eq!(of(step(MINUTE_NS), &[minute + TEN_SECONDS_NS]), TEN_SECONDS_NS);
+        assert_eq!(of(step(HOUR_NS), &[minute, minute + TEN_SECONDS_NS + 1]), 0);
         assert_eq!(of(When::Exact, &[]), 0);
     }
 

@@ -5,7 +5,7 @@ use super::time::Window;
 use crate::store::columns::{Codes, run_length};
 
 /// The steps of roll-ups, the longest first.
-const GRAINS_NS: [i64; 2] = [3_600_000_000_000, 60_000_000_000];
+const GRAINS_NS: [i64; 3] = [3_600_000_000_000, 60_000_000_000, 10_000_000_000];
 
 /// A window cut into steps, the last of which may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,11 @@ impl Steps {
     /// can then tell them apart. Fewer where a part would be shorter than a millisecond.
     pub fn parts(window: Window, count: usize) -> Steps {
         let step_ns = (window.length_ns() / count as i64 + 1).max(1_000_000);
-        let mut grids = GRAINS_NS.into_iter().map(|grain_ns| Grid::within(window, grain_ns));
+        // Parts are of stacks, which the roll-up of ten seconds does not have.
+        let mut grids = GRAINS_NS[..2]
+            .iter()
+            .copied()
+            .map(|grain_ns| Grid::within(window, grain_ns));
         match grids.find(|grid| grid.count >= count) {
             Some(grid) => Steps {
                 window,
@@ -55,11 +59,11 @@ impl Steps {
         }
     }
 
-    /// Steps of a chart. Those of whole minutes begin where such a step of the clock does, if at least two of them lie in the window: roll-ups
+    /// Steps of a chart. Those of so many times ten seconds begin where such a step of the clock does, if at least two of them lie in the window: roll-ups
     /// can then tell them apart. The first and the last are longer by what lies around them.
     pub fn chart(window: Window, step_ns: i64) -> Steps {
         let grid = Grid::within(window, step_ns);
-        if step_ns % GRAINS_NS[1] != 0 || grid.count < 2 {
+        if step_ns % GRAINS_NS[2] != 0 || grid.count < 2 {
             return Steps::of(window, step_ns);
         }
         Steps {
@@ -101,12 +105,12 @@ impl Steps {
         }
     }
 
-    /// The longest step of roll-ups that lies in one step wherever it begins; 0 where not even a minute does.
+    /// The longest step of roll-ups that lies in one step wherever it begins; 0 where not even ten seconds do.
     fn grain_ns(&self) -> i64 {
-        if let Some(grid) = self.grid {
-            return grid.grain_ns;
-        }
-        let fits = |grain: &i64| self.window.from_ns % grain == 0 && self.step_ns % grain == 0;
+        let fits = |grain: &i64| match self.grid {
+            Some(grid) => grid.grain_ns % grain == 0,
+            None => self.window.from_ns % grain == 0 && self.step_ns % grain == 0,
+        };
         GRAINS_NS.into_iter().find(fits).unwrap_or(0)
     }
 
@@ -277,6 +281,7 @@ mod tests {
         ] {
             assert_covers(Steps::chart(window(from, until), MINUTE));
             assert_covers(Steps::chart(window(from, until), 7 * S));
+            assert_covers(Steps::chart(window(from, until), 20 * S));
         }
     }
 
@@ -301,8 +306,10 @@ mod tests {
         assert_eq!(grain(0, MINUTE), MINUTE);
         assert_eq!(grain(0, 120 * MINUTE), 60 * MINUTE);
         assert_eq!(grain(MINUTE, 60 * MINUTE), MINUTE);
-        assert_eq!(grain(0, 30 * S), 0);
-        assert_eq!(grain(30 * S, MINUTE), 0);
+        assert_eq!(grain(0, 30 * S), 10 * S);
+        assert_eq!(grain(30 * S, MINUTE), 10 * S);
+        assert_eq!(grain(0, 15 * S), 0);
+        assert_eq!(grain(S, MINUTE), 0);
         let chart = |from, until, step| Steps::chart(window(from, until), step);
         let steps = chart(30 * S, 10 * MINUTE + 1, MINUTE);
         assert_eq!((steps.grain_ns(), steps.count), (MINUTE, 9));
@@ -310,11 +317,13 @@ mod tests {
             (steps.bounds(0), steps.bounds(8)),
             ((30 * S, 2 * MINUTE), (9 * MINUTE, 10 * MINUTE + 1))
         );
-        assert_eq!(chart(7, 600 * MINUTE, 120 * MINUTE).grain_ns(), 120 * MINUTE);
+        assert_eq!(chart(7, 600 * MINUTE, 120 * MINUTE).grain_ns(), 60 * MINUTE);
         assert_eq!(chart(0, 120 * MINUTE, MINUTE).bounds(7), (7 * MINUTE, 8 * MINUTE));
         // Two at least, or there is nothing to see.
         assert_eq!(chart(30 * S, 150 * S, MINUTE).count, 2);
-        assert_eq!(chart(0, 10 * MINUTE, 30 * S).grain_ns(), 0);
+        assert_eq!(chart(7, 10 * MINUTE, 30 * S).grain_ns(), 10 * S);
+        assert_eq!(chart(7, 10 * MINUTE, 90 * S).grain_ns(), 10 * S);
+        assert_eq!(chart(0, 10 * MINUTE, 15 * S).grain_ns(), 0);
     }
 
     #[test]

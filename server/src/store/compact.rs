@@ -55,7 +55,7 @@ pub(super) struct Job {
     /// All of an hour that is over: its samples end in files that do not overlap, and are rolled up.
     pub(super) whole: bool,
     /// Which of [`Table::ROLLUPS`] are kept for so long.
-    pub(super) rollups: [bool; 2],
+    pub(super) rollups: [bool; Table::ROLLUPS.len()],
 }
 
 /// When and how much is rewritten.
@@ -67,7 +67,7 @@ pub(super) struct Due<'a> {
     /// A partition whose time is over is settled when nothing was written to it for this long, milliseconds.
     pub(super) settle_ms: i64,
     /// The first hour of which there is to be a roll-up, of each.
-    pub(super) first_rollups: [&'a str; 2],
+    pub(super) first_rollups: [&'a str; Table::ROLLUPS.len()],
     /// A partition that is not settled waits for this many files of about the same size.
     pub(super) many: usize,
     /// Damaged files, by path below their table's folder: they stay as they are.
@@ -94,7 +94,12 @@ impl Due<'_> {
     }
 
     /// What is to be done with an hour of samples.
-    fn hour(&self, partition: &str, files: &[Arc<DataFile>], rollups: [&[Arc<DataFile>]; 2]) -> Option<Job> {
+    fn hour(
+        &self,
+        partition: &str,
+        files: &[Arc<DataFile>],
+        rollups: [&[Arc<DataFile>]; Table::ROLLUPS.len()],
+    ) -> Option<Job> {
         let wanted = self.first_rollups.map(|first| first <= partition);
         let job = |files: Vec<&Arc<DataFile>>, whole| Job {
             table: Table::Samples,
@@ -171,7 +176,7 @@ impl Due<'_> {
                     partition: partition.to_owned(),
                     files: chosen,
                     whole: false,
-                    rollups: [false; 2],
+                    rollups: [false; Table::ROLLUPS.len()],
                 });
             }
         }
@@ -246,7 +251,7 @@ impl Store {
     /// Merges files of an hour of samples; where these are all of them and the hour is over, makes its roll-ups too.
     async fn merge_hour(&self, job: Job) -> Result<(), StoreError> {
         let (written, merged) = self.write_merged(&job).await;
-        let [samples, minutes, hours] = match merged {
+        let [samples, rollups @ ..] = match merged {
             Ok(()) => written,
             Err(error) => {
                 for (table, files) in MERGED.into_iter().zip(&written) {
@@ -260,7 +265,7 @@ impl Store {
             self.replace(Table::Samples, &job.files, samples, false).await?;
         }
         if job.whole {
-            let new = Table::ROLLUPS.into_iter().zip([minutes, hours]).zip(job.rollups);
+            let new = Table::ROLLUPS.into_iter().zip(rollups).zip(job.rollups);
             for ((table, new), _) in new.filter(|(_, wanted)| *wanted) {
                 let snapshot = self.snapshot();
                 let old = rollup::of_partition(snapshot.files(table), &job.partition);
@@ -271,8 +276,8 @@ impl Store {
     }
 
     /// Writes what a job makes, not yet part of a table. An error comes with what was written before it.
-    async fn write_merged(&self, job: &Job) -> ([Vec<Arc<DataFile>>; 3], Result<(), StoreError>) {
-        let mut written: [Vec<Arc<DataFile>>; 3] = Default::default();
+    async fn write_merged(&self, job: &Job) -> ([Vec<Arc<DataFile>>; MERGED.len()], Result<(), StoreError>) {
+        let mut written: [Vec<Arc<DataFile>>; MERGED.len()] = Default::default();
         let dir = self.config.dir.join(Table::Samples.name());
         let paths = job.files.iter().map(|file| dir.join(&file.path)).collect();
         // One file waits here while the next is made.
@@ -363,7 +368,12 @@ fn failed(table: Table, cause: String) -> StoreError {
 }
 
 /// The tables that a merge of samples writes to.
-const MERGED: [Table; 3] = [Table::Samples, Table::SamplesMinute, Table::SamplesHour];
+const MERGED: [Table; 1 + Table::ROLLUPS.len()] = [
+    Table::Samples,
+    Table::SamplesMinute,
+    Table::SamplesHour,
+    Table::SamplesTenSeconds,
+];
 
 #[cfg(test)]
 mod tests {
@@ -395,7 +405,7 @@ mod tests {
             now_partition,
             now_ms,
             settle_ms: 1000,
-            first_rollups: ["2026-11-21T00", "2026-11-20T00"],
+            first_rollups: ["2026-11-21T00", "2026-11-20T00", "2026-11-21T00"],
             many: 4,
         }
     }
@@ -404,7 +414,7 @@ mod tests {
     fn an_open_partition_waits_for_many_of_one_size() {
         let due = |rows: &[u64]| {
             let (hour, day) = (files("2026-11-21T08", rows), files("2026-11-21", rows));
-            let job = at("2026-11-21T08", 0).hour("2026-11-21T08", &hour, [&[], &[]]);
+            let job = at("2026-11-21T08", 0).hour("2026-11-21T08", &hour, [&[]; 3]);
             let days = at("2026-11-21", 0).days(Table::Stacks, &day);
             assert!(job.as_ref().is_none_or(|job| !job.whole));
             let (hour, day) = (job.map(|job| job.files.len()), days.first().map(|job| job.files.len()));
@@ -429,10 +439,10 @@ mod tests {
     fn a_settled_hour_is_rewritten_once_and_again_when_something_comes() {
         let hour = "2026-11-21T08";
         let due = |files: &[Arc<DataFile>], minutes: &[Arc<DataFile>], hours: &[Arc<DataFile>]| {
-            at("2026-11-21T09", 1000).hour(hour, files, [minutes, hours])
+            at("2026-11-21T09", 1000).hour(hour, files, [minutes, hours, minutes])
         };
         let parts = files(hour, &[10, MAX_ROWS]);
-        assert_eq!(at("2026-11-21T09", 999).hour(hour, &parts, [&[], &[]]), None);
+        assert_eq!(at("2026-11-21T09", 999).hour(hour, &parts, [&[]; 3]), None);
         let job = due(&parts, &[], &[]).unwrap();
         assert!(job.whole && job.files.len() == 2);
 
@@ -445,10 +455,10 @@ mod tests {
 
         // The roll-up by minute of the day before is beyond its retention: it is not made again and again.
         let old = "2026-11-20T23";
-        let due_then = at("2026-11-21T09", 1000).hour(old, &whole, [&missing, &rollup]);
+        let due_then = at("2026-11-21T09", 1000).hour(old, &whole, [&missing, &rollup, &missing]);
         assert_eq!(due_then, None);
-        let due_then = at("2026-11-21T09", 1000).hour(old, &whole, [&missing, &missing]);
-        assert_eq!(due_then.unwrap().rollups, [false, true]);
+        let due_then = at("2026-11-21T09", 1000).hour(old, &whole, [&missing; 3].map(|files| &files[..]));
+        assert_eq!(due_then.unwrap().rollups, [false, true, false]);
 
         whole.push(file(hour, "part-2", 1));
         assert_eq!(due(&whole, &rollup, &rollup).unwrap().files.len(), 3);
@@ -457,7 +467,7 @@ mod tests {
     #[test]
     fn large_parts_wait_for_the_end_of_their_hour_but_not_without_end() {
         let hour = "2026-11-21T08";
-        let due = |parts: &[u64]| at(hour, 0).hour(hour, &files(hour, parts), [&[], &[]]);
+        let due = |parts: &[u64]| at(hour, 0).hour(hour, &files(hour, parts), [&[]; 3]);
         assert_eq!(due(&vec![LARGE_ROWS; MAX_FILES - 1]), None);
         let job = due(&vec![LARGE_ROWS; MAX_FILES]).unwrap();
         assert_eq!(job.files.len() as u64, MAX_PART_ROWS / LARGE_ROWS);
@@ -471,7 +481,7 @@ mod tests {
     fn an_hour_of_very_many_files_is_merged_in_steps() {
         let hour = "2026-11-21T08";
         let parts = files(hour, &vec![10; MAX_FILES + 1]);
-        let job = at("2026-11-21T09", 1000).hour(hour, &parts, [&[], &[]]).unwrap();
+        let job = at("2026-11-21T09", 1000).hour(hour, &parts, [&[]; 3]).unwrap();
         assert!(!job.whole && job.files.len() == MAX_FILES);
     }
 }

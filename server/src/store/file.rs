@@ -338,7 +338,7 @@ fn properties(table: Table, effort: Effort) -> WriterProperties {
                     .set_column_encoding(frames, Encoding::PLAIN);
             }
         }
-        Table::SamplesMinute | Table::SamplesHour => {
+        Table::SamplesMinute | Table::SamplesHour | Table::SamplesTenSeconds => {
             builder = builder.set_dictionary_page_size_limit(MAX_DICTIONARY_BYTES);
         }
         Table::Batches => {}
@@ -380,7 +380,9 @@ fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
             order
         }
         // Roll-ups come in order; samples are sorted as codes.
-        Table::Samples | Table::SamplesMinute | Table::SamplesHour => (0..rows.num_rows() as u32).collect(),
+        Table::Samples | Table::SamplesMinute | Table::SamplesHour | Table::SamplesTenSeconds => {
+            (0..rows.num_rows() as u32).collect()
+        }
         Table::Stacks => {
             // Roots first, neighbours have most of their frames in common: a quarter less to store than by id. The same stack has
             // the same frames, so that repeats come together.

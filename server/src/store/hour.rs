@@ -37,7 +37,7 @@ pub(super) struct Hour {
     /// What the files of samples say of themselves.
     notes: Notes,
     /// Which of them are to be written.
-    wanted: [bool; 2],
+    wanted: [bool; Table::ROLLUPS.len()],
     to: Sender<(Table, Encoded)>,
 }
 
@@ -73,8 +73,8 @@ impl Hour {
         self.finish_file()?;
         if let Some(rollups) = self.rollups.take() {
             let name = rollup::file_name(&self.sources);
-            let [minutes, hours] = rollups.finish(&self.partition, &name)?;
-            let made = Table::ROLLUPS.into_iter().zip([minutes, hours]).zip(self.wanted);
+            let made = rollups.finish(&self.partition, &name)?;
+            let made = Table::ROLLUPS.into_iter().zip(made).zip(self.wanted);
             for ((table, encoded), wanted) in made {
                 if let Some(encoded) = encoded.filter(|_| wanted) {
                     self.hand_over(table, encoded)?;

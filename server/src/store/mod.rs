@@ -112,7 +112,7 @@ pub struct StoreConfig {
     pub quiet_query_memory_bytes: usize,
     /// How long samples are kept.
     pub retention_samples: Duration,
-    /// How long the roll-up by minute is kept.
+    /// How long the roll-ups by minute and by ten seconds are kept.
     pub retention_minutes: Duration,
     /// How long the roll-up by hour is kept.
     pub retention_hours: Duration,
@@ -154,6 +154,15 @@ impl StoreConfig {
             checkpoint_commits: 100,
             log_commits: 300,
             clock: Arc::new(Clock::system()),
+        }
+    }
+
+    /// How long the rows of `samples` or a roll-up are kept.
+    fn retention_of(&self, table: Table) -> Duration {
+        match table {
+            Table::SamplesMinute | Table::SamplesTenSeconds => self.retention_minutes,
+            Table::SamplesHour => self.retention_hours,
+            _ => self.retention_samples,
         }
     }
 }

@@ -123,18 +123,15 @@ impl Store {
     /// then the days of the other tables to which nothing refers any more.
     pub(super) async fn expire(&self) -> Result<(), StoreError> {
         let now_ns = self.config.clock.proven_ns();
-        let ages = [
-            (Table::Samples, self.config.retention_samples),
-            (Table::SamplesMinute, self.config.retention_minutes),
-            (Table::SamplesHour, self.config.retention_hours),
-        ];
-        for (table, age) in ages {
-            self.expire_before(table, &first_hour(now_ns, age), "age").await?;
+        let by_hour = || [Table::Samples].into_iter().chain(Table::ROLLUPS);
+        for table in by_hour() {
+            let first_kept = first_hour(now_ns, self.config.retention_of(table));
+            self.expire_before(table, &first_kept, "age").await?;
         }
         self.expire_bytes(&hour(now_ns)).await?;
         let earliest_ns = self.earliest_ns(now_ns);
         let snapshot = self.snapshot();
-        let oldest = ages.iter().filter_map(|(table, _)| snapshot.files(*table).first());
+        let oldest = by_hour().filter_map(|table| snapshot.files(table).first());
         let needed = oldest.filter_map(|file| file.partition.get(..DAY_CHARS)).min();
         let mut first_day = day(earliest_ns);
         if let Some(needed) = needed.filter(|needed| *needed < first_day.as_str()) {
@@ -160,7 +157,12 @@ impl Store {
         let snapshot = self.snapshot();
         let bytes = |table: Table| snapshot.files(table).iter().map(|file| file.size_bytes).sum::<u64>();
         let mut total: u64 = Table::ALL.into_iter().map(bytes).sum();
-        for table in [Table::Samples, Table::SamplesMinute, Table::SamplesHour] {
+        for table in [
+            Table::Samples,
+            Table::SamplesTenSeconds,
+            Table::SamplesMinute,
+            Table::SamplesHour,
+        ] {
             let mut first_kept = None;
             let hours = snapshot.files(table).chunk_by(|a, b| a.partition == b.partition);
             for hour in hours.take_while(|hour| hour[0].partition.as_str() < now_hour) {
@@ -251,8 +253,7 @@ impl Store {
         let snapshot = self.snapshot();
         let now_ns = self.config.clock.proven_ns();
         let damaged = self.damage.paths();
-        let first_rollups =
-            [self.config.retention_minutes, self.config.retention_hours].map(|age| first_hour(now_ns, age));
+        let first_rollups = Table::ROLLUPS.map(|table| first_hour(now_ns, self.config.retention_of(table)));
         // Roll-ups are made with their hours.
         let tables = Table::ALL.into_iter().filter(|table| !Table::ROLLUPS.contains(table));
         tables.into_iter().find_map(|table| {

@@ -1,7 +1,7 @@
-//! Roll-ups: the samples of an hour counted by minute and by hour.
+//! Roll-ups: the samples of an hour counted by minute and by hour, and by ten seconds without their stacks.
 //!
-//! A roll-up's rows say how many samples of one series, mode and stack had one value (the period of each) in a minute or an hour. It is made
-//! from all committed files of an hour, and the names of its files hold a hash of those files' names: so a roll-up is current
+//! A roll-up's rows say how many samples of one series, mode and stack had one value (the period of each) in a minute or an hour; those of
+//! ten seconds, for charts, how many of one series and mode. It is made from all committed files of an hour, and the names of its files hold a hash of those files' names: so a roll-up is current
 //! exactly as long as the hour consists of the files that were counted, whatever happens between two commits.
 
 use super::StoreError;
@@ -16,8 +16,11 @@ use parquet::errors::ParquetError;
 use std::ops::Range;
 use std::sync::Arc;
 
+const TEN_SECONDS_NS: i64 = 10_000_000_000;
 const MINUTE_NS: i64 = 60_000_000_000;
 const HOUR_NS: i64 = 60 * MINUTE_NS;
+/// An hour's parts of ten seconds.
+const TENS: usize = (HOUR_NS / TEN_SECONDS_NS) as usize;
 
 /// How the name of a roll-up's file begins that was made of these files.
 pub(super) fn file_name(sources: &[Arc<DataFile>]) -> String {
@@ -66,10 +69,11 @@ struct Entry {
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// Both roll-ups of an hour as they grow, series by series.
+/// The roll-ups of an hour as they grow, series by series.
 pub(super) struct Rollups {
     minutes: Rollup,
     hours: Rollup,
+    tens: Rollup,
     ways: Interned<Way>,
     /// Of each manner in the book.
     way_of: Vec<u32>,
@@ -79,6 +83,8 @@ pub(super) struct Rollups {
     /// The entry of each row, and the minutes of all entries, one after another.
     entry_of: Vec<u32>,
     minutes_of: Vec<i64>,
+    /// Samples of a series in each ten seconds of the hour, of one way after another.
+    tens_of: Vec<u32>,
 }
 
 impl Rollups {
@@ -86,25 +92,28 @@ impl Rollups {
         Self {
             minutes: Rollup::new(Table::SamplesMinute),
             hours: Rollup::new(Table::SamplesHour),
+            tens: Rollup::new(Table::SamplesTenSeconds),
             ways: Interned::default(),
             way_of: Vec::new(),
             first_of: Vec::new(),
             entries: Vec::new(),
             entry_of: Vec::new(),
             minutes_of: Vec::new(),
+            tens_of: Vec::new(),
         }
     }
 
-    /// Counts rows of one series.
+    /// Counts rows of one series, all of one hour.
     pub(super) fn add(&mut self, rows: &Samples, range: Range<usize>, book: &Book) -> Result<(), StoreError> {
         if range.is_empty() {
             return Ok(());
         }
         let origin = rows.origins[range.start];
-        for rollup in [&mut self.minutes, &mut self.hours] {
+        for rollup in [&mut self.minutes, &mut self.hours, &mut self.tens] {
             rollup.begin_series(origin, book, &self.ways)?;
         }
         self.find_entries(rows, range.clone(), book);
+        self.count_tens(rows, range.clone());
         self.gather_minutes(&rows.ts_ns[range]);
         let mut order: Vec<u32> = (0..self.entries.len() as u32).collect();
         let key = |entry: &u32| {
@@ -131,7 +140,7 @@ impl Rollups {
         for entry in self.entries.drain(..) {
             self.first_of[entry.stack as usize] = NONE;
         }
-        for rollup in [&mut self.minutes, &mut self.hours] {
+        for rollup in [&mut self.minutes, &mut self.hours, &mut self.tens] {
             if rollup.counts.len() >= ROW_GROUP_ROWS {
                 rollup.flush(book, &self.ways)?;
             }
@@ -170,6 +179,22 @@ impl Rollups {
         }
     }
 
+    /// Adds a row for each ten seconds and way that the series has samples of.
+    fn count_tens(&mut self, rows: &Samples, range: Range<usize>) {
+        let hour_ns = rows.ts_ns[range.start].div_euclid(HOUR_NS) * HOUR_NS;
+        self.tens_of.clear();
+        self.tens_of.resize(self.ways.len() * TENS, 0);
+        for (ts_ns, manner) in rows.ts_ns[range.clone()].iter().zip(&rows.manners[range.clone()]) {
+            let ten = (ts_ns.rem_euclid(HOUR_NS) / TEN_SECONDS_NS) as usize;
+            self.tens_of[self.way_of[*manner as usize] as usize * TENS + ten] += 1;
+        }
+        for (place, count) in self.tens_of.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let what = (rows.origins[range.start], 0, (place / TENS) as u32);
+            let ts_ns = hour_ns + (place % TENS) as i64 * TEN_SECONDS_NS;
+            self.tens.push(what, ts_ns, *count as usize);
+        }
+    }
+
     /// The minutes of each entry's rows, one entry after another.
     fn gather_minutes(&mut self, times: &[i64]) {
         let mut begin = 0;
@@ -189,14 +214,19 @@ impl Rollups {
     pub(super) fn flush(&mut self, book: &Book) -> Result<(), StoreError> {
         self.minutes.flush(book, &self.ways)?;
         self.hours.flush(book, &self.ways)?;
+        self.tens.flush(book, &self.ways)?;
         self.way_of.clear();
         Ok(())
     }
 
     /// The encoded files, of each table one, when all rows are flushed. `name`: how their names begin.
-    pub(super) fn finish(self, partition: &str, name: &str) -> Result<[Option<Encoded>; 2], StoreError> {
+    pub(super) fn finish(
+        self,
+        partition: &str,
+        name: &str,
+    ) -> Result<[Option<Encoded>; Table::ROLLUPS.len()], StoreError> {
         let finish = |rollup: Rollup| rollup.file.map(|file| file.finish(partition, name)).transpose();
-        Ok([finish(self.minutes)?, finish(self.hours)?])
+        Ok([finish(self.minutes)?, finish(self.hours)?, finish(self.tens)?])
     }
 }
 
@@ -226,7 +256,11 @@ impl Rollup {
         }
     }
 
-    /// `origin`: one of the series.
+    fn has_stacks(&self) -> bool {
+        self.table != Table::SamplesTenSeconds
+    }
+
+    /// `origin`: one of the series. Without stacks that is any number.
     fn push(&mut self, (origin, stack, way): (u32, u32, u32), ts_ns: i64, count: usize) {
         self.times.push(self.starts.code(ts_ns));
         self.origins.push(origin);
@@ -274,7 +308,9 @@ impl Rollup {
         if rows == 0 {
             return Ok(());
         }
-        self.sort(book);
+        if self.has_stacks() {
+            self.sort(book);
+        }
         let mut file = match self.file.take() {
             Some(file) => file,
             None => CodedFile::new(self.table, Effort::Compact, &Notes::default())?,
@@ -304,7 +340,9 @@ impl Rollup {
         group.numbers_of("series_id", &of_rows, series, size_of::<i64>(), &Runs::new())?;
         let of_ways = runs(self.ways.iter().copied());
         group.texts_of_runs("mode", &of_ways, names, |way| ways[way].0)?;
-        group.stacks(self.stacks.clone(), &Runs::new(), book)?;
+        if self.has_stacks() {
+            group.stacks(self.stacks.clone(), &Runs::new(), book)?;
+        }
         group.numbers_of_runs("value", &of_ways, |way| Some(ways[way].1))?;
         group.numbers_of_rows("count", self.counts.iter().copied())
     }
@@ -351,8 +389,9 @@ mod tests {
         }
         rollups.flush(&book).unwrap();
         let files = rollups.finish("1970-01-01T00", "rollup").unwrap();
-        for (file, minutes) in files.into_iter().zip([3, 1]) {
-            let reader = ParquetRecordBatchReaderBuilder::try_new(file.unwrap().bytes).unwrap();
+        let [minutes, hours, tens] = files.map(Option::unwrap);
+        for (file, minutes) in [(minutes, 3), (hours, 1)] {
+            let reader = ParquetRecordBatchReaderBuilder::try_new(file.bytes).unwrap();
             let batches = reader.with_batch_size(100_000).build().unwrap();
             let (mut stacks, mut keys, mut count) = (Vec::new(), Vec::new(), 0);
             for batch in batches {
@@ -375,5 +414,9 @@ mod tests {
             }
             assert_eq!(runs, 200);
         }
+        let reader = ParquetRecordBatchReaderBuilder::try_new(tens.bytes).unwrap();
+        let batch = reader.with_batch_size(1000).build().unwrap().next().unwrap().unwrap();
+        let counts = batch["count"].as_primitive::<Int64Type>().values().to_vec();
+        assert_eq!(counts, [300; 180], "60 series in three parts of ten seconds each");
     }
 }

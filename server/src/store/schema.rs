@@ -16,10 +16,12 @@ pub enum Table {
     SamplesMinute,
     /// The same by the hour.
     SamplesHour,
+    /// Samples of ten seconds, series, mode and value, counted: without their stacks.
+    SamplesTenSeconds,
 }
 
 impl Table {
-    pub const ALL: [Table; 8] = [
+    pub const ALL: [Table; 9] = [
         Table::Samples,
         Table::Series,
         Table::Stacks,
@@ -28,9 +30,10 @@ impl Table {
         Table::Batches,
         Table::SamplesMinute,
         Table::SamplesHour,
+        Table::SamplesTenSeconds,
     ];
     /// Roll-ups of `samples`.
-    pub const ROLLUPS: [Table; 2] = [Table::SamplesMinute, Table::SamplesHour];
+    pub const ROLLUPS: [Table; 3] = [Table::SamplesMinute, Table::SamplesHour, Table::SamplesTenSeconds];
     /// How many tables there are.
     pub const COUNT: usize = Self::ALL.len();
 
@@ -45,6 +48,7 @@ impl Table {
             Self::Batches => "batches",
             Self::SamplesMinute => "samples_minute",
             Self::SamplesHour => "samples_hour",
+            Self::SamplesTenSeconds => "samples_10s",
         }
     }
 
@@ -56,7 +60,7 @@ impl Table {
     /// The partition column: always the last column of the schema, a string, in the file's path and not in the file.
     pub fn partition_column(self) -> &'static str {
         match self {
-            Self::Samples | Self::SamplesMinute | Self::SamplesHour => "hour",
+            Self::Samples | Self::SamplesMinute | Self::SamplesHour | Self::SamplesTenSeconds => "hour",
             _ => "day",
         }
     }
@@ -64,7 +68,7 @@ impl Table {
     /// Columns that make a row the same row as another: one of them is kept. Empty for `samples` and its roll-ups: every row counts.
     pub fn key(self) -> &'static [&'static str] {
         match self {
-            Self::Samples | Self::SamplesMinute | Self::SamplesHour => &[],
+            Self::Samples | Self::SamplesMinute | Self::SamplesHour | Self::SamplesTenSeconds => &[],
             Self::Series => &["series_id"],
             Self::Stacks => &["stack_id"],
             Self::Frames => &["frame_id"],
@@ -81,6 +85,7 @@ impl Table {
                 // And before the series by its stack, in whatever order stacks came: within a row group.
                 &["type", "service", "mode", "value", "series_id", "ts_ns"]
             }
+            Self::SamplesTenSeconds => &["type", "service", "series_id", "mode", "value", "ts_ns"],
             Self::Batches => &["node", "instance", "number"],
             Self::Frames => &["module", "function", "file", "frame_id"],
             // And before that by its frames, root first.
@@ -149,6 +154,17 @@ fn columns(table: Table) -> Schema {
             must("series_id", Int64),
             must("mode", name()),
             must("stack_id", Int64),
+            must("value", Int64),
+            must("count", Int64),
+            must("hour", name()),
+        ],
+        Table::SamplesTenSeconds => vec![
+            must("ts_ns", Int64),
+            must("type", name()),
+            must("node", name()),
+            must("service", name()),
+            must("series_id", Int64),
+            must("mode", name()),
             must("value", Int64),
             must("count", Int64),
             must("hour", name()),

@@ -118,6 +118,25 @@ async fn stepped(server: &Server, from: i64, until: i64) -> Vec<String> {
     answers
 }
 
+/// In steps that only the roll-up without stacks tells apart.
+async fn finely_stepped(server: &Server, from: i64, until: i64) -> Vec<String> {
+    let mut answers = Vec::new();
+    for (by, step) in [
+        ("service", "10s"),
+        ("mode", "30s"),
+        ("node", "90s"),
+        ("container", "20s"),
+    ] {
+        let window = [("from", ms(from)), ("until", ms(until))];
+        let window = window.each_ref().map(|(name, value)| (*name, value.as_str()));
+        for query in ["{}", "{service=\"db\"}"] {
+            let more = [("query", query), ("by", by), ("step", step)];
+            answers.push(server.text("series", &[&window[..], &more].concat()).await);
+        }
+    }
+    answers
+}
+
 /// Without a minute of an hour; and in steps of less than a minute where the window is not long.
 async fn without_a_minute(server: &Server, from: i64, until: i64) -> [String; 2] {
     let times = [from, until, from + 40 * 60 * S, from + 41 * 60 * S].map(ms);
@@ -150,14 +169,18 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
         (first + HOUR / 4, first + 2 * HOUR + 60 * S),
         (first + HOUR + 60 * S, first + HOUR + 2_700 * S),
         (first + HOUR + 61 * S, first + HOUR + 2_700 * S),
+        // Cut at ten seconds: charts by those, all else from samples.
+        (first + HOUR + 70 * S, first + HOUR + 2_710 * S),
     ];
     let mut truth = Vec::new();
     let mut steps = Vec::new();
     let mut parts = Vec::new();
+    let mut fine = Vec::new();
     for (from, until) in windows {
         truth.push(answers(&server, from, until).await);
         steps.push(stepped(&server, from, until).await);
         parts.push(without_a_minute(&server, from, until).await);
+        fine.push(finely_stepped(&server, from, until).await);
     }
     let server = reopened(server, eager).await;
     rolled_up(&server, first).await;
@@ -170,6 +193,9 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
     }
     for ((from, until), truth) in windows.into_iter().zip(&parts) {
         assert_eq!(&without_a_minute(&server, from, until).await, truth);
+    }
+    for ((from, until), truth) in windows.into_iter().zip(&fine) {
+        assert_eq!(&finely_stepped(&server, from, until).await, truth);
     }
 
     // A roll-up that is damaged is not needed where the samples are.
@@ -201,6 +227,11 @@ async fn whole_hours_are_answered_from_rollups_and_edges_from_samples() {
     for which in [0, 2, 3, 4] {
         let (from, until) = windows[which];
         assert_eq!(stepped(&server, from, until).await, steps[which]);
+    }
+    // And what tells ten seconds apart, where those are whole and stacks don't matter.
+    for which in [0, 2, 3, 4, 6] {
+        let (from, until) = windows[which];
+        assert_eq!(finely_stepped(&server, from, until).await, fine[which]);
     }
     let late = [("from", ms(first + HOUR + S)), ("until", ms(first + 2 * HOUR))];
     let late = late.each_ref().map(|(name, value)| (*name, value.as_str()));
