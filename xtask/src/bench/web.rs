@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::Measured;
+use crate::stack::Alone;
 use crate::{artifacts, run};
 
 #[derive(Debug, clap::Args)]
@@ -35,6 +36,7 @@ const FRAME_MS: &str = "16";
 /// Prints what was measured beside the targets.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut measured = Measured::start(&[])?;
+    ensure_page(&measured.alone)?;
     artifacts::web_packages()?;
     let dir = tempfile::tempdir()?;
     let peers = dir.path().join("peers");
@@ -66,6 +68,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     ran?;
     ensure!(!lines.is_empty(), "the browser measured nothing");
     Ok(())
+}
+
+/// An error where the server was built without its page: all that follows would wait for texts that never come.
+fn ensure_page(alone: &Alone) -> Result<()> {
+    let page = alone.client.get_ok("/")?.text();
+    let server = alone.options.binaries.server.display();
+    ensure!(
+        has_scripts(&page),
+        "{server} has no page built in, so there is nothing to measure. Run this without STAKEOUT_BIN_DIR, which builds page and server, \
+         or build that server anew after `npm ci && npm run build` in web/"
+    );
+    Ok(())
+}
+
+/// Whether this is the page, and not the text that a server shows in its place.
+fn has_scripts(page: &str) -> bool {
+    page.contains("<script")
 }
 
 fn fetch_peers(dir: &Path) -> Result<()> {
@@ -132,4 +151,20 @@ fn print(lines: &[Value]) {
          server's answer was there; blocked: the longest time in which the page answered to nothing until the picture was there, 0 for less than \
          50 ms; p95: 95th percentile of the time from frame to frame, of a search with a letter a frame, of typing with a letter in each third, so that the table of functions follows each; heap: after a garbage collection, typed arrays included; Chromium without a graphics card, the target of 1000 ms is for 100,000 frames"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_its_page_is_told_from_one_with_it() {
+        let sources = crate::repo::root();
+        let page = fs::read_to_string(sources.join("web/index.html")).unwrap();
+        assert!(has_scripts(&page));
+        let server = fs::read_to_string(sources.join("server/src/api/assets.rs")).unwrap();
+        let (_, instead) = server.split_once("const NOT_BUILT: &str = ").unwrap();
+        let (instead, _) = instead.split_once("</html>").unwrap();
+        assert!(!has_scripts(instead), "{instead}");
+    }
 }

@@ -220,8 +220,12 @@ impl Drop for Load {
     }
 }
 
-/// The synthetic fleet, which is built with the two programs.
+/// The synthetic fleet, which is built with the two programs. The folder of `STAKEOUT_BIN_DIR` need not have it: a release does not.
 pub(crate) fn load_program(profile: Profile) -> Result<std::path::PathBuf> {
+    let beside = std::env::var_os("STAKEOUT_BIN_DIR").map(|dir| std::path::PathBuf::from(dir).join("stakeout-load"));
+    if let Some(program) = beside.filter(|program| program.is_file()) {
+        return Ok(program);
+    }
     let program = artifacts::folder(profile)?.join("stakeout-load");
     ensure!(program.is_file(), "there is no {}", program.display());
     Ok(program)
