@@ -6,6 +6,7 @@ pub use super::frame::{Frame, Kind, Missing, Name, Stack, Stacks};
 pub use crate::hash::MixState;
 use regex::Regex;
 use std::collections::HashMap;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// How stacks become paths.
@@ -181,7 +182,7 @@ impl Tree {
     /// Inclusive counts from own counts of nodes.
     pub fn totals(&self, own: &[u64]) -> Vec<u64> {
         let mut totals = own.to_vec();
-        add_up(&self.nodes.parent, &mut totals);
+        add_up(&self.nodes.parent, totals.as_chunks_mut::<1>().0);
         totals
     }
 
@@ -233,10 +234,13 @@ impl<'a, T: Fn(&Name) -> bool> Accepted<'a, T> {
     }
 }
 
-/// Adds to each node's value those of all nodes below it. Parents come before their children.
-pub(super) fn add_up(parent: &[u32], values: &mut [u64]) {
+/// Adds to each node's values those of all nodes below it. Parents come before their children.
+pub(super) fn add_up<T: Copy + AddAssign, const N: usize>(parent: &[u32], values: &mut [[T; N]]) {
     for node in (1..parent.len()).rev() {
-        values[parent[node] as usize] += values[node];
+        let below = values[node];
+        for (sum, more) in values[parent[node] as usize].iter_mut().zip(below) {
+            *sum += more;
+        }
     }
 }
 
