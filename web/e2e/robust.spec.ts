@@ -162,6 +162,45 @@ test("of a hundred services the largest have names, the others are counted, and 
   expect(Number(shown?.replace(/\D/g, ""))).toBe(samples);
 });
 
+test("two selections at the same time are called by their names, not before and after", async ({ page, request }) => {
+  const main = { name: "main", module: "prog" };
+  const [a, b] = await Promise.all(
+    ["left", "right"].map((name) =>
+      stored(request, name, [
+        { frames: [main, { name: `only_${name}`, module: "prog" }], samples: 300 },
+        { frames: [main, { name: "shared", module: "prog" }], samples: name === "left" ? 100 : 700 },
+      ]),
+    ),
+  );
+  const [left, right] = [`left-${process.pid}-${TAKEN}`, `right-${process.pid}-${TAKEN}`];
+  const base = { baseQuery: a?.query ?? "", baseFrom: String(WINDOW.from), baseUntil: String(WINDOW.until) };
+  await page.goto(at(WINDOW, { view: "compare", ...b, ...base }));
+  await drawn(page);
+  const changes = page.getByTestId("changes");
+  await expect(changes).toContainText(`only in ${left}`);
+  await expect(changes).toContainText(`only in ${right}`);
+  await expect(page.locator(".sides .side.base bdi")).toHaveText(left);
+  await expect(page.getByRole("slider", { name: `Window B, ${right}`, exact: true })).toBeVisible();
+  const only = page.getByTestId("only");
+  await expect(only.locator("option")).toContainText(["everything", "differs", `only in ${right}`, `only in ${left}`]);
+  await only.selectOption("gone");
+  const table = page.locator(".tablebox.diff");
+  await expect(table.locator(".tablebox-title")).toContainText(`only in ${left} A, ${left} · B, ${right}`);
+  await expect(table.locator(".vtable-row")).toHaveCount(1);
+  await only.selectOption("");
+  await page.getByTestId("flamegraph").hover({ position: { x: 200, y: 30 } });
+  await expect(page.getByTestId("tooltip")).toContainText(`A, ${left}`);
+  await page.getByRole("button", { name: "Tree", exact: true }).click();
+  await expect(page.getByTestId("frame-tree")).toContainText(`: ${left} 0 samples`);
+  for (const part of [changes, page.locator(".sides .side"), page.locator(".graph")])
+    for (const text of await part.allInnerTexts()) expect(text).not.toMatch(/\b(before|after)\b/i);
+  // The same the other way round is no matter of time either.
+  await page.goto(
+    at({ from: WINDOW.from - 60_000, until: WINDOW.until - 60_000 }, { view: "compare", ...b, ...base, baseQuery: "" }),
+  );
+  await expect(page.locator(".sides .side.base bdi")).toBeEmpty();
+});
+
 test.describe("a function that calls itself 5,000 times", () => {
   const main: Frame = { name: "main", module: "prog" };
   const recur: Frame = { name: "recur", module: "prog" };

@@ -97,14 +97,6 @@ export function diffPaint(change: Change, strength: number, theme: Theme): Paint
 /** Marks that say the same without colour. */
 export const MARK: Record<Change, string> = { same: "", grew: "▲", shrank: "▼", new: "✚", gone: "✕" };
 
-export const CHANGE_WORDS: Record<Change, string> = {
-  same: "not shown to differ",
-  grew: "grew",
-  shrank: "shrank",
-  new: "new: only after",
-  gone: "gone: only before",
-};
-
 /** Layers of the chart: neighbours in the list are far apart in hue, and none is near the red of warnings. */
 const LAYERS = [
   "#4c8dff",

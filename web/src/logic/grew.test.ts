@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { diffOf, type Frame } from "./fixtures.ts";
 import { figuresOf, findings, nameOf, remarkOf } from "./grew.ts";
+import { sidesOf } from "./sides.ts";
 import { diffTreeOf } from "./tree.ts";
 
 const windows = { baseUntil: "14:00:00", from: "14:05:00" };
-const telling = { normalize: "rate", measure: "total", windows } as const;
+const sides = sidesOf("", "", true);
+const apart = sidesOf('{container="a1"}', '{container="b2"}', false);
+const telling = { normalize: "rate", measure: "total", windows, sides } as const;
 
 function found(calls: Frame[], measure: "total" | "self" = "total") {
   const tree = diffTreeOf(diffOf(calls, measure), "both");
@@ -167,7 +170,7 @@ describe("a finding in words", () => {
     expect(plain(remarkOf({ ...fresh, parts: [] }, telling))).toBe(
       "new: not a sample in A, seen since 14:05:00; 15 000 samples",
     );
-    expect(plain(remarkOf({ ...fresh, parts: [] }, { ...telling, windows: null }))).toBe("only in B; 15 000 samples");
+    expect(plain(remarkOf({ ...fresh, parts: [] }, { ...telling, sides: apart }))).toBe("only in b2; 15 000 samples");
     const gone = { ...finding, change: "gone", beforeSamples: 70, afterSamples: 0 } as const;
     expect(remarkOf({ ...gone, parts: [] }, telling)).toBe("gone: not seen in B, last in A until 14:00:00; 70 samples");
   });

@@ -11,6 +11,7 @@ import type { Change } from "./colour.ts";
 import { factor, plural } from "./format.ts";
 import { fitName } from "./names.ts";
 import { changeText, fromTo } from "./norm.ts";
+import { changeWords, type Sides } from "./sides.ts";
 import { type DiffData, frameName, kindName, moduleName, ROOT, type Tree } from "./tree.ts";
 
 export interface Finding {
@@ -225,8 +226,9 @@ function sum(values: readonly number[]): number {
 export interface Telling {
   normalize: Normalize;
   measure: "total" | "self";
-  /** Where both sides are the same selection: when window A ends and B begins, as clock times. Null for two selections. */
-  windows: { baseUntil: string; from: string } | null;
+  sides: Sides;
+  /** When window A ends and B begins, as clock times. */
+  windows: { baseUntil: string; from: string };
 }
 
 /** `kubelet: 0.05 → 0.62 cores (+0.57, between +0.51 and +0.63), 12.4×`: what stands behind the frame's name. */
@@ -241,14 +243,16 @@ export function figuresOf(finding: Finding, { normalize }: Telling): string {
 export function remarkOf(finding: Finding, telling: Telling): string {
   const { change, caller, beforeSamples, afterSamples, parts } = finding;
   const said: string[] = caller === "" ? [] : [`called by ${fitName(caller, NAME_ROOM)}`];
-  const { windows } = telling;
-  if (change === "new")
-    said.push(windows === null ? "only in B" : `new: not a sample in A, seen since ${windows.from}`);
-  else if (change === "gone")
-    said.push(windows === null ? "only in A" : `gone: not seen in B, last in A until ${windows.baseUntil}`);
+  const { sides, windows } = telling;
+  const [a, b] = sides.names.map((name) => (sides.inTurn ? name : `in ${name}`));
   if (change !== "new" && change !== "gone")
-    said.push(`${plural(beforeSamples, "sample")} before, ${plural(afterSamples, "sample")} after`);
-  else said.push(plural(Math.max(beforeSamples, afterSamples), "sample"));
+    said.push(`${plural(beforeSamples, "sample")} ${a}, ${plural(afterSamples, "sample")} ${b}`);
+  else {
+    if (!sides.inTurn) said.push(changeWords(sides, change));
+    else if (change === "new") said.push(`new: not a sample in A, seen since ${windows.from}`);
+    else said.push(`gone: not seen in B, last in A until ${windows.baseUntil}`);
+    said.push(plural(Math.max(beforeSamples, afterSamples), "sample"));
+  }
   if (parts.length > 0) {
     const list = parts.map(
       ({ name, delta }) => `${fitName(name, NAME_ROOM)} (${changeText(delta, telling.normalize)})`,

@@ -6,6 +6,7 @@ import type { GrownDiff, GrownFlamegraph } from "../logic/grown.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
 import { matcherOf, matchesOf, search, serverPattern } from "../logic/search.ts";
 import { laneOf, parseSelector } from "../logic/selector.ts";
+import { type Sides, sidesOf } from "../logic/sides.ts";
 import { stackOf } from "../logic/stack.ts";
 import { inTurns } from "../logic/steps.ts";
 import { isRelative, parseTime, type Window } from "../logic/time.ts";
@@ -141,6 +142,16 @@ export const pair = computed(() => {
   const end = parseTime(chartUntil.value, present.value);
   const chart = begin !== null && end !== null ? askable(ordered(begin, end)) : around(both.base, both.comparison);
   return { ...both, chart };
+});
+
+/** What the two sides are called. */
+export const sides = computed<Sides>(() => {
+  if (view.value === "compare")
+    return sidesOf(baseQuery.value || query.value, query.value, pair.value.base.from < pair.value.comparison.from);
+  const { a, b } = marks.value;
+  // The rest of a range lies on both sides of what it is compared with.
+  const inTurn = a !== null && b !== null && !a.except && !b.except && a.window.from < b.window.from;
+  return sidesOf(query.value, query.value, inTurn);
 });
 
 /** Both sides that are marked in the heatmap, as the server is asked. */

@@ -1,19 +1,20 @@
 /** What a comparison found: the verdict, how much of it chance would find too, what speaks against it, and what changed in sentences. */
 import type { DiffAnswer } from "../api/index.ts";
 import { caveatsOf } from "../logic/caveats.ts";
-import { CHANGE_WORDS, MARK } from "../logic/colour.ts";
+import { MARK } from "../logic/colour.ts";
 import { isWanted } from "../logic/diffrows.ts";
 import { focusOf } from "../logic/focus.ts";
 import { cores, levelText, percent, plural } from "../logic/format.ts";
 import { type Finding, figuresOf, nameOf, remarkOf, type Telling } from "../logic/grew.ts";
 import type { GrownDiff } from "../logic/grown.ts";
 import { fitName } from "../logic/names.ts";
+import { changeWords } from "../logic/sides.ts";
 import { rangeText } from "../logic/time.ts";
 import { ROOT, type Tree } from "../logic/tree.ts";
 import { controlText, verdictOf } from "../logic/verdict.ts";
 import { halves } from "../logic/windows.ts";
 import { changes, control, watchers } from "../state/compare.ts";
-import { diffTop, present, sent } from "../state/data.ts";
+import { diffTop, present, sent, sides } from "../state/data.ts";
 import { linkTo, navigate, type PageState, page } from "../state/index.ts";
 import { changeOf } from "./flame/paint.ts";
 import { Quality } from "./Quality.tsx";
@@ -125,15 +126,13 @@ export function Changes({ answer }: { answer: GrownDiff }) {
   const now = present.value;
   const [, baseUntil] = rangeText(answer.base, now).split(" – ") as [string, string];
   const [from] = rangeText(answer.comparison, now).split(" – ") as [string, string];
-  const { normalize, measure, base, comparison } = answer;
-  // The rest of a range lies on both sides of what it is compared with.
-  const inTurn = base.query === comparison.query && !base.except && !comparison.except;
-  const windows = inTurn ? { baseUntil, from } : null;
-  const telling: Telling = { normalize, measure, windows };
+  const { normalize, measure } = answer;
+  const telling: Telling = { normalize, measure, sides: sides.value, windows: { baseUntil, from } };
+  const title = sides.value.inTurn ? "What changed" : "What differs";
   const rest = found.length - FIRST;
   return (
-    <section class="card changes" aria-label="What changed">
-      <h2>What changed</h2>
+    <section class="card changes" aria-label={title}>
+      <h2>{title}</h2>
       <ol data-testid="changes">
         {(all ? found : found.slice(0, FIRST)).map((finding) => (
           <Sentence key={finding.node} tree={shown} finding={finding} telling={telling} />
@@ -161,7 +160,7 @@ function Sentence({ tree: shown, finding, telling }: { tree: Tree; finding: Find
         <i class={`mark ${finding.change}`} aria-hidden="true">
           {MARK[finding.change]}
         </i>
-        <span class="visually-hidden">{CHANGE_WORDS[finding.change]}: </span>
+        <span class="visually-hidden">{changeWords(telling.sides, finding.change)}: </span>
         <code>{fitName(name, WIDE_NAME)}</code>
         {finding.where !== "" && <span> in {finding.where}</span>}
         {telling.measure === "self" ? ", its own time: " : ": "}

@@ -15,7 +15,7 @@ import {
   withLength,
 } from "../logic/windows.ts";
 import { baseStack } from "../state/compare.ts";
-import { compareSeries, compareStack, diff, pair, present, selectorFaults } from "../state/data.ts";
+import { compareSeries, compareStack, diff, pair, present, selectorFaults, sides } from "../state/data.ts";
 import { navigate, type PageState, page } from "../state/index.ts";
 import { ConfidenceSlider } from "./Changes.tsx";
 import { ChartCard } from "./ChartCard.tsx";
@@ -92,7 +92,7 @@ function CompareChart() {
           <button
             type="button"
             class="button"
-            title="Exchange before and after"
+            title="Exchange A and B"
             onClick={() => setPair({ base: windows.comparison, comparison: windows.base }, windows.chart)}
           >
             ⇄ Swap
@@ -124,14 +124,15 @@ function Sides() {
     const follows = lock ? withLength(windows[other], lengthOf(window)) : windows[other];
     setPair({ ...windows, [other]: follows, [side]: window }, null);
   };
-  const side = (name: keyof Pair, letter: string, word: string) => {
+  const side = (name: keyof Pair, letter: string, at: 0 | 1) => {
     const window = windows[name];
+    const word = sides.value.names[at];
     const stack = name === "base" && baseQuery !== "" ? baseStack.value : compareStack.value;
     const level = stack === null ? null : meanWithin(stack, window);
     return (
       <div class={`side ${name}`}>
         <span class="side-letter">{letter}</span>
-        <span>{word}</span>
+        <bdi>{word === letter ? "" : word}</bdi>
         <Menu label={rangeText(window, now)} name={`Choose window ${letter}`}>
           {(close) => (
             <Moments
@@ -151,7 +152,7 @@ function Sides() {
   const place = places.find(([, window]) => isSame(window, windows.base));
   return (
     <div class="sides card">
-      {side("base", "A", "before")}
+      {side("base", "A", 0)}
       <Choice
         label="A is"
         name="Place window A"
@@ -172,7 +173,7 @@ function Sides() {
         error={selectorFaults.value.base}
         onSubmit={(text) => navigate({ baseQuery: text === query ? "" : text, focus: "" })}
       />
-      {side("comparison", "B", "after")}
+      {side("comparison", "B", 1)}
       <Check
         checked={lock}
         onToggle={() => {

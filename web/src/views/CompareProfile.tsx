@@ -1,5 +1,6 @@
 /** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
-import { diff, diffTop, pairParameters, selectorFaults } from "../state/data.ts";
+import { changeWords, sideText } from "../logic/sides.ts";
+import { diff, diffTop, pairParameters, selectorFaults, sides } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { Caveats, Changes, Verdict } from "./Changes.tsx";
 import { Choice } from "./Choice.tsx";
@@ -15,6 +16,7 @@ export function CompareProfile() {
   const loading = diff.loading.value;
   const top = diffTop.data.value;
   const { only, width, query, baseQuery } = page.value;
+  const { inTurn } = sides.value;
   if (answer === null) {
     if (error?.code === "bad_query") {
       const wrong = selectorFaults.value.base === null ? { query: "" } : { baseQuery: "" };
@@ -53,8 +55,8 @@ export function CompareProfile() {
               value={width}
               options={[
                 ["both", "A + B"],
-                ["before", "A, before"],
-                ["after", "B, after"],
+                ["before", sideText(sides.value, 0)],
+                ["after", sideText(sides.value, 1)],
               ]}
               onChoose={(chosen) => navigate({ width: chosen })}
             />
@@ -66,8 +68,8 @@ export function CompareProfile() {
               options={[
                 ["", "everything"],
                 ["significant", "what differs"],
-                ["new", "what is new"],
-                ["gone", "what is gone"],
+                ["new", inTurn ? "what is new" : changeWords(sides.value, "new")],
+                ["gone", inTurn ? "what is gone" : changeWords(sides.value, "gone")],
               ]}
               onChoose={(chosen) => navigate({ only: chosen })}
             />

@@ -1,13 +1,14 @@
 /** The functions of both sides of a comparison, as the server computed them. */
 import { useMemo } from "preact/hooks";
 import type { DiffTopRow, Normalize } from "../api/index.ts";
-import { CHANGE_WORDS, type Change, MARK } from "../logic/colour.ts";
+import { type Change, MARK } from "../logic/colour.ts";
 import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../logic/diffrows.ts";
 import { count, factor, levelText, plural } from "../logic/format.ts";
 import { largestOf, rowOf } from "../logic/functions.ts";
 import { fitName } from "../logic/names.ts";
 import { changeText, normText, normUnit } from "../logic/norm.ts";
-import { pointedFrame, pointedRow, select, selected, tableMatcher, tree } from "../state/data.ts";
+import { changeWords, sideText } from "../logic/sides.ts";
+import { pointedFrame, pointedRow, select, selected, sides, tableMatcher, tree } from "../state/data.ts";
 import { page } from "../state/index.ts";
 import { type Column, NARROW_NAME, useSort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
 
@@ -22,17 +23,12 @@ interface Props {
 
 const keyOf = ({ name, module = "", kind = "" }: DiffTopRow) => ({ name, module, kind });
 
-const ONLY_WORDS: Record<Only, string> = {
-  "": "",
-  significant: "that differ",
-  new: "that are new",
-  gone: "that are gone",
-};
+const APART: Record<string, string> = { grew: "B more", shrank: "A more", new: "only B", gone: "only A" };
 const NOTHING: Record<Only, string> = {
   "": "No function to show.",
-  significant: "Nothing differs beyond chance between these windows.",
-  new: "Nothing is new beyond chance in B.",
-  gone: "Nothing of A is gone beyond chance in B.",
+  significant: "Nothing differs beyond chance between A and B.",
+  new: "Nothing is in B alone beyond chance.",
+  gone: "Nothing is in A alone beyond chance.",
 };
 
 export function DiffTable({ rows, normalize, only, confidence, complete, onFind }: Props) {
@@ -46,6 +42,13 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
     [shown, drawn, chosen],
   );
   const most = useMemo(() => rows.reduce((top, row) => Math.max(top, Math.abs(row.delta)), 0), [rows]);
+  const { inTurn } = sides.value;
+  const wordOf = (change: Change) => (inTurn ? `that are ${change}` : changeWords(sides.value, change));
+  const heads = ([0, 1] as const).map((at) => sideText(sides.value, at)) as [string, string];
+  const saidOnly = { "": "", significant: "that differ", new: wordOf("new"), gone: wordOf("gone") }[only];
+  // In a narrow column letters stand for the sides.
+  const short = (state: string) => (inTurn ? state : (APART[state] ?? ""));
+  const words = (row: DiffTopRow) => changeWords(sides.value, row.state as Change);
   const value = (v: number) => normText(v, normalize);
   const interval = (row: DiffTopRow) => `${changeText(row.low, normalize)} to ${changeText(row.high, normalize)}`;
   const level = levelText(confidence);
@@ -58,10 +61,10 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       number: false,
       cell: (row) => (
         <span class="function" title={`${row.name}\n${row.kind ?? ""} · ${row.module ?? ""}`}>
-          <i class={`mark ${row.state}`} title={CHANGE_WORDS[row.state as Change]}>
+          <i class={`mark ${row.state}`} title={words(row)}>
             {MARK[row.state as Change]}
           </i>
-          <span class="visually-hidden">{CHANGE_WORDS[row.state as Change]}: </span>
+          <span class="visually-hidden">{words(row)}: </span>
           <bdi>{fitName(row.name, room)}</bdi>
           <small>{row.module}</small>
         </span>
@@ -69,22 +72,22 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
     },
     {
       key: "before",
-      title: "Before",
-      hint: `Side A, ${normUnit(normalize)}`,
+      title: inTurn ? "Before" : "A",
+      hint: `Side ${heads[0]}, ${normUnit(normalize)}`,
       number: true,
       cell: (row) => <span title={`${count(row.base_total)} samples`}>{value(row.base_norm)}</span>,
     },
     {
       key: "after",
-      title: "After",
-      hint: `Side B, ${normUnit(normalize)}`,
+      title: inTurn ? "After" : "B",
+      hint: `Side ${heads[1]}, ${normUnit(normalize)}`,
       number: true,
       cell: (row) => <span title={`${count(row.total)} samples`}>{value(row.norm)}</span>,
     },
     {
       key: "delta",
       title: "Change",
-      hint: "After minus before; what differs first, then by size in either direction",
+      hint: "B minus A; what differs first, then by size in either direction",
       number: true,
       cell: (row) => (
         <span class={`amount delta ${row.state}`} title={`${level}: ${interval(row)}`}>
@@ -107,14 +110,14 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       hint: "What the change is called; what is not shown to differ has none",
       number: false,
       spare: true,
-      cell: (row) => <span class={`state ${row.state}`}>{row.state === "same" ? "" : row.state}</span>,
+      cell: (row) => <span class={`state ${row.state}`}>{row.state === "same" ? "" : short(row.state)}</span>,
     },
     {
       key: "factor",
       title: "×",
-      hint: "After divided by before",
+      hint: "B divided by A",
       number: true,
-      cell: (row) => (row.state === "new" || row.state === "gone" ? row.state : factor(row.base_norm, row.norm)),
+      cell: (row) => (row.state === "new" || row.state === "gone" ? short(row.state) : factor(row.base_norm, row.norm)),
     },
   ];
   return (
@@ -122,7 +125,8 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       <div class="tablebox-title">
         <b>{plural(shown.length, "function")}</b>
         <span class="dim">
-          {ONLY_WORDS[only]}
+          {saidOnly}
+          {inTurn ? "" : ` ${heads.join(" · ")}`}
           {complete ? "" : " (the largest; the API gives all)"}
         </span>
       </div>

@@ -22,7 +22,7 @@ const FORMATS: Record<Props["path"], readonly [string, string, string][]> = {
   ],
   "/diff": [
     ["svg", "SVG", "the differential flamegraph as a picture"],
-    ["collapsed", "Collapsed stacks", "a;b;c BEFORE AFTER, for inferno-flamegraph"],
+    ["collapsed", "Collapsed stacks", "a;b;c A B, for inferno-flamegraph"],
     ["json", "JSON", "what this page draws"],
   ],
 };

@@ -1,10 +1,11 @@
 /** The lower half of both views: tools, flamegraph and table side by side. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { CHANGE_WORDS, type Change, diffPaint, KINDS, kindSwatch, MARK, modulePaint } from "../logic/colour.ts";
+import { type Change, diffPaint, KINDS, kindSwatch, MARK, modulePaint } from "../logic/colour.ts";
 import { count, percent, plural } from "../logic/format.ts";
 import { modulesOf } from "../logic/functions.ts";
 import { nextHit } from "../logic/search.ts";
+import { changeWords } from "../logic/sides.ts";
 import { ROOT } from "../logic/tree.ts";
 import {
   changing,
@@ -15,6 +16,7 @@ import {
   searchResult,
   select,
   selected,
+  sides,
   theme,
   tree,
   upright,
@@ -300,23 +302,29 @@ const LEGEND: readonly [Change, number][] = [
 ];
 
 function ChangeLegend() {
+  // What a change is called in time needs no more words than the change itself.
+  const word = (change: Change) => (sides.value.inTurn ? change : changeWords(sides.value, change));
   return (
     <ul class="legend" aria-label="Colours">
       <li class="ramp">
-        <span>▼ shrank</span>
+        <span>▼ {word("shrank")}</span>
         {LEGEND.map(([change, strength]) => (
           <i
             key={`${change}${strength}`}
             class="swatch"
-            title={CHANGE_WORDS[change]}
+            title={changeWords(sides.value, change)}
             style={{ background: diffPaint(change, strength, theme.value).fill }}
           />
         ))}
-        <span>grew ▲</span>
+        <span>{word("grew")} ▲</span>
       </li>
       <li title="Grey: the difference is within what chance explains.">grey: not shown to differ</li>
-      <li>{MARK.new} new</li>
-      <li>{MARK.gone} gone</li>
+      <li>
+        {MARK.new} {word("new")}
+      </li>
+      <li>
+        {MARK.gone} {word("gone")}
+      </li>
     </ul>
   );
 }

@@ -1,6 +1,7 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
 import { cores, count, duration, percent } from "../logic/format.ts";
 import { withMatcher } from "../logic/selector.ts";
+import { shortValue } from "../logic/sides.ts";
 import { type Mode, type Stack, stepAt } from "../logic/stack.ts";
 import { navigate, page } from "../state/index.ts";
 import { TAKE_HINT, takeByAltKey, takeOf, takeValue } from "./take.ts";
@@ -15,16 +16,9 @@ interface Props {
   otherCount: number;
 }
 
-/** What a runtime calls a container; people know the first twelve digits of it. */
-const CONTAINER_ID = /([0-9a-f]{12})[0-9a-f]{52}/;
-/** Of a cgroup's path people know the end; what leads there is the same for most. */
-const LEADING = /^\/.*\//;
-
 /** A layer's value as it is shown. */
 export function layerName(value: string | null, otherCount: number): string {
-  if (value === null) return `${count(otherCount)} others`;
-  if (value === "") return "(none)";
-  return value.replace(LEADING, "…/").replace(CONTAINER_ID, "$1");
+  return value === null ? `${count(otherCount)} others` : shortValue(value);
 }
 
 /** The same with the mode, where user and system time are apart. */

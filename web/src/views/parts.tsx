@@ -13,11 +13,5 @@ export const Heatmap = later(() => import("./Heatmap.tsx").then((part) => part.H
 export const Timeline = later(() => import("./Timeline.tsx").then((part) => part.Timeline), waiting);
 export const Nodes = later(() => import("./Nodes.tsx").then((part) => part.Nodes), waiting);
 export const HelpDialog = later(() => import("./HelpDialog.tsx").then((part) => part.HelpDialog));
-export const FramePanel = later(
-  () => import("./flame/FramePanel.tsx").then((part) => part.FramePanel),
-  <Busy on={true} />,
-);
-export const FrameTree = later(
-  () => import("./flame/FrameTree.tsx").then((part) => part.FrameTree),
-  <Busy on={true} />,
-);
+export const FramePanel = later(() => import("./flame/Frames.ts").then((part) => part.FramePanel), <Busy on={true} />);
+export const FrameTree = later(() => import("./flame/Frames.ts").then((part) => part.FrameTree), <Busy on={true} />);

@@ -4,8 +4,10 @@
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { duration } from "../../logic/format.ts";
+import { sideText } from "../../logic/sides.ts";
 import { rangeText } from "../../logic/time.ts";
 import { dragged, type Edge, lengthOf, overlapping, type Pair } from "../../logic/windows.ts";
+import { sides } from "../../state/data.ts";
 import { momentAt, type Plot, pixelOf } from "./place.ts";
 
 interface Props {
@@ -22,7 +24,6 @@ interface Props {
 type Side = keyof Pair;
 type Grip = Edge | "body";
 
-const NAMES: Record<Side, string> = { base: "A, before", comparison: "B, after" };
 const LETTER: Record<Side, string> = { base: "A", comparison: "B" };
 const KEY_PART = 1 / 200;
 
@@ -85,7 +86,8 @@ export function WindowPair({ plot, pair, now, locked, onHover, onChange }: Props
       onPointerCancel={cancel}
       onPointerLeave={() => onHover(null)}
     >
-      {(["base", "comparison"] as const).map((side) => {
+      {(["base", "comparison"] as const).map((side, at) => {
+        const name = sideText(sides.value, at as 0 | 1);
         const window = shown[side];
         const left = pixelOf(plot, window.from);
         const right = pixelOf(plot, window.until);
@@ -101,12 +103,12 @@ export function WindowPair({ plot, pair, now, locked, onHover, onChange }: Props
               class="pair-body"
               role="slider"
               tabIndex={0}
-              aria-label={`Window ${NAMES[side]}`}
+              aria-label={`Window ${name}`}
               aria-valuemin={bounds.from}
               aria-valuemax={bounds.until}
               aria-valuenow={window.from}
               aria-valuetext={range}
-              title={`${NAMES[side]}: ${range}. Drag to move.`}
+              title={`${name}: ${range}. Drag to move.`}
               {...handlers(side, "body")}
             >
               <span class="pair-letter">{LETTER[side]}</span>
@@ -118,7 +120,7 @@ export function WindowPair({ plot, pair, now, locked, onHover, onChange }: Props
                 class={`pair-edge ${edge}`}
                 role="slider"
                 tabIndex={0}
-                aria-label={`${edge === "from" ? "Start" : "End"} of window ${NAMES[side]}`}
+                aria-label={`${edge === "from" ? "Start" : "End"} of window ${name}`}
                 aria-valuemin={bounds.from}
                 aria-valuemax={bounds.until}
                 aria-valuenow={window[edge]}

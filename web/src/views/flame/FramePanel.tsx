@@ -7,12 +7,13 @@ import { largestOf } from "../../logic/functions.ts";
 import { fitName } from "../../logic/names.ts";
 import { sourceText } from "../../logic/places.ts";
 import { type Relative, type Relatives, relativesOf } from "../../logic/relatives.ts";
+import { sideText } from "../../logic/sides.ts";
 import { sinceOf } from "../../logic/since.ts";
 import { sparkPath } from "../../logic/spark.ts";
 import { stackOf } from "../../logic/stack.ts";
 import { clock } from "../../logic/time.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { select, sent, upright } from "../../state/data.ts";
+import { select, sent, sides, upright } from "../../state/data.ts";
 import { framePlaces, frameSeries } from "../../state/frame.ts";
 import { copyText } from "../clipboard.ts";
 import { frameActions } from "./actions.ts";
@@ -187,8 +188,8 @@ function Shares({ tree, node, focus, base, samples }: SharesProps) {
         </tr>
       </thead>
       <tbody>
-        {row("A, before", base, sent.value.tree?.diff?.baseTotal[ROOT] ?? 0)}
-        {row("B, after", tree.total, samples)}
+        {row(sideText(sides.value, 0), base, sent.value.tree?.diff?.baseTotal[ROOT] ?? 0)}
+        {row(sideText(sides.value, 1), tree.total, samples)}
       </tbody>
     </table>
   );

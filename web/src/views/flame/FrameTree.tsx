@@ -1,10 +1,12 @@
 /** The flamegraph as a tree of text: what a screen reader, and a narrow screen, read. Rows exist while they are in sight. */
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import { CHANGE_WORDS, kindOf, kindSwatch, MARK, type Theme } from "../../logic/colour.ts";
+import { kindOf, kindSwatch, MARK, type Theme } from "../../logic/colour.ts";
 import { count, percent, plural } from "../../logic/format.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/outline.ts";
 import { scrollToRow, visibleRows } from "../../logic/rows.ts";
+import { changeWords } from "../../logic/sides.ts";
 import { ancestors, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { sides } from "../../state/data.ts";
 import { useSize } from "../hooks.ts";
 import { changeOf } from "./paint.ts";
 import { tooltipText, type WindowMeasure } from "./Tooltip.tsx";
@@ -98,7 +100,7 @@ export function FrameTree(props: Props) {
   return (
     <div class="frame-tree-box">
       <div class={`frame-tree-head${tree.diff === null ? "" : " diff"}`} aria-hidden="true">
-        <span>{tree.diff === null ? "Total" : "Before → after"}</span>
+        <span>{tree.diff === null ? "Total" : sides.value.names.join(" → ")}</span>
         {tree.diff === null && <span>{tree.shape === "upright" ? "Self" : ""}</span>}
         <span>Frame</span>
       </div>
@@ -181,7 +183,7 @@ function Frame({ tree, row, theme, said }: { tree: Tree; row: OutlineRow; theme:
           style={{ background: kindSwatch(kindOf(kindName(tree, row.node), false), theme) }}
         />
       ) : (
-        <i class={`mark ${change}`} title={CHANGE_WORDS[change]} aria-hidden="true">
+        <i class={`mark ${change}`} title={changeWords(sides.value, change)} aria-hidden="true">
           {MARK[change]}
         </i>
       )}

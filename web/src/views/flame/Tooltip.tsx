@@ -1,10 +1,12 @@
 /** What one frame stands for, beside the pointer and as a sentence. */
 import type { Normalize } from "../../api/index.ts";
-import { CHANGE_WORDS, kindOf, MARK } from "../../logic/colour.ts";
+import { kindOf, MARK } from "../../logic/colour.ts";
 import { cores, count, duration, factor, levelText, percent, plural, signed } from "../../logic/format.ts";
 import type { Sliver } from "../../logic/layout.ts";
 import { normText, normUnit } from "../../logic/norm.ts";
+import { changeWords, sideText } from "../../logic/sides.ts";
 import { frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { sides } from "../../state/data.ts";
 import { useBeside } from "../hooks.ts";
 import { changeOf } from "./paint.ts";
 
@@ -31,7 +33,8 @@ export function tooltipText(tree: Tree, node: number, focus: number, measure: Wi
   if (diff !== null) {
     const before = normText(diff.baseNorm[node] as number, measure.normalize);
     const after = normText(diff.norm[node] as number, measure.normalize);
-    return `${name}: before ${plural(diff.baseTotal[node] as number, "sample")}, ${before}; after ${plural(tree.total[node] as number, "sample")}, ${after} ${normUnit(measure.normalize)}; ${CHANGE_WORDS[changeOf(tree, node)]}`;
+    const [a, b] = sides.value.names;
+    return `${name}: ${a} ${plural(diff.baseTotal[node] as number, "sample")}, ${before}; ${b} ${plural(tree.total[node] as number, "sample")}, ${after} ${normUnit(measure.normalize)}; ${changeWords(sides.value, changeOf(tree, node))}`;
   }
   const total = tree.total[node] as number;
   const ofAll = percent(part(total, measure.samples));
@@ -146,8 +149,8 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
           </tr>
         </thead>
         <tbody>
-          {row("A, before", diff.baseTotal, diff.baseNorm, diff.baseSelf, diff.baseSelfNorm)}
-          {row("B, after", tree.total, diff.norm, tree.self, diff.selfNorm)}
+          {row(sideText(sides.value, 0), diff.baseTotal, diff.baseNorm, diff.baseSelf, diff.baseSelfNorm)}
+          {row(sideText(sides.value, 1), tree.total, diff.norm, tree.self, diff.selfNorm)}
         </tbody>
       </table>
       <div class={`tooltip-verdict ${change}`}>
@@ -160,7 +163,7 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
           {levelText(diff.confidence)}: {signed(value(diff.low[node] as number), diff.low[node] as number)} to{" "}
           {signed(value(diff.high[node] as number), diff.high[node] as number)}
         </span>
-        <span>{CHANGE_WORDS[change]}</span>
+        <span>{changeWords(sides.value, change)}</span>
       </div>
     </>
   );
