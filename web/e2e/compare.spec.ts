@@ -103,7 +103,7 @@ test.describe("compare", () => {
     await page.getByTestId("only").selectOption("gone");
     await expect(rows).toHaveCount(0);
     await page.getByRole("button", { name: "Swap" }).click();
-    await expect(rows.filter({ hasText: "read" }).first()).toContainText("gone");
+    await expect(rows.filter({ hasText: "read" }).first()).toContainText("only in A");
     await page.goBack();
     await expect(rows).toHaveCount(0);
     await page.goBack();

@@ -160,6 +160,36 @@ test("of a hundred services the largest have names, the others are counted, and 
   await expect(page.getByRole("button", { name: "all 100 by service, in the table" })).toBeVisible();
   const shown = await page.locator(".quality .figure").first().getAttribute("title");
   expect(Number(shown?.replace(/\D/g, ""))).toBe(samples);
+
+  // What stands for the others is in sight whatever the list is scrolled to.
+  await expect(layers.last()).toBeInViewport({ ratio: 0.9 });
+  await page.setViewportSize({ width: 390, height: 844 });
+  await expect(layers.last()).toBeInViewport({ ratio: 0.9 });
+  expect(await overflow(page)).toBe(0);
+
+  // All of them are offered, once the server has said which: what was offered for another place is gone meanwhile.
+  let answer = () => {};
+  const held = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await page.route("**/api/v1/labels/service/values*", async (route) => {
+    await held;
+    await route.continue();
+  });
+  const box = page.getByTestId("query");
+  const offers = page.getByRole("listbox", { name: "Suggestions" });
+  await box.fill("service");
+  await box.press("!");
+  await expect(offers.getByRole("option", { name: "!=", exact: true })).toBeVisible();
+  await box.pressSequentially(`="s`);
+  await expect(offers.getByRole("option")).toHaveCount(0);
+  await box.pressSequentially(`9-${end.slice(0, 4)}`);
+  answer();
+  await expect(offers.getByRole("option", { name: `s9-${end}`, exact: true })).toBeVisible();
+  await box.fill(`service="${end}`);
+  await expect(offers.getByRole("option")).toHaveCount(100);
+  await box.press("ArrowUp");
+  await expect(offers.getByRole("option").last()).toBeInViewport({ ratio: 0.9 });
 });
 
 test("two selections at the same time are called by their names, not before and after", async ({ page, request }) => {

@@ -136,6 +136,10 @@ export const api = {
   nodes: (signal: AbortSignal) => get<{ nodes: NodeRow[] }>("/nodes", {}, signal),
   info: (signal: AbortSignal) => get<InfoAnswer>("/info", {}, signal),
   labels: (signal: AbortSignal) => get<{ labels: string[] }>("/labels", {}, signal),
-  labelValues: (label: string, parameters: Parameters, signal: AbortSignal) =>
-    get<{ values: string[]; complete: boolean }>(`/labels/${encodeURIComponent(label)}/values`, parameters, signal),
+  labelValues: (label: string, parameters: Parameters) =>
+    get<{ values: string[]; complete: boolean }>(
+      `/labels/${encodeURIComponent(label)}/values`,
+      parameters,
+      AbortSignal.timeout(30_000),
+    ),
 };

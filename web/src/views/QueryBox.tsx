@@ -19,7 +19,7 @@ interface Props {
   onSubmit: (query: string) => void;
 }
 
-const MOST = 12;
+const MOST = 200;
 const OPERATORS = ["=", "!=", "=~", "!~"];
 
 export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
@@ -43,12 +43,14 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     const mine = new AbortController();
     asked.current = mine;
     const at = completingAt(now, caret);
+    // What was offered for another place must not be taken while the server is asked.
+    if (at.what !== offer?.at.what) setOffer(null);
     const all =
       at.what === "label"
         ? (labels.data.value?.labels ?? [])
         : at.what === "operator"
           ? OPERATORS
-          : await labelValues(at.label, mine.signal);
+          : await labelValues(at.label);
     if (mine.signal.aborted) return;
     const list = suggestions(all, at.prefix, MOST);
     setPicked(-1);
@@ -71,6 +73,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
       else void suggest(done.text, done.caret);
     });
   };
+  useEffect(() => document.getElementById(`${id}-${picked}`)?.scrollIntoView({ block: "nearest" }), [picked]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter") {
       const choice = offer?.list[picked];
@@ -84,7 +87,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
       void suggest(text, input.current?.selectionStart ?? text.length);
     } else if (event.key === "ArrowDown" && offer !== null) setPicked((picked + 1) % offer.list.length);
     else if (event.key === "ArrowUp" && offer !== null)
-      setPicked(((picked + offer.list.length) % (offer.list.length + 1)) - 1);
+      setPicked(((picked + offer.list.length + 1) % (offer.list.length + 1)) - 1);
     else return;
     event.preventDefault();
   };

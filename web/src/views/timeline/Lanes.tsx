@@ -98,14 +98,16 @@ function useValues(label: string): string[] {
   const { from, until, type } = page.value;
   const [values, setValues] = useState<string[]>([]);
   useEffect(() => {
-    const controller = new AbortController();
-    void labelValues(label, controller.signal).then((list) => {
-      if (!controller.signal.aborted)
+    let wanted = true;
+    void labelValues(label).then((list) => {
+      if (wanted)
         setValues(
           list.filter((value) => value !== "").toSorted((a, b) => a.localeCompare(b, undefined, { numeric: true })),
         );
     });
-    return () => controller.abort();
+    return () => {
+      wanted = false;
+    };
   }, [label, from, until, type]);
   return values;
 }
