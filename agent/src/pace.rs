@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::kernel::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 
 /// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what cannot wait.
-const USED_PART: f64 = 0.8;
+const USED_PART: f64 = 0.7;
 /// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry, of a limit that is twice as high
 /// then: where programs start and end all the time, batches fall behind for ever with less.
 const LEAST_PART: f64 = 1.0 / 6.0;

@@ -18,12 +18,13 @@ const PROGRAMS: [&str; 9] = ["cc", "as", "ld", "dd", "nice", "kill", "setpriv", 
 pub(super) const END: &str = "guest: the tests have ended";
 
 /// Tests whose bounds are those of a processor that keeps up with its clock.
-const NOT_EMULATED: [&str; 14] = [
+const NOT_EMULATED: [&str; 15] = [
     "a_library_that_a_short_process_loads_late",
     "a_ring_that_overflows_loses_samples",
     "a_stream_of_short_processes_arrives_with_names",
     "code_made_at_run_time",
     "copies_of_stacks_don_t_wait",
+    "a_program_that_is_opened_late_has_room",
     "of_a_large_program_only_what_runs",
     "processes_of_a_few_milliseconds",
     "processes_of_one_executable_on_two_cpus",
