@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::kernel::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 
 /// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what cannot wait.
-const USED_PART: f64 = 0.7;
+const USED_PART: f64 = 0.6;
 /// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry, of a limit that is twice as high
 /// then: where programs start and end all the time, batches fall behind for ever with less.
 const LEAST_PART: f64 = 1.0 / 6.0;
@@ -25,7 +25,7 @@ const SAID_NS: u64 = 200_000_000;
 /// Of one CPU, what may always go into tables that stacks wait for: these are copied meanwhile, and there is not room for many.
 const LEAST_FOR_STACKS: f64 = 0.008;
 /// For how long a limit that was not used may be saved up, and for how long it must be saved where it was passed.
-const SAVED_NS: f64 = 100_000_000.0;
+const SAVED_NS: f64 = 50_000_000.0;
 const OWED_NS: f64 = 1_000_000_000.0;
 /// A thread that worked less since it rested last goes on: a pause is a wake-up more.
 const STRETCH_NS: u64 = 1_000_000;
