@@ -25,7 +25,6 @@
 
 use super::parallel::each_of;
 use super::stats;
-use std::ops::AddAssign;
 
 /// Weight of the pooled dispersion in an item's own, in degrees of freedom.
 const PRIOR_DF: f64 = 8.0;
@@ -143,23 +142,6 @@ pub struct Side {
     pub unit: f64,
 }
 
-/// A number of samples.
-pub trait Count: Copy + Default + From<u32> + AddAssign {
-    fn value(self) -> f64;
-}
-
-impl Count for u32 {
-    fn value(self) -> f64 {
-        f64::from(self)
-    }
-}
-
-impl Count for u64 {
-    fn value(self) -> f64 {
-        self as f64
-    }
-}
-
 /// Sums the squares of one side's sub-windows, item by item.
 #[derive(Debug, Clone)]
 pub struct Spread {
@@ -182,21 +164,18 @@ impl Spread {
         }
     }
 
-    /// Adds sub-windows: `weights` are their parts of the side's exposure, `counts` each item's in all of them. One without exposure says
-    /// nothing and is left out.
-    pub fn add<T: Count, const N: usize>(&mut self, weights: [f64; N], counts: &[[T; N]]) {
-        let counts_in = weights.map(|weight| weight > 0.0 && weight.is_finite());
-        let known = || weights.into_iter().zip(counts_in).filter(|(_, counts)| *counts);
-        self.windows += known().count();
-        self.weight += known().map(|(weight, _)| weight).sum::<f64>();
-        let one: [f64; N] = counts_in.map(|counts| f64::from(u8::from(counts)));
-        let inverse: [f64; N] = std::array::from_fn(|k| if counts_in[k] { 1.0 / weights[k] } else { 0.0 });
-        for ((squares, sum), counts) in self.squares.iter_mut().zip(&mut self.counts).zip(counts) {
-            for ((count, one), inverse) in counts.iter().zip(one).zip(inverse) {
-                let count = count.value();
-                *squares += count * count * inverse;
-                *sum += count * one;
-            }
+    /// Adds a sub-window: `weight` is its part of the side's exposure; one without exposure says nothing and is left out.
+    pub fn add(&mut self, weight: f64, counts: &[u64]) {
+        if weight <= 0.0 || !weight.is_finite() {
+            return;
+        }
+        self.windows += 1;
+        self.weight += weight;
+        let sums = self.squares.iter_mut().zip(&mut self.counts);
+        for ((squares, sum), count) in sums.zip(counts).filter(|(_, count)| **count > 0) {
+            let count = *count as f64;
+            *squares += count * count / weight;
+            *sum += count;
         }
     }
 

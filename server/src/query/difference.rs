@@ -3,9 +3,7 @@
 use super::account::Account;
 use super::counts::{StackCounts, Weighed};
 use super::dictionary::{Leaves, TWO_TREES};
-use super::diff::{
-    Chains, Count, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge,
-};
+use super::diff::{Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
@@ -22,8 +20,6 @@ use std::sync::Arc;
 
 /// Sub-windows of each side that tell how samples spread in time.
 pub(super) const PARTS: usize = 20;
-/// As many of them are summed at once.
-pub(super) const AT_ONCE: usize = PARTS / 2;
 
 /// A union tree with both sides' counts and the judgement on every node.
 #[derive(Debug)]
@@ -241,9 +237,16 @@ impl Pair {
             .collect()
     }
 
-    /// How the items' samples of one side spread over its sub-windows. `place_of` says for each stack the place at which it ends, or
-    /// [`NONE`].
-    pub(super) fn spread(&self, which: usize, normalize: Normalize, place_of: &[u32], sums: &impl Sums) -> Spread {
+    /// How the items' samples of one side spread over its sub-windows. `place_of` says for each stack the place to which its samples
+    /// are added, of `places`, or [`NONE`]; `items` makes counts of items, `count` of them, of those of places.
+    pub(super) fn spread(
+        &self,
+        which: usize,
+        normalize: Normalize,
+        (place_of, places): (&[u32], usize),
+        count: usize,
+        items: impl Fn(&mut Vec<u64>),
+    ) -> Spread {
         let side = if which == 0 { &self.base } else { &self.comparison };
         // The place of each slot, in the order in which counts stand.
         let mut place_of_slot = vec![NONE; side.counts.slots.len()];
@@ -254,68 +257,32 @@ impl Pair {
         }
         let samples: Vec<u64> = match normalize {
             Normalize::Share => {
-                let of_part = |part: &Vec<u32>| placed(part, &place_of_slot).sum();
+                let of_part = |part: &Vec<u32>| placed(part, &place_of_slot).map(|(_, count)| count).sum();
                 side.counts.in_step.iter().map(of_part).collect()
             }
             Normalize::Rate | Normalize::Absolute => Vec::new(),
         };
         let weights = part_weights(normalize, &side.exposure, &samples);
-        // No sum is larger than all.
-        if u32::try_from(side.counts.samples).is_ok() {
-            spread_over::<u32>(&side.counts.in_step, &weights, &place_of_slot, sums)
-        } else {
-            spread_over::<u64>(&side.counts.in_step, &weights, &place_of_slot, sums)
-        }
-    }
-}
-
-/// What the counts of places at which stacks end are summed to.
-pub(super) trait Sums {
-    fn places(&self) -> usize;
-    fn items(&self) -> usize;
-    /// Counts of items, of those of places, in each of several sub-windows.
-    fn sum<T: Count>(&self, own: Vec<[T; AT_ONCE]>) -> Vec<[T; AT_ONCE]>;
-}
-
-impl Sums for Chains {
-    fn places(&self) -> usize {
-        self.heads.len()
-    }
-
-    fn items(&self) -> usize {
-        self.heads.len()
-    }
-
-    fn sum<T: Count>(&self, mut own: Vec<[T; AT_ONCE]>) -> Vec<[T; AT_ONCE]> {
-        // Those of own counts have no parents.
-        add_up(&self.parent, &mut own);
-        own
-    }
-}
-
-/// Sums sub-windows, several at once: what a place has in all of them lies side by side, and the tree is walked less often.
-fn spread_over<T: Count>(parts: &[Vec<u32>], weights: &[f64], place_of_slot: &[u32], sums: &impl Sums) -> Spread {
-    let mut spread = Spread::new(sums.items());
-    for (parts, weights) in parts.chunks(AT_ONCE).zip(weights.chunks(AT_ONCE)) {
-        let mut own = vec![[T::default(); AT_ONCE]; sums.places()];
-        for (slot, place) in place_of_slot.iter().enumerate().filter(|(_, place)| **place != NONE) {
-            for (sum, part) in own[*place as usize].iter_mut().zip(parts) {
-                *sum += T::from(part[slot]);
+        let mut spread = Spread::new(count);
+        let mut counts = Vec::new();
+        for (part, weight) in side.counts.in_step.iter().zip(weights) {
+            counts.clear();
+            counts.resize(places, 0);
+            for (place, count) in placed(part, &place_of_slot) {
+                counts[place] += count;
             }
+            items(&mut counts);
+            spread.add(weight, &counts);
         }
-        // What is missing to so many has no weight.
-        let mut of_parts = [0.0; AT_ONCE];
-        of_parts[..weights.len()].copy_from_slice(weights);
-        spread.add(of_parts, &sums.sum(own));
+        spread
     }
-    spread
 }
 
-/// The counts of one step that have a place.
-fn placed<'p>(counts: &'p [u32], place_of_slot: &'p [u32]) -> impl Iterator<Item = u64> + 'p {
+/// Counts of one step that have a place, and the place.
+fn placed<'p>(counts: &'p [u32], place_of_slot: &'p [u32]) -> impl Iterator<Item = (usize, u64)> + 'p {
     let all = place_of_slot.iter().zip(counts);
     all.filter(|(place, _)| **place != NONE)
-        .map(|(_, count)| u64::from(*count))
+        .map(|(place, count)| (*place as usize, u64::from(*count)))
 }
 
 /// Answers with the difference of two questions.
@@ -352,8 +319,16 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
         ),
         Measure::Own => (Chains::of_own(&base_own, &own), [&base_own, &own]),
     };
+    let count = chains.heads.len();
     let ends: Vec<u32> = each_of(tree.leaf_of.len(), |stack| chains.of_leaf(tree.leaf_of[stack]));
-    let [base_spread, spread] = both(|which| pair.spread(which, criteria.normalize, &ends, &chains));
+    let [base_spread, spread] = both(|which| {
+        let places = (&ends[..], count);
+        pair.spread(which, criteria.normalize, places, count, |counts| {
+            if criteria.measure == Measure::Total {
+                add_up(&chains.parent, counts);
+            }
+        })
+    });
     let sides = both_totals(
         [(&pair.base, &base), (&pair.comparison, &comparison)].map(|(side, summary)| JudgedWhole {
             samples: summary.samples,

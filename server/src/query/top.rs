@@ -1,7 +1,7 @@
 //! Ranked tables of functions or of a label's values, of one window or as a difference.
 
-use super::diff::{Count, Criteria, Items, Judgement, Measure, Spread, Verdict, judge};
-use super::difference::{AT_ONCE, JudgedWhole, PARTS, Sums, both_totals, pair, part_weights};
+use super::diff::{Criteria, Items, Judgement, Measure, Spread, Verdict, judge};
+use super::difference::{JudgedWhole, PARTS, both_totals, pair, part_weights};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
@@ -13,7 +13,7 @@ use super::periods::Periods;
 use super::select::Question;
 use super::selector::Label;
 use super::steps::Steps;
-use super::tree::{Kind, Name, Shape, Tree, add_up};
+use super::tree::{Kind, Name, Shape, Tree};
 use crate::store::Snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -244,35 +244,6 @@ pub async fn top_difference(
     Ok(top)
 }
 
-/// Functions as items: of nodes with the same name above each other the outermost counts.
-struct Functions<'t> {
-    tree: &'t Tree,
-    measure: Measure,
-}
-
-impl Sums for Functions<'_> {
-    fn places(&self) -> usize {
-        self.tree.len()
-    }
-
-    fn items(&self) -> usize {
-        self.tree.names.list.len()
-    }
-
-    fn sum<T: Count>(&self, mut counts: Vec<[T; AT_ONCE]>) -> Vec<[T; AT_ONCE]> {
-        let nodes = &self.tree.nodes;
-        if self.measure == Measure::Total {
-            add_up(&nodes.parent, &mut counts);
-        }
-        let mut of_name = vec![[T::default(); AT_ONCE]; self.items()];
-        for node in (1..self.tree.len()).filter(|node| self.measure == Measure::Own || nodes.outermost[*node]) {
-            let sums = &mut of_name[nodes.name[node] as usize];
-            sums.iter_mut().zip(counts[node]).for_each(|(sum, more)| *sum += more);
-        }
-        of_name
-    }
-}
-
 fn functions_difference(pair: &super::difference::Pair, criteria: Criteria) -> Top {
     let tree = pair.leaves.tree(&Shape::default(), false);
     let measured = |counts: &[(u64, u64)]| -> Vec<u64> {
@@ -287,11 +258,15 @@ fn functions_difference(pair: &super::difference::Pair, criteria: Criteria) -> T
         tree.by_name(&tree.totals(&own), &own)
     });
     let compared = [0, 1].map(|which| measured(&sides[which]));
-    let functions = Functions {
-        tree: &tree,
-        measure: criteria.measure,
-    };
-    let spreads = both(|which| pair.spread(which, criteria.normalize, &tree.leaf_of, &functions));
+    let spreads = both(|which| {
+        pair.spread(
+            which,
+            criteria.normalize,
+            (&tree.leaf_of, tree.len()),
+            tree.names.list.len(),
+            |counts| *counts = measured(&tree.by_name(&tree.totals(counts), counts)),
+        )
+    });
     let wholes = [&pair.base, &pair.comparison]
         .map(|side| Whole::new(side.counts.samples, side.counts.period_ns(), &side.exposure));
     let judged = both_totals([pair.base.whole(), pair.comparison.whole()]);
@@ -377,7 +352,7 @@ async fn labels_difference(
             .into_iter()
             .enumerate()
         {
-            spread.add([weight], part_counts(part).as_chunks().0);
+            spread.add(weight, &part_counts(part));
         }
         spread
     });

@@ -6,7 +6,6 @@ pub use super::frame::{Frame, Kind, Missing, Name, Stack, Stacks};
 pub use crate::hash::MixState;
 use regex::Regex;
 use std::collections::HashMap;
-use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// How stacks become paths.
@@ -182,7 +181,7 @@ impl Tree {
     /// Inclusive counts from own counts of nodes.
     pub fn totals(&self, own: &[u64]) -> Vec<u64> {
         let mut totals = own.to_vec();
-        add_up(&self.nodes.parent, totals.as_chunks_mut::<1>().0);
+        add_up(&self.nodes.parent, &mut totals);
         totals
     }
 
@@ -234,13 +233,10 @@ impl<'a, T: Fn(&Name) -> bool> Accepted<'a, T> {
     }
 }
 
-/// Adds to each node's values those of all nodes below it. Parents come before their children.
-pub(super) fn add_up<T: Copy + AddAssign, const N: usize>(parent: &[u32], values: &mut [[T; N]]) {
+/// Adds to each node's value those of all nodes below it. Parents come before their children.
+pub(super) fn add_up(parent: &[u32], values: &mut [u64]) {
     for node in (1..parent.len()).rev() {
-        let below = values[node];
-        for (sum, more) in values[parent[node] as usize].iter_mut().zip(below) {
-            *sum += more;
-        }
+        values[parent[node] as usize] += values[node];
     }
 }
 
