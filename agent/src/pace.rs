@@ -11,7 +11,10 @@ use std::time::Duration;
 use crate::kernel::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 
 /// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what cannot wait.
-const USED_PART: f64 = 0.6;
+const USED_PART: f64 = 0.8;
+/// The same in the first minute, in which what runs is met all at once: what cannot wait then is more, and comes in pieces.
+const USED_PART_AT_START: f64 = 0.6;
+const START_NS: u64 = 60_000_000_000;
 /// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry, of a limit that is twice as high
 /// then: where programs start and end all the time, batches fall behind for ever with less.
 const LEAST_PART: f64 = 1.0 / 6.0;
@@ -153,6 +156,7 @@ impl Pace {
 struct Account {
     share: f64,
     cpus: u32,
+    begun_ns: u64,
     /// Of CPU time.
     balance_ns: f64,
     at_ns: u64,
@@ -168,6 +172,7 @@ impl Account {
         Self {
             share,
             cpus: 1,
+            begun_ns: now_ns,
             balance_ns: 0.0,
             at_ns: now_ns,
             used_ns,
@@ -179,7 +184,9 @@ impl Account {
 
     /// CPU time in a unit of time.
     fn allowance(&self) -> f64 {
-        self.share * f64::from(self.cpus.max(1)) * USED_PART * SLOWNESS * self.hurry()
+        let is_start = self.at_ns.saturating_sub(self.begun_ns) < START_NS;
+        let part = if is_start { USED_PART_AT_START } else { USED_PART };
+        self.share * f64::from(self.cpus.max(1)) * part * SLOWNESS * self.hurry()
     }
 
     fn hurry(&self) -> f64 {
@@ -304,10 +311,11 @@ mod tests {
     }
 
     #[test]
-    fn little_is_saved_up() {
+    fn little_is_saved_up_and_less_is_allowed_at_the_start() {
         let (mut account, allowed) = limited();
         account.settle(account.at_ns + 3600 * SECOND, 0);
         assert!(account.balance_ns <= allowed as f64 / 4.0 + 1.0);
+        assert!(account.allowance() * SECOND as f64 > allowed as f64 * 1.3);
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub(super) struct Sampling {
     frugality: Frugality,
     /// How often more memory was used than may be, once an interval.
     memory_limit_reached: u64,
+    /// The last interval could not be handed over.
+    naming_is_behind: bool,
     /// The rate at present.
     frequency_hz: u32,
     /// How often it was lowered.
@@ -150,6 +152,7 @@ impl Sampling {
             budget: Budget::new(config_memory_limit),
             frugality: Frugality::Nothing,
             memory_limit_reached: 0,
+            naming_is_behind: false,
             frequency_hz,
             throttled: 0,
             used_seconds: kernel::process_cpu_ns() as f64 / 1e9,
@@ -221,7 +224,9 @@ impl Sampling {
     /// True where stacks are about to be left without their tables, or batches without their names.
     fn is_behind(&self, now: u64) -> bool {
         let late = self.closing.front();
-        late.is_some_and(|(_, deadline)| now + HURRY_NS >= *deadline) || self.memory.is_crowded()
+        late.is_some_and(|(_, deadline)| now + HURRY_NS >= *deadline)
+            || self.memory.is_crowded()
+            || self.naming_is_behind
     }
 
     fn take_events(&mut self, timeout: Duration) -> Result<usize, AgentError> {
@@ -353,8 +358,11 @@ impl Sampling {
         }
         if !last && (!self.intervals.has_room() || self.closing.len() >= MAX_CLOSING) {
             tracing::debug!("naming is behind: the interval goes on");
+            // Its samples take memory until they have their names.
+            self.naming_is_behind = true;
             return Ok(());
         }
+        self.naming_is_behind = false;
         let ended = Moment::now();
         let now = ended.mono_ns;
         self.drain(now, (!last).then_some(now))?;
