@@ -66,7 +66,7 @@ impl Sources {
         let with_stacks = columns.contains(&"stack_id");
         let rollups: Vec<(Table, i64, HashSet<&str>)> = ROLLUPS
             .into_iter()
-            .filter(|(table, _)| !with_stacks || *table != Table::SamplesTenSeconds)
+            .filter(|(table, _)| !with_stacks || table.has_stacks())
             .map(|(table, grain_ns)| (table, grain_ns, partitions(table)))
             .collect();
         let names: HashSet<&str> = rollups.iter().flat_map(|(_, _, names)| names).copied().collect();

@@ -256,10 +256,6 @@ impl Rollup {
         }
     }
 
-    fn has_stacks(&self) -> bool {
-        self.table != Table::SamplesTenSeconds
-    }
-
     /// `origin`: one of the series. Without stacks that is any number.
     fn push(&mut self, (origin, stack, way): (u32, u32, u32), ts_ns: i64, count: usize) {
         self.times.push(self.starts.code(ts_ns));
@@ -308,7 +304,7 @@ impl Rollup {
         if rows == 0 {
             return Ok(());
         }
-        if self.has_stacks() {
+        if self.table.has_stacks() {
             self.sort(book);
         }
         let mut file = match self.file.take() {
@@ -340,7 +336,7 @@ impl Rollup {
         group.numbers_of("series_id", &of_rows, series, size_of::<i64>(), &Runs::new())?;
         let of_ways = runs(self.ways.iter().copied());
         group.texts_of_runs("mode", &of_ways, names, |way| ways[way].0)?;
-        if self.has_stacks() {
+        if self.table.has_stacks() {
             group.stacks(self.stacks.clone(), &Runs::new(), book)?;
         }
         group.numbers_of_runs("value", &of_ways, |way| Some(ways[way].1))?;

@@ -94,6 +94,11 @@ impl Table {
         }
     }
 
+    /// Whether each of its rows is of one stack: of `samples` and those of its roll-ups that tell stacks apart.
+    pub fn has_stacks(self) -> bool {
+        matches!(self, Self::Samples | Self::SamplesMinute | Self::SamplesHour)
+    }
+
     /// All columns; the partition column is last.
     pub fn schema(self) -> SchemaRef {
         SCHEMAS[self.index()].clone()
@@ -146,29 +151,19 @@ fn columns(table: Table) -> Schema {
             must("value", Int64),
             must("hour", name()),
         ],
-        Table::SamplesMinute | Table::SamplesHour => vec![
-            must("ts_ns", Int64),
-            must("type", name()),
-            must("node", name()),
-            must("service", name()),
-            must("series_id", Int64),
-            must("mode", name()),
-            must("stack_id", Int64),
-            must("value", Int64),
-            must("count", Int64),
-            must("hour", name()),
-        ],
-        Table::SamplesTenSeconds => vec![
-            must("ts_ns", Int64),
-            must("type", name()),
-            must("node", name()),
-            must("service", name()),
-            must("series_id", Int64),
-            must("mode", name()),
-            must("value", Int64),
-            must("count", Int64),
-            must("hour", name()),
-        ],
+        Table::SamplesMinute | Table::SamplesHour | Table::SamplesTenSeconds => {
+            let mut fields = vec![
+                must("ts_ns", Int64),
+                must("type", name()),
+                must("node", name()),
+                must("service", name()),
+                must("series_id", Int64),
+                must("mode", name()),
+            ];
+            fields.extend(table.has_stacks().then(|| must("stack_id", Int64)));
+            fields.extend([must("value", Int64), must("count", Int64), must("hour", name())]);
+            fields
+        }
         Table::Series => {
             let mut fields = vec![must("series_id", Int64)];
             fields.extend(SERIES_LABELS.iter().map(|label| must(label, Utf8)));
