@@ -2,7 +2,7 @@
 //!
 //! Draining, and opening what runs, cannot wait: that takes what it needs, and reading tables and names takes what is left of the
 //! limit. Both always get a little, tables that sampled stacks wait for more than others. So a start with hundreds of programs becomes
-//! longer, not dearer; where names come too late, all may take twice as much.
+//! longer, not dearer; where names come too late, all may take twice as much, or at the start what the limit leaves.
 
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,11 @@ const USED_PART: f64 = 0.8;
 /// The same in the first minute, in which what runs is met all at once: what cannot wait then is more, and comes in pieces.
 const USED_PART_AT_START: f64 = 0.6;
 const START_NS: u64 = 60_000_000_000;
-/// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry, of a limit that is twice as high
-/// then: where programs start and end all the time, batches fall behind for ever with less.
+/// In a hurry all of these parts are so much larger: where programs start and end all the time, batches fall behind for ever with less. In the
+/// first minute what there is to do ends by itself, and the limit holds.
+const HURRY: f64 = 2.0;
+const HURRY_AT_START: f64 = 1.25;
+/// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry.
 const LEAST_PART: f64 = 1.0 / 6.0;
 const HURRIED_PART: f64 = 1.0 / 4.0;
 /// Of one CPU, what each may always take: with a tiny limit, samples would wait for their names for ever.
@@ -27,6 +30,7 @@ const MEANWHILE_PART: f64 = 1.0 / 4.0;
 const SAID_NS: u64 = 200_000_000;
 /// Of one CPU, what may always go into tables that stacks wait for: these are copied meanwhile, and there is not room for many.
 const LEAST_FOR_STACKS: f64 = 0.008;
+const LEAST_FOR_STACKS_AT_START: f64 = 0.005;
 /// For how long a limit that was not used may be saved up, and for how long it must be saved where it was passed.
 const SAVED_NS: f64 = 50_000_000.0;
 const OWED_NS: f64 = 1_000_000_000.0;
@@ -92,7 +96,7 @@ impl Pace {
         }
     }
 
-    /// Whether what was sampled waits for so long, or takes so much room, that the limit may be passed, by as much again.
+    /// Whether what was sampled waits for so long, or takes so much room, that all may take more; after the first minute more than the limit.
     pub(crate) fn hurry(&self, hurried: bool) {
         if let Some(limited) = &self.0 {
             limited.account().hurried = hurried;
@@ -184,13 +188,20 @@ impl Account {
 
     /// CPU time in a unit of time.
     fn allowance(&self) -> f64 {
-        let is_start = self.at_ns.saturating_sub(self.begun_ns) < START_NS;
-        let part = if is_start { USED_PART_AT_START } else { USED_PART };
+        let part = if self.is_start() { USED_PART_AT_START } else { USED_PART };
         self.share * f64::from(self.cpus.max(1)) * part * SLOWNESS * self.hurry()
     }
 
+    fn is_start(&self) -> bool {
+        self.at_ns.saturating_sub(self.begun_ns) < START_NS
+    }
+
     fn hurry(&self) -> f64 {
-        if self.hurried { 2.0 } else { 1.0 }
+        match (self.hurried, self.is_start()) {
+            (false, _) => 1.0,
+            (true, false) => HURRY,
+            (true, true) => HURRY_AT_START,
+        }
     }
 
     fn settle(&mut self, now_ns: u64, used_ns: u64) {
@@ -211,8 +222,13 @@ impl Account {
         let part = if self.hurried { HURRIED_PART } else { LEAST_PART };
         let least = (self.allowance() * part).max(LEAST_OF_CPU * SLOWNESS * self.hurry());
         let stacks_wait = self.at_ns.saturating_sub(self.stacks_waited_ns) < SAID_NS;
+        let for_stacks = if self.is_start() {
+            LEAST_FOR_STACKS_AT_START
+        } else {
+            LEAST_FOR_STACKS
+        };
         let least = match waits {
-            Waits::Stacks => least.max(LEAST_FOR_STACKS * SLOWNESS * self.hurry()),
+            Waits::Stacks => least.max(for_stacks * SLOWNESS * self.hurry()),
             Waits::Nobody if stacks_wait && !self.hurried => least * MEANWHILE_PART,
             Waits::Nobody => least,
         };
@@ -270,13 +286,20 @@ mod tests {
     }
 
     #[test]
-    fn in_a_hurry_all_may_take_twice_as_much() {
-        let (mut account, allowed) = limited();
-        account.hurried = true;
-        for second in run(&mut account, 2 * MS, allowed / 2, Waits::Nobody) {
-            let expected = allowed * 3 / 2;
-            assert!((expected - 4 * MS..=expected + 4 * MS).contains(&second), "{second}");
+    fn in_a_hurry_all_may_take_twice_as_much_and_at_the_start_no_more_than_the_limit() {
+        for (begun, hurry) in [(0, HURRY_AT_START), (2 * 60 * SECOND, HURRY)] {
+            let (mut account, _) = limited();
+            account.settle(account.at_ns + begun, 0);
+            account.balance_ns = 0.0;
+            let allowed = account.allowance() * SECOND as f64;
+            account.hurried = true;
+            let others = (allowed / 2.0) as u64;
+            for second in run(&mut account, 2 * MS, others, Waits::Nobody) {
+                let expected = (allowed * hurry) as u64 - others;
+                assert!((expected - 4 * MS..=expected + 4 * MS).contains(&second), "{second}");
+            }
         }
+        assert!(USED_PART_AT_START * HURRY_AT_START < 0.9);
     }
 
     #[test]
@@ -284,7 +307,7 @@ mod tests {
         let (mut account, allowed) = limited();
         let mut seconds = |waits| run(&mut account, MS, 3 * allowed, waits);
         let least = ((allowed as f64 * LEAST_PART) as u64).max((LEAST_OF_CPU * SLOWNESS * SECOND as f64) as u64);
-        let for_stacks = (LEAST_FOR_STACKS * SLOWNESS * SECOND as f64) as u64;
+        let for_stacks = (LEAST_FOR_STACKS_AT_START * SLOWNESS * SECOND as f64) as u64;
         for (waits, least) in [(Waits::Nobody, least), (Waits::Stacks, for_stacks)] {
             // The work itself takes a while, too.
             let expected = least * 8 / 10 - MS..=least + 2 * MS;

@@ -121,10 +121,15 @@ impl KernelSymbols {
     /// name begin with underscores.
     fn sort(&mut self) {
         let mut symbols = std::mem::take(&mut self.symbols);
-        symbols.sort_by_key(|symbol| {
-            let name = self.name(*symbol);
-            let underscores = name.bytes().take_while(|byte| *byte == b'_').count();
-            (symbol.address, underscores, !symbol.is_global, name.len())
+        let preference = |symbol: &Symbol| {
+            let name = self.name_bytes(*symbol);
+            let underscores = name.iter().take_while(|byte| **byte == b'_').count();
+            (underscores, !symbol.is_global, name.len())
+        };
+        // Most come in order, and few share an address: names are looked at for these only.
+        symbols.sort_by(|a, b| {
+            let by_address = a.address.cmp(&b.address);
+            by_address.then_with(|| preference(a).cmp(&preference(b)))
         });
         symbols.dedup_by_key(|symbol| symbol.address);
         symbols.shrink_to_fit();
@@ -132,9 +137,13 @@ impl KernelSymbols {
         self.symbols = symbols;
     }
 
-    fn name(&self, symbol: Symbol) -> &str {
+    fn name_bytes(&self, symbol: Symbol) -> &[u8] {
         let (begin, bytes) = (symbol.name as usize, usize::from(symbol.name_bytes));
-        std::str::from_utf8(&self.names[begin..begin + bytes]).unwrap_or("?")
+        &self.names[begin..begin + bytes]
+    }
+
+    fn name(&self, symbol: Symbol) -> &str {
+        std::str::from_utf8(self.name_bytes(symbol)).unwrap_or("?")
     }
 
     /// The last function that begins at the address or below it.

@@ -356,8 +356,10 @@ fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats:
     let limits = (config.lines_limit_bytes, config.line_table_bytes);
     let own = reader(module, config);
     let debug = symbols.debug_file();
-    let of_debug_file =
-        |offset: u64, into: &mut [u8]| debug.is_some_and(|debug| debug.read_exact_at(into, offset).is_ok());
+    let of_debug_file = |offset: u64, into: &mut [u8]| {
+        config.pace.rest(Waits::Nobody);
+        debug.is_some_and(|debug| debug.read_exact_at(into, offset).is_ok())
+    };
     let (mut read, mut file_bytes): (ReadAt<'_>, u64) = (&own, module.bytes);
     let mut found = lines_in(read, file_bytes, limits);
     if found == LinesFound::None {
