@@ -30,6 +30,26 @@ impl<T: Clone + Default> Cells<T> {
         }
     }
 
+    /// Takes other cells of as many steps in behind its own. Returns which slot their first one is then.
+    pub(super) fn append(&mut self, other: Self) -> usize {
+        let first = self.chunks.len() * CHUNK_SLOTS;
+        self.chunks.extend(other.chunks);
+        first
+    }
+
+    /// Slots that have their memory.
+    pub(super) fn slots(&self) -> usize {
+        self.chunks.len() * CHUNK_SLOTS
+    }
+
+    /// The steps of a slot, which are its own no more.
+    pub(super) fn take(&mut self, slot: usize) -> Vec<T> {
+        let of_slot = self.of_mut(slot);
+        let taken = of_slot.to_vec();
+        of_slot.fill(T::default());
+        taken
+    }
+
     /// The steps of a slot.
     pub(super) fn of(&self, slot: usize) -> &[T] {
         &self.chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS * self.steps..][..self.steps]

@@ -10,8 +10,9 @@ use super::scan::{Collector, Rows, TIMES, Times, When, codes};
 use super::steps::{StepCursor, Steps};
 use super::time::Window;
 use super::tree::MixState;
+use super::weighed::{Weighed, in_order};
 use crate::store::columns::{Codes, Wanted};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -50,6 +51,8 @@ pub(super) struct StackCounts {
     slots: HashMap<i64, u32, MixState>,
     /// Stack of each slot.
     ids: Vec<i64>,
+    /// What others have counted: stacks with their slots, of each of them apart. A stack may be among several.
+    merged: Vec<Vec<(i64, u32)>>,
     /// Samples of each slot in each step.
     cells: Cells<u32>,
     /// CPU time of each cell in nanoseconds; empty as long as all samples of each part have the same period.
@@ -87,6 +90,7 @@ impl StackCounts {
             limit,
             slots: HashMap::default(),
             ids: Vec::new(),
+            merged: Vec::new(),
             cells: Cells::new(all),
             values: Cells::new(all),
         }
@@ -224,10 +228,7 @@ impl StackCounts {
         let slot = *self.slots.entry(id).or_insert(next);
         if slot == next {
             if self.ids.len() == self.limit {
-                return Err(QueryError::too_large(
-                    format!("the selection has more than {} distinct stacks", self.limit),
-                    "ask for a shorter window or a narrower selector",
-                ));
+                return Err(too_many(self.limit));
             }
             self.ids.push(id);
             self.cells.grow(self.ids.len());
@@ -248,8 +249,9 @@ impl StackCounts {
         if !self.differ() || differed {
             return;
         }
-        self.values.grow(self.ids.len());
-        for slot in 0..self.ids.len() {
+        let slots = self.cells.slots();
+        self.values.grow(slots);
+        for slot in 0..slots {
             let (values, cells) = (self.values.of_mut(slot), self.cells.of(slot));
             for (part, period_ns) in self.parts.iter().zip(&before) {
                 for cell in part.cells() {
@@ -261,60 +263,76 @@ impl StackCounts {
 
     /// Counts of the only part.
     pub(super) fn weighed(mut self) -> Weighed {
-        let (ordered, part) = (self.ordered(), self.parts.swap_remove(0));
-        weighed(&part, ordered, &self.cells, &self.values)
+        let ordered = self.ordered();
+        self.weighed_part(0, ordered)
     }
 
     /// Counts of both sides.
     pub(super) fn weighed_sides(mut self) -> [Weighed; 2] {
         let ordered = self.ordered();
-        both(|side| weighed(&self.parts[side], ordered.clone(), &self.cells, &self.values))
+        both(|side| self.weighed_part(side, ordered.clone()))
     }
 
-    /// Ids in their order, so that the same samples give the same answer, and the slot of each.
+    fn weighed_part(&self, part: usize, ordered: (Arc<Vec<i64>>, Arc<Vec<u32>>)) -> Weighed {
+        let part = &self.parts[part];
+        Weighed::new(part.cells(), part.periods.clone(), ordered, &self.cells, &self.values)
+    }
+
+    /// Ids in their order, so that the same samples give the same answer, and the slot of each, which has all that was counted of it.
     fn ordered(&mut self) -> (Arc<Vec<i64>>, Arc<Vec<u32>>) {
-        let mut order: Vec<(i64, u32)> = std::mem::take(&mut self.ids).into_iter().zip(0..).collect();
-        order.sort_unstable();
-        let (ids, slots) = order.into_iter().unzip();
-        (Arc::new(ids), Arc::new(slots))
-    }
-}
-
-/// One part's counts in units of its shortest period. `ids` in their order, and the slot of each.
-fn weighed(
-    part: &Part,
-    (ids, slots): (Arc<Vec<i64>>, Arc<Vec<u32>>),
-    cells: &Cells<u32>,
-    values: &Cells<i64>,
-) -> Weighed {
-    let mut in_step = cells.by_step(part.cells(), slots.len());
-    let periods = part.periods.clone();
-    if periods.differ() {
-        let mut count = periods.rounding();
-        for slot in slots.iter() {
-            let of_slot = &values.of(*slot as usize)[part.first..];
-            for (step, value_ns) in in_step.iter_mut().zip(of_slot) {
-                let cell = &mut step[*slot as usize];
-                if *cell > 0 {
-                    *cell = u32::try_from(count(*value_ns)).unwrap_or(u32::MAX);
+        let mut all = std::mem::take(&mut self.merged);
+        all.push(std::mem::take(&mut self.ids).into_iter().zip(0..).collect());
+        let mut ids = Vec::with_capacity(all.iter().map(Vec::len).sum());
+        let mut slots: Vec<u32> = Vec::with_capacity(ids.capacity());
+        for (id, slot) in in_order(all) {
+            match slots.last() {
+                Some(first) if ids.last() == Some(&id) => self.move_cells(slot as usize, *first as usize),
+                _ => {
+                    ids.push(id);
+                    slots.push(slot);
                 }
             }
         }
+        (Arc::new(ids), Arc::new(slots))
     }
-    let mut of_slot = vec![0_u64; slots.len()];
-    for step in &in_step {
-        for (total, count) in of_slot.iter_mut().zip(step) {
-            *total += u64::from(*count);
+
+    /// Counts what one slot has in another.
+    fn move_cells(&mut self, from: usize, to: usize) {
+        let more = self.cells.take(from);
+        for (sum, more) in self.cells.of_mut(to).iter_mut().zip(more) {
+            *sum = sum.saturating_add(more);
+        }
+        if self.differ() {
+            let more = self.values.take(from);
+            for (sum, more) in self.values.of_mut(to).iter_mut().zip(more) {
+                *sum = sum.saturating_add(more);
+            }
         }
     }
-    Weighed {
-        samples: of_slot.iter().sum(),
-        totals: slots.iter().map(|slot| of_slot[*slot as usize]).collect(),
-        ids,
-        slots,
-        in_step,
-        periods,
+
+    /// Stacks, of which those that several have counted may count as often.
+    fn most_stacks(&self) -> usize {
+        self.ids.len() + self.merged.iter().map(Vec::len).sum::<usize>()
     }
+
+    fn check_limit(&self) -> Result<(), QueryError> {
+        if self.most_stacks() <= self.limit {
+            return Ok(());
+        }
+        let merged = self.merged.iter().flatten().map(|(id, _)| *id);
+        let distinct: HashSet<i64, MixState> = self.ids.iter().copied().chain(merged).collect();
+        if distinct.len() <= self.limit {
+            return Ok(());
+        }
+        Err(too_many(self.limit))
+    }
+}
+
+fn too_many(limit: usize) -> QueryError {
+    QueryError::too_large(
+        format!("the selection has more than {limit} distinct stacks"),
+        "ask for a shorter window or a narrower selector",
+    )
 }
 
 /// What all rows stand for, where that is the same.
@@ -370,58 +388,30 @@ impl Collector for StackCounts {
     fn bytes(&self) -> usize {
         self.slots.capacity() * (size_of::<(i64, u32)>() + 1)
             + self.ids.capacity() * size_of::<i64>()
+            + self.merged.iter().map(Vec::capacity).sum::<usize>() * size_of::<(i64, u32)>()
             + self.cells.bytes()
             + self.values.bytes()
     }
 
+    /// Counts stay where they are, so that nothing is looked up: rows are added to none of both any more.
     fn merge(&mut self, mut other: Self) -> Result<(), QueryError> {
-        if self.ids.len() < other.ids.len() {
-            std::mem::swap(self, &mut other);
-        }
         let periods =
             |counts: &Self| -> Vec<Periods> { counts.parts.iter().map(|part| part.periods.clone()).collect() };
         let (ours, theirs) = (periods(self), periods(&other));
         other.add_periods(&ours);
         self.add_periods(&theirs);
-        for (from, id) in other.ids.iter().enumerate() {
-            let to = self.slot(*id)?;
-            for (sum, more) in self.cells.of_mut(to).iter_mut().zip(other.cells.of(from)) {
-                *sum = sum.saturating_add(*more);
-            }
-            if self.differ() {
-                for (sum, more) in self.values.of_mut(to).iter_mut().zip(other.values.of(from)) {
-                    *sum = sum.saturating_add(*more);
-                }
-            }
+        if self.differ() {
+            self.values.grow(self.cells.slots());
+            other.values.grow(other.cells.slots());
+            self.values.append(other.values);
         }
-        Ok(())
-    }
-}
-
-/// Counts by stack in the unit of [`Periods::unit_ns`].
-#[derive(Debug, Clone)]
-pub(super) struct Weighed {
-    /// Sorted; of two sides the same.
-    pub ids: Arc<Vec<i64>>,
-    /// Counts of each stack.
-    pub totals: Vec<u64>,
-    /// Where each stack stands in a step: in the order in which they were met, since neighbours have much in common.
-    pub slots: Arc<Vec<u32>>,
-    /// Of each step the counts of each stack.
-    pub in_step: Vec<Vec<u32>>,
-    /// All counts: as many as there are samples where all have the same period.
-    pub samples: u64,
-    pub periods: Periods,
-}
-
-impl Weighed {
-    /// CPU time that one count stands for, in nanoseconds.
-    pub(super) fn period_ns(&self) -> f64 {
-        if self.samples == 0 {
-            0.0
-        } else {
-            self.periods.value_ns as f64 / self.samples as f64
+        let first = self.cells.append(other.cells) as u32;
+        let of_other = other.ids.into_iter().zip(0..).collect();
+        for mut list in other.merged.into_iter().chain([of_other]) {
+            list.iter_mut().for_each(|(_, slot)| *slot += first);
+            self.merged.push(list);
         }
+        self.check_limit()
     }
 }
 
@@ -564,5 +554,23 @@ mod tests {
         counts.add(&rows(&[(1, 0), (2, 0), (1, 5)], [50; 2])).unwrap();
         let error = counts.add(&rows(&[(3, 0)], [50; 2])).unwrap_err();
         assert!(error.to_string().contains("more than 2 distinct stacks"));
+    }
+
+    #[test]
+    fn what_several_have_counted_has_the_same_limit() {
+        let part = |stacks: &[(i64, i64)]| {
+            let mut counts = StackCounts::new(Steps::one(WINDOW), None, 3);
+            counts.add(&rows(stacks, [50; 2])).unwrap();
+            counts
+        };
+        let mut whole = part(&[(1, 0), (2, 0)]);
+        whole.merge(part(&[(2, 0), (3, 0)])).unwrap();
+        let counted = whole.clone().weighed();
+        assert_eq!(
+            (&counted.ids[..], &counted.totals[..]),
+            (&[1, 2, 3][..], &[1, 2, 1][..])
+        );
+        let error = whole.merge(part(&[(4, 0)])).unwrap_err();
+        assert!(error.to_string().contains("more than 3 distinct stacks"));
     }
 }

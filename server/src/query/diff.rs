@@ -30,8 +30,8 @@ use super::stats;
 const PRIOR_DF: f64 = 8.0;
 /// X² / φ has the mean df and the variance 2 df: an item so many standard deviations above is noisier than the others.
 const OUTLIER: f64 = 2.0;
-/// In parts of a normal variable's point at the confidence: below so many standard deviations no p is as small as the false discovery rate,
-/// the largest that can be a discovery. Most items are that near.
+/// In parts of a normal variable's point: below so many standard deviations no p is as small as the one of that point. A lower tail
+/// is at worst exp(-d²), of no sample where some were expected.
 const NO_DISCOVERY: f64 = 0.61;
 /// An item is tested when all its samples on one side would give a p below this part of the false discovery rate.
 const REACHABLE_PART: f64 = 0.1;
@@ -143,7 +143,7 @@ pub struct Side {
 }
 
 /// Sums the squares of one side's sub-windows, item by item.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Spread {
     /// Σ c_k² / w_k of each item.
     squares: Vec<f64>,
@@ -179,6 +179,28 @@ impl Spread {
         }
     }
 
+    /// Adds two sub-windows whose counts are [`two_counts`].
+    pub fn add_two(&mut self, weights: [f64; 2], counts: &[u64]) {
+        let is_window = |weight: &f64| *weight > 0.0 && weight.is_finite();
+        if !weights.iter().all(is_window) {
+            for (weight, shift) in weights.into_iter().zip([0, u32::BITS]) {
+                let of_one: Vec<u64> = counts.iter().map(|two| two >> shift & u64::from(u32::MAX)).collect();
+                self.add(weight, &of_one);
+            }
+            return;
+        }
+        self.windows += 2;
+        self.weight += weights[0];
+        self.weight += weights[1];
+        let sums = self.squares.iter_mut().zip(&mut self.counts);
+        for ((squares, sum), two) in sums.zip(counts).filter(|(_, two)| **two > 0) {
+            let [first, second] = [f64::from(*two as u32), (two >> u32::BITS) as f64];
+            *squares += first * first / weights[0];
+            *squares += second * second / weights[1];
+            *sum += first + second;
+        }
+    }
+
     /// X² and its degrees of freedom of an item whose variance is `variance` of a Poisson's.
     fn chi_square(&self, item: usize, variance: f64) -> (f64, f64) {
         let count = self.counts[item];
@@ -190,6 +212,11 @@ impl Spread {
         let x2 = self.squares[item] * self.weight / count - count;
         (x2.max(0.0) / variance, (self.windows - 1) as f64)
     }
+}
+
+/// Counts of two sub-windows as one number, which can be added up as they could be one by one.
+pub(super) fn two_counts(first: u32, second: u32) -> u64 {
+    u64::from(first) | u64::from(second) << u32::BITS
 }
 
 /// What became of an item.
@@ -332,9 +359,10 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         (x_base + x, df_base + df)
     });
 
+    let least_count = reachable_from(p, discovery_rate);
     let candidate = |i: usize, dispersion: f64| {
         let (a, b) = (items.base[i], items.comparison[i]);
-        observed && a + b > 0 && variance(a, b) > 1e-6 && reachable((a + b) as f64 / dispersion, p, discovery_rate)
+        observed && a + b > 0 && variance(a, b) > 1e-6 && (a + b) as f64 / dispersion > least_count
     };
     let least = base.spread.max(comparison.spread).max(1.0);
     // Those that could be significant without over-dispersion tell how large it is; those that still could be are tested.
@@ -342,31 +370,35 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
     let x2 = sum_in_any_order(candidates().map(|i| spreads[i].0));
     let df = sum_in_any_order(candidates().map(|i| spreads[i].1));
     let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
-    let own: Vec<(f64, f64)> = spreads
-        .iter()
-        .map(|(x, own_df)| {
-            let is_noisier = *x / pooled > own_df + OUTLIER * (2.0 * own_df).sqrt();
-            if is_noisier || df == 0.0 {
-                let shrunk = (PRIOR_DF * pooled + x) / (PRIOR_DF + own_df);
-                (shrunk.max(pooled), PRIOR_DF + own_df)
-            } else {
-                (pooled, df)
-            }
-        })
-        .collect();
+    let own: Vec<(f64, f64)> = each_of(count, |i| {
+        let (x, own_df) = spreads[i];
+        let is_noisier = x / pooled > own_df + OUTLIER * (2.0 * own_df).sqrt();
+        if is_noisier || df == 0.0 {
+            let shrunk = (PRIOR_DF * pooled + x) / (PRIOR_DF + own_df);
+            (shrunk.max(pooled), PRIOR_DF + own_df)
+        } else {
+            (pooled, df)
+        }
+    });
     let tested: Vec<usize> = (0..count).filter(|i| candidate(*i, own[*i].0)).collect();
-    let p_values = each_of(tested.len(), |place| {
-        let i = tested[place];
+    let scaled = |i: usize| {
         let (a, b) = (items.base[i], items.comparison[i]);
-        let (dispersion, df) = own[i];
-        let scale = dispersion * variance(a, b);
-        let (a, b) = (a as f64 / scale, b as f64 / scale);
-        let deviation = (b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt();
-        if deviation.abs() < NO_DISCOVERY * z {
+        let scale = own[i].0 * variance(a, b);
+        (a as f64 / scale, b as f64 / scale)
+    };
+    let deviations = each_of(tested.len(), |place| {
+        let (a, b) = scaled(tested[place]);
+        ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs()
+    });
+    let least = least_deviation(&deviations, discovery_rate);
+    let p_values = each_of(tested.len(), |place| {
+        if deviations[place] < least {
             return 1.0;
         }
+        let i = tested[place];
+        let (a, b) = scaled(i);
         let exact = stats::binomial_p(a, b, p);
-        2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), df)
+        2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), own[i].1)
     });
     let threshold = stats::false_discovery_threshold(&p_values, discovery_rate);
     let mut found = vec![false; count];
@@ -392,6 +424,22 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
     }
 }
 
+/// Standard deviations below which no item can be a discovery: of k discoveries among m items the largest p is at most k / m of the false
+/// discovery rate, and only so many lie so far out. Most need no p then.
+fn least_deviation(deviations: &[f64], discovery_rate: f64) -> f64 {
+    let (mut largest_p, mut left) = (discovery_rate, deviations.len());
+    loop {
+        let least = NO_DISCOVERY * stats::normal_quantile(largest_p / 2.0);
+        let further = deviations.iter().filter(|deviation| **deviation >= least).count();
+        // Another look that leaves out little costs more than it saves.
+        if further == 0 || further * 10 > left * 9 {
+            return least;
+        }
+        left = further;
+        largest_p = discovery_rate * left as f64 / deviations.len() as f64;
+    }
+}
+
 /// The sum of numbers of moderate size, the same to the last bit in whatever order they come: items stand in the order in which the
 /// server has met their stacks.
 pub(super) fn sum_in_any_order(values: impl Iterator<Item = f64>) -> f64 {
@@ -399,9 +447,9 @@ pub(super) fn sum_in_any_order(values: impl Iterator<Item = f64>) -> f64 {
     values.map(|value| (value * ONE) as i128).sum::<i128>() as f64 / ONE
 }
 
-/// Whether `n` effective samples, all on one side, would be a small p.
-fn reachable(n: f64, p: f64, discovery_rate: f64) -> bool {
-    n * p.min(1.0 - p).ln() < (REACHABLE_PART * discovery_rate / 2.0).ln()
+/// More effective samples than so many, all on one side, would be a small p.
+fn reachable_from(p: f64, discovery_rate: f64) -> f64 {
+    (REACHABLE_PART * discovery_rate / 2.0).ln() / p.min(1.0 - p).ln()
 }
 
 /// What turns counts into values and intervals.

@@ -273,6 +273,72 @@ fn the_dispersion_is_measured() {
     }
 }
 
+#[test]
+fn two_sub_windows_at_once_count_as_they_do_one_by_one() {
+    let mut random = Random(7);
+    let windows: Vec<Vec<u32>> = (0..6)
+        .map(|_| (0..100).map(|i| random.poisson(f64::from(i % 7)) as u32).collect())
+        .collect();
+    for weights in [[0.1; 6], [0.1, 0.2, 0.0, 0.3, 0.4, f64::NAN]] {
+        let [mut each, mut at_once] = [Spread::new(100), Spread::new(100)];
+        for (two, weights) in windows.chunks(2).zip(weights.chunks(2)) {
+            for (one, weight) in two.iter().zip(weights) {
+                each.add(*weight, &one.iter().map(|count| u64::from(*count)).collect::<Vec<_>>());
+            }
+            let counts: Vec<u64> = two[0].iter().zip(&two[1]).map(|(a, b)| two_counts(*a, *b)).collect();
+            at_once.add_two([weights[0], weights[1]], &counts);
+        }
+        assert_eq!(at_once, each);
+        assert!(each.chi_square(6, 1.0).0 > 0.0);
+    }
+}
+
+#[test]
+fn no_discovery_is_left_out_for_its_deviation() {
+    let mut random = Random(11);
+    let mut discoveries = 0;
+    for (p, rate) in [
+        (0.5, 0.05),
+        (0.5, 0.2),
+        (0.1, 0.05),
+        (0.02, 0.001),
+        (0.9, 0.05),
+        (0.98, 0.2),
+    ] {
+        for changed in [0, 1, 10, 50] {
+            let counts: Vec<(f64, f64)> = (0..2_000)
+                .map(|i| {
+                    let n = 1.0 + 400.0 / (1 + i % 97) as f64;
+                    let factor = if i % 100 < changed { [0.0, 3.0][i % 2] } else { 1.0 };
+                    let (a, b) = (random.poisson(n * (1.0 - p)), random.poisson(n * p * factor));
+                    (a as f64 + 0.5, b as f64)
+                })
+                .collect();
+            let deviation = |(a, b): &(f64, f64)| ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs();
+            let deviations: Vec<f64> = counts.iter().map(deviation).collect();
+            let p_values: Vec<f64> = counts.iter().map(|(a, b)| stats::binomial_p(*a, *b, p)).collect();
+            let least = least_deviation(&deviations, rate);
+            let Some(threshold) = stats::false_discovery_threshold(&p_values, rate) else {
+                continue;
+            };
+            for (deviation, _) in deviations.iter().zip(&p_values).filter(|(_, p)| **p <= threshold) {
+                assert!(*deviation >= least, "{deviation} of {least}, p {p}, rate {rate}");
+                discoveries += 1;
+            }
+        }
+    }
+    assert!(discoveries > 1_000, "{discoveries}");
+    // Where nothing changed hardly any is looked at.
+    let normal: Vec<f64> = (1..10_000)
+        .map(|i| stats::normal_quantile(f64::from(i) / 20_000.0))
+        .collect();
+    let least = least_deviation(&normal, 0.05);
+    assert!(
+        normal.iter().filter(|deviation| **deviation >= least).count() < 1_000,
+        "{least}"
+    );
+}
+
 fn steady(counts: &[u64]) -> Simulated {
     let mut spread = Spread::new(counts.len());
     for _ in 0..WINDOWS {

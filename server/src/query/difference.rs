@@ -1,9 +1,11 @@
 //! Two windows, or two selectors, to one union tree with a judged difference.
 
 use super::account::Account;
-use super::counts::{StackCounts, Weighed};
+use super::counts::StackCounts;
 use super::dictionary::{Leaves, TWO_TREES};
-use super::diff::{Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge};
+use super::diff::{
+    Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge, two_counts,
+};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
@@ -15,6 +17,7 @@ use super::select::{Days, Question, scope};
 use super::steps::Steps;
 use super::time::Window;
 use super::tree::{NONE, Tree, add_up};
+use super::weighed::Weighed;
 use crate::store::Snapshot;
 use std::sync::Arc;
 
@@ -238,7 +241,7 @@ impl Pair {
     }
 
     /// How the items' samples of one side spread over its sub-windows. `place_of` says for each stack the place to which its samples
-    /// are added, of `places`, or [`NONE`]; `items` makes counts of items, `count` of them, of those of places.
+    /// are added, of `places`, or [`NONE`]; `items` makes counts of items, `count` of them, of those of places, and does nothing but add.
     pub(super) fn spread(
         &self,
         which: usize,
@@ -249,7 +252,7 @@ impl Pair {
     ) -> Spread {
         let side = if which == 0 { &self.base } else { &self.comparison };
         // The place of each slot, in the order in which counts stand.
-        let mut place_of_slot = vec![NONE; side.counts.slots.len()];
+        let mut place_of_slot = vec![NONE; side.counts.in_step.first().map_or(0, Vec::len)];
         for (slot, place) in self.slots[which].iter().zip(place_of) {
             if let Some(slot) = slot {
                 place_of_slot[side.counts.slots[*slot as usize] as usize] = *place;
@@ -265,14 +268,34 @@ impl Pair {
         let weights = part_weights(normalize, &side.exposure, &samples);
         let mut spread = Spread::new(count);
         let mut counts = Vec::new();
-        for (part, weight) in side.counts.in_step.iter().zip(weights) {
+        // Two sub-windows are added up at once where no sum of either reaches into the other's half of a number.
+        let at_once = if u32::try_from(side.counts.samples).is_ok() {
+            2
+        } else {
+            1
+        };
+        for (parts, weights) in side.counts.in_step.chunks(at_once).zip(weights.chunks(at_once)) {
             counts.clear();
             counts.resize(places, 0);
-            for (place, count) in placed(part, &place_of_slot) {
-                counts[place] += count;
+            match parts {
+                [first, second] => {
+                    for ((place, first), second) in place_of_slot.iter().zip(first).zip(second) {
+                        if *place != NONE {
+                            counts[*place as usize] += two_counts(*first, *second);
+                        }
+                    }
+                }
+                parts => {
+                    for (place, count) in parts.iter().flat_map(|part| placed(part, &place_of_slot)) {
+                        counts[place] += count;
+                    }
+                }
             }
             items(&mut counts);
-            spread.add(weight, &counts);
+            match weights {
+                [first, second] => spread.add_two([*first, *second], &counts),
+                weights => weights.iter().for_each(|weight| spread.add(*weight, &counts)),
+            }
         }
         spread
     }

@@ -1,7 +1,7 @@
 //! One window to one tree.
 
 use super::account::Account;
-use super::counts::{StackCounts, Weighed};
+use super::counts::StackCounts;
 use super::dictionary::{Leaves, ONE_TREE};
 use super::engine::Engine;
 use super::error::QueryError;
@@ -11,6 +11,7 @@ use super::scan::scan;
 use super::select::{Days, Question, scope};
 use super::steps::Steps;
 use super::tree::{NONE, Shape, Stacks, Tree};
+use super::weighed::Weighed;
 use crate::store::Snapshot;
 use regex::Regex;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Samples whose stack has a frame with a matching name: which stacks these are, and a collector that leaves out the others.
 
 use super::account::Account;
-use super::counts::{StackCounts, Weighed};
+use super::counts::StackCounts;
 use super::dictionary::{Leaves, ONE_TREE};
 use super::engine::Engine;
 use super::error::QueryError;
@@ -10,6 +10,7 @@ use super::scan::{Collector, Rows, When, codes, scan};
 use super::select::{Days, Question, scope};
 use super::steps::Steps;
 use super::tree::{MixState, Shape};
+use super::weighed::Weighed;
 use crate::store::Snapshot;
 use crate::store::columns::Wanted;
 use regex::Regex;

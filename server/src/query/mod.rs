@@ -30,6 +30,7 @@ mod steps;
 mod timeline;
 mod top;
 mod trie;
+mod weighed;
 
 pub mod diff;
 pub mod selector;

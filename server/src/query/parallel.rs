@@ -1,7 +1,7 @@
 //! Computing on several threads what is the same in whatever order it is computed. For threads that may block.
 
 /// Items below which another thread is not worth its start.
-const LEAST_ITEMS: usize = 16 * 1024;
+pub(super) const LEAST_ITEMS: usize = 16 * 1024;
 
 /// The same for both sides of a difference, each on a thread of its own.
 pub(super) fn both<T: Send>(of: impl Fn(usize) -> T + Sync) -> [T; 2] {

@@ -125,17 +125,27 @@ pub(super) fn binomial_p(a: f64, b: f64, p: f64) -> f64 {
         let z = ((b - n * p).abs() - 0.5).max(0.0) / variance.sqrt();
         return (2.0 * normal_tail(z)).min(1.0);
     }
-    let upper = if b > 0.0 { beta_tail(b, a + 1.0, p) } else { 1.0 };
-    let lower = if a > 0.0 { beta_tail(a, b + 1.0, 1.0 - p) } else { 1.0 };
+    // Further than a standard deviation from the mean the other tail is more than half of all.
+    let deviation = (b - n * p) / variance.sqrt();
+    let upper = if b > 0.0 && deviation > -1.0 {
+        beta_tail(b, a + 1.0, p)
+    } else {
+        1.0
+    };
+    let lower = if a > 0.0 && deviation < 1.0 {
+        beta_tail(a, b + 1.0, 1.0 - p)
+    } else {
+        1.0
+    };
     (2.0 * upper.min(lower)).min(1.0)
 }
 
 /// The largest of `p_values` that is significant at false discovery rate `q`; none: `None`. Y. Benjamini and Y. Hochberg,
 /// *Controlling the False Discovery Rate*, J. R. Statist. Soc. B 57 (1995).
 pub(super) fn false_discovery_threshold(p_values: &[f64], q: f64) -> Option<f64> {
-    let mut sorted = p_values.to_vec();
+    let m = p_values.len() as f64;
+    let mut sorted: Vec<f64> = p_values.iter().copied().filter(|p| *p <= q).collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    let m = sorted.len() as f64;
     sorted
         .iter()
         .enumerate()

@@ -1,6 +1,6 @@
 //! A batch of the fleet as an OTLP request, by the conventions of `server/README.md`, "The wire".
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -16,6 +16,8 @@ use crate::fleet::{Fleet, Program, Rng};
 const FREQUENCY_HZ: i64 = 20;
 const PERIOD_NS: i64 = 1_000_000_000 / FREQUENCY_HZ;
 const CPUS: u32 = 16;
+
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// How late a timer's interrupt may come: times without noise would take less room than those of real machines.
 const LATE_NS: u32 = 20_000;

@@ -24,6 +24,10 @@ mod spoil;
 use encode::Batch;
 use fleet::{Fleet, Rng};
 
+/// Batches are made on as many threads as there are CPUs, of thousands of small pieces: with the C library's allocator half of the time goes there.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 #[derive(Clone, Debug, Parser)]
 #[command(about = "A synthetic fleet that ships to a Stakeout server", max_term_width = 110)]
 struct Args {
