@@ -21,14 +21,23 @@ function firstChunk(id: string, modules: Modules): string | null {
   return first.has(id) ? "page" : null;
 }
 
+/**
+ * What Vite puts around each import of a part would also fetch its styles and what it imports in turn: there is one sheet of styles, and `src/views/parts.tsx`
+ * and the server say what else a part needs.
+ */
+const PLAIN_IMPORT = "export const __vitePreload = (load) => load();";
+
 // The server embeds dist/ and serves it under a strict content security policy: no inline scripts or styles, so
 // nothing is inlined here either.
 export default defineConfig({
   base: "/",
+  plugins: [
+    { name: "plain-imports", enforce: "pre", load: (id) => (id.includes("vite/preload-helper") ? PLAIN_IMPORT : null) },
+  ],
   build: {
     target: "es2022",
     assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
+    modulePreload: false,
     sourcemap: false,
     reportCompressedSize: true,
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: firstChunk, debugName: "first" }] } } },

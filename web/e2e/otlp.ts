@@ -8,6 +8,10 @@ export interface Frame {
   name: string;
   module?: string;
   kind?: "kernel" | "native" | "jit" | "cpython";
+  buildId?: string;
+  /** Where its source stands. */
+  file?: string;
+  line?: number;
 }
 
 export interface Batch {
@@ -105,11 +109,13 @@ class Table {
 
 /** The body of `POST /v1development/profiles`. */
 export function otlp({ service, at, frames, stacks }: Batch): Uint8Array {
-  const [strings, modules, kinds] = [new Table(), new Table(), new Table()];
-  const located = frames.map(({ name, module = "", kind = "native" }) => ({
+  const [strings, modules, kinds, builds] = [new Table(), new Table(), new Table(), new Table()];
+  const located = frames.map(({ name, module = "", kind = "native", buildId = "", file = "", line = 0 }) => ({
     name: strings.of(name),
-    mapping: modules.of(module),
+    mapping: modules.of(buildId === "" ? module : `${module}\n${buildId}`),
     kind: kinds.of(kind),
+    file: strings.of(file),
+    line,
   }));
   const request = new Writer();
   const attribute = (to: Writer, key: string, value: string) =>
@@ -133,25 +139,38 @@ export function otlp({ service, at, frames, stacks }: Batch): Uint8Array {
       });
     });
   });
-  const type = strings.of("profile.frame.type");
+  const [type, build] = ["profile.frame.type", "process.executable.build_id.gnu"].map((key) => strings.of(key));
+  // Attributes of build ids stand behind those of kinds; the first of either is none.
+  for (const { buildId = "" } of frames) builds.of(buildId);
+  const attributes = [
+    ...kinds.texts.map((text) => [type, text]),
+    ...builds.texts.slice(1).map((text) => [build, text]),
+  ];
   request.message(2, (dictionary) => {
-    for (const module of modules.texts) dictionary.message(1, (mapping) => mapping.number(4, strings.of(module)));
+    for (const text of modules.texts) {
+      const [module = "", buildId = ""] = text.split("\n");
+      const at = kinds.texts.length + builds.of(buildId) - 1;
+      dictionary.message(1, (mapping) => {
+        mapping.number(4, strings.of(module));
+        if (buildId !== "") mapping.packed(5, [at]);
+      });
+    }
     dictionary.message(2, () => {});
-    located.forEach(({ mapping, kind }, i) => {
+    located.forEach(({ mapping, kind, line }, i) => {
       dictionary.message(2, (location) =>
         location
           .number(1, mapping)
-          .message(3, (line) => line.number(1, i + 1))
+          .message(3, (inner) => inner.number(1, i + 1).number(2, line))
           .packed(4, [kind]),
       );
     });
     dictionary.message(3, () => {});
-    for (const { name } of located) dictionary.message(3, (fn) => fn.number(1, name));
+    for (const { name, file } of located) dictionary.message(3, (fn) => fn.number(1, name).number(3, file));
     dictionary.message(4, () => {});
     for (const text of strings.texts) dictionary.text(5, text);
-    kinds.texts.forEach((kind, i) => {
+    attributes.forEach(([key, text], i) => {
       dictionary.message(6, (pair) => {
-        if (i > 0) pair.number(1, type).message(2, (any) => any.text(1, kind));
+        if (i > 0) pair.number(1, key as number).message(2, (any) => any.text(1, text as string));
       });
     });
     dictionary.message(7, () => {});

@@ -1,38 +1,8 @@
-import type { APIRequestContext, Page } from "@playwright/test";
+import type { Page } from "@playwright/test";
 import { FRAMES, stacksOf } from "../bench/synthetic.ts";
+import { drawn, stored, TAKEN, WINDOW } from "./known.ts";
 import { type Frame, otlp } from "./otlp.ts";
 import { at, colours, expect, parameter, test } from "./stack.ts";
-
-/** The window that all samples of this file lie in. */
-const TAKEN = Math.floor(Date.now() / 1000) * 1000 - 60_000;
-const WINDOW = { from: TAKEN - 10_000, until: TAKEN + 10_000 };
-
-/** Stores stacks (root first) of a service that nothing else has, and gives its selector. */
-async function stored(
-  request: APIRequestContext,
-  name: string,
-  stacks: { frames: Frame[]; samples: number }[],
-): Promise<Record<string, string>> {
-  const service = `${name}-${process.pid}-${TAKEN}`;
-  const frames: Frame[] = [];
-  const indexed = stacks.map(({ frames: path, samples }) => {
-    const indices = path.map((frame) => {
-      const known = frames.indexOf(frame);
-      return known >= 0 ? known : frames.push(frame) - 1;
-    });
-    return { frames: indices.reverse(), samples };
-  });
-  const answer = await request.post("/v1development/profiles", {
-    headers: { "content-type": "application/x-protobuf" },
-    data: Buffer.from(otlp({ service, at: TAKEN, frames, stacks: indexed })),
-  });
-  expect(answer.status(), await answer.text()).toBe(200);
-  return { query: `{service="${service}"}` };
-}
-
-async function drawn(page: Page): Promise<void> {
-  await expect.poll(() => colours(page)).toBeGreaterThan(2);
-}
 
 /** No part of the page is wider than the window. */
 async function overflow(page: Page): Promise<number> {

@@ -163,6 +163,42 @@ describe("a part of the width", () => {
 });
 
 describe("slivers", () => {
+  it("are counted also where each pixel has the colour of the one on its edge", () => {
+    const calls: Frame[] = [{ name: "wide", self: 4000 }];
+    for (let i = 0; i < 4000; i++) calls.push({ name: `f${i}`, self: 1 });
+    const dense = treeOf(answerOf(calls));
+    for (const width of [1000, 1407]) {
+      for (const view of [viewOf(dense, ROOT), { from: 2300.5, until: 7000.25 }]) {
+        let seen = 0;
+        for (const run of rowRuns(dense, 1, view, width)) {
+          const sliver = hitAt(dense, 1, view, width, run.left)?.sliver;
+          if (!sliver) continue;
+          expect(sliver.samples).toBe(sliver.frames);
+          seen += sliver.frames;
+        }
+        const small = Math.floor(Math.min(view.until, 8000)) - 4000;
+        expect(Math.abs(seen - small)).toBeLessThanOrEqual(view.from === 0 ? 0 : 1);
+      }
+    }
+  });
+
+  it("have a pixel between two that are wide", () => {
+    const between = treeOf(
+      answerOf([
+        { name: "a", self: 50_000 },
+        { name: "rare", self: 1 },
+        { name: "z", self: 50_000 },
+      ]),
+    );
+    const view = viewOf(between, ROOT);
+    expect(boxes(rowRuns(between, 1, view, 500), between)).toEqual([
+      ["a", 0, 250],
+      ["rare", 250, 251],
+      ["z", 251, 500],
+    ]);
+    expect(hitAt(between, 1, view, 500, 250)?.node).toBe(named("rare", between));
+  });
+
   const calls: Frame[] = [{ name: "wide", self: 96_000 }];
   for (let i = 0; i < 4000; i++) calls.push({ name: `f${i}`, self: 1 });
   const many = treeOf(answerOf(calls));

@@ -156,6 +156,11 @@ export function hitPixels(tree: Tree, depth: number, hits: Uint8Array, view: Vie
   }
 }
 
+/** The pixel of a row that a frame begins in. */
+function pixelOf(place: number, width: number): number {
+  return Math.min(width - 1, Math.max(0, Math.round(place)));
+}
+
 function runsOf(tree: Tree, depth: number, view: View, width: number, hits: Uint8Array | null): Run[] {
   const level = tree.levels[depth];
   const runs: Run[] = [];
@@ -230,8 +235,10 @@ function push(runs: Run[], run: Run): void {
     }
   }
   if (last !== undefined && run.single && last.right > run.left) {
-    if (last.left >= run.left) runs.pop();
-    else last.right = run.left;
+    if (last.left < run.left) last.right = run.left;
+    // A frame of some pixels can spare one for the slivers before it, which nothing else would show.
+    else if (!last.single && run.right - last.right > 0) run.left = last.right;
+    else runs.pop();
   }
   runs.push(run);
 }
@@ -255,16 +262,17 @@ export function hitAt(
   const level = tree.levels[depth];
   const run = rowRuns(tree, depth, view, width).find(({ left, right }) => pixel >= left && pixel < right);
   if (run === undefined || level === undefined) return null;
-  if (run.single) return { node: run.node, sliver: null };
-  const scale = (view.until - view.from) / width;
-  const behind = run.right >= width ? view.until : view.from + (run.right - 0.5) * scale;
+  const scale = width / (view.until - view.from);
+  const isSliver = (node: number) => (tree.weight[node] as number) * scale < 1;
+  if (!isSliver(run.node)) return { node: run.node, sliver: null };
+  // A pixel has the colour of the frame on its edge, and stands for all that begin in it.
   const sliver: Sliver = { frames: 0, samples: 0, baseSamples: 0, widest: run.node };
-  for (let i = bisect(level, run.node); i < level.length; i++) {
+  for (let i = firstEndingBehind(tree, level, view.from + (run.left - 1) / scale); i < level.length; i++) {
     const node = level[i] as number;
-    if ((tree.start[node] as number) >= behind && sliver.frames > 0) break;
+    const place = pixelOf(((tree.start[node] as number) - view.from) * scale, width);
+    if (place >= run.right || (tree.start[node] as number) >= view.until) break;
     const weight = tree.weight[node] as number;
-    // A frame of a pixel or more is drawn by itself.
-    if (weight <= 0 || weight >= 2 * scale) continue;
+    if (place < run.left || weight <= 0 || !isSliver(node)) continue;
     sliver.frames++;
     sliver.samples += tree.total[node] as number;
     sliver.baseSamples += tree.diff?.baseTotal[node] ?? 0;

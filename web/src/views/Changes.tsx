@@ -15,8 +15,9 @@ import { controlText, verdictOf } from "../logic/verdict.ts";
 import { halves } from "../logic/windows.ts";
 import { changes, control, watchers } from "../state/compare.ts";
 import { diffTop, present, sent, sides } from "../state/data.ts";
-import { linkTo, navigate, type PageState, page } from "../state/index.ts";
+import { navigate, type PageState, page } from "../state/index.ts";
 import { changeOf } from "./flame/paint.ts";
+import { Go } from "./Go.tsx";
 import { Quality } from "./Quality.tsx";
 import { WIDE_NAME } from "./VirtualTable.tsx";
 
@@ -80,17 +81,9 @@ function Control({ answer }: { answer: GrownDiff }) {
             {found.significant > 0 && <span aria-hidden="true">! </span>}
             {controlText(found)}
           </span>{" "}
-          <a
-            hidden={Boolean(answer.base.except)}
-            href={linkTo(change)}
-            onClick={(event) => {
-              if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-              event.preventDefault();
-              navigate(change);
-            }}
-          >
+          <Go hidden={Boolean(answer.base.except)} change={change}>
             show
-          </a>
+          </Go>
         </>
       )}
     </div>

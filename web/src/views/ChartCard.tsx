@@ -12,7 +12,7 @@ import { labels, theme } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import type { Resource } from "../state/resource.ts";
 import { Check } from "./Check.tsx";
-import { Choice } from "./Choice.tsx";
+import { Choice, Segments } from "./Choice.tsx";
 import type { Hover } from "./chart/Brush.tsx";
 import type { Plot } from "./chart/place.ts";
 import { TimeChart } from "./chart/TimeChart.tsx";
@@ -55,6 +55,11 @@ const NOTCH = 100;
 const SETTLED_MS = 220;
 /** A line is meant by a pointer within this part of the axis. */
 const REACH = 0.05;
+
+const DRAWN = [
+  ["stacked", "Stacked"],
+  ["lines", "Lines"],
+] as const;
 
 const BY = ["service", "node", "process", "thread", "mode", "container", "pod", "namespace", "workload", "unit", "cpu"];
 
@@ -114,13 +119,7 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
           options={choices.map((one) => [one, one] as const)}
           onChoose={(chosen) => navigate({ by: chosen })}
         />
-        <div class="segments" role="group" aria-label="Draw">
-          {(["stacked", "lines"] as const).map((one) => (
-            <button key={one} type="button" aria-pressed={draw === one} onClick={() => navigate({ draw: one })}>
-              {one === "stacked" ? "Stacked" : "Lines"}
-            </button>
-          ))}
-        </div>
+        <Segments name="Draw" value={draw} options={DRAWN} onChoose={(chosen) => navigate({ draw: chosen })} />
         {tools}
         <span class="spring" />
         <ChartFigures stack={stack} beside={beside} hover={hover?.moment ?? null} />

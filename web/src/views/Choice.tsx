@@ -1,4 +1,4 @@
-/** A drop-down with its label before it. */
+/** One of a few: as a drop-down with its label before it, or as buttons side by side. */
 interface Props<T extends string> {
   label: string;
   /** Where the label alone does not say what is chosen. */
@@ -32,5 +32,25 @@ export function Choice<T extends string>({ label, name, title, value, options, o
         ))}
       </select>
     </label>
+  );
+}
+
+interface SegmentsProps<T extends string> {
+  name: string;
+  /** None is chosen where it is none of the options. */
+  value: T | "";
+  options: readonly (readonly [value: T, title: string, hint?: string])[];
+  onChoose: (value: T) => void;
+}
+
+export function Segments<T extends string>({ name, value, options, onChoose }: SegmentsProps<T>) {
+  return (
+    <div class="segments" role="group" aria-label={name}>
+      {options.map(([one, title, hint]) => (
+        <button key={one} type="button" title={hint} aria-pressed={value === one} onClick={() => onChoose(one)}>
+          {title}
+        </button>
+      ))}
+    </div>
   );
 }

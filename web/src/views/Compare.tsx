@@ -27,6 +27,9 @@ import { Menu } from "./Menu.tsx";
 import { QueryBox } from "./QueryBox.tsx";
 import { Moments } from "./TimeRange.tsx";
 
+/** For the heatmap, where two marks are compared. */
+export { CompareProfile };
+
 function pairChange({ base, comparison }: Pair, chart: Window | null): Partial<PageState> {
   return {
     baseFrom: String(base.from),

@@ -24,7 +24,7 @@ import {
   wholeSamples,
 } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
-import { Choice } from "./Choice.tsx";
+import { Choice, Segments } from "./Choice.tsx";
 import { showAll, zoomTo } from "./flame/actions.ts";
 import { Chips } from "./flame/Chips.tsx";
 import { Flamegraph } from "./flame/Flamegraph.tsx";
@@ -69,13 +69,7 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
         <SearchFigures />
         <span class="spring" />
         {tools}
-        <div class="segments" role="group" aria-label="Show">
-          {PANES.map(([one, title]) => (
-            <button key={one} type="button" aria-pressed={pane === one} onClick={() => navigate({ pane: one })}>
-              {title}
-            </button>
-          ))}
-        </div>
+        <Segments name="Show" value={pane} options={PANES} onChoose={(chosen) => navigate({ pane: chosen })} />
         <button
           type="button"
           class="button"
@@ -214,8 +208,8 @@ function SearchFigures() {
         <>
           <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>
           {found.callers !== null ? " of the callees" : atRoot ? "" : " of the zoomed frame"} ·{" "}
-          {both ? `${count(found.baseSamples)} → ${count(samples)}` : count(samples)} samples in{" "}
-          {plural(found.frames, "frame")}
+          {both && `${count(found.baseSamples)} → `}
+          {plural(samples, "sample")} in {plural(found.frames, "frame")}
           {found.callers !== null && (
             <>
               {" · "}

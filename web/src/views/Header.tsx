@@ -2,7 +2,8 @@
 import { parseTime } from "../logic/time.ts";
 import { ordered, pairOf, placeWithin } from "../logic/windows.ts";
 import { pair, present, range, selectorFaults, theme } from "../state/data.ts";
-import { linkTo, navigate, page, refresh } from "../state/index.ts";
+import { navigate, page, refresh } from "../state/index.ts";
+import { Go } from "./Go.tsx";
 import { HelpButton } from "./Help.tsx";
 import { InstallMenu } from "./Install.tsx";
 import { Progress } from "./Notices.tsx";
@@ -47,22 +48,22 @@ export function Header() {
   const { view, query } = page.value;
   return (
     <header class="header">
-      <a class="brand" href="/" onClick={(event) => follow(event, () => navigate(changeFor("explore")))}>
+      <Go class="brand" href="/" change={{ view: "explore" }} onGo={() => navigate(changeFor("explore"))}>
         <img src="/favicon.svg" alt="" width="22" height="22" />
         <span>Stakeout</span>
-      </a>
+      </Go>
       <nav class="tabs" aria-label="Views">
         {VIEWS.map(([name, title, part]) => (
-          <a
+          <Go
             key={name}
-            href={linkTo({ view: name })}
+            change={{ view: name }}
             aria-current={view === name ? "page" : undefined}
             onPointerEnter={part?.prefetch}
             onFocus={part?.prefetch}
-            onClick={(event) => follow(event, () => navigate(changeFor(name)))}
+            onGo={() => navigate(changeFor(name))}
           >
             {title}
-          </a>
+          </Go>
         ))}
       </nav>
       {view !== "nodes" && <span class="header-break" />}
@@ -87,12 +88,6 @@ export function Header() {
       </div>
     </header>
   );
-}
-
-function follow(event: MouseEvent, go: () => void): void {
-  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
-  event.preventDefault();
-  go();
 }
 
 function PageRange() {

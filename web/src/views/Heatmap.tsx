@@ -7,7 +7,7 @@ import { spanText } from "../logic/spans.ts";
 import { ordered } from "../logic/windows.ts";
 import { comparing, heatmap, marks, range, theme } from "../state/data.ts";
 import { linkTo, navigate, page } from "../state/index.ts";
-import { Choice } from "./Choice.tsx";
+import { Choice, Segments } from "./Choice.tsx";
 import { ExploreProfile } from "./Explore.tsx";
 import { HeatCanvas } from "./heat/HeatCanvas.tsx";
 import { heatRamp } from "./heat/paint.ts";
@@ -68,19 +68,16 @@ function HeatCard() {
       <div class="toolbar">
         <h2>When it ran</h2>
         <ColumnChoice />
-        <div class="segments" role="group" aria-label="A drag marks">
-          {(["A", "B"] as const).map((one) => (
-            <button
-              key={one}
-              type="button"
-              title={`Dragging marks ${one}; with Alt the other one`}
-              aria-pressed={letter === one}
-              onClick={() => navigate({ letter: one })}
-            >
-              mark {one}
-            </button>
-          ))}
-        </div>
+        <Segments
+          name="A drag marks"
+          value={letter}
+          options={(["A", "B"] as const).map((one) => [
+            one,
+            `mark ${one}`,
+            `Dragging marks ${one}; with Alt the other one`,
+          ])}
+          onChoose={(chosen) => navigate({ letter: chosen })}
+        />
         <Marked letter="A" side={a} />
         <Marked letter="B" side={b} />
         <Actions a={a} b={b} />

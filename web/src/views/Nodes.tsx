@@ -6,8 +6,9 @@ import { ago, brief, bytes, count, digits, duration, percent, plural } from "../
 import { lossOf } from "../logic/loss.ts";
 import { formatSelector } from "../logic/selector.ts";
 import { clockNow, nodes } from "../state/data.ts";
-import { linkTo, navigate, page } from "../state/index.ts";
+import { navigate, page } from "../state/index.ts";
 import { Check } from "./Check.tsx";
+import { Go } from "./Go.tsx";
 import { InstallLine } from "./Install.tsx";
 import { EmptyNotice, ErrorNotice, Missing } from "./Notices.tsx";
 
@@ -97,17 +98,9 @@ function NodeLine({ agent: { row, state } }: { agent: Agent }) {
   return (
     <tr class={state}>
       <th scope="row">
-        <a
-          href={linkTo({ view: "explore", query, focus: "" })}
-          title={`Instance ${row.instance}`}
-          onClick={(event) => {
-            if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-            event.preventDefault();
-            navigate({ view: "explore", query, focus: "" });
-          }}
-        >
+        <Go change={{ view: "explore", query, focus: "" }} title={`Instance ${row.instance}`}>
           {row.node}
-        </a>
+        </Go>
       </th>
       <td title={new Date(row.last_seen).toISOString()}>
         {badge !== null && (

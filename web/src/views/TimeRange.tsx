@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { fromLocalInput, isRelative, rangeText, toLocalInput, type Window } from "../logic/time.ts";
 import { LONGEST_MS, lengthOf, ordered, shift, zoomOut } from "../logic/windows.ts";
+import { Segments } from "./Choice.tsx";
 import { Menu } from "./Menu.tsx";
 
 const QUICK = ["5m", "15m", "1h", "6h", "24h", "7d"] as const;
@@ -21,18 +22,12 @@ export function TimeRange({ window, from, until, now, live, onRange, onLive, onR
   const set = (w: Window) => onRange(String(w.from), String(w.until));
   return (
     <div class="timerange" role="group" aria-label="Time range">
-      <div class="segments">
-        {QUICK.map((length) => (
-          <button
-            key={length}
-            type="button"
-            aria-pressed={from === `now-${length}` && until === "now"}
-            onClick={() => onRange(`now-${length}`, "now")}
-          >
-            {length}
-          </button>
-        ))}
-      </div>
+      <Segments
+        name="Up to now"
+        value={until === "now" ? from : ""}
+        options={QUICK.map((length) => [`now-${length}`, length])}
+        onChoose={(begin) => onRange(begin, "now")}
+      />
       <Menu
         label={<span data-testid="range-text">{rangeText(window, now)}</span>}
         name="Choose the time range"

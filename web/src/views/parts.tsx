@@ -6,12 +6,12 @@ const waiting = <Missing error={null} loading={true} kind="chart" />;
 
 export const Compare = later(() => import("./Compare.tsx").then((part) => part.Compare), waiting);
 export const CompareProfile = later(
-  () => import("./CompareProfile.tsx").then((part) => part.CompareProfile),
+  () => import("./Compare.tsx").then((part) => part.CompareProfile),
   <Missing error={null} loading={true} kind="graph" />,
 );
 export const Heatmap = later(() => import("./Heatmap.tsx").then((part) => part.Heatmap), waiting);
 export const Timeline = later(() => import("./Timeline.tsx").then((part) => part.Timeline), waiting);
 export const Nodes = later(() => import("./Nodes.tsx").then((part) => part.Nodes), waiting);
-export const HelpDialog = later(() => import("./HelpDialog.tsx").then((part) => part.HelpDialog));
+export const HelpDialog = later(() => import("./flame/Frames.ts").then((part) => part.HelpDialog));
 export const FramePanel = later(() => import("./flame/Frames.ts").then((part) => part.FramePanel), <Busy on={true} />);
 export const FrameTree = later(() => import("./flame/Frames.ts").then((part) => part.FrameTree), <Busy on={true} />);

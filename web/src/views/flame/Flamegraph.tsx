@@ -105,10 +105,12 @@ export function Flamegraph(props: Props) {
     paint(context, scene, colours.current);
     if (mapCanvas.current !== null) minimap.current.paint(mapCanvas.current, scene, colours.current, whole);
   });
-  const inSight = useMemo(
-    () => rowsInSight(tree, focus, Math.max(1, size.width), ROW_WORTH),
-    [tree, focus, size.width],
-  );
+  const limits = viewOf(tree, focus);
+  const inSight = useMemo(() => {
+    const shown = partOf(part, limits);
+    const zoom = (limits.until - limits.from) / (shown.until - shown.from);
+    return rowsInSight(tree, focus, Math.max(1, size.width), ROW_WORTH / zoom);
+  }, [tree, focus, size.width, part]);
   const filled = inSight.last - inSight.first + 1;
   // A short graph with its root at the bottom stands on the bottom of the box.
   const rows = flame ? Math.max(filled, Math.floor(size.height / ROW)) : filled;
@@ -123,7 +125,6 @@ export function Flamegraph(props: Props) {
     performance.mark("stakeout:flamegraph", { detail: tree.size });
   }, [tree]);
 
-  const limits = viewOf(tree, focus);
   const gliding = useRef(0);
   const glideTo = (target: View) => {
     const start = view.current;
@@ -225,10 +226,17 @@ export function Flamegraph(props: Props) {
     element.scrollTop = scrollToRow(placeOf(tree.depth[node] as number), ROW, element.scrollTop, size.height);
   };
 
-  // The root is brought into sight once the graph's height is known or changes.
+  // The root is brought into sight once the graph's height is known or changes; where another part of the width has other rows, all stays where it was.
+  const placed = useRef({ tree, focus, part, rows });
   useLayoutEffect(() => {
     const element = box.current;
+    const was = placed.current;
+    placed.current = { tree, focus, part, rows };
     if (element === null) return;
+    if (was.tree === tree && was.focus === focus && was.part !== part) {
+      if (flame) element.scrollTop += (rows - was.rows) * ROW;
+      return;
+    }
     const root = placeOf(tree.rootRow) * ROW;
     if (tree.shape === "sandwich") element.scrollTop = root - size.height / 2;
     else element.scrollTop = flame ? rows * ROW : 0;

@@ -1,3 +1,4 @@
-/** What stands beside a graph, in one file: apart, they would compress worse. */
+/** What stands beside a graph, and the keys, in one file: apart, they would compress worse. */
+export { HelpDialog } from "../HelpDialog.tsx";
 export { FramePanel } from "./FramePanel.tsx";
 export { FrameTree } from "./FrameTree.tsx";

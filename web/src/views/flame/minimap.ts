@@ -147,7 +147,9 @@ function mark(faint: ImageData, scene: Scene, search: Search, span: Span, before
       for (let x = width - 1; x > 0; x--) if (marked[x - 1] === 1) marked[x] = 1;
     const bottom = Math.min(height, top + Math.max(thinnest, tall));
     for (let y = top * width; y < bottom * width; y += width)
-      for (let x = 0; x < width; x++) if (marked[x] === 1) pixels[y + x] = hit;
+      // With a neighbour on each side: the frame of what is in sight may cover a pixel.
+      for (let x = 0; x < width; x++)
+        if (marked[x] === 1 || marked[x - 1] === 1 || marked[x + 1] === 1) pixels[y + x] = hit;
   }
   context?.putImageData(image, 0, 0);
   return { search, canvas, context, image };

@@ -182,6 +182,7 @@ function paintHits(
   const bar = Math.max(2, Math.round(2.5 * ratio));
   const least = Math.round(3 * ratio);
   const thinnest = Math.round(2 * ratio);
+  const lastPlace = context.canvas.width - thinnest;
   context.fillStyle = ink.hit;
   // Neighbours that touch are one rectangle: where all frames match, they are tens of thousands.
   let [from, until, wasThin] = [0, 0, false];
@@ -193,7 +194,7 @@ function paintHits(
     const isThin = right - left < least;
     if (isThin !== wasThin || left > until) {
       flush();
-      [from, wasThin] = [left, isThin];
+      [from, wasThin] = [isThin ? Math.min(left, lastPlace) : left, isThin];
     }
     until = isThin ? Math.max(right, left + thinnest) : right;
   }

@@ -1,0 +1,243 @@
+/** What can be done with frames, on samples that are known by construction: every figure is exact. */
+import type { Page } from "@playwright/test";
+import { drawn, stored, WINDOW } from "./known.ts";
+import type { Frame } from "./otlp.ts";
+import { at, expect, parameter, pixels, test } from "./stack.ts";
+
+const prog = (name: string): Frame => ({ name, module: "/opt/bin/prog" });
+const lib = (name: string): Frame => ({ name, module: "/opt/lib/lib.so" });
+/** The colour that marks matches on a light page. */
+const HIT = 0xc026d3;
+
+function panelOf(page: Page) {
+  return page.getByTestId("frame-panel");
+}
+
+test.describe("what is done to the graph", () => {
+  const stacks = [
+    { frames: [prog("main"), prog("serve"), lib("parse")], samples: 40 },
+    { frames: [prog("main"), prog("serve"), lib("parse"), lib("copy")], samples: 20 },
+    { frames: [prog("main"), prog("walk"), prog("walk"), prog("walk")], samples: 30 },
+    { frames: [prog("main"), prog("rest")], samples: 10 },
+  ];
+  /** A frame, what is done, its chip, its place in the address, and how many rows the whole tree has then. */
+  const CHANGES = [
+    ["walk", "Only walk", "only walk", "focus:walk", 30],
+    ["copy", "Hide copy", "without copy", "hide:copy", 100],
+    ["parse", "Collapse lib.so", "collapsed lib.so", "collapse:lib.so", 100],
+    ["walk", "Merge recursion", "recursion merged", "merge", 100],
+    ["walk", "Invert", "inverted: leaf first", "invert", 100],
+    ["parse", "Callers and callees", "callers and callees of parse", "sandwich:parse", 60],
+  ] as const;
+
+  for (const [frame, action, chip, transform, samples] of CHANGES) {
+    test(`${action}: a chip that can be removed`, async ({ page, request }) => {
+      const query = await stored(request, `chip-${transform.replace(/\W/g, "-")}`, stacks);
+      await page.goto(at(WINDOW, { ...query, frame }));
+      await drawn(page);
+      const chips = page.getByTestId("chips");
+      await panelOf(page).getByRole("button", { name: action, exact: true }).click();
+      await expect.poll(() => parameter(page, "transform")).toBe(transform);
+      await expect(chips.getByRole("listitem").first()).toContainText(chip);
+      if (samples === 100) await expect(chips).not.toContainText("of 100 samples");
+      else await expect(chips).toContainText(`${samples} of 100 samples`);
+      await page.reload();
+      await expect(chips).toContainText(chip);
+      await chips.getByTestId("chip").click();
+      expect(parameter(page, "transform")).toBeNull();
+      await expect(chips).toBeHidden();
+      await page.goBack();
+      await expect(chips).toContainText(chip);
+    });
+  }
+
+  test("several stay in their order, each is removed by itself, or all at once", async ({ page, request }) => {
+    const query = await stored(request, "chips", stacks);
+    await page.goto(at(WINDOW, { ...query, transform: "hide:copy;merge;invert" }));
+    await drawn(page);
+    const chips = page.getByTestId("chips");
+    await chips.getByRole("button", { name: /^Undo: recursion merged/ }).click();
+    expect(parameter(page, "transform")).toBe("hide:copy;invert");
+    await expect(chips.getByTestId("chip")).toHaveCount(2);
+    await chips.getByRole("button", { name: "undo all" }).click();
+    expect(parameter(page, "transform")).toBeNull();
+    await page.goBack();
+    await expect(chips.getByTestId("chip")).toHaveCount(2);
+  });
+});
+
+test("next and previous match go through all, by buttons and by keys, and begin anew", async ({ page, request }) => {
+  const query = await stored(request, "hits", [
+    { frames: [prog("main"), prog("serve"), lib("copy_in")], samples: 60 },
+    { frames: [prog("main"), prog("walk"), lib("copy_out")], samples: 30 },
+    { frames: [prog("main"), prog("rest")], samples: 10 },
+  ]);
+  await page.goto(at(WINDOW, { ...query, match: "/^copy_/" }));
+  await drawn(page);
+  const said = page.getByTestId("selected-frame");
+  await expect(page.getByTestId("found")).toContainText("90 samples in 2 frames");
+  for (const name of ["copy_in", "copy_out", "copy_in"]) {
+    await page.getByRole("button", { name: "Next match" }).click();
+    await expect(said).toContainText(new RegExp(`^${name},`));
+  }
+  await page.getByRole("button", { name: "Previous match" }).click();
+  await expect(said).toContainText(/^copy_out,/);
+  await page.getByTestId("flamegraph").focus();
+  await page.keyboard.press("n");
+  await expect(said).toContainText(/^copy_in,/);
+  await page.keyboard.press("N");
+  await expect(said).toContainText(/^copy_out,/);
+});
+
+test("one sample of forty thousand is found, and seen", async ({ page, request }) => {
+  const query = await stored(request, "thin", [
+    { frames: [prog("main"), prog("large")], samples: 40_000 },
+    { frames: [prog("main"), prog("needle")], samples: 1 },
+  ]);
+  await page.goto(at(WINDOW, { ...query, theme: "light", pane: "graph" }));
+  await drawn(page);
+  expect((await pixels(page, "flamegraph")).has(HIT)).toBe(false);
+  await page.getByTestId("search").fill("needle");
+  await expect(page.getByTestId("found")).toContainText("1 sample in 1 frame");
+  // As high as its row, and two pixels wide.
+  await expect.poll(async () => (await pixels(page, "flamegraph")).get(HIT) ?? 0).toBeGreaterThanOrEqual(30);
+  expect((await pixels(page, "minimap")).get(HIT)).toBeGreaterThan(0);
+});
+
+test("what is thinner than a pixel is drawn together, counted, and comes apart when zoomed", async ({
+  page,
+  request,
+}) => {
+  const small = Array.from({ length: 4000 }, (_, i) => ({
+    frames: [prog("main"), prog(`f${i}`), prog(`g${i}`)],
+    samples: 1,
+  }));
+  const query = await stored(request, "slivers", [{ frames: [prog("main"), prog("large")], samples: 4000 }, ...small]);
+  await page.goto(at(WINDOW, { ...query, pane: "graph" }));
+  await drawn(page);
+  await expect(page.getByTestId("thin-rows")).toContainText("1 row more of frames thinner than a pixel");
+  const graph = page.getByTestId("flamegraph");
+  const box = await graph.boundingBox();
+  if (box === null) throw new Error("there is no graph");
+  const tooltip = page.getByTestId("tooltip");
+  await graph.hover({ position: { x: box.width * 0.25, y: 19 * 2 + 9 } });
+  await expect(tooltip).toContainText(/\d+ frames here, each thinner than a pixel, with \d+ samples/);
+  await page.keyboard.down("Control");
+  for (let i = 0; i < 14; i++) await page.mouse.wheel(0, -300);
+  await page.keyboard.up("Control");
+  await expect(page.getByTestId("thin-rows")).toBeHidden();
+  await graph.hover({ position: { x: box.width * 0.25, y: 19 * 2 + 8 } });
+  await expect(tooltip).toContainText(/^f\d+native/);
+});
+
+test("the map shows the whole: a press there brings that part into sight", async ({ page, request }) => {
+  const query = await stored(request, "map", [
+    { frames: [prog("main"), prog("left")], samples: 60 },
+    { frames: [prog("main"), prog("right")], samples: 40 },
+  ]);
+  await page.goto(at(WINDOW, { ...query, part: "0-200000" }));
+  await drawn(page);
+  const graph = page.getByTestId("flamegraph");
+  const tooltip = page.getByTestId("tooltip");
+  const pointed = { position: { x: 300, y: 19 * 2 + 9 } };
+  await graph.hover(pointed);
+  await expect(tooltip).toContainText("left");
+  const box = await page.getByTestId("minimap").boundingBox();
+  if (box === null) throw new Error("there is no map");
+  await page.mouse.click(box.x + box.width * 0.85, box.y + 10);
+  // Millionths, as near as a pixel is.
+  const part = () =>
+    parameter(page, "part")
+      ?.split("-")
+      .map((edge) => Math.round(Number(edge) / 1e4));
+  await expect.poll(part).toEqual([75, 95]);
+  await graph.hover(pointed);
+  await expect(tooltip).toContainText("right");
+  // Dragged along the map, what is in sight follows.
+  await page.mouse.move(box.x + box.width * 0.85, box.y + 10);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 12, { steps: 4 });
+  await page.mouse.up();
+  await expect.poll(part).toEqual([20, 40]);
+});
+
+test("the panel of a frame: parts of the window, its caller and what is zoomed; where it stands; its name to copy", async ({
+  page,
+  request,
+  context,
+}) => {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const read: Frame = { ...lib("read"), buildId: "c0ffee42", file: "/src/io.c", line: 42 };
+  const query = await stored(request, "panel", [
+    { frames: [prog("main"), prog("serve"), prog("handle"), read], samples: 10 },
+    { frames: [prog("main"), prog("serve"), prog("handle")], samples: 30 },
+    { frames: [prog("main"), prog("serve")], samples: 10 },
+    { frames: [prog("main")], samples: 50 },
+  ]);
+  await page.goto(at(WINDOW, { ...query, frame: "main;serve;handle;read", focus: "main;serve" }));
+  await drawn(page);
+  const panel = panelOf(page);
+  await expect(panel.getByRole("columnheader")).toHaveText([
+    "samples",
+    "CPU time",
+    "cores",
+    "of total",
+    "of caller",
+    "of zoomed",
+  ]);
+  const figures = async (row: RegExp) =>
+    (await panel.getByRole("row", { name: row }).getByRole("cell").allTextContents()).map((text) =>
+      text.replace(/\s/g, " "),
+    );
+  const [samples, time, , ...parts] = await figures(/^total/);
+  expect([samples, time, ...parts]).toEqual(["10", "500 ms", "10.0 %", "25.0 %", "20.0 %"]);
+  await expect(panel).toContainText("/opt/lib/lib.so");
+  await expect(panel).toContainText("build id c0ffee42");
+  await expect(panel).toContainText("/src/io.c:42");
+  await expect(panel.getByTestId("frame-since")).toContainText("first seen");
+
+  await panel.getByTestId("copy-frame").click();
+  await expect(panel.getByTestId("copy-frame")).toHaveText("Copied");
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("read");
+  await panel.getByRole("listitem").getByRole("button", { name: "handle" }).click();
+  await expect(panel.locator(".frame-name")).toHaveText("handle");
+  expect((await figures(/^self/))[0]).toBe("30");
+  await expect(panel.getByRole("listitem").filter({ hasText: "serve" })).toContainText("100 %");
+  await expect(panel.getByRole("listitem").filter({ hasText: /^read/ })).toContainText("25.0 %");
+  await page.getByTestId("flamegraph").focus();
+  await page.keyboard.press("c");
+  await expect(page.getByTestId("selected-frame")).toHaveText("copied handle");
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("handle");
+});
+
+test("colours by module name the largest modules", async ({ page, request }) => {
+  const query = await stored(request, "modules", [
+    { frames: [prog("main"), lib("read")], samples: 30 },
+    { frames: [prog("main")], samples: 10 },
+  ]);
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const before = [...(await pixels(page, "flamegraph")).keys()];
+  await page.getByTestId("colour").selectOption("module");
+  await expect(page.getByRole("list", { name: "Colours" }).getByRole("listitem")).toHaveText(["lib.so", "prog"]);
+  expect([...(await pixels(page, "flamegraph")).keys()]).not.toEqual(before);
+  await page.reload();
+  await expect(page.getByTestId("colour")).toHaveValue("module");
+});
+
+test("the root stands on top or at the bottom", async ({ page, request }) => {
+  const query = await stored(request, "flame", [{ frames: [prog("main"), prog("leaf")], samples: 10 }]);
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const graph = page.getByTestId("flamegraph");
+  const tooltip = page.getByTestId("tooltip");
+  await graph.hover({ position: { x: 200, y: 19 * 2 + 9 } });
+  await expect(tooltip).toContainText("leaf");
+  await page.getByRole("button", { name: "Icicle" }).click();
+  await expect.poll(() => parameter(page, "layout")).toBe("flame");
+  const height = await graph.evaluate((canvas) => canvas.clientHeight);
+  await graph.hover({ position: { x: 200, y: height - 9 } });
+  await expect(tooltip).toContainText("everything in this window");
+  await graph.hover({ position: { x: 200, y: height - 19 * 2 - 9 } });
+  await expect(tooltip).toContainText("leaf");
+});

@@ -1,0 +1,35 @@
+/** Samples that are known by construction, stored beside those of the agent. */
+import type { APIRequestContext, Page } from "@playwright/test";
+import { type Frame, otlp } from "./otlp.ts";
+import { colours, expect } from "./stack.ts";
+
+/** When all of them were taken, and a window that they lie in. */
+export const TAKEN = Math.floor(Date.now() / 1000) * 1000 - 60_000;
+export const WINDOW = { from: TAKEN - 10_000, until: TAKEN + 10_000 };
+
+/** Stores stacks (root first) of a service that nothing else has, and gives its selector. */
+export async function stored(
+  request: APIRequestContext,
+  name: string,
+  stacks: { frames: Frame[]; samples: number }[],
+): Promise<Record<string, string>> {
+  const service = `${name}-${process.pid}-${TAKEN}`;
+  const frames: Frame[] = [];
+  const indexed = stacks.map(({ frames: path, samples }) => {
+    const indices = path.map((frame) => {
+      const known = frames.indexOf(frame);
+      return known >= 0 ? known : frames.push(frame) - 1;
+    });
+    return { frames: indices.reverse(), samples };
+  });
+  const answer = await request.post("/v1development/profiles", {
+    headers: { "content-type": "application/x-protobuf" },
+    data: Buffer.from(otlp({ service, at: TAKEN, frames, stacks: indexed })),
+  });
+  expect(answer.status(), await answer.text()).toBe(200);
+  return { query: `{service="${service}"}` };
+}
+
+export async function drawn(page: Page): Promise<void> {
+  await expect.poll(() => colours(page)).toBeGreaterThan(2);
+}
