@@ -147,6 +147,8 @@ test.describe("timeline", () => {
     await page.goto(inOrder(lane, range));
     await page.getByTestId("hit").fill("read");
     await page.getByTestId("before").selectOption("100");
+    const lengths = ["…", "1 ms", "5 ms", "10 ms", "50 ms", "100 ms", "500 ms", "1 s"];
+    await expect(page.getByTestId("before").locator("option")).toHaveText(lengths);
     const parameters = new URLSearchParams({
       query: lane,
       from: String(range.from),

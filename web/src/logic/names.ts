@@ -5,7 +5,9 @@
 
 const ELLIPSIS = "…";
 /** Which copy of a function it is, as compilers call them. */
-const COPY_OF = /(\.(cold|constprop|isra|llvm|lto_priv|part)(\.\d+)?)+$/;
+const COPY_OF = /((\.(cold|constprop|isra|llvm|lto_priv|part)(\.\d+)?)+|\{\{[^{}]*\}\})$/;
+/** The closure of a function, or what a compiler made to call one. */
+const CLOSURE = /(::\{[^{}]*\})+$/;
 /** A scope as Java, Go and Python write it. What comes behind the dot may also be a file's ending, a version, or a closure: they say nothing alone. */
 const DOTTED = /^[^.\s<[{]+\.(?!so\b|func\d|\d)(?=[^.\s]...)/;
 
@@ -26,10 +28,11 @@ function* shorterForms(name: string): Generator<string> {
   let rest = bare;
   for (;;) {
     const shorter = withoutFirstScope(rest);
-    if (shorter === null) return;
+    if (shorter === null) break;
     yield shorter;
     rest = shorter;
   }
+  yield rest.replace(CLOSURE, "");
 }
 
 function lastForm(name: string): string {

@@ -84,7 +84,9 @@ describe("names in little room", () => {
     expect(fitName("rustc::mir::codegen_mir::<Builder<X>>", 22)).toBe("mir::codegen_mir");
     expect(fitName("alloc::Vec::<T>::new", 10)).toBe("Vec::new");
     expect(fitName("a::module::function::{closure#0}", 24)).toBe("function::{closure#0}");
-    expect(fitName("a::module::function::{closure#0}", 14)).toBe("…::{closure#0}");
+    expect(fitName("a::module::function::{closure#0}", 14)).toBe("function");
+    expect(fitName("a::module::function::{closure#0}", 5)).toBe("…tion");
+    expect(fitName("core::ops::FnOnce::call_once{{vtable.shim}}", 18)).toBe("FnOnce::call_once");
   });
 
   it("leaves what only looks like brackets", () => {

@@ -38,6 +38,7 @@ export function HitBox() {
             ["", "…"],
             ...[...new Set([before, ...BEFORE_MS])]
               .filter((ms) => ms !== "")
+              .sort((a, b) => Number(a) - Number(b))
               .map((ms) => [ms, beforeText(ms)] as const),
           ]}
           onChoose={(ms) => navigate({ before: ms, focus: "" })}

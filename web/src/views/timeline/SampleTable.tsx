@@ -1,5 +1,6 @@
 /** The samples in sight as text, in the order of time: what the flame chart draws, for who can't see it. */
 import { useMemo } from "preact/hooks";
+import { fitName } from "../../logic/names.ts";
 import { type Chart, momentText, type Range, sampleFrom } from "../../logic/timeline.ts";
 import { frameName } from "../../logic/tree.ts";
 import { type Column, useSort, VirtualTable } from "../VirtualTable.tsx";
@@ -13,6 +14,9 @@ interface Props {
 }
 
 type Key = "time" | "who" | "frame";
+
+/** Characters: neighbours begin alike, their ends tell them apart. */
+const NAME_ROOM = 22;
 
 export function SampleTable({ chart, from, range, onTake }: Props) {
   const { samples, boxOf, tree } = chart;
@@ -48,7 +52,7 @@ export function SampleTable({ chart, from, range, onTake }: Props) {
       number: false,
       cell: (sample) => {
         const name = frameName(tree, boxOf[sample] as number);
-        return <span title={name}>{name}</span>;
+        return <span title={name}>{fitName(name, NAME_ROOM)}</span>;
       },
     },
   ];
