@@ -241,3 +241,24 @@ test("the root stands on top or at the bottom", async ({ page, request }) => {
   await graph.hover({ position: { x: 200, y: height - 19 * 2 - 9 } });
   await expect(tooltip).toContainText("leaf");
 });
+
+test("on a phone the table shows the ends of names, which tell them apart", async ({ page, request }) => {
+  const names = ["in", "out"].map((end) => `__copy_from_one_place_to_another_${end}`);
+  const query = await stored(
+    request,
+    "ends",
+    names.map((name) => ({ frames: [prog("main"), lib(name)], samples: 10 })),
+  );
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const table = page.getByRole("grid", { name: "Functions" });
+  for (const end of ["_another_in", "_another_out"]) {
+    const name = table.locator(".vtable-row bdi").filter({ hasText: end });
+    await expect(name).toHaveText(/^…/);
+    // No part of it is hidden behind the figures.
+    const cell = await name.locator("xpath=ancestor::*[@role='gridcell']").boundingBox();
+    const text = await name.boundingBox();
+    expect((text?.x ?? 0) + (text?.width ?? 0)).toBeLessThanOrEqual((cell?.x ?? 0) + (cell?.width ?? 0));
+  }
+});

@@ -4,7 +4,7 @@ import { ago, axisNumber, brief, bytes, count, digits, duration, factor, percent
 import { lossOf } from "./loss.ts";
 import { fitName } from "./names.ts";
 import { scrollToRow, visibleRows } from "./rows.ts";
-import { fromLocalInput, parseTime, tickLabels, toLocalInput } from "./time.ts";
+import { fromLocalInput, parseTime, rangeText, tickLabels, toLocalInput } from "./time.ts";
 
 const plain = (text: string) => text.replace(/\u202f/g, " ");
 
@@ -58,6 +58,17 @@ describe("times", () => {
     const moment = new Date(2026, 2, 4, 5, 6, 7).getTime();
     expect(fromLocalInput(toLocalInput(moment))).toBe(moment);
     expect(fromLocalInput("")).toBeNull();
+  });
+
+  it("names the day of a range where it is another one, and the year", () => {
+    const at = (year: number, month: number, day: number) => new Date(year, month, day, 12).getTime();
+    const now = at(2026, 10, 23);
+    expect(rangeText({ from: now - 60_000, until: now }, now)).toBe("11:59:00 – 12:00:00");
+    expect(rangeText({ from: at(2026, 10, 21), until: now }, now)).toBe("21 Nov 12:00 – 23 Nov 12:00");
+    expect(rangeText({ from: at(2023, 10, 14), until: at(2023, 10, 14) + 7_200_000 }, now)).toBe(
+      "14 Nov 2023 12:00 – 14:00",
+    );
+    expect(rangeText({ from: at(2025, 11, 31), until: at(2026, 0, 1) }, now)).toBe("31 Dec 2025 12:00 – 1 Jan 12:00");
   });
 
   it("labels ticks as finely as they stand", () => {

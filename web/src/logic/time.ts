@@ -48,9 +48,11 @@ export function clockMs(ms: number): string {
   return `${clock(whole)}.${String(whole % 1000).padStart(3, "0")}`;
 }
 
-export function day(ms: number): string {
+/** `14 Nov`, with the year where it is not that of `now`. */
+export function day(ms: number, now = ms): string {
   const t = new Date(ms);
-  return `${t.getDate()} ${MONTHS[t.getMonth()]}`;
+  const year = t.getFullYear();
+  return `${t.getDate()} ${MONTHS[t.getMonth()]}${year === new Date(now).getFullYear() ? "" : ` ${year}`}`;
 }
 
 export function sameDay(a: number, b: number): boolean {
@@ -60,8 +62,8 @@ export function sameDay(a: number, b: number): boolean {
 /** `14:05:00 – 14:20:00`, with the day where it is not the day of `now`. */
 export function rangeText(range: Window, now: number): string {
   const seconds = range.until - range.from < 3_600_000 || range.from % 60_000 !== 0;
-  const begin = `${sameDay(range.from, now) ? "" : `${day(range.from)} `}${clock(range.from, seconds)}`;
-  const end = `${sameDay(range.from, range.until) ? "" : `${day(range.until)} `}${clock(range.until, seconds)}`;
+  const begin = `${sameDay(range.from, now) ? "" : `${day(range.from, now)} `}${clock(range.from, seconds)}`;
+  const end = `${sameDay(range.from, range.until) ? "" : `${day(range.until, now)} `}${clock(range.until, seconds)}`;
   return `${begin} – ${end}`;
 }
 

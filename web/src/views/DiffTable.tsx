@@ -9,8 +9,7 @@ import { fitName } from "../logic/names.ts";
 import { changeText, normText, normUnit } from "../logic/norm.ts";
 import { changeWords, sideText } from "../logic/sides.ts";
 import { pointedFrame, pointedRow, select, selected, sides, tableMatcher, tree } from "../state/data.ts";
-import { page } from "../state/index.ts";
-import { type Column, NARROW_NAME, useSort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
+import { type Column, nameRoom, useSort, VirtualTable } from "./VirtualTable.tsx";
 
 interface Props {
   rows: readonly DiffTopRow[];
@@ -52,7 +51,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
   const value = (v: number) => normText(v, normalize);
   const interval = (row: DiffTopRow) => `${changeText(row.low, normalize)} to ${changeText(row.high, normalize)}`;
   const level = levelText(confidence);
-  const room = page.value.pane === "table" ? WIDE_NAME : NARROW_NAME;
+  const room = nameRoom();
   const columns: Column<DiffTopRow, DiffSortKey>[] = [
     {
       key: "name",

@@ -15,8 +15,7 @@ import {
 import { fitName } from "../logic/names.ts";
 import { frameName, ROOT, type Tree } from "../logic/tree.ts";
 import { matcher, pointedFrame, pointedRow, select, selected, tableNames, upright } from "../state/data.ts";
-import { page } from "../state/index.ts";
-import { type Column, NARROW_NAME, useSort, VirtualTable, WIDE_NAME } from "./VirtualTable.tsx";
+import { type Column, nameRoom, useSort, VirtualTable } from "./VirtualTable.tsx";
 
 interface Props {
   tree: Tree;
@@ -49,7 +48,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
   const chosenRow = useMemo(() => (chosen === null ? -1 : rowOf(rows, shown, chosen)), [rows, shown, chosen]);
   const whole = tree.total[focus] as number;
   const share = (samples: number) => (whole > 0 ? samples / whole : 0);
-  const room = page.value.pane === "table" ? WIDE_NAME : NARROW_NAME;
+  const room = nameRoom();
   const columns: Column<FunctionRow, SortKey>[] = [
     {
       key: "name",

@@ -44,9 +44,17 @@ export function useSort<Key extends string>(
 
 export const TABLE_ROW = 24;
 
-/** Characters of a name beside the graph and with the table alone; longer ones lose first what says least. */
-export const NARROW_NAME = 34;
+/** Characters of a name on a phone, beside the graph, and with the table alone; longer ones lose first what says least. */
+const PHONE_NAME = 18;
+const NARROW_NAME = 34;
 export const WIDE_NAME = 130;
+/** As in `style/screens.css`. */
+const PHONE = "(max-width: 560px)";
+
+export function nameRoom(): number {
+  if (matchMedia(PHONE).matches) return PHONE_NAME;
+  return page.value.pane === "table" ? WIDE_NAME : NARROW_NAME;
+}
 
 function cellClass({ number, spare }: { number: boolean; spare?: boolean }): string {
   return `${number ? "number" : "text"}${spare ? " spare" : ""}`;
