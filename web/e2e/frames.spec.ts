@@ -161,6 +161,34 @@ test("the map shows the whole: a press there brings that part into sight", async
   await expect.poll(part).toEqual([20, 40]);
 });
 
+test("by keys alone into the width and along it, and back", async ({ page, request }) => {
+  const query = await stored(request, "keys-width", [
+    { frames: [prog("main"), prog("left")], samples: 50 },
+    { frames: [prog("main"), prog("right")], samples: 50 },
+  ]);
+  await page.goto(at(WINDOW, query));
+  await drawn(page);
+  const graph = page.getByTestId("flamegraph");
+  await graph.focus();
+  const part = () =>
+    parameter(page, "part")
+      ?.split("-")
+      .map((edge) => Math.round(Number(edge) / 1e4)) ?? null;
+  for (let i = 0; i < 3; i++) await page.keyboard.press("+");
+  await expect.poll(part).toEqual([24, 76]);
+  // Around the selected frame, where one is.
+  for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+  await expect(page.getByTestId("selected-frame")).toContainText("left");
+  for (let i = 0; i < 12; i++) await page.keyboard.press("+");
+  await expect.poll(() => (part()?.[1] ?? 100) <= 50).toBe(true);
+  await page.keyboard.press("Shift+ArrowRight");
+  await page.keyboard.press("Shift+ArrowRight");
+  const before = part();
+  await expect.poll(() => (part()?.[0] ?? 0) > (before?.[0] ?? 0)).toBe(true);
+  for (let i = 0; i < 30; i++) await page.keyboard.press("-");
+  await expect.poll(part).toBeNull();
+});
+
 test("the panel of a frame: parts of the window, its caller and what is zoomed; where it stands; its name to copy", async ({
   page,
   request,

@@ -43,6 +43,8 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["Home End", "first and last of the row"],
       ["Enter", "zoom to the frame"],
       ["Backspace", "zoom out to the caller"],
+      ["+ −", "zoom into the width"],
+      ["Shift ← →", "move by a quarter"],
       ["Esc", "show all"],
       ["n N", "next and previous match"],
       ["c", "copy the name"],

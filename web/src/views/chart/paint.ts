@@ -7,6 +7,7 @@ import { type Draw, heightsOf, type Stack } from "../../logic/stack.ts";
 import { levelTicks, timeTicks } from "../../logic/ticks.ts";
 import { tickLabels, type Window } from "../../logic/time.ts";
 import type { Size, Surface } from "../hooks.ts";
+import { stripes } from "../stripes.ts";
 import { type Plot, pixelOf } from "./place.ts";
 
 export interface ChartScene {
@@ -190,23 +191,12 @@ function hatch(
 ): void {
   const [left, right] = [x(window.from), x(window.until)];
   if (right <= left) return;
-  const step = 7 * ratio;
   const top = bottom - height;
-  context.save();
-  context.beginPath();
-  context.rect(left, top, right - left, height);
-  context.clip();
   context.fillStyle = colour("--grid");
   context.globalAlpha = 0.5;
   context.fillRect(left, top, right - left, height);
   context.globalAlpha = 1;
   context.strokeStyle = colour("--hatch");
   context.lineWidth = ratio;
-  context.beginPath();
-  for (let at = left - (left % step) - height; at < right; at += step) {
-    context.moveTo(at, top + height);
-    context.lineTo(at + height, top);
-  }
-  context.stroke();
-  context.restore();
+  stripes(context, [left, top, right - left, height], 7 * ratio);
 }

@@ -62,6 +62,9 @@ const ROW_WORTH = 0.3;
 const WHEEL = 0.003;
 /** Pixels that a press may move and still be a click. */
 const DRAG_FROM = 4;
+/** What of the width a key goes along it, and what it leaves of it. */
+const ALONG: Record<string, number> = { ArrowLeft: -0.25, ArrowRight: 0.25 };
+const INTO: Record<string, number> = { "+": 0.8, "-": 1.25 };
 const STEPS: Record<string, Step> = { ArrowLeft: "left", ArrowRight: "right", Home: "first", End: "last" };
 
 interface Pointed {
@@ -171,9 +174,8 @@ export function Flamegraph(props: Props) {
     return range.from + ((event.clientX - bounds.left) / Math.max(1, bounds.width)) * (range.until - range.from);
   };
 
-  // With Ctrl the wheel goes into the width, with Shift along it. A listener that may stop the page's own answer has to say so.
-  const onWheel = useRef((_: WheelEvent) => {});
-  onWheel.current = (event) => {
+  // With Ctrl the wheel goes into the width, with Shift along it.
+  const onWheel = (event: WheelEvent) => {
     const element = canvas.current;
     if (element === null) return;
     const sideways = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
@@ -186,13 +188,6 @@ export function Flamegraph(props: Props) {
     else return;
     event.preventDefault();
   };
-  useEffect(() => {
-    const element = canvas.current;
-    const listener = (event: WheelEvent) => onWheel.current(event);
-    element?.addEventListener("wheel", listener, { passive: false });
-    return () => element?.removeEventListener("wheel", listener);
-  }, []);
-
   const drag = useRef<{ x: number; y: number; view: View; scrollTop: number; moves: boolean } | null>(null);
   /** True while the graph is dragged. */
   const dragged = (event: PointerEvent): boolean => {
@@ -294,6 +289,17 @@ export function Flamegraph(props: Props) {
     openMenu(node, bounds.left + left, bounds.top + top);
   };
 
+  /** What the wheel does, by keys: into the width around a frame, and along it. */
+  const lookAt = ({ key, shiftKey }: KeyboardEvent, at: number): boolean => {
+    const along = shiftKey ? ALONG[key] : undefined;
+    const into = INTO[key];
+    const { from, until } = view.current;
+    const { from: begin, until: end } = viewOf(tree, at);
+    const middle = (Math.max(from, begin) + Math.min(until, end)) / 2;
+    if (along !== undefined) show(moved(view.current, limits, along * (until - from)));
+    else if (into !== undefined) show(scaled(view.current, limits, Math.min(Math.max(middle, from), until), into));
+    return (along ?? into) !== undefined;
+  };
   const walk = (event: KeyboardEvent, at: number): boolean => {
     const away = event.key === (flame ? "ArrowUp" : "ArrowDown");
     // Above the root of a sandwich stand callers: away from it is up.
@@ -311,6 +317,7 @@ export function Flamegraph(props: Props) {
     const at = selected !== null && isVisible(tree, selected, focus) ? selected : focus;
     if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) menuAtFrame(at);
     else if (event.ctrlKey || event.metaKey || event.altKey) return;
+    else if (lookAt(event, at)) setUnder(null);
     else if (walk(event, at)) setCopied("");
     else if (event.key === "Enter" || event.key === " ") zoom(at);
     else if (event.key === "Escape") {
@@ -362,6 +369,7 @@ export function Flamegraph(props: Props) {
             tabIndex={0}
             data-testid="flamegraph"
             onKeyDown={onKeyDown}
+            onWheel={onWheel}
             onPointerDown={(event) => {
               if (event.button !== 0 || event.pointerType === "touch") return;
               const { clientX: x, clientY: y } = event;

@@ -16,6 +16,7 @@ import { hitRuns, type Run, type Runs, type View, viewOf } from "../../logic/lay
 import { fitName } from "../../logic/names.ts";
 import type { Search } from "../../logic/search.ts";
 import { distance, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { stripes } from "../stripes.ts";
 
 /** CSS pixels. */
 export const ROW = 19;
@@ -258,22 +259,11 @@ function paintMark(
   if (change === "same") return left;
   const width = run.right - run.left;
   if ((change === "new" || change === "gone") && width >= 6 * ratio) {
-    context.save();
-    context.beginPath();
-    context.rect(run.left, top, width - 1, height);
-    context.clip();
     context.globalAlpha = 0.28;
     context.strokeStyle = text;
     context.lineWidth = ratio * 1.5;
-    context.beginPath();
-    const step = 8 * ratio;
-    for (let x = run.left - height; x < run.right; x += step) {
-      const lean = change === "new" ? 0 : height;
-      context.moveTo(x + lean, top + height);
-      context.lineTo(x + height - lean, top);
-    }
-    context.stroke();
-    context.restore();
+    stripes(context, [run.left, top, width - 1, height], 8 * ratio, change === "gone");
+    context.globalAlpha = 1;
   }
   // Where there is little room, the name says more than an arrow that repeats the colour.
   const least = change === "new" || change === "gone" ? 16 : 64;

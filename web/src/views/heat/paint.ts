@@ -7,6 +7,7 @@ import { axisNumber } from "../../logic/format.ts";
 import { CLASSES, classOf, type Grid, merged, outline } from "../../logic/heatmap.ts";
 import { timeTicks } from "../../logic/ticks.ts";
 import { tickLabels } from "../../logic/time.ts";
+import { stripes } from "../stripes.ts";
 
 /** From few to many; on the light ground many are dark, on the dark ground bright. */
 const RAMP: Record<Theme, readonly string[]> = {
@@ -111,17 +112,7 @@ function paintGaps(context: CanvasRenderingContext2D, scene: HeatScene, plot: Pl
     const part = (ms: number) => Math.min(Math.max((ms - grid.from) / span, 0), 1) * plot.width;
     const [left, right] = [part(from), part(until)];
     if (right - left < 1) continue;
-    context.save();
-    context.beginPath();
-    context.rect(plot.left + left, plot.top, right - left, plot.height);
-    context.clip();
-    context.beginPath();
-    for (let x = left - plot.height; x < right; x += 8 * ratio) {
-      context.moveTo(plot.left + x, plot.top + plot.height);
-      context.lineTo(plot.left + x + plot.height, plot.top);
-    }
-    context.stroke();
-    context.restore();
+    stripes(context, [plot.left + left, plot.top, right - left, plot.height], 8 * ratio);
   }
 }
 

@@ -2,7 +2,7 @@
  * Samples in order as a flame chart. In: the chart, what of it is in sight, what is looked for. Out: the wish to see another range and the
  * selected frame. Drawn by the flamegraph's painter, whose cost follows the pixels; pointer and keyboard can do the same.
  */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { Theme } from "../../logic/colour.ts";
 import { duration, plural } from "../../logic/format.ts";
 import { neighbour, nodeAt, Runs, type Step } from "../../logic/layout.ts";
@@ -79,9 +79,7 @@ export function TimelineCanvas(props: Props) {
   });
   const rows = Math.max(deepestWithin(chart, range) + 1, Math.floor(size.height / ROW));
 
-  // Wheel listeners of the framework are passive: the page would scroll too.
-  const wheel = useRef((_: WheelEvent) => {});
-  wheel.current = (event) => {
+  const onWheel = (event: WheelEvent) => {
     const bounds = canvas.current?.getBoundingClientRect();
     if (bounds === undefined) return;
     event.preventDefault();
@@ -92,13 +90,6 @@ export function TimelineCanvas(props: Props) {
       onRange(zoomed(range, Math.exp(event.deltaY / 400), (event.clientX - bounds.left) / bounds.width, extentNs));
     }
   };
-  useEffect(() => {
-    const element = canvas.current;
-    const listen = (event: WheelEvent) => wheel.current(event);
-    element?.addEventListener("wheel", listen, { passive: false });
-    return () => element?.removeEventListener("wheel", listen);
-  }, []);
-
   const boxAt = (event: MouseEvent): number | null => {
     const bounds = canvas.current?.getBoundingClientRect();
     if (bounds === undefined || box.current === null) return null;
@@ -171,6 +162,7 @@ export function TimelineCanvas(props: Props) {
             tabIndex={0}
             data-testid="timeline"
             onKeyDown={onKeyDown}
+            onWheel={onWheel}
             onPointerDown={(event) => {
               if (event.button !== 0) return;
               event.currentTarget.setPointerCapture(event.pointerId);
