@@ -247,6 +247,7 @@ function Neighbours({ tree, node }: { tree: Tree; node: number }) {
   const all = upright.value;
   const found = useMemo(() => (all === null ? null : relativesIn(all, tree, node)), [all, tree, node]);
   if (found === null) return null;
+  const module = moduleName(tree, node);
   const list = (title: string, rows: Relative[], none: string) => (
     <Part title={title}>
       {rows.length === 0 && <p class="dim">{none}</p>}
@@ -262,6 +263,8 @@ function Neighbours({ tree, node }: { tree: Tree; node: number }) {
               }}
             >
               <bdi>{fitName(row.name, NAME_ROOM)}</bdi>
+              {/* Programs begin alike: the module is told where it is another one. */}
+              {row.module !== module && <small class="dim"> {row.module}</small>}
             </button>
             <span class="dim">
               {tree.diff === null
