@@ -33,6 +33,8 @@ const MOST_RELATIVES = 8;
 const MOST_PLACES = 4;
 const MOST_SOURCES = 4;
 const NAME_ROOM = 40;
+/** With a module beside it. */
+const SHORT_ROOM = 20;
 
 export function FramePanel({ tree, node, focus, measure }: Props) {
   const kind = kindName(tree, node);
@@ -262,7 +264,7 @@ function Neighbours({ tree, node }: { tree: Tree; node: number }) {
                 if (there !== null) select(there);
               }}
             >
-              <bdi>{fitName(row.name, NAME_ROOM)}</bdi>
+              <bdi>{fitName(row.name, row.module === module ? NAME_ROOM : SHORT_ROOM)}</bdi>
               {/* Programs begin alike: the module is told where it is another one. */}
               {row.module !== module && <small class="dim"> {row.module}</small>}
             </button>
