@@ -20,7 +20,7 @@ test("names that are HTML are text everywhere", async ({ page, request }) => {
   await expect(page.getByTestId("tooltip")).toContainText(evil);
   await graph.click({ position: { x: 200, y: 45 } });
   await expect(page.getByTestId("frame-panel").locator(".frame-name")).toHaveText(evil);
-  await expect(page.getByRole("grid", { name: "Functions" })).toContainText(`<img src="x"`);
+  await expect(page.getByRole("grid", { name: "Functions" })).toContainText(`"window.broken=1">`);
   await graph.press("h");
   await expect(page.getByTestId("chips")).toContainText("without");
   await page.getByTestId("search").fill("<img");
