@@ -54,9 +54,26 @@ pub(crate) struct Args {
 }
 
 const FREQUENCY_HZ: u64 = 20;
+/// As an agent's.
 const BATCH_SECONDS: u64 = 5;
+/// Batches of one agent that wait for their acknowledgement at the same time.
+const IN_FLIGHT: u64 = 16;
+/// Samples that are on the way at the same time, at least: of so few nodes that the server would wait for them from commit to commit, batches are
+/// of as many times five seconds.
+const LEAST_ON_THE_WAY: u64 = 1_000_000;
 pub(super) const HOUR_MS: i64 = 3_600_000;
 pub(super) const MIB: f64 = 1_048_576.0;
+
+impl Args {
+    /// Seconds and samples of a batch.
+    fn batch(&self) -> (u64, u64) {
+        let of_five = self.cpus * FREQUENCY_HZ * BATCH_SECONDS;
+        let times = LEAST_ON_THE_WAY
+            .div_ceil((IN_FLIGHT * self.nodes * of_five).max(1))
+            .min(60);
+        (BATCH_SECONDS * times, of_five * times)
+    }
+}
 
 /// Fills a store over HTTP, waits for compaction, restarts the server on it, asks.
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -102,19 +119,20 @@ pub(super) struct Filled {
 /// Sends these hours of the fleet, and waits until the server has come to rest.
 pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) -> Result<Filled> {
     let Measured { alone, load, stop, .. } = measured;
-    let batch = args.cpus * FREQUENCY_HZ * BATCH_SECONDS;
-    let batches = ((hours * 3600.0) as u64 / BATCH_SECONDS).max(1);
+    let (seconds, batch) = args.batch();
+    let batches = ((hours * 3600.0) as u64 / seconds).max(1);
     let until = from + (hours * HOUR_MS as f64) as i64;
     let before = cpu_seconds(alone.server.pid())?;
     let stored_before = alone.client.sql_number("SELECT count(*) FROM samples")?;
     let begin = Instant::now();
     let mut sender = Command::new(load);
-    sender.args(["--url", alone.client.base(), "--in-flight", "16"]);
+    sender.args(["--url", alone.client.base()]);
     for (flag, number) in [
         ("--agents", args.nodes),
         ("--batches", batches),
         ("--samples", batch),
-        ("--interval-ms", BATCH_SECONDS * 1000),
+        ("--interval-ms", seconds * 1000),
+        ("--in-flight", IN_FLIGHT),
         ("--services", args.services),
         ("--stacks", args.stacks),
         // From the very start of the hour, to the second.
@@ -176,7 +194,7 @@ fn report(args: &Args, filled: &Filled) {
         args.hours,
         args.services,
         args.stacks,
-        args.cpus * FREQUENCY_HZ * BATCH_SECONDS,
+        args.batch().1,
         filled.sent_bytes as f64 / samples
     );
     println!("{:<44}{:>14}  target", "", "measured");
