@@ -437,9 +437,13 @@ impl Group<'_> {
         let (rows, mut plain) = (codes.len(), Vec::new());
         let mut sink = TrackedWrite::new(Vec::new());
         let mut chunk = Chunk::new(&mut sink);
+        let values = match self.effort {
+            Effort::Fresh => dictionary.plain.clone(),
+            Effort::Compact => self.compressor.compress(&dictionary.plain)?,
+        };
         chunk.add(
             Page::DictionaryPage {
-                buf: self.compressor.compress(&dictionary.plain)?.into(),
+                buf: values.into(),
                 num_values: dictionary.values as u32,
                 encoding: Encoding::PLAIN,
                 is_sorted: false,
@@ -466,13 +470,13 @@ impl Group<'_> {
             let levels_bytes = plain.len();
             plain.push(width as u8);
             way.write(&present, width, &mut plain);
-            let small = self.zstd(way).compress(&plain[levels_bytes..])?;
-            let is_compressed = small.len() < plain.len() - levels_bytes;
-            let body = if is_compressed {
-                &small[..]
-            } else {
-                &plain[levels_bytes..]
+            let body = &plain[levels_bytes..];
+            let small = match self.effort {
+                Effort::Fresh => None,
+                Effort::Compact => Some(self.zstd(way).compress(body)?).filter(|small| small.len() < body.len()),
             };
+            let is_compressed = small.is_some();
+            let body = small.as_deref().unwrap_or(body);
             let page = Page::DataPageV2 {
                 buf: [&plain[..levels_bytes], body].concat().into(),
                 num_values: page_rows as u32,
@@ -488,7 +492,10 @@ impl Group<'_> {
         }
         let built = chunk.finish();
         let mut metadata = ColumnChunkMetaData::builder(column)
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(self.effort.level())?))
+            .set_compression(match self.effort {
+                Effort::Fresh => Compression::UNCOMPRESSED,
+                Effort::Compact => Compression::ZSTD(ZstdLevel::try_new(self.effort.level())?),
+            })
             .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
             .set_num_values(rows as i64)
             .set_total_compressed_size(built.compressed)
