@@ -1,16 +1,14 @@
 //! From a decoded request to rows: labels, identity, times, values.
 
 use super::IngestError;
-use super::attributes::{self, Attribute};
+use super::attributes::Attribute;
+use super::context::{ResourceContext, check_id, first_of, part_id, resource_context};
 use super::dictionary::Dictionary;
-use super::rows::{IsKnown, Labels, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
-use super::wire::{Profile, Request, Resource, Sample};
+use super::rows::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
+use super::wire::{Profile, Request, Sample};
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
-
-/// An instance id is a UUID; a little more room does no harm, a megabyte would.
-const MAX_INSTANCE_BYTES: usize = 128;
 
 /// What times are taken in, nanoseconds since the Unix epoch. A sample outside is left out and counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,12 +56,13 @@ pub fn convert(
         rejected: Rejected::default(),
         content: Vec::new(),
         origins: Vec::new(),
+        whence: HashMap::default(),
         by_attributes: HashMap::default(),
-        of_thread: Vec::new(),
     };
     let mut parts: Vec<Building<'_>> = Vec::new();
     let mut by_id: HashMap<Option<BatchId>, usize> = HashMap::new();
     for resource in &request.resources {
+        samples.whence.clear();
         samples.by_attributes.clear();
         let context = resource_context(resource, &samples.dictionary)?;
         let part_id = part_id(&context, id.as_ref())?;
@@ -175,229 +174,6 @@ impl Rejected {
     }
 }
 
-/// What the attributes of a resource, and then of a sample, add up to.
-#[derive(Debug, Clone, Default)]
-struct Context<'a> {
-    node: &'a str,
-    node_fallback: &'a str,
-    arch: &'a str,
-    kernel: &'a str,
-    service: &'a str,
-    executable_name: &'a str,
-    executable_path: &'a str,
-    command_line: &'a str,
-    build_id: &'a str,
-    tgid: Option<i64>,
-    tid: Option<i64>,
-    thread: &'a str,
-    cpu: Option<i64>,
-    start_ticks: Option<i64>,
-    exec_count: Option<i64>,
-    cgroup: &'a str,
-    container_id: &'a str,
-    container_name: &'a str,
-    pod: &'a str,
-    namespace: &'a str,
-    workload: &'a str,
-    cluster: &'a str,
-    unit: &'a str,
-    truncated: bool,
-}
-
-/// What only a resource says.
-#[derive(Debug, Clone, Default)]
-struct ResourceContext<'a> {
-    labels: Context<'a>,
-    boot_id: &'a str,
-    instance: Option<&'a str>,
-    number: Option<i64>,
-    account: BatchRow,
-    from_ns: Option<i64>,
-    until_ns: Option<i64>,
-}
-
-impl<'a> Context<'a> {
-    fn apply(&mut self, attribute: Attribute<'a>) {
-        use Attribute as A;
-        match attribute {
-            A::Node(value) => self.node = value,
-            A::NodeFallback(value) => self.node_fallback = value,
-            A::Arch(value) => self.arch = value,
-            A::Kernel(value) => self.kernel = value,
-            A::Service(value) => self.service = value,
-            A::ExecutableName(value) => self.executable_name = value,
-            A::ExecutablePath(value) => self.executable_path = value,
-            A::CommandLine(value) => self.command_line = value,
-            A::BuildId(value) => self.build_id = value,
-            A::BuildIdFallback(value) if self.build_id.is_empty() => self.build_id = value,
-            A::Tgid(value) => self.tgid = Some(value),
-            A::Tid(value) => self.tid = Some(value),
-            A::Thread(value) => self.thread = value,
-            A::Cpu(value) => self.cpu = Some(value),
-            A::StartTicks(value) => self.start_ticks = Some(value),
-            A::ExecCount(value) => self.exec_count = Some(value),
-            A::Cgroup(value) => self.cgroup = value,
-            A::ContainerId(value) => self.container_id = value,
-            A::ContainerName(value) => self.container_name = value,
-            A::Pod(value) => self.pod = value,
-            A::Namespace(value) => self.namespace = value,
-            A::Workload(value) => self.workload = value,
-            A::WorkloadFallback(value) if self.workload.is_empty() => self.workload = value,
-            A::Cluster(value) => self.cluster = value,
-            A::Unit(value) => self.unit = value,
-            A::Truncated(value) => self.truncated = value,
-            _ => {}
-        }
-    }
-
-    fn node(&self) -> &'a str {
-        first_of([self.node, self.node_fallback])
-    }
-
-    /// The executable's base name, whole. A name that is no path keeps its slash: the kernel's thread `kworker/u8:0` is no file.
-    fn process(&self) -> &'a str {
-        let name = first_of([self.executable_name, self.executable_path]);
-        match name.rsplit_once('/') {
-            Some((_, base)) if name.starts_with(['/', '.']) || self.executable_name.is_empty() => {
-                first_of([base, name])
-            }
-            _ => name,
-        }
-    }
-
-    fn service(&self) -> &'a str {
-        first_of([self.service, self.process(), "unknown"])
-    }
-
-    /// In the order of the table's columns.
-    fn series(&self) -> Labels<'a> {
-        [
-            self.node(),
-            self.service(),
-            self.process(),
-            first_of([self.container_name, self.container_id]),
-            self.pod,
-            self.namespace,
-            self.workload,
-            self.cluster,
-            self.unit,
-            self.cgroup,
-        ]
-    }
-
-    /// Identity of the program that ran. Without a start time, the executable's name stands in for it.
-    fn process_id(&self, boot_id: &str, content: &mut Vec<u8>) -> i64 {
-        content.clear();
-        push_text(content, first_of([boot_id, self.node()]));
-        for part in [self.start_ticks, self.tgid, self.exec_count] {
-            content.extend_from_slice(&part.unwrap_or(-1).to_le_bytes());
-        }
-        if self.start_ticks.is_none() {
-            push_text(content, self.process());
-        }
-        xxh3_64(content) as i64
-    }
-}
-
-fn first_of<const N: usize>(candidates: [&str; N]) -> &str {
-    candidates.into_iter().find(|text| !text.is_empty()).unwrap_or("")
-}
-
-impl ResourceContext<'_> {
-    /// The agent's account, where it is one: samples are counted later.
-    fn account(&self, period_ns: i64) -> Option<BatchRow> {
-        let (from_ns, until_ns) = (self.from_ns?, self.until_ns?);
-        Some(BatchRow {
-            node: self.labels.node().to_owned(),
-            kernel: self.labels.kernel.to_owned(),
-            arch: self.labels.arch.to_owned(),
-            from_ns,
-            until_ns,
-            period_ns,
-            ..self.account.clone()
-        })
-    }
-}
-
-fn resource_context<'a>(
-    resource: &Resource<'a>,
-    dictionary: &Dictionary<'a>,
-) -> Result<ResourceContext<'a>, IngestError> {
-    use Attribute as A;
-    let mut context = ResourceContext::default();
-    for attribute in &resource.attributes {
-        let key = match attribute.key {
-            "" => dictionary.string(attribute.key_strindex, "a resource attribute's key_strindex")?,
-            key => key,
-        };
-        let attribute = attributes::read(key, attribute.value, |index| {
-            dictionary.string(index, "a resource attribute's value")
-        })?;
-        match attribute {
-            A::Instance(value) => context.instance = Some(value),
-            A::Batch(value) => context.number = Some(value),
-            A::BootId(value) => context.boot_id = value,
-            A::From(value) => context.from_ns = Some(value),
-            A::Until(value) => context.until_ns = Some(value),
-            A::AgentVersion(value) => context.account.agent_version = value.to_owned(),
-            A::FrequencyHz(value) => context.account.frequency_hz = Some(value),
-            A::Cpus(value) => context.account.cpus = Some(value),
-            A::Ticks(value) => context.account.ticks = Some(value),
-            A::IdleTicks(value) => context.account.idle_ticks = Some(value),
-            A::SamplesTaken(value) => context.account.samples_taken = Some(value),
-            A::Lost(cause, count) => drop(context.account.lost.insert(cause.to_owned(), count)),
-            A::Limit(limit, count) => drop(context.account.limits.insert(limit.to_owned(), count)),
-            A::CpuSeconds(value) => context.account.cpu_seconds = Some(value),
-            A::BpfSeconds(value) => context.account.bpf_seconds = Some(value),
-            A::RssBytes(value) => context.account.rss_bytes = Some(value),
-            A::BpfMapBytes(value) => context.account.bpf_map_bytes = Some(value),
-            other => context.labels.apply(other),
-        }
-    }
-    Ok(context)
-}
-
-fn part_id(context: &ResourceContext<'_>, header: Option<&BatchId>) -> Result<Option<BatchId>, IngestError> {
-    let own = match (context.instance, context.number) {
-        (Some(instance), Some(number)) => Some(BatchId {
-            instance: instance.to_owned(),
-            number,
-        }),
-        (None, None) => None,
-        _ => {
-            return Err(IngestError::Invalid(
-                "of the resource attributes stakeout.instance and stakeout.batch only one is there; give both or none"
-                    .to_owned(),
-            ));
-        }
-    };
-    match (header, own) {
-        (Some(header), Some(own)) if *header != own => Err(IngestError::Invalid(format!(
-            "the headers name batch {} of instance {}, the resource attributes batch {} of instance {}",
-            header.number, header.instance, own.number, own.instance
-        ))),
-        (Some(header), _) => Ok(Some(header.clone())),
-        (None, Some(own)) => check_id(&own).map(|()| Some(own)),
-        (None, None) => Ok(None),
-    }
-}
-
-fn check_id(id: &BatchId) -> Result<(), IngestError> {
-    let printable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
-    if id.instance.is_empty() || id.instance.len() > MAX_INSTANCE_BYTES || !id.instance.bytes().all(printable) {
-        return Err(IngestError::Invalid(
-            "the instance id must be a UUID or up to 128 letters, digits and -_.:".to_owned(),
-        ));
-    }
-    if id.number < 1 {
-        return Err(IngestError::Invalid(format!(
-            "the batch number is {}; numbers count from 1 up",
-            id.number
-        )));
-    }
-    Ok(())
-}
-
 /// What a profile's values are.
 struct Unit<'a> {
     /// The profile type in queries.
@@ -455,17 +231,56 @@ struct Samples<'a> {
     /// What is hashed, made anew for each.
     content: Vec<u8>,
     origins: Vec<Origin<'a>>,
-    /// By the attributes of a sample but for its CPU, of one resource: threads are sampled again and again.
+    /// By the attributes of a sample as they stand in the body, of one resource: threads are sampled again and again, on few CPUs.
+    whence: HashMap<&'a [u8], Whence, foldhash::fast::RandomState>,
+    /// By those but for its CPU, one by one.
     by_attributes: HashMap<Vec<i32>, u32, foldhash::fast::RandomState>,
-    /// Those of the sample that is looked at.
-    of_thread: Vec<i32>,
+}
+
+/// What the attributes of a sample say.
+#[derive(Debug, Clone, Copy)]
+struct Whence {
+    origin: u32,
+    cpu: Option<i32>,
+    /// The stack is cut.
+    truncated: bool,
 }
 
 /// Attributes of one sample that are remembered, for the next with the same.
 const MAX_ORIGIN_ATTRIBUTES: usize = 64;
 
 impl<'a> Samples<'a> {
-    /// Where a sample with these attributes comes from.
+    /// Where a sample comes from.
+    fn whence(&mut self, sample: &Sample<'a>, resource: &ResourceContext<'a>) -> Result<Whence, IngestError> {
+        let packed = sample.attributes.in_one_piece();
+        if let Some(known) = packed.and_then(|packed| self.whence.get(packed)) {
+            return Ok(*known);
+        }
+        self.dictionary
+            .room()
+            .take(size_of::<i32>() * sample.attributes.most())?;
+        let (mut cpu, mut of_thread) = (resource.labels.cpu, Vec::with_capacity(sample.attributes.most()));
+        for index in sample.attributes.iter() {
+            match self.dictionary.attribute(index, ATTRIBUTE)? {
+                Attribute::Cpu(of_sample) => cpu = Some(of_sample),
+                _ => of_thread.push(index),
+            }
+        }
+        let origin = self.origin(&of_thread, resource)?;
+        let whence = Whence {
+            origin,
+            cpu: cpu.and_then(|cpu| i32::try_from(cpu).ok()),
+            truncated: self.origins[origin as usize].truncated,
+        };
+        if let Some(packed) = packed {
+            // It grows by doubling.
+            self.dictionary.room().take(2 * size_of::<(&[u8], Whence)>())?;
+            self.whence.insert(packed, whence);
+        }
+        Ok(whence)
+    }
+
+    /// The origin of samples of a thread with these attributes.
     fn origin(&mut self, attributes: &[i32], resource: &ResourceContext<'a>) -> Result<u32, IngestError> {
         if let Some(origin) = self.by_attributes.get(attributes) {
             return Ok(*origin);
@@ -510,29 +325,19 @@ impl<'a> Samples<'a> {
 
     fn add(
         &mut self,
-        sample: &Sample,
+        sample: &Sample<'a>,
         profile: &Profile<'a>,
         unit: &Unit<'a>,
         resource: &ResourceContext<'a>,
         rows: &mut RowBuilder<'a>,
     ) -> Result<(), IngestError> {
-        let (mut cpu, mut of_thread) = (resource.labels.cpu, std::mem::take(&mut self.of_thread));
-        of_thread.clear();
-        for index in &sample.attributes {
-            match self.dictionary.attribute(*index, ATTRIBUTE)? {
-                Attribute::Cpu(of_sample) => cpu = Some(of_sample),
-                _ => of_thread.push(*index),
-            }
-        }
-        let origin = self.origin(&of_thread, resource)?;
-        self.of_thread = of_thread;
-        let truncated = self.origins[origin as usize].truncated;
+        let Whence { origin, cpu, truncated } = self.whence(sample, resource)?;
         let stack = self.dictionary.stack(sample.stack, truncated)?;
         let row = SampleRow {
             ts_ns: 0,
             kind: unit.kind,
             origin,
-            cpu: cpu.and_then(|cpu| i32::try_from(cpu).ok()),
+            cpu,
             value: 0,
         };
         let (window, rejected, room) = (self.window, &mut self.rejected, self.dictionary.room());
@@ -556,7 +361,7 @@ const ATTRIBUTE: &str = "a sample's attribute_indices";
 
 /// Time and value of each time that the sample was seen.
 fn each_occurrence(
-    sample: &Sample,
+    sample: &Sample<'_>,
     profile: &Profile<'_>,
     unit: &Unit<'_>,
     window: TimeWindow,
@@ -590,7 +395,3 @@ fn each_occurrence(
         ))),
     }
 }
-
-#[cfg(test)]
-#[path = "convert_tests.rs"]
-mod tests;

@@ -3,7 +3,7 @@
 use super::IngestError;
 use super::attributes::{self, Attribute};
 use super::rows::push_text;
-use super::wire::{Location, Mapping, Room, Tables};
+use super::wire::{Mapping, Room, Tables};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,7 +16,6 @@ const MAX_EXPANDED_FRAMES: usize = 16_000_000;
 /// One frame, as the table `frames` has it. Empty strings and a line of zero mean "unknown".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame<'a> {
-    pub(super) id: i64,
     pub(super) kind: &'static str,
     pub(super) module: &'a str,
     pub(super) build_id: &'a str,
@@ -57,11 +56,13 @@ pub(super) struct Dictionary<'a> {
     attributes: Vec<Attribute<'a>>,
     /// Of each mapping: its file and build id.
     mappings: Vec<(&'a str, &'a str)>,
-    frames: Vec<Frame<'a>>,
-    /// Their ids, near to each other: every stack asks for those of all its frames.
+    /// Of each frame where it stands and its id: what it is is read again where it is new.
+    frames: Vec<FrameAt>,
     frame_ids: Vec<i64>,
-    /// Per location: its frames, innermost first.
-    locations: Vec<Option<Range<u32>>>,
+    places: Vec<Place>,
+    /// Of each location the id of its frame, where that is the only one and was asked for: near to each other, since every stack asks for those of
+    /// all its locations.
+    only: Vec<i64>,
     /// Per stack: whole and cut.
     stacks: Vec<[Option<Stack>; 2]>,
     /// Frames of all stacks so far.
@@ -69,7 +70,35 @@ pub(super) struct Dictionary<'a> {
     /// What is hashed of a frame and of a stack, made anew for each; of a frame but for what says where it lies, and where that ends.
     content: Vec<u8>,
     last_module: ([&'a str; 3], usize),
-    ids: Vec<u8>,
+    ids: Vec<[u8; size_of::<i64>()]>,
+    /// The locations of the stack that is looked at.
+    locations: Vec<i32>,
+}
+
+/// Where a frame stands in the request: which line of which location.
+#[derive(Debug, Clone, Copy)]
+struct FrameAt {
+    location: u32,
+    line: u32,
+}
+
+/// Not the id of one frame. A frame that has it is looked up where those of several are.
+const NO_ONE: i64 = 0;
+
+/// Where the frames of a location are, innermost first.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    first: u32,
+    /// None: it was not asked for yet.
+    frames: u32,
+    /// Of all of them.
+    kind: &'static str,
+}
+
+impl Place {
+    fn range(self) -> Range<usize> {
+        self.first as usize..(self.first + self.frames) as usize
+    }
 }
 
 /// Looks an index up. Index 0 of an absent table is what protobuf leaves when nothing was set: none.
@@ -97,8 +126,8 @@ impl<'a> Dictionary<'a> {
     pub(super) fn new(raw: &'a Tables<'a>, mut room: Room) -> Result<Self, IngestError> {
         room.take(raw.attributes.len() * size_of::<Attribute<'_>>())?;
         room.take(raw.mappings.len() * size_of::<(&str, &str)>())?;
-        room.take(raw.locations.len() * size_of::<Option<Range<u32>>>())?;
-        room.take(raw.lines.len() * (size_of::<Frame<'_>>() + size_of::<i64>()))?;
+        room.take(raw.locations.len() * (size_of::<Place>() + size_of::<i64>()))?;
+        room.take(raw.lines.len() * (size_of::<FrameAt>() + size_of::<i64>()))?;
         room.take(raw.stacks.len() * size_of::<[Option<Stack>; 2]>())?;
         let attributes = raw
             .attributes
@@ -116,12 +145,14 @@ impl<'a> Dictionary<'a> {
             // Mostly all are asked for.
             frames: Vec::with_capacity(raw.lines.len()),
             frame_ids: Vec::with_capacity(raw.lines.len()),
-            locations: vec![None; raw.locations.len()],
+            places: vec![Place::default(); raw.locations.len()],
+            only: vec![NO_ONE; raw.locations.len()],
             stacks: vec![[None, None]; raw.stacks.len().max(1)],
             expanded: 0,
             content: Vec::new(),
             last_module: ([""; 3], 0),
             ids: Vec::new(),
+            locations: Vec::new(),
         };
         for mapping in &raw.mappings {
             let mapping = dictionary.mapping(mapping)?;
@@ -165,30 +196,38 @@ impl<'a> Dictionary<'a> {
         if let Some(stack) = self.stacks[at][usize::from(truncated)] {
             return Ok(stack);
         }
-        let (mut cut, mut frames, mut kept) = (truncated, 0, 0);
-        let mut in_kernel = false;
+        // Each has a frame at least: of more than these none is looked at.
+        let mut locations = std::mem::take(&mut self.locations);
+        found
+            .copied()
+            .unwrap_or_default()
+            .unpack(MAX_STACK_FRAMES + 1, &mut locations);
         // Not `content`: that is taken by frames that are looked at for the first time.
-        self.ids.clear();
-        found.copied().unwrap_or_default().each_location(|location| {
-            let range = match self.locations.get(location as usize) {
-                Some(Some(frames)) => frames.start as usize..frames.end as usize,
-                _ => self.new_location(location)?,
-            };
-            let ids = &self.frame_ids[range.clone()];
-            if frames + ids.len() > MAX_STACK_FRAMES {
-                cut = true;
-                return Ok(false);
+        let mut ids = std::mem::take(&mut self.ids);
+        ids.clear();
+        let (mut cut, mut kept) = (truncated, 0);
+        for location in &locations {
+            let only = self.only.get(*location as usize).copied().unwrap_or(NO_ONE);
+            if only != NO_ONE && ids.len() < MAX_STACK_FRAMES {
+                ids.push(only.to_le_bytes());
+            } else {
+                let place = self.place(*location)?;
+                let of_location = &self.frame_ids[place.range()];
+                if ids.len() + of_location.len() > MAX_STACK_FRAMES {
+                    cut = true;
+                    break;
+                }
+                ids.extend(of_location.iter().map(|id| id.to_le_bytes()));
             }
-            if frames == 0 {
-                in_kernel = self.frames.get(range.start).is_some_and(|leaf| leaf.kind == "kernel");
-            }
-            for id in ids {
-                self.ids.extend_from_slice(&id.to_le_bytes());
-            }
-            frames += ids.len();
             kept += 1;
-            Ok::<_, IngestError>(true)
-        })?;
+        }
+        let leaf = locations.first().filter(|_| kept > 0);
+        let leaf = leaf.and_then(|leaf| self.places.get(*leaf as usize));
+        let in_kernel = leaf.is_some_and(|leaf| leaf.kind == "kernel");
+        let frames = ids.len();
+        ids.push(u64::from(cut).to_le_bytes());
+        let id = xxh3_64(&ids.as_flattened()[..frames * size_of::<i64>() + 1]) as i64;
+        (self.locations, self.ids) = (locations, ids);
         self.room.take(2 * size_of::<u32>() * frames)?;
         self.expanded += frames;
         if self.expanded > MAX_EXPANDED_FRAMES {
@@ -196,9 +235,8 @@ impl<'a> Dictionary<'a> {
                 "the stacks of the request have more than {MAX_EXPANDED_FRAMES} frames together"
             )));
         }
-        self.ids.push(u8::from(cut));
         let stack = Stack {
-            id: xxh3_64(&self.ids) as i64,
+            id,
             at: at as u32,
             locations: kept,
             is_marked: truncated,
@@ -209,19 +247,32 @@ impl<'a> Dictionary<'a> {
         Ok(stack)
     }
 
-    /// The frames of a stack, leaf first.
-    pub(super) fn frames(&self, stack: &Stack) -> impl Iterator<Item = &Frame<'a>> {
+    /// The frames of a stack, leaf first: the id of each, and what [`Dictionary::frame`] knows it by.
+    pub(super) fn frames(&self, stack: &Stack) -> impl Iterator<Item = (i64, u32)> {
         let raw = self.raw.stacks.get(stack.at as usize).copied().unwrap_or_default();
         let kept = raw.locations().take(stack.locations as usize);
-        kept.flat_map(|location| match self.locations.get(location as usize) {
-            Some(Some(frames)) => &self.frames[frames.start as usize..frames.end as usize],
-            _ => &[],
+        kept.flat_map(|location| {
+            let place = self.places.get(location as usize).copied().unwrap_or_default();
+            place.range().map(|frame| (self.frame_ids[frame], frame as u32))
         })
+    }
+
+    /// One of [`Dictionary::frames`].
+    pub(super) fn frame(&self, frame: u32) -> Result<Frame<'a>, IngestError> {
+        let at = self.frames[frame as usize];
+        self.read_frame(at, self.places[at.location as usize].kind)
+    }
+
+    fn place(&mut self, location: i32) -> Result<Place, IngestError> {
+        match self.places.get(location as usize) {
+            Some(place) if place.frames > 0 => Ok(*place),
+            _ => self.new_location(location),
+        }
     }
 
     /// Frames of a location that was not asked for yet, innermost first.
     #[cold]
-    fn new_location(&mut self, index: i32) -> Result<Range<usize>, IngestError> {
+    fn new_location(&mut self, index: i32) -> Result<Place, IngestError> {
         let raw = self.raw;
         let location = look_up(&raw.locations, "location_table", index, "a stack's location_indices")?;
         let Some(location) = location else {
@@ -232,24 +283,49 @@ impl<'a> Dictionary<'a> {
                 size: 0,
             });
         };
-        let at = usize::try_from(index).unwrap_or_default();
         let start = self.frames.len();
-        self.add_frames(location)?;
+        let lines = location.lines.len().max(1);
+        let entry = size_of::<FrameAt>() + size_of::<i64>();
+        self.room.take(2 * entry * lines)?;
+        // Once for all lines: a small request can have many of both.
+        let mut kind = "unknown";
+        for attribute in raw.indices(&location.attributes) {
+            if let Attribute::FrameType(named) = self.attribute(*attribute, "a location's attribute_indices")? {
+                kind = frame_kind(named);
+            }
+        }
+        for line in 0..lines as u32 {
+            let at = FrameAt {
+                location: index as u32,
+                line,
+            };
+            let frame = self.read_frame(at, kind)?;
+            let id = self.frame_id(&frame);
+            self.frames.push(at);
+            self.frame_ids.push(id);
+        }
         if self.frames.len() > MAX_EXPANDED_FRAMES {
             return Err(IngestError::Invalid(format!(
                 "the request has more than {MAX_EXPANDED_FRAMES} frames"
             )));
         }
-        let end = self.frames.len();
-        self.locations[at] = Some(start as u32..end as u32);
-        Ok(start..end)
+        let place = Place {
+            first: start as u32,
+            frames: lines as u32,
+            kind,
+        };
+        self.places[index as usize] = place;
+        if lines == 1 {
+            self.only[index as usize] = self.frame_ids[start];
+        }
+        Ok(place)
     }
 
-    fn add_frames(&mut self, location: &'a Location) -> Result<(), IngestError> {
+    fn read_frame(&self, at: FrameAt, kind: &'static str) -> Result<Frame<'a>, IngestError> {
         let raw = self.raw;
+        let location = &raw.locations[at.location as usize];
         let mut frame = Frame {
-            id: 0,
-            kind: "unknown",
+            kind,
             module: "",
             build_id: "",
             function: "",
@@ -258,11 +334,6 @@ impl<'a> Dictionary<'a> {
             inlined: false,
             offset: None,
         };
-        for attribute in raw.indices(&location.attributes) {
-            if let Attribute::FrameType(kind) = self.attribute(*attribute, "a location's attribute_indices")? {
-                frame.kind = frame_kind(kind);
-            }
-        }
         let mapping = look_up(
             &self.mappings,
             "mapping_table",
@@ -272,27 +343,16 @@ impl<'a> Dictionary<'a> {
         if let Some(mapping) = mapping {
             (frame.module, frame.build_id) = *mapping;
         }
-        let offset = Some(location.address as i64);
         let lines = raw.lines(&location.lines);
-        let entry = size_of::<Frame<'_>>() + size_of::<i64>();
-        self.room.take(2 * entry * lines.len().max(1))?;
-        if lines.is_empty() {
-            frame.offset = offset;
-            self.add_frame(frame);
-            return Ok(());
-        }
-        for (position, line) in lines.iter().enumerate() {
+        if let Some(line) = lines.get(at.line as usize) {
+            frame.line = line.line.max(0);
+            frame.inlined = at.line as usize + 1 < lines.len();
             let function = look_up(
                 &raw.functions,
                 "function_table",
                 line.function,
                 "a line's function_index",
             )?;
-            let mut frame = Frame {
-                line: line.line.max(0),
-                inlined: position + 1 < lines.len(),
-                ..frame
-            };
             if let Some(function) = function {
                 frame.function = self.string(function.name, "a function's name_strindex")?;
                 if frame.function.is_empty() {
@@ -300,15 +360,14 @@ impl<'a> Dictionary<'a> {
                 }
                 frame.file = self.string(function.file, "a function's filename_strindex")?;
             }
-            if frame.function.is_empty() {
-                frame.offset = offset;
-            }
-            self.add_frame(frame);
         }
-        Ok(())
+        if frame.function.is_empty() {
+            frame.offset = Some(location.address as i64);
+        }
+        Ok(frame)
     }
 
-    fn add_frame(&mut self, mut frame: Frame<'a>) {
+    fn frame_id(&mut self, frame: &Frame<'a>) -> i64 {
         let content = &mut self.content;
         let module = [frame.kind, frame.module, frame.build_id];
         let (last, end) = &mut self.last_module;
@@ -326,9 +385,7 @@ impl<'a> Dictionary<'a> {
         content.push(u8::from(frame.inlined));
         content.push(u8::from(frame.offset.is_some()));
         content.extend_from_slice(&frame.offset.unwrap_or_default().to_le_bytes());
-        frame.id = xxh3_64(content) as i64;
-        self.frames.push(frame);
-        self.frame_ids.push(frame.id);
+        xxh3_64(content) as i64
     }
 }
 

@@ -7,6 +7,7 @@
 mod admit;
 mod attributes;
 mod bytes;
+mod context;
 mod convert;
 mod dictionary;
 mod protobuf;

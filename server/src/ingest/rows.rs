@@ -484,11 +484,11 @@ impl Finish<'_> {
         let frames_of = Int64Builder::with_capacity(frames);
         let mut frames_of = ListBuilder::with_capacity(frames_of, stacks.len()).with_field(element);
         let mut truncated = BooleanBuilder::with_capacity(stacks.len());
-        let mut frames: Gathered<&Frame<'_>> = Gathered::default();
+        let mut frames: Gathered<u32> = Gathered::default();
         for stack in stacks {
-            for frame in dictionary.frames(stack) {
-                frames_of.values().append_value(frame.id);
-                frames.add(frame.id, frame);
+            for (id, frame) in dictionary.frames(stack) {
+                frames_of.values().append_value(id);
+                frames.add(id, frame);
             }
             frames_of.append(true);
             truncated.append_value(stack.truncated);
@@ -500,11 +500,11 @@ impl Finish<'_> {
         ];
         self.put(Table::Stacks, Ok(columns), day)?;
 
-        let frames = frames.ids.iter().zip(frames.entries).map(|(id, frame)| (*id, frame));
+        let frames = frames.ids.iter().copied().zip(frames.entries);
         let new = Gathered::unknown(Table::Frames, day, self.is_known, frames);
-        let Gathered {
-            ids, entries: frames, ..
-        } = new;
+        let Gathered { ids, entries, .. } = new;
+        let frames = entries.iter().map(|frame| dictionary.frame(*frame));
+        let frames: Vec<Frame<'_>> = frames.collect::<Result<_, _>>()?;
         let columns = vec![
             Arc::new(Int64Array::from(ids)) as ArrayRef,
             self.texts(frames.iter().map(|frame| frame.kind))?,

@@ -66,11 +66,57 @@ pub(super) struct Profile<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Sample {
+pub(super) struct Sample<'a> {
     pub(super) stack: i32,
-    pub(super) attributes: Vec<i32>,
+    pub(super) attributes: Indices<'a>,
     pub(super) values: Vec<i64>,
     pub(super) times: Vec<u64>,
+}
+
+/// Indices of a repeated field, of which it is checked that they can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Indices<'a> {
+    /// As they stand in the body: what is the same here is the same.
+    packed: &'a [u8],
+    /// What follows, where they don't stand there in one piece.
+    more: Vec<i32>,
+}
+
+impl<'a> Indices<'a> {
+    fn clear(&mut self) {
+        self.packed = &[];
+        self.more.clear();
+    }
+
+    fn add(&mut self, field: Field<'a>, room: &mut Room) -> Result<(), Fault> {
+        match field {
+            Field::Bytes(packed) if self.packed.is_empty() && self.more.is_empty() => {
+                field.check_ints()?;
+                self.packed = packed;
+                Ok(())
+            }
+            _ => room.push_ints(&mut self.more, field),
+        }
+    }
+
+    /// All of them as they stand in the body, where they stand there in one piece.
+    pub(super) fn in_one_piece(&self) -> Option<&'a [u8]> {
+        self.more.is_empty().then_some(self.packed)
+    }
+
+    /// There are no more of them.
+    pub(super) fn most(&self) -> usize {
+        self.packed.len() + self.more.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = i32> {
+        let mut packed = self.packed;
+        let first = std::iter::from_fn(move || {
+            let next = (!packed.is_empty()).then(|| varint(&mut packed).ok());
+            next.flatten().map(|index| index as i32)
+        });
+        first.chain(self.more.iter().copied())
+    }
 }
 
 /// Entries of one table that belong to an entry of another.
@@ -123,26 +169,18 @@ pub(super) struct Tables<'a> {
 pub(super) struct Stack<'a>(&'a [u8]);
 
 impl<'a> Stack<'a> {
-    /// Calls with the index of each location, leaf first, until that says that it is enough. As [`Stack::locations`], in less time: of each
-    /// sample's cost a good part is this.
-    #[inline]
-    pub(super) fn each_location<E>(self, mut each: impl FnMut(i32) -> Result<bool, E>) -> Result<(), E> {
+    /// Makes `to` the indices of its first locations, leaf first, at most so many. As [`Stack::locations`], in less time: of each sample's cost
+    /// a good part is this.
+    pub(super) fn unpack(self, most: usize, to: &mut Vec<i32>) {
+        to.clear();
         let mut fields = Fields { wire: self.0 };
         while let Ok(Some((number, field))) = fields.next() {
             match (number, field) {
-                (1, Field::Bytes(mut packed)) => {
-                    while !packed.is_empty() {
-                        let Ok(index) = varint(&mut packed) else { return Ok(()) };
-                        if !each(index as i32)? {
-                            return Ok(());
-                        }
-                    }
-                }
-                (1, Field::Varint(index)) if !each(index as i32)? => return Ok(()),
+                (1, Field::Bytes(packed)) => unpack(packed, most, to),
+                (1, Field::Varint(index)) if to.len() < most => to.push(index as i32),
                 _ => {}
             }
         }
-        Ok(())
     }
 
     /// Indices of its locations, leaf first.
@@ -151,6 +189,15 @@ impl<'a> Stack<'a> {
             fields: Fields { wire: self.0 },
             packed: &[],
         }
+    }
+}
+
+/// Adds packed integers that can be read, until there are so many.
+fn unpack(mut packed: &[u8], most: usize, to: &mut Vec<i32>) {
+    to.reserve(packed.len().min(most.saturating_sub(to.len())));
+    while to.len() < most && !packed.is_empty() {
+        let Ok(index) = varint(&mut packed) else { return };
+        to.push(index as i32);
     }
 }
 
@@ -382,12 +429,12 @@ fn profile(wire: &[u8]) -> Result<Profile<'_>, Fault> {
     Ok(profile)
 }
 
-impl Profile<'_> {
+impl<'a> Profile<'a> {
     /// Calls back for each sample; `room` is what one sample may take.
     pub(super) fn each_sample(
         &self,
         room: Room,
-        mut each: impl FnMut(&Sample) -> Result<(), IngestError>,
+        mut each: impl FnMut(&Sample<'a>) -> Result<(), IngestError>,
     ) -> Result<(), IngestError> {
         let mut sample = Sample::default();
         let mut fields = Fields { wire: self.wire };
@@ -401,8 +448,8 @@ impl Profile<'_> {
     }
 }
 
-impl Sample {
-    fn read(&mut self, wire: &[u8], mut room: Room) -> Result<(), Fault> {
+impl<'a> Sample<'a> {
+    fn read(&mut self, wire: &'a [u8], mut room: Room) -> Result<(), Fault> {
         self.stack = 0;
         self.attributes.clear();
         self.values.clear();
@@ -411,7 +458,7 @@ impl Sample {
         while let Some((number, field)) = fields.next()? {
             match number {
                 1 => self.stack = field.int()? as i32,
-                2 => room.push_ints(&mut self.attributes, field)?,
+                2 => self.attributes.add(field, &mut room)?,
                 4 => field.ints(|int| room.push(&mut self.values, int as i64))?,
                 5 => field.fixed_numbers(|time| room.push(&mut self.times, time))?,
                 _ => {}

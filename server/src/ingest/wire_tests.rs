@@ -202,15 +202,14 @@ fn same(read: &Request<'_>, prost: &ExportProfilesServiceRequest) -> bool {
             );
             let mut samples = Vec::new();
             let result = ours.each_sample(read.room, |sample| {
-                samples.push(sample.clone());
+                let attributes: Vec<i32> = sample.attributes.iter().collect();
+                samples.push((sample.stack, attributes, sample.values.clone(), sample.times.clone()));
                 Ok(())
             });
             whole &= result.is_ok();
-            let expected = theirs.samples.iter().map(|sample| Sample {
-                stack: sample.stack_index,
-                attributes: sample.attribute_indices.clone(),
-                values: sample.values.clone(),
-                times: sample.timestamps_unix_nano.clone(),
+            let expected = theirs.samples.iter().map(|sample| {
+                let (values, times) = (sample.values.clone(), sample.timestamps_unix_nano.clone());
+                (sample.stack_index, sample.attribute_indices.clone(), values, times)
             });
             assert_eq!(samples, expected.take(samples.len()).collect::<Vec<_>>());
             assert!(result.is_err() || samples.len() == theirs.samples.len());

@@ -1,0 +1,259 @@
+//! What attributes say of where samples come from: labels, processes, a batch's identity and its account.
+
+use super::IngestError;
+use super::attributes::{self, Attribute};
+use super::dictionary::Dictionary;
+use super::rows::{Labels, push_text};
+use super::wire::Resource;
+use crate::store::{BatchId, BatchRow};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// An instance id is a UUID; a little more room does no harm, a megabyte would.
+const MAX_INSTANCE_BYTES: usize = 128;
+
+/// What the attributes of a resource, and then of a sample, add up to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Context<'a> {
+    pub(super) node: &'a str,
+    pub(super) node_fallback: &'a str,
+    pub(super) arch: &'a str,
+    pub(super) kernel: &'a str,
+    pub(super) service: &'a str,
+    pub(super) executable_name: &'a str,
+    pub(super) executable_path: &'a str,
+    pub(super) command_line: &'a str,
+    pub(super) build_id: &'a str,
+    pub(super) tgid: Option<i64>,
+    pub(super) tid: Option<i64>,
+    pub(super) thread: &'a str,
+    pub(super) cpu: Option<i64>,
+    pub(super) start_ticks: Option<i64>,
+    pub(super) exec_count: Option<i64>,
+    pub(super) cgroup: &'a str,
+    pub(super) container_id: &'a str,
+    pub(super) container_name: &'a str,
+    pub(super) pod: &'a str,
+    pub(super) namespace: &'a str,
+    pub(super) workload: &'a str,
+    pub(super) cluster: &'a str,
+    pub(super) unit: &'a str,
+    pub(super) truncated: bool,
+}
+
+/// What only a resource says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ResourceContext<'a> {
+    pub(super) labels: Context<'a>,
+    pub(super) boot_id: &'a str,
+    pub(super) instance: Option<&'a str>,
+    pub(super) number: Option<i64>,
+    pub(super) account: BatchRow,
+    pub(super) from_ns: Option<i64>,
+    pub(super) until_ns: Option<i64>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn apply(&mut self, attribute: Attribute<'a>) {
+        use Attribute as A;
+        match attribute {
+            A::Node(value) => self.node = value,
+            A::NodeFallback(value) => self.node_fallback = value,
+            A::Arch(value) => self.arch = value,
+            A::Kernel(value) => self.kernel = value,
+            A::Service(value) => self.service = value,
+            A::ExecutableName(value) => self.executable_name = value,
+            A::ExecutablePath(value) => self.executable_path = value,
+            A::CommandLine(value) => self.command_line = value,
+            A::BuildId(value) => self.build_id = value,
+            A::BuildIdFallback(value) if self.build_id.is_empty() => self.build_id = value,
+            A::Tgid(value) => self.tgid = Some(value),
+            A::Tid(value) => self.tid = Some(value),
+            A::Thread(value) => self.thread = value,
+            A::Cpu(value) => self.cpu = Some(value),
+            A::StartTicks(value) => self.start_ticks = Some(value),
+            A::ExecCount(value) => self.exec_count = Some(value),
+            A::Cgroup(value) => self.cgroup = value,
+            A::ContainerId(value) => self.container_id = value,
+            A::ContainerName(value) => self.container_name = value,
+            A::Pod(value) => self.pod = value,
+            A::Namespace(value) => self.namespace = value,
+            A::Workload(value) => self.workload = value,
+            A::WorkloadFallback(value) if self.workload.is_empty() => self.workload = value,
+            A::Cluster(value) => self.cluster = value,
+            A::Unit(value) => self.unit = value,
+            A::Truncated(value) => self.truncated = value,
+            _ => {}
+        }
+    }
+
+    fn node(&self) -> &'a str {
+        first_of([self.node, self.node_fallback])
+    }
+
+    /// The executable's base name, whole. A name that is no path keeps its slash: the kernel's thread `kworker/u8:0` is no file.
+    fn process(&self) -> &'a str {
+        let name = first_of([self.executable_name, self.executable_path]);
+        match name.rsplit_once('/') {
+            Some((_, base)) if name.starts_with(['/', '.']) || self.executable_name.is_empty() => {
+                first_of([base, name])
+            }
+            _ => name,
+        }
+    }
+
+    fn service(&self) -> &'a str {
+        first_of([self.service, self.process(), "unknown"])
+    }
+
+    /// In the order of the table's columns.
+    pub(super) fn series(&self) -> Labels<'a> {
+        [
+            self.node(),
+            self.service(),
+            self.process(),
+            first_of([self.container_name, self.container_id]),
+            self.pod,
+            self.namespace,
+            self.workload,
+            self.cluster,
+            self.unit,
+            self.cgroup,
+        ]
+    }
+
+    /// Identity of the program that ran. Without a start time, the executable's name stands in for it.
+    pub(super) fn process_id(&self, boot_id: &str, content: &mut Vec<u8>) -> i64 {
+        content.clear();
+        push_text(content, first_of([boot_id, self.node()]));
+        for part in [self.start_ticks, self.tgid, self.exec_count] {
+            content.extend_from_slice(&part.unwrap_or(-1).to_le_bytes());
+        }
+        if self.start_ticks.is_none() {
+            push_text(content, self.process());
+        }
+        xxh3_64(content) as i64
+    }
+}
+
+pub(super) fn first_of<const N: usize>(candidates: [&str; N]) -> &str {
+    candidates.into_iter().find(|text| !text.is_empty()).unwrap_or("")
+}
+
+impl ResourceContext<'_> {
+    /// The agent's account, where it is one: samples are counted later.
+    pub(super) fn account(&self, period_ns: i64) -> Option<BatchRow> {
+        let (from_ns, until_ns) = (self.from_ns?, self.until_ns?);
+        Some(BatchRow {
+            node: self.labels.node().to_owned(),
+            kernel: self.labels.kernel.to_owned(),
+            arch: self.labels.arch.to_owned(),
+            from_ns,
+            until_ns,
+            period_ns,
+            ..self.account.clone()
+        })
+    }
+}
+
+pub(super) fn resource_context<'a>(
+    resource: &Resource<'a>,
+    dictionary: &Dictionary<'a>,
+) -> Result<ResourceContext<'a>, IngestError> {
+    use Attribute as A;
+    let mut context = ResourceContext::default();
+    for attribute in &resource.attributes {
+        let key = match attribute.key {
+            "" => dictionary.string(attribute.key_strindex, "a resource attribute's key_strindex")?,
+            key => key,
+        };
+        let attribute = attributes::read(key, attribute.value, |index| {
+            dictionary.string(index, "a resource attribute's value")
+        })?;
+        match attribute {
+            A::Instance(value) => context.instance = Some(value),
+            A::Batch(value) => context.number = Some(value),
+            A::BootId(value) => context.boot_id = value,
+            A::From(value) => context.from_ns = Some(value),
+            A::Until(value) => context.until_ns = Some(value),
+            A::AgentVersion(value) => context.account.agent_version = value.to_owned(),
+            A::FrequencyHz(value) => context.account.frequency_hz = Some(value),
+            A::Cpus(value) => context.account.cpus = Some(value),
+            A::Ticks(value) => context.account.ticks = Some(value),
+            A::IdleTicks(value) => context.account.idle_ticks = Some(value),
+            A::SamplesTaken(value) => context.account.samples_taken = Some(value),
+            A::Lost(cause, count) => drop(context.account.lost.insert(cause.to_owned(), count)),
+            A::Limit(limit, count) => drop(context.account.limits.insert(limit.to_owned(), count)),
+            A::CpuSeconds(value) => context.account.cpu_seconds = Some(value),
+            A::BpfSeconds(value) => context.account.bpf_seconds = Some(value),
+            A::RssBytes(value) => context.account.rss_bytes = Some(value),
+            A::BpfMapBytes(value) => context.account.bpf_map_bytes = Some(value),
+            other => context.labels.apply(other),
+        }
+    }
+    Ok(context)
+}
+
+pub(super) fn part_id(context: &ResourceContext<'_>, header: Option<&BatchId>) -> Result<Option<BatchId>, IngestError> {
+    let own = match (context.instance, context.number) {
+        (Some(instance), Some(number)) => Some(BatchId {
+            instance: instance.to_owned(),
+            number,
+        }),
+        (None, None) => None,
+        _ => {
+            return Err(IngestError::Invalid(
+                "of the resource attributes stakeout.instance and stakeout.batch only one is there; give both or none"
+                    .to_owned(),
+            ));
+        }
+    };
+    match (header, own) {
+        (Some(header), Some(own)) if *header != own => Err(IngestError::Invalid(format!(
+            "the headers name batch {} of instance {}, the resource attributes batch {} of instance {}",
+            header.number, header.instance, own.number, own.instance
+        ))),
+        (Some(header), _) => Ok(Some(header.clone())),
+        (None, Some(own)) => check_id(&own).map(|()| Some(own)),
+        (None, None) => Ok(None),
+    }
+}
+
+pub(super) fn check_id(id: &BatchId) -> Result<(), IngestError> {
+    let printable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+    if id.instance.is_empty() || id.instance.len() > MAX_INSTANCE_BYTES || !id.instance.bytes().all(printable) {
+        return Err(IngestError::Invalid(
+            "the instance id must be a UUID or up to 128 letters, digits and -_.:".to_owned(),
+        ));
+    }
+    if id.number < 1 {
+        return Err(IngestError::Invalid(format!(
+            "the batch number is {}; numbers count from 1 up",
+            id.number
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Context;
+
+    #[test]
+    fn a_process_is_called_by_its_executable_and_a_kernel_thread_by_all_of_its_name() {
+        for (executable_name, executable_path, wanted) in [
+            ("kworker/u8:0", "", "kworker/u8:0"),
+            ("kubelet", "/usr/bin/kubelet", "kubelet"),
+            ("/usr/bin/kubelet", "", "kubelet"),
+            ("./run", "", "run"),
+            ("", "bin/agent", "agent"),
+            ("", "/opt/agent/", "/opt/agent/"),
+        ] {
+            let context = Context {
+                executable_name,
+                executable_path,
+                ..Context::default()
+            };
+            assert_eq!(context.process(), wanted);
+        }
+    }
+}
