@@ -17,8 +17,8 @@ use crate::{repo, run};
 /// Wall and CPU milliseconds.
 type Took = (f64, f64);
 
-/// Prints the table. `samples`: as many there are, all of which every engine has to count.
-pub(super) fn run(alone: &Alone, repeat: u32, samples: i64) -> Result<()> {
+/// Prints the table. `samples`: as many there are, in the window in Unix milliseconds, all of which every engine has to count.
+pub(super) fn run(alone: &Alone, repeat: u32, samples: i64, [from, until]: [i64; 2]) -> Result<()> {
     let tgid = alone.server.pid();
     let timed = |work: &mut dyn FnMut() -> Result<()>| -> Result<Took> {
         // The first one reads files and makes what is kept.
@@ -33,7 +33,8 @@ pub(super) fn run(alone: &Alone, repeat: u32, samples: i64) -> Result<()> {
         let cpu = (cpu_seconds(tgid)? - before) * 1e3 / f64::from(repeat.max(1));
         Ok((median(walls), cpu))
     };
-    let everything = [("from", "0"), ("until", "now"), ("min_share", "0.01")];
+    let (from, until) = (from.to_string(), until.to_string());
+    let everything = [("from", &*from), ("until", &*until), ("min_share", "0.01")];
     let tree = timed(&mut || {
         let answer = alone.client.get_json(&path("/api/v1/flamegraph", &everything))?;
         ensure!(

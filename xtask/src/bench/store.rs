@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     report(args, &filled);
     queries(args, &mut measured, from, until)?;
     if args.engines {
-        group_by::run(&measured.alone, args.repeat, filled.samples)?;
+        group_by::run(&measured.alone, args.repeat, filled.samples, [from, until])?;
     }
     measured.alone.stop()
 }
