@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::agent::this_node;
 use super::crowd::Crowd;
 use super::median;
 use crate::artifacts::{self, Profile};
@@ -102,6 +103,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     );
     drop(crowd);
     let accounting = check_agent(&stack.client);
+    let node = this_node(&stack.client, 0)?;
+    // The rate is one of them: with `rate_lowered` fewer samples were taken than asked for.
+    println!("limits that were reached: {}; at last {} Hz", node["limits"], node["frequency_hz"]);
     stack.server.stop(Duration::from_secs(20));
     judge(&readings, accounting)
 }
