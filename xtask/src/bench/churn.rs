@@ -105,7 +105,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let accounting = check_agent(&stack.client);
     let node = this_node(&stack.client, 0)?;
     // The rate is one of them: with `rate_lowered` fewer samples were taken than asked for.
-    println!("limits that were reached: {}; at last {} Hz", node["limits"], node["frequency_hz"]);
+    println!(
+        "limits that were reached: {}; at last {} Hz",
+        node["limits"], node["frequency_hz"]
+    );
     stack.server.stop(Duration::from_secs(20));
     judge(&readings, accounting)
 }
