@@ -25,14 +25,14 @@ impl<T: Clone + Default> Cells<T> {
 
     /// Room for so many slots.
     pub(super) fn grow(&mut self, slots: usize) {
-        while self.chunks.len() * CHUNK_SLOTS < slots {
+        while self.slots() < slots {
             self.chunks.push(vec![T::default(); CHUNK_SLOTS * self.steps]);
         }
     }
 
     /// Takes other cells of as many steps in behind its own. Returns which slot their first one is then.
     pub(super) fn append(&mut self, other: Self) -> usize {
-        let first = self.chunks.len() * CHUNK_SLOTS;
+        let first = self.slots();
         self.chunks.extend(other.chunks);
         first
     }
@@ -73,6 +73,6 @@ impl<T: Clone + Default> Cells<T> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.chunks.len() * CHUNK_SLOTS * self.steps * size_of::<T>()
+        self.slots() * self.steps * size_of::<T>()
     }
 }
