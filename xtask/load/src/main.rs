@@ -52,9 +52,9 @@ struct Args {
     /// Batches of one agent that wait for their acknowledgement at the same time; at most 32
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=32))]
     in_flight: u64,
-    /// When the first batch begins, in seconds before now [default: so that the last one ends about now]
+    /// When the first batch begins, in Unix milliseconds [default: so that the last one ends about now]
     #[arg(long)]
-    start_ago: Option<u64>,
+    start_ms: Option<u64>,
     /// Services of the whole fleet
     #[arg(long, default_value_t = 100)]
     services: u32,
@@ -132,12 +132,12 @@ async fn main() -> Result<()> {
             over.store(true, Ordering::Relaxed);
         });
     }
-    let now_ns = now_ns()?;
-    let ago_ns = args
-        .start_ago
-        .map_or(args.batches * args.interval_ms * 1_000_000, |seconds| {
-            seconds * 1_000_000_000
-        });
+    let start_ns = match args.start_ms {
+        Some(start_ms) => start_ms
+            .checked_mul(1_000_000)
+            .context("--start-ms is too far in the future")?,
+        None => now_ns()? - args.batches * args.interval_ms * 1_000_000,
+    };
     let mut agents = JoinSet::new();
     for number in 0..args.agents {
         let agent = Agent {
@@ -146,7 +146,7 @@ async fn main() -> Result<()> {
             client: client.clone(),
             over: Arc::clone(&over),
             number,
-            start_ns: now_ns - ago_ns,
+            start_ns,
         };
         agents.spawn(agent.run());
     }

@@ -135,8 +135,8 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
         ("--in-flight", IN_FLIGHT),
         ("--services", args.services),
         ("--stacks", args.stacks),
-        // From the very start of the hour, to the second.
-        ("--start-ago", (now_ms() - from) as u64 / 1000),
+        // From the very start of the hour: what came later would be in the next one, and outside of the window that is asked for.
+        ("--start-ms", from as u64),
     ] {
         sender.args([flag, &number.to_string()]);
     }

@@ -13,7 +13,7 @@ use super::Scene;
 use super::proxy::Path;
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
-use crate::stack::{self, Alone, start_agent};
+use crate::stack::{self, Alone, now_ms, start_agent};
 
 /// How long the path stays cut; the whole two minutes of the acceptance list with `STAKEOUT_LONG=1`.
 fn cut_time() -> Duration {
@@ -189,7 +189,8 @@ impl Load {
     pub(crate) fn start(url: &str, arguments: &[&str]) -> Result<Load> {
         let mut command = Command::new(load_program(Profile::Debug)?);
         // Two hours ago: however fast the batches come, none is from the future.
-        command.args(["--url", url, "--start-ago", "7200"]).args(arguments);
+        let start_ms = (now_ms() - 7_200_000).to_string();
+        command.args(["--url", url, "--start-ms", &start_ms]).args(arguments);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

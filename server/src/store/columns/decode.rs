@@ -106,10 +106,14 @@ fn hybrid(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<u32>) 
             let mut word = [0; 4];
             let bytes = input.take(width.div_ceil(8))?;
             word[..bytes.len()].copy_from_slice(bytes);
-            to.resize(to.len() + run, u32::from_le_bytes(word));
+            let number = u32::from_le_bytes(word);
             if run == 0 {
                 return Err(Damage::new("a run has no length"));
             }
+            if width < 32 && number >> width != 0 {
+                return Err(Damage::new("a run's number has more bits than its page says"));
+            }
+            to.resize(to.len() + run, number);
         } else {
             let groups = usize::try_from(header >> 1).unwrap_or(usize::MAX);
             let rest = input.bytes;
@@ -118,7 +122,16 @@ fn hybrid(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<u32>) 
             if run == 0 || packed.len() < (run * width).div_ceil(8) {
                 return Err(Damage::new("the page ends in the middle of a run"));
             }
-            unpack(rest, width, run, to, |code| code as u32);
+            match width {
+                // Whole bytes, as our own files have wherever it pays: many at once.
+                8 => to.extend(packed[..run].iter().map(|byte| u32::from(*byte))),
+                16 => to.extend(
+                    packed[..2 * run]
+                        .chunks_exact(2)
+                        .map(|bytes| u32::from(u16::from_le_bytes([bytes[0], bytes[1]]))),
+                ),
+                _ => unpack(rest, width, run, to, |code| code as u32),
+            }
         }
     }
     Ok(())
@@ -140,7 +153,9 @@ pub(super) fn codes(bytes: &[u8], count: usize, values: usize, to: &mut Vec<u32>
     let width = usize::from(input.byte()?);
     let from = to.len();
     hybrid(&mut input, width, count, to)?;
-    if to[from..].iter().any(|code| *code as usize >= values) {
+    // Of so many bits none may be outside. Else all are looked at, without a stop at the first: so many at once.
+    let all_fit = width < 32 && 1 << width <= values;
+    if !all_fit && to[from..].iter().fold(0, |largest, code| largest.max(*code)) as usize >= values {
         return Err(Damage::new("a code is outside of its dictionary"));
     }
     Ok(())
@@ -258,6 +273,34 @@ mod tests {
             "a code beyond the dictionary"
         );
         assert!(codes(&bytes[..4], 14, 4, &mut Vec::new()).is_err(), "cut short");
+    }
+
+    #[test]
+    fn codes_of_whole_bytes_are_as_those_of_other_widths() {
+        for width in [7_usize, 8, 9, 15, 16, 17, 24] {
+            let mask = (1_u64 << width) - 1;
+            let numbers: Vec<u32> = (0..80_u64)
+                .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & mask) as u32)
+                .collect();
+            let mut bytes = vec![width as u8, (10 << 1) | 1];
+            bytes.resize(2 + 10 * width, 0);
+            for (index, number) in numbers.iter().enumerate() {
+                for bit in 0..width {
+                    bytes[2 + (index * width + bit) / 8] |= ((number >> bit & 1) as u8) << ((index * width + bit) % 8);
+                }
+            }
+            let largest = *numbers.iter().max().unwrap() as usize;
+            for count in [80, 79, 1] {
+                let mut back = Vec::new();
+                codes(&bytes, count, 1 << width, &mut back).unwrap();
+                assert_eq!(back, numbers[..count], "width {width}");
+            }
+            codes(&bytes, 80, largest + 1, &mut Vec::new()).unwrap();
+            assert!(codes(&bytes, 80, largest, &mut Vec::new()).is_err(), "width {width}");
+            assert!(codes(&bytes[..bytes.len() - 1], 80, 1 << width, &mut Vec::new()).is_err());
+        }
+        // A run of a number that has more bits than the page says.
+        assert!(codes(&[1, 5 << 1, 2], 5, 8, &mut Vec::new()).is_err());
     }
 
     #[test]
