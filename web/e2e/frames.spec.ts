@@ -121,7 +121,7 @@ test("what is thinner than a pixel is drawn together, counted, and comes apart w
   if (box === null) throw new Error("there is no graph");
   const tooltip = page.getByTestId("tooltip");
   await graph.hover({ position: { x: box.width * 0.25, y: 19 * 2 + 9 } });
-  await expect(tooltip).toContainText(/\d+ frames here, each thinner than a pixel, with \d+ samples/);
+  await expect(tooltip).toContainText(/\d+ frames here, too thin to be drawn apart, with \d+ samples/);
   await page.keyboard.down("Control");
   for (let i = 0; i < 14; i++) await page.mouse.wheel(0, -300);
   await page.keyboard.up("Control");

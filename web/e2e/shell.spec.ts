@@ -88,6 +88,28 @@ test("what a search leaves as it is, is not drawn again", async ({ page, windows
   expect((await drawn()).flamegraph).toBe(flamegraph);
 });
 
+test("Back undoes a search as a whole, also before it stands in the address", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  await page.getByRole("button", { name: "Graph", exact: true }).click();
+  await expect.poll(() => parameter(page, "pane")).toBe("graph");
+  const box = page.getByTestId("search");
+  await box.pressSequentially("read");
+  await expect.poll(() => parameter(page, "match")).toBe("read");
+  await page.goBack();
+  await expect(box).toHaveValue("");
+  expect([parameter(page, "match"), parameter(page, "pane")]).toEqual([null, "graph"]);
+  // In one go, as no hand is as fast.
+  await box.evaluate((input: HTMLInputElement) => {
+    input.value = "w";
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+    history.back();
+  });
+  await expect(box).toHaveValue("");
+  await expect.poll(() => parameter(page, "pane")).toBe("graph");
+  await page.goBack();
+  await expect.poll(() => parameter(page, "pane")).toBeNull();
+});
+
 test("operators are completed too", async ({ page, windows }) => {
   await page.goto(at(windows.after));
   const box = page.getByTestId("query");

@@ -1,5 +1,6 @@
 /** Small trees and answers that the unit tests build by hand. Used by tests only. */
 import type { DiffAnswer, FlamegraphAnswer, SeriesAnswer } from "../api/types.ts";
+import { treeOf } from "./tree.ts";
 
 export interface Frame {
   name: string;
@@ -11,6 +12,18 @@ export interface Frame {
 }
 
 export const KIND_NAMES = ["root", "kernel", "native", "interpreted", "jit", "unknown", "trimmed"];
+
+/** Three thousand frames in a row, most of them slivers; the same ones each time. */
+export function unevenTree(seed = 7) {
+  let state = seed;
+  const random = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+  const calls: Frame[] = [];
+  for (let i = 0; i < 3000; i++) calls.push({ name: `f${i}`, self: Math.floor(random() ** 8 * 5000) });
+  return { random, tree: treeOf(answerOf(calls)) };
+}
 
 /** An answer in the server's shape: pre-order, totals summed up from what each frame has itself. */
 export function answerOf(calls: Frame[]): FlamegraphAnswer {

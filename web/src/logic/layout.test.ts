@@ -1,16 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { answerOf, type Frame } from "./fixtures.ts";
+import { answerOf, type Frame, unevenTree } from "./fixtures.ts";
 import {
   centred,
   hitAt,
-  hitPixels,
-  hitRuns,
   isVisible,
   moved,
   neighbour,
   nodeAt,
   type Run,
-  Runs,
   rowRuns,
   rowsInSight,
   scaled,
@@ -33,57 +30,6 @@ const tree = treeOf(
 );
 const named = (name: string, of: Tree = tree) => [...of.parent.keys()].find((i) => frameName(of, i) === name) as number;
 const boxes = (runs: Run[], of: Tree = tree) => runs.map((run) => [frameName(of, run.node), run.left, run.right]);
-
-/** Three thousand frames in a row, most of them slivers; the same ones each time. */
-function unevenTree() {
-  let state = 7;
-  const random = () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-  const calls: Frame[] = [];
-  for (let i = 0; i < 3000; i++) calls.push({ name: `f${i}`, self: Math.floor(random() ** 8 * 5000) });
-  return { random, tree: treeOf(answerOf(calls)) };
-}
-
-describe("hitPixels", () => {
-  it("marks the pixels that the runs of hits cover", () => {
-    const { random, tree: wide } = unevenTree();
-    for (const width of [1, 37, 900]) {
-      for (const share of [0, 0.002, 0.3, 1]) {
-        const hits = Uint8Array.from({ length: wide.size }, () => (random() < share ? 1 : 0));
-        for (const view of [
-          viewOf(wide, ROOT),
-          { from: (wide.weight[0] as number) / 3, until: (wide.weight[0] as number) / 2 },
-        ]) {
-          const wanted = new Uint8Array(width);
-          for (const { left, right } of hitRuns(wide, 1, hits, view, width)) wanted.fill(1, left, right);
-          const pixels = new Uint8Array(width);
-          hitPixels(wide, 1, hits, view, pixels);
-          expect(pixels).toEqual(wanted);
-        }
-      }
-    }
-  });
-});
-
-describe("Runs", () => {
-  it("keeps what is asked for again, and nothing of what moves on", () => {
-    const runs = new Runs();
-    const whole = viewOf(tree, ROOT);
-    const first = runs.at(tree, 2, whole, 200);
-    expect(first).toEqual(rowRuns(tree, 2, whole, 200));
-    const kept = runs.at(tree, 2, whole, 200);
-    expect(kept).toEqual(first);
-    expect(runs.at(tree, 2, whole, 200)).toBe(kept);
-    for (const width of [100, 200]) {
-      const part = { from: whole.from, until: whole.until / 2 };
-      expect(runs.at(tree, 2, part, width)).toEqual(rowRuns(tree, 2, part, width));
-      expect(runs.at(tree, 1, part, width)).toEqual(rowRuns(tree, 1, part, width));
-    }
-    expect(runs.at(tree, 2, whole, 200)).toEqual(first);
-  });
-});
 
 describe("rowRuns", () => {
   it("lays frames out in proportion, children from their caller's left edge", () => {
@@ -112,7 +58,7 @@ describe("rowRuns", () => {
     const many = treeOf(answerOf(calls));
     const runs = rowRuns(many, 1, viewOf(many, ROOT), 1000);
     expect(runs.length).toBeLessThanOrEqual(1000);
-    expect(runs[runs.length - 1]).toMatchObject({ left: 500, right: 1000, single: true });
+    expect(runs[runs.length - 1]).toMatchObject({ left: 501, right: 1000, single: true });
     const drawn = new Set<number>();
     for (const run of runs) for (let x = run.left; x < run.right; x++) drawn.add(x);
     expect(drawn.size).toBe(1000);
@@ -215,12 +161,48 @@ describe("slivers", () => {
     expect(hitAt(many, 1, view, width, 1001)).toBeNull();
   });
 
-  it("are found where they match, however many others share their pixel", () => {
-    const hits = new Uint8Array(many.size);
-    for (const name of ["f1999", "f2001"]) hits[named(name, many)] = 1;
-    const runs = hitRuns(many, 1, hits, viewOf(many, ROOT), 1000);
-    expect(runs).toHaveLength(1);
-    expect(runs[0]).toMatchObject({ left: 980, right: 981 });
+  it("share a pixel with a frame of one, or with the end of a wide one, and are counted there", () => {
+    const crowd = (first: string) => Array.from({ length: 3 }, (_, i) => ({ name: `${first}${i}`, self: 10 }));
+    const row = treeOf(
+      answerOf([
+        { name: "a", self: 970 },
+        ...crowd("f"),
+        { name: "one", self: 110 },
+        { name: "wide", self: 1860 },
+        ...crowd("g"),
+      ]),
+    );
+    const view = viewOf(row, ROOT);
+    const width = (row.weight[ROOT] as number) / 100;
+    expect(boxes(rowRuns(row, 1, view, width), row)).toEqual([
+      ["a", 0, 10],
+      ["one", 10, 11],
+      ["wide", 11, 29],
+      ["g0", 29, 30],
+    ]);
+    expect(hitAt(row, 1, view, width, 10)).toMatchObject({
+      node: named("one", row),
+      sliver: { frames: 4, samples: 140 },
+    });
+    expect(hitAt(row, 1, view, width, 29)).toMatchObject({ sliver: { frames: 3, samples: 30 } });
+    expect(hitAt(row, 1, view, width, 28)).toEqual({ node: named("wide", row), sliver: null });
+  });
+
+  it("are all counted, whatever the widths of the frames beside them", () => {
+    for (const seed of [1, 4]) {
+      const { tree: uneven } = unevenTree(seed);
+      const [whole, frames] = [viewOf(uneven, ROOT), (uneven.levels[1] as Int32Array).filter((i) => uneven.weight[i])];
+      for (const width of [1, 7, 320, 4000]) {
+        let seen = 0;
+        let samples = 0;
+        for (const run of rowRuns(uneven, 1, whole, width)) {
+          const hit = hitAt(uneven, 1, whole, width, run.left);
+          seen += hit?.sliver?.frames ?? 1;
+          samples += hit?.sliver?.samples ?? (uneven.total[hit?.node as number] as number);
+        }
+        expect([seed, width, seen, samples]).toEqual([seed, width, frames.length, uneven.total[ROOT]]);
+      }
+    }
   });
 });
 

@@ -87,7 +87,7 @@ export function firstEndingBehind(tree: Tree, level: Int32Array, position: numbe
 }
 
 /** The first entry of the level that begins at `position` or behind it; its length where none does. */
-function firstBeginningAt({ start }: Tree, level: Int32Array, position: number): number {
+export function firstBeginningAt({ start }: Tree, level: Int32Array, position: number): number {
   let a = 0;
   let b = level.length;
   while (a < b) {
@@ -99,7 +99,7 @@ function firstBeginningAt({ start }: Tree, level: Int32Array, position: number):
 }
 
 /** `firstEndingBehind` from `low` on. Behind the slivers of a pixel it is near: it is come to in strides that double. */
-function nextEndingBehind(tree: Tree, level: Int32Array, position: number, low: number): number {
+export function nextEndingBehind(tree: Tree, level: Int32Array, position: number, low: number): number {
   let from = low;
   let stride = 1;
   while (from + stride < level.length && endOf(tree, level[from + stride - 1] as number) <= position) {
@@ -109,59 +109,12 @@ function nextEndingBehind(tree: Tree, level: Int32Array, position: number, low: 
   return endingBehind(tree, level, position, from, Math.min(from + stride, level.length));
 }
 
-export function rowRuns(tree: Tree, depth: number, view: View, width: number): Run[] {
-  return runsOf(tree, depth, view, width, null);
-}
-
-/** The same of those frames of a row that match a search: `hits` has a flag a node. */
-export function hitRuns(tree: Tree, depth: number, hits: Uint8Array, view: View, width: number): Run[] {
-  return runsOf(tree, depth, view, width, hits);
-}
-
-/**
- * The pixels of a row in which a frame matches: they are set to 1 in `pixels`, of which there is one for each pixel of the width. What
- * `hitRuns` covers, for a picture in which nobody asks what stands where.
- */
-export function hitPixels(tree: Tree, depth: number, hits: Uint8Array, view: View, pixels: Uint8Array): void {
-  const level = tree.levels[depth];
-  const span = view.until - view.from;
-  if (level === undefined || !(span > 0) || pixels.length < 1) return;
-  const scale = pixels.length / span;
-  const slack = 1e-6 / scale;
-  let i = firstEndingBehind(tree, level, view.from + slack);
-  const behind = firstBeginningAt(tree, level, view.until - slack);
-  while (i < behind) {
-    const node = level[i] as number;
-    // Most frames of a large tree are passed here: where they stand is not looked at.
-    if (hits[node] === 0) {
-      i++;
-      continue;
-    }
-    const begin = tree.start[node] as number;
-    const weight = tree.weight[node] as number;
-    if (weight <= 0) {
-      i++;
-      continue;
-    }
-    const left = Math.min(pixels.length - 1, Math.max(0, Math.round((begin - view.from) * scale)));
-    const right = Math.round((begin + weight - view.from) * scale);
-    if (right > left) {
-      pixels.fill(1, left, right);
-      i++;
-      continue;
-    }
-    pixels[left] = 1;
-    // The frames behind it that end in the same pixel change nothing.
-    i = nextEndingBehind(tree, level, view.from + (left + 0.5) / scale, i + 1);
-  }
-}
-
 /** The pixel of a row that a frame begins in. */
 function pixelOf(place: number, width: number): number {
   return Math.min(width - 1, Math.max(0, Math.round(place)));
 }
 
-function runsOf(tree: Tree, depth: number, view: View, width: number, hits: Uint8Array | null): Run[] {
+export function rowRuns(tree: Tree, depth: number, view: View, width: number): Run[] {
   const level = tree.levels[depth];
   const runs: Run[] = [];
   const span = view.until - view.from;
@@ -173,10 +126,6 @@ function runsOf(tree: Tree, depth: number, view: View, width: number, hits: Uint
   const behind = firstBeginningAt(tree, level, view.until - slack);
   while (i < behind) {
     const node = level[i] as number;
-    if (hits !== null && hits[node] === 0) {
-      i++;
-      continue;
-    }
     const begin = tree.start[node] as number;
     const left = Math.max(0, Math.round((begin - view.from) * scale));
     const right = Math.min(width, Math.round((begin + (tree.weight[node] as number) - view.from) * scale));
@@ -197,49 +146,24 @@ function runsOf(tree: Tree, depth: number, view: View, width: number, hits: Uint
   return runs;
 }
 
-/** Rows beyond this number are forgotten: more are on no screen. */
-const MOST_ROWS = 1_000;
-
 /**
- * The runs of rows as long as tree, range and width stay: a pointer that moves, and a search, change none of them. What is in motion is not
- * kept: tens of thousands of runs that live from one picture to the next cost more than making them.
+ * A sliver continues the run before it where they touch. Where it shares a pixel with a frame of some pixels, that one spares it: nothing else
+ * would show it. A frame of a single pixel has none to spare, and `hitAt` counts what it stands for.
  */
-export class Runs {
-  private tree: Tree | null = null;
-  /** Null for a row that was asked for once in this view. */
-  private readonly rows = new Map<number, Run[] | null>();
-  private of: View & { width: number } = { from: 0, until: 0, width: 0 };
-
-  /** The runs of a row, as `rowRuns` makes them. */
-  at(tree: Tree, depth: number, { from, until }: View, width: number): Run[] {
-    const { of } = this;
-    const isSame = this.tree === tree && of.from === from && of.until === until && of.width === width;
-    if (!isSame || this.rows.size >= MOST_ROWS) this.rows.clear();
-    if (!isSame) [this.tree, this.of] = [tree, { from, until, width }];
-    const known = this.rows.get(depth);
-    if (known) return known;
-    const runs = rowRuns(tree, depth, { from, until }, width);
-    this.rows.set(depth, known === null ? runs : null);
-    return runs;
-  }
-}
-
-/** A sliver continues the run before it where they touch, and gives way where a real frame took its pixel. */
 function push(runs: Run[], run: Run): void {
   const last = runs[runs.length - 1];
-  if (last !== undefined && !run.single) {
-    if (last.right >= run.right) return;
-    if (!last.single && last.right >= run.left) {
-      last.right = run.right;
-      return;
-    }
+  if (last === undefined || last.right <= run.left) {
+    if (last === undefined || run.single || last.single || last.right < run.left) runs.push(run);
+    else last.right = run.right;
+    return;
   }
-  if (last !== undefined && run.single && last.right > run.left) {
-    if (last.left < run.left) last.right = run.left;
-    // A frame of some pixels can spare one for the slivers before it, which nothing else would show.
-    else if (!last.single && run.right - last.right > 0) run.left = last.right;
-    else runs.pop();
-  }
+  if (!run.single) {
+    // On the last pixel, where all is that begins behind it.
+    if (!last.single || last.right - last.left === 1) return;
+    last.right = run.left;
+  } else if (run.right > last.right) run.left = last.right;
+  else if (last.left < run.left) last.right = run.left;
+  else runs.pop();
   runs.push(run);
 }
 
@@ -262,17 +186,18 @@ export function hitAt(
   const level = tree.levels[depth];
   const run = rowRuns(tree, depth, view, width).find(({ left, right }) => pixel >= left && pixel < right);
   if (run === undefined || level === undefined) return null;
+  if (run.single && run.right - run.left > 1) return { node: run.node, sliver: null };
   const scale = width / (view.until - view.from);
-  const isSliver = (node: number) => (tree.weight[node] as number) * scale < 1;
-  if (!isSliver(run.node)) return { node: run.node, sliver: null };
-  // A pixel has the colour of the frame on its edge, and stands for all that begin in it.
+  // A pixel has the colour of one frame, and stands for all that begin in it and are drawn no wider.
   const sliver: Sliver = { frames: 0, samples: 0, baseSamples: 0, widest: run.node };
   for (let i = firstEndingBehind(tree, level, view.from + (run.left - 1) / scale); i < level.length; i++) {
     const node = level[i] as number;
-    const place = pixelOf(((tree.start[node] as number) - view.from) * scale, width);
-    if (place >= run.right || (tree.start[node] as number) >= view.until) break;
+    const begin = (tree.start[node] as number) - view.from;
+    const place = pixelOf(begin * scale, width);
+    if (place >= run.right || begin + view.from >= view.until) break;
     const weight = tree.weight[node] as number;
-    if (place < run.left || weight <= 0 || !isSliver(node)) continue;
+    const isWider = Math.min(width, Math.round((begin + weight) * scale)) - place > 1;
+    if (weight <= 0 || (node !== run.node && (place < run.left || isWider))) continue;
     sliver.frames++;
     sliver.samples += tree.total[node] as number;
     sliver.baseSamples += tree.diff?.baseTotal[node] ?? 0;

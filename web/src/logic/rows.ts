@@ -5,7 +5,7 @@ export interface Slice {
   behind: number;
 }
 
-export function visibleRows(count: number, rowHeight: number, scrollTop: number, height: number, around = 8): Slice {
+export function visibleRows(count: number, rowHeight: number, scrollTop: number, height: number, around = 4): Slice {
   const first = Math.max(0, Math.floor(scrollTop / rowHeight) - around);
   const behind = Math.min(count, Math.ceil((scrollTop + height) / rowHeight) + around);
   return { first: Math.min(first, count), behind: Math.max(behind, Math.min(first, count)) };

@@ -5,20 +5,24 @@ import {
   type Matcher,
   matcherOf,
   matchesOf,
+  namesOf,
   nextHit,
   patternName,
   search,
   serverPattern,
+  type Wanted,
 } from "./search.ts";
 import { diffTreeOf, ROOT, type Tree, treeOf } from "./tree.ts";
 
-const by = (text: string): Matcher => {
+const wantedOf = (text: string): Wanted => {
   const wanted = matcherOf(text);
   if (wanted === null || "error" in wanted) throw new Error("no matcher");
-  return wanted.matcher;
+  return wanted;
 };
+const by = (text: string): Matcher => wantedOf(text).matcher;
 
-const find = (tree: Tree, text: string, focus = ROOT) => search(tree, matchesOf(tree, by(text)), focus);
+const find = (tree: Tree, text: string, focus = ROOT) =>
+  search(tree, matchesOf(tree, namesOf(tree), wantedOf(text)), focus);
 
 const tree = treeOf(
   answerOf([
@@ -101,5 +105,58 @@ describe("search", () => {
     expect(serverPattern("/a.b/")).toBe("a.b");
     expect(serverPattern("/a.b/i")).toBe("(?i)a.b");
     expect(serverPattern("")).toBe("");
+  });
+});
+
+describe("a search that is typed", () => {
+  const names = ["read_file", "READ", "thread", "Straße", "breadth", "İread", "ready"];
+  const typed = treeOf(answerOf(names.map((name) => ({ name, self: 1, module: "read.so" }))));
+
+  it("finds with each letter, and each that is taken back, what a new search finds", () => {
+    const texts = [
+      "r",
+      "re",
+      "REA",
+      "rea",
+      "read",
+      "read_",
+      "read",
+      "/^read/",
+      "read",
+      "ß",
+      "ss",
+      "",
+      "ea",
+      "thread",
+      "e",
+    ];
+    let before: Parameters<typeof matchesOf>[3] = null;
+    for (const text of texts) {
+      if (matcherOf(text) === null) continue;
+      const wanted = wantedOf(text);
+      const flags = matchesOf(typed, namesOf(typed), wanted, before);
+      expect([text, flags]).toEqual([text, matchesOf(typed, namesOf(typed), wanted)]);
+      before = { wanted, flags };
+    }
+  });
+
+  it("looks only at names that another letter can change", () => {
+    const looked: string[] = [];
+    const watched = (text: string): Wanted => {
+      const { matcher, plain } = wantedOf(text);
+      return { matcher: (name) => looked.push(name) > 0 && matcher(name), plain };
+    };
+    const first = watched("thr");
+    const flags = matchesOf(typed, namesOf(typed), first);
+    expect(looked.splice(0)).toEqual(["all", ...names]);
+    matchesOf(typed, namesOf(typed), watched("thre"), { wanted: first, flags });
+    expect(looked.splice(0)).toEqual(["thread"]);
+    matchesOf(typed, namesOf(typed), watched("hr"), { wanted: first, flags });
+    expect(looked.splice(0)).toEqual(["all", ...names.filter((name) => name !== "thread")]);
+  });
+
+  it("is for names of frames, not for modules", () => {
+    expect([...namesOf(typed)].map((id) => typed.strings[id])).toEqual(["all", ...names]);
+    expect(search(typed, matchesOf(typed, namesOf(typed), wantedOf(".so"))).framesInAll).toBe(0);
   });
 });

@@ -22,19 +22,25 @@ export interface Search {
   callers: Pick<Search, "samples" | "baseSamples" | "afterShare" | "baseShare"> | null;
 }
 
-/** The matcher, or what is wrong with the expression; null where nothing is searched for. */
-export function matcherOf(text: string): { matcher: Matcher } | { error: string } | null {
+/** What is searched for: `plain` where it is text that may stand anywhere in a name, null for an expression. */
+export interface Wanted {
+  matcher: Matcher;
+  plain: string | null;
+}
+
+/** What tells a match, or what is wrong with the expression; null where nothing is searched for. */
+export function matcherOf(text: string): Wanted | { error: string } | null {
   const wanted = text.trim();
   if (wanted === "") return null;
   const expression = /^\/(.*)\/(i?)$/s.exec(wanted);
   if (expression === null) {
     // Faster than to make a copy of each name in small letters.
     const text = new RegExp(literal(wanted), "iu");
-    return { matcher: (name) => text.test(name) };
+    return { matcher: (name) => text.test(name), plain: wanted };
   }
   try {
     const regex = new RegExp(expression[1] as string, expression[2]);
-    return { matcher: (name) => regex.test(name) };
+    return { matcher: (name) => regex.test(name), plain: null };
   } catch (error) {
     return { error: error instanceof Error ? error.message : String(error) };
   }
@@ -53,15 +59,53 @@ export function serverPattern(text: string): string {
   return wanted === "" ? "" : `(?i)${literal(wanted)}`;
 }
 
-/** One flag a text of the tree: it matches. A name is looked at once, however many frames have it. */
-export function matchesOf({ strings }: Pick<Tree, "strings">, matcher: Matcher): Uint8Array {
-  const names = new Uint8Array(strings.length);
-  // Three times as fast as an array made from an array.
-  for (let i = 0; i < names.length; i++) if (matcher(strings[i] as string)) names[i] = 1;
-  return names;
+/** The texts that are names of frames, each once: others are modules. The trees are of the same texts. */
+export function namesOf(...trees: readonly Pick<Tree, "name" | "strings">[]): Int32Array {
+  const met = new Uint8Array(trees[0]?.strings.length ?? 0);
+  const names = new Int32Array(met.length);
+  let count = 0;
+  for (const { name } of trees) {
+    for (let i = 0; i < name.length; i++) {
+      const id = name[i] as number;
+      if (met[id] === 1) continue;
+      met[id] = 1;
+      names[count++] = id;
+    }
+  }
+  return names.subarray(0, count);
 }
 
-/** `names`: as `matchesOf` gives them. */
+/** What was found for another text in the same names. */
+export interface Found {
+  wanted: Wanted;
+  /** A flag a text of the tree: it matches. */
+  flags: Uint8Array;
+}
+
+/**
+ * One flag a text of the tree: it is a name that matches. A name is looked at once, however many frames have it, and not at all where the text
+ * that was looked for `before` tells: what lacks a part of a text lacks the text.
+ */
+export function matchesOf(
+  { strings }: Pick<Tree, "strings">,
+  names: Int32Array,
+  { matcher, plain }: Wanted,
+  before: Found | null = null,
+): Uint8Array {
+  const flags = new Uint8Array(strings.length);
+  const old = before?.wanted.plain ?? null;
+  const isLonger = old !== null && plain?.includes(old);
+  const isShorter = plain !== null && old?.includes(plain);
+  for (let i = 0; i < names.length; i++) {
+    const id = names[i] as number;
+    const known = before?.flags[id] === 1;
+    if (known ? isShorter || matcher(strings[id] as string) : !isLonger && matcher(strings[id] as string))
+      flags[id] = 1;
+  }
+  return flags;
+}
+
+/** `names`: a flag a text, as `matchesOf` gives them. */
 export function search(tree: Tree, names: Uint8Array, focus: number = ROOT): Search {
   const { hits, count } = hitsOf(tree, names);
   const end = tree.end[focus] as number;

@@ -149,7 +149,10 @@ describe("samples as a flame chart", () => {
         { at: 20, leaf: 2 },
       ]),
     );
-    const { search, samples } = hitsOf(chart, (name) => name === "work" || name.startsWith("t7"));
+    const { search, samples } = hitsOf(chart, {
+      matcher: (name) => name === "work" || name.startsWith("t7"),
+      plain: null,
+    });
     expect(samples).toEqual([0, 2]);
     expect(search.hits.reduce((sum, hit) => sum + hit, 0)).toBe(2);
     expect(chart.tree.levels[1]?.some((box) => search.hits[box] === 1)).toBe(false);
@@ -199,7 +202,7 @@ describe("samples as a flame chart", () => {
         { at: 110, leaf: 1, tid: 4 },
       ]),
     );
-    const { samples } = hitsOf(chart, (name) => name === "read");
+    const { samples } = hitsOf(chart, { matcher: (name) => name === "read", plain: null });
     expect(samples).toEqual([3, 5]);
     const within = (ms: number) => ranBefore(chart, samples, ms * MS).map(({ thread, samples: n }) => [thread, n]);
     expect(within(25)).toEqual([

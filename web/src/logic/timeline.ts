@@ -5,7 +5,7 @@
  */
 import type { TimelineAnswer, TimelineSamples } from "../api/types.ts";
 import { nodeAt } from "./layout.ts";
-import { type Matcher, matchesOf, type Search, search } from "./search.ts";
+import { matchesOf, namesOf, type Search, search, type Wanted } from "./search.ts";
 import { clockMs } from "./time.ts";
 import { BadTree, type Tree } from "./tree.ts";
 
@@ -229,8 +229,8 @@ function treeOfBoxes(boxes: Boxes, strings: string[], kinds: string[]): Tree {
 }
 
 /** Boxes of frames whose name matches; who ran is no frame. And which samples have one. */
-export function hitsOf({ tree, boxOf }: Chart, matcher: Matcher): { search: Search; samples: number[] } {
-  const found = search(tree, matchesOf(tree, matcher));
+export function hitsOf({ tree, boxOf }: Chart, wanted: Wanted): { search: Search; samples: number[] } {
+  const found = search(tree, matchesOf(tree, namesOf(tree), wanted));
   const { hits } = found;
   for (const box of tree.levels[1] ?? []) hits[box] = 0;
   const within = new Uint8Array(tree.size);

@@ -4,7 +4,7 @@ import { type ApiError, api, type HeatmapAnswer, type Parameters, type TimelineA
 import { findFocus, findSelection, selectionOf } from "../logic/focus.ts";
 import type { GrownDiff, GrownFlamegraph } from "../logic/grown.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
-import { matcherOf, matchesOf, search, serverPattern } from "../logic/search.ts";
+import { type Found, matcherOf, matchesOf, namesOf, search, serverPattern } from "../logic/search.ts";
 import { laneOf, parseSelector } from "../logic/selector.ts";
 import { type Sides, sidesOf } from "../logic/sides.ts";
 import { stackOf } from "../logic/stack.ts";
@@ -430,17 +430,27 @@ interface MatchedNames {
   names: Uint8Array;
 }
 
+/** The texts that a search looks at: names in the graph, and of what the table shows. */
+const searchedNames = computed(() => {
+  const [shown, taken] = [tree.value.tree, upright.value];
+  if (shown === null) return null;
+  return taken === null || taken === shown || taken.strings !== shown.strings ? namesOf(shown) : namesOf(shown, taken);
+});
+
 let newestNames: MatchedNames | null = null;
+let newestFound: Found | null = null;
 
 /** Which names match. Another letter often changes none of them: then nothing that follows is done again. */
 export const matchedNames = computed<MatchedNames | null>(() => {
-  const shown = tree.value.tree;
-  const wanted = matcher.value;
-  const known = newestNames;
-  newestNames = shown === null || wanted === null ? null : { tree: shown, names: matchesOf(shown, wanted) };
-  const names = newestNames?.names;
-  if (names !== undefined && known?.tree === shown && known?.names.every((flag, i) => flag === names[i]))
-    newestNames = known;
+  const [shown, texts, wanted] = [tree.value.tree, searchedNames.value, matching.value];
+  if (shown === null || texts === null || wanted === null || "error" in wanted) {
+    newestNames = newestFound = null;
+    return null;
+  }
+  const known = newestNames?.tree === shown ? newestNames.names : null;
+  const names = matchesOf(shown, texts, wanted, known === null ? null : newestFound);
+  newestFound = { wanted, flags: names };
+  if (known === null || texts.some((id) => known[id] !== names[id])) newestNames = { tree: shown, names };
   return newestNames;
 });
 

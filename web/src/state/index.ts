@@ -34,26 +34,32 @@ export function refresh(): void {
 
 /** Steps of one gesture (typing, a key held down) that follow each other this closely are one step for Back. */
 const GESTURE_MS = 1500;
-/**
- * Browsers take no more than about a hundred changes of the address in a short time: a long gesture writes it now and then. So does typing in
- * a search, since a change of the address costs as much as a letter: Chromium looks at the page's icon again.
- */
+/** Browsers take no more than about a hundred changes of the address in a short time: a long gesture writes it now and then. */
 const WRITTEN_AT_ONCE = 30;
-const TYPED = "search";
 const WRITE_MS = 250;
+/**
+ * A search that is typed is written, and becomes a step for Back, once it rests: a change of the address costs as much as a letter, since
+ * browsers look at the page's icon again.
+ */
+const TYPED = "search";
 let gesture = { name: "", at: 0, steps: 0 };
 /** Changes within one handler of an event are one step, too. */
 let isHandling = false;
-let written: ReturnType<typeof setTimeout> | null = null;
+/** What is still to be written: a step of its own, or the newest step again. */
+let planned: { timer: ReturnType<typeof setTimeout>; isStep: boolean } | null = null;
 
 function addressOf(state: PageState): string {
   return `${location.pathname}${writeState(state)}${location.hash}`;
 }
 
-function write(): void {
-  if (written !== null) clearTimeout(written);
-  written = null;
-  history.replaceState(null, "", addressOf(current.peek()));
+function write(isStep = planned?.isStep ?? false): void {
+  clearTimeout(planned?.timer);
+  planned = null;
+  history[isStep ? "pushState" : "replaceState"](null, "", addressOf(current.peek()));
+}
+
+function plan(isStep: boolean): void {
+  planned = { timer: setTimeout(() => write(), WRITE_MS), isStep: isStep || (planned?.isStep ?? false) };
 }
 
 /**
@@ -66,15 +72,15 @@ export function navigate(change: Partial<PageState>, name = ""): void {
   const now = Date.now();
   const isContinued = name !== "" && name === gesture.name && now - gesture.at < GESTURE_MS;
   const steps = isContinued ? gesture.steps + 1 : 0;
-  if (!isContinued && !isHandling) {
-    if (written !== null) write();
-    history.pushState(null, "", addressOf(next));
-    current.value = next;
-  } else {
-    current.value = next;
-    if (steps < WRITTEN_AT_ONCE && name !== TYPED) write();
-    else written ??= setTimeout(write, WRITE_MS);
-  }
+  const isStep = !isContinued && !isHandling;
+  if (isStep && planned !== null) write();
+  current.value = next;
+  if (name === TYPED) {
+    clearTimeout(planned?.timer);
+    plan(isStep);
+  } else if (isStep) write(true);
+  else if (steps < WRITTEN_AT_ONCE) write();
+  else if (planned === null) plan(false);
   gesture = { name, at: now, steps };
   isHandling = true;
   queueMicrotask(() => {
@@ -83,14 +89,17 @@ export function navigate(change: Partial<PageState>, name = ""): void {
 }
 
 addEventListener("pagehide", () => {
-  if (written !== null) write();
+  if (planned !== null) write(false);
 });
 
 addEventListener("popstate", () => {
-  if (written !== null) clearTimeout(written);
-  written = null;
   gesture = { name: "", at: 0, steps: 0 };
-  current.value = readState(location.search);
+  const undone = planned;
+  clearTimeout(undone?.timer);
+  planned = null;
+  // What was typed just now is no step yet: what Back came to is one too far.
+  if (undone?.isStep) history.forward();
+  else current.value = readState(location.search);
 });
 
 /** The address of this page with a change, for links that can be opened in another tab. */

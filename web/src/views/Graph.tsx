@@ -6,7 +6,7 @@ import { count, percent, plural } from "../logic/format.ts";
 import { modulesOf } from "../logic/functions.ts";
 import { nextHit } from "../logic/search.ts";
 import { changeWords } from "../logic/sides.ts";
-import { ROOT } from "../logic/tree.ts";
+import { ROOT, type Tree } from "../logic/tree.ts";
 import {
   changing,
   focus,
@@ -28,7 +28,7 @@ import { Choice, Segments } from "./Choice.tsx";
 import { showAll, zoomTo } from "./flame/actions.ts";
 import { Chips } from "./flame/Chips.tsx";
 import { Flamegraph } from "./flame/Flamegraph.tsx";
-import type { Measure } from "./flame/Tooltip.tsx";
+import type { Measure, WindowMeasure } from "./flame/Tooltip.tsx";
 import { Busy, EmptyNotice } from "./Notices.tsx";
 import { FramePanel, FrameTree } from "./parts.tsx";
 
@@ -51,7 +51,7 @@ const PANES = [
 
 export function Graph({ measure, loading, download, tools, table }: Props) {
   const { tree: shown, fault } = tree.value;
-  const { pane, layout, colour, part, open } = page.value;
+  const { pane, layout, colour, open } = page.value;
   const zoomed = focus.value;
   const colourBy = colour || (shown?.diff ? "difference" : "kind");
   const whole = { ...measure, samples: wholeSamples.value };
@@ -109,31 +109,37 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
             onReset={showAll}
           />
         )}
-        {(pane === "both" || pane === "graph") && (
-          <Flamegraph
-            tree={shown}
-            focus={zoomed.node}
-            search={searchResult.value}
-            selected={selected.value}
-            pointed={pointedRow.value}
-            theme={theme.value}
-            colourBy={colourBy}
-            flame={layout === "flame"}
-            measure={whole}
-            part={part}
-            onZoom={zoomTo}
-            onSelect={select}
-            onPart={(text) => navigate({ part: text }, "part")}
-            onReset={showAll}
-            onPoint={(name) => {
-              pointedFrame.value = name;
-            }}
-          />
-        )}
+        {(pane === "both" || pane === "graph") && <Picture tree={shown} measure={whole} />}
         {(pane === "both" || pane === "table") && table}
       </div>
       {selected.value !== null && <FramePanel tree={shown} node={selected.value} focus={zoomed.node} measure={whole} />}
     </section>
+  );
+}
+
+/** By itself: a letter of a search, and a row that is pointed at, make nothing else of the card anew. */
+function Picture({ tree: shown, measure }: { tree: Tree; measure: WindowMeasure }) {
+  const { layout, colour, part } = page.value;
+  return (
+    <Flamegraph
+      tree={shown}
+      focus={focus.value.node}
+      search={searchResult.value}
+      selected={selected.value}
+      pointed={pointedRow.value}
+      theme={theme.value}
+      colourBy={colour || (shown.diff ? "difference" : "kind")}
+      flame={layout === "flame"}
+      measure={measure}
+      part={part}
+      onZoom={zoomTo}
+      onSelect={select}
+      onPart={(text) => navigate({ part: text }, "part")}
+      onReset={showAll}
+      onPoint={(name) => {
+        pointedFrame.value = name;
+      }}
+    />
   );
 }
 
@@ -165,7 +171,10 @@ function SearchBox() {
         spellcheck={false}
         value={match}
         data-testid="search"
-        onInput={(event) => navigate({ match: event.currentTarget.value }, "search")}
+        onInput={({ currentTarget: { value } }) => {
+          // What is pasted is whole: it need not wait for the next letter.
+          navigate({ match: value }, Math.abs(value.length - match.length) > 2 ? "" : "search");
+        }}
         onKeyDown={(event) => {
           if (event.key === "Enter") jump(event.shiftKey ? -1 : 1);
           if (event.key === "Escape") navigate({ match: "" });

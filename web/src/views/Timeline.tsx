@@ -90,7 +90,7 @@ function TimelineBody({ lane }: { lane: Lane }) {
 function TimelineChart({ drawn, from, until }: { drawn: Chart; from: number; until: number }) {
   const { zoom, query, box: place } = page.value;
   const wanted = sought.value;
-  const look = wanted !== null && "matcher" in wanted ? wanted.matcher : null;
+  const look = wanted !== null && "matcher" in wanted ? wanted : null;
   const found = useMemo(() => (look === null ? null : hitsOf(drawn, look)), [drawn, look]);
   const range = rangeOf(zoom, from, drawn.extentNs);
   const box = useMemo(() => boxAtPlace(drawn, from, place), [drawn, from, place]);

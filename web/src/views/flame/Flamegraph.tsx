@@ -3,6 +3,7 @@
  * searched for. Out: the wish to zoom and the selected frame. Pointer and keyboard can do the same.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Runs } from "../../logic/cells.ts";
 import type { Theme } from "../../logic/colour.ts";
 import { plural } from "../../logic/format.ts";
 import {
@@ -13,7 +14,6 @@ import {
   neighbour,
   partOf,
   partText,
-  Runs,
   rowsInSight,
   type Sliver,
   type Step,

@@ -62,7 +62,7 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
     <div class="tooltip" ref={element} aria-hidden="true" data-testid="tooltip">
       {sliver !== null && (
         <div class="tooltip-sliver">
-          {plural(sliver.frames, "frame")} here, each thinner than a pixel, with{" "}
+          {plural(sliver.frames, "frame")} here, too thin to be drawn apart, with{" "}
           {tree.diff === null ? "" : `${count(sliver.baseSamples)} → `}
           {plural(sliver.samples, "sample")}. The widest:
         </div>

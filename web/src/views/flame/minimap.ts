@@ -2,7 +2,8 @@
  * The whole graph in little, with the part that is in sight. It is painted once for a tree, its colours and a search, at most
  * one row a pixel; moving about only moves the frame around what is seen.
  */
-import { hitPixels, rowRuns, viewOf } from "../../logic/layout.ts";
+import { type Cells, cellsOf, hitCells } from "../../logic/cells.ts";
+import { rowRuns, viewOf } from "../../logic/layout.ts";
 import type { Search } from "../../logic/search.ts";
 import { ROOT, type Tree } from "../../logic/tree.ts";
 import { type Colours, inkOf, ROW, type Scene } from "./paint.ts";
@@ -16,14 +17,6 @@ export interface Span {
   rows: number;
 }
 
-/** A canvas for all letters of a search, and the pixels that it is given. */
-interface Marked {
-  search: Search;
-  canvas: HTMLCanvasElement;
-  context: CanvasRenderingContext2D | null;
-  image: ImageData;
-}
-
 interface Picture {
   tree: Tree;
   colours: Colours;
@@ -31,10 +24,12 @@ interface Picture {
   flame: boolean;
   rows: number;
   canvas: HTMLCanvasElement;
-  /** The same, faint: what a search is marked on. */
-  faint: ImageData | null;
-  /** The newest search, marked. */
-  searched: Marked | null;
+  lines: Line[];
+  /** The same, faint, in the order of this machine's bytes: what a search is marked on. */
+  faint: Uint32Array | null;
+  /** The newest search, and the pixels of all. */
+  search: Search | null;
+  marked: ImageData;
 }
 
 export class Minimap {
@@ -64,16 +59,19 @@ export class Minimap {
           width: w,
           flame,
           rows: span.rows,
-          canvas: draw(scene, colours, span, w, h),
+          lines: linesOf(scene, span, w, h),
+          canvas: blank(w, h),
           faint: null,
-          searched: null,
+          search: null,
+          marked: new ImageData(w, h),
         };
+    if (!isFresh) draw(picture, scene, colours);
     this.picture = picture;
-    if (search !== null && picture.searched?.search !== search) {
-      picture.faint ??= faintOf(picture.canvas, inkOf(scene.theme).ground);
-      picture.searched = mark(picture.faint, scene, search, span, picture.searched);
+    if (search === null) context.drawImage(picture.canvas, 0, 0);
+    else {
+      if (picture.search !== search) mark(picture, scene, search);
+      context.putImageData(picture.marked, 0, 0);
     }
-    context.drawImage((search === null ? null : picture.searched?.canvas) ?? picture.canvas, 0, 0);
     frame(context, scene, span, w, h);
   }
 }
@@ -82,88 +80,83 @@ interface Line {
   row: number;
   top: number;
   height: number;
+  cells: Cells;
 }
 
 /** At most one line a pixel; of more rows some are left out. */
-function linesOf({ flame }: Scene, span: Span, height: number): Line[] {
+function linesOf({ tree, flame }: Scene, span: Span, width: number, height: number): Line[] {
   const lines = Math.min(span.rows, height);
+  const whole = viewOf(tree, ROOT);
   return Array.from({ length: lines }, (_, line) => {
     const place = flame ? lines - 1 - line : line;
     const top = Math.floor((place / lines) * height);
     const tall = Math.max(1, Math.floor(((place + 1) / lines) * height) - top);
-    return { row: span.first + Math.floor((line / lines) * span.rows), top, height: tall };
+    const row = span.first + Math.floor((line / lines) * span.rows);
+    return { row, top, height: tall, cells: cellsOf(tree, row, whole, width) };
   });
 }
 
-function blank(width: number, height: number, ground: string): [HTMLCanvasElement, CanvasRenderingContext2D | null] {
+function blank(width: number, height: number): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [width, height];
-  const context = canvas.getContext("2d", { alpha: false });
-  if (context !== null) {
-    context.fillStyle = ground;
-    context.fillRect(0, 0, width, height);
-  }
-  return [canvas, context];
-}
-
-function draw(scene: Scene, colours: Colours, span: Span, width: number, height: number): HTMLCanvasElement {
-  const [canvas, context] = blank(width, height, inkOf(scene.theme).ground);
-  if (context === null) return canvas;
-  const whole = viewOf(scene.tree, ROOT);
-  for (const { row, top, height: tall } of linesOf(scene, span, height)) {
-    for (const run of rowRuns(scene.tree, row, whole, width)) {
-      context.fillStyle = colours.of(run.node).fill;
-      context.fillRect(run.left, top, run.right - run.left, tall);
-    }
-  }
   return canvas;
 }
 
-function faintOf(picture: HTMLCanvasElement, ground: string): ImageData {
-  const { width, height } = picture;
-  const [, context] = blank(width, height, ground);
-  if (context === null) return new ImageData(width, height);
-  context.globalAlpha = 0.35;
-  context.drawImage(picture, 0, 0);
-  return context.getImageData(0, 0, width, height);
+/** A search reads its pixels, which a graphics card would be slow to give. */
+const contextOf = (canvas: HTMLCanvasElement) => canvas.getContext("2d", { alpha: false, willReadFrequently: true });
+
+function draw({ canvas, lines }: Picture, scene: Scene, colours: Colours): void {
+  const context = contextOf(canvas);
+  if (context === null) return;
+  context.fillStyle = inkOf(scene.theme).ground;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  const whole = viewOf(scene.tree, ROOT);
+  for (const { row, top, height } of lines) {
+    for (const run of rowRuns(scene.tree, row, whole, canvas.width)) {
+      context.fillStyle = colours.of(run.node).fill;
+      context.fillRect(run.left, top, run.right - run.left, height);
+    }
+  }
+}
+
+/** Of a picture's colours, this part stays beside that of the ground. */
+const FAINT = 0.35;
+
+function faintOf({ canvas: { width, height }, canvas }: Picture, ground: string): Uint32Array {
+  const data = contextOf(canvas)?.getImageData(0, 0, width, height).data ?? new Uint8ClampedArray(width * height * 4);
+  const below = bytesOf(ground);
+  for (let i = 0; i < data.length; i++) data[i] = (data[i] as number) * FAINT + (below[i & 3] as number) * (1 - FAINT);
+  return new Uint32Array(data.buffer);
 }
 
 /** What a search has found, on the faint picture. Each letter draws it anew: pixels are set, as rectangles would be tens of thousands. */
-function mark(faint: ImageData, scene: Scene, search: Search, span: Span, before: Marked | null): Marked {
-  const { width, height } = faint;
+function mark(picture: Picture, scene: Scene, search: Search): void {
+  const { lines, marked: image, width } = picture;
   const ink = inkOf(scene.theme);
-  const { canvas, context, image } = before ?? markedOf(width, height, ink.ground);
-  image.data.set(faint.data);
+  picture.faint ??= faintOf(picture, ink.ground);
   const pixels = new Uint32Array(image.data.buffer);
-  const hit = pixelOf(ink.hit);
-  const whole = viewOf(scene.tree, ROOT);
-  const marked = new Uint8Array(width);
+  pixels.set(picture.faint);
+  const hit = new Uint32Array(bytesOf(ink.hit).buffer)[0] as number;
+  // On dense screens a hit is no thinner than on others.
   const thinnest = Math.max(1, Math.floor(scene.ratio));
-  for (const { row, top, height: tall } of linesOf(scene, span, height)) {
+  const marked = new Uint8Array(width);
+  for (const { row, top, height, cells } of lines) {
     marked.fill(0);
-    hitPixels(scene.tree, row, search.hits, whole, marked);
-    // On dense screens a hit is no thinner than on others.
-    for (let more = 1; more < thinnest; more++)
-      for (let x = width - 1; x > 0; x--) if (marked[x - 1] === 1) marked[x] = 1;
-    const bottom = Math.min(height, top + Math.max(thinnest, tall));
-    for (let y = top * width; y < bottom * width; y += width)
+    hitCells(scene.tree, row, search.hits, cells, (left, right) => {
       // With a neighbour on each side: the frame of what is in sight may cover a pixel.
-      for (let x = 0; x < width; x++)
-        if (marked[x] === 1 || marked[x - 1] === 1 || marked[x + 1] === 1) pixels[y + x] = hit;
+      const until = Math.max(right, left + thinnest) + 1;
+      for (let x = Math.max(0, left - 1); x < until; x++) marked[x] = 1;
+    });
+    const bottom = Math.min(image.height, top + Math.max(thinnest, height)) * width;
+    for (let y = top * width; y < bottom; y += width)
+      for (let x = 0; x < width; x++) if (marked[x] === 1) pixels[y + x] = hit;
   }
-  context?.putImageData(image, 0, 0);
-  return { search, canvas, context, image };
+  picture.search = search;
 }
 
-function markedOf(width: number, height: number, ground: string): Omit<Marked, "search"> {
-  const [canvas, context] = blank(width, height, ground);
-  return { canvas, context, image: new ImageData(width, height) };
-}
-
-/** `#rrggbb` as a pixel of an image, in the order of this machine's bytes. */
-function pixelOf(colour: string): number {
-  const bytes = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
-  return new Uint32Array(Uint8Array.of(...bytes, 255).buffer)[0] as number;
+/** `#rrggbb` as the four bytes of a pixel. */
+function bytesOf(colour: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.of(...[1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16)), 255);
 }
 
 /** The part in sight stays as it is, the rest is veiled. */

@@ -2,6 +2,7 @@
  * Draws the visible part of a flamegraph. In: the tree, the visible range, the rows in sight, size and ratio of the
  * canvas. It draws whole device pixels and at most one run a pixel and row, so its cost follows the screen.
  */
+import { type Cells, hitCells, type Runs } from "../../logic/cells.ts";
 import {
   type Change,
   diffPaint,
@@ -12,7 +13,7 @@ import {
   type Paint,
   type Theme,
 } from "../../logic/colour.ts";
-import { hitRuns, type Run, type Runs, type View, viewOf } from "../../logic/layout.ts";
+import { type Run, type View, viewOf } from "../../logic/layout.ts";
 import { fitName } from "../../logic/names.ts";
 import type { Search } from "../../logic/search.ts";
 import { distance, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
@@ -167,19 +168,21 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, colours: 
     const view = viewAt(scene, row);
     for (const run of scene.runs.at(tree, row, view, pixels))
       paintRun(context, scene, colours, ink, run, top, bottom - top);
-    if (search !== null) paintHits(context, hitRuns(tree, row, search.hits, view, pixels), ink, ratio, top, bottom);
+    if (search !== null) paintHits(context, scene, row, scene.runs.cells(tree, row, view, pixels), ink, top, bottom);
   }
 }
 
 /** A bar below each frame that matches, also where the frame is thinner than a pixel. */
 function paintHits(
   context: CanvasRenderingContext2D,
-  runs: readonly Run[],
+  { tree, search, ratio }: Scene,
+  row: number,
+  cells: Cells,
   ink: Ink,
-  ratio: number,
   top: number,
   bottom: number,
 ): void {
+  if (search === null) return;
   const bar = Math.max(2, Math.round(2.5 * ratio));
   const least = Math.round(3 * ratio);
   const thinnest = Math.round(2 * ratio);
@@ -191,14 +194,14 @@ function paintHits(
     // A thin hit is as high as its row: it would be lost as a dot.
     if (until > from) context.fillRect(from, wasThin ? top : bottom - bar, until - from, wasThin ? bottom - top : bar);
   };
-  for (const { left, right } of runs) {
+  hitCells(tree, row, search.hits, cells, (left, right) => {
     const isThin = right - left < least;
     if (isThin !== wasThin || left > until) {
       flush();
       [from, wasThin] = [isThin ? Math.min(left, lastPlace) : left, isThin];
     }
     until = isThin ? Math.max(right, left + thinnest) : right;
-  }
+  });
   flush();
 }
 

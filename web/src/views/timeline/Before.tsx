@@ -142,7 +142,7 @@ function useRanBefore(): ReturnType<typeof ranBefore> {
   const isCpu = laneOf(parseSelector(query)).cpu !== "";
   return useMemo(() => {
     if (drawn === null || !isCpu || wanted === null || "error" in wanted) return [];
-    return ranBefore(drawn, hitsOf(drawn, wanted.matcher).samples, Number(before) * 1e6);
+    return ranBefore(drawn, hitsOf(drawn, wanted).samples, Number(before) * 1e6);
   }, [drawn, isCpu, wanted, before]);
 }
 

@@ -3,9 +3,10 @@
  * selected frame. Drawn by the flamegraph's painter, whose cost follows the pixels; pointer and keyboard can do the same.
  */
 import { useRef, useState } from "preact/hooks";
+import { Runs } from "../../logic/cells.ts";
 import type { Theme } from "../../logic/colour.ts";
 import { duration, plural } from "../../logic/format.ts";
-import { neighbour, nodeAt, Runs, type Step } from "../../logic/layout.ts";
+import { neighbour, nodeAt, type Step } from "../../logic/layout.ts";
 import type { Search } from "../../logic/search.ts";
 import { timeTicks } from "../../logic/ticks.ts";
 import { tickLabels } from "../../logic/time.ts";

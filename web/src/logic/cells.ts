@@ -1,0 +1,103 @@
+/**
+ * Which pixels of a row its frames lie on, for all letters of a search. In: a tree, a depth, the visible range and the width in device
+ * pixels. Out: cells from left to right, each a frame or all slivers of a pixel. Made once for what is in sight; another letter then only asks
+ * which of a cell's frames match.
+ */
+import { firstBeginningAt, firstEndingBehind, nextEndingBehind, type Run, rowRuns, type View } from "./layout.ts";
+import type { Tree } from "./tree.ts";
+
+/** Four numbers a cell: its pixels (`left` included, `right` excluded), and the entries of the level that lie on them, likewise. */
+export type Cells = Int32Array;
+
+const NUMBERS = 4;
+
+export function cellsOf(tree: Tree, depth: number, view: View, width: number): Cells {
+  const level = tree.levels[depth];
+  const span = view.until - view.from;
+  if (level === undefined || !(span > 0) || width < 1) return new Int32Array(0);
+  const scale = width / span;
+  // As for runs: edges of neighbours are sums in another order.
+  const slack = 1e-6 / scale;
+  const cells: number[] = [];
+  let i = firstEndingBehind(tree, level, view.from + slack);
+  const behind = firstBeginningAt(tree, level, view.until - slack);
+  while (i < behind) {
+    const node = level[i] as number;
+    const weight = tree.weight[node] as number;
+    if (weight <= 0) {
+      i++;
+      continue;
+    }
+    const begin = (tree.start[node] as number) - view.from;
+    const left = Math.min(width - 1, Math.max(0, Math.round(begin * scale)));
+    const right = Math.min(width, Math.round((begin + weight) * scale));
+    // The frames behind a sliver that end in the same pixel share its cell.
+    const next =
+      right > left ? i + 1 : Math.min(behind, nextEndingBehind(tree, level, view.from + (left + 0.5) / scale, i + 1));
+    cells.push(left, Math.max(right, left + 1), i, next);
+    i = next;
+  }
+  return Int32Array.from(cells);
+}
+
+/** Tells the pixels of each cell in which a frame matches, from left to right: `hits` has a flag a node. */
+export function hitCells(
+  { levels, weight }: Pick<Tree, "levels" | "weight">,
+  depth: number,
+  hits: Uint8Array,
+  cells: Cells,
+  found: (left: number, right: number) => void,
+): void {
+  const level = levels[depth] as Int32Array;
+  for (let c = 0; c < cells.length; c += NUMBERS) {
+    const behind = cells[c + 3] as number;
+    for (let i = cells[c + 2] as number; i < behind; i++) {
+      const node = level[i] as number;
+      // Of a difference's frames that only the other side has, nothing is to be seen.
+      if (hits[node] === 0 || (weight[node] as number) <= 0) continue;
+      found(cells[c] as number, cells[c + 1] as number);
+      break;
+    }
+  }
+}
+
+/** Rows beyond this number are forgotten: more are on no screen. */
+const MOST_ROWS = 1_000;
+
+interface Row {
+  runs: Run[];
+  /** Null until something was searched for. */
+  cells: Cells | null;
+}
+
+/**
+ * Rows as long as tree, range and width stay: a pointer that moves, and a search, change none of them. What is in motion is not kept: tens of
+ * thousands of runs that live from one picture to the next cost more than making them.
+ */
+export class Runs {
+  private tree: Tree | null = null;
+  /** Null for a row that was asked for once in this view. */
+  private readonly rows = new Map<number, Row | null>();
+  private of: View & { width: number } = { from: 0, until: 0, width: 0 };
+
+  /** The runs of a row, as `rowRuns` makes them. */
+  at(tree: Tree, depth: number, { from, until }: View, width: number): Run[] {
+    const { of } = this;
+    const isSame = this.tree === tree && of.from === from && of.until === until && of.width === width;
+    if (!isSame || this.rows.size >= MOST_ROWS) this.rows.clear();
+    if (!isSame) [this.tree, this.of] = [tree, { from, until, width }];
+    const known = this.rows.get(depth);
+    if (known) return known.runs;
+    const runs = rowRuns(tree, depth, { from, until }, width);
+    this.rows.set(depth, known === null ? { runs, cells: null } : null);
+    return runs;
+  }
+
+  /** The cells of a row whose runs were asked for just before. */
+  cells(tree: Tree, depth: number, view: View, width: number): Cells {
+    const row = this.rows.get(depth);
+    const cells = row?.cells ?? cellsOf(tree, depth, view, width);
+    if (row) row.cells = cells;
+    return cells;
+  }
+}
