@@ -147,8 +147,12 @@ function Sentence({ tree: shown, finding, telling }: { tree: Tree; finding: Find
       <button
         type="button"
         title={`Zoom to ${name}`}
-        // What was done to the tree may have left nothing of the frame.
-        onClick={() => navigate({ focus: focusOf(shown, finding.node), transform: "" })}
+        onClick={({ currentTarget }) => {
+          // What was done to the tree may have left nothing of the frame.
+          navigate({ focus: focusOf(shown, finding.node), transform: "" });
+          // On a screen of usual height most of the graph lies below.
+          currentTarget.closest("main")?.querySelector(".graph")?.scrollIntoView({ block: "nearest" });
+        }}
       >
         <i class={`mark ${finding.change}`} aria-hidden="true">
           {MARK[finding.change]}
