@@ -88,7 +88,15 @@ test.describe("compare", () => {
     const changes = page.getByTestId("changes");
     const sentence = changes.getByRole("button").filter({ hasText: windows.busy }).first();
     await expect(sentence).toContainText(/→ .*cores \(\+.*, between \+.* and \+.*\)/);
+    const seenOfGraph = () =>
+      page.getByTestId("flamegraph").evaluate((graph) => {
+        const main = (graph.closest("main") as Element).getBoundingClientRect();
+        const { top, bottom } = graph.getBoundingClientRect();
+        return (Math.min(bottom, main.bottom) - Math.max(top, main.top)) / (bottom - top);
+      });
     await sentence.click();
+    // The graph that it zooms comes into sight.
+    await expect.poll(seenOfGraph).toBeGreaterThan(0.9);
     await zoomStays(page);
     await page.goBack();
     await expect(page.getByTestId("reset-zoom")).toBeHidden();

@@ -64,6 +64,7 @@ export function factor(before: number, after: number): string {
   if (before <= 0 || after <= 0) return "";
   const ratio = after / before;
   if (ratio < 0.005) return "<0.01×";
+  if (ratio >= 999.5) return ">999×";
   return `${ratio >= 100 ? count(ratio) : ratio >= 10 ? ratio.toFixed(1) : ratio.toFixed(2)}×`;
 }
 

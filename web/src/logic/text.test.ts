@@ -37,6 +37,8 @@ describe("numbers", () => {
     [factor(0, 7), ""],
     [factor(1000, 5), "0.01×"],
     [factor(1000, 4), "<0.01×"],
+    [factor(2, 1998), "999×"],
+    [factor(2, 1999.5), ">999×"],
     [ago(0, 500), "just now"],
     [ago(0, 75_000), "1 min 15 s ago"],
     [plural(1, "gap"), "1 gap"],
