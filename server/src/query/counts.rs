@@ -104,16 +104,6 @@ impl StackCounts {
     /// Calls with each row that counts and its cell among those of its stack; one that both sides count comes twice.
     fn each_cell(&self, rows: &Rows, mut each: impl FnMut(usize, usize)) -> Result<(), QueryError> {
         let times = self.timed.then(|| rows.times(2)).transpose()?;
-        if let Some(Times::Coded(times)) = times
-            && let Some(cells) = self.cell_of_codes(times)
-        {
-            for (row, code) in times.codes.iter().enumerate() {
-                if let Some(cell) = cells[*code as usize] {
-                    each(row, cell as usize);
-                }
-            }
-            return Ok(());
-        }
         for part in &self.parts {
             let (first, outside) = (part.first, part.steps.count);
             StepCursor::new(part.steps, part.except).each(times, rows.len(), |row, step| {
@@ -125,13 +115,14 @@ impl StackCounts {
         Ok(())
     }
 
-    /// The cell of each of a roll-up's times; nothing where one counts on both sides.
-    fn cell_of_codes(&self, times: &Codes) -> Option<Vec<Option<u32>>> {
-        let mut cells = vec![None; times.distinct()];
+    /// The cell of each of a roll-up's times, for those that do not count the one behind all; nothing where one counts on both sides.
+    fn cell_of_codes(&self, times: &Codes) -> Option<Vec<usize>> {
+        let outside = self.cells.steps;
+        let mut cells = vec![outside; times.distinct()];
         for part in &self.parts {
             let steps = StepCursor::new(part.steps, part.except).of_codes(times);
             for (cell, step) in cells.iter_mut().zip(steps).filter(|(_, step)| *step < part.steps.count) {
-                if cell.replace((part.first + step) as u32).is_some() {
+                if std::mem::replace(cell, part.first + step) != outside {
                     return None;
                 }
             }
@@ -139,10 +130,22 @@ impl StackCounts {
         Some(cells)
     }
 
-    /// Takes rows of one period, by the codes of their stacks first.
-    fn add_equal(&mut self, rows: &Rows, period_ns: i64) -> Result<(), QueryError> {
-        let (stacks, width) = (rows.codes(0)?, self.cells.steps);
+    /// Of each stack's code the samples in each cell, and in one more behind them what is of none.
+    fn sums(&self, rows: &Rows) -> Result<Vec<u32>, QueryError> {
+        let (stacks, width) = (rows.codes(0)?, self.cells.steps + 1);
         let mut sums = vec![0_u32; stacks.distinct() * width];
+        if self.timed
+            && let Times::Coded(times) = rows.times(2)?
+            && let Some(cells) = self.cell_of_codes(times)
+            && let Some(counts) = rows.counts()
+        {
+            // Most rows that a difference reads are these: nothing is decided for each.
+            for ((stack, time), count) in stacks.codes.iter().zip(&times.codes).zip(counts) {
+                let sum = &mut sums[*stack as usize * width + cells[*time as usize]];
+                *sum = sum.saturating_add(*count);
+            }
+            return Ok(sums);
+        }
         match rows.counts() {
             None => self.each_cell(rows, |row, cell| {
                 sums[stacks.codes[row] as usize * width + cell] += 1;
@@ -152,9 +155,16 @@ impl StackCounts {
                 *sum = sum.saturating_add(counts[row]);
             })?,
         }
+        Ok(sums)
+    }
+
+    /// Takes rows of one period, by the codes of their stacks first.
+    fn add_equal(&mut self, rows: &Rows, period_ns: i64) -> Result<(), QueryError> {
+        let (stacks, width) = (rows.codes(0)?, self.cells.steps);
+        let sums = self.sums(rows)?;
         let mut samples = vec![0_u64; self.parts.len()];
         let mut counted = Vec::with_capacity(stacks.distinct());
-        for (code, counts) in sums.chunks_exact(width).enumerate() {
+        for (code, counts) in sums.chunks_exact(width + 1).enumerate() {
             let mut any = 0;
             for (part, samples) in self.parts.iter().zip(&mut samples) {
                 let sum = counts[part.cells()].iter().map(|count| u64::from(*count)).sum::<u64>();
@@ -169,7 +179,7 @@ impl StackCounts {
         self.add_periods(&more.collect::<Vec<_>>());
         for code in counted {
             let slot = self.slot(stacks.number(code).unwrap_or_default())?;
-            let counts = &sums[code * width..][..width];
+            let counts = &sums[code * (width + 1)..][..width];
             for (cell, count) in self.cells.of_mut(slot).iter_mut().zip(counts) {
                 *cell = cell.saturating_add(*count);
             }
