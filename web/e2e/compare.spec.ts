@@ -74,7 +74,10 @@ test.describe("compare", () => {
     await page.getByTestId("normalize").selectOption("share");
     await expect.poll(() => parameter(page, "normalize")).toBe("share");
     await expect.poll(() => colours(page)).toBeGreaterThan(2);
-    await expect(await hoverRoot(page)).toContainText("share");
+    // The picture of rates stays until that of shares is there, and what is said of a frame goes with its picture.
+    await expect(async () => {
+      await expect(await hoverRoot(page)).toContainText("share", { timeout: 1000 });
+    }).toPass();
     await page.getByRole("combobox", { name: "Selector of A" }).fill('mode="kernel"');
     await page.getByRole("combobox", { name: "Selector of A" }).press("Enter");
     await expect.poll(() => parameter(page, "baseQuery")).toBe('{mode="kernel"}');
