@@ -12,7 +12,7 @@ use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
 /// Of the memory limit, what copies of stacks that wait for tables may take; beyond it stacks stay cut.
-const LATE_PART: u64 = 16;
+const LATE_PART: u64 = 8;
 /// Of that, what all programs' may take as they come; and what the copies that stopped in the code of one file may take in any case, so
 /// that those of a compiler, on all CPUs, leave room for others.
 const LATE_SHARED_PART: usize = 2;
