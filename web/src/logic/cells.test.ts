@@ -1,23 +1,31 @@
 import { describe, expect, it } from "vitest";
-import { cellsOf, hitCells, Runs } from "./cells.ts";
+import { cellsOf, hitPixels, Runs } from "./cells.ts";
 import { answerOf, diffOf, unevenTree } from "./fixtures.ts";
 import { rowRuns, viewOf } from "./layout.ts";
+import { type HitRows, rowsOf } from "./search.ts";
 import { diffTreeOf, ROOT, type Tree, treeOf } from "./tree.ts";
 
-/** The pixels that matches lie on. */
+/** The pixels of row 1 that matches lie on: by cells, and from hit to hit. */
 function marked(tree: Tree, hits: Uint8Array, view = viewOf(tree, ROOT), width = 1000): Uint8Array {
-  const pixels = new Uint8Array(width);
-  let edge = 0;
-  hitCells(tree, 1, hits, cellsOf(tree, 1, view, width), (left, right) => {
-    expect(right).toBeGreaterThan(left);
-    expect(left).toBeGreaterThanOrEqual(edge - 1);
-    edge = left;
-    pixels.fill(1, left, right);
-  });
+  const paint = (few: HitRows | null) => {
+    const pixels = new Uint8Array(width);
+    let edge = 0;
+    const cells = () => cellsOf(tree, 1, view, width);
+    hitPixels(tree, 1, view, width, { hits, few }, cells, (left, right) => {
+      expect(right).toBeGreaterThan(left);
+      expect(left).toBeGreaterThanOrEqual(edge - 1);
+      edge = left;
+      pixels.fill(1, left, right);
+    });
+    return pixels;
+  };
+  const pixels = paint(null);
+  const nodes = Int32Array.from(hits.keys()).filter((node) => hits[node] === 1);
+  expect(paint(rowsOf(tree, nodes))).toEqual(pixels);
   return pixels;
 }
 
-describe("hitCells", () => {
+describe("hitPixels", () => {
   it("tells the pixels of the frames that match, as each of them alone would be drawn", () => {
     const { random, tree } = unevenTree();
     const whole = viewOf(tree, ROOT);

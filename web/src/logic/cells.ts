@@ -1,23 +1,34 @@
 /**
  * Which pixels of a row its frames lie on, for all letters of a search. In: a tree, a depth, the visible range and the width in device
  * pixels. Out: cells from left to right, each a frame or all slivers of a pixel. Made once for what is in sight; another letter then only asks
- * which of a cell's frames match.
+ * which of a cell's frames match, or where the few frames that match lie.
  */
 import { firstBeginningAt, firstEndingBehind, nextEndingBehind, type Run, rowRuns, type View } from "./layout.ts";
+import type { HitRows, Search } from "./search.ts";
 import type { Tree } from "./tree.ts";
 
 /** Four numbers a cell: its pixels (`left` included, `right` excluded), and the entries of the level that lie on them, likewise. */
 export type Cells = Int32Array;
 
 const NUMBERS = 4;
+/** Of a pixel. As for runs: edges of neighbours are sums in another order. */
+const SLACK = 1e-6;
+
+/** The pixel that a place of the range (in weight) begins in. */
+function leftOf(place: number, scale: number, width: number): number {
+  return Math.min(width - 1, Math.max(0, Math.round(place * scale)));
+}
+
+function rightOf(place: number, scale: number, width: number): number {
+  return Math.min(width, Math.round(place * scale));
+}
 
 export function cellsOf(tree: Tree, depth: number, view: View, width: number): Cells {
   const level = tree.levels[depth];
   const span = view.until - view.from;
   if (level === undefined || !(span > 0) || width < 1) return new Int32Array(0);
   const scale = width / span;
-  // As for runs: edges of neighbours are sums in another order.
-  const slack = 1e-6 / scale;
+  const slack = SLACK / scale;
   const cells: number[] = [];
   let i = firstEndingBehind(tree, level, view.from + slack);
   const behind = firstBeginningAt(tree, level, view.until - slack);
@@ -29,8 +40,8 @@ export function cellsOf(tree: Tree, depth: number, view: View, width: number): C
       continue;
     }
     const begin = (tree.start[node] as number) - view.from;
-    const left = Math.min(width - 1, Math.max(0, Math.round(begin * scale)));
-    const right = Math.min(width, Math.round((begin + weight) * scale));
+    const left = leftOf(begin, scale, width);
+    const right = rightOf(begin + weight, scale, width);
     // The frames behind a sliver that end in the same pixel share its cell.
     const next =
       right > left ? i + 1 : Math.min(behind, nextEndingBehind(tree, level, view.from + (left + 0.5) / scale, i + 1));
@@ -40,9 +51,25 @@ export function cellsOf(tree: Tree, depth: number, view: View, width: number): C
   return Int32Array.from(cells);
 }
 
-/** Tells the pixels of each cell in which a frame matches, from left to right: `hits` has a flag a node. */
-export function hitCells(
-  { levels, weight }: Pick<Tree, "levels" | "weight">,
+/**
+ * Tells the pixels of a row in which a frame matches, from left to right; some may be told more than once. `cells` are the row's, in the same
+ * range and width: they are asked for only where hits are many.
+ */
+export function hitPixels(
+  tree: Tree,
+  depth: number,
+  view: View,
+  width: number,
+  { hits, few }: Pick<Search, "hits" | "few">,
+  cells: () => Cells,
+  found: (left: number, right: number) => void,
+): void {
+  if (few === null) hitCells(tree, depth, hits, cells(), found);
+  else fewHits(tree, depth, view, width, few, found);
+}
+
+function hitCells(
+  { levels, weight }: Tree,
   depth: number,
   hits: Uint8Array,
   cells: Cells,
@@ -58,6 +85,26 @@ export function hitCells(
       found(cells[c] as number, cells[c + 1] as number);
       break;
     }
+  }
+}
+
+function fewHits(
+  { start, weight }: Tree,
+  depth: number,
+  view: View,
+  width: number,
+  { nodes, begin: first }: HitRows,
+  found: (left: number, right: number) => void,
+): void {
+  const scale = width / (view.until - view.from);
+  const slack = SLACK / scale;
+  const behind = first[depth + 1] ?? 0;
+  for (let k = first[depth] ?? behind; k < behind; k++) {
+    const node = nodes[k] as number;
+    const [begin, part] = [start[node] as number, weight[node] as number];
+    if (part <= 0 || begin + part <= view.from + slack || begin >= view.until - slack) continue;
+    const left = leftOf(begin - view.from, scale, width);
+    found(left, Math.max(rightOf(begin - view.from + part, scale, width), left + 1));
   }
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { answerOf, diffOf } from "./fixtures.ts";
 import {
   exactPattern,
+  Letters,
   type Matcher,
   matcherOf,
   matchesOf,
@@ -42,6 +43,22 @@ describe("search", () => {
     expect(found.samples).toBe(55);
     expect(found.afterShare).toBeCloseTo(0.55);
     expect([...found.hits]).toEqual([0, 0, 1, 1, 1, 0]);
+  });
+
+  it("tells few hits row by row, and many by flags alone", () => {
+    const calls = Array.from({ length: 40 }, (_, i) => ({
+      name: `f${i}`,
+      self: 1,
+      calls: [{ name: `g${i}`, self: 1 }],
+    }));
+    const wide = treeOf(answerOf([{ name: "f1", self: 1 }, ...calls]));
+    const { few } = find(wide, "/^(f3|g3|g17)$/");
+    const row = (depth: number) => few && [...few.nodes.subarray(few.begin[depth], few.begin[depth + 1])];
+    const named = (name: string) => [...wide.name.keys()].filter((i) => wide.strings[wide.name[i] as number] === name);
+    expect([0, 1, 2].map(row)).toEqual([[], named("f3"), [...named("g3"), ...named("g17")].sort((a, b) => a - b)]);
+    expect(few?.nodes.length).toBe(3);
+    expect(find(wide, "f").few).toBeNull();
+    expect(find(wide, "nothing").few?.nodes.length).toBe(0);
   });
 
   it("does not take the name of folded frames for a function's", () => {
@@ -130,13 +147,11 @@ describe("a search that is typed", () => {
       "thread",
       "e",
     ];
-    let before: Parameters<typeof matchesOf>[3] = null;
+    const letters = new Letters(typed.strings, namesOf(typed));
     for (const text of texts) {
       if (matcherOf(text) === null) continue;
       const wanted = wantedOf(text);
-      const flags = matchesOf(typed, namesOf(typed), wanted, before);
-      expect([text, flags]).toEqual([text, matchesOf(typed, namesOf(typed), wanted)]);
-      before = { wanted, flags };
+      expect([text, letters.matches(wanted)]).toEqual([text, matchesOf(typed, namesOf(typed), wanted)]);
     }
   });
 
@@ -146,13 +161,34 @@ describe("a search that is typed", () => {
       const { matcher, plain } = wantedOf(text);
       return { matcher: (name) => looked.push(name) > 0 && matcher(name), plain };
     };
-    const first = watched("thr");
-    const flags = matchesOf(typed, namesOf(typed), first);
+    const letters = new Letters(typed.strings, namesOf(typed));
+    const first = letters.matches(watched("thr"));
     expect(looked.splice(0)).toEqual(["all", ...names]);
-    matchesOf(typed, namesOf(typed), watched("thre"), { wanted: first, flags });
+    letters.matches(watched("thre"));
     expect(looked.splice(0)).toEqual(["thread"]);
-    matchesOf(typed, namesOf(typed), watched("hr"), { wanted: first, flags });
+    letters.matches(watched("hr"));
     expect(looked.splice(0)).toEqual(["all", ...names.filter((name) => name !== "thread")]);
+    expect(letters.matches(watched("thr"))).toBe(first);
+    expect(looked).toEqual([]);
+    letters.matches(watched("thre"));
+    letters.matches(watched("thread"));
+    expect(looked).toEqual(["thread"]);
+  });
+
+  it("forgets texts of long ago where names are many", () => {
+    const many = Array.from({ length: 1 << 21 }, (_, i) => (i < 3 ? ["one", "two", "three"][i] : "")) as string[];
+    let looked = 0;
+    const watched = (text: string): Wanted => {
+      const { matcher, plain } = wantedOf(text);
+      return { matcher: (name) => ++looked > 0 && matcher(name), plain };
+    };
+    const letters = new Letters(many, Int32Array.of(0, 1, 2));
+    for (const text of ["on", "tw", "thr"]) letters.matches(watched(text));
+    looked = 0;
+    letters.matches(watched("tw"));
+    expect(looked).toBe(0);
+    expect([...letters.matches(watched("on")).subarray(0, 3)]).toEqual([1, 0, 0]);
+    expect(looked).toBe(3);
   });
 
   it("is for names of frames, not for modules", () => {

@@ -9,6 +9,8 @@ export type Matcher = (name: string) => boolean;
 export interface Search {
   /** One flag a node: its own name matches. */
   hits: Uint8Array;
+  /** The same by row, where they are few; null where most of a row's pixels have one. */
+  few: HitRows | null;
   /** How many frames match, within the focused frame and in all. */
   frames: number;
   framesInAll: number;
@@ -20,6 +22,12 @@ export interface Search {
   baseShare: number;
   /** The same among the callers of a sandwich, whose function all stacks share; null without. */
   callers: Pick<Search, "samples" | "baseSamples" | "afterShare" | "baseShare"> | null;
+}
+
+/** The nodes that match, row by row, each from left to right: those of row `d` stand from `begin[d]` on, before `begin[d + 1]`. */
+export interface HitRows {
+  nodes: Int32Array;
+  begin: Int32Array;
 }
 
 /** What is searched for: `plain` where it is text that may stand anywhere in a name, null for an expression. */
@@ -76,38 +84,72 @@ export function namesOf(...trees: readonly Pick<Tree, "name" | "strings">[]): In
 }
 
 /** What was found for another text in the same names. */
-export interface Found {
+interface Found {
   wanted: Wanted;
   /** A flag a text of the tree: it matches. */
   flags: Uint8Array;
 }
 
+/** Flags of all remembered texts together. */
+const MOST_REMEMBERED_BYTES = 4 << 20;
+const LEAST_REMEMBERED = 2;
+
 /**
- * One flag a text of the tree: it is a name that matches. A name is looked at once, however many frames have it, and not at all where the text
- * that was looked for `before` tells: what lacks a part of a text lacks the text.
+ * Which of a tree's names match, one text after the other, as letters are typed and taken back. A name is looked at once for a text, however
+ * many frames have it, and not at all where the text before tells: what lacks a part of a text lacks the text. What was found for the texts before
+ * that is remembered, for letters that are taken back.
  */
-export function matchesOf(
-  { strings }: Pick<Tree, "strings">,
-  names: Int32Array,
-  { matcher, plain }: Wanted,
-  before: Found | null = null,
-): Uint8Array {
-  const flags = new Uint8Array(strings.length);
-  const old = before?.wanted.plain ?? null;
-  const isLonger = old !== null && plain?.includes(old);
-  const isShorter = plain !== null && old?.includes(plain);
-  for (let i = 0; i < names.length; i++) {
-    const id = names[i] as number;
-    const known = before?.flags[id] === 1;
-    if (known ? isShorter || matcher(strings[id] as string) : !isLonger && matcher(strings[id] as string))
-      flags[id] = 1;
+export class Letters {
+  private newest: Found | null = null;
+  private readonly remembered = new Map<string, Found>();
+
+  constructor(
+    private readonly strings: Tree["strings"],
+    private readonly names: Int32Array,
+  ) {}
+
+  /** A flag a text of the tree: it is a name that matches. The same text has the same flags. */
+  matches(wanted: Wanted): Uint8Array {
+    const { plain } = wanted;
+    const known = plain === null ? undefined : this.remembered.get(plain);
+    this.newest = known ?? { wanted, flags: this.look(wanted) };
+    if (plain !== null) this.remember(plain, this.newest);
+    return this.newest.flags;
   }
-  return flags;
+
+  private look({ matcher, plain }: Wanted): Uint8Array {
+    const { strings, names, newest } = this;
+    const flags = new Uint8Array(strings.length);
+    const old = newest?.wanted.plain ?? null;
+    const isLonger = old !== null && plain?.includes(old);
+    const isShorter = plain !== null && old?.includes(plain);
+    for (let i = 0; i < names.length; i++) {
+      const id = names[i] as number;
+      const known = newest?.flags[id] === 1;
+      if (known ? isShorter || matcher(strings[id] as string) : !isLonger && matcher(strings[id] as string))
+        flags[id] = 1;
+    }
+    return flags;
+  }
+
+  /** The texts that were asked for longest ago are forgotten. */
+  private remember(plain: string, found: Found): void {
+    const { remembered } = this;
+    remembered.delete(plain);
+    remembered.set(plain, found);
+    const most = Math.max(LEAST_REMEMBERED, Math.floor(MOST_REMEMBERED_BYTES / Math.max(1, this.strings.length)));
+    if (remembered.size > most) remembered.delete(remembered.keys().next().value as string);
+  }
+}
+
+/** For one text alone. */
+export function matchesOf({ strings }: Pick<Tree, "strings">, names: Int32Array, wanted: Wanted): Uint8Array {
+  return new Letters(strings, names).matches(wanted);
 }
 
 /** `names`: a flag a text, as `matchesOf` gives them. */
 export function search(tree: Tree, names: Uint8Array, focus: number = ROOT): Search {
-  const { hits, count } = hitsOf(tree, names);
+  const { hits, count, few } = hitsOf(tree, names);
   const end = tree.end[focus] as number;
   // Of a sandwich, a stack may match among the callers and among the callees: both are told.
   const split = focus === ROOT ? tree.callersFrom : end;
@@ -119,33 +161,61 @@ export function search(tree: Tree, names: Uint8Array, focus: number = ROOT): Sea
   });
   return {
     hits,
+    few: few && rowsOf(tree, few),
     frames: focus === ROOT ? count : countOf(hits, focus, end),
     framesInAll: count,
-    ...part(within(tree, hits, focus, split)),
-    callers: split < end ? part(within(tree, hits, split, end)) : null,
+    ...part(within(tree, hits, few, focus, split)),
+    callers: split < end ? part(within(tree, hits, few, split, end)) : null,
   };
 }
 
-/** A flag a node, and how many are set: counted on the way, since each pass over a million flags costs a part of a picture's time. */
+/** Hits are few where they are one of so many frames: then it is cheaper to go from hit to hit than to look for one in each pixel. */
+const FEW = 12;
+
+/** A flag a node, how many are set, and which, if they are few: all in one pass, since each over a million frames costs a part of a picture's time. */
 function hitsOf(
   { name, kind, kinds, trimmed, shape, size }: Tree,
   names: Uint8Array,
-): { hits: Uint8Array; count: number } {
+): { hits: Uint8Array; count: number; few: Int32Array | null } {
   const hits = new Uint8Array(size);
+  const most = Math.floor(size / FEW);
+  const found = new Int32Array(most + 1);
+  // The name of folded frames is the server's, no function's.
+  const folded = trimmed && names.includes(1) ? kinds.indexOf("trimmed") : -1;
+  let i = shape === "sandwich" ? 0 : 1;
   let count = 0;
-  for (let i = shape === "sandwich" ? 0 : 1; i < size; i++) {
-    const hit = names[name[i] as number] as number;
+  for (; i < size && count <= most; i++) {
+    const hit = (names[name[i] as number] as number) & (kind[i] === folded ? 0 : 1);
+    hits[i] = hit;
+    // Overwritten by the next one if it is none: cheaper than a decision for each.
+    found[count] = i;
+    count += hit;
+  }
+  const few = count <= most ? found.subarray(0, count) : null;
+  for (; i < size; i++) {
+    const hit = (names[name[i] as number] as number) & (kind[i] === folded ? 0 : 1);
     hits[i] = hit;
     count += hit;
   }
-  // The name of folded frames is the server's, no function's.
-  const folded = trimmed ? kinds.indexOf("trimmed") : -1;
-  if (folded < 0 || !names.includes(1)) return { hits, count };
-  for (let i = kind.indexOf(folded); i >= 0; i = kind.indexOf(folded, i + 1)) {
-    count -= hits[i] as number;
-    hits[i] = 0;
+  return { hits, count, few };
+}
+
+/** Nodes by row: those of a row stand from left to right as they do in the tree. */
+export function rowsOf({ levels, depth }: Pick<Tree, "levels" | "depth">, all: Int32Array): HitRows {
+  const begin = new Int32Array(levels.length + 1);
+  for (const node of all) {
+    const behind = (depth[node] as number) + 1;
+    begin[behind] = (begin[behind] as number) + 1;
   }
-  return { hits, count };
+  for (let d = 1; d < begin.length; d++) begin[d] = (begin[d] as number) + (begin[d - 1] as number);
+  const nodes = new Int32Array(all.length);
+  const next = begin.slice();
+  for (const node of all) {
+    const at = depth[node] as number;
+    nodes[next[at] as number] = node;
+    next[at] = (next[at] as number) + 1;
+  }
+  return { nodes, begin };
 }
 
 function countOf(hits: Uint8Array, from: number, until: number): number {
@@ -160,11 +230,22 @@ interface Matched {
 }
 
 /** Of the nodes from `from` on, before `until`: what goes through a hit, each sample once. */
-function within(tree: Tree, hits: Uint8Array, from: number, until: number): Matched {
+function within(tree: Tree, hits: Uint8Array, few: Int32Array | null, from: number, until: number): Matched {
   const sum = { samples: 0, baseSamples: 0 };
-  for (let i = hits.indexOf(1, from); i >= 0 && i < until; i = hits.indexOf(1, tree.end[i] as number)) {
-    sum.samples += tree.total[i] as number;
-    sum.baseSamples += tree.diff?.baseTotal[i] ?? 0;
+  // What lies below a hit goes through it.
+  let behind = from;
+  const add = (node: number) => {
+    sum.samples += tree.total[node] as number;
+    sum.baseSamples += tree.diff?.baseTotal[node] ?? 0;
+    behind = tree.end[node] as number;
+  };
+  if (few === null) {
+    for (let i = hits.indexOf(1, from); i >= 0 && i < until; i = hits.indexOf(1, behind)) add(i);
+    return sum;
+  }
+  for (const node of few) {
+    if (node >= until) break;
+    if (node >= behind) add(node);
   }
   return sum;
 }

@@ -4,7 +4,7 @@ import { type ApiError, api, type HeatmapAnswer, type Parameters, type TimelineA
 import { findFocus, findSelection, selectionOf } from "../logic/focus.ts";
 import type { GrownDiff, GrownFlamegraph } from "../logic/grown.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
-import { type Found, matcherOf, matchesOf, namesOf, search, serverPattern } from "../logic/search.ts";
+import { Letters, matcherOf, namesOf, search, serverPattern } from "../logic/search.ts";
 import { laneOf, parseSelector } from "../logic/selector.ts";
 import { type Sides, sidesOf } from "../logic/sides.ts";
 import { stackOf } from "../logic/stack.ts";
@@ -434,23 +434,24 @@ interface MatchedNames {
 const searchedNames = computed(() => {
   const [shown, taken] = [tree.value.tree, upright.value];
   if (shown === null) return null;
-  return taken === null || taken === shown || taken.strings !== shown.strings ? namesOf(shown) : namesOf(shown, taken);
+  const isOwn = taken === null || taken === shown || taken.strings !== shown.strings;
+  const names = isOwn ? namesOf(shown) : namesOf(shown, taken);
+  return { shown, names, letters: new Letters(shown.strings, names) };
 });
 
 let newestNames: MatchedNames | null = null;
-let newestFound: Found | null = null;
 
 /** Which names match. Another letter often changes none of them: then nothing that follows is done again. */
 export const matchedNames = computed<MatchedNames | null>(() => {
-  const [shown, texts, wanted] = [tree.value.tree, searchedNames.value, matching.value];
-  if (shown === null || texts === null || wanted === null || "error" in wanted) {
-    newestNames = newestFound = null;
+  const [searched, wanted] = [searchedNames.value, matching.value];
+  if (searched === null || wanted === null || "error" in wanted) {
+    newestNames = null;
     return null;
   }
-  const known = newestNames?.tree === shown ? newestNames.names : null;
-  const names = matchesOf(shown, texts, wanted, known === null ? null : newestFound);
-  newestFound = { wanted, flags: names };
-  if (known === null || texts.some((id) => known[id] !== names[id])) newestNames = { tree: shown, names };
+  const flags = searched.letters.matches(wanted);
+  const known = newestNames?.tree === searched.shown ? newestNames.names : null;
+  if (known === null || searched.names.some((id) => known[id] !== flags[id]))
+    newestNames = { tree: searched.shown, names: flags };
   return newestNames;
 });
 

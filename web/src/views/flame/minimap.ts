@@ -2,7 +2,7 @@
  * The whole graph in little, with the part that is in sight. It is painted once for a tree, its colours and a search, at most
  * one row a pixel; moving about only moves the frame around what is seen.
  */
-import { type Cells, cellsOf, hitCells } from "../../logic/cells.ts";
+import { type Cells, cellsOf, hitPixels } from "../../logic/cells.ts";
 import { rowRuns, viewOf } from "../../logic/layout.ts";
 import type { Search } from "../../logic/search.ts";
 import { ROOT, type Tree } from "../../logic/tree.ts";
@@ -140,13 +140,15 @@ function mark(picture: Picture, scene: Scene, search: Search): void {
   // On dense screens a hit is no thinner than on others.
   const thinnest = Math.max(1, Math.floor(scene.ratio));
   const marked = new Uint8Array(width);
+  const whole = viewOf(scene.tree, ROOT);
   for (const { row, top, height, cells } of lines) {
     marked.fill(0);
-    hitCells(scene.tree, row, search.hits, cells, (left, right) => {
+    const found = (left: number, right: number) => {
       // With a neighbour on each side: the frame of what is in sight may cover a pixel.
       const until = Math.max(right, left + thinnest) + 1;
       for (let x = Math.max(0, left - 1); x < until; x++) marked[x] = 1;
-    });
+    };
+    hitPixels(scene.tree, row, whole, width, search, () => cells, found);
     const bottom = Math.min(image.height, top + Math.max(thinnest, height)) * width;
     for (let y = top * width; y < bottom; y += width)
       for (let x = 0; x < width; x++) if (marked[x] === 1) pixels[y + x] = hit;

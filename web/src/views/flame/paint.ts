@@ -2,7 +2,7 @@
  * Draws the visible part of a flamegraph. In: the tree, the visible range, the rows in sight, size and ratio of the
  * canvas. It draws whole device pixels and at most one run a pixel and row, so its cost follows the screen.
  */
-import { type Cells, hitCells, type Runs } from "../../logic/cells.ts";
+import { hitPixels, type Runs } from "../../logic/cells.ts";
 import {
   type Change,
   diffPaint,
@@ -168,21 +168,22 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, colours: 
     const view = viewAt(scene, row);
     for (const run of scene.runs.at(tree, row, view, pixels))
       paintRun(context, scene, colours, ink, run, top, bottom - top);
-    if (search !== null) paintHits(context, scene, row, scene.runs.cells(tree, row, view, pixels), ink, top, bottom);
+    if (search !== null) paintHits(context, scene, search, row, ink, top, bottom);
   }
 }
 
 /** A bar below each frame that matches, also where the frame is thinner than a pixel. */
 function paintHits(
   context: CanvasRenderingContext2D,
-  { tree, search, ratio }: Scene,
+  scene: Scene,
+  search: Search,
   row: number,
-  cells: Cells,
   ink: Ink,
   top: number,
   bottom: number,
 ): void {
-  if (search === null) return;
+  const { tree, runs, ratio, width } = scene;
+  const [view, pixels] = [viewAt(scene, row), Math.floor(width * ratio)];
   const bar = Math.max(2, Math.round(2.5 * ratio));
   const least = Math.round(3 * ratio);
   const thinnest = Math.round(2 * ratio);
@@ -194,7 +195,8 @@ function paintHits(
     // A thin hit is as high as its row: it would be lost as a dot.
     if (until > from) context.fillRect(from, wasThin ? top : bottom - bar, until - from, wasThin ? bottom - top : bar);
   };
-  hitCells(tree, row, search.hits, cells, (left, right) => {
+  const cells = () => runs.cells(tree, row, view, pixels);
+  hitPixels(tree, row, view, pixels, search, cells, (left, right) => {
     const isThin = right - left < least;
     if (isThin !== wasThin || left > until) {
       flush();
