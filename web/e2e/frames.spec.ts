@@ -270,6 +270,34 @@ test("the root stands on top or at the bottom", async ({ page, request }) => {
   await expect(tooltip).toContainText("leaf");
 });
 
+test("a flame stands on its root, also where its box becomes lower or higher", async ({ page, request }) => {
+  const deep = [...Array(80).keys()].map((i) => prog(`level${i}`));
+  const query = await stored(request, "stands", [{ frames: deep, samples: 10 }]);
+  await page.goto(at(WINDOW, { ...query, layout: "flame", pane: "graph" }));
+  await drawn(page);
+  const gap = () =>
+    page.locator(".flame-scroll").evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+  await expect.poll(gap).toBeLessThan(1);
+  const height = () => page.locator(".flame-scroll").evaluate((box) => box.clientHeight);
+  const tall = await height();
+  // As it becomes lower when the lists above it come.
+  for (const viewport of [600, 780, 720]) {
+    await page.setViewportSize({ width: 1280, height: viewport });
+    await page
+      .locator(".flame-scroll")
+      .evaluate((box, px) => Object.assign(box.style, { maxHeight: `${px}px` }), viewport / 4);
+    await expect.poll(height).toBe(viewport / 4);
+    await expect.poll(gap).toBeLessThan(1);
+  }
+  expect(tall).toBeGreaterThan(195);
+  // Who has scrolled stays where they are.
+  await page.locator(".flame-scroll").evaluate((box) => box.scrollBy(0, -200));
+  await expect.poll(gap).toBe(200);
+  await page.locator(".flame-scroll").evaluate((box) => Object.assign(box.style, { maxHeight: "120px" }));
+  await expect.poll(height).toBe(120);
+  await expect.poll(gap).toBe(200);
+});
+
 test("on a phone the table shows the ends of names, which tell them apart", async ({ page, request }) => {
   const names = ["in", "out"].map((end) => `__copy_from_one_place_to_another_${end}`);
   const query = await stored(

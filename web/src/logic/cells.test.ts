@@ -6,11 +6,12 @@ import { type HitRows, rowsOf } from "./search.ts";
 import { diffTreeOf, ROOT, type Tree, treeOf } from "./tree.ts";
 
 /** The pixels of row 1 that matches lie on: by cells, and from hit to hit. */
-function marked(tree: Tree, hits: Uint8Array, view = viewOf(tree, ROOT), width = 1000): Uint8Array {
+function marked(tree: Tree, flags: Uint8Array, view = viewOf(tree, ROOT), width = 1000): Uint8Array {
   const paint = (few: HitRows | null) => {
     const pixels = new Uint8Array(width);
     let edge = 0;
     const cells = () => cellsOf(tree, 1, view, width);
+    const hits = { has: (node: number) => flags[node] === 1 };
     hitPixels(tree, 1, view, width, { hits, few }, cells, (left, right) => {
       expect(right).toBeGreaterThan(left);
       expect(left).toBeGreaterThanOrEqual(edge - 1);
@@ -20,7 +21,7 @@ function marked(tree: Tree, hits: Uint8Array, view = viewOf(tree, ROOT), width =
     return pixels;
   };
   const pixels = paint(null);
-  const nodes = Int32Array.from(hits.keys()).filter((node) => hits[node] === 1);
+  const nodes = Int32Array.from(flags.keys()).filter((node) => flags[node] === 1);
   expect(paint(rowsOf(tree, nodes))).toEqual(pixels);
   return pixels;
 }

@@ -4,7 +4,7 @@
  * which of a cell's frames match, or where the few frames that match lie.
  */
 import { firstBeginningAt, firstEndingBehind, nextEndingBehind, type Run, rowRuns, type View } from "./layout.ts";
-import type { HitRows, Search } from "./search.ts";
+import type { HitRows, Matching, Search } from "./search.ts";
 import type { Tree } from "./tree.ts";
 
 /** Four numbers a cell: its pixels (`left` included, `right` excluded), and the entries of the level that lie on them, likewise. */
@@ -71,7 +71,7 @@ export function hitPixels(
 function hitCells(
   { levels, weight }: Tree,
   depth: number,
-  hits: Uint8Array,
+  hits: Matching,
   cells: Cells,
   found: (left: number, right: number) => void,
 ): void {
@@ -81,7 +81,7 @@ function hitCells(
     for (let i = cells[c + 2] as number; i < behind; i++) {
       const node = level[i] as number;
       // Of a difference's frames that only the other side has, nothing is to be seen.
-      if (hits[node] === 0 || (weight[node] as number) <= 0) continue;
+      if (!hits.has(node) || (weight[node] as number) <= 0) continue;
       found(cells[c] as number, cells[c + 1] as number);
       break;
     }

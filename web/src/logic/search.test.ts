@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answerOf, diffOf } from "./fixtures.ts";
+import { answerOf, diffOf, type Frame } from "./fixtures.ts";
 import {
   exactPattern,
   Letters,
@@ -42,7 +42,7 @@ describe("search", () => {
     expect(found.frames).toBe(3);
     expect(found.samples).toBe(55);
     expect(found.afterShare).toBeCloseTo(0.55);
-    expect([...found.hits]).toEqual([0, 0, 1, 1, 1, 0]);
+    expect([...tree.name.keys()].map((node) => found.hits.has(node))).toEqual([false, false, true, true, true, false]);
   });
 
   it("tells few hits row by row, and many by flags alone", () => {
@@ -105,11 +105,43 @@ describe("search", () => {
     expect(found.afterShare).toBeCloseTo(0.5);
   });
 
+  it("counts what one would count frame by frame", () => {
+    let state = 11;
+    const random = (below: number) => {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+      return Math.floor((state / 2 ** 32) * below);
+    };
+    const calls = (depth: number): Frame[] =>
+      Array.from({ length: depth > 6 ? 0 : 1 + random(4) }, () => ({
+        name: random(40) === 0 ? "all" : `f${random(60)}`,
+        self: random(3),
+        calls: calls(depth + 1),
+      }));
+    const deep = treeOf(answerOf(calls(0)));
+    expect(deep.size).toBeGreaterThan(200);
+    for (const text of ["f", "f1", "f17", "/^f[2-4]$/", "all", "nothing"]) {
+      const { matcher } = wantedOf(text);
+      const matching = [...deep.name.keys()].filter(
+        (i) => i > 0 && matcher(deep.strings[deep.name[i] as number] as string),
+      );
+      for (const focus of [ROOT, 1, random(deep.size)]) {
+        const inFocus = matching.filter((i) => i >= focus && i < (deep.end[focus] as number));
+        const outermost = inFocus.filter((i) => !inFocus.some((above) => above < i && (deep.end[above] as number) > i));
+        const found = find(deep, text, focus);
+        expect([text, focus, found.framesInAll, found.frames]).toEqual([text, focus, matching.length, inFocus.length]);
+        expect(found.samples).toBe(outermost.reduce((sum, i) => sum + (deep.total[i] as number), 0));
+        expect([...deep.name.keys()].filter((i) => found.hits.has(i))).toEqual(matching);
+        if (found.few !== null) expect([...found.few.nodes].sort((a, b) => a - b)).toEqual(matching);
+      }
+    }
+    expect(find(deep, "f17").few).not.toBeNull();
+  });
+
   it("goes round the matches in both directions", () => {
     const { hits } = find(tree, "walk");
     expect(nextHit(tree, hits, 4, 1)).toBe(2);
     expect(nextHit(tree, hits, 2, -1)).toBe(4);
-    expect(nextHit(tree, new Uint8Array(tree.size), 2, 1)).toBeNull();
+    expect(nextHit(tree, find(tree, "nothing").hits, 2, 1)).toBeNull();
   });
 
   it("writes patterns that mean the same elsewhere", () => {
@@ -163,11 +195,11 @@ describe("a search that is typed", () => {
     };
     const letters = new Letters(typed.strings, namesOf(typed));
     const first = letters.matches(watched("thr"));
-    expect(looked.splice(0)).toEqual(["all", ...names]);
+    expect(looked.splice(0)).toEqual(names);
     letters.matches(watched("thre"));
     expect(looked.splice(0)).toEqual(["thread"]);
     letters.matches(watched("hr"));
-    expect(looked.splice(0)).toEqual(["all", ...names.filter((name) => name !== "thread")]);
+    expect(looked.splice(0)).toEqual(names.filter((name) => name !== "thread"));
     expect(letters.matches(watched("thr"))).toBe(first);
     expect(looked).toEqual([]);
     letters.matches(watched("thre"));
@@ -192,7 +224,7 @@ describe("a search that is typed", () => {
   });
 
   it("is for names of frames, not for modules", () => {
-    expect([...namesOf(typed)].map((id) => typed.strings[id])).toEqual(["all", ...names]);
+    expect([...namesOf(typed)].map((id) => typed.strings[id])).toEqual(names);
     expect(search(typed, matchesOf(typed, namesOf(typed), wantedOf(".so"))).framesInAll).toBe(0);
   });
 });

@@ -7,9 +7,8 @@ import { ROOT, type Tree } from "./tree.ts";
 export type Matcher = (name: string) => boolean;
 
 export interface Search {
-  /** One flag a node: its own name matches. */
-  hits: Uint8Array;
-  /** The same by row, where they are few; null where most of a row's pixels have one. */
+  hits: Matching;
+  /** They by row, where they are few; null where most of a row's pixels have one. */
   few: HitRows | null;
   /** How many frames match, within the focused frame and in all. */
   frames: number;
@@ -22,6 +21,37 @@ export interface Search {
   baseShare: number;
   /** The same among the callers of a sandwich, whose function all stacks share; null without. */
   callers: Pick<Search, "samples" | "baseSamples" | "afterShare" | "baseShare"> | null;
+}
+
+/** Which nodes match. */
+export interface Matching {
+  has(node: number): boolean;
+}
+
+/** Asked of a node's name: flags of a million nodes would be made anew for each letter. */
+class Hits implements Matching {
+  private readonly name: Int32Array;
+  private readonly kind: Uint8Array;
+  private readonly isFrame: Uint8Array;
+
+  /** `names`: a flag a text of the tree. */
+  constructor(
+    tree: Tree,
+    private readonly names: Uint8Array,
+  ) {
+    this.name = tree.name;
+    this.kind = tree.kind;
+    this.isFrame = frameKinds(tree);
+  }
+
+  has(node: number): boolean {
+    return this.names[this.name[node] as number] === 1 && this.isFrame[this.kind[node] as number] === 1;
+  }
+}
+
+/** A flag a kind: names of others are the page's or the server's, as of all samples together and of folded frames, and no function's. */
+function frameKinds({ kinds }: Pick<Tree, "kinds">): Uint8Array {
+  return Uint8Array.from(kinds, (kind) => (kind === "root" || kind === "trimmed" ? 0 : 1));
 }
 
 /** The nodes that match, row by row, each from left to right: those of row `d` stand from `begin[d]` on, before `begin[d + 1]`. */
@@ -67,19 +97,46 @@ export function serverPattern(text: string): string {
   return wanted === "" ? "" : `(?i)${literal(wanted)}`;
 }
 
-/** The texts that are names of frames, each once: others are modules. The trees are of the same texts. */
-export function namesOf(...trees: readonly Pick<Tree, "name" | "strings">[]): Int32Array {
-  const met = new Uint8Array(trees[0]?.strings.length ?? 0);
-  const names = new Int32Array(met.length);
-  let count = 0;
-  for (const { name } of trees) {
-    for (let i = 0; i < name.length; i++) {
-      const id = name[i] as number;
-      if (met[id] === 1) continue;
-      met[id] = 1;
-      names[count++] = id;
-    }
+/** Frames by name: those of text `id` stand in `nodes` from `begin[id]` on, before `begin[id + 1]`, in their order. */
+interface ByName {
+  begin: Int32Array;
+  nodes: Int32Array;
+}
+
+const known = new WeakMap<Tree, ByName>();
+
+/** Made once a tree, in two passes over its nodes: whoever has time before the first letter asks for it then. */
+export function byName(tree: Tree): ByName {
+  const { name, kind, size, strings } = tree;
+  let made = known.get(tree);
+  if (made !== undefined) return made;
+  const isFrame = frameKinds(tree);
+  const begin = new Int32Array(strings.length + 1);
+  for (let i = 0; i < size; i++) {
+    const behind = (name[i] as number) + 1;
+    begin[behind] = (begin[behind] as number) + (isFrame[kind[i] as number] as number);
   }
+  for (let id = 1; id < begin.length; id++) begin[id] = (begin[id] as number) + (begin[id - 1] as number);
+  const nodes = new Int32Array(begin[strings.length] as number);
+  const next = begin.slice();
+  for (let i = 0; i < size; i++) {
+    if (isFrame[kind[i] as number] === 0) continue;
+    const id = name[i] as number;
+    nodes[next[id] as number] = i;
+    next[id] = (next[id] as number) + 1;
+  }
+  made = { begin, nodes };
+  known.set(tree, made);
+  return made;
+}
+
+/** The texts that are names of frames, each once: others are modules. The trees are of the same texts. */
+export function namesOf(...trees: readonly Tree[]): Int32Array {
+  const begins = trees.map((tree) => byName(tree).begin);
+  const names = new Int32Array(trees[0]?.strings.length ?? 0);
+  let count = 0;
+  for (let id = 0; id < names.length; id++)
+    if (begins.some((begin) => (begin[id + 1] as number) > (begin[id] as number))) names[count++] = id;
   return names.subarray(0, count);
 }
 
@@ -103,6 +160,7 @@ export class Letters {
   private newest: Found | null = null;
   private readonly remembered = new Map<string, Found>();
 
+  /** `names`: as `namesOf` gives them. */
   constructor(
     private readonly strings: Tree["strings"],
     private readonly names: Int32Array,
@@ -149,7 +207,8 @@ export function matchesOf({ strings }: Pick<Tree, "strings">, names: Int32Array,
 
 /** `names`: a flag a text, as `matchesOf` gives them. */
 export function search(tree: Tree, names: Uint8Array, focus: number = ROOT): Search {
-  const { hits, count, few } = hitsOf(tree, names);
+  const hits = new Hits(tree, names);
+  const { count, few } = found(tree, names);
   const end = tree.end[focus] as number;
   // Of a sandwich, a stack may match among the callers and among the callees: both are told.
   const split = focus === ROOT ? tree.callersFrom : end;
@@ -162,7 +221,7 @@ export function search(tree: Tree, names: Uint8Array, focus: number = ROOT): Sea
   return {
     hits,
     few: few && rowsOf(tree, few),
-    frames: focus === ROOT ? count : countOf(hits, focus, end),
+    frames: focus === ROOT ? count : countOf(hits, few, focus, end),
     framesInAll: count,
     ...part(within(tree, hits, few, focus, split)),
     callers: split < end ? part(within(tree, hits, few, split, end)) : null,
@@ -172,45 +231,39 @@ export function search(tree: Tree, names: Uint8Array, focus: number = ROOT): Sea
 /** Hits are few where they are one of so many frames: then it is cheaper to go from hit to hit than to look for one in each pixel. */
 const FEW = 12;
 
-/** A flag a node, how many are set, and which, if they are few: all in one pass, since each over a million frames costs a part of a picture's time. */
-function hitsOf(
-  { name, kind, kinds, trimmed, shape, size }: Tree,
-  names: Uint8Array,
-): { hits: Uint8Array; count: number; few: Int32Array | null } {
-  const hits = new Uint8Array(size);
-  const most = Math.floor(size / FEW);
-  const found = new Int32Array(most + 1);
-  // The name of folded frames is the server's, no function's.
-  const folded = trimmed && names.includes(1) ? kinds.indexOf("trimmed") : -1;
-  let i = shape === "sandwich" ? 0 : 1;
+/** How many frames match, and which, in their order, if they are few. */
+function found(tree: Tree, names: Uint8Array): { count: number; few: Int32Array | null } {
+  const { begin, nodes } = byName(tree);
+  const each = (take: (from: number, until: number) => void) => {
+    for (let id = names.indexOf(1); id >= 0; id = names.indexOf(1, id + 1))
+      take(begin[id] as number, begin[id + 1] as number);
+  };
   let count = 0;
-  for (; i < size && count <= most; i++) {
-    const hit = (names[name[i] as number] as number) & (kind[i] === folded ? 0 : 1);
-    hits[i] = hit;
-    // Overwritten by the next one if it is none: cheaper than a decision for each.
-    found[count] = i;
-    count += hit;
-  }
-  const few = count <= most ? found.subarray(0, count) : null;
-  for (; i < size; i++) {
-    const hit = (names[name[i] as number] as number) & (kind[i] === folded ? 0 : 1);
-    hits[i] = hit;
-    count += hit;
-  }
-  return { hits, count, few };
+  each((from, until) => {
+    count += until - from;
+  });
+  if (count * FEW > tree.size) return { count, few: null };
+  const few = new Int32Array(count);
+  let at = 0;
+  each((from, until) => {
+    few.set(nodes.subarray(from, until), at);
+    at += until - from;
+  });
+  return { count, few: few.sort() };
 }
 
 /** Nodes by row: those of a row stand from left to right as they do in the tree. */
 export function rowsOf({ levels, depth }: Pick<Tree, "levels" | "depth">, all: Int32Array): HitRows {
   const begin = new Int32Array(levels.length + 1);
-  for (const node of all) {
-    const behind = (depth[node] as number) + 1;
+  for (let i = 0; i < all.length; i++) {
+    const behind = (depth[all[i] as number] as number) + 1;
     begin[behind] = (begin[behind] as number) + 1;
   }
   for (let d = 1; d < begin.length; d++) begin[d] = (begin[d] as number) + (begin[d - 1] as number);
   const nodes = new Int32Array(all.length);
   const next = begin.slice();
-  for (const node of all) {
+  for (let i = 0; i < all.length; i++) {
+    const node = all[i] as number;
     const at = depth[node] as number;
     nodes[next[at] as number] = node;
     next[at] = (next[at] as number) + 1;
@@ -218,9 +271,10 @@ export function rowsOf({ levels, depth }: Pick<Tree, "levels" | "depth">, all: I
   return { nodes, begin };
 }
 
-function countOf(hits: Uint8Array, from: number, until: number): number {
+function countOf(hits: Hits, few: Int32Array | null, from: number, until: number): number {
+  if (few !== null) return few.filter((node) => node >= from && node < until).length;
   let count = 0;
-  for (let i = from; i < until; i++) count += hits[i] as number;
+  for (let i = from; i < until; i++) count += hits.has(i) ? 1 : 0;
   return count;
 }
 
@@ -230,22 +284,29 @@ interface Matched {
 }
 
 /** Of the nodes from `from` on, before `until`: what goes through a hit, each sample once. */
-function within(tree: Tree, hits: Uint8Array, few: Int32Array | null, from: number, until: number): Matched {
+function within(tree: Tree, hits: Hits, few: Int32Array | null, from: number, until: number): Matched {
+  const { total, end, diff } = tree;
   const sum = { samples: 0, baseSamples: 0 };
+  const add = (node: number) => {
+    sum.samples += total[node] as number;
+    sum.baseSamples += diff?.baseTotal[node] ?? 0;
+  };
   // What lies below a hit goes through it.
   let behind = from;
-  const add = (node: number) => {
-    sum.samples += tree.total[node] as number;
-    sum.baseSamples += tree.diff?.baseTotal[node] ?? 0;
-    behind = tree.end[node] as number;
-  };
   if (few === null) {
-    for (let i = hits.indexOf(1, from); i >= 0 && i < until; i = hits.indexOf(1, behind)) add(i);
+    while (behind < until) {
+      const isHit = hits.has(behind);
+      if (isHit) add(behind);
+      behind = isHit ? (end[behind] as number) : behind + 1;
+    }
     return sum;
   }
-  for (const node of few) {
+  for (let i = 0; i < few.length; i++) {
+    const node = few[i] as number;
     if (node >= until) break;
-    if (node >= behind) add(node);
+    if (node < behind) continue;
+    add(node);
+    behind = end[node] as number;
   }
   return sum;
 }
@@ -255,10 +316,10 @@ function ratio(part: number, whole: number): number {
 }
 
 /** The next frame that matches behind (or before) the selected one, round the end; null where none does. */
-export function nextHit(tree: Tree, hits: Uint8Array, from: number, direction: 1 | -1): number | null {
+export function nextHit(tree: Tree, hits: Matching, from: number, direction: 1 | -1): number | null {
   for (let step = 1; step <= tree.size; step++) {
     const i = (((from + direction * step) % tree.size) + tree.size) % tree.size;
-    if (hits[i] === 1 && (tree.weight[i] as number) > 0) return i;
+    if (hits.has(i) && (tree.weight[i] as number) > 0) return i;
   }
   return null;
 }

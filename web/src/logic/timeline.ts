@@ -231,10 +231,8 @@ function treeOfBoxes(boxes: Boxes, strings: string[], kinds: string[]): Tree {
 /** Boxes of frames whose name matches; who ran is no frame. And which samples have one. */
 export function hitsOf({ tree, boxOf }: Chart, wanted: Wanted): { search: Search; samples: number[] } {
   const found = search(tree, matchesOf(tree, namesOf(tree), wanted));
-  const { hits } = found;
-  for (const box of tree.levels[1] ?? []) hits[box] = 0;
   const within = new Uint8Array(tree.size);
-  for (let i = 1; i < tree.size; i++) within[i] = (hits[i] as number) | (within[tree.parent[i] as number] as number);
+  for (let i = 1; i < tree.size; i++) within[i] = found.hits.has(i) ? 1 : (within[tree.parent[i] as number] as number);
   const samples: number[] = [];
   boxOf.forEach((box, i) => {
     if (within[box] === 1) samples.push(i);

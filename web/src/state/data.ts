@@ -4,7 +4,7 @@ import { type ApiError, api, type HeatmapAnswer, type Parameters, type TimelineA
 import { findFocus, findSelection, selectionOf } from "../logic/focus.ts";
 import type { GrownDiff, GrownFlamegraph } from "../logic/grown.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
-import { Letters, matcherOf, namesOf, search, serverPattern } from "../logic/search.ts";
+import { byName, Letters, matcherOf, namesOf, search, serverPattern } from "../logic/search.ts";
 import { laneOf, parseSelector } from "../logic/selector.ts";
 import { type Sides, sidesOf } from "../logic/sides.ts";
 import { stackOf } from "../logic/stack.ts";
@@ -437,6 +437,16 @@ const searchedNames = computed(() => {
   const isOwn = taken === null || taken === shown || taken.strings !== shown.strings;
   const names = isOwn ? namesOf(shown) : namesOf(shown, taken);
   return { shown, names, letters: new Letters(shown.strings, names) };
+});
+
+/** Before the first letter of a search, where there is time. */
+effect(() => {
+  const shown = tree.value.tree;
+  if (shown === null) return;
+  const prepare = () => byName(shown);
+  // Safari has no idle time.
+  if ("requestIdleCallback" in globalThis) requestIdleCallback(prepare);
+  else setTimeout(prepare, 200);
 });
 
 let newestNames: MatchedNames | null = null;

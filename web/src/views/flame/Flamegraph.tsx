@@ -222,20 +222,30 @@ export function Flamegraph(props: Props) {
   };
 
   // The root is brought into sight once the graph's height is known or changes; where another part of the width has other rows, all stays where it was.
-  const placed = useRef({ tree, focus, part, rows });
+  const placed = useRef<{ tree: Tree; focus: number; part: string; rows: number; flame: boolean } | null>(null);
+  // What lies below the box, in pixels: a flame stands on its root, also where the box becomes lower, as when lists come that stand above it.
+  const below = useRef(0);
+  const measureBelow = () => {
+    const element = box.current;
+    if (element !== null) below.current = rows * ROW - element.scrollTop - element.clientHeight;
+  };
   useLayoutEffect(() => {
     const element = box.current;
     const was = placed.current;
-    placed.current = { tree, focus, part, rows };
+    placed.current = { tree, focus, part, rows, flame };
     if (element === null) return;
-    if (was.tree === tree && was.focus === focus && was.part !== part) {
+    const isSame = was !== null && was.tree === tree && was.focus === focus && was.flame === flame;
+    if (isSame && was.part !== part) {
       if (flame) element.scrollTop += (rows - was.rows) * ROW;
-      return;
+    } else if (isSame && was.rows === rows) {
+      if (flame) element.scrollTop = rows * ROW - element.clientHeight - below.current;
+    } else {
+      const root = placeOf(tree.rootRow) * ROW;
+      if (tree.shape === "sandwich") element.scrollTop = root - size.height / 2;
+      else element.scrollTop = flame ? rows * ROW : 0;
     }
-    const root = placeOf(tree.rootRow) * ROW;
-    if (tree.shape === "sandwich") element.scrollTop = root - size.height / 2;
-    else element.scrollTop = flame ? rows * ROW : 0;
-  }, [flame, rows, tree]);
+    measureBelow();
+  }, [flame, rows, tree, size.height]);
 
   // What the search or another view has selected comes into sight.
   useLayoutEffect(() => {
@@ -356,7 +366,14 @@ export function Flamegraph(props: Props) {
         }}
         onPointerMove={onMap}
       />
-      <div class="flame-scroll" ref={box} onScroll={drawSoon}>
+      <div
+        class="flame-scroll"
+        ref={box}
+        onScroll={() => {
+          measureBelow();
+          drawSoon();
+        }}
+      >
         <div class="flame-extent" style={{ height: `${Math.max(rows * ROW, 1)}px` }}>
           {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: the canvas handles its own keys, which "application" says. */}
           <canvas

@@ -220,7 +220,7 @@ function paintRun(
   const { fill, text } = colours.of(run.node);
   const gap = run.single && run.right - run.left > 3 * ratio ? Math.max(1, Math.round(ratio / 2)) : 0;
   const width = run.right - run.left - gap;
-  const faint = search !== null && search.hits[run.node] !== 1;
+  const faint = search !== null && !search.hits.has(run.node);
   const above = distance(tree, run.node) < distance(tree, scene.focus);
   context.globalAlpha = (faint ? 0.32 : 1) * (above ? 0.6 : 1) * (run.single ? 1 : 0.75);
   context.fillStyle = fill;

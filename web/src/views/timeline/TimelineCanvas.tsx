@@ -119,7 +119,7 @@ export function TimelineCanvas(props: Props) {
     const sample = next ?? (direction === 1 ? found[0] : found[found.length - 1]);
     if (sample === undefined || search === null) return;
     let at = chart.boxOf[sample] as number;
-    while (at > ROOT && search.hits[at] !== 1) at = tree.parent[at] as number;
+    while (at > ROOT && !search.hits.has(at)) at = tree.parent[at] as number;
     reveal(at);
   };
   const fitBox = (wanted: number) => {
