@@ -103,7 +103,14 @@ impl Pace {
         }
     }
 
-    /// True where something may begin that nobody waits for.
+    /// Stacks wait for something that begins where there is room for it.
+    pub(crate) fn stacks_wait(&self) {
+        if let Some(limited) = &self.0 {
+            limited.account().stacks_waited_ns = monotonic_ns();
+        }
+    }
+
+    /// True where something may begin that can still wait.
     pub(crate) fn has_room(&self) -> bool {
         self.0.as_ref().is_none_or(|limited| {
             let mut account = limited.account();
@@ -133,10 +140,11 @@ impl Pace {
         let until_ns = now_ns + account.longest_wait_ns(own_ns, waits);
         loop {
             let left_ns = until_ns.saturating_sub(now_ns);
-            if account.ended || account.wait_ns() == 0 || left_ns == 0 {
+            let wait_ns = account.wait_ns(waits);
+            if account.ended || wait_ns == 0 || left_ns == 0 {
                 break;
             }
-            let wait_ns = account.wait_ns().max(PAUSE_NS).min(left_ns);
+            let wait_ns = wait_ns.max(PAUSE_NS).min(left_ns);
             let waited = limited.ended.wait_timeout(account, Duration::from_nanos(wait_ns));
             (account, _) = waited.unwrap_or_else(PoisonError::into_inner);
             now_ns = monotonic_ns();
@@ -212,16 +220,23 @@ impl Account {
         (self.at_ns, self.used_ns) = (now_ns.max(self.at_ns), used_ns);
     }
 
-    /// Until what was used too much is made up for, if nobody uses anything.
-    fn wait_ns(&self) -> u64 {
-        (-self.balance_ns / self.allowance()).max(0.0).ceil() as u64
+    /// What nobody waits for comes after what stacks wait for, unless in a hurry, where it is behind, too.
+    fn comes_later(&self, waits: Waits) -> bool {
+        waits == Waits::Nobody && !self.hurried && self.at_ns.saturating_sub(self.stacks_waited_ns) < SAID_NS
+    }
+
+    /// Until what was used too much is made up for, if nobody uses anything. What comes later goes on only when as much is saved up as may
+    /// be: others look for room now and then, and would find none.
+    fn wait_ns(&self, waits: Waits) -> u64 {
+        let saved_ns = if self.comes_later(waits) { SAVED_NS } else { 0.0 };
+        let wanted_ns = self.allowance() * saved_ns;
+        ((wanted_ns - self.balance_ns) / self.allowance()).max(0.0).ceil() as u64
     }
 
     /// How long somebody waits at most who worked so long.
     fn longest_wait_ns(&self, own_ns: u64, waits: Waits) -> u64 {
         let part = if self.hurried { HURRIED_PART } else { LEAST_PART };
         let least = (self.allowance() * part).max(LEAST_OF_CPU * SLOWNESS * self.hurry());
-        let stacks_wait = self.at_ns.saturating_sub(self.stacks_waited_ns) < SAID_NS;
         let for_stacks = if self.is_start() {
             LEAST_FOR_STACKS_AT_START
         } else {
@@ -229,7 +244,7 @@ impl Account {
         };
         let least = match waits {
             Waits::Stacks => least.max(for_stacks * SLOWNESS * self.hurry()),
-            Waits::Nobody if stacks_wait && !self.hurried => least * MEANWHILE_PART,
+            Waits::Nobody if self.comes_later(waits) => least * MEANWHILE_PART,
             Waits::Nobody => least,
         };
         (own_ns as f64 / least) as u64
@@ -254,7 +269,7 @@ mod tests {
                 now,
                 own + (now - begin) / SECOND * others_ns + (now - begin) % SECOND * others_ns / SECOND,
             );
-            now += account.wait_ns().min(account.longest_wait_ns(step_ns, waits));
+            now += account.wait_ns(waits).min(account.longest_wait_ns(step_ns, waits));
             let Some(second) = seconds.get_mut(((now - begin) / SECOND) as usize) else {
                 return seconds;
             };
@@ -321,6 +336,25 @@ mod tests {
         account.used_ns = 0;
         account.settle(account.at_ns + 2 * SECOND, 0);
         assert!(account.balance_ns >= 0.0);
+    }
+
+    #[test]
+    fn while_stacks_wait_others_leave_what_is_saved_up() {
+        let (mut account, _) = limited();
+        assert_eq!(account.wait_ns(Waits::Nobody), 0);
+        let say_so = |account: &mut Account| account.stacks_waited_ns = account.at_ns;
+        say_so(&mut account);
+        assert_eq!(account.wait_ns(Waits::Stacks), 0);
+        assert_eq!(account.wait_ns(Waits::Nobody), SAVED_NS as u64);
+        account.settle(account.at_ns + SAVED_NS as u64, 0);
+        say_so(&mut account);
+        assert_eq!(account.wait_ns(Waits::Nobody), 0, "all that may be saved up");
+        // Who looks only now and then finds room each time.
+        let used_ns = (account.balance_ns / 2.0) as u64;
+        account.settle(account.at_ns, used_ns);
+        assert!(account.balance_ns >= 0.0 && account.wait_ns(Waits::Nobody) > 0);
+        account.hurried = true;
+        assert_eq!(account.wait_ns(Waits::Nobody), 0, "it is behind as well");
     }
 
     #[test]

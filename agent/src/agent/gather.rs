@@ -1,8 +1,8 @@
 //! One interval's samples, with each distinct stack and program once.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use super::copies::{Copies, Kept};
 use super::unwinding::UnwindStats;
 use crate::kernel::{EXACT_ADDRESS, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, so_walk};
 use crate::maps::FastMap;
@@ -11,12 +11,6 @@ use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
-/// Of the memory limit, what copies of stacks that wait for tables may take; beyond it stacks stay cut.
-const LATE_PART: u64 = 8;
-/// Of that, what all programs' may take as they come; and what the copies that stopped in the code of one file may take in any case, so
-/// that those of a compiler, on all CPUs, leave room for others.
-const LATE_SHARED_PART: usize = 2;
-const LATE_FILE_PART: usize = 8;
 /// Stacks remembered across intervals, in two generations.
 const REMEMBERED_STACKS: usize = 8192;
 /// Names of threads remembered.
@@ -70,9 +64,7 @@ struct LateSample {
     walk: so_walk,
     /// Of the last frame's code.
     place: Place,
-    /// The file by whose share of the room the copy was admitted.
-    counted_for: SourceId,
-    stack: Box<[u8]>,
+    stack: Kept,
     /// Of the copy's first byte: the walk goes on more than once.
     stack_address: u64,
     /// When its program is opened at the latest; none where it was.
@@ -95,10 +87,8 @@ pub(super) struct Memory {
     old: FastMap<u128, Arc<LocatedStack>>,
     thread_names: FastMap<Box<[u8]>, Arc<str>>,
     hashed: Vec<u8>,
-    /// Copies of stacks in all intervals that have not been handed over, and how much they may be.
-    late_bytes: usize,
-    late_bytes_by_file: FastMap<SourceId, usize>,
-    late_limit_bytes: usize,
+    /// Of stacks in all intervals that have not been handed over.
+    pub(super) copies: Copies,
     /// Copies for which there was no room.
     pub(super) late_left: u64,
 }
@@ -106,7 +96,7 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn within(memory_limit_bytes: u64) -> Self {
         Self {
-            late_limit_bytes: usize::try_from(memory_limit_bytes / LATE_PART).unwrap_or(usize::MAX),
+            copies: Copies::within(memory_limit_bytes),
             ..Self::default()
         }
     }
@@ -114,35 +104,6 @@ impl Memory {
     /// Forgets what was not seen since the last call but one. Remembered stacks hold their files open.
     pub(super) fn age(&mut self) {
         self.old = std::mem::take(&mut self.young);
-    }
-
-    /// True where there is soon no room left for copies of stacks of the program that has most.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.late_bytes > self.late_limit_bytes / LATE_SHARED_PART / 4 * 3
-    }
-
-    /// Makes room for a copy of a stack that stopped in a file's code. False where there is none.
-    fn admit(&mut self, file: SourceId, bytes: usize) -> bool {
-        let all = self.late_bytes + bytes;
-        let of_file = self.late_bytes_by_file.get(&file).copied().unwrap_or(0) + bytes;
-        let shared = all <= self.late_limit_bytes / LATE_SHARED_PART;
-        let own = all <= self.late_limit_bytes && of_file <= self.late_limit_bytes / LATE_FILE_PART;
-        let admitted = shared || own;
-        if admitted {
-            self.late_bytes = all;
-            self.late_bytes_by_file.insert(file, of_file);
-        }
-        admitted
-    }
-
-    fn release(&mut self, file: SourceId, bytes: usize) {
-        self.late_bytes -= bytes;
-        if let Entry::Occupied(mut of_file) = self.late_bytes_by_file.entry(file) {
-            *of_file.get_mut() -= bytes;
-            if *of_file.get() == 0 {
-                of_file.remove();
-            }
-        }
     }
 
     fn thread_name(&mut self, comm: &[u8]) -> Arc<str> {
@@ -194,10 +155,10 @@ impl Memory {
 }
 
 impl LateSample {
-    fn walk_on(&mut self, tables: &mut Tables, table: &mut Table, now_ns: u64) -> WalkStop {
+    fn walk_on(&mut self, tables: &mut Tables, copies: &mut Copies, table: &mut Table, now_ns: u64) -> WalkStop {
         let stack = StackCopy {
             address: self.stack_address,
-            bytes: &self.stack,
+            bytes: copies.stack(&self.stack),
         };
         let stop = tables.walk_on(self.key, &mut self.walk, stack, &mut self.user);
         if stop == WalkStop::NoTable {
@@ -234,15 +195,17 @@ impl Interval {
             source: SourceId::UNKNOWN,
             offset: 0,
         };
-        if opens_by_ns.is_some() && memory.admit(unopened.source, late.stack.len()) {
-            self.put_off(sample, late, key, unopened, opens_by_ns);
+        if opens_by_ns.is_some()
+            && let Some(stack) = memory.copies.keep(unopened.source, late.stack)
+        {
+            self.put_off(sample, late, stack, key, unopened, opens_by_ns);
             return true;
         }
         let thread = memory.thread_name(sample.comm);
         table.program(key, sample.kernel_thread, &thread, now_ns);
         let place = place_of_stop(sample.user, &late.walk, key, table, now_ns);
-        if memory.admit(place.source, late.stack.len()) {
-            self.put_off(sample, late, key, place, None);
+        if let Some(stack) = memory.copies.keep(place.source, late.stack) {
+            self.put_off(sample, late, stack, key, place, None);
         } else {
             memory.late_left += 1;
             self.push(sample, key, memory, table, now_ns);
@@ -291,7 +254,7 @@ impl Interval {
         let mut waiting = Vec::with_capacity(self.late.len());
         for mut late in std::mem::take(&mut self.late) {
             let stop = if is_there(late.place) {
-                late.walk_on(tables, table, now_ns)
+                late.walk_on(tables, &mut memory.copies, table, now_ns)
             } else {
                 WalkStop::NoTable
             };
@@ -326,6 +289,7 @@ impl Interval {
         &mut self,
         sample: &RawSample<'_>,
         late: &LateWalk<'_>,
+        stack: Kept,
         key: ProgramKey,
         place: Place,
         opens_by_ns: Option<u64>,
@@ -342,8 +306,7 @@ impl Interval {
             user: sample.user.to_vec(),
             walk: late.walk,
             place,
-            counted_for: place.source,
-            stack: late.stack.into(),
+            stack,
             stack_address: StackCopy::of(&late.walk, late.stack).address,
             opens_by_ns,
         });
@@ -369,7 +332,7 @@ impl Interval {
         now_ns: u64,
     ) {
         for mut late in std::mem::take(&mut self.late) {
-            let stop = late.walk_on(tables, table, now_ns);
+            let stop = late.walk_on(tables, &mut memory.copies, table, now_ns);
             self.finish_one(late, stop, memory, table, stats, now_ns);
         }
     }
@@ -383,7 +346,7 @@ impl Interval {
         stats: &mut UnwindStats,
         now_ns: u64,
     ) {
-        memory.release(late.counted_for, late.stack.len());
+        memory.copies.release(&late.stack);
         stats.walked_late += 1;
         let walk_end = match stop {
             WalkStop::Root => WalkEnd::Root,
@@ -520,30 +483,5 @@ fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u6
         walk_end,
         kernel_cut: sample.kernel_cut,
         sources,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_of_one_file_leave_room_for_others_and_all_of_them_are_bounded() {
-        const COPY: usize = 32 << 10;
-        let mut memory = Memory::within((64 * LATE_PART) << 20);
-        let mut fill = |file| std::iter::from_fn(|| memory.admit(file, COPY).then_some(())).count() * COPY;
-        assert_eq!(fill(SourceId::KERNEL), 32 << 20, "one takes what is shared");
-        assert_eq!(fill(SourceId::VDSO), 8 << 20, "another one its own part");
-        assert_eq!(fill(SourceId::KERNEL), 0);
-        for _ in 0..(40 << 20) / COPY {
-            let file = if memory.late_bytes_by_file.contains_key(&SourceId::VDSO) {
-                SourceId::VDSO
-            } else {
-                SourceId::KERNEL
-            };
-            memory.release(file, COPY);
-        }
-        assert_eq!((memory.late_bytes, memory.late_bytes_by_file.len()), (0, 0));
-        assert!(!memory.admit(SourceId::VDSO, (64 << 20) + 1));
     }
 }

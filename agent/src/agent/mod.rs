@@ -8,6 +8,7 @@
 
 mod budget;
 mod clock;
+mod copies;
 mod gather;
 mod naming;
 mod sampling;

@@ -31,17 +31,17 @@ const HOTPLUG_NS: u64 = 1_000_000_000;
 const LONGEST_WAIT_NS: u64 = 500_000_000;
 /// Copies of stacks fill the ring while tables are being made, and what comes after them may wait for the same: so many times as often is
 /// drained then.
-const DRAINS_WHILE_WAITING: u64 = 10;
+const DRAINS_WHILE_WAITING: u64 = 4;
 /// And where this thread is woken since the ring fills up, at most so many times as often.
 const DRAINS_WHEN_FILLED: u64 = 40;
 /// How often is looked for the last tables at a stop.
 const STOP_WAIT: Duration = Duration::from_millis(10);
 /// How long an interval's stacks may wait for their tables, which are made at the agent's pace.
-const CLOSING_NS: u64 = 20_000_000_000;
+const CLOSING_NS: u64 = 30_000_000_000;
 /// Intervals that may wait for them at a time.
 const MAX_CLOSING: usize = 8;
 /// With so little of that time left, what makes tables and names hurries.
-const HURRY_NS: u64 = 10_000_000_000;
+const HURRY_NS: u64 = 20_000_000_000;
 const MAX_OPEN_FILES: u64 = 4096;
 
 /// The way to the naming thread.
@@ -189,6 +189,9 @@ impl Sampling {
                 drained_at = now;
                 self.drain(now, None)?;
                 self.open_waiting(now);
+                if self.interval.has_unopened() {
+                    self.pace.stacks_wait();
+                }
                 self.want_what_is_waited_for(now);
                 self.pace.hurry(self.is_behind(now));
                 next_drain = now
@@ -225,7 +228,7 @@ impl Sampling {
     fn is_behind(&self, now: u64) -> bool {
         let late = self.closing.front();
         late.is_some_and(|(_, deadline)| now + HURRY_NS >= *deadline)
-            || self.memory.is_crowded()
+            || self.memory.copies.are_crowded()
             || self.naming_is_behind
     }
 

@@ -74,8 +74,8 @@ const STALE_NS: u64 = 60_000_000_000;
 /// Delay of the second look at a new program, where new mappings are not told: by then its loader has mapped its libraries.
 const SECOND_LOOK_NS: u64 = 5_000_000;
 /// Of its age, how long a process that was just met may wait to be opened, and the longest.
-const OPENED_LATER_PART: u64 = 10;
-const OPENED_LATER_NS: u64 = 2_000_000_000;
+const OPENED_LATER_PART: u64 = 4;
+const OPENED_LATER_NS: u64 = 5_000_000_000;
 /// Of the unit in which /proc/PID/stat tells when a process started, the same on all machines.
 const TICK_NS: u64 = 10_000_000;
 

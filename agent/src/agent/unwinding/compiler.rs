@@ -1,6 +1,6 @@
 //! The thread that compiles tables, and in which order it is asked for them.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use crate::agent::{AgentError, spawn};
 use crate::elf::Turns;
 use crate::kernel::{self, Waker};
+use crate::maps::FastMap;
 use crate::pace::{Pace, Waits};
 use crate::process::{Module, Place, ProgramKey, SourceId, Table};
 use crate::unwind::{self, FileTable, Outline, TableError};
@@ -101,7 +102,7 @@ pub(super) struct Compiler {
     /// Which somebody waits for.
     waiting_parts: WaitingParts<Module>,
     part_was_last: bool,
-    needed: HashMap<SourceId, Need>,
+    needed: FastMap<SourceId, Need>,
     pace: Pace,
     /// Stacks wait for what the thread does, or for what comes after it.
     stacks_wait: Arc<AtomicBool>,
@@ -139,7 +140,7 @@ impl Compiler {
             waiting: BTreeMap::new(),
             waiting_parts: WaitingParts::new(),
             part_was_last: false,
-            needed: HashMap::new(),
+            needed: FastMap::default(),
             pace: own_pace,
             stacks_wait,
             requests: Some(requests),
@@ -232,7 +233,7 @@ impl Compiler {
         if self.waiting.is_empty() {
             return;
         }
-        let mut stacks: HashMap<ProgramKey, u32> = HashMap::new();
+        let mut stacks: FastMap<ProgramKey, u32> = FastMap::default();
         for (key, place) in late {
             self.needed.entry(place.source).or_default().there += 1;
             *stacks.entry(key).or_default() += 1;
@@ -315,7 +316,7 @@ fn unless_written_over(module: &Module, table: Result<FileTable, TableError>) ->
 
 /// The file that frees the most stacks for its size: a browser's engine takes as long as hundreds of libraries. Those at which stacks
 /// stopped go before all others.
-fn most_urgent(waiting: &BTreeMap<SourceId, Arc<Module>>, needed: &HashMap<SourceId, Need>) -> Option<SourceId> {
+fn most_urgent(waiting: &BTreeMap<SourceId, Arc<Module>>, needed: &FastMap<SourceId, Need>) -> Option<SourceId> {
     let urgency = |id: &SourceId, bytes: u64| {
         let Need { there, nearby } = needed.get(id).copied().unwrap_or_default();
         let stacks = there.saturating_add(nearby).min(MOST_COUNTED);

@@ -1,12 +1,13 @@
 //! What is known of each file's table, and what of it lies where the kernel side walks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::UnwindStats;
 use super::compiler::Made;
 use super::room::{Candidate, KEEP_NS};
 use crate::kernel::Tables;
+use crate::maps::FastMap;
 use crate::process::{Place, SourceId};
 use crate::unwind::{self, Code, FileTable, Filled, Installed, NoRoom, Outline, Segment, TableError};
 
@@ -38,7 +39,7 @@ struct InParts {
     directory: Installed,
     outline: Arc<Outline>,
     /// Those that were ever asked for and not given up since.
-    parts: HashMap<u32, PartState>,
+    parts: FastMap<u32, PartState>,
     used_ns: u64,
 }
 
@@ -96,7 +97,7 @@ pub(super) enum Lack {
 /// All files whose code was met.
 #[derive(Default)]
 pub(super) struct Files {
-    states: HashMap<SourceId, FileState>,
+    states: FastMap<SourceId, FileState>,
     pub(super) stats: UnwindStats,
 }
 
@@ -257,7 +258,7 @@ impl Files {
         let file = InParts {
             directory,
             outline: Arc::from(outline),
-            parts: HashMap::new(),
+            parts: FastMap::default(),
             used_ns: now_ns,
         };
         self.states.insert(id, FileState::InParts(file));

@@ -65,8 +65,8 @@ fn a_program_may_wait_for_a_part_of_its_age_until_it_is_known() {
             .map(|by_ns| by_ns - born_ns - age_ns)
     };
     let second = 1_000_000_000;
-    assert_eq!(waits(&table, second), Some(second / 10));
-    assert_eq!(waits(&table, 3600 * second), Some(2 * second));
+    assert_eq!(waits(&table, second), Some(second / 4));
+    assert_eq!(waits(&table, 3600 * second), Some(5 * second));
     let before_the_start = table.opens_by_ns(key, born_ns - second);
     assert_eq!(before_the_start, Some(born_ns - second), "not at all");
     table.program(key, false, "x", born_ns + second);
