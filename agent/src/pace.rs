@@ -18,7 +18,7 @@ const START_NS: u64 = 60_000_000_000;
 /// In a hurry all of these parts are so much larger: where programs start and end all the time, batches fall behind for ever with less. In the
 /// first minute what there is to do ends by itself, and the limit holds.
 const HURRY: f64 = 2.0;
-const HURRY_AT_START: f64 = 1.25;
+const HURRY_AT_START: f64 = 1.1;
 /// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry.
 const LEAST_PART: f64 = 1.0 / 6.0;
 const HURRIED_PART: f64 = 1.0 / 4.0;
