@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { DiffTopRow, Normalize } from "../api/index.ts";
 import { type Change, MARK } from "../logic/colour.ts";
 import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../logic/diffrows.ts";
-import { count, factor, levelText, plural } from "../logic/format.ts";
+import { factor, levelText, plural } from "../logic/format.ts";
 import { largestOf, rowOf } from "../logic/functions.ts";
 import { fitName } from "../logic/names.ts";
 import { changeText, normText, normUnit } from "../logic/norm.ts";
@@ -74,14 +74,14 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: inTurn ? "Before" : "A",
       hint: `Side ${heads[0]}, ${normUnit(normalize)}`,
       number: true,
-      cell: (row) => <span title={`${count(row.base_total)} samples`}>{value(row.base_norm)}</span>,
+      cell: (row) => <span title={plural(row.base_total, "sample")}>{value(row.base_norm)}</span>,
     },
     {
       key: "after",
       title: inTurn ? "After" : "B",
       hint: `Side ${heads[1]}, ${normUnit(normalize)}`,
       number: true,
-      cell: (row) => <span title={`${count(row.total)} samples`}>{value(row.norm)}</span>,
+      cell: (row) => <span title={plural(row.total, "sample")}>{value(row.norm)}</span>,
     },
     {
       key: "delta",

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../logic/colour.ts";
-import { brief, count, percent, plural } from "../logic/format.ts";
+import { brief, percent, plural } from "../logic/format.ts";
 import {
   type FunctionRow,
   functionsOf,
@@ -111,7 +111,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
 
 export function Amount({ samples, share }: { samples: number; share: number }) {
   return (
-    <span class="amount" title={`${count(samples)} samples, ${percent(share)}`}>
+    <span class="amount" title={`${plural(samples, "sample")}, ${percent(share)}`}>
       <i style={{ width: `${Math.min(100, share * 100)}%` }} />
       <em>{brief(samples)}</em>
       <b>{percent(share)}</b>

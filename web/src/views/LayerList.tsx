@@ -1,5 +1,5 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
-import { cores, count, duration, percent } from "../logic/format.ts";
+import { cores, count, duration, percent, plural } from "../logic/format.ts";
 import { withMatcher } from "../logic/selector.ts";
 import { shortValue } from "../logic/sides.ts";
 import { type Mode, type Stack, stepAt } from "../logic/stack.ts";
@@ -49,7 +49,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
             <span class="layer-share">{percent(layer.share)}</span>
           </>
         );
-        const title = `${value || name}${value ? modeText(layer.mode) : ""}: ${count(layer.samples)} samples, ${duration(layer.cpuSeconds)} of CPU time`;
+        const title = `${value || name}${value ? modeText(layer.mode) : ""}: ${plural(layer.samples, "sample")}, ${duration(layer.cpuSeconds)} of CPU time`;
         return (
           <li key={`${layer.mode}${value ?? " others"}`} title={title} class={i === highlighted ? "highlighted" : ""}>
             <i class="swatch" style={{ background: colours[i] ?? "" }} />

@@ -35,7 +35,7 @@ export function Quality(props: Props) {
     <div class={`quality side-${props.name}`}>
       {props.name !== "" && <span class="quality-name">{props.name}</span>}
       <dl>
-        <Figure name="samples" value={brief(samples)} hint={`${count(samples)} samples`} />
+        <Figure name="samples" value={brief(samples)} hint={plural(samples, "sample")} />
         <Figure name="cores" value={cores(props.cores)} hint={`${duration(props.cpuSeconds)} of CPU time`} />
         <Figure name="CPU time" value={duration(props.cpuSeconds)} hint="Samples times their period" />
         {rates !== null && <Figure name="rate" value={rates.brief} hint={rates.text} />}
@@ -49,13 +49,13 @@ export function Quality(props: Props) {
         <Figure
           name="cut stacks"
           value={percent(truncated)}
-          hint={`${count(quality.truncated_samples)} samples whose root is missing; the table by process shows whose they are`}
+          hint={`${plural(quality.truncated_samples, "sample")} whose root is missing; the table by process shows whose they are`}
           warn={truncated > MUCH_TRUNCATED}
         />
         <Figure
           name="without name"
           value={percent(unnamed)}
-          hint={`${count(quality.unnamed_samples)} samples with a frame whose function is not known`}
+          hint={`${plural(quality.unnamed_samples, "sample")} with a frame whose function is not known`}
           warn={unnamed > MUCH_UNNAMED}
         />
         <Figure
