@@ -197,9 +197,9 @@ mod tests {
 
     #[test]
     fn many_copies_are_packed_and_come_out_as_they_went_in() {
-        let mut copies = Copies::within(LIMIT_PART * 4 << 20);
+        let mut copies = Copies::within((LIMIT_PART * 4) << 20);
         let shared = 2 << 20;
-        let stacks = |i: u64| if i % 16 == 0 { noise(i) } else { frames(i) };
+        let stacks = |i: u64| if i.is_multiple_of(16) { noise(i) } else { frames(i) };
         let kept: Vec<Kept> = (0..).map_while(|i| copies.keep(SourceId::KERNEL, &stacks(i))).collect();
         let plain = kept.iter().filter(|kept| kept.unpacked_bytes.is_none()).count();
         assert!(plain >= shared / PLAIN_PART / COPY, "few are kept as they are: {plain}");
