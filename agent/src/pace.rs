@@ -1,7 +1,7 @@
 //! Spreads work that can wait, so that the agent's CPU time is near its limit in every second and not only over a minute.
 //!
-//! Draining, and opening what runs, cannot wait: that takes what it needs, and reading tables and names takes what is left of the
-//! limit. Both always get a little, tables that sampled stacks wait for more than others. So a start with hundreds of programs becomes
+//! Draining, and opening what has just come, cannot wait: that takes what it needs, and opening what has run for long, tables and
+//! names take what is left of the limit. Tables and names always get a little, and what sampled stacks wait for comes before others. So a start with hundreds of programs becomes
 //! longer, not dearer; where names come too late, all may take twice as much, or at the start what the limit leaves.
 
 use std::cell::Cell;
