@@ -7,7 +7,7 @@ use crate::api;
 use crate::ingest::{Decompressor, Encoding, TimeWindow, convert, read};
 use crate::query::selector::Selector;
 use crate::query::time::{Window, parse_duration};
-use crate::store::Table;
+use crate::store::FreshSamples;
 
 /// One decoder, or some that read the same thing.
 #[derive(Debug)]
@@ -68,8 +68,7 @@ fn otlp(bytes: &[u8]) {
         return;
     };
     for part in converted.parts {
-        let rows = part.rows.tables[Table::Samples.index()].iter();
-        let rows: usize = rows.map(arrow::array::RecordBatch::num_rows).sum();
+        let rows: usize = part.rows.samples.iter().map(FreshSamples::num_rows).sum();
         assert_eq!(i64::try_from(rows), Ok(part.samples), "rows of samples");
     }
 }

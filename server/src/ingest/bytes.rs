@@ -24,6 +24,15 @@ impl Encoding {
     }
 }
 
+/// How many bytes a body says that it has when it is decompressed; none where it says nothing.
+pub(super) fn said_bytes(body: &[u8], encoding: Encoding) -> Option<u64> {
+    match encoding {
+        Encoding::Identity => Some(body.len() as u64),
+        Encoding::Gzip => None,
+        Encoding::Zstd => zstd_safe::get_frame_content_size(body).ok().flatten(),
+    }
+}
+
 /// A zstd frame may ask for no larger a window than this power of two: what the format recommends decoders to support.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
@@ -113,7 +122,7 @@ impl Decompressor {
 /// Decompresses a zstd frame that says its length, as agents' do, in one go: no window of what came before is kept beside it. False
 /// where there is more to it; then it is read piece by piece, and errors are told.
 fn whole(zstd: &mut DCtx<'static>, body: &[u8], limit: usize, plain: &mut Vec<u8>) -> bool {
-    let Ok(Some(bytes)) = zstd_safe::get_frame_content_size(body) else {
+    let Some(bytes) = said_bytes(body, Encoding::Zstd) else {
         return false;
     };
     if bytes > limit as u64 || bytes / MAX_TRUSTED_RATIO > body.len() as u64 {

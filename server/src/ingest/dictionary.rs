@@ -67,7 +67,7 @@ pub(super) struct Dictionary<'a> {
     stacks: Vec<[Option<Stack>; 2]>,
     /// Frames of all stacks so far.
     expanded: usize,
-    /// What is hashed of a frame and of a stack, made anew for each; of a frame but for what says where it lies, and where that ends.
+    /// What is hashed of a frame, made anew for each but for what says where it lies, and where that ends.
     content: Vec<u8>,
     last_module: ([&'a str; 3], usize),
     ids: Vec<[u8; size_of::<i64>()]>,
@@ -158,6 +158,10 @@ impl<'a> Dictionary<'a> {
             let mapping = dictionary.mapping(mapping)?;
             dictionary.mappings.push(mapping);
         }
+        // Mostly all are asked for, and one after another they are found faster. What is wrong with one is told where it is asked for.
+        for location in 0..raw.locations.len() {
+            let _ = dictionary.new_location(location as i32);
+        }
         Ok(dictionary)
     }
 
@@ -205,12 +209,14 @@ impl<'a> Dictionary<'a> {
         // Not `content`: that is taken by frames that are looked at for the first time.
         let mut ids = std::mem::take(&mut self.ids);
         ids.clear();
-        let (mut cut, mut kept) = (truncated, 0);
-        for location in &locations {
-            let only = self.only.get(*location as usize).copied().unwrap_or(NO_ONE);
-            if only != NO_ONE && ids.len() < MAX_STACK_FRAMES {
-                ids.push(only.to_le_bytes());
-            } else {
+        let only = |location: &i32| self.only.get(*location as usize).copied().unwrap_or(NO_ONE);
+        ids.extend(locations.iter().map(|location| only(location).to_le_bytes()));
+        let (mut cut, mut kept) = (truncated, locations.len() as u32);
+        // Mostly that was all: each location has one frame.
+        if ids.contains(&NO_ONE.to_le_bytes()) || ids.len() > MAX_STACK_FRAMES {
+            ids.clear();
+            kept = 0;
+            for location in &locations {
                 let place = self.place(*location)?;
                 let of_location = &self.frame_ids[place.range()];
                 if ids.len() + of_location.len() > MAX_STACK_FRAMES {
@@ -218,8 +224,8 @@ impl<'a> Dictionary<'a> {
                     break;
                 }
                 ids.extend(of_location.iter().map(|id| id.to_le_bytes()));
+                kept += 1;
             }
-            kept += 1;
         }
         let leaf = locations.first().filter(|_| kept > 0);
         let leaf = leaf.and_then(|leaf| self.places.get(*leaf as usize));

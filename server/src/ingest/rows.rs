@@ -4,14 +4,14 @@ use super::IngestError;
 use super::dictionary::{Dictionary, Frame, Stack};
 use super::wire::Room;
 use crate::hash::MixState;
-use crate::store::{Rows, SERIES_LABELS, Table, day, hour};
+use crate::store::{Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Rows, SERIES_LABELS, Table, day, hour};
 use arrow::array::{
     ArrayRef, BooleanBuilder, DictionaryArray, Int32Array, Int64Array, Int64Builder, ListBuilder, RecordBatch,
     StringArray, StringBuilder,
 };
-use arrow::datatypes::{DataType, Field, Int32Type};
+use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,13 +19,9 @@ use std::sync::Arc;
 const HOUR_NS: i64 = 3_600_000_000_000;
 const DAY_NS: i64 = 24 * HOUR_NS;
 
-/// A sample's entries in all columns. Like every vector's, they count twice, since it grows by doubling.
-const SAMPLE_BYTES: usize =
-    5 * size_of::<i64>() + 5 * size_of::<i32>() + size_of::<Option<i64>>() + size_of::<Option<i32>>();
-
 /// What is gathered of one day's series and processes for one origin, and for one stack: ids, and the ids that were seen.
-const ORIGIN_BYTES: usize = 4 * size_of::<i64>() + size_of::<Labels<'_>>() + size_of::<ProcessRow<'_>>();
-const STACK_BYTES: usize = 2 * size_of::<i64>() + size_of::<Stack>();
+const ORIGIN_BYTES: usize = 16 * size_of::<i64>() + size_of::<Labels<'_>>() + size_of::<ProcessRow<'_>>();
+const STACK_BYTES: usize = 3 * size_of::<i64>() + size_of::<Stack>();
 
 /// Text and lists of frames of a request's dictionary rows: a small request can name one long string, or stack, many times.
 const MAX_TEXT_BYTES: usize = 256 << 20;
@@ -81,8 +77,11 @@ pub(super) struct ProcessRow<'a> {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct RowBuilder<'a> {
-    hours: Spans<Samples<'a>>,
+    hours: Spans<Vec<FreshSample>>,
     days: Spans<Day>,
+    /// Profile types, each once, and where the last one stands.
+    kinds: Vec<&'a str>,
+    kind: u16,
     /// The hour of the last sample, which mostly is the next one's, nanoseconds.
     hour: Range<i64>,
     samples: i64,
@@ -100,22 +99,50 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Adds a sample with what it refers to, if there is room.
-    pub(super) fn add(&mut self, sample: &SampleRow<'a>, stack: &Stack, room: &mut Room) -> Result<(), IngestError> {
+    pub(super) fn add(&mut self, row: &SampleRow<'a>, stack: &Stack, room: &mut Room) -> Result<(), IngestError> {
         self.samples += 1;
-        if !self.hour.contains(&sample.ts_ns) {
-            self.turn_to(sample.ts_ns);
+        if !self.hour.contains(&row.ts_ns) {
+            self.turn_to(row.ts_ns);
         }
-        self.hours.last().add(sample, stack);
+        // Mostly the very text of the row before, which need not even be looked at.
+        let last = self.kinds.get(usize::from(self.kind));
+        if !last.is_some_and(|last| std::ptr::eq(*last, row.kind)) {
+            self.kind = self.new_kind(row.kind)?;
+        }
         let day = self.days.last();
-        let origin = day.origins.add(sample.origin as usize, sample.origin, ORIGIN_BYTES);
-        let dictionaries = origin + day.stacks.add(stack.index(), *stack, STACK_BYTES);
-        room.take(2 * SAMPLE_BYTES + dictionaries)?;
+        let (origin, of_origin) = day.origins.add(row.origin as usize, row.origin, ORIGIN_BYTES);
+        let (at, of_stack) = day.stacks.add(stack.index(), *stack, STACK_BYTES);
+        self.hours.last().push(FreshSample {
+            ts_ns: row.ts_ns,
+            value: row.value,
+            origin,
+            stack: at,
+            cpu: row.cpu.unwrap_or(NO_CPU),
+            kind: self.kind,
+            in_kernel: stack.in_kernel,
+        });
+        // Like every vector's, entries count twice, since it grows by doubling.
+        room.take(2 * size_of::<FreshSample>() + of_origin + of_stack)?;
         Ok(())
     }
 
-    /// Says that so many samples, about, are about to be added.
+    fn new_kind(&mut self, kind: &'a str) -> Result<u16, IngestError> {
+        let known = self.kinds.iter().position(|known| *known == kind);
+        let at = known.unwrap_or(self.kinds.len());
+        if at == self.kinds.len() {
+            self.kinds.push(kind);
+        }
+        match u16::try_from(at) {
+            Ok(at) if usize::from(at) < MAX_TYPES => Ok(at),
+            _ => Err(IngestError::Invalid(format!(
+                "the request has more than {MAX_TYPES} profile types"
+            ))),
+        }
+    }
+
+    /// Says that so many samples are about to be added, and some more: most stand for one row, a few for several.
     pub(super) fn expect(&mut self, samples: usize) {
-        self.expected = samples.min(MAX_EXPECTED);
+        self.expected = samples.min(MAX_EXPECTED) / 4 * 5;
     }
 
     /// Makes this time's hour and day those to which is added.
@@ -139,15 +166,22 @@ impl<'a> RowBuilder<'a> {
             is_known,
             text_left: MAX_TEXT_BYTES,
         };
-        for (index, samples) in self.hours.spans {
-            finish.put(Table::Samples, samples.columns(origins), &hour(index * HOUR_NS))?;
-        }
+        let mut hours = self.hours.spans.into_iter().peekable();
         for (index, gathered) in self.days.spans {
-            let day = day(index * DAY_NS);
+            let name = day(index * DAY_NS);
             let origins = || gathered.origins.entries.iter().map(|origin| &origins[*origin as usize]);
-            finish.series(origins().map(|origin| (origin.series_id, &origin.labels)), &day)?;
-            finish.processes(origins().map(|origin| (origin.process_id, &origin.process)), &day)?;
-            finish.stacks(&gathered.stacks.entries, dictionary, &day)?;
+            finish.series(origins().map(|origin| (origin.series_id, &origin.labels)), &name)?;
+            finish.processes(origins().map(|origin| (origin.process_id, &origin.process)), &name)?;
+            finish.stacks(&gathered.stacks.entries, dictionary, &name)?;
+            let common = Arc::new(finish.common(&self.kinds, origins(), &gathered.stacks.entries)?);
+            while let Some((hour_index, mut rows)) =
+                hours.next_if(|(hour, _)| hour.div_euclid(DAY_NS / HOUR_NS) <= index)
+            {
+                // They wait for their commit in this.
+                rows.shrink_to(rows.len() / 4 * 5);
+                let rows = FreshSamples::new(hour(hour_index * HOUR_NS), rows, common.clone());
+                finish.rows.samples.push(rows);
+            }
         }
         Ok(finish.rows)
     }
@@ -178,133 +212,6 @@ impl<T: Default> Spans<T> {
     }
 }
 
-/// Texts of which few are distinct.
-#[derive(Debug, Default)]
-struct Names<'a> {
-    keys: Vec<i32>,
-    texts: Vec<&'a str>,
-    index: HashMap<&'a str, i32, foldhash::fast::RandomState>,
-}
-
-impl<'a> Names<'a> {
-    fn add(&mut self, text: &'a str) {
-        // Mostly the very text of the row before, which need not even be looked at.
-        let last = self.keys.last().copied();
-        let key = match last {
-            Some(key) if std::ptr::eq(self.texts[key as usize], text) => key,
-            _ => *self.index.entry(text).or_insert_with(|| {
-                self.texts.push(text);
-                self.texts.len() as i32 - 1
-            }),
-        };
-        self.keys.push(key);
-    }
-
-    fn finish(self) -> Result<ArrayRef, ArrowError> {
-        let texts = Arc::new(StringArray::from(self.texts));
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(
-            self.keys.into(),
-            texts,
-        )?))
-    }
-
-    /// A column of rows of which each has the text of one of the keys.
-    fn spread(mut self, rows: &[u32]) -> Result<ArrayRef, ArrowError> {
-        self.keys = rows.iter().map(|row| self.keys[*row as usize]).collect();
-        self.finish()
-    }
-}
-
-#[derive(Debug, Default)]
-struct Samples<'a> {
-    ts_ns: Vec<i64>,
-    kind: Names<'a>,
-    origins: Vec<u32>,
-    cpu: Vec<Option<i32>>,
-    in_kernel: Vec<bool>,
-    stack_id: Vec<i64>,
-    value: Vec<i64>,
-}
-
-impl<'a> Samples<'a> {
-    /// Makes room for so many more.
-    fn reserve(&mut self, rows: usize) {
-        self.ts_ns.reserve(rows);
-        self.kind.keys.reserve(rows);
-        self.origins.reserve(rows);
-        self.cpu.reserve(rows);
-        self.in_kernel.reserve(rows);
-        self.stack_id.reserve(rows);
-        self.value.reserve(rows);
-    }
-
-    fn add(&mut self, row: &SampleRow<'a>, stack: &Stack) {
-        self.ts_ns.push(row.ts_ns);
-        self.kind.add(row.kind);
-        self.origins.push(row.origin);
-        self.cpu.push(row.cpu);
-        self.in_kernel.push(stack.in_kernel);
-        self.stack_id.push(stack.id);
-        self.value.push(row.value);
-    }
-
-    fn columns(self, origins: &[Origin<'a>]) -> Result<Vec<ArrayRef>, ArrowError> {
-        let (rows, kept) = dense(&self.origins, origins.len());
-        let kept: Vec<&Origin<'a>> = kept.iter().map(|origin| &origins[*origin as usize]).collect();
-        let names = |text: fn(&Origin<'a>) -> &'a str| {
-            let mut names = Names::default();
-            kept.iter().for_each(|origin| names.add(text(origin)));
-            names.spread(&rows)
-        };
-        let numbers = |number: fn(&Origin<'a>) -> i64| -> ArrayRef {
-            Arc::new(Int64Array::from_iter_values(
-                rows.iter().map(|row| number(kept[*row as usize])),
-            ))
-        };
-        let tids = rows.iter().map(|row| kept[*row as usize].tid);
-        let mut modes = Names::default();
-        let (in_kernel, of_rows) = dense(
-            &self
-                .in_kernel
-                .iter()
-                .map(|kernel| u32::from(*kernel))
-                .collect::<Vec<_>>(),
-            2,
-        );
-        of_rows
-            .iter()
-            .for_each(|kernel| modes.add(["user", "kernel"][*kernel as usize]));
-        Ok(vec![
-            Arc::new(Int64Array::from(self.ts_ns)),
-            self.kind.finish()?,
-            names(|origin| origin.labels[0])?,
-            names(|origin| origin.labels[1])?,
-            numbers(|origin| origin.series_id),
-            numbers(|origin| origin.process_id),
-            names(|origin| origin.thread)?,
-            Arc::new(tids.collect::<Int64Array>()),
-            Arc::new(Int32Array::from(self.cpu)),
-            modes.spread(&in_kernel)?,
-            Arc::new(Int64Array::from(self.stack_id)),
-            Arc::new(Int64Array::from(self.value)),
-        ])
-    }
-}
-
-/// For each number below `of` its place among those that there are, and those numbers.
-fn dense(numbers: &[u32], of: usize) -> (Vec<u32>, Vec<u32>) {
-    let (mut places, mut kept) = (vec![u32::MAX; of], Vec::new());
-    let keys = numbers.iter().map(|number| {
-        let place = &mut places[*number as usize];
-        if *place == u32::MAX {
-            *place = kept.len() as u32;
-            kept.push(*number);
-        }
-        *place
-    });
-    (keys.collect(), kept)
-}
-
 /// What the samples of one day refer to.
 #[derive(Debug, Default)]
 struct Day {
@@ -315,33 +222,39 @@ struct Day {
 /// Entries of a table, each once.
 #[derive(Debug)]
 struct Marked<T> {
-    is_there: Vec<bool>,
+    /// Of each entry of the table its place among those that are there, [`NOT_THERE`] where it is not.
+    places: Vec<u32>,
     entries: Vec<T>,
 }
+
+const NOT_THERE: u32 = u32::MAX;
 
 impl<T> Default for Marked<T> {
     fn default() -> Self {
         Self {
-            is_there: Vec::new(),
+            places: Vec::new(),
             entries: Vec::new(),
         }
     }
 }
 
 impl<T> Marked<T> {
-    /// Returns the bytes that it takes; `index` is the entry's in its table, `bytes` what its rows take.
+    /// Returns its place, and the bytes that it takes; `index` is the entry's in its table, `bytes` what its rows take.
     #[inline]
-    fn add(&mut self, index: usize, entry: T, bytes: usize) -> usize {
-        let before = self.is_there.len();
+    fn add(&mut self, index: usize, entry: T, bytes: usize) -> (u32, usize) {
+        let before = self.places.len();
         if before <= index {
-            self.is_there.resize(index + 1, false);
+            self.places.resize(index + 1, NOT_THERE);
         }
-        if std::mem::replace(&mut self.is_there[index], true) {
-            return 0;
+        let place = &mut self.places[index];
+        if *place != NOT_THERE {
+            return (*place, 0);
         }
+        *place = self.entries.len() as u32;
         self.entries.push(entry);
         // Both grow by doubling.
-        2 * (self.is_there.len() - before + size_of::<T>() + bytes)
+        let marks = (self.places.len() - before) * size_of::<u32>();
+        (self.entries.len() as u32 - 1, 2 * (marks + size_of::<T>() + bytes))
     }
 }
 
@@ -426,6 +339,27 @@ impl Finish<'_> {
             column.append_value(text);
         }
         Ok(Arc::new(column.finish()))
+    }
+
+    /// What the samples of a day have in common, in the order of their indices.
+    fn common<'e>(
+        &mut self,
+        kinds: &[&str],
+        origins: impl Iterator<Item = &'e Origin<'e>> + Clone,
+        stacks: &[Stack],
+    ) -> Result<Common, IngestError> {
+        let texts = |origin: &Origin<'e>| [origin.labels[0], origin.labels[1], origin.thread];
+        let bytes = origins.clone().flat_map(texts).chain(kinds.iter().copied());
+        self.take_text(bytes.map(str::len).sum())?;
+        let mut common = Common::default();
+        for kind in kinds {
+            common.add_type(kind);
+        }
+        for origin in origins {
+            common.add_origin(texts(origin), origin.series_id, origin.process_id, origin.tid);
+        }
+        common.add_stacks(stacks.iter().map(|stack| stack.id));
+        Ok(common)
     }
 
     fn series<'e>(

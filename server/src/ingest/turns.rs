@@ -72,11 +72,38 @@ impl<C: Default + Send + 'static> Turns<C> {
             // It has begun.
             Err(_) => done.await,
         };
-        result.unwrap_or_else(|_| {
-            Err(IngestError::Invalid(
-                "decoding failed; the server's log has the cause".to_owned(),
-            ))
-        })
+        result.unwrap_or_else(|_| Err(failed()))
+    }
+
+    /// Does the work on the caller's own thread where nothing else is at work, since that wakes nobody; gives it back where something is.
+    /// So the other threads of a runtime stay free for what is short. It must not block.
+    pub(super) fn here<T, W>(self: &Arc<Self>, work: W) -> Result<Result<T, IngestError>, W>
+    where
+        W: FnOnce(&mut C) -> Result<T, IngestError>,
+    {
+        let mut at_hand = {
+            let mut state = self.state();
+            if state.working > 0 {
+                return Err(work);
+            }
+            state.working = 1;
+            state.spare.pop().unwrap_or_default()
+        };
+        let result = catch_unwind(AssertUnwindSafe(|| work(&mut at_hand))).unwrap_or_else(|_| {
+            at_hand = C::default();
+            Err(failed())
+        });
+        let mut state = self.state();
+        state.spare.push(at_hand);
+        if state.waiting.is_empty() {
+            state.working -= 1;
+        } else {
+            // Who came meanwhile, and had no thread begun for it.
+            let turns = Arc::clone(self);
+            drop(state);
+            tokio::task::spawn_blocking(move || turns.work());
+        }
+        Ok(result)
     }
 
     fn enter(self: &Arc<Self>, work: Work<C>) -> u64 {
@@ -117,6 +144,11 @@ impl<C: Default + Send + 'static> Turns<C> {
             }
         }
     }
+}
+
+/// What whoever waits for an answer learns of a panic; the hook has told the log.
+fn failed() -> IngestError {
+    IngestError::Invalid("decoding failed; the server's log has the cause".to_owned())
 }
 
 #[cfg(test)]
@@ -191,6 +223,29 @@ mod tests {
         first.await.unwrap().unwrap();
         assert_eq!(turns.take(LONG, |_| Ok(7)).await.unwrap(), 7);
         assert_eq!(was_done.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn work_is_done_here_only_where_nothing_else_is_at_work() {
+        let turns: Arc<Turns<usize>> = Turns::new(1);
+        let late = turns.here(|at_hand| {
+            *at_hand += 1;
+            // Nor within itself. What comes meanwhile waits until this has ended, and is done then.
+            assert!(turns.here(|_| Ok(())).is_err());
+            let turns = Arc::clone(&turns);
+            Ok(tokio::spawn(
+                async move { turns.take(LONG, |at_hand| Ok(*at_hand)).await },
+            ))
+        });
+        let Ok(Ok(late)) = late else {
+            panic!("it was not done here")
+        };
+        assert_eq!(late.await.unwrap().unwrap(), 1);
+        let panicked = turns.here(|_| -> Result<(), _> { panic!("of a test") });
+        assert!(matches!(panicked, Ok(Err(IngestError::Invalid(_)))));
+        assert!(matches!(turns.here(|at_hand| Ok(*at_hand)), Ok(Ok(0))));
+        let state = turns.state();
+        assert_eq!((state.working, state.spare.len(), state.waiting.len()), (0, 1, 0));
     }
 
     #[tokio::test(flavor = "multi_thread")]

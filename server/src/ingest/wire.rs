@@ -267,6 +267,9 @@ pub fn read(wire: &[u8], limit: usize) -> Result<Request<'_>, IngestError> {
     })
 }
 
+/// A dictionary mostly has as many names, functions and locations each as it has this many bytes.
+const BYTES_OF_ENTRY: usize = 128;
+
 /// A vector that grows has room for this many entries at least.
 const MIN_ENTRIES: usize = 4;
 
@@ -476,35 +479,26 @@ impl<'a> Tables<'a> {
             match number {
                 1 => self.read_mapping(field.message()?, room)?,
                 2 => self.read_location(field.message()?, room)?,
-                3 => self.functions.push(function(field.message()?)?),
-                5 => self.strings.push(field.text()?),
-                6 => self.attributes.push(table_attribute(field.message()?)?),
-                7 => self.read_stack(field.message()?)?,
+                3 => room.push(&mut self.functions, function(field.message()?)?)?,
+                5 => room.push(&mut self.strings, field.text()?)?,
+                6 => room.push(&mut self.attributes, table_attribute(field.message()?)?)?,
+                7 => self.read_stack(field.message()?, room)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Tables are large: counting their entries costs less than growing.
+    /// Room for as many entries as dictionaries of such a length mostly have; where there are more, tables grow.
     fn reserve(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
-        let mut entries = [0; 8];
-        let mut fields = Fields { wire };
-        while let Some((number, _)) = fields.next()? {
-            if let Some(entries) = entries.get_mut(number as usize) {
-                *entries += 1;
-            }
-        }
-        let [_, mappings, locations, functions, _, strings, attributes, stacks] = entries;
-        room.reserve(&mut self.mappings, mappings)?;
-        room.reserve(&mut self.locations, locations)?;
+        let entries = wire.len() / BYTES_OF_ENTRY;
+        room.reserve(&mut self.locations, entries)?;
         // A location mostly has one line and one attribute, which is its frame's type.
-        room.reserve(&mut self.lines, locations)?;
-        room.reserve(&mut self.indices, locations + mappings)?;
-        room.reserve(&mut self.functions, functions)?;
-        room.reserve(&mut self.strings, strings)?;
-        room.reserve(&mut self.attributes, attributes)?;
-        room.reserve(&mut self.stacks, stacks)
+        room.reserve(&mut self.lines, entries)?;
+        room.reserve(&mut self.indices, entries)?;
+        room.reserve(&mut self.functions, entries)?;
+        room.reserve(&mut self.strings, entries)?;
+        room.reserve(&mut self.stacks, entries / 2)
     }
 
     fn read_mapping(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
@@ -519,8 +513,7 @@ impl<'a> Tables<'a> {
             }
         }
         mapping.attributes = begin as u32..self.indices.len() as u32;
-        self.mappings.push(mapping);
-        Ok(())
+        room.push(&mut self.mappings, mapping)
     }
 
     fn read_location(&mut self, wire: &[u8], room: &mut Room) -> Result<(), Fault> {
@@ -538,19 +531,17 @@ impl<'a> Tables<'a> {
         }
         location.lines = first_line as u32..self.lines.len() as u32;
         location.attributes = first_index as u32..self.indices.len() as u32;
-        self.locations.push(location);
-        Ok(())
+        room.push(&mut self.locations, location)
     }
 
-    fn read_stack(&mut self, wire: &'a [u8]) -> Result<(), Fault> {
+    fn read_stack(&mut self, wire: &'a [u8], room: &mut Room) -> Result<(), Fault> {
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             if number == 1 {
                 field.check_ints()?;
             }
         }
-        self.stacks.push(Stack(wire));
-        Ok(())
+        room.push(&mut self.stacks, Stack(wire))
     }
 }
 

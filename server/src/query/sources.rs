@@ -16,16 +16,7 @@ const MINUTE_NS: i64 = 60_000_000_000;
 const TEN_SECONDS_NS: i64 = 10_000_000_000;
 
 /// What roll-ups have beside their count; those of ten seconds all but the stacks.
-const COLUMNS: [&str; 8] = [
-    "ts_ns",
-    "type",
-    "node",
-    "service",
-    "series_id",
-    "mode",
-    "stack_id",
-    "value",
-];
+const COLUMNS: [&str; 7] = ["ts_ns", "type", "service", "series_id", "mode", "stack_id", "value"];
 
 /// The roll-ups with what their rows are counted by, the shorter answer first.
 const ROLLUPS: [(Table, i64); 3] = [

@@ -1,7 +1,8 @@
 //! One row of `batches`: an agent's account of one batch.
 
 use super::schema::Table;
-use arrow::array::{ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int32Type;
 use arrow::error::ArrowError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,41 +37,71 @@ pub struct BatchRow {
 }
 
 impl BatchRow {
-    /// The row with the table's whole schema; its day is that of `from_ns`.
-    pub(super) fn to_record_batch(&self) -> Result<RecordBatch, ArrowError> {
-        let text = |value: &str| -> ArrayRef { Arc::new(StringArray::from(vec![value])) };
-        let int = |value: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![value])) };
-        let maybe = |value: Option<i64>| -> ArrayRef { Arc::new(Int64Array::from(vec![value])) };
-        let real = |value: Option<f64>| -> ArrayRef { Arc::new(Float64Array::from(vec![value])) };
-        let json = |counts| serde_json::to_string(counts).unwrap_or_else(|_| "{}".to_owned());
-        let day = DictionaryArray::try_new(
-            Int32Array::from(vec![0]),
-            Arc::new(StringArray::from(vec![super::schema::day(self.from_ns)])),
-        )?;
+    /// The partition of its row.
+    pub(super) fn day(&self) -> String {
+        super::schema::day(self.from_ns)
+    }
+
+    /// Memory that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let texts = [
+            &self.node,
+            &self.instance,
+            &self.agent_version,
+            &self.kernel,
+            &self.arch,
+        ];
+        let counts = self.lost.keys().chain(self.limits.keys());
+        let texts: usize = texts.into_iter().chain(counts).map(String::len).sum();
+        size_of::<Self>() + texts + (self.lost.len() + self.limits.len()) * size_of::<(String, i64)>()
+    }
+
+    /// Rows with the table's whole schema.
+    pub(super) fn to_record_batch(rows: &[Arc<Self>]) -> Result<RecordBatch, ArrowError> {
+        let text = |value: fn(&Self) -> &str| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| value(row))))
+        };
+        let int = |value: fn(&Self) -> i64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| value(row))))
+        };
+        let maybe = |value: fn(&Self) -> Option<i64>| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| value(row)).collect::<Int64Array>())
+        };
+        let real = |value: fn(&Self) -> Option<f64>| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| value(row)).collect::<Float64Array>())
+        };
+        let json = |counts: fn(&Self) -> &BTreeMap<String, i64>| -> ArrayRef {
+            let texts = rows
+                .iter()
+                .map(|row| serde_json::to_string(counts(row)).unwrap_or_else(|_| "{}".to_owned()));
+            Arc::new(StringArray::from_iter_values(texts))
+        };
+        let days: Vec<String> = rows.iter().map(|row| row.day()).collect();
+        let day: DictionaryArray<Int32Type> = days.iter().map(String::as_str).collect();
         RecordBatch::try_new(
             Table::Batches.schema(),
             vec![
-                text(&self.node),
-                text(&self.instance),
-                int(self.number),
-                int(self.from_ns),
-                int(self.until_ns),
-                int(self.period_ns),
-                maybe(self.frequency_hz),
-                maybe(self.cpus),
-                maybe(self.ticks),
-                maybe(self.idle_ticks),
-                int(self.samples),
-                maybe(self.samples_taken),
-                text(&json(&self.lost)),
-                text(&json(&self.limits)),
-                real(self.cpu_seconds),
-                real(self.bpf_seconds),
-                maybe(self.rss_bytes),
-                maybe(self.bpf_map_bytes),
-                text(&self.agent_version),
-                text(&self.kernel),
-                text(&self.arch),
+                text(|row| &row.node),
+                text(|row| &row.instance),
+                int(|row| row.number),
+                int(|row| row.from_ns),
+                int(|row| row.until_ns),
+                int(|row| row.period_ns),
+                maybe(|row| row.frequency_hz),
+                maybe(|row| row.cpus),
+                maybe(|row| row.ticks),
+                maybe(|row| row.idle_ticks),
+                int(|row| row.samples),
+                maybe(|row| row.samples_taken),
+                json(|row| &row.lost),
+                json(|row| &row.limits),
+                real(|row| row.cpu_seconds),
+                real(|row| row.bpf_seconds),
+                maybe(|row| row.rss_bytes),
+                maybe(|row| row.bpf_map_bytes),
+                text(|row| &row.agent_version),
+                text(|row| &row.kernel),
+                text(|row| &row.arch),
                 Arc::new(day),
             ],
         )

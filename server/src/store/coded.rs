@@ -12,11 +12,11 @@ mod ways;
 use super::StoreError;
 use super::columns::code_numbers;
 use super::file::{self, Effort, Encoded, MAX_RANGE_STRING_BYTES, Notes, PART, ROW_GROUP_ROWS, Ranges};
+use super::fresh::FreshSamples;
 use super::packing::{Codes, Runs, deltas, dense, run, runs};
 use super::samples::{Book, Names, Recent, Samples};
 use super::schema::Table;
 use super::snapshot::ColumnRange;
-use arrow::array::RecordBatch;
 use bytes::Bytes;
 use chunk::{Built, Chunk};
 use parquet::arrow::ArrowWriter;
@@ -31,8 +31,10 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter, Trac
 use parquet::schema::types::ColumnDescPtr;
 use places::pages_of_homes;
 use std::collections::HashMap;
+use std::sync::Arc;
 use ways::Way;
 use zstd::bulk::Compressor;
+use zstd::zstd_safe::CParameter;
 
 /// A page of times is not ended with its thread before it has so many rows.
 const LEAST_PAGE_OF_THREAD: usize = 8 * 1024;
@@ -43,15 +45,14 @@ const BOUNDED: [&str; 1] = ["node"];
 /// Sorts the rows of one hour and encodes them. CPU-bound: call it on a blocking thread. None comes back when there are no rows.
 pub(super) fn encode(
     partition: &str,
-    batches: &[RecordBatch],
+    samples: &[Arc<FreshSamples>],
     effort: Effort,
     notes: &Notes,
 ) -> Result<Option<Encoded>, StoreError> {
     let (mut rows, mut book, mut recent) = (Samples::default(), Book::default(), Recent::default());
-    rows.reserve(batches.iter().map(RecordBatch::num_rows).sum());
-    for batch in batches {
-        rows.add(batch, &mut book, &mut recent)
-            .map_err(StoreError::table(Table::Samples, "gather rows"))?;
+    rows.reserve(samples.iter().map(|samples| samples.num_rows()).sum());
+    for samples in samples {
+        rows.add(samples, &mut book, &mut recent);
     }
     if rows.len() == 0 {
         return Ok(None);
@@ -70,7 +71,7 @@ pub(super) struct CodedFile {
     writer: SerializedFileWriter<Vec<u8>>,
     effort: Effort,
     compressor: Compressor<'static>,
-    /// For what is hardly smaller after more effort.
+    /// For codes in an order in which frequent bytes are all that there is to find.
     fast: Compressor<'static>,
     rows: u64,
     ranges: Ranges,
@@ -91,7 +92,7 @@ impl CodedFile {
             writer,
             effort,
             compressor: compressor(effort)?,
-            fast: compressor(Effort::Fresh)?,
+            fast: counting().map_err(StoreError::table(table, "encode a file"))?,
             rows: 0,
             ranges: Ranges::default(),
         })
@@ -149,6 +150,17 @@ impl CodedFile {
         let bytes = self.writer.into_inner().map_err(failed(self.table))?;
         Ok(Encoded::new(self.table, partition, name, bytes, self.rows, self.ranges))
     }
+}
+
+/// Compresses by the frequency of bytes, and by little else. What zstd takes for something that came before is chance where bytes do not depend on each
+/// other, and costs more than the bytes by themselves: matches must be long, and what is remembered to find them by is little.
+fn counting() -> std::io::Result<Compressor<'static>> {
+    const LEAST_MATCH: u32 = 7;
+    const REMEMBERED_LOG: u32 = 6;
+    let mut compressor = Compressor::new(Effort::Fresh.level())?;
+    compressor.set_parameter(CParameter::MinMatch(LEAST_MATCH))?;
+    compressor.set_parameter(CParameter::HashLog(REMEMBERED_LOG))?;
+    Ok(compressor)
 }
 
 fn failed(table: Table) -> impl Fn(ParquetError) -> StoreError {

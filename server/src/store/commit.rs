@@ -3,13 +3,12 @@
 //! Order on the disk: dictionaries, then `batches`, then `samples` together with each instance's highest number. So a crash in
 //! between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
 
+use super::coded;
 use super::file::{self, Effort, Encoded, Notes};
 use super::known::{Known, NewIds};
 use super::ledger::{Ledger, Print, Seen};
 use super::log::{CommitError, add_action};
-use super::{Ack, BatchId, BatchRow, DataFile, Rows, Store, StoreError, Table, lock_mutex};
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::Int64Type;
+use super::{Ack, BatchId, DataFile, Pending, Rows, Store, StoreError, Table, lock_mutex};
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode, PutOptions};
 use std::collections::BTreeMap;
@@ -30,9 +29,8 @@ type Waiter = watch::Receiver<Outcome>;
 /// What one commit takes.
 #[derive(Debug)]
 pub(super) struct Group {
-    rows: [Vec<RecordBatch>; Table::COUNT],
+    rows: [Vec<Pending>; Table::COUNT],
     batches: Vec<(String, i64)>,
-    accounts: Vec<BatchRow>,
     new_ids: Vec<NewIds>,
     bytes: u64,
     samples: usize,
@@ -46,7 +44,6 @@ impl Group {
         Self {
             rows: Default::default(),
             batches: Vec::new(),
-            accounts: Vec::new(),
             new_ids: Vec::new(),
             bytes: 0,
             samples: 0,
@@ -181,21 +178,24 @@ impl Store {
             });
         }
         let mut new_ids = Vec::new();
-        let fresh = inbox
+        let mut fresh = inbox
             .known
             .fresh_rows(&rows, &mut new_ids)
             .inspect_err(|_| inbox.known.forget(&new_ids))?;
-        let bytes: usize = fresh.iter().flatten().map(RecordBatch::get_array_memory_size).sum();
+        let samples = rows.samples.into_iter().filter(|samples| samples.num_rows() > 0);
+        fresh[Table::Samples.index()].extend(samples.map(|samples| Pending::Samples(Arc::new(samples))));
+        let account = rows.batch.map(|account| Pending::Account(Arc::new(account)));
+        fresh[Table::Batches.index()].extend(account);
+        let bytes: usize = fresh.iter().flatten().map(Pending::bytes).sum();
         let group = &mut inbox.group;
         group.requests += 1;
         group.bytes += bytes as u64;
         inbox.bytes += bytes as u64;
         group.samples += fresh[Table::Samples.index()]
             .iter()
-            .map(RecordBatch::num_rows)
+            .map(Pending::num_rows)
             .sum::<usize>();
         group.new_ids.append(&mut new_ids);
-        group.accounts.extend(rows.batch);
         let waiter = group.done.subscribe();
         if let Some(id) = id {
             inbox.ledger.add_pending(&id.instance, id.number, print, waiter.clone());
@@ -209,7 +209,8 @@ impl Store {
             }
         }
         drop(view);
-        if group.samples > EARLY_COMMIT_ROWS || inbox.bytes > limit_bytes / 2 {
+        // What is being written does not count: it is half of what there is room for, at most, and the next commit is as large.
+        if group.samples > EARLY_COMMIT_ROWS || group.bytes > limit_bytes / 2 {
             self.wake.notify_one();
         }
         Ok(Ticket {
@@ -280,10 +281,10 @@ impl Store {
         group: &Group,
         txns: Vec<super::txns::Txn>,
     ) -> Result<Vec<Arc<DataFile>>, StoreError> {
-        let mut partitions: BTreeMap<String, Vec<RecordBatch>> = BTreeMap::new();
-        for batch in &group.rows[table.index()] {
-            if let Some(partition) = file::partition_of(batch) {
-                partitions.entry(partition).or_default().push(batch.clone());
+        let mut partitions: BTreeMap<String, Vec<Pending>> = BTreeMap::new();
+        for rows in &group.rows[table.index()] {
+            if let Some(partition) = rows.partition() {
+                partitions.entry(partition).or_default().push(rows.clone());
             }
         }
         if partitions.is_empty() && txns.is_empty() {
@@ -301,9 +302,9 @@ impl Store {
                 parts: partitions.len(),
                 ..Notes::default()
             };
-            for (partition, batches) in partitions {
+            for (partition, rows) in partitions {
                 let file = self
-                    .write_file(table, partition, batches, Effort::Fresh, notes.clone())
+                    .write_file(table, partition, rows, Effort::Fresh, notes.clone())
                     .await;
                 new.extend(file.map_err(CommitError::NotWritten)?);
             }
@@ -326,11 +327,18 @@ impl Store {
         &self,
         table: Table,
         partition: String,
-        batches: Vec<RecordBatch>,
+        rows: Vec<Pending>,
         effort: Effort,
         notes: Notes,
     ) -> Result<Option<Arc<DataFile>>, StoreError> {
-        let encoded = tokio::task::spawn_blocking(move || file::encode(table, &partition, &batches, effort, &notes))
+        let encode = move || {
+            if table == Table::Samples {
+                return coded::encode(&partition, &Pending::samples(rows), effort, &notes);
+            }
+            let batches = Pending::batches(rows).map_err(StoreError::table(table, "gather rows"))?;
+            file::encode(table, &partition, &batches, effort, &notes)
+        };
+        let encoded = tokio::task::spawn_blocking(encode)
             .await
             .map_err(StoreError::table(table, "encode a file"))??;
         match encoded {
@@ -384,8 +392,10 @@ impl Store {
         drop(inbox);
         self.committed.notify_waiters();
         let mut nodes = lock_mutex(&self.nodes);
-        for account in &group.accounts {
-            nodes.add(account);
+        for pending in &group.rows[Table::Batches.index()] {
+            if let Pending::Account(account) = pending {
+                nodes.add(account);
+            }
         }
         drop(nodes);
         self.counters
@@ -473,16 +483,13 @@ pub struct Ticket {
 /// sort them anew.
 fn fingerprint(rows: &Rows) -> Print {
     let mut print = 0_u64;
-    for batch in &rows.tables[Table::Samples.index()] {
-        let column = |name| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
-        if let (Some(times), Some(stacks)) = (column("ts_ns"), column("stack_id")) {
-            for (ts_ns, stack_id) in times.values().iter().zip(stacks.values()) {
-                // A multiplication mixes as much as is needed where nobody attacks (Knuth 6.4): odd 64-bit golden ratio.
-                let mixed = (*ts_ns as u64 ^ (*stack_id as u64).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                print = print.wrapping_add(mixed ^ (mixed >> 29));
-            }
+    for samples in &rows.samples {
+        for (ts_ns, stack_id) in samples.times_and_stacks() {
+            // A multiplication mixes as much as is needed where nobody attacks (Knuth 6.4): odd 64-bit golden ratio.
+            let mixed = (ts_ns as u64 ^ (stack_id as u64).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            print = print.wrapping_add(mixed ^ (mixed >> 29));
         }
-        print = print.wrapping_add(batch.num_rows() as u64);
+        print = print.wrapping_add(samples.num_rows() as u64);
     }
     print
 }

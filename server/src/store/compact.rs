@@ -11,7 +11,7 @@ use super::retain::{Garbage, Stale};
 use super::rollup;
 use super::rows::FileRows;
 use super::schema::Table;
-use super::{DataFile, Snapshot, Store, StoreError, lock_mutex};
+use super::{DataFile, Pending, Snapshot, Store, StoreError, lock_mutex};
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
@@ -234,7 +234,8 @@ impl Store {
             }
             // In one piece, so that they are not in memory twice while they are sorted.
             let rows = concat_batches(&table.schema(), &batches);
-            Ok::<_, StoreError>(vec![rows.map_err(StoreError::table(table, "gather rows"))?])
+            let rows = rows.map_err(StoreError::table(table, "gather rows"))?;
+            Ok::<_, StoreError>(vec![Pending::Rows(rows)])
         })
         .await
         .map_err(StoreError::table(table, "read a file"))??;

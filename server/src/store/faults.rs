@@ -1,7 +1,7 @@
 //! Tests of commits whose end is not known: the call failed, but the log may have the entry.
 
 use super::log::Over;
-use super::{Ack, BatchId, Rows, Store, StoreConfig, StoreError, Table, hour};
+use super::{Ack, BatchId, FreshSamples, Rows, Store, StoreConfig, StoreError, Table, hour};
 use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int64Type};
 use async_trait::async_trait;
@@ -126,7 +126,7 @@ fn batch(number: i64) -> (Rows, BatchId) {
     });
     let samples = RecordBatch::try_new(schema.clone(), columns.collect()).unwrap();
     let mut rows = Rows::default();
-    rows.tables[Table::Samples.index()].push(samples);
+    rows.samples.push(FreshSamples::of_batch(&samples));
     let instance = "2f3c5c0e-95a5-4a5f-8a1e-0c6a4f1f7f10".to_owned();
     (rows, BatchId { instance, number })
 }

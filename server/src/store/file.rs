@@ -46,7 +46,7 @@ impl Effort {
     pub(super) fn level(self) -> i32 {
         match self {
             Self::Fresh => 1,
-            Self::Compact => 6,
+            Self::Compact => 5,
         }
     }
 
@@ -60,13 +60,13 @@ impl Effort {
 }
 
 /// The partition that the rows of a batch belong to; none for an empty batch.
-pub(super) fn partition_of(batch: &RecordBatch) -> Option<String> {
+pub(super) fn partition_of(batch: &RecordBatch) -> Option<&str> {
     let column = batch.columns().last()?.as_dictionary_opt::<Int32Type>()?;
     if column.is_empty() {
         return None;
     }
     let values = column.values().as_string_opt::<i32>()?;
-    Some(values.value(column.key(0)?).to_owned())
+    Some(values.value(column.key(0)?))
 }
 
 /// An encoded file and what the log says about it.
@@ -77,7 +77,7 @@ pub(super) struct Encoded {
 }
 
 /// Sorts the rows of one partition, keeps one of each key, and encodes them. CPU-bound: call it on a blocking thread.
-/// `batches` have the table's whole schema; none comes back when there are no rows.
+/// `batches` have the table's whole schema; none comes back when there are no rows. Samples are encoded by [`super::coded::encode`].
 pub(super) fn encode(
     table: Table,
     partition: &str,
@@ -85,9 +85,6 @@ pub(super) fn encode(
     effort: Effort,
     notes: &Notes,
 ) -> Result<Option<Encoded>, StoreError> {
-    if table == Table::Samples {
-        return super::coded::encode(partition, batches, effort, notes);
-    }
     let gathered = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
     if gathered.num_rows() == 0 {
         return Ok(None);
@@ -505,6 +502,8 @@ fn ranges(rows: &RecordBatch) -> Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::coded;
+    use crate::store::fresh::FreshSamples;
     use arrow::array::{BooleanArray, Int64Array, Int64Builder, ListBuilder};
     use arrow::datatypes::Field;
     use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -541,15 +540,9 @@ mod tests {
     #[test]
     fn all_of_a_sample_but_its_time_is_a_dictionary_in_every_row_group() {
         // As many distinct ids as by default would not be a dictionary any more: 1.2 MB.
-        let samples = samples(150_000);
+        let samples = [Arc::new(FreshSamples::of_batch(&samples(150_000)))];
         for effort in [Effort::Fresh, Effort::Compact] {
-            let encoded = encode(
-                Table::Samples,
-                "2026-11-21T08",
-                std::slice::from_ref(&samples),
-                effort,
-                &Notes::default(),
-            );
+            let encoded = coded::encode("2026-11-21T08", &samples, effort, &Notes::default());
             let reader = SerializedFileReader::new(encoded.unwrap().unwrap().bytes).unwrap();
             let group = reader.get_row_group(0).unwrap();
             for (index, chunk) in group.metadata().columns().iter().enumerate() {

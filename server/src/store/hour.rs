@@ -19,6 +19,9 @@ pub(super) const SETTLED: &str = "settled";
 /// A row group of so many rows ends with its service: another one's stacks are others, and a query for one of both reads no rows of the other.
 pub(super) const LEAST_OF_SERVICE: usize = ROW_GROUP_ROWS / 4;
 
+/// Rows of a row group that are all of one service: each row group holds the ids of its stacks again.
+const MOST_OF_SERVICE: usize = 2 * ROW_GROUP_ROWS;
+
 /// The work of one job.
 pub(super) struct Hour {
     partition: String,
@@ -26,8 +29,8 @@ pub(super) struct Hour {
     /// Rows that are to be one row group, and the order in which they will stand there.
     rows: Samples,
     order: Vec<u32>,
-    /// The service of the last of them, by its name's code.
-    service: Option<u32>,
+    /// The services of the first and the last of them, by their names' codes.
+    services: [Option<u32>; 2],
     merged: u64,
     /// None: the files are as they should be, only the roll-ups are wanted.
     file: Option<Option<CodedFile>>,
@@ -50,7 +53,7 @@ impl Hour {
             whole: job.whole,
             rows: Samples::default(),
             order: Vec::new(),
-            service: None,
+            services: [None; 2],
             merged: 0,
             file: rewrite.then_some(None),
             sources: if rewrite { Vec::new() } else { job.files.clone() },
@@ -145,16 +148,20 @@ impl Sink for Hour {
             .origins
             .get(series.start)
             .map(|origin| book.series_of(*origin).service);
-        if self.order.len() >= LEAST_OF_SERVICE && service != self.service {
+        if self.order.len() >= LEAST_OF_SERVICE && service != self.services[1] {
             let mut next = Samples::default();
             next.extend(&self.rows, series.clone());
             self.write_group(book)?;
             series = 0..next.len();
             self.rows = next;
         }
-        self.service = service;
+        if self.order.is_empty() {
+            self.services[0] = service;
+        }
+        self.services[1] = service;
         self.rows.order(series, book, &mut self.order);
-        if self.order.len() >= ROW_GROUP_ROWS {
+        let is_of_one = self.services[0] == service;
+        if self.order.len() >= if is_of_one { MOST_OF_SERVICE } else { ROW_GROUP_ROWS } {
             self.write_group(book)?;
         }
         Ok(())

@@ -3,8 +3,9 @@
 //! Forgetting only costs space: a row is then written again, and compaction drops the repeat.
 
 use super::file::partition_of;
+use super::ids::IdMap;
 use super::schema::Table;
-use super::{Rows, StoreError};
+use super::{Pending, Rows, StoreError};
 use crate::hash::MixState;
 use arrow::array::{AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -25,7 +26,7 @@ pub(super) struct NewIds {
 
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    days: [HashMap<String, HashSet<i64, MixState>>; Table::COUNT],
+    days: [HashMap<String, IdMap<()>>; Table::COUNT],
     epoch: u64,
 }
 
@@ -33,7 +34,7 @@ impl Known {
     /// For each id whether its row of that day is known.
     pub(super) fn has(&self, table: Table, day: &str, ids: &[i64]) -> Vec<bool> {
         match self.days[table.index()].get(day) {
-            Some(known) => ids.iter().map(|id| known.contains(id)).collect(),
+            Some(known) => ids.iter().map(|id| known.get(*id).is_some()).collect(),
             None => vec![false; ids.len()],
         }
     }
@@ -43,30 +44,24 @@ impl Known {
         self.epoch
     }
 
-    /// The rows that have to be written: all samples and accounts, and what is new of the dictionaries. After an error the ids
+    /// What is new of the dictionaries, and has to be written. After an error the ids
     /// in `new_ids` are to be forgotten.
     pub(super) fn fresh_rows(
         &mut self,
         rows: &Rows,
         new_ids: &mut Vec<NewIds>,
-    ) -> Result<[Vec<RecordBatch>; Table::COUNT], StoreError> {
-        let mut fresh: [Vec<RecordBatch>; Table::COUNT] = Default::default();
+    ) -> Result<[Vec<Pending>; Table::COUNT], StoreError> {
+        let mut fresh: [Vec<Pending>; Table::COUNT] = Default::default();
         for table in Table::ALL {
             for batch in &rows.tables[table.index()] {
                 let Some(partition) = partition_of(batch) else { continue };
                 let batch = self
-                    .only_new(table, &partition, batch, new_ids)
+                    .only_new(table, partition, batch, new_ids)
                     .map_err(StoreError::table(table, "look for new rows"))?;
                 if batch.num_rows() > 0 {
-                    fresh[table.index()].push(batch);
+                    fresh[table.index()].push(Pending::Rows(batch));
                 }
             }
-        }
-        if let Some(account) = &rows.batch {
-            let batch = account
-                .to_record_batch()
-                .map_err(StoreError::table(Table::Batches, "make a row"))?;
-            fresh[Table::Batches.index()].push(batch);
         }
         Ok(fresh)
     }
@@ -95,7 +90,12 @@ impl Known {
             }
         }
         let known = days.entry(day.to_owned()).or_default();
-        let keep: Vec<bool> = ids.values().iter().map(|id| known.insert(*id)).collect();
+        let is_new = |id: &i64| {
+            let before = known.len();
+            known.get_or_insert(*id, ());
+            known.len() > before
+        };
+        let keep: Vec<bool> = ids.values().iter().map(is_new).collect();
         let new = ids.values().iter().zip(&keep).filter(|(_, new)| **new);
         new_ids.push(NewIds {
             table,
@@ -114,9 +114,8 @@ impl Known {
         self.epoch += 1;
         for NewIds { table, day, ids } in ids {
             if let Some(known) = self.days[table.index()].get_mut(day) {
-                for id in ids {
-                    known.remove(id);
-                }
+                let gone: HashSet<i64, MixState> = ids.iter().copied().collect();
+                known.retain(|id| !gone.contains(&id));
             }
         }
     }

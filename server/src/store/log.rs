@@ -8,20 +8,17 @@ use super::clock::Clock;
 use super::error::StoreError;
 use super::local::DurableStore;
 use super::log_check::{self, CHECKSUM, Fault, SUMS, UNSEALED};
+use super::log_schema::{create, with_every_column};
 use super::salvage::{self, Place};
 use super::schema::Table;
 use super::snapshot::{ColumnRange, DataFile};
 use super::txns::{Txn, read_txns};
 use super::unlogged;
-use arrow::datatypes::DataType as ArrowType;
 use bytes::Bytes;
 use deltalake_core::DeltaTable;
 use deltalake_core::kernel::transaction::CommitData;
-use deltalake_core::kernel::{
-    Action, Add, ArrayType, DataType, LogicalFileView, PrimitiveType, Remove, StructField, Transaction,
-};
+use deltalake_core::kernel::{Action, Add, LogicalFileView, Remove, Transaction};
 use deltalake_core::logstore::{CommitOrBytes, LogStoreRef, StorageConfig, default_logstore};
-use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -34,14 +31,8 @@ use tokio::sync::watch;
 /// How long an instance's highest number is remembered; longer than any agent's spool lives.
 pub(super) const TRANSACTION_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What other writers are told of how long log entries stay. This server goes by their number.
-const LOG_RETENTION: Duration = Duration::from_secs(2 * 3600);
-
 /// Pause between looks at a log that cannot be read.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// How long the log names removed files.
-const TOMBSTONE_RETENTION: Duration = Duration::from_secs(3600);
 
 /// What a table's log is read and written through: the store itself, or in tests one that fails.
 pub(super) type Over = fn(Table, Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>;
@@ -356,89 +347,6 @@ pub(super) async fn list_sums(
     Ok(())
 }
 
-async fn create(table: Table, log_store: LogStoreRef) -> Result<(), StoreError> {
-    let seconds = |duration: Duration| Some(format!("interval {} seconds", duration.as_secs()));
-    let columns = table
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| StructField::new(field.name(), delta_type(field.data_type()), field.is_nullable()))
-        .collect::<Vec<_>>();
-    CreateBuilder::new()
-        .with_log_store(log_store)
-        .with_table_name(table.name())
-        .with_columns(columns)
-        .with_partition_columns([table.partition_column()])
-        .with_configuration([
-            ("delta.logRetentionDuration", seconds(LOG_RETENTION)),
-            ("delta.deletedFileRetentionDuration", seconds(TOMBSTONE_RETENTION)),
-            ("delta.setTransactionRetentionDuration", seconds(TRANSACTION_RETENTION)),
-        ])
-        .await
-        .map_err(StoreError::table(table, "create it"))?;
-    Ok(())
-}
-
-/// Gives a table of an older server the columns that have come since; they are null in its rows.
-async fn with_every_column(table: Table, delta: DeltaTable) -> Result<DeltaTable, StoreError> {
-    let state = delta.snapshot().map_err(StoreError::table(table, "read its log"))?;
-    let (schema, found) = (table.schema(), state.schema());
-    let mut missing = Vec::new();
-    for field in schema.fields() {
-        let wanted = delta_type(field.data_type());
-        let problem = match found.field(field.name()) {
-            Some(there) if *there.data_type() == wanted => continue,
-            Some(there) => format!("column {} is of type {}", field.name(), there.data_type()),
-            None if field.is_nullable() => {
-                missing.push(StructField::new(field.name(), wanted, true));
-                continue;
-            }
-            None => format!("column {} is missing", field.name()),
-        };
-        return Err(StoreError::Table {
-            table: table.name(),
-            what: "compare its columns with this version's",
-            cause: format!("{problem}; open it with the version that made it, or give another directory with --data"),
-        });
-    }
-    for field in found
-        .fields()
-        .filter(|field| schema.column_with_name(field.name()).is_none())
-    {
-        let (table, column) = (table.name(), field.name());
-        tracing::warn!(
-            table,
-            column,
-            "a column that this version does not know: rows lose it when they are compacted"
-        );
-    }
-    if missing.is_empty() {
-        return Ok(delta);
-    }
-    let columns: Vec<_> = missing.iter().map(|field| field.name().as_str()).collect();
-    tracing::info!(
-        table = table.name(),
-        ?columns,
-        "a table of an older server gets new columns"
-    );
-    let add = delta.add_columns().with_fields(missing);
-    add.await.map_err(StoreError::table(table, "add columns"))
-}
-
-fn delta_type(arrow: &ArrowType) -> DataType {
-    match arrow {
-        ArrowType::Int32 => DataType::Primitive(PrimitiveType::Integer),
-        ArrowType::Int64 => DataType::Primitive(PrimitiveType::Long),
-        ArrowType::Float64 => DataType::Primitive(PrimitiveType::Double),
-        ArrowType::Boolean => DataType::Primitive(PrimitiveType::Boolean),
-        ArrowType::List(element) => DataType::Array(Box::new(ArrayType::new(
-            delta_type(element.data_type()),
-            element.is_nullable(),
-        ))),
-        _ => DataType::Primitive(PrimitiveType::String),
-    }
-}
-
 fn partition_values(table: Table, partition: &str) -> HashMap<String, Option<String>> {
     HashMap::from([(table.partition_column().to_owned(), Some(partition.to_owned()))])
 }
@@ -504,6 +412,8 @@ fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use deltalake_core::kernel::{DataType, PrimitiveType, StructField};
+    use deltalake_core::operations::create::CreateBuilder;
 
     fn place(table: Table, dir: &FsPath, stop: &watch::Sender<bool>) -> Place {
         Place {

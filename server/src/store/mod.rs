@@ -17,12 +17,15 @@ mod error;
 #[cfg(test)]
 mod faults;
 mod file;
+mod fresh;
 mod hour;
+mod ids;
 mod known;
 mod ledger;
 mod local;
 mod log;
 mod log_check;
+mod log_schema;
 mod memory_pool;
 mod merge;
 mod nodes;
@@ -43,6 +46,7 @@ pub use clock::{Clock, Reading};
 pub use commit::Ticket;
 pub use damage::DamagedFile;
 pub use error::StoreError;
+pub use fresh::{Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Pending};
 pub use nodes::NodeInfo;
 pub use retain::Stale;
 pub use schema::{SERIES_LABELS, Table, day, hour};
@@ -66,10 +70,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// The rows of one accepted batch, with each table's whole schema (partition column included). Every record batch holds rows
-/// of one partition only; `batches` has none, its row is [`Rows::batch`].
+/// The rows of one accepted batch. Every record batch has its table's whole schema (partition column included), and holds rows
+/// of one partition only; of `samples` and `batches` there are none, their rows are [`Rows::samples`] and [`Rows::batch`].
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
+    pub samples: Vec<FreshSamples>,
     pub tables: [Vec<RecordBatch>; Table::COUNT],
     /// The sender's account of the batch, where there is one.
     pub batch: Option<BatchRow>,
@@ -323,11 +328,16 @@ impl Store {
             tokio::pin!(committed);
             // From here on no commit is missed.
             committed.as_mut().enable();
-            if self.pending_bytes() <= self.config.max_pending_bytes {
+            if self.has_room() {
                 return;
             }
             committed.await;
         }
+    }
+
+    /// Whether [`Store::room`] would return at once.
+    pub fn has_room(&self) -> bool {
+        self.pending_bytes() <= self.config.max_pending_bytes
     }
 
     /// Whether ingest is stopped for want of disk space. Checked anew on every commit interval.

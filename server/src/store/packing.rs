@@ -74,6 +74,10 @@ impl<'c> Codes<'c> {
         let mut rest = &codes[..];
         let mut pages = Vec::with_capacity(page_rows.len());
         for rows in page_rows {
+            // The first rows are tried with the pages of all.
+            if rest.is_empty() {
+                break;
+            }
             let (page, behind) = rest.split_at((*rows).min(rest.len()));
             pages.push(Codes::of_rows(page));
             rest = behind;

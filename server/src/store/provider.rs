@@ -4,6 +4,7 @@
 //! pending rows. Tables with a key answer with one row a key: filters apply before that, so that "of this day" keeps its meaning.
 
 use super::dedup::DedupExec;
+use super::fresh::Pending;
 use super::schema::Table;
 use super::snapshot::{DataFile, Snapshot};
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt64Array};
@@ -13,12 +14,12 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
@@ -29,6 +30,8 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use std::collections::{BTreeSet, HashSet};
@@ -36,6 +39,29 @@ use std::sync::Arc;
 
 /// Where the data directory is registered in the runtime's object stores.
 pub(super) const STORE_URL: &str = "stakeout://data";
+
+/// Pending rows, of which columns are made one batch after another.
+#[derive(Debug)]
+struct PendingRows {
+    /// The columns that are wanted.
+    schema: SchemaRef,
+    rows: Vec<Pending>,
+}
+
+impl PartitionStream for PendingRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let schema = self.schema.clone();
+        let batches = self.rows.clone().into_iter().map({
+            let schema = schema.clone();
+            move |rows| Ok(rows.columns(&schema)?)
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))
+    }
+}
 
 /// One table of one snapshot.
 #[derive(Debug)]
@@ -63,11 +89,19 @@ impl SnapshotTable {
         }
         let pending = self.snapshot.pending(self.table);
         if !pending.is_empty() {
-            inputs.push(MemorySourceConfig::try_new_exec(
-                &[pending.to_vec()],
-                self.table.schema(),
-                Some(columns.to_vec()),
-            )?);
+            let schema = Arc::new(self.table.schema().project(columns)?);
+            let rows: Arc<dyn PartitionStream> = Arc::new(PendingRows {
+                schema: schema.clone(),
+                rows: pending.to_vec(),
+            });
+            inputs.push(Arc::new(StreamingTableExec::try_new(
+                schema,
+                vec![rows],
+                None,
+                [],
+                false,
+                None,
+            )?));
         }
         if inputs.is_empty() {
             return Ok(Arc::new(EmptyExec::new(Arc::new(

@@ -9,7 +9,7 @@ use super::coded::{CodedFile, Group};
 use super::file::{Effort, Encoded, Notes, ROW_GROUP_ROWS};
 use super::hour::LEAST_OF_SERVICE;
 use super::packing::{Runs, dense, runs};
-use super::samples::{Book, Interned, Samples};
+use super::samples::{Book, Interned, InternedIds, Samples};
 use super::schema::Table;
 use super::snapshot::DataFile;
 use parquet::errors::ParquetError;
@@ -233,7 +233,7 @@ impl Rollups {
 /// Rows of one roll-up's table, by codes.
 struct Rollup {
     table: Table,
-    starts: Interned<i64>,
+    starts: InternedIds,
     times: Vec<u32>,
     origins: Vec<u32>,
     stacks: Vec<u32>,
@@ -246,7 +246,7 @@ impl Rollup {
     fn new(table: Table) -> Self {
         Self {
             table,
-            starts: Interned::default(),
+            starts: InternedIds::default(),
             times: Vec::new(),
             origins: Vec::new(),
             stacks: Vec::new(),
@@ -329,8 +329,6 @@ impl Rollup {
         let (origins, names) = (runs(self.origins.iter().copied()), &book.names);
         group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
         let (of_rows, kept) = dense(self.origins.iter().copied(), book.origins.len());
-        let nodes = kept.iter().map(|origin| book.origins[*origin].node);
-        group.texts_of("node", &of_rows, nodes, names)?;
         group.texts_of_runs("service", &origins, names, |origin| book.series_of(origin).service)?;
         let series = kept.iter().map(|origin| Some(book.series_of(*origin).id));
         group.numbers_of("series_id", &of_rows, series, size_of::<i64>(), &Runs::new())?;

@@ -5,10 +5,9 @@
 //! written without a look at their texts and ids.
 
 use super::columns::{Values, run_length};
+use super::fresh::FreshSamples;
+use super::ids::IdMap;
 use crate::hash::MixState;
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{Int32Type, Int64Type};
-use arrow::error::ArrowError;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::{Index, Range};
@@ -76,6 +75,37 @@ impl<T: Copy + Eq + Hash> Interned<T> {
     }
 }
 
+/// Ids, each once, by code: as [`Interned`], for many.
+#[derive(Debug, Default)]
+pub(super) struct InternedIds {
+    codes: IdMap<u32>,
+    ids: Vec<i64>,
+}
+
+impl InternedIds {
+    #[inline]
+    pub(super) fn code(&mut self, id: i64) -> u32 {
+        let next = self.ids.len() as u32;
+        let code = self.codes.get_or_insert(id, next);
+        if code == next {
+            self.ids.push(id);
+        }
+        code
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+}
+
+impl Index<u32> for InternedIds {
+    type Output = i64;
+
+    fn index(&self, code: u32) -> &i64 {
+        &self.ids[code as usize]
+    }
+}
+
 impl<T> Index<u32> for Interned<T> {
     type Output = T;
 
@@ -117,7 +147,7 @@ pub(super) struct Book {
     pub(super) names: Names,
     pub(super) series: Interned<Series>,
     pub(super) origins: Interned<Origin>,
-    pub(super) stacks: Interned<i64>,
+    pub(super) stacks: InternedIds,
     pub(super) manners: Interned<Manner>,
 }
 
@@ -197,60 +227,59 @@ impl Samples {
         self.manners.reserve_exact(rows);
     }
 
-    /// Adds the rows of a batch, which has the columns of the table's files.
-    pub(super) fn add(&mut self, batch: &RecordBatch, book: &mut Book, recent: &mut Recent) -> Result<(), ArrowError> {
-        let column = |name: &str| {
-            let missing = || ArrowError::SchemaError(format!("no column {name}"));
-            batch.column_by_name(name).ok_or_else(missing)
-        };
-        let numbers = |name: &str| Ok::<_, ArrowError>(column(name)?.as_primitive::<Int64Type>());
-        let mut names = |name: &str| {
-            let texts = column(name)?.as_dictionary::<Int32Type>();
-            let values = texts.values().as_string::<i32>().iter();
-            let known: Vec<u32> = values.map(|text| book.names.code(text.unwrap_or_default())).collect();
-            Ok::<_, ArrowError>(NameColumn {
-                keys: texts.keys().values(),
-                known,
+    /// Adds rows as they came.
+    pub(super) fn add(&mut self, fresh: &FreshSamples, book: &mut Book, recent: &mut Recent) {
+        let common = &fresh.common;
+        let stacks: Vec<u32> = common.stacks.iter().map(|id| book.stacks.code(*id)).collect();
+        let names: Vec<[u32; 3]> = common
+            .origins
+            .iter()
+            .map(|origin| {
+                let texts = [common.node(origin), common.service(origin), common.thread(origin)];
+                texts.map(|text| book.names.code(text))
             })
-        };
-        let (kinds, services, nodes) = (names("type")?, names("service")?, names("node")?);
-        let (threads, modes) = (names("thread")?, names("mode")?);
-        let (series, processes) = (numbers("series_id")?.values(), numbers("process_id")?.values());
-        let (tids, values) = (numbers("tid")?, numbers("value")?.values());
-        let cpus = column("cpu")?.as_primitive::<Int32Type>();
-        for row in 0..batch.num_rows() {
-            let series = Series {
-                kind: kinds.code(row),
-                service: services.code(row),
-                id: series[row],
+            .collect();
+        let kinds: Vec<u32> = (0..common.kinds())
+            .map(|kind| book.names.code(common.kind(kind as u16)))
+            .collect();
+        let modes = ["user", "kernel"].map(|mode| book.names.code(mode));
+        // The code of each origin with the profile type of the last row that had it.
+        let mut origins: Vec<Option<(u16, u32)>> = vec![None; common.origins.len()];
+        for row in &fresh.rows {
+            let known = &mut origins[row.origin as usize];
+            let origin = match *known {
+                Some((kind, code)) if kind == row.kind => code,
+                _ => {
+                    let origin = &common.origins[row.origin as usize];
+                    let [node, service, thread] = names[row.origin as usize];
+                    let series = book.series.code(Series {
+                        kind: kinds[usize::from(row.kind)],
+                        service,
+                        id: origin.series_id,
+                    });
+                    let code = book.origins.code(Origin {
+                        series,
+                        node,
+                        thread,
+                        process_id: origin.process_id,
+                        tid: origin.tid,
+                    });
+                    *known = Some((row.kind, code));
+                    code
+                }
             };
-            let origin = Origin {
-                // Until it is looked up, which mostly is not needed.
-                series: 0,
-                node: nodes.code(row),
-                thread: threads.code(row),
-                process_id: processes[row],
-                tid: tids.is_valid(row).then(|| tids.value(row)),
-            };
-            let place = series.id ^ origin.process_id ^ origin.tid.unwrap_or_default().rotate_left(32);
-            let origin = recent.origins.code(place, (series, origin), || {
-                let series = book.series.code(series);
-                book.origins.code(Origin { series, ..origin })
-            });
             self.origins.push(origin);
             let manner = Manner {
-                mode: modes.code(row),
-                cpu: cpus.is_valid(row).then(|| i64::from(cpus.value(row))),
-                value: values[row],
+                mode: modes[usize::from(row.in_kernel)],
+                cpu: row.known_cpu().map(i64::from),
+                value: row.value,
             };
-            let place = manner.cpu.unwrap_or(-1) << 8 ^ i64::from(manner.mode);
-            let manner = recent.manners.code(place, manner, || book.manners.code(manner));
-            self.manners.push(manner);
+            let place = i64::from(row.cpu) << 8 ^ i64::from(manner.mode);
+            self.manners
+                .push(recent.manners.code(place, manner, || book.manners.code(manner)));
+            self.stacks.push(stacks[row.stack as usize]);
+            self.ts_ns.push(row.ts_ns);
         }
-        let stacks = numbers("stack_id")?.values().iter();
-        self.stacks.extend(stacks.map(|id| book.stacks.code(*id)));
-        self.ts_ns.extend_from_slice(numbers("ts_ns")?.values());
-        Ok(())
     }
 
     /// Rows of one series in the order in which they stand in a file: by thread and time, else as they lie.
@@ -280,8 +309,8 @@ impl Samples {
     /// Sorts rows by time; equal ones stay as they are.
     fn by_time(&self, rows: &mut [u32]) {
         let time = |row: &u32| self.ts_ns[*row as usize];
-        // What came in the order of time mostly is.
-        if rows.is_sorted_by_key(time) {
+        // What came in the order of time mostly is, but where one commit ends and the next begins.
+        if merge_neighbours(rows, time) {
             return;
         }
         let mut timed: Vec<(i64, u32)> = rows.iter().map(|row| (time(row), *row)).collect();
@@ -316,6 +345,49 @@ impl Samples {
     }
 }
 
+/// Sorts rows of which each stretch that is in order belongs behind the one before but for a few; equal ones stay as they are. False where that
+/// would take longer than sorting them: then they are in some order.
+fn merge_neighbours(rows: &mut [u32], time: impl Fn(&u32) -> i64) -> bool {
+    let (mut room, mut aside) = (2 * rows.len(), Vec::new());
+    let mut at = 1;
+    while at < rows.len() {
+        if time(&rows[at - 1]) <= time(&rows[at]) {
+            at += 1;
+            continue;
+        }
+        let end = at
+            + 1
+            + rows[at..]
+                .windows(2)
+                .take_while(|pair| time(&pair[0]) <= time(&pair[1]))
+                .count();
+        let from = rows[..at].partition_point(|row| time(row) <= time(&rows[at]));
+        // What is behind the last of those before stays where it is.
+        let until = at + rows[at..end].partition_point(|row| time(row) < time(&rows[at - 1]));
+        match room.checked_sub(until - from) {
+            Some(left) => room = left,
+            None => return false,
+        }
+        aside.clear();
+        aside.extend_from_slice(&rows[from..at]);
+        let (mut next, mut left) = (at, aside.iter().peekable());
+        for place in from..until {
+            match left.peek() {
+                Some(row) if next == until || time(row) <= time(&rows[next]) => {
+                    rows[place] = **row;
+                    left.next();
+                }
+                _ => {
+                    rows[place] = rows[next];
+                    next += 1;
+                }
+            }
+        }
+        at = end;
+    }
+    true
+}
+
 /// Of each origin its place in the order of files; the same where series and thread are.
 fn ranks(book: &Book) -> Vec<u32> {
     let mut series: Vec<u32> = (0..book.series.len() as u32).collect();
@@ -335,10 +407,9 @@ fn ranks(book: &Book) -> Vec<u32> {
     ranks
 }
 
-/// What came lately, with its code in a [`Book`]: rows of one batch have few threads, and few CPUs. Of no use when the book is begun anew.
+/// What came lately, with its code in a [`Book`]: rows of one batch have few CPUs. Of no use when the book is begun anew.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    origins: Places<(Series, Origin)>,
     manners: Places<Manner>,
 }
 
@@ -367,19 +438,6 @@ impl<T: Copy + Eq> Places<T> {
                 code
             }
         }
-    }
-}
-
-/// A column of texts of a batch.
-struct NameColumn<'b> {
-    keys: &'b [i32],
-    /// The code of each text.
-    known: Vec<u32>,
-}
-
-impl NameColumn<'_> {
-    fn code(&self, row: usize) -> u32 {
-        self.known[self.keys[row] as usize]
     }
 }
 
@@ -495,5 +553,44 @@ impl Translation {
             at = end;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_that_overlap_a_little_are_merged_and_others_left_to_a_sort() {
+        let mut state = 7_u64;
+        let mut below = |end: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % end
+        };
+        for overlap in [0, 1, 3, 40, 5000] {
+            // Stretches of up to sixty rows, each of which begins up to so long before the end of the last; times come more than once.
+            let (mut times, mut begin): (Vec<i64>, i64) = (Vec::new(), 0);
+            for _ in 0..200 {
+                let mut stretch: Vec<i64> = (0..below(60)).map(|_| begin + below(50) as i64).collect();
+                stretch.sort_unstable();
+                times.extend(&stretch);
+                begin += 50 - below(overlap + 1) as i64;
+            }
+            let mut rows: Vec<u32> = (0..times.len() as u32).collect();
+            let mut expected = rows.clone();
+            expected.sort_by_key(|row| times[*row as usize]);
+            let merged = merge_neighbours(&mut rows, |row| times[*row as usize]);
+            assert!(overlap == 40 || merged == (overlap < 5000), "{overlap}");
+            let samples = Samples {
+                ts_ns: times,
+                ..Samples::default()
+            };
+            assert!(!merged || rows == expected, "{overlap}");
+            // Whether it was merged or sorted then.
+            let mut rows: Vec<u32> = (0..expected.len() as u32).collect();
+            samples.by_time(&mut rows);
+            assert_eq!(rows, expected, "{overlap}");
+        }
+        merge_neighbours(&mut [], |_| 0);
     }
 }

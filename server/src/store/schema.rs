@@ -155,7 +155,6 @@ fn columns(table: Table) -> Schema {
             let mut fields = vec![
                 must("ts_ns", Int64),
                 must("type", name()),
-                must("node", name()),
                 must("service", name()),
                 must("series_id", Int64),
                 must("mode", name()),

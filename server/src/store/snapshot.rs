@@ -2,12 +2,11 @@
 
 use super::columns::Footers;
 use super::damage::Damage;
-use super::file::partition_of;
+use super::fresh::Pending;
 use super::lock_mutex;
 use super::provider::SnapshotTable;
 use super::rollup;
 use super::schema::Table;
-use arrow::array::RecordBatch;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -63,7 +62,7 @@ impl DataFile {
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub(super) files: [Arc<Vec<Arc<DataFile>>>; Table::COUNT],
-    pub(super) pending: [Arc<Vec<RecordBatch>>; Table::COUNT],
+    pub(super) pending: [Arc<Vec<Pending>>; Table::COUNT],
     pub(super) runtime: Arc<RuntimeEnv>,
     pub(super) footers: Arc<Footers>,
     damage: Arc<Damage>,
@@ -138,14 +137,17 @@ impl Snapshot {
         rollup::is_current(of(Table::Samples), of(rollup))
     }
 
-    /// Rows that wait for their commit, in the table's whole schema, each batch of one partition.
-    pub fn pending(&self, table: Table) -> &[RecordBatch] {
+    /// Rows that wait for their commit.
+    pub fn pending(&self, table: Table) -> &[Pending] {
         &self.pending[table.index()]
     }
 
     /// The hours that have samples which wait for their commit.
     pub fn pending_hours(&self) -> HashSet<String> {
-        self.pending(Table::Samples).iter().filter_map(partition_of).collect()
+        self.pending(Table::Samples)
+            .iter()
+            .filter_map(Pending::partition)
+            .collect()
     }
 
     /// The account of all queries' memory.

@@ -39,12 +39,16 @@ async fn differences(snapshot: &Snapshot, rollup: Table, step_ns: i64) -> i64 {
     } else {
         "stack_id, "
     };
-    let same = format!("type, node, service, series_id, mode, {stacks}value, hour");
+    let own = format!("type, service, series_id, mode, {stacks}value, hour");
+    let same = format!("node, {own}");
     let raw = format!(
-        "SELECT ts_ns - ts_ns % {step_ns} AS ts_ns, {same}, count(*) AS count FROM samples GROUP BY ts_ns - ts_ns % {step_ns}, {same}"
+        "SELECT at, {same}, count(*) AS count FROM (SELECT ts_ns - ts_ns % {step_ns} AS at, CAST(node AS VARCHAR) AS node, {own} FROM samples) \
+         GROUP BY at, {same}"
     );
+    // A roll-up's nodes are those of its series.
     let rolled = format!(
-        "SELECT ts_ns, {same}, sum(count) AS count FROM {} GROUP BY ts_ns, {same}",
+        "SELECT ts_ns AS at, {same}, sum(count) AS count FROM {} JOIN (SELECT series_id AS id, node FROM series) ON series_id = id \
+         GROUP BY ts_ns, {same}",
         rollup.name()
     );
     let more = |a: &str, b: &str| format!("SELECT count(*) FROM ({a} EXCEPT {b})");

@@ -464,6 +464,37 @@ async fn a_table_of_an_older_server_gets_the_new_columns() {
     store.close().await;
 }
 
+/// `tests/data/samples_hour-with-nodes`: the roll-up by hour of 120 samples of two nodes, as a server wrote it when roll-ups had a column `node`, which no
+/// row might lack.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_roll_up_of_an_older_server_may_lack_its_old_column() {
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/samples_hour-with-nodes");
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("samples_hour");
+    copy_dir(&old, &table);
+    let config = StoreConfig {
+        retention_hours: Duration::from_secs(100 * 365 * 24 * 3600),
+        ..quiet(dir.path())
+    };
+    // Once it is changed, it stays as it is.
+    for _ in 0..2 {
+        let store = Store::open(config.clone()).await.unwrap();
+        let counted = "SELECT sum(count) FROM samples_hour WHERE service = 'service-1'";
+        assert_eq!(number(&store.snapshot(), counted).await, 31);
+        store.close().await;
+        drop(store);
+        let url = url::Url::from_directory_path(table.canonicalize().unwrap()).unwrap();
+        let delta = deltalake_core::open_table(url).await.unwrap();
+        assert_eq!(delta.version(), Some(2));
+        let schema = delta.snapshot().unwrap().schema();
+        let nullable = schema.fields().filter(|field| field.is_nullable());
+        assert_eq!(
+            nullable.map(|field| field.name().as_str()).collect::<Vec<_>>(),
+            ["node"]
+        );
+    }
+}
+
 pub(crate) fn copy_dir(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

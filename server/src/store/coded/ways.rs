@@ -29,7 +29,7 @@ pub(super) struct Way {
     pub(super) width: Option<u32>,
     /// Without runs.
     is_each: bool,
-    /// More effort than the least does not make them smaller.
+    /// By the frequency of bytes alone, see [`super::counting`].
     pub(super) is_fast: bool,
     /// Rows of each page; none: all the same.
     pages: Vec<usize>,
@@ -103,12 +103,19 @@ impl Group<'_> {
             width: Some(self.width(values, &Codes::of_rows(tried))?),
             ..Way::default()
         }];
-        ways.extend(widths(values).map(|width| Way {
-            width: Some(width),
-            is_fast: true,
-            pages: pages.clone(),
-            ..Way::default()
-        }));
+        // Of few codes eight in a row are equal now and then by chance: a run there breaks up what zstd would count.
+        let with_and_without_runs = |width| [false, true].map(|is_each| (width, is_each));
+        ways.extend(
+            widths(values)
+                .flat_map(with_and_without_runs)
+                .map(|(width, is_each)| Way {
+                    width: Some(width),
+                    is_each,
+                    is_fast: true,
+                    pages: pages.clone(),
+                    ..Way::default()
+                }),
+        );
         self.smallest(tried, ways)
     }
 

@@ -15,12 +15,12 @@ mod tests;
 pub(crate) use footers::Footers;
 pub(super) use stream::{FileStream, Unzip};
 
-use super::file::partition_of;
+use super::fresh::Pending;
 use super::provider::STORE_URL;
 use super::schema::Table;
 use super::snapshot::{DataFile, Snapshot};
 use crate::hash::MixState;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use bytes::Bytes;
 use datafusion::execution::object_store::ObjectStoreUrl;
@@ -242,7 +242,7 @@ pub(crate) enum Unit {
         group: usize,
     },
     /// Rows that wait for their commit.
-    Pending(RecordBatch),
+    Pending(Pending),
 }
 
 /// The units of `samples`, or of one of its roll-ups, that `may` accepts, by what is known of their columns; damaged files are left out.
@@ -272,7 +272,7 @@ pub(crate) async fn units(
         }
     }
     for rows in snapshot.pending(table) {
-        let hour = partition_of(rows);
+        let hour = rows.partition();
         let is_hour = |column: &str| column == table.partition_column();
         let known =
             |column: &str| is_hour(column).then(|| hour.clone().map(|hour| Bounds::Texts(hour.clone(), hour)))?;
@@ -450,16 +450,17 @@ impl Fetched {
     }
 }
 
-fn pending(rows: &RecordBatch, wanted: Wanted) -> Result<Column, ReadError> {
+fn pending(rows: &Pending, wanted: Wanted) -> Result<Column, ReadError> {
     let failed = |what: String| ReadError {
         path: "rows that wait for their commit".to_owned(),
         what,
     };
     let column = rows
-        .column_by_name(wanted.name)
-        .ok_or_else(|| failed(format!("there is no column `{}`", wanted.name)))?;
+        .column(wanted.name)
+        .ok_or_else(|| failed(format!("there is no column `{}`", wanted.name)))?
+        .map_err(|error| failed(error.to_string()))?;
     match wanted.form {
-        Form::Codes => Codes::of_array(column)
+        Form::Codes => Codes::of_array(&column)
             .map(Column::Codes)
             .map_err(|damage| failed(damage.what)),
         Form::Numbers => Ok(Column::Numbers(column.as_primitive::<Int64Type>().values().to_vec())),

@@ -2,8 +2,10 @@
 
 use super::read::{coded, packed};
 use super::*;
-use crate::store::file::{Effort, Notes, encode};
-use arrow::array::{DictionaryArray, Int32Array, Int64Array, StringArray, StringBuilder};
+use crate::store::file::{Effort, Encoded, Notes};
+use crate::store::fresh::FreshSamples;
+use crate::store::{StoreError, coded};
+use arrow::array::{DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder};
 use object_store::memory::InMemory;
 use object_store::{ObjectStoreExt, PutPayload};
 use parquet::arrow::ArrowWriter;
@@ -12,6 +14,11 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 const HOUR: &str = "1970-01-01T01";
+
+fn encode(rows: &RecordBatch, effort: Effort) -> Result<Option<Encoded>, StoreError> {
+    let samples = FreshSamples::of_batch(rows);
+    coded::encode(HOUR, &[Arc::new(samples)], effort, &Notes::default())
+}
 
 /// Every column of `samples` with values of its kind: few and many distinct ones, long runs, and absent ones.
 fn rows(count: i64) -> RecordBatch {
@@ -170,9 +177,7 @@ fn by_arrow(bytes: &Bytes) -> Vec<Vec<String>> {
 #[tokio::test]
 async fn what_the_store_writes_reads_as_arrow_reads_it() {
     for effort in [Effort::Fresh, Effort::Compact] {
-        let encoded = encode(Table::Samples, HOUR, &[rows(70_000)], effort, &Notes::default())
-            .unwrap()
-            .unwrap();
+        let encoded = encode(&rows(70_000), effort).unwrap().unwrap();
         let store = stored(encoded.bytes.clone(), &encoded.file).await;
         assert_eq!(read_all(&store, &encoded.file).await.unwrap(), by_arrow(&encoded.bytes));
         assert!(
@@ -233,7 +238,7 @@ fn rows_of_threads(count: i64) -> RecordBatch {
 #[tokio::test]
 async fn codes_that_stand_for_nothing_are_not_counted() {
     let rows = rows_of_threads(120_000);
-    let encoded = encode(Table::Samples, HOUR, &[rows], Effort::Compact, &Notes::default());
+    let encoded = encode(&rows, Effort::Compact);
     let encoded = encoded.unwrap().unwrap();
     let store = stored(encoded.bytes.clone(), &encoded.file).await;
     let expected = by_arrow(&encoded.bytes);
@@ -274,10 +279,7 @@ async fn other_encodings_are_read_too() {
         writer.close().unwrap();
         let (bytes, mut file) = (
             Bytes::from(bytes),
-            encode(Table::Samples, HOUR, &[self::rows(1)], Effort::Fresh, &Notes::default())
-                .unwrap()
-                .unwrap()
-                .file,
+            encode(&self::rows(1), Effort::Fresh).unwrap().unwrap().file,
         );
         file.size_bytes = bytes.len() as u64;
         let store = stored(bytes.clone(), &file).await;
@@ -291,9 +293,7 @@ async fn other_encodings_are_read_too() {
 
 #[tokio::test]
 async fn a_damaged_file_is_an_error_that_names_it_or_reads_as_something() {
-    let encoded = encode(Table::Samples, HOUR, &[rows(400)], Effort::Fresh, &Notes::default())
-        .unwrap()
-        .unwrap();
+    let encoded = encode(&rows(400), Effort::Fresh).unwrap().unwrap();
     let whole = encoded.bytes.to_vec();
     let name = format!("samples/{}", encoded.file.path);
     let mut errors = 0;
