@@ -30,7 +30,7 @@ test.describe("compare", () => {
     const table = page.getByRole("grid", { name: "Functions of both windows" });
     await expect(table.getByRole("row").nth(1)).toBeVisible();
     await page.getByTestId("only").selectOption("significant");
-    expect(parameter(page, "only")).toBe("significant");
+    await expect.poll(() => parameter(page, "only")).toBe("significant");
     await expect(table.locator(".vtable-row.same")).toHaveCount(0);
     await expect(table.locator(".vtable-row.grew, .vtable-row.new").first()).toBeVisible();
     await expect(page.getByTestId("verdict")).toContainText("differ");
@@ -49,10 +49,10 @@ test.describe("compare", () => {
     await page.mouse.move(grab.x - 60, grab.y + 5, { steps: 6 });
     await page.mouse.up();
     await expect.poll(() => Number(parameter(page, "from"))).toBeLessThan(windows.after.from);
-    expect(Number(parameter(page, "until")) - Number(parameter(page, "from"))).toBe(length);
-    expect(parameter(page, "baseFrom")).toBe(String(windows.before.from));
+    await expect.poll(() => Number(parameter(page, "until")) - Number(parameter(page, "from"))).toBe(length);
+    await expect.poll(() => parameter(page, "baseFrom")).toBe(String(windows.before.from));
     await page.goBack();
-    expect(parameter(page, "from")).toBe(String(windows.after.from));
+    await expect.poll(() => parameter(page, "from")).toBe(String(windows.after.from));
 
     const edge = await page.getByTestId("edge-base-until").boundingBox();
     if (edge === null) throw new Error("window A has no edge");
@@ -61,7 +61,7 @@ test.describe("compare", () => {
     await page.mouse.move(edge.x - 40, edge.y + 20, { steps: 6 });
     await page.mouse.up();
     await expect.poll(() => Number(parameter(page, "baseUntil"))).toBeLessThan(windows.before.until);
-    expect(parameter(page, "baseFrom")).toBe(String(windows.before.from));
+    await expect.poll(() => parameter(page, "baseFrom")).toBe(String(windows.before.from));
 
     const early = Number(parameter(page, "baseUntil"));
     await page.getByRole("slider", { name: "End of window A, before" }).focus();
@@ -131,7 +131,7 @@ test.describe("compare", () => {
     const name = (await row.locator("bdi").textContent()) as string;
     await row.click();
     await expect(page.getByTestId("frame-panel").locator(".frame-name")).toHaveText(name);
-    expect(parameter(page, "frame")).toContain(name);
+    await expect.poll(() => parameter(page, "frame")).toContain(name);
     // Of all of B; in A the process did not run.
     const sides = page.getByTestId("frame-shares").locator("tbody tr");
     await expect(sides.nth(0).locator("td").first()).toHaveText("–");
@@ -139,7 +139,7 @@ test.describe("compare", () => {
     await expect(table.locator(".vtable-row.active bdi")).toHaveText(name);
     await page.goBack();
     await expect(page.getByTestId("frame-panel")).toHaveCount(0);
-    expect(parameter(page, "frame")).toBeNull();
+    await expect.poll(() => parameter(page, "frame")).toBeNull();
     await page.getByTestId("flamegraph").hover({ position: { x: 60, y: 19 * 2 + 8 } });
     await expect(table.locator(".vtable-row.pointed")).not.toHaveCount(0);
   });
@@ -191,9 +191,9 @@ test.describe("compare", () => {
     await control.getByRole("link").click();
     const middle = Math.round((windows.after.from + windows.after.until) / 2);
     await expect.poll(() => parameter(page, "baseUntil")).toBe(String(middle));
-    expect(parameter(page, "from")).toBe(String(middle));
+    await expect.poll(() => parameter(page, "from")).toBe(String(middle));
     await page.goBack();
-    expect(parameter(page, "baseUntil")).toBe(String(windows.after.until));
+    await expect.poll(() => parameter(page, "baseUntil")).toBe(String(windows.after.until));
   });
 
   test("warns where windows share time, and where no agent was", async ({ page, windows }) => {
@@ -251,11 +251,11 @@ test.describe("compare", () => {
     const { from, until } = windows.after;
     await page.goto(`/?from=${from}&until=${until}`);
     await page.getByRole("button", { name: "Compare with before" }).click();
-    expect(parameter(page, "view")).toBe("compare");
-    expect(Number(parameter(page, "baseUntil"))).toBe(from);
-    expect(Number(parameter(page, "baseFrom"))).toBe(from - (until - from));
+    await expect.poll(() => parameter(page, "view")).toBe("compare");
+    await expect.poll(() => Number(parameter(page, "baseUntil"))).toBe(from);
+    await expect.poll(() => Number(parameter(page, "baseFrom"))).toBe(from - (until - from));
     await page.goBack();
-    expect(parameter(page, "view")).toBeNull();
+    await expect.poll(() => parameter(page, "view")).toBeNull();
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
   });
 });

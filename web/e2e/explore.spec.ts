@@ -1,5 +1,5 @@
 import type { Page } from "@playwright/test";
-import { at, busyOnly, colours, comparison, expect, hoverRoot, parameter, test, zoomStays } from "./stack.ts";
+import { at, busyOnly, colours, comparison, expect, hoverRoot, parameter, rested, test, zoomStays } from "./stack.ts";
 
 /** The number of samples that the page says the window has. */
 async function samplesShown(page: Page): Promise<number> {
@@ -34,10 +34,14 @@ test.describe("explore", () => {
     const length = range.until - range.from;
     await expect.poll(() => Number(parameter(page, "from"))).toBeGreaterThan(range.from);
     const tolerance = (length / box.width) * 3;
-    expect(Math.abs(Number(parameter(page, "from")) - (range.from + length * 0.25))).toBeLessThan(tolerance);
-    expect(Math.abs(Number(parameter(page, "until")) - (range.from + length * 0.5))).toBeLessThan(tolerance);
+    await expect
+      .poll(() => Math.abs(Number(parameter(page, "from")) - (range.from + length * 0.25)))
+      .toBeLessThan(tolerance);
+    await expect
+      .poll(() => Math.abs(Number(parameter(page, "until")) - (range.from + length * 0.5)))
+      .toBeLessThan(tolerance);
     await page.goBack();
-    expect(parameter(page, "from")).toBe(String(range.from));
+    await expect.poll(() => parameter(page, "from")).toBe(String(range.from));
     await page.getByTestId("zoom-out").click();
     await expect.poll(() => Number(parameter(page, "until")) - Number(parameter(page, "from"))).toBe(length * 2);
   });
@@ -46,7 +50,7 @@ test.describe("explore", () => {
     await page.goto(at(windows.after, { by: "process" }));
     await page.getByRole("button", { name: `Only process ${windows.busy}` }).click();
     await expect(page.getByTestId("query")).toHaveValue(busyOnly(windows));
-    expect(parameter(page, "query")).toBe(busyOnly(windows));
+    await expect.poll(() => parameter(page, "query")).toBe(busyOnly(windows));
     const parameters = new URLSearchParams({
       query: busyOnly(windows),
       from: String(windows.after.from),
@@ -67,7 +71,7 @@ test.describe("explore", () => {
     await canvas.focus();
     await page.keyboard.press("Escape");
     await expect(page.getByTestId("reset-zoom")).toBeHidden();
-    expect(parameter(page, "focus")).toBeNull();
+    await expect.poll(() => parameter(page, "focus")).toBeNull();
     await page.goBack();
     await expect(page.getByTestId("reset-zoom")).toBeVisible();
   });
@@ -84,7 +88,7 @@ test.describe("explore", () => {
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
     await expect(page.getByTestId("reset-zoom")).toBeVisible();
-    expect(parameter(page, "focus")).toBeTruthy();
+    await expect.poll(() => parameter(page, "focus")).toBeTruthy();
     await page.keyboard.press("/");
     await expect(page.getByTestId("search")).toBeFocused();
   });
@@ -166,30 +170,27 @@ test.describe("explore", () => {
     const panel = page.getByTestId("frame-panel");
     const name = (await panel.locator(".frame-name").textContent()) ?? "";
     expect(name).not.toBe("all");
-    const frame = parameter(page, "frame");
-    expect(frame).toBeTruthy();
+    const frame = await rested(page, "frame");
     const head = page.getByRole("grid", { name: "Functions" }).getByRole("columnheader", { name: "Total" });
     await head.click();
     await expect(head).toHaveAttribute("aria-sort", "descending");
-    expect(parameter(page, "sort")).toBe("-total");
+    await expect.poll(() => parameter(page, "sort")).toBe("-total");
     await graph.hover({ position: { x: 300, y: 30 } });
     await page.keyboard.down("Control");
-    for (let i = 0; i < 3; i++) await page.mouse.wheel(0, -120);
+    await page.mouse.wheel(0, -360);
     await page.keyboard.up("Control");
     await expect.poll(() => parameter(page, "part")).toMatch(/^[\d.]+-[\d.]+$/);
-    const part = parameter(page, "part");
+    const part = await rested(page, "part");
     await page.reload();
     await expect(panel.locator(".frame-name")).toHaveText(name);
     await expect(head).toHaveAttribute("aria-sort", "descending");
-    expect([parameter(page, "frame"), parameter(page, "part"), parameter(page, "sort")]).toEqual([
-      frame,
-      part,
-      "-total",
-    ]);
+    await expect
+      .poll(() => [parameter(page, "frame"), parameter(page, "part"), parameter(page, "sort")])
+      .toEqual([frame, part, "-total"]);
     await page.goBack();
-    expect([parameter(page, "part"), parameter(page, "sort")]).toEqual([null, "-total"]);
+    await expect.poll(() => [parameter(page, "part"), parameter(page, "sort")]).toEqual([null, "-total"]);
     await page.goBack();
-    expect([parameter(page, "frame"), parameter(page, "sort")]).toEqual([frame, null]);
+    await expect.poll(() => [parameter(page, "frame"), parameter(page, "sort")]).toEqual([frame, null]);
     await expect(panel.locator(".frame-name")).toHaveText(name);
     // The tree opens at what the address selects.
     await page.getByRole("button", { name: "Tree", exact: true }).click();
@@ -207,7 +208,7 @@ test.describe("explore", () => {
     await expect(page.getByTestId("reset-zoom")).toBeVisible();
     await expect(page.getByTestId("frame-panel")).toBeVisible();
     await page.goBack();
-    expect([parameter(page, "focus"), parameter(page, "frame")]).toEqual([null, null]);
+    await expect.poll(() => [parameter(page, "focus"), parameter(page, "frame")]).toEqual([null, null]);
     await expect(page.getByTestId("frame-panel")).toBeHidden();
   });
 
@@ -267,7 +268,7 @@ test.describe("explore", () => {
     await page.goto(at({ from: 1_000_000_000_000, until: 1_000_000_060_000 }));
     await expect(page.getByText("No samples in this window.")).toBeVisible();
     await page.getByRole("button", { name: "Look at 24 hours" }).click();
-    expect(parameter(page, "from")).toBe("now-24h");
+    await expect.poll(() => parameter(page, "from")).toBe("now-24h");
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
   });
 });

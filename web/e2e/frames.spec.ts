@@ -2,7 +2,7 @@
 import type { Page } from "@playwright/test";
 import { drawn, stored, WINDOW } from "./known.ts";
 import type { Frame } from "./otlp.ts";
-import { at, expect, parameter, pixels, test } from "./stack.ts";
+import { at, expect, parameter, pixels, rested, test } from "./stack.ts";
 
 const prog = (name: string): Frame => ({ name, module: "/opt/bin/prog" });
 const lib = (name: string): Frame => ({ name, module: "/opt/lib/lib.so" });
@@ -44,7 +44,7 @@ test.describe("what is done to the graph", () => {
       await page.reload();
       await expect(chips).toContainText(chip);
       await chips.getByTestId("chip").click();
-      expect(parameter(page, "transform")).toBeNull();
+      await expect.poll(() => parameter(page, "transform")).toBeNull();
       await expect(chips).toBeHidden();
       await page.goBack();
       await expect(chips).toContainText(chip);
@@ -57,10 +57,10 @@ test.describe("what is done to the graph", () => {
     await drawn(page);
     const chips = page.getByTestId("chips");
     await chips.getByRole("button", { name: /^Undo: recursion merged/ }).click();
-    expect(parameter(page, "transform")).toBe("hide:copy;invert");
+    await expect.poll(() => parameter(page, "transform")).toBe("hide:copy;invert");
     await expect(chips.getByTestId("chip")).toHaveCount(2);
     await chips.getByRole("button", { name: "undo all" }).click();
-    expect(parameter(page, "transform")).toBeNull();
+    await expect.poll(() => parameter(page, "transform")).toBeNull();
     await page.goBack();
     await expect(chips.getByTestId("chip")).toHaveCount(2);
   });
@@ -180,10 +180,11 @@ test("by keys alone into the width and along it, and back", async ({ page, reque
   for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
   await expect(page.getByTestId("selected-frame")).toContainText("left");
   for (let i = 0; i < 12; i++) await page.keyboard.press("+");
-  await expect.poll(() => (part()?.[1] ?? 100) <= 50).toBe(true);
-  await page.keyboard.press("Shift+ArrowRight");
-  await page.keyboard.press("Shift+ArrowRight");
+  await rested(page, "part");
   const before = part();
+  expect(before?.[1]).toBeLessThanOrEqual(50);
+  await page.keyboard.press("Shift+ArrowRight");
+  await page.keyboard.press("Shift+ArrowRight");
   await expect.poll(() => (part()?.[0] ?? 0) > (before?.[0] ?? 0)).toBe(true);
   for (let i = 0; i < 30; i++) await page.keyboard.press("-");
   await expect.poll(part).toBeNull();

@@ -48,7 +48,7 @@ test.describe("heatmap", () => {
     await page.reload();
     await expect.poll(shown).toBe(samples);
     await page.goBack();
-    expect(parameter(page, "markA")).toBeNull();
+    await expect.poll(() => parameter(page, "markA")).toBeNull();
   });
 
   test("which mark a drag makes stands in the address", async ({ page, windows }) => {
@@ -59,7 +59,7 @@ test.describe("heatmap", () => {
     await expect(page.getByRole("button", { name: "mark B" })).toHaveAttribute("aria-pressed", "true");
     await drag(page, [0.22, 0.5], [0.52, 0.5]);
     await expect(page.getByTestId("mark-B")).toBeVisible();
-    expect(parameter(page, "markA")).toBeNull();
+    await expect.poll(() => parameter(page, "markA")).toBeNull();
     await page.goBack();
     await page.goBack();
     await expect(page.getByRole("button", { name: "mark A" })).toHaveAttribute("aria-pressed", "true");
@@ -80,7 +80,7 @@ test.describe("heatmap", () => {
 
     await page.getByRole("button", { name: "Clear B" }).click();
     await page.getByTestId("rest").click();
-    expect(parameter(page, "markB")).toBe("rest");
+    await expect.poll(() => parameter(page, "markB")).toBe("rest");
     const [from, until] = span(page, "markA");
     const parameters = new URLSearchParams({
       from: String(range.from),
@@ -111,9 +111,9 @@ test.describe("heatmap", () => {
     await expect(control).toContainText(/control: /);
     await expect(control).not.toContainText("failed");
     await expect(caveats.filter({ hasText: "A and B share" })).toHaveCount(0);
-    expect(parameter(page, "markA")).toBe("rest");
+    await expect.poll(() => parameter(page, "markA")).toBe("rest");
     await page.goBack();
-    expect(parameter(page, "markB")).toBe("rest");
+    await expect.poll(() => parameter(page, "markB")).toBe("rest");
   });
 
   test("the keyboard alone marks and says what", async ({ page, windows }) => {

@@ -76,7 +76,7 @@ test("follows the system's colours until one is chosen", async ({ page, windows 
   await expect(page.locator("html")).toHaveAttribute("data-theme", "light");
   await page.getByTestId("theme").click();
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
-  expect(parameter(page, "theme")).toBe("dark");
+  await expect.poll(() => parameter(page, "theme")).toBe("dark");
 });
 
 for (const width of [360, 390, 768]) {
@@ -123,7 +123,7 @@ test("a whole address opens as it was copied", async ({ page, windows }) => {
   });
   await page.goto(address);
   await expect.poll(() => colours(page)).toBeGreaterThan(2);
-  expect(new URL(page.url()).search).toBe(new URL(address, page.url()).search);
+  await expect.poll(() => new URL(page.url()).search).toBe(new URL(address, page.url()).search);
   await expect(page.getByTestId("search")).toHaveValue("/read|random/");
   await expect(page.getByRole("button", { name: "Graph", exact: true })).toHaveAttribute("aria-pressed", "true");
   await expect(page.getByRole("grid")).toHaveCount(0);

@@ -63,7 +63,7 @@ test("a name of 5,000 letters is there whole, and breaks no layout", async ({ pa
     await expect(page.getByTestId("frame-panel").locator(".frame-name")).toHaveText(long);
     expect(await overflow(page)).toBe(0);
     // The zoom is in the address, however long the way to the frame is.
-    expect(page.url().length).toBeLessThan(4000);
+    await expect.poll(() => page.url().length).toBeLessThan(4000);
     await page.reload();
     await drawn(page);
     await expect(page.getByTestId("reset-zoom")).toBeVisible();
@@ -234,7 +234,7 @@ test.describe("a function that calls itself 5,000 times", () => {
     await page.getByTestId("reset-zoom").click();
     await graph.press("r");
     await expect(page.getByTestId("found")).toContainText("3 samples in 1 frame");
-    expect(parameter(page, "transform")).toBe("merge");
+    await expect.poll(() => parameter(page, "transform")).toBe("merge");
     await page.goBack();
     await expect(page.getByTestId("found")).toContainText("5 000 frames");
   });
@@ -282,11 +282,11 @@ test.describe("a tree of more than a hundred thousand frames", () => {
     await page.getByTestId("flamegraph").press("i");
     await expect(page.locator(".progress")).toContainText("changing the graph");
     await page.getByTestId("cancel").click();
-    expect(parameter(page, "transform")).toBeNull();
+    await expect.poll(() => parameter(page, "transform")).toBeNull();
     await expect(page.locator(".progress")).toBeEmpty();
     await expect(page.getByTestId("flamegraph")).toBeVisible();
     await page.goBack();
-    expect(parameter(page, "transform")).toBe("invert");
+    await expect.poll(() => parameter(page, "transform")).toBe("invert");
     await expect(page.locator(".progress")).toContainText("changing the graph");
     await machine.send("Emulation.setCPUThrottlingRate", { rate: 1 });
     await expect(page.locator(".progress")).toBeEmpty();
@@ -326,15 +326,15 @@ test("the keyboard alone changes the tree and takes it back", async ({ page, req
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
-  expect(parameter(page, "transform")).toBe("sandwich:serve");
+  await expect.poll(() => parameter(page, "transform")).toBe("sandwich:serve");
   await expect(page.getByTestId("chips")).toContainText("callers and callees of serve");
   await expect(graph).toBeFocused();
   await page.keyboard.press("i");
-  expect(parameter(page, "transform")).toBe("sandwich:serve;invert");
+  await expect.poll(() => parameter(page, "transform")).toBe("sandwich:serve;invert");
   await page.goBack();
   await page.goBack();
   await expect(page.getByTestId("chips")).toBeHidden();
-  expect(parameter(page, "transform")).toBeNull();
+  await expect.poll(() => parameter(page, "transform")).toBeNull();
   await page.getByRole("button", { name: "Tree", exact: true }).click();
   const tree = page.getByRole("tree");
   await tree.focus();
@@ -373,5 +373,5 @@ test("what is opened in the tree of frames stays open over a reload and in a lin
   await expect.poll(rows).toEqual(["all", "main", "other", "walk", "sleep"]);
   await page.goBack();
   await expect.poll(rows).toEqual(["all", "main", "other"]);
-  expect(parameter(page, "open")).toBeNull();
+  await expect.poll(() => parameter(page, "open")).toBeNull();
 });

@@ -97,7 +97,7 @@ test("Back undoes a search as a whole, also before it stands in the address", as
   await expect.poll(() => parameter(page, "match")).toBe("read");
   await page.goBack();
   await expect(box).toHaveValue("");
-  expect([parameter(page, "match"), parameter(page, "pane")]).toEqual([null, "graph"]);
+  await expect.poll(() => [parameter(page, "match"), parameter(page, "pane")]).toEqual([null, "graph"]);
   // In one go, as no hand is as fast.
   await box.evaluate((input: HTMLInputElement) => {
     input.value = "w";
@@ -184,13 +184,13 @@ test.describe("parts of the page that come when they are wanted", () => {
     await page.getByRole("link", { name: "Heatmap" }).click();
     const notice = page.getByRole("alert").filter({ hasText: "could not be loaded" });
     await expect(notice).toBeVisible();
-    expect(parameter(page, "view")).toBe("heatmap");
+    await expect.poll(() => parameter(page, "view")).toBe("heatmap");
     await notice.getByRole("button", { name: "Try again" }).click();
     await expect(notice).toBeVisible();
     await page.unroute("**/assets/Heatmap-*.js");
     await notice.getByRole("button", { name: "Reload the page" }).click();
     await expect.poll(() => colours(page, "heatmap")).toBeGreaterThan(3);
-    expect([parameter(page, "view"), parameter(page, "theme")]).toEqual(["heatmap", "dark"]);
+    await expect.poll(() => [parameter(page, "view"), parameter(page, "theme")]).toEqual(["heatmap", "dark"]);
   });
 });
 
@@ -214,7 +214,7 @@ test("paper is light and has no controls", async ({ page, windows }) => {
   await expect(page.getByTestId("flamegraph")).toBeVisible();
   await page.emulateMedia({ media: "screen" });
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
-  expect(parameter(page, "theme")).toBe("dark");
+  await expect.poll(() => parameter(page, "theme")).toBe("dark");
 });
 
 test("what is printed is drawn for the width of the paper, and for the screen again behind it", async ({
@@ -272,5 +272,5 @@ test("from the selector to the frame that grew, without a pointer", async ({ pag
   await page.keyboard.press("Enter");
   await expect.poll(() => parameter(page, "focus")).not.toBeNull();
   await page.goBack();
-  expect(parameter(page, "focus")).toBeNull();
+  await expect.poll(() => parameter(page, "focus")).toBeNull();
 });

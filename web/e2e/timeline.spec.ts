@@ -1,5 +1,5 @@
 import type { APIRequestContext } from "@playwright/test";
-import { at, busyOnly, colours, expect, parameter, test, type Windows } from "./stack.ts";
+import { at, busyOnly, colours, expect, parameter, rested, test, type Windows } from "./stack.ts";
 
 interface Samples {
   samples: { offset_ns: number[]; cpu: number[]; tid: number[] };
@@ -51,12 +51,12 @@ test.describe("timeline", () => {
     await canvas.focus();
     for (let i = 0; i < 16; i++) await page.keyboard.press("+");
     await expect(page.getByTestId("timeline-range")).toContainText("(1.00\u202fms)");
-    const zoom = parameter(page, "zoom");
+    const zoom = await rested(page, "zoom");
     await page.reload();
     await expect(page.getByTestId("timeline-range")).toContainText("(1.00\u202fms)");
-    expect(parameter(page, "zoom")).toBe(zoom);
+    await expect.poll(() => parameter(page, "zoom")).toBe(zoom);
     await page.goBack();
-    expect(parameter(page, "zoom")).not.toBe(zoom);
+    await expect.poll(() => parameter(page, "zoom")).not.toBe(zoom);
   });
 
   test("the keyboard alone goes through frames and says what they are", async ({ page, windows, request }) => {
@@ -69,7 +69,7 @@ test.describe("timeline", () => {
     await expect(said).toContainText(windows.busy);
     await expect(said).toContainText("sample");
     const text = await said.textContent();
-    expect(parameter(page, "box")).toMatch(/^\d+(\.\d+)?-\d+$/);
+    await expect.poll(() => parameter(page, "box")).toMatch(/^\d+(\.\d+)?-\d+$/);
     await page.reload();
     await expect(said).toHaveText(text ?? "");
     await page.getByTestId("timeline").focus();
@@ -111,7 +111,7 @@ test.describe("timeline", () => {
     const name = (await panel.locator(".frame-name").textContent()) ?? "";
     await panel.getByRole("button", { name: "What ran before" }).click();
     await expect(page.getByTestId("before-title")).toContainText(`100 ms before`);
-    expect(parameter(page, "hit")).toContain(name);
+    await expect.poll(() => parameter(page, "hit")).toContain(name);
     // A process is no lane: the CPUs on which it was are offered, the one with most first.
     await page.getByTestId("query").fill("");
     await page.getByTestId("query").press("Enter");
@@ -138,7 +138,7 @@ test.describe("timeline", () => {
     await notice.getByRole("button", { name: "Go on from there" }).click();
     await expect.poll(() => Number(parameter(page, "from"))).toBeGreaterThan(begin);
     await page.goBack();
-    expect(Number(parameter(page, "from"))).toBe(begin);
+    await expect.poll(() => Number(parameter(page, "from"))).toBe(begin);
   });
 
   test("what ran before a hit is the server's flamegraph", async ({ page, windows, request }) => {

@@ -7,13 +7,13 @@ test("quick ranges, two moments, earlier and later, live: each a step for Back",
   await expect.poll(() => colours(page)).toBeGreaterThan(2);
   const range = page.getByRole("group", { name: "Time range" });
   await range.getByRole("button", { name: "1h", exact: true }).click();
-  expect([parameter(page, "from"), parameter(page, "until")]).toEqual(["now-1h", null]);
+  await expect.poll(() => [parameter(page, "from"), parameter(page, "until")]).toEqual(["now-1h", null]);
   await expect(range.getByRole("button", { name: "1h", exact: true })).toHaveAttribute("aria-pressed", "true");
 
   await range.getByRole("button", { name: /live/i }).click();
-  expect(parameter(page, "live")).toBe("1");
+  await expect.poll(() => parameter(page, "live")).toBe("1");
   await page.goBack();
-  expect(parameter(page, "live")).toBeNull();
+  await expect.poll(() => parameter(page, "live")).toBeNull();
 
   await page.getByTestId("range-text").click();
   const local = (moment: number) =>
@@ -31,16 +31,16 @@ test("quick ranges, two moments, earlier and later, live: each a step for Back",
   await range.getByLabel("From").fill(await local(from));
   await range.getByLabel("Until").fill(await local(until));
   await range.getByRole("button", { name: "Apply" }).click();
-  expect([parameter(page, "from"), parameter(page, "until")]).toEqual([String(from), String(until)]);
+  await expect.poll(() => [parameter(page, "from"), parameter(page, "until")]).toEqual([String(from), String(until)]);
   await expect.poll(() => colours(page)).toBeGreaterThan(2);
 
   const half = (until - from) / 2;
   await range.getByRole("button", { name: "Earlier" }).click();
-  expect(parameter(page, "from")).toBe(String(from - half));
+  await expect.poll(() => parameter(page, "from")).toBe(String(from - half));
   await range.getByRole("button", { name: "Later" }).click();
-  expect(parameter(page, "until")).toBe(String(until));
+  await expect.poll(() => parameter(page, "until")).toBe(String(until));
   await page.goBack();
-  expect(parameter(page, "from")).toBe(String(from - half));
+  await expect.poll(() => parameter(page, "from")).toBe(String(from - half));
 });
 
 test("window A is placed just before B, an hour, a day or a week earlier", async ({ page, windows }) => {
@@ -56,10 +56,10 @@ test("window A is placed just before B, an hour, a day or a week earlier", async
     ["a week earlier", 7 * 86_400_000],
   ] as const) {
     await placed.selectOption(place);
-    expect([parameter(page, "baseFrom"), parameter(page, "baseUntil")]).toEqual(
-      [from, until].map((moment) => String(moment - earlier)),
-    );
-    expect(parameter(page, "from")).toBe(String(from));
+    await expect
+      .poll(() => [parameter(page, "baseFrom"), parameter(page, "baseUntil")])
+      .toEqual([from, until].map((moment) => String(moment - earlier)));
+    await expect.poll(() => parameter(page, "from")).toBe(String(from));
     // Both windows are on the chart, and say what was found there.
     await expect(page.getByTestId("window-base")).toBeInViewport();
     await expect(page.getByTestId("window-comparison")).toBeInViewport();

@@ -77,10 +77,7 @@ pub(crate) fn run(binaries: &Binaries) -> Result<Tally> {
                 println!("test install::{name} ... ok");
                 tally.passed += 1;
             }
-            Err(error) => {
-                println!("test install::{name} ... FAILED\n{error:#}");
-                tally.failed += 1;
-            }
+            Err(error) => tally.fail(&format!("test install::{name} ... FAILED\n{error:#}")),
         }
     }
     Ok(tally)

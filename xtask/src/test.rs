@@ -26,20 +26,37 @@ pub(crate) struct Args {
     list: bool,
 }
 
+/// Lines of what failed that a step says once more at the end; a run's whole output may be kept in part only.
+const REPEATED_LINES: usize = 150;
+
 /// What one step found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: u32,
     pub(crate) failed: u32,
+    /// What failed and why, line by line: said once more at the end.
+    failures: Vec<String>,
 }
 
 impl Tally {
+    pub(crate) fn new(passed: u32, failed: u32) -> Tally {
+        Tally {
+            passed,
+            failed,
+            failures: vec![],
+        }
+    }
+
     /// A check that is one test.
     fn one(passed: bool) -> Tally {
-        Tally {
-            passed: u32::from(passed),
-            failed: u32::from(!passed),
-        }
+        Tally::new(u32::from(passed), u32::from(!passed))
+    }
+
+    /// One more test, which failed; says so.
+    pub(crate) fn fail(&mut self, text: &str) {
+        println!("{text}");
+        self.failed += 1;
+        self.failures.extend(text.lines().map(str::to_owned));
     }
 
     /// The sum of two.
@@ -48,11 +65,51 @@ impl Tally {
         self
     }
 
-    fn add(&mut self, other: Tally) {
+    pub(crate) fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.failures.extend(other.failures);
     }
 }
+
+/// How a test runner's output is read, line by line.
+#[derive(Clone, Copy)]
+struct Reader {
+    summary: fn(&str) -> Option<Tally>,
+    /// What failed begins to be told.
+    begins: fn(&str) -> bool,
+    /// No part of that any more.
+    ends: fn(&str) -> bool,
+}
+
+impl Reader {
+    /// Reads a line. `telling`: whether it is in the midst of what failed.
+    fn read(&self, line: &str, tally: &mut Tally, telling: &mut bool) {
+        *telling = (*telling || (self.begins)(line)) && !(self.ends)(line);
+        if *telling {
+            tally.failures.push(line.to_owned());
+        }
+        if let Some(more) = (self.summary)(line) {
+            tally.add(more);
+        }
+    }
+}
+
+const CARGO: Reader = Reader {
+    summary: read_cargo,
+    begins: |line| line == "failures:",
+    ends: |line| line.starts_with("test result: "),
+};
+const VITEST: Reader = Reader {
+    summary: read_vitest,
+    begins: |line| line.contains(" Failed Tests ") || line.contains(" Failed Suites "),
+    ends: |line| line.trim_start().starts_with("Test Files "),
+};
+const PLAYWRIGHT: Reader = Reader {
+    summary: read_playwright,
+    begins: |line| line.starts_with("  1) "),
+    ends: |_| false,
+};
 
 type Run = fn(&Args) -> Result<Tally>;
 
@@ -117,11 +174,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         println!("\n=== {name} ===");
         let begin = Instant::now();
         let tally = step(args).unwrap_or_else(|error| {
-            println!("error: {error:#}");
-            Tally::one(false)
+            let mut tally = Tally::default();
+            tally.fail(&format!("error: {error:#}"));
+            tally
         });
-        table.push((*name, tally, begin.elapsed()));
+        table.push((*name, tally.clone(), begin.elapsed()));
         sum.add(tally);
+    }
+    for (name, tally, _) in table.iter().filter(|(_, tally, _)| tally.failed > 0) {
+        println!("\n=== {name}: {} failed ===", tally.failed);
+        for line in tally.failures.iter().take(REPEATED_LINES) {
+            println!("{line}");
+        }
+        match tally.failures.len().checked_sub(REPEATED_LINES + 1) {
+            Some(more) => println!("({} lines more above, where the step ran)", more + 1),
+            None if tally.failures.is_empty() => println!("(what it said stands above, where the step ran)"),
+            None => {}
+        }
     }
     println!("\n{:<14}{:>8}{:>8}{:>9}", "step", "passed", "failed", "seconds");
     for (name, tally, took) in &table {
@@ -146,12 +215,10 @@ fn command(command: &mut Command) -> Result<Tally> {
 
 /// A test runner: its own summary lines are added up. A run that fails without a failed test (it didn't compile, it
 /// crashed) is one failure.
-fn runner(command: &mut Command, read: fn(&str) -> Option<Tally>) -> Result<Tally> {
-    let mut tally = Tally::default();
+fn runner(command: &mut Command, reader: Reader) -> Result<Tally> {
+    let (mut tally, mut telling) = (Tally::default(), false);
     let ok = run::tee(command.env("NO_COLOR", "1"), |line| {
-        if let Some(more) = read(line) {
-            tally.add(more);
-        }
+        reader.read(line, &mut tally, &mut telling);
     })?;
     if !ok && tally.failed == 0 {
         tally.failed = 1;
@@ -167,10 +234,7 @@ pub(crate) fn read_cargo(line: &str) -> Option<Tally> {
         let part = counts.split(';').find(|part| part.trim().ends_with(word))?;
         part.trim().strip_suffix(word)?.trim().parse().ok()
     };
-    Some(Tally {
-        passed: count(" passed")?,
-        failed: count(" failed")?,
-    })
+    Some(Tally::new(count(" passed")?, count(" failed")?))
 }
 
 /// Vitest: `     Tests  1 failed | 11 passed (12)`.
@@ -193,14 +257,8 @@ fn read_playwright(line: &str) -> Option<Tally> {
     let (number, word) = line.trim().split_once(' ')?;
     let number = number.parse().ok()?;
     match word.split(' ').next()? {
-        "passed" => Some(Tally {
-            passed: number,
-            failed: 0,
-        }),
-        "failed" | "flaky" => Some(Tally {
-            passed: 0,
-            failed: number,
-        }),
+        "passed" => Some(Tally::new(number, 0)),
+        "failed" | "flaky" => Some(Tally::new(0, number)),
         _ => None,
     }
 }
@@ -236,11 +294,16 @@ fn rules(_: &Args) -> Result<Tally> {
     let mut tally = Tally::default();
     for finding in &findings {
         let kept = finding.broken.is_empty();
-        println!("tidy: {} ... {}", finding.rule, if kept { "ok" } else { "FAILED" });
-        for place in &finding.broken {
-            println!("    {place}");
+        if kept {
+            println!("tidy: {} ... ok", finding.rule);
+            tally.passed += 1;
+        } else {
+            tally.fail(&format!(
+                "tidy: {} ... FAILED\n    {}",
+                finding.rule,
+                finding.broken.join("\n    ")
+            ));
         }
-        tally.add(Tally::one(kept));
     }
     for warning in &warnings {
         println!("warning: {warning}");
@@ -284,7 +347,7 @@ fn page_check(_: &Args) -> Result<Tally> {
 
 fn page_unit(_: &Args) -> Result<Tally> {
     artifacts::web_packages()?;
-    runner(artifacts::npm().args(["run", "test"]), read_vitest)
+    runner(artifacts::npm().args(["run", "test"]), VITEST)
 }
 
 fn page_build(_: &Args) -> Result<Tally> {
@@ -294,8 +357,8 @@ fn page_build(_: &Args) -> Result<Tally> {
 
 fn unit(_: &Args) -> Result<Tally> {
     runner(
-        repo::cargo().args(["test", "--locked", "--workspace", "--lib", "--bins"]),
-        read_cargo,
+        repo::cargo().args(["test", "--locked", "--workspace", "--lib", "--bins", "--no-fail-fast"]),
+        CARGO,
     )
 }
 
@@ -308,11 +371,11 @@ fn binaries(_: &Args) -> Result<Tally> {
 /// Integration tests; as root, those of the agent on the real kernel are among them and must run.
 fn integration(_: &Args) -> Result<Tally> {
     let mut test = repo::cargo();
-    test.args(["test", "--locked", "--workspace", "--test", "*"]);
+    test.args(["test", "--locked", "--workspace", "--test", "*", "--no-fail-fast"]);
     if packages::is_root() {
         test.env("CI", "true");
     }
-    runner(&mut test, read_cargo)
+    runner(&mut test, CARGO)
 }
 
 /// The agent's tests on the real kernel again as root, where the step before was not.
@@ -321,7 +384,7 @@ fn root(_: &Args) -> Result<Tally> {
         println!("ran as root in the step before");
         return Ok(Tally::default());
     }
-    runner(&mut root_tests(&[])?, read_cargo)
+    runner(&mut root_tests(&[])?, CARGO)
 }
 
 /// The agent's root tests as a command that runs them as root, with these variables (`NAME=value`) in their environment.
@@ -379,7 +442,7 @@ fn browser(_: &Args) -> Result<Tally> {
         npm.args(["run", "e2e"])
             .env("CI", "true")
             .env("STAKEOUT_URL", stack.client.base());
-        runner(&mut npm, read_playwright)
+        runner(&mut npm, PLAYWRIGHT)
     })
 }
 
@@ -398,7 +461,7 @@ mod tests {
 
     #[test]
     fn reads_the_runners_summaries() {
-        let tally = |passed, failed| Some(Tally { passed, failed });
+        let tally = |passed, failed| Some(Tally::new(passed, failed));
         let cargo =
             "test result: FAILED. 41 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.42s";
         assert_eq!(read_cargo(cargo), tally(41, 2));
@@ -408,5 +471,33 @@ mod tests {
         assert_eq!(read_playwright("  12 passed (10.1s)"), tally(12, 0));
         assert_eq!(read_playwright("  1 flaky"), tally(0, 1));
         assert_eq!(read_playwright("Running 12 tests using 1 worker"), None);
+    }
+
+    #[test]
+    fn what_failed_is_kept_for_the_end() {
+        let told = |reader: Reader, said: &str| {
+            let (mut tally, mut telling) = (Tally::default(), false);
+            said.split('\n')
+                .for_each(|line| reader.read(line, &mut tally, &mut telling));
+            (tally.passed, tally.failed, tally.failures.join("|"))
+        };
+        let cargo = "test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\nleft: 1\n\nfailures:\n    b\n\n\
+            test result: FAILED. 1 passed; 1 failed; 0 ignored\ntest c ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored";
+        assert_eq!(
+            told(CARGO, cargo),
+            (2, 1, "failures:||---- b stdout ----|left: 1||failures:|    b|".into())
+        );
+        let vitest =
+            " FAIL  a\n⎯⎯ Failed Tests 1 ⎯⎯\nwrong\n\n Test Files  1 failed (1)\n      Tests  1 failed | 2 passed (3)";
+        assert_eq!(told(VITEST, vitest), (2, 1, "⎯⎯ Failed Tests 1 ⎯⎯|wrong|".into()));
+        let playwright = "  ✘  1 a.spec.ts\n  ✓  2 b.spec.ts\n\n  1) a.spec.ts:7:1 › a ───\n    wrong\n\n  1 failed\n  1 passed (2s)";
+        assert_eq!(
+            told(PLAYWRIGHT, playwright),
+            (
+                1,
+                1,
+                "  1) a.spec.ts:7:1 › a ───|    wrong||  1 failed|  1 passed (2s)".into()
+            )
+        );
     }
 }

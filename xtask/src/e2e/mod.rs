@@ -105,10 +105,7 @@ pub(crate) fn run_chosen(binaries: &Binaries, faults: Option<Faults>, chosen: im
                 println!("test e2e::{name} ... ok ({took:.1} s)");
                 tally.passed += 1;
             }
-            Err(error) => {
-                println!("test e2e::{name} ... FAILED ({took:.1} s)\n{error:#}");
-                tally.failed += 1;
-            }
+            Err(error) => tally.fail(&format!("test e2e::{name} ... FAILED ({took:.1} s)\n{error:#}")),
         }
     }
     let word = if tally.failed == 0 { "ok" } else { "FAILED" };

@@ -107,10 +107,7 @@ pub(crate) fn step() -> Result<Tally> {
     let all = u32::try_from(fuzzer.targets.len())?;
     let broken = feed(&[fuzzer], |_| true, STEP_SECONDS)?;
     let failed = u32::try_from(broken.len())?;
-    Ok(Tally {
-        passed: all - failed,
-        failed,
-    })
+    Ok(Tally::new(all - failed, failed))
 }
 
 /// Feeds the chosen targets, as many at a time as there are processors, and says what broke.

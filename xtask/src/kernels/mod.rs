@@ -185,7 +185,9 @@ fn running(tests: &Tests, filter: Option<&str>) -> Result<Outcome> {
         .args(filter);
     let (mut tally, mut figures) = (Tally::default(), None);
     let ok = run::tee(&mut test, |line| {
-        tally = test::read_cargo(line).map_or(tally, |more| tally.and(more));
+        if let Some(more) = test::read_cargo(line) {
+            tally.add(more);
+        }
         if let Some(found) = line.trim().strip_prefix("figures: ") {
             figures = Some(found.to_owned());
         }
@@ -225,7 +227,7 @@ fn report(outcomes: &[Outcome]) -> Tally {
     }
     outcomes
         .iter()
-        .fold(Tally::default(), |sum, outcome| sum.and(outcome.tally))
+        .fold(Tally::default(), |sum, outcome| sum.and(outcome.tally.clone()))
 }
 
 /// A command's standard output as lines.

@@ -1,5 +1,5 @@
 /** The menu of a frame, at the pointer or at the frame. Arrow keys move, Enter takes, Escape goes back to the graph. */
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { FrameAction } from "./actions.ts";
 
 interface Props {
@@ -27,7 +27,8 @@ export function FrameMenu({ x, y, name, actions, onClose }: Props) {
     place();
     box.current?.querySelector("button")?.focus();
   }, [x, y]);
-  useEffect(() => {
+  // Listens as soon as it is there: a passive effect comes a frame later, and what happens between the two would be missed.
+  useLayoutEffect(() => {
     const onPointer = (event: PointerEvent) => {
       if (!box.current?.contains(event.target as Node)) onClose(false);
     };
