@@ -6,7 +6,7 @@ use super::cells::Cells;
 use super::error::QueryError;
 use super::parallel::both;
 use super::periods::Periods;
-use super::scan::{Collector, Rows, TIMES, Times, When, codes};
+use super::scan::{Collector, PERIODS, PeriodsOf, Rows, TIMES, Times, When, codes};
 use super::steps::{StepCursor, Steps};
 use super::time::Window;
 use super::tree::MixState;
@@ -57,6 +57,8 @@ pub(super) struct StackCounts {
     cells: Cells<u32>,
     /// CPU time of each cell in nanoseconds; empty as long as all samples of each part have the same period.
     values: Cells<i64>,
+    /// Room for the sums of a row group.
+    sums: Vec<u32>,
 }
 
 impl StackCounts {
@@ -93,6 +95,7 @@ impl StackCounts {
             merged: Vec::new(),
             cells: Cells::new(all),
             values: Cells::new(all),
+            sums: Vec::new(),
         }
     }
 
@@ -131,20 +134,21 @@ impl StackCounts {
     }
 
     /// Of each stack's code the samples in each cell, and in one more behind them what is of none.
-    fn sums(&self, rows: &Rows) -> Result<Vec<u32>, QueryError> {
+    fn sum_up(&self, rows: &Rows, sums: &mut Vec<u32>) -> Result<(), QueryError> {
         let (stacks, width) = (rows.codes(0)?, self.cells.steps + 1);
-        let mut sums = vec![0_u32; stacks.distinct() * width];
+        sums.clear();
+        sums.resize(stacks.distinct() * width, 0);
         if self.timed
             && let Times::Coded(times) = rows.times(2)?
             && let Some(cells) = self.cell_of_codes(times)
             && let Some(counts) = rows.counts()
         {
             // Most rows that a difference reads are these: nothing is decided for each.
-            for ((stack, time), count) in stacks.codes.iter().zip(&times.codes).zip(counts) {
+            for ((stack, time), count) in stacks.codes.iter().zip(&times.codes).zip(&counts.codes) {
                 let sum = &mut sums[*stack as usize * width + cells[*time as usize]];
-                *sum = sum.saturating_add(*count);
+                *sum = sum.saturating_add(counts.of_code[*count as usize]);
             }
-            return Ok(sums);
+            return Ok(());
         }
         match rows.counts() {
             None => self.each_cell(rows, |row, cell| {
@@ -152,16 +156,17 @@ impl StackCounts {
             })?,
             Some(counts) => self.each_cell(rows, |row, cell| {
                 let sum = &mut sums[stacks.codes[row] as usize * width + cell];
-                *sum = sum.saturating_add(counts[row]);
+                *sum = sum.saturating_add(counts.of(row));
             })?,
         }
-        Ok(sums)
+        Ok(())
     }
 
     /// Takes rows of one period, by the codes of their stacks first.
     fn add_equal(&mut self, rows: &Rows, period_ns: i64) -> Result<(), QueryError> {
         let (stacks, width) = (rows.codes(0)?, self.cells.steps);
-        let sums = self.sums(rows)?;
+        let mut sums = std::mem::take(&mut self.sums);
+        self.sum_up(rows, &mut sums)?;
         let mut samples = vec![0_u64; self.parts.len()];
         let mut counted = Vec::with_capacity(stacks.distinct());
         for (code, counts) in sums.chunks_exact(width + 1).enumerate() {
@@ -178,10 +183,17 @@ impl StackCounts {
         let more = samples.into_iter().map(|samples| Periods::of([(period_ns, samples)]));
         self.add_periods(&more.collect::<Vec<_>>());
         for code in counted {
+            let known = self.ids.len();
             let slot = self.slot(stacks.number(code).unwrap_or_default())?;
             let counts = &sums[code * (width + 1)..][..width];
-            for (cell, count) in self.cells.of_mut(slot).iter_mut().zip(counts) {
-                *cell = cell.saturating_add(*count);
+            let cells = self.cells.of_mut(slot);
+            if slot == known {
+                // Written without a look at what was there: the kernel would make a page for that first.
+                cells.copy_from_slice(counts);
+            } else {
+                for (cell, count) in cells.iter_mut().zip(counts) {
+                    *cell = cell.saturating_add(*count);
+                }
             }
             if self.differ() {
                 for (sum, count) in self.values.of_mut(slot).iter_mut().zip(counts) {
@@ -189,20 +201,25 @@ impl StackCounts {
                 }
             }
         }
+        self.sums = sums;
         Ok(())
     }
 
     /// Takes rows of several periods, or of very many stacks, one by one.
-    fn add_each(&mut self, rows: &Rows) -> Result<(), QueryError> {
-        let (stacks, values) = (rows.codes(0)?, rows.codes(1)?);
-        let count = |row: usize| rows.counts().map_or(1, |counts| counts[row]);
-        let mut samples = vec![vec![0_u64; values.distinct()]; self.cells.steps];
+    fn add_each(&mut self, rows: &Rows, values: PeriodsOf<'_>) -> Result<(), QueryError> {
+        let stacks = rows.codes(0)?;
+        let count = |row: usize| rows.counts().map_or(1, |counts| counts.of(row));
+        let (periods, codes): (Vec<i64>, _) = match values {
+            PeriodsOf::One(period_ns) => (vec![period_ns], None),
+            PeriodsOf::Each(values) => (period_of_code(values).collect(), Some(&values.codes)),
+        };
+        let value = |row: usize| codes.map_or(0, |codes| codes[row] as usize);
+        let mut samples = vec![vec![0_u64; periods.len()]; self.cells.steps];
         let mut cells = Vec::with_capacity(rows.len());
         self.each_cell(rows, |row, cell| {
-            samples[cell][values.codes[row] as usize] += u64::from(count(row));
+            samples[cell][value(row)] += u64::from(count(row));
             cells.push((row as u32, cell as u32));
         })?;
-        let periods: Vec<i64> = period_of_code(values).collect();
         let of_part = |part: &Part| {
             let of_cell = |samples: &Vec<u64>| Periods::of(periods.iter().copied().zip(samples.iter().copied()));
             let mut all = Periods::default();
@@ -226,7 +243,7 @@ impl StackCounts {
             *sum = sum.saturating_add(count(row));
             if self.differ() {
                 let sum = &mut self.values.of_mut(slot)[cell];
-                let period_ns = periods[values.codes[row] as usize];
+                let period_ns = periods[value(row)];
                 *sum = sum.saturating_add(period_ns.saturating_mul(i64::from(count(row))));
             }
         }
@@ -345,16 +362,9 @@ fn too_many(limit: usize) -> QueryError {
     )
 }
 
-/// What all rows stand for, where that is the same.
-fn only_value(values: &Codes) -> Option<i64> {
-    let first = *values.codes.first()?;
-    let is_only = values.codes.iter().all(|code| *code == first);
-    is_only.then(|| values.number(first as usize).unwrap_or_default())
-}
-
 impl Collector for StackCounts {
     fn columns(&self) -> Vec<Wanted> {
-        let mut columns = vec![codes("stack_id"), codes("value")];
+        let mut columns = vec![codes("stack_id"), PERIODS];
         if self.timed {
             columns.push(TIMES);
         }
@@ -387,11 +397,15 @@ impl Collector for StackCounts {
         self.timed
     }
 
+    fn takes_one_period(&self) -> bool {
+        true
+    }
+
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
         let sums = rows.codes(0)?.distinct() * self.cells.steps;
-        match only_value(rows.codes(1)?) {
-            Some(period_ns) if sums <= MOST_SUMS.max(4 * rows.len()) => self.add_equal(rows, period_ns),
-            _ => self.add_each(rows),
+        match rows.periods(1)? {
+            PeriodsOf::One(period_ns) if sums <= MOST_SUMS.max(4 * rows.len()) => self.add_equal(rows, period_ns),
+            periods => self.add_each(rows, periods),
         }
     }
 
@@ -399,6 +413,7 @@ impl Collector for StackCounts {
         self.slots.capacity() * (size_of::<(i64, u32)>() + 1)
             + self.ids.capacity() * size_of::<i64>()
             + self.merged.iter().map(Vec::capacity).sum::<usize>() * size_of::<(i64, u32)>()
+            + self.sums.capacity() * size_of::<u32>()
             + self.cells.bytes()
             + self.values.bytes()
     }
@@ -427,6 +442,7 @@ impl Collector for StackCounts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scan::Counts;
     use super::*;
     use crate::store::columns::Column;
     use std::collections::BTreeMap;
@@ -523,7 +539,10 @@ mod tests {
             let values = Codes::of_numbers(stacks.iter().map(|_| Some(50)));
             Rows::new(
                 vec![Column::Codes(ids), Column::Codes(values), times],
-                Some(vec![3; stacks.len()]),
+                Some(Counts {
+                    codes: vec![0; stacks.len()],
+                    of_code: vec![3],
+                }),
             )
         };
         // Side by side; one within the other, without which it is taken; and both in part.

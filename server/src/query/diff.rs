@@ -23,8 +23,9 @@
 //! significant at all, chosen by a + b alone, which does not depend on the difference. Items that are found must also have an interval of
 //! this confidence without zero: by G. Zou and A. Donner, Statist. Med. 27 (2008), from score intervals of both sides.
 
-use super::parallel::each_of;
+use super::parallel::{each_of, each_part};
 use super::stats;
+use std::ops::Range;
 
 /// Weight of the pooled dispersion in an item's own, in degrees of freedom.
 const PRIOR_DF: f64 = 8.0;
@@ -157,8 +158,8 @@ impl Spread {
     /// Of so many items, still without any sub-window.
     pub fn new(items: usize) -> Spread {
         Spread {
-            squares: vec![0.0; items],
-            counts: vec![0.0; items],
+            squares: written_zeros(items),
+            counts: written_zeros(items),
             windows: 0,
             weight: 0.0,
         }
@@ -171,10 +172,11 @@ impl Spread {
         }
         self.windows += 1;
         self.weight += weight;
+        let inverse = 1.0 / weight;
         let sums = self.squares.iter_mut().zip(&mut self.counts);
-        for ((squares, sum), count) in sums.zip(counts).filter(|(_, count)| **count > 0) {
+        for ((squares, sum), count) in sums.zip(counts) {
             let count = *count as f64;
-            *squares += count * count / weight;
+            *squares += count * count * inverse;
             *sum += count;
         }
     }
@@ -192,11 +194,12 @@ impl Spread {
         self.windows += 2;
         self.weight += weights[0];
         self.weight += weights[1];
+        let inverse = weights.map(|weight| 1.0 / weight);
         let sums = self.squares.iter_mut().zip(&mut self.counts);
-        for ((squares, sum), two) in sums.zip(counts).filter(|(_, two)| **two > 0) {
-            let [first, second] = [f64::from(*two as u32), (two >> u32::BITS) as f64];
-            *squares += first * first / weights[0];
-            *squares += second * second / weights[1];
+        // Nothing is decided for each, and nothing divided: several at a time.
+        for ((squares, sum), two) in sums.zip(counts) {
+            let [first, second] = [f64::from(*two as u32), f64::from((two >> u32::BITS) as u32)];
+            *squares += first * first * inverse[0] + second * second * inverse[1];
             *sum += first + second;
         }
     }
@@ -212,6 +215,13 @@ impl Spread {
         let x2 = self.squares[item] * self.weight / count - count;
         (x2.max(0.0) / variance, (self.windows - 1) as f64)
     }
+}
+
+/// Zeros that stand in memory: those that the allocator only promises cost two interrupts a page where they are read before they are written.
+fn written_zeros(count: usize) -> Vec<f64> {
+    let mut zeros = Vec::with_capacity(count);
+    zeros.resize(count, 0.0);
+    zeros
 }
 
 /// Counts of two sub-windows as one number, which can be added up as they could be one by one.
@@ -366,9 +376,20 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
     };
     let least = base.spread.max(comparison.spread).max(1.0);
     // Those that could be significant without over-dispersion tell how large it is; those that still could be are tested.
-    let candidates = || (0..count).filter(|i| candidate(*i, least));
-    let x2 = sum_in_any_order(candidates().map(|i| spreads[i].0));
-    let df = sum_in_any_order(candidates().map(|i| spreads[i].1));
+    let of_part = |part: Range<usize>| {
+        let mut sums = [ExactSum::default(); 2];
+        for i in part.filter(|i| candidate(*i, least)) {
+            sums[0].add(spreads[i].0);
+            sums[1].add(spreads[i].1);
+        }
+        sums
+    };
+    let mut sums = [ExactSum::default(); 2];
+    for part in each_part(count, of_part) {
+        sums[0].merge(part[0]);
+        sums[1].merge(part[1]);
+    }
+    let [x2, df] = sums.map(ExactSum::value);
     let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
     let own: Vec<(f64, f64)> = each_of(count, |i| {
         let (x, own_df) = spreads[i];
@@ -380,16 +401,21 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
             (pooled, df)
         }
     });
-    let tested: Vec<usize> = (0..count).filter(|i| candidate(*i, own[*i].0)).collect();
     let scaled = |i: usize| {
         let (a, b) = (items.base[i], items.comparison[i]);
         let scale = own[i].0 * variance(a, b);
         (a as f64 / scale, b as f64 / scale)
     };
-    let deviations = each_of(tested.len(), |place| {
-        let (a, b) = scaled(tested[place]);
+    let deviation = |i: usize| {
+        let (a, b) = scaled(i);
         ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs()
-    });
+    };
+    let of_part = |part: Range<usize>| -> (Vec<usize>, Vec<f64>) {
+        let tested = part.filter(|i| candidate(*i, own[*i].0));
+        tested.map(|i| (i, deviation(i))).unzip()
+    };
+    let (tested, deviations): (Vec<_>, Vec<_>) = each_part(count, of_part).into_iter().unzip();
+    let (tested, deviations) = (tested.concat(), deviations.concat());
     let least = least_deviation(&deviations, discovery_rate);
     let p_values = each_of(tested.len(), |place| {
         if deviations[place] < least {
@@ -440,11 +466,32 @@ fn least_deviation(deviations: &[f64], discovery_rate: f64) -> f64 {
     }
 }
 
-/// The sum of numbers of moderate size, the same to the last bit in whatever order they come: items stand in the order in which the
+/// The sum of numbers that are not negative, the same to the last bit in whatever order they come: items stand in the order in which the
 /// server has met their stacks.
-pub(super) fn sum_in_any_order(values: impl Iterator<Item = f64>) -> f64 {
-    const ONE: f64 = (1_u64 << 40) as f64;
-    values.map(|value| (value * ONE) as i128).sum::<i128>() as f64 / ONE
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ExactSum {
+    whole: i128,
+    /// What was behind the point, in parts of [`ExactSum::ONE`]: there is room for 2^26 numbers.
+    parts: i64,
+}
+
+impl ExactSum {
+    const ONE: f64 = (1_u64 << 36) as f64;
+
+    pub(super) fn add(&mut self, value: f64) {
+        let whole = value as i64;
+        self.whole += i128::from(whole);
+        self.parts += ((value - whole as f64) * ExactSum::ONE) as i64;
+    }
+
+    pub(super) fn merge(&mut self, other: ExactSum) {
+        self.whole += other.whole;
+        self.parts += other.parts;
+    }
+
+    pub(super) fn value(self) -> f64 {
+        self.whole as f64 + self.parts as f64 / ExactSum::ONE
+    }
 }
 
 /// More effective samples than so many, all on one side, would be a small p.

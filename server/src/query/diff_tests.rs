@@ -427,8 +427,16 @@ fn chains_of_single_children_are_one_test() {
 #[test]
 fn a_sum_does_not_depend_on_the_order() {
     let values: Vec<f64> = (1..2_000).map(|i| 1e3 / f64::from(i) + f64::from(i).sqrt()).collect();
-    let forward = sum_in_any_order(values.iter().copied());
-    assert_eq!(forward, sum_in_any_order(values.iter().rev().copied()));
+    let sum = |values: &mut dyn Iterator<Item = &f64>| {
+        let mut sum = ExactSum::default();
+        values.for_each(|value| sum.add(*value));
+        sum
+    };
+    let forward = sum(&mut values.iter()).value();
+    assert_eq!(forward, sum(&mut values.iter().rev()).value());
+    let mut in_parts = sum(&mut values[700..].iter());
+    in_parts.merge(sum(&mut values[..700].iter()));
+    assert_eq!(forward, in_parts.value());
     let plain: f64 = values.iter().sum();
     assert!((forward - plain).abs() < 1e-6, "{forward} {plain}");
     assert_ne!(plain, values.iter().rev().sum::<f64>(), "a plain sum of these does");

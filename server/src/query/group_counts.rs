@@ -5,7 +5,7 @@
 use super::counts::{MOST_SUMS, period_of_code};
 use super::error::QueryError;
 use super::periods::Periods;
-use super::scan::{Collector, Rows, TIMES, Times, When, codes};
+use super::scan::{Collector, Counts, Rows, TIMES, Times, When, codes};
 use super::steps::{StepCursor, Steps};
 use super::time::Window;
 use super::tree::MixState;
@@ -50,17 +50,17 @@ struct Read<'r> {
     values: &'r Codes,
     /// Where user mode is counted apart: the modes, and whether a code is user mode.
     modes: Option<(&'r Codes, Vec<bool>)>,
-    counts: Option<&'r [u32]>,
+    counts: Option<&'r Counts>,
     times: Option<Times<'r>>,
 }
 
 impl Read<'_> {
     /// How many samples some rows stand for, and of them those in user mode.
     fn samples(&self, rows: Range<usize>) -> [u64; 2] {
-        let count = |row: usize| self.counts.map_or(1, |counts| u64::from(counts[row]));
+        let count = |row: usize| self.counts.map_or(1, |counts| u64::from(counts.of(row)));
         let all = match self.counts {
             None => rows.len() as u64,
-            Some(counts) => counts[rows.clone()].iter().map(|count| u64::from(*count)).sum(),
+            Some(counts) => rows.clone().map(|row| u64::from(counts.of(row))).sum(),
         };
         let user = self.modes.as_ref().map_or(0, |(modes, is_user)| {
             rows.map(|row| u64::from(is_user[modes.codes[row] as usize]) * count(row))
@@ -442,7 +442,7 @@ impl Collector for GroupStacks {
         let mut sums = Pairs::new(column.distinct(), stacks.distinct(), rows.len());
         cursor.each(times, rows.len(), |row, step| {
             if step < outside {
-                let count = rows.counts().map_or(1, |counts| counts[row]);
+                let count = rows.counts().map_or(1, |counts| counts.of(row));
                 let ns = periods[values.codes[row] as usize].saturating_mul(i64::from(count));
                 sums.add(column.codes[row], stacks.codes[row], ns);
             }

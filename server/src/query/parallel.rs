@@ -1,5 +1,7 @@
 //! Computing on several threads what is the same in whatever order it is computed. For threads that may block.
 
+use std::ops::Range;
+
 /// Items below which another thread is not worth its start.
 pub(super) const LEAST_ITEMS: usize = 16 * 1024;
 
@@ -13,23 +15,43 @@ pub(super) fn both<T: Send>(of: impl Fn(usize) -> T + Sync) -> [T; 2] {
 }
 
 /// For each of so many items, in their order.
-pub(super) fn each_of<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let threads = threads.min(count / LEAST_ITEMS);
-    if threads < 2 {
-        return (0..count).map(of).collect();
-    }
-    let part = |thread: usize| count * thread / threads..count * (thread + 1) / threads;
-    std::thread::scope(|scope| {
-        let of = &of;
-        let parts: Vec<_> = (1..threads)
-            .map(|thread| scope.spawn(move || part(thread).map(of).collect::<Vec<T>>()))
-            .collect();
-        let mut all = Vec::with_capacity(count);
-        all.extend(part(0).map(of));
-        for part in parts {
-            all.extend(joined(part));
+pub(super) fn each_of<T: Send + Clone + Default>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let mut all = vec![T::default(); count];
+    let mut rest = &mut all[..];
+    let parts = ranges(count).into_iter().map(|range| {
+        let (part, behind) = std::mem::take(&mut rest).split_at_mut(range.len());
+        rest = behind;
+        (range, part)
+    });
+    at_once(parts.collect(), |(range, part): (Range<usize>, &mut [T])| {
+        for (to, item) in part.iter_mut().zip(range) {
+            *to = of(item);
         }
+    });
+    all
+}
+
+/// For each of some stretches that so many items are cut into, in their order.
+pub(super) fn each_part<T: Send>(count: usize, of: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    at_once(ranges(count), of)
+}
+
+/// As many stretches of so many items as threads are worth their start.
+fn ranges(count: usize) -> Vec<Range<usize>> {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let threads = threads.min(count / LEAST_ITEMS).max(1);
+    let end = |thread: usize| count * thread / threads;
+    (0..threads).map(|thread| end(thread)..end(thread + 1)).collect()
+}
+
+/// The first on this thread, each other one on a thread of its own.
+fn at_once<A: Send, T: Send>(parts: Vec<A>, of: impl Fn(A) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let (of, mut parts) = (&of, parts.into_iter());
+        let first = parts.next();
+        let others: Vec<_> = parts.map(|part| scope.spawn(move || of(part))).collect();
+        let mut all: Vec<T> = first.map(of).into_iter().collect();
+        all.extend(others.into_iter().map(joined));
         all
     })
 }
@@ -48,6 +70,8 @@ mod tests {
         for count in [0, 1, LEAST_ITEMS, 2 * LEAST_ITEMS + 1, 10 * LEAST_ITEMS + 7] {
             let squares: Vec<usize> = (0..count).map(|item| item * item).collect();
             assert_eq!(each_of(count, |item| item * item), squares);
+            let parts = each_part(count, |range| range.map(|item| item * item).collect::<Vec<_>>());
+            assert_eq!(parts.concat(), squares);
         }
         assert_eq!(both(|side| side + 1), [1, 2]);
     }

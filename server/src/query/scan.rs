@@ -10,8 +10,7 @@ use super::select::{Days, Question, Scope};
 use super::selector::{Home, Matcher};
 use super::sources::Sources;
 use super::time::Window;
-use super::tree::picked;
-use crate::store::columns::{self, Bounds, Codes, Column, Fetched, Form, Known, ReadError, Unit, Wanted};
+use crate::store::columns::{self, Bounds, Codes, Column, Fetched, Form, Known, ReadError, Unit, Unzip, Wanted};
 use crate::store::{Snapshot, Table};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +27,9 @@ pub(super) const TIMES: Wanted = Wanted {
     name: "ts_ns",
     form: Form::Numbers,
 };
+
+/// What samples stand for, in nanoseconds: mostly the same for all of a row group.
+pub(super) const PERIODS: Wanted = codes("value");
 
 /// How well a collector has to know when samples were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +63,11 @@ pub(super) trait Collector: Send + 'static {
         false
     }
 
+    /// Whether it takes the period that all rows of a row group have instead of a column of [`PERIODS`].
+    fn takes_one_period(&self) -> bool {
+        false
+    }
+
     /// Takes selected rows: the columns in that order, all of the same length.
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError>;
 
@@ -79,22 +86,66 @@ pub(super) enum Times<'a> {
     Coded(&'a Codes),
 }
 
+/// How many samples each row of a roll-up stands for.
+#[derive(Debug)]
+pub(super) struct Counts {
+    /// A code a row.
+    pub(super) codes: Vec<u32>,
+    pub(super) of_code: Vec<u32>,
+}
+
+impl Counts {
+    fn new(Codes { codes, values }: Codes) -> Counts {
+        let count = |code| u32::try_from(values.number(code).unwrap_or_default()).unwrap_or(u32::MAX);
+        Counts {
+            codes,
+            of_code: (0..values.distinct()).map(count).collect(),
+        }
+    }
+
+    pub(super) fn of(&self, row: usize) -> u32 {
+        self.of_code[self.codes[row] as usize]
+    }
+}
+
+/// What the rows of a row group stand for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum PeriodsOf<'a> {
+    /// All the same.
+    One(i64),
+    Each(&'a Codes),
+}
+
 /// Selected rows of one row group.
 #[derive(Debug)]
 pub(super) struct Rows {
     columns: Vec<Column>,
-    /// How many samples each row stands for; none: one each.
-    counts: Option<Vec<u32>>,
+    /// Where the column of periods would be, and what all of it is.
+    one_period: Option<(usize, i64)>,
+    /// None: one sample each.
+    counts: Option<Counts>,
 }
 
 impl Rows {
-    pub(super) fn new(columns: Vec<Column>, counts: Option<Vec<u32>>) -> Rows {
-        Rows { columns, counts }
+    pub(super) fn new(columns: Vec<Column>, counts: Option<Counts>) -> Rows {
+        Rows {
+            columns,
+            one_period: None,
+            counts,
+        }
+    }
+
+    fn column(&self, index: usize) -> Option<&Column> {
+        match self.one_period {
+            Some((at, _)) if index == at => None,
+            Some((at, _)) if index > at => self.columns.get(index - 1),
+            _ => self.columns.get(index),
+        }
     }
 
     /// How many samples each row stands for; none: one each.
-    pub(super) fn counts(&self) -> Option<&[u32]> {
-        self.counts.as_deref()
+    pub(super) fn counts(&self) -> Option<&Counts> {
+        self.counts.as_ref()
     }
 
     /// The rows that are kept.
@@ -109,13 +160,33 @@ impl Rows {
         };
         Rows {
             columns: self.columns.iter().map(kept).collect(),
-            counts: self.counts.as_ref().map(|counts| only(counts, keep, count)),
+            one_period: self.one_period,
+            counts: self.counts.as_ref().map(|counts| Counts {
+                codes: only(&counts.codes, keep, count),
+                of_code: counts.of_code.clone(),
+            }),
         }
+    }
+
+    /// The column that was asked for as [`PERIODS`].
+    pub(super) fn periods(&self, index: usize) -> Result<PeriodsOf<'_>, QueryError> {
+        if let Some((at, period_ns)) = self.one_period
+            && at == index
+        {
+            return Ok(PeriodsOf::One(period_ns));
+        }
+        let periods = self.codes(index)?;
+        let first = periods.codes.first().copied().unwrap_or_default();
+        let all_are_equal = periods.codes.iter().all(|code| *code == first);
+        Ok(match periods.number(first as usize) {
+            Some(period_ns) if all_are_equal => PeriodsOf::One(period_ns),
+            _ => PeriodsOf::Each(periods),
+        })
     }
 
     /// A column that was asked for as codes.
     pub(super) fn codes(&self, index: usize) -> Result<&Codes, QueryError> {
-        match self.columns.get(index) {
+        match self.column(index) {
             Some(Column::Codes(codes)) => Ok(codes),
             _ => Err(other_form(index)),
         }
@@ -132,7 +203,7 @@ impl Rows {
 
     /// The column that was asked for as [`TIMES`], of samples or of a roll-up.
     pub(super) fn times(&self, index: usize) -> Result<Times<'_>, QueryError> {
-        match self.columns.get(index) {
+        match self.column(index) {
             Some(Column::Numbers(times)) => Ok(Times::Exact(times)),
             Some(Column::Codes(codes)) => Ok(Times::Coded(codes)),
             None => Err(other_form(index)),
@@ -141,7 +212,7 @@ impl Rows {
 
     /// A column that was asked for as numbers.
     pub(super) fn numbers(&self, index: usize) -> Result<&[i64], QueryError> {
-        match self.columns.get(index) {
+        match self.column(index) {
             Some(Column::Numbers(numbers)) => Ok(numbers),
             _ => Err(other_form(index)),
         }
@@ -233,8 +304,14 @@ async fn collect<C: Collector>(
     test: Arc<RowTest>,
 ) -> Result<(C, Account), QueryError> {
     let held = Account::new(&snapshot, "counts of the selected samples");
-    let wanted = collector.columns();
+    let all_wanted = collector.columns();
+    let mut unzip = Unzip::new().map_err(|damage| QueryError::internal("read samples", damage))?;
     while let Some(unit) = queue.next(thread) {
+        let mut wanted = all_wanted.clone();
+        let one_period = one_period(unit, &wanted).filter(|_| collector.takes_one_period());
+        if let Some((at, _)) = one_period {
+            wanted.remove(at);
+        }
         let (conditions, mut columns) = test.left(unit, &wanted, collector.checks_times());
         if unit.is_rollup() {
             columns.push(codes("count"));
@@ -242,17 +319,25 @@ async fn collect<C: Collector>(
         held.resize(collector.bytes() + unit.rows() * columns.iter().map(row_bytes).sum::<usize>())?;
         let fetched = unit.clone().fetch(&snapshot, &columns).await.map_err(read_error)?;
         let (test, count) = (test.clone(), wanted.len());
-        let work = move || -> Result<C, QueryError> {
-            collector.add(&test.select(&fetched, &columns, count, &conditions)?)?;
-            Ok(collector)
+        let work = move || -> Result<(C, Unzip), QueryError> {
+            let mut rows = test.select(&fetched, (&columns, count), &conditions, &mut unzip)?;
+            rows.one_period = one_period;
+            collector.add(&rows)?;
+            Ok((collector, unzip))
         };
         // Counting must not keep others from the threads that serve requests.
-        collector = tokio::task::spawn_blocking(work)
+        (collector, unzip) = tokio::task::spawn_blocking(work)
             .await
             .map_err(|error| QueryError::internal("count samples", error))??;
     }
     held.resize(collector.bytes())?;
     Ok((collector, held))
+}
+
+/// Which of the columns is that of periods, and what all rows of a unit stand for.
+fn one_period(unit: &Unit, wanted: &[Wanted]) -> Option<(usize, i64)> {
+    let at = wanted.iter().position(|column| *column == PERIODS)?;
+    Some((at, unit.only(PERIODS.name)?))
 }
 
 /// Memory that a row takes in a column that was read, in bytes.
@@ -357,17 +442,13 @@ impl RowTest {
         if !matches!(unit.known("type"), Some(Bounds::Texts(least, most)) if is_profile(&least) && is_profile(&most)) {
             conditions.push(Condition::Type);
         }
-        let only = |name: &str| match unit.known(name) {
-            Some(Bounds::Numbers(least, most)) if least == most => Some(least),
-            _ => None,
-        };
         let ids = [
             (Condition::Series, "series_id", &self.scope.series),
             (Condition::Processes, "process_id", &self.scope.processes),
         ];
         for (condition, name, ids) in ids {
             let Some(ids) = ids else { continue };
-            if !only(name).is_some_and(|id| ids.contains(id)) {
+            if !unit.only(name).is_some_and(|id| ids.contains(id)) {
                 conditions.push(condition);
             }
         }
@@ -401,19 +482,16 @@ impl RowTest {
     fn select(
         &self,
         fetched: &Fetched,
-        columns: &[Wanted],
-        count: usize,
+        (columns, count): (&[Wanted], usize),
         conditions: &[Condition],
+        unzip: &mut Unzip,
     ) -> Result<Rows, QueryError> {
-        let mut read = fetched.read(columns).map_err(read_error)?;
+        let mut read = fetched.read(columns, unzip).map_err(read_error)?;
         let mut counts = None;
         if fetched.unit.is_rollup()
             && let Some(Column::Codes(column)) = read.pop()
         {
-            let of_code: Vec<u32> = (0..column.distinct())
-                .map(|code| u32::try_from(column.number(code).unwrap_or_default()).unwrap_or(u32::MAX))
-                .collect();
-            counts = Some(picked(&of_code, &column.codes));
+            counts = Some(Counts::new(column));
         }
         if conditions.is_empty() {
             return Ok(Rows::new(read, counts));

@@ -1,6 +1,6 @@
 //! Leaves small nodes out of an answer without losing their samples. Pure.
 
-use super::tree::{Children, Kind, NONE, Name, Tree};
+use super::tree::{Kind, NONE, Name, Tree};
 
 /// What stands at a place of a trimmed tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,46 +26,58 @@ impl Trimmed {
     /// Of the nodes that `exists` accepts, keeps the root and those that `keep` accepts, in pre-order, siblings by name. Neither must accept a
     /// node below one that it refuses.
     pub fn new(tree: &Tree, exists: impl Fn(usize) -> bool, keep: impl Fn(usize) -> bool) -> Trimmed {
-        let parent = &tree.nodes.parent;
-        let kept: Vec<bool> = (0..tree.len())
-            .map(|node| node == 0 || (exists(node) && keep(node)))
-            .collect();
-        // The nearest node above each that is kept, and how many nodes are folded below it.
+        let (parent, names) = (&tree.nodes.parent, &tree.nodes.name);
+        // The nodes that are kept, parents first, and of each node which of them is the nearest at or above it.
+        let mut kept = vec![0_u32];
         let mut above = vec![0_u32; tree.len()];
-        let mut frames = vec![0_u32; tree.len()];
+        // Of each one that is kept, how many nodes are folded below it; and with its place in `kept` those right below it.
+        let mut frames = vec![0_u32];
+        let (mut below, mut folded) = (Vec::new(), Vec::new());
         for node in 1..tree.len() {
-            if kept[node] {
-                above[node] = node as u32;
-            } else if exists(node) {
-                above[node] = above[parent[node] as usize];
-                frames[above[node] as usize] += 1;
+            let nearest = above[parent[node] as usize];
+            above[node] = nearest;
+            if !exists(node) {
+                continue;
+            }
+            let is_right_below = kept[nearest as usize] == parent[node];
+            if is_right_below && keep(node) {
+                above[node] = kept.len() as u32;
+                below.push((nearest, tree.names.ranks[names[node] as usize], above[node]));
+                kept.push(node as u32);
+                frames.push(0);
+            } else {
+                frames[nearest as usize] += 1;
+                if is_right_below {
+                    folded.push((nearest, node as u32));
+                }
             }
         }
-        let children = Children::of(tree, |node| kept[parent[node] as usize] && (kept[node] || exists(node)));
+        below.sort_unstable();
+        folded.sort_unstable();
         let mut result = Trimmed {
             places: Vec::new(),
             parent: Vec::new(),
             folded_names: Vec::new(),
         };
-        // Nodes with the place of their parent, and how many are folded into one; what is folded comes after its siblings.
-        let mut pending = vec![(Place::Node(0), NONE, 0)];
-        while let Some((place, parent, folded)) = pending.pop() {
-            let Place::Node(node) = place else {
-                if let Place::Folded(siblings) = place {
-                    result.fold(siblings, folded, parent);
-                }
+        // Those of one parent are neighbours.
+        let of = |parent: u32| below.partition_point(|(above, ..)| *above < parent);
+        let folded_of = |parent: u32| folded.partition_point(|(above, _)| *above < parent);
+        // Nodes with the place of their parent; what is folded comes after its siblings.
+        let mut pending = vec![(Some(0), 0, NONE)];
+        while let Some((node, of_folded, parent)) = pending.pop() {
+            let Some(index) = node else {
+                let siblings = &folded[folded_of(of_folded)..folded_of(of_folded + 1)];
+                let siblings = siblings.iter().map(|(_, node)| *node).collect();
+                result.fold(siblings, frames[of_folded as usize], parent);
                 continue;
             };
             let at = result.places.len() as u32;
-            result.push(Place::Node(node), parent, None);
-            let (below, folded): (Vec<u32>, Vec<u32>) = children
-                .of_node(node as usize)
-                .iter()
-                .partition(|child| kept[**child as usize]);
-            if !folded.is_empty() {
-                pending.push((Place::Folded(folded), at, frames[node as usize]));
+            result.push(Place::Node(kept[index as usize]), parent, None);
+            if frames[index as usize] > 0 {
+                pending.push((None, index, at));
             }
-            pending.extend(below.into_iter().rev().map(|child| (Place::Node(child), at, 0)));
+            let children = &below[of(index)..of(index + 1)];
+            pending.extend(children.iter().rev().map(|(.., child)| (Some(*child), 0, at)));
         }
         result
     }

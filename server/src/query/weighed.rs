@@ -44,15 +44,19 @@ impl Weighed {
                 }
             }
         }
-        let mut of_slot = vec![0_u64; cells.slots()];
-        for step in &in_step {
-            for (total, count) in of_slot.iter_mut().zip(step) {
-                *total += u64::from(*count);
+        let total = |slot: &u32| -> u64 {
+            let slot = *slot as usize;
+            if periods.differ() {
+                return in_step.iter().map(|step| u64::from(step[slot])).sum();
             }
-        }
+            // The same, of neighbours.
+            let counts = &cells.of(slot)[steps.clone()];
+            counts.iter().map(|count| u64::from(*count)).sum()
+        };
+        let totals: Vec<u64> = slots.iter().map(total).collect();
         Weighed {
-            samples: of_slot.iter().sum(),
-            totals: slots.iter().map(|slot| of_slot[*slot as usize]).collect(),
+            samples: totals.iter().sum(),
+            totals,
             ids,
             slots,
             in_step,

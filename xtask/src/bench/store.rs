@@ -363,10 +363,13 @@ fn questions(from: i64, until: i64) -> Vec<(&'static str, String, &'static str)>
     let halves = [time("base_", from, half), time("", half, until)];
     let share = [("min_share", "0.0001")];
     let flamegraph = |query| window("/api/v1/flamegraph", query, &whole, &share);
+    // What a difference of two halves does twice: less than whole hours is read from the roll-up by minute.
+    let of_half = window("/api/v1/flamegraph", "{}", &halves[1..], &share);
     let diff = |query| window("/api/v1/diff", query, &halves, &share);
     let series = |query, by| window("/api/v1/series", query, &whole, &[("by", by)]);
     vec![
         ("flamegraph, everything", flamegraph("{}"), "1000 cold, 300 warm"),
+        ("flamegraph, one half of it", of_half, ""),
         ("flamegraph, one service", flamegraph(one), "100"),
         ("difference, everything", diff("{}"), "2.5 flamegraphs"),
         ("difference, one service", diff(one), "2.5 flamegraphs"),

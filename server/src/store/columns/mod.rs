@@ -11,9 +11,11 @@ mod read;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod unzip;
 
 pub(crate) use footers::Footers;
-pub(super) use stream::{FileStream, Unzip};
+pub(super) use stream::FileStream;
+pub(crate) use unzip::Unzip;
 
 use super::fresh::Pending;
 use super::provider::STORE_URL;
@@ -360,6 +362,22 @@ impl Unit {
         }
     }
 
+    /// The number that all rows have in a column, where that is known without reading it.
+    pub(crate) fn only(&self, column: &str) -> Option<i64> {
+        let Unit::File { footer, group, .. } = self else {
+            return None;
+        };
+        let columns = footer.row_group(*group).columns();
+        let found = columns.iter().find(|chunk| chunk.column_path().string() == column);
+        match found?.statistics()? {
+            Statistics::Int64(range) if range.null_count_opt() == Some(0) => {
+                let least = range.min_opt()?;
+                (Some(least) == range.max_opt()).then_some(*least)
+            }
+            _ => None,
+        }
+    }
+
     /// Gets the bytes of the columns, which may take long and computes nothing.
     pub(crate) async fn fetch(self, snapshot: &Snapshot, columns: &[Wanted]) -> Result<Fetched, ReadError> {
         self.fetch_from(objects(snapshot).as_ref(), columns).await
@@ -429,7 +447,7 @@ pub(crate) struct Fetched {
 
 impl Fetched {
     /// The columns, in the order in which they were asked for. Takes CPU time and waits for nothing.
-    pub(crate) fn read(&self, columns: &[Wanted]) -> Result<Vec<Column>, ReadError> {
+    pub(crate) fn read(&self, columns: &[Wanted], unzip: &mut Unzip) -> Result<Vec<Column>, ReadError> {
         match &self.unit {
             Unit::Pending(rows) => columns.iter().map(|wanted| pending(rows, *wanted)).collect(),
             Unit::File {
@@ -442,7 +460,7 @@ impl Fetched {
                 self.chunks
                     .iter()
                     .zip(columns)
-                    .map(|(chunk, wanted)| read(chunk, footer, *group, rows, wanted.form))
+                    .map(|(chunk, wanted)| read(chunk, footer, *group, rows, wanted.form, unzip))
                     .collect::<Result<_, Damage>>()
                     .map_err(|damage| failed(damage.what))
             }

@@ -1,5 +1,6 @@
 //! One column of a row group from its bytes: codes of its dictionary, packed differences, or whatever else the format allows.
 
+use super::unzip::{Plain, Unzip, as_they_lie};
 use super::{Codes, Column, Damage, Form, Values, decode};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
@@ -7,11 +8,10 @@ use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Encoding, Type};
-use parquet::column::page::{Page, PageReader};
+use parquet::column::page::PageReader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
-use parquet::file::serialized_reader::SerializedPageReader;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -57,11 +57,12 @@ pub(super) fn read(
     group: usize,
     rows: &RowGroupMetaData,
     form: Form,
+    unzip: &mut Unzip,
 ) -> Result<Column, Damage> {
     let count = rows.num_rows() as usize;
     let column = match form {
-        Form::Codes => coded(chunk, rows)?.map(Column::Codes),
-        Form::Numbers => packed(chunk, rows)?.map(Column::Numbers),
+        Form::Codes => coded(chunk, rows, unzip)?.map(Column::Codes),
+        Form::Numbers => packed(chunk, rows, unzip)?.map(Column::Numbers),
     };
     let column = match column {
         Some(column) => column,
@@ -80,34 +81,27 @@ pub(super) fn read(
     Ok(column)
 }
 
-fn pages(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<SerializedPageReader<Chunk>, Damage> {
-    let meta = rows.column(chunk.index);
-    Ok(SerializedPageReader::new(
-        Arc::new(chunk.clone()),
-        meta,
-        rows.num_rows() as usize,
-        None,
-    )?)
-}
-
 /// A column all pages of which are codes of its dictionary; nothing for one that is written in another way.
-pub(super) fn coded(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<Option<Codes>, Damage> {
-    let Some(Pages { values, codes, .. }) = all(chunk, rows, Form::Codes)? else {
+pub(super) fn coded(chunk: &Chunk, rows: &RowGroupMetaData, unzip: &mut Unzip) -> Result<Option<Codes>, Damage> {
+    let Some(Pages { values, codes, .. }) = all(chunk, rows, Form::Codes, unzip)? else {
         return Ok(None);
     };
     Ok(values.map(|values| Codes { codes, values }))
 }
 
 /// A column all pages of which are packed differences; nothing for one that is written in another way.
-pub(super) fn packed(chunk: &Chunk, rows: &RowGroupMetaData) -> Result<Option<Vec<i64>>, Damage> {
-    Ok(all(chunk, rows, Form::Numbers)?.map(|pages| pages.numbers))
+pub(super) fn packed(chunk: &Chunk, rows: &RowGroupMetaData, unzip: &mut Unzip) -> Result<Option<Vec<i64>>, Damage> {
+    Ok(all(chunk, rows, Form::Numbers, unzip)?.map(|pages| pages.numbers))
 }
 
-fn all(chunk: &Chunk, rows: &RowGroupMetaData, form: Form) -> Result<Option<Pages>, Damage> {
+fn all(chunk: &Chunk, rows: &RowGroupMetaData, form: Form, unzip: &mut Unzip) -> Result<Option<Pages>, Damage> {
     let (meta, count) = (rows.column(chunk.index), rows.num_rows() as usize);
     let mut read = Pages::with_room(form, count);
-    let mut reader = pages(chunk, rows)?;
+    let mut reader = as_they_lie(chunk.clone(), meta, count)?;
     while let Some(page) = reader.get_next_page()? {
+        let Some(page) = unzip.open(&page, meta.compression())? else {
+            return Ok(None);
+        };
         if !read.add(page, meta, form, count - read.rows(form))? {
             return Ok(None);
         }
@@ -153,7 +147,7 @@ impl Pages {
     /// Adds a page of at most `left` rows, or of a dictionary. False: it is written in another way.
     pub(super) fn add(
         &mut self,
-        page: Page,
+        page: Plain<'_>,
         meta: &ColumnChunkMetaData,
         form: Form,
         left: usize,
@@ -164,11 +158,11 @@ impl Pages {
             false => Err(Damage::new("a page has more values than its row group has rows")),
         };
         match (form, page) {
-            (Form::Codes, Page::DictionaryPage { buf, .. }) => {
+            (Form::Codes, Plain::Dictionary(bytes)) => {
                 let values = match meta.column_type() {
-                    Type::INT64 => Values::Numbers(decode::plain_numbers(&buf, 8)?),
-                    Type::INT32 => Values::Numbers(decode::plain_numbers(&buf, 4)?),
-                    Type::BYTE_ARRAY => Values::Texts(decode::plain_texts(&buf)?),
+                    Type::INT64 => Values::Numbers(decode::plain_numbers(bytes, 8)?),
+                    Type::INT32 => Values::Numbers(decode::plain_numbers(bytes, 4)?),
+                    Type::BYTE_ARRAY => Values::Texts(decode::plain_texts(bytes)?),
                     _ => return Ok(false),
                 };
                 self.distinct = values.len();
@@ -183,26 +177,22 @@ impl Pages {
             }
             (
                 Form::Codes,
-                Page::DataPageV2 {
-                    buf,
+                Plain::Data {
                     encoding: Encoding::RLE_DICTIONARY,
-                    num_values,
-                    num_nulls,
-                    def_levels_byte_len,
-                    rep_levels_byte_len: 0,
-                    ..
+                    rows,
+                    absent,
+                    levels,
+                    values,
                 },
             ) => {
                 if self.values.is_none() {
                     return Ok(false);
                 }
-                let levels = buf.get(..def_levels_byte_len as usize);
-                let levels = levels.ok_or_else(|| Damage::new("a page is shorter than its levels"))?;
-                let (rows, absent) = (fits(num_values)?, num_nulls as usize);
+                let (rows, absent) = (fits(rows)?, absent as usize);
                 let given = rows.checked_sub(absent);
                 let given = given.ok_or_else(|| Damage::new("a page lacks more values than it has"))?;
                 let from = self.codes.len();
-                decode::codes(&buf[levels.len()..], given, self.distinct, &mut self.codes)?;
+                decode::codes(values, given, self.distinct, &mut self.codes)?;
                 if let Some(places) = &self.places {
                     let codes = self.codes[from..].iter_mut();
                     codes.for_each(|code| *code = places[*code as usize]);
@@ -213,14 +203,14 @@ impl Pages {
             }
             (
                 Form::Numbers,
-                Page::DataPageV2 {
-                    buf,
+                Plain::Data {
                     encoding: Encoding::DELTA_BINARY_PACKED,
-                    num_values,
+                    rows,
+                    values,
                     ..
                 },
             ) if meta.column_type() == Type::INT64 && !may_lack => {
-                decode::deltas(&buf, fits(num_values)?, &mut self.numbers)?;
+                decode::deltas(values, fits(rows)?, &mut self.numbers)?;
             }
             _ => return Ok(false),
         }

@@ -5,10 +5,10 @@
 //! are decompressed by one decompressor.
 
 use super::read::{Chunk, Pages, read};
+use super::unzip::{Unzip, as_they_lie};
 use super::{Codes, Column, Damage, Form, Values, Wanted, index_of};
 use bytes::Bytes;
-use parquet::basic::Compression;
-use parquet::column::page::{Page, PageReader};
+use parquet::column::page::PageReader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
@@ -23,38 +23,6 @@ const PIECE_ROWS: usize = 8 * 1024;
 
 /// What is read of a file for a page's header: most have half as many bytes.
 const HEADER_BYTES: usize = 128;
-
-/// No page is larger: a dictionary has at most a row group's texts.
-const MAX_PAGE_BYTES: u64 = 1 << 30;
-
-/// Decompresses pages.
-pub(in crate::store) struct Unzip(zstd::bulk::Decompressor<'static>);
-
-impl Unzip {
-    pub(in crate::store) fn new() -> Result<Unzip, Damage> {
-        let zstd = zstd::bulk::Decompressor::new();
-        Ok(Unzip(zstd.map_err(|error| Damage::new(error.to_string()))?))
-    }
-
-    /// What is behind the first `kept` bytes is compressed.
-    fn plain(&mut self, bytes: &Bytes, kept: usize) -> Result<Bytes, Damage> {
-        let small = bytes
-            .get(kept..)
-            .ok_or_else(|| Damage::new("a page is shorter than its levels"))?;
-        if small.is_empty() {
-            return Ok(bytes.clone());
-        }
-        let size = zstd::zstd_safe::get_frame_content_size(small).ok().flatten();
-        let size = size.filter(|size| *size <= MAX_PAGE_BYTES);
-        let size = size.ok_or_else(|| Damage::new("a page does not say how large it is, or is too large"))?;
-        let plain = self.0.decompress(small, size as usize);
-        let plain = plain.map_err(|error| Damage::new(error.to_string()))?;
-        Ok(match kept {
-            0 => plain.into(),
-            _ => [&bytes[..kept], &plain].concat().into(),
-        })
-    }
-}
 
 /// A file of which pages are read where they lie.
 struct Pieces(Arc<File>);
@@ -110,41 +78,26 @@ impl OneColumn {
     fn open(file: &Arc<File>, footer: &ParquetMetaData, group: usize, wanted: Wanted) -> Result<Self, Damage> {
         let rows = footer.row_group(group);
         let index = index_of(rows, wanted.name)?;
-        // Pages come as they lie: a decompressor for each column of each file would take more room than all pages.
         let meta = rows.column(index).clone();
-        let raw = meta.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
         let count = rows.num_rows() as usize;
         Ok(OneColumn {
             index,
             form: wanted.form,
+            reader: as_they_lie(Pieces(file.clone()), &meta, count)?,
             meta,
-            reader: SerializedPageReader::new(Arc::new(Pieces(file.clone())), &raw.build()?, count, None)?,
             pages: Pages::default(),
         })
     }
 
     /// Reads on until there are so many rows. False: a page is written in another way.
     fn fill(&mut self, rows: usize, left: usize, unzip: &mut Unzip) -> Result<bool, Damage> {
-        let is_zstd = match self.meta.compression() {
-            Compression::ZSTD(_) => true,
-            Compression::UNCOMPRESSED => false,
-            _ => return Ok(false),
-        };
         while self.pages.rows(self.form) < rows {
-            let Some(mut page) = self.reader.get_next_page()? else {
+            let Some(page) = self.reader.get_next_page()? else {
                 return Err(Damage::new("a column has fewer values than its row group has rows"));
             };
-            match &mut page {
-                Page::DictionaryPage { buf, .. } if is_zstd => *buf = unzip.plain(buf, 0)?,
-                Page::DataPageV2 {
-                    buf,
-                    def_levels_byte_len,
-                    rep_levels_byte_len,
-                    is_compressed: true,
-                    ..
-                } if is_zstd => *buf = unzip.plain(buf, (*def_levels_byte_len + *rep_levels_byte_len) as usize)?,
-                _ => {}
-            }
+            let Some(page) = unzip.open(&page, self.meta.compression())? else {
+                return Ok(false);
+            };
             let left = left - self.pages.rows(self.form);
             if !self.pages.add(page, &self.meta, self.form, left)? {
                 return Ok(false);
@@ -219,7 +172,7 @@ impl FileStream {
         let rows = self.left.min(PIECE_ROWS);
         for column in &mut self.columns {
             if !column.fill(rows, self.left, unzip)? {
-                self.read_whole()?;
+                self.read_whole(unzip)?;
                 is_new = true;
                 break;
             }
@@ -229,7 +182,7 @@ impl FileStream {
     }
 
     /// Reads the row group in one piece, whatever its encoding: files of others.
-    fn read_whole(&mut self) -> Result<(), Damage> {
+    fn read_whole(&mut self, unzip: &mut Unzip) -> Result<(), Damage> {
         let group = self.next_group - 1;
         let rows = self.footer.row_group(group);
         let gone = rows.num_rows() as usize - self.left;
@@ -240,7 +193,7 @@ impl FileStream {
                 start,
                 bytes: Pieces(self.file.clone()).get_bytes(start, length as usize)?,
             };
-            column.pages = match read(&chunk, &self.footer, group, rows, column.form)? {
+            column.pages = match read(&chunk, &self.footer, group, rows, column.form, unzip)? {
                 Column::Codes(Codes { codes, values }) => Pages {
                     distinct: values.len(),
                     values: Some(values),
