@@ -159,6 +159,13 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
+    /// Threads end a moment after their last answer.
+    async fn at_rest<C: Default + Send + 'static>(turns: &Arc<Turns<C>>) {
+        while turns.state().working > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     #[tokio::test(flavor = "multi_thread")]
     async fn as_many_work_as_may_and_each_has_its_own_at_hand() {
         let turns: Arc<Turns<usize>> = Turns::new(2);
@@ -175,10 +182,7 @@ mod tests {
         let all: Vec<usize> = futures::future::try_join_all(all).await.unwrap();
         assert_eq!(all, (0..50).collect::<Vec<_>>());
         assert!((1..=2).contains(&most.load(Ordering::SeqCst)));
-        // The threads end a moment after their last answer.
-        while turns.state().working > 0 {
-            tokio::task::yield_now().await;
-        }
+        at_rest(&turns).await;
         let state = turns.state();
         assert!(state.spare.len() <= 2);
         assert_eq!(state.spare.iter().sum::<usize>(), 50);
@@ -241,6 +245,7 @@ mod tests {
             panic!("it was not done here")
         };
         assert_eq!(late.await.unwrap().unwrap(), 1);
+        at_rest(&turns).await;
         let panicked = turns.here(|_| -> Result<(), _> { panic!("of a test") });
         assert!(matches!(panicked, Ok(Err(IngestError::Invalid(_)))));
         assert!(matches!(turns.here(|at_hand| Ok(*at_hand)), Ok(Ok(0))));

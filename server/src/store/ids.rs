@@ -96,7 +96,10 @@ impl<V: Copy + Default> IdMap<V> {
     #[cold]
     fn grow(&mut self) {
         let more = (4 * self.len).next_power_of_two().max(LEAST_SLOTS);
-        let old = std::mem::replace(&mut self.slots, vec![(FREE, V::default()); more]);
+        // Written, not only promised by the allocator: pages that are read before they are written cost two interrupts each.
+        let mut slots = Vec::with_capacity(more);
+        slots.resize(more, (FREE, V::default()));
+        let old = std::mem::replace(&mut self.slots, slots);
         for (id, value) in old.into_iter().filter(|(id, _)| *id != FREE) {
             let slot = self.slot(id);
             self.slots[slot] = (id, value);
