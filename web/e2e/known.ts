@@ -30,6 +30,18 @@ export async function stored(
   return { query: `{service="${service}"}` };
 }
 
+/** Waits until the flamegraph shows something and stays where it is: what arrives after it may stand above it. */
 export async function drawn(page: Page): Promise<void> {
   await expect.poll(() => colours(page)).toBeGreaterThan(2);
+  let last = "";
+  await expect
+    .poll(
+      async () => {
+        const before = last;
+        last = JSON.stringify(await page.getByTestId("flamegraph").boundingBox());
+        return last === before;
+      },
+      { intervals: [100] },
+    )
+    .toBe(true);
 }

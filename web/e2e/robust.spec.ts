@@ -2,7 +2,7 @@ import type { Page } from "@playwright/test";
 import { FRAMES, stacksOf } from "../bench/synthetic.ts";
 import { drawn, stored, TAKEN, WINDOW } from "./known.ts";
 import { type Frame, otlp } from "./otlp.ts";
-import { at, colours, expect, parameter, test } from "./stack.ts";
+import { at, colours, expect, parameter, pointAt, test } from "./stack.ts";
 
 /** No part of the page is wider than the window. */
 async function overflow(page: Page): Promise<number> {
@@ -16,8 +16,7 @@ test("names that are HTML are text everywhere", async ({ page, request }) => {
   await page.goto(at(WINDOW, query));
   await drawn(page);
   const graph = page.getByTestId("flamegraph");
-  await graph.hover({ position: { x: 200, y: 45 } });
-  await expect(page.getByTestId("tooltip")).toContainText(evil);
+  await pointAt(graph, { x: 200, y: 45 }, evil);
   await graph.click({ position: { x: 200, y: 45 } });
   await expect(page.getByTestId("frame-panel").locator(".frame-name")).toHaveText(evil);
   await expect(page.getByRole("grid", { name: "Functions" })).toContainText(`"window.broken=1">`);
@@ -74,9 +73,7 @@ test("one sample is a graph", async ({ page, request }) => {
   const query = await stored(request, "one", [{ frames: [{ name: "main" }, { name: "only" }], samples: 1 }]);
   await page.goto(at(WINDOW, query));
   await drawn(page);
-  await page.getByTestId("flamegraph").hover({ position: { x: 200, y: 45 } });
-  const tooltip = page.getByTestId("tooltip");
-  await expect(tooltip).toContainText("only");
+  const tooltip = await pointAt(page.getByTestId("flamegraph"), { x: 200, y: 45 }, "only");
   await expect(tooltip).toContainText("100 %");
   await page.goto(
     at(WINDOW, { ...query, view: "compare", baseFrom: String(TAKEN - 40_000), baseUntil: String(TAKEN - 20_000) }),
@@ -188,8 +185,7 @@ test("two selections at the same time are called by their names, not before and 
   await expect(table.locator(".tablebox-title")).toContainText(`only in ${left} A, ${left} · B, ${right}`);
   await expect(table.locator(".vtable-row")).toHaveCount(1);
   await only.selectOption("");
-  await page.getByTestId("flamegraph").hover({ position: { x: 200, y: 30 } });
-  await expect(page.getByTestId("tooltip")).toContainText(`A, ${left}`);
+  await pointAt(page.getByTestId("flamegraph"), { x: 200, y: 30 }, `A, ${left}`);
   await page.getByRole("button", { name: "Tree", exact: true }).click();
   await expect(page.getByTestId("frame-tree")).toContainText(`: ${left} 0 samples`);
   for (const part of [changes, page.locator(".sides .side"), page.locator(".graph")])
@@ -224,8 +220,7 @@ test.describe("a function that calls itself 5,000 times", () => {
       box.scrollTop = box.scrollHeight;
     });
     const bottom = await graph.evaluate((canvas) => canvas.clientHeight - 10);
-    await graph.hover({ position: { x: 600, y: bottom } });
-    await expect(page.getByTestId("tooltip")).toContainText("leaf");
+    await pointAt(graph, { x: 600, y: bottom }, "leaf");
     await graph.click({ position: { x: 600, y: bottom } });
     await expect(page.getByTestId("frame-panel")).toContainText("leaf");
     // Such a way is longer than an address may be: a reload finds it all the same.

@@ -166,14 +166,26 @@ export async function zoomStays(page: Page): Promise<void> {
   await expect.poll(() => parameter(page, "focus")).toBe(focus);
 }
 
-/** Points at the root frame until its tooltip is there: what arrives later may move the graph from under the pointer. */
-export async function hoverRoot(page: Page): Promise<Locator> {
-  const tooltip = page.getByTestId("tooltip");
-  let x = 60;
+/**
+ * Points at a place of a canvas until the tooltip says what is there: what arrives later, such as a notice above it, may
+ * move the canvas from under the pointer.
+ */
+export async function pointAt(
+  canvas: Locator,
+  { x, y }: { x: number; y: number },
+  text: string | RegExp,
+): Promise<Locator> {
+  const tooltip = canvas.page().getByTestId("tooltip");
+  let aside = 1;
   await expect(async () => {
-    x = x === 60 ? 80 : 60;
-    await page.getByTestId("flamegraph").hover({ position: { x, y: 10 } });
-    await expect(tooltip).toContainText("everything in this window", { timeout: 1000 });
+    aside = 1 - aside;
+    await canvas.hover({ position: { x: x + aside, y } });
+    await expect(tooltip).toContainText(text, { timeout: 1000 });
   }).toPass();
   return tooltip;
+}
+
+/** The same at the root frame. */
+export function hoverRoot(page: Page): Promise<Locator> {
+  return pointAt(page.getByTestId("flamegraph"), { x: 60, y: 10 }, "everything in this window");
 }

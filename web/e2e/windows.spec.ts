@@ -1,6 +1,6 @@
 /** Which time is looked at, which is compared with it, and of which agents. */
 import { drawn, stored, WINDOW } from "./known.ts";
-import { at, colours, comparison, expect, parameter, test } from "./stack.ts";
+import { at, colours, comparison, expect, parameter, pointAt, test } from "./stack.ts";
 
 test("quick ranges, two moments, earlier and later, live: each a step for Back", async ({ page, windows }) => {
   await page.goto(at(windows.after));
@@ -85,20 +85,17 @@ test("a frame is as wide as it is in A, in B, or in both", async ({ page, reques
   await drawn(page);
   const graph = page.getByTestId("flamegraph");
   const width = page.getByRole("combobox", { name: /^width/ });
-  const widths = [];
-  for (const side of ["both", "before", "after"]) {
+  // At six tenths of the width. Of both together each has a half, A has three tenths of the first, B seven.
+  for (const [side, name] of [
+    ["both", /^(first|second)/],
+    ["before", /^second/],
+    ["after", /^first/],
+  ] as const) {
     await width.selectOption(side);
     await drawn(page);
     const box = await graph.boundingBox();
-    const at60 = { x: (box?.width ?? 0) * 0.6, y: 19 * 2 + 9 };
-    await graph.hover({ position: { ...at60, y: 9 } });
-    await graph.hover({ position: at60 });
-    const name = page.getByTestId("tooltip").locator(".tooltip-name");
-    await expect(name).toHaveText(/first|second/);
-    widths.push(await name.textContent());
+    await pointAt(graph, { x: (box?.width ?? 0) * 0.6, y: 19 * 2 + 9 }, name);
   }
-  // Of both together each has a half, A has three tenths of the first, B seven.
-  expect(widths.slice(1)).toEqual(["second", "first"]);
   await page.reload();
   await expect(width).toHaveValue("after");
 });

@@ -225,9 +225,17 @@ export function Flamegraph(props: Props) {
   const placed = useRef<{ tree: Tree; focus: number; part: string; rows: number; flame: boolean } | null>(null);
   // What lies below the box, in pixels: a flame stands on its root, also where the box becomes lower, as when lists come that stand above it.
   const below = useRef(0);
+  const placedHeight = useRef(0);
   const measureBelow = () => {
     const element = box.current;
-    if (element !== null) below.current = rows * ROW - element.scrollTop - element.clientHeight;
+    if (element === null) return;
+    below.current = rows * ROW - element.scrollTop - element.clientHeight;
+    placedHeight.current = element.clientHeight;
+  };
+  const onScroll = () => {
+    // The browser tells of a scroll a frame later: a box that has another height by then is about to be placed anew, and what lies below it now is nobody's wish.
+    if (box.current?.clientHeight === placedHeight.current) measureBelow();
+    drawSoon();
   };
   useLayoutEffect(() => {
     const element = box.current;
@@ -366,14 +374,7 @@ export function Flamegraph(props: Props) {
         }}
         onPointerMove={onMap}
       />
-      <div
-        class="flame-scroll"
-        ref={box}
-        onScroll={() => {
-          measureBelow();
-          drawSoon();
-        }}
-      >
+      <div class="flame-scroll" ref={box} onScroll={onScroll}>
         <div class="flame-extent" style={{ height: `${Math.max(rows * ROW, 1)}px` }}>
           {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: the canvas handles its own keys, which "application" says. */}
           <canvas
