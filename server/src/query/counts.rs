@@ -11,7 +11,7 @@ use super::steps::{StepCursor, Steps};
 use super::time::Window;
 use super::tree::MixState;
 use super::weighed::{Weighed, in_order};
-use crate::store::columns::{Codes, Wanted};
+use crate::store::columns::{Code, Codes, Wanted, with_codes};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,6 +23,19 @@ pub(super) fn period_of_code(values: &Codes) -> impl Iterator<Item = i64> {
 
 /// Sums by code and step of a row group are made of at most so many cells, or of four times as many as it has rows.
 pub(super) const MOST_SUMS: usize = 1 << 18;
+
+/// Adds what each row stands for to the sum of its stack and cell. `cells` and `of_code`: by the codes of times and counts.
+fn sum_counted<S: Code, T: Code, C: Code>(
+    (stacks, times, counts): (&[S], &[T], &[C]),
+    (cells, of_code): (&[usize], &[u32]),
+    width: usize,
+    sums: &mut [u32],
+) {
+    for ((stack, time), count) in stacks.iter().zip(times).zip(counts) {
+        let sum = &mut sums[stack.index() * width + cells[time.index()]];
+        *sum = sum.saturating_add(of_code[count.index()]);
+    }
+}
 
 /// A window of samples that are counted, with what was found of them.
 #[derive(Debug, Clone)]
@@ -144,22 +157,21 @@ impl StackCounts {
             && let Some(counts) = rows.counts()
         {
             // Most rows that a difference reads are these: nothing is decided for each.
-            for ((stack, time), count) in stacks.codes.iter().zip(&times.codes).zip(&counts.codes) {
-                let sum = &mut sums[*stack as usize * width + cells[*time as usize]];
-                *sum = sum.saturating_add(counts.of_code[*count as usize]);
-            }
+            let of_code = &counts.of_code;
+            with_codes!(&stacks.codes, stacks => with_codes!(&times.codes, times => with_codes!(&counts.codes, counts => {
+                sum_counted((stacks, times, counts), (&cells, of_code), width, sums);
+            })));
             return Ok(());
         }
-        match rows.counts() {
+        with_codes!(&stacks.codes, stacks => match rows.counts() {
             None => self.each_cell(rows, |row, cell| {
-                sums[stacks.codes[row] as usize * width + cell] += 1;
-            })?,
-            Some(counts) => self.each_cell(rows, |row, cell| {
-                let sum = &mut sums[stacks.codes[row] as usize * width + cell];
-                *sum = sum.saturating_add(counts.of(row));
-            })?,
-        }
-        Ok(())
+                sums[stacks[row].index() * width + cell] += 1;
+            }),
+            Some(counts) => with_codes!(&counts.codes, codes => self.each_cell(rows, |row, cell| {
+                let sum = &mut sums[stacks[row].index() * width + cell];
+                *sum = sum.saturating_add(counts.of_code[codes[row].index()]);
+            })),
+        })
     }
 
     /// Takes rows of one period, by the codes of their stacks first.
@@ -213,7 +225,7 @@ impl StackCounts {
             PeriodsOf::One(period_ns) => (vec![period_ns], None),
             PeriodsOf::Each(values) => (period_of_code(values).collect(), Some(&values.codes)),
         };
-        let value = |row: usize| codes.map_or(0, |codes| codes[row] as usize);
+        let value = |row: usize| codes.map_or(0, |codes| codes.at(row) as usize);
         let mut samples = vec![vec![0_u64; periods.len()]; self.cells.steps];
         let mut cells = Vec::with_capacity(rows.len());
         self.each_cell(rows, |row, cell| {
@@ -233,7 +245,7 @@ impl StackCounts {
         let mut slots = vec![None; stacks.distinct()];
         for (row, cell) in cells {
             let (row, cell) = (row as usize, cell as usize);
-            let code = stacks.codes[row] as usize;
+            let code = stacks.codes.at(row) as usize;
             let slot = match slots[code] {
                 Some(slot) => slot,
                 None => self.slot(stacks.number(code).unwrap_or_default())?,
@@ -540,7 +552,7 @@ mod tests {
             Rows::new(
                 vec![Column::Codes(ids), Column::Codes(values), times],
                 Some(Counts {
-                    codes: vec![0; stacks.len()],
+                    codes: vec![0; stacks.len()].into(),
                     of_code: vec![3],
                 }),
             )

@@ -63,7 +63,7 @@ impl Read<'_> {
             Some(counts) => rows.clone().map(|row| u64::from(counts.of(row))).sum(),
         };
         let user = self.modes.as_ref().map_or(0, |(modes, is_user)| {
-            rows.map(|row| u64::from(is_user[modes.codes[row] as usize]) * count(row))
+            rows.map(|row| u64::from(is_user[modes.codes.at(row) as usize]) * count(row))
                 .sum()
         });
         [all, user]
@@ -201,7 +201,7 @@ impl GroupCounts {
 
     /// Neighbours of one thread mostly have the same step: what they have in common is added up before it goes to its group.
     fn count_runs(&mut self, read: &Read<'_>, tally: &mut Tally) -> Result<(), QueryError> {
-        let (column, values) = (&read.column.codes[..], &read.values.codes[..]);
+        let (column, values) = (read.column.codes.words(), read.values.codes.words());
         let mut cursor = StepCursor::new(self.steps, self.except);
         let steps = match read.times {
             Some(Times::Coded(times)) => cursor.of_codes(times),
@@ -216,7 +216,7 @@ impl GroupCounts {
                 let (count, step) = match read.times {
                     None => (end - at, 0),
                     Some(Times::Exact(times)) => cursor.run(&times[at..end]),
-                    Some(Times::Coded(times)) => (1, steps[times.codes[at] as usize]),
+                    Some(Times::Coded(times)) => (1, steps[times.codes.at(at) as usize]),
                 };
                 if step < self.steps.count {
                     let [samples, user] = read.samples(at..at + count);
@@ -233,9 +233,9 @@ impl GroupCounts {
         let steps = StepCursor::new(self.steps, self.except).of_codes(times);
         let (values, width) = (read.values.distinct(), self.steps.count + 1);
         let mut sums = vec![[0_u64; 2]; read.column.distinct() * values * width];
-        for (row, code) in read.column.codes.iter().enumerate() {
-            let pair = *code as usize * values + read.values.codes[row] as usize;
-            let sum = &mut sums[pair * width + steps[times.codes[row] as usize]];
+        for row in 0..read.column.codes.len() {
+            let pair = read.column.codes.at(row) as usize * values + read.values.codes.at(row) as usize;
+            let sum = &mut sums[pair * width + steps[times.codes.at(row) as usize]];
             let [samples, user] = read.samples(row..row + 1);
             sum[0] += samples;
             sum[1] += user;
@@ -443,8 +443,8 @@ impl Collector for GroupStacks {
         cursor.each(times, rows.len(), |row, step| {
             if step < outside {
                 let count = rows.counts().map_or(1, |counts| counts.of(row));
-                let ns = periods[values.codes[row] as usize].saturating_mul(i64::from(count));
-                sums.add(column.codes[row], stacks.codes[row], ns);
+                let ns = periods[values.codes.at(row) as usize].saturating_mul(i64::from(count));
+                sums.add(column.codes.at(row), stacks.codes.at(row), ns);
             }
         });
         let named = |((group, stack), ns): ((u32, u32), i64)| {

@@ -67,10 +67,10 @@ impl Collector for Cells {
         let (values, times) = (rows.codes(0)?, rows.numbers(1)?);
         self.periods.merge(&Periods::of_codes(values, None));
         let periods: Vec<i64> = period_of_code(values).collect();
-        for (ts_ns, code) in times.iter().zip(&values.codes) {
+        for (ts_ns, period_ns) in times.iter().zip(values.codes.map(&periods)) {
             let cell = self.grid.cell(*ts_ns);
             self.samples[cell] = self.samples[cell].saturating_add(1);
-            self.values_ns[cell] = self.values_ns[cell].saturating_add(periods[*code as usize]);
+            self.values_ns[cell] = self.values_ns[cell].saturating_add(period_ns);
         }
         Ok(())
     }

@@ -102,8 +102,7 @@ impl<C: Collector> Collector for OnlyStacks<C> {
         if !wanted.contains(&true) {
             return Ok(());
         }
-        let keep: Vec<bool> = stack.codes.iter().map(|code| wanted[*code as usize]).collect();
-        self.counts.add(&rows.only(&keep))
+        self.counts.add(&rows.only(&stack.codes.map(&wanted)))
     }
 
     fn bytes(&self) -> usize {

@@ -31,7 +31,8 @@ impl Periods {
     /// Of a column of values; `counts`: how many samples each row stands for, where that is not one.
     pub(super) fn of_codes(values: &Codes, counts: Option<&[u32]>) -> Periods {
         let mut periods = Periods::default();
-        let (mut rest, mut at) = (&values.codes[..], 0);
+        let (words, mut at) = (values.codes.words(), 0);
+        let mut rest = &words[..];
         while let Some(first) = rest.first() {
             let run = rest.iter().take_while(|code| *code == first).count();
             let samples = counts.map_or(run as u64, |counts| {

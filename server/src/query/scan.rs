@@ -10,7 +10,9 @@ use super::select::{Days, Question, Scope};
 use super::selector::{Home, Matcher};
 use super::sources::Sources;
 use super::time::Window;
-use crate::store::columns::{self, Bounds, Codes, Column, Fetched, Form, Known, ReadError, Unit, Unzip, Wanted};
+use crate::store::columns::{
+    self, Bounds, Code, Codes, Column, Fetched, Form, Known, List, ReadError, Unit, Unzip, Wanted, only, with_codes,
+};
 use crate::store::{Snapshot, Table};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -90,7 +92,7 @@ pub(super) enum Times<'a> {
 #[derive(Debug)]
 pub(super) struct Counts {
     /// A code a row.
-    pub(super) codes: Vec<u32>,
+    pub(super) codes: List,
     pub(super) of_code: Vec<u32>,
 }
 
@@ -104,7 +106,7 @@ impl Counts {
     }
 
     pub(super) fn of(&self, row: usize) -> u32 {
-        self.of_code[self.codes[row] as usize]
+        self.of_code[self.codes.at(row) as usize]
     }
 }
 
@@ -153,7 +155,7 @@ impl Rows {
         let count = keep.iter().filter(|keep| **keep).count();
         let kept = |column: &Column| match column {
             Column::Codes(Codes { codes, values }) => Column::Codes(Codes {
-                codes: only(codes, keep, count),
+                codes: codes.only(keep, count),
                 values: values.clone(),
             }),
             Column::Numbers(numbers) => Column::Numbers(only(numbers, keep, count)),
@@ -162,7 +164,7 @@ impl Rows {
             columns: self.columns.iter().map(kept).collect(),
             one_period: self.one_period,
             counts: self.counts.as_ref().map(|counts| Counts {
-                codes: only(&counts.codes, keep, count),
+                codes: counts.codes.only(keep, count),
                 of_code: counts.of_code.clone(),
             }),
         }
@@ -176,12 +178,12 @@ impl Rows {
             return Ok(PeriodsOf::One(period_ns));
         }
         let periods = self.codes(index)?;
-        let first = periods.codes.first().copied().unwrap_or_default();
-        let all_are_equal = periods.codes.iter().all(|code| *code == first);
-        Ok(match periods.number(first as usize) {
-            Some(period_ns) if all_are_equal => PeriodsOf::One(period_ns),
-            _ => PeriodsOf::Each(periods),
-        })
+        let count = periods.codes.len();
+        if count == 0 || periods.codes.first_run() < count {
+            return Ok(PeriodsOf::Each(periods));
+        }
+        let first = periods.number(periods.codes.at(0) as usize);
+        Ok(first.map_or(PeriodsOf::Each(periods), PeriodsOf::One))
     }
 
     /// A column that was asked for as codes.
@@ -515,9 +517,9 @@ impl RowTest {
                     let accepted: Vec<bool> = (0..codes.distinct())
                         .map(|code| self.accepts(*condition, codes, code))
                         .collect();
-                    for (keep, code) in keep.iter_mut().zip(&codes.codes) {
-                        *keep &= accepted[*code as usize];
-                    }
+                    with_codes!(&codes.codes, codes => for (keep, code) in keep.iter_mut().zip(codes) {
+                        *keep &= accepted[code.index()];
+                    });
                 }
                 None => return Err(other_form(columns.len())),
             }
@@ -547,16 +549,4 @@ impl RowTest {
             Condition::Matcher(index) => self.matchers[index].accepts(&codes.text(code)),
         }
     }
-}
-
-/// The values that are kept, `count` of them. Each is written, and stays where it is kept: whether the next one is cannot be foretold.
-fn only<T: Copy + Default>(values: &[T], keep: &[bool], count: usize) -> Vec<T> {
-    let mut kept = vec![T::default(); count + 1];
-    let mut at = 0;
-    for (value, keep) in values.iter().zip(keep) {
-        kept[at] = *value;
-        at += usize::from(*keep);
-    }
-    kept.truncate(count);
-    kept
 }

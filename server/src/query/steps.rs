@@ -2,7 +2,7 @@
 
 use super::scan::{Times, When};
 use super::time::Window;
-use crate::store::columns::{Codes, run_length};
+use crate::store::columns::{Code, Codes, run_length, with_codes};
 
 /// The steps of roll-ups, the longest first.
 const GRAINS_NS: [i64; 3] = [3_600_000_000_000, 60_000_000_000, 10_000_000_000];
@@ -219,9 +219,9 @@ impl StepCursor {
             }
             Some(Times::Coded(codes)) => {
                 let steps = self.of_codes(codes);
-                for (row, code) in codes.codes.iter().enumerate() {
-                    each(row, steps[*code as usize]);
-                }
+                with_codes!(&codes.codes, codes => for (row, code) in codes.iter().enumerate() {
+                    each(row, steps[code.index()]);
+                });
             }
         }
     }

@@ -123,19 +123,19 @@ impl Collector for Earliest {
                 self.complete = false;
                 continue;
             }
-            let number = |codes: &Codes| codes.number(codes.codes[row] as usize);
+            let number = |codes: &Codes| codes.number(codes.codes.at(row) as usize);
             self.take(Moment {
                 ts_ns: *ts_ns,
                 lane: Lane {
-                    node: nodes[node.codes[row] as usize].clone(),
+                    node: nodes[node.codes.at(row) as usize].clone(),
                     cpu: number(cpu),
                 },
                 tid: number(tid),
                 stack_id: number(stack).unwrap_or_default(),
                 series_id: number(series).unwrap_or_default(),
                 process_id: number(process).unwrap_or_default(),
-                thread: threads[thread.codes[row] as usize].clone(),
-                mode: modes[mode.codes[row] as usize].clone(),
+                thread: threads[thread.codes.at(row) as usize].clone(),
+                mode: modes[mode.codes.at(row) as usize].clone(),
                 value_ns: number(value).unwrap_or_default(),
             });
         }
@@ -230,7 +230,7 @@ struct LaneOfCodes(HashMap<(u32, u32), u32, MixState>);
 
 impl LaneOfCodes {
     fn of(&mut self, node: &Codes, cpu: &Codes, row: usize, mut lane: impl FnMut(Lane) -> u32) -> u32 {
-        let (node_code, cpu_code) = (node.codes[row], cpu.codes[row]);
+        let (node_code, cpu_code) = (node.codes.at(row), cpu.codes.at(row));
         *self.0.entry((node_code, cpu_code)).or_insert_with(|| {
             lane(Lane {
                 node: node.text(node_code as usize).into(),
@@ -258,7 +258,7 @@ impl Collector for Places {
             hits.push((
                 *ts_ns,
                 lane,
-                stack.number(stack.codes[row] as usize).unwrap_or_default(),
+                stack.number(stack.codes.at(row) as usize).unwrap_or_default(),
             ));
         }
         self.take(hits.into_iter())

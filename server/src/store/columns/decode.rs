@@ -3,6 +3,7 @@
 //! before anything is allocated.
 
 use super::Damage;
+use super::list::Code;
 
 /// Reads bytes one after another.
 struct Input<'a> {
@@ -93,9 +94,9 @@ fn unpack<T>(packed: &[u8], width: usize, count: usize, to: &mut Vec<T>, mut eac
 }
 
 /// Runs of the hybrid of run-length encoding and bit-packing, `count` numbers of `width` bits.
-fn hybrid(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<u32>) -> Result<(), Damage> {
-    if width > 32 {
-        return Err(Damage::new("codes have more than 32 bits"));
+fn hybrid<C: Code>(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<C>) -> Result<(), Damage> {
+    if width > C::BITS {
+        return Err(Damage::new("codes have more bits than there may be"));
     }
     let end = to.len() + count;
     while to.len() < end {
@@ -113,7 +114,7 @@ fn hybrid(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<u32>) 
             if width < 32 && number >> width != 0 {
                 return Err(Damage::new("a run's number has more bits than its page says"));
             }
-            to.resize(to.len() + run, number);
+            to.resize(to.len() + run, C::of(number));
         } else {
             let groups = usize::try_from(header >> 1).unwrap_or(usize::MAX);
             let rest = input.bytes;
@@ -124,13 +125,13 @@ fn hybrid(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<u32>) 
             }
             match width {
                 // Whole bytes, as our own files have wherever it pays: many at once.
-                8 => to.extend(packed[..run].iter().map(|byte| u32::from(*byte))),
+                8 => to.extend(packed[..run].iter().map(|byte| C::of(u32::from(*byte)))),
                 16 => to.extend(
                     packed[..2 * run]
                         .chunks_exact(2)
-                        .map(|bytes| u32::from(u16::from_le_bytes([bytes[0], bytes[1]]))),
+                        .map(|bytes| C::of(u32::from(u16::from_le_bytes([bytes[0], bytes[1]])))),
                 ),
-                _ => unpack(rest, width, run, to, |code| code as u32),
+                _ => unpack(rest, width, run, to, |code| C::of(code as u32)),
             }
         }
     }
@@ -145,17 +146,25 @@ pub(super) fn present(bytes: &[u8], rows: usize) -> Result<Vec<u32>, Damage> {
 }
 
 /// Codes of a data page, each below `values`.
-pub(super) fn codes(bytes: &[u8], count: usize, values: usize, to: &mut Vec<u32>) -> Result<(), Damage> {
+pub(super) fn codes<C: Code>(bytes: &[u8], count: usize, values: usize, to: &mut Vec<C>) -> Result<(), Damage> {
     if count == 0 {
         return Ok(());
     }
     let mut input = Input { bytes };
     let width = usize::from(input.byte()?);
+    if width > C::BITS && C::BITS < u32::BITS as usize {
+        // Written with more bits than its values need, as other programs do: they are looked at before they are cut.
+        let mut wide: Vec<u32> = Vec::with_capacity(count);
+        codes(bytes, count, values, &mut wide)?;
+        to.extend(wide.into_iter().map(C::of));
+        return Ok(());
+    }
     let from = to.len();
     hybrid(&mut input, width, count, to)?;
     // Of so many bits none may be outside. Else all are looked at, without a stop at the first: so many at once.
     let all_fit = width < 32 && 1 << width <= values;
-    if !all_fit && to[from..].iter().fold(0, |largest, code| largest.max(*code)) as usize >= values {
+    let largest = || to[from..].iter().fold(C::default(), |largest, code| largest.max(*code));
+    if !all_fit && largest().index() >= values {
         return Err(Damage::new("a code is outside of its dictionary"));
     }
     Ok(())
@@ -265,42 +274,63 @@ mod tests {
     fn runs_and_packed_groups_follow_each_other() {
         // 5 times 3; then eight codes of two bits; then 3 more than are wanted.
         let bytes = [2, 5 << 1, 3, 3, 0b11_10_01_00, 0b00_01_10_11, 4 << 1, 1];
-        let mut back = Vec::new();
+        let mut back: Vec<u32> = Vec::new();
         codes(&bytes, 14, 4, &mut back).unwrap();
         assert_eq!(back, [3, 3, 3, 3, 3, 0, 1, 2, 3, 3, 2, 1, 0, 1]);
-        assert!(
-            codes(&bytes, 14, 3, &mut Vec::new()).is_err(),
-            "a code beyond the dictionary"
-        );
-        assert!(codes(&bytes[..4], 14, 4, &mut Vec::new()).is_err(), "cut short");
+        let refused = |bytes: &[u8], values: usize| codes::<u8>(bytes, 14, values, &mut Vec::new()).is_err();
+        assert!(refused(&bytes, 3), "a code beyond the dictionary");
+        assert!(refused(&bytes[..4], 4), "cut short");
     }
 
     #[test]
     fn codes_of_whole_bytes_are_as_those_of_other_widths() {
+        type Back = fn(&[u8], usize, usize) -> Option<Vec<u32>>;
+        fn back<C: Code>(bytes: &[u8], count: usize, values: usize) -> Option<Vec<u32>> {
+            let mut back: Vec<C> = Vec::new();
+            codes(bytes, count, values, &mut back).ok()?;
+            Some(back.into_iter().map(|code| code.index() as u32).collect())
+        }
         for width in [7_usize, 8, 9, 15, 16, 17, 24] {
-            let mask = (1_u64 << width) - 1;
-            let numbers: Vec<u32> = (0..80_u64)
-                .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & mask) as u32)
-                .collect();
-            let mut bytes = vec![width as u8, (10 << 1) | 1];
-            bytes.resize(2 + 10 * width, 0);
-            for (index, number) in numbers.iter().enumerate() {
-                for bit in 0..width {
-                    bytes[2 + (index * width + bit) / 8] |= ((number >> bit & 1) as u8) << ((index * width + bit) % 8);
+            // Also with more bits than the numbers have.
+            for bits in [7, width] {
+                let mask = (1_u64 << bits) - 1;
+                let numbers: Vec<u32> = (0..80_u64)
+                    .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & mask) as u32)
+                    .collect();
+                let mut bytes = vec![width as u8, (10 << 1) | 1];
+                bytes.resize(2 + 10 * width, 0);
+                for (index, number) in numbers.iter().enumerate() {
+                    for bit in 0..width {
+                        bytes[2 + (index * width + bit) / 8] |=
+                            ((number >> bit & 1) as u8) << ((index * width + bit) % 8);
+                    }
+                }
+                let largest = *numbers.iter().max().unwrap() as usize;
+                let mut of_widths: Vec<Back> = vec![back::<u32>];
+                if bits <= 16 {
+                    of_widths.push(back::<u16>);
+                }
+                if bits <= 8 {
+                    of_widths.push(back::<u8>);
+                }
+                for back in of_widths {
+                    for count in [80, 79, 1] {
+                        assert_eq!(
+                            back(&bytes, count, 1 << bits).unwrap(),
+                            numbers[..count],
+                            "width {width}"
+                        );
+                    }
+                    assert!(back(&bytes, 80, largest + 1).is_some());
+                    assert!(back(&bytes, 80, largest).is_none(), "width {width}");
+                    assert!(back(&bytes[..bytes.len() - 1], 80, 1 << width).is_none());
                 }
             }
-            let largest = *numbers.iter().max().unwrap() as usize;
-            for count in [80, 79, 1] {
-                let mut back = Vec::new();
-                codes(&bytes, count, 1 << width, &mut back).unwrap();
-                assert_eq!(back, numbers[..count], "width {width}");
-            }
-            codes(&bytes, 80, largest + 1, &mut Vec::new()).unwrap();
-            assert!(codes(&bytes, 80, largest, &mut Vec::new()).is_err(), "width {width}");
-            assert!(codes(&bytes[..bytes.len() - 1], 80, 1 << width, &mut Vec::new()).is_err());
         }
-        // A run of a number that has more bits than the page says.
-        assert!(codes(&[1, 5 << 1, 2], 5, 8, &mut Vec::new()).is_err());
+        // A run of a number that has more bits than the page says, and a number that would be another one in a byte.
+        assert!(back::<u8>(&[1, 5 << 1, 2], 5, 8).is_none());
+        assert_eq!(back::<u8>(&[16, 5 << 1, 3, 0], 5, 8).unwrap(), [3; 5]);
+        assert!(back::<u8>(&[16, 5 << 1, 3, 1], 5, 8).is_none());
     }
 
     #[test]
@@ -314,7 +344,7 @@ mod tests {
             let bytes: Vec<u8> = (0..length)
                 .map(|_| if next() % 3 == 0 { next() } else { next() % 5 })
                 .collect();
-            let (mut a, mut b) = (Vec::new(), Vec::new());
+            let (mut a, mut b): (Vec<u8>, _) = (Vec::new(), Vec::new());
             if codes(&bytes, 100, 7, &mut a).is_ok() {
                 assert_eq!(a.len(), 100);
             }

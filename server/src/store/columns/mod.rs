@@ -7,6 +7,7 @@
 
 mod decode;
 mod footers;
+mod list;
 mod read;
 mod stream;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 mod unzip;
 
 pub(crate) use footers::Footers;
+pub(crate) use list::{Code, List, only, with_codes};
 pub(super) use stream::FileStream;
 pub(crate) use unzip::Unzip;
 
@@ -94,9 +96,9 @@ impl Values {
 }
 
 /// A column: a code a row.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Codes {
-    pub(crate) codes: Vec<u32>,
+    pub(crate) codes: List,
     pub(crate) values: Values,
 }
 
@@ -123,7 +125,7 @@ impl Codes {
     pub(crate) fn of_numbers(numbers: impl ExactSizeIterator<Item = Option<i64>>) -> Codes {
         let (codes, values) = code_numbers(numbers);
         Codes {
-            codes: with_absent(codes, values.len()),
+            codes: with_absent(codes, values.len()).into(),
             values: Values::Numbers(values),
         }
     }
@@ -142,7 +144,7 @@ impl Codes {
         let absent = values.len() as u32;
         let codes = dictionary.keys().iter().map(|key| key.map_or(absent, |key| key as u32));
         Ok(Codes {
-            codes: codes.collect(),
+            codes: codes.collect::<Vec<u32>>().into(),
             values: Values::Texts(
                 values
                     .iter()
@@ -202,7 +204,7 @@ fn with_absent(mut codes: Vec<u32>, values: usize) -> Vec<u32> {
 }
 
 /// A column in the form that was asked for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Column {
     Codes(Codes),
     /// Of a column without absent values.

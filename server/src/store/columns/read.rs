@@ -1,5 +1,6 @@
 //! One column of a row group from its bytes: codes of its dictionary, packed differences, or whatever else the format allows.
 
+use super::list::{Code, List};
 use super::unzip::{Plain, Unzip, as_they_lie};
 use super::{Codes, Column, Damage, Form, Values, decode};
 use arrow::array::{Array, AsArray};
@@ -12,6 +13,7 @@ use parquet::column::page::PageReader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -83,136 +85,178 @@ pub(super) fn read(
 
 /// A column all pages of which are codes of its dictionary; nothing for one that is written in another way.
 pub(super) fn coded(chunk: &Chunk, rows: &RowGroupMetaData, unzip: &mut Unzip) -> Result<Option<Codes>, Damage> {
-    let Some(Pages { values, codes, .. }) = all(chunk, rows, Form::Codes, unzip)? else {
+    let (meta, count) = (rows.column(chunk.index), rows.num_rows() as usize);
+    let mut reader = as_they_lie(chunk.clone(), meta, count)?;
+    // It comes before all codes.
+    let Some(first) = reader.get_next_page()? else {
         return Ok(None);
     };
-    Ok(values.map(|values| Codes { codes, values }))
+    let Some(Plain::Dictionary(bytes)) = unzip.open(&first, meta.compression())? else {
+        return Ok(None);
+    };
+    let Some(dictionary) = Dictionary::of(bytes, meta)? else {
+        return Ok(None);
+    };
+    let codes = match dictionary.most() {
+        ..=0xff => behind::<u8>(&dictionary, reader, meta, count, unzip)?.map(List::Bytes),
+        0x100..=0xffff => behind::<u16>(&dictionary, reader, meta, count, unzip)?.map(List::Shorts),
+        _ => behind::<u32>(&dictionary, reader, meta, count, unzip)?.map(List::Words),
+    };
+    Ok(codes.map(|codes| Codes {
+        codes,
+        values: dictionary.values,
+    }))
+}
+
+/// The codes of all pages behind the dictionary.
+fn behind<C: Code>(
+    dictionary: &Dictionary,
+    mut reader: SerializedPageReader<Chunk>,
+    meta: &ColumnChunkMetaData,
+    count: usize,
+    unzip: &mut Unzip,
+) -> Result<Option<Vec<C>>, Damage> {
+    let mut codes = Vec::with_capacity(count);
+    while let Some(page) = reader.get_next_page()? {
+        let Some(page) = unzip.open(&page, meta.compression())? else {
+            return Ok(None);
+        };
+        if !dictionary.add_codes(page, meta, count - codes.len(), &mut codes)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(codes))
 }
 
 /// A column all pages of which are packed differences; nothing for one that is written in another way.
 pub(super) fn packed(chunk: &Chunk, rows: &RowGroupMetaData, unzip: &mut Unzip) -> Result<Option<Vec<i64>>, Damage> {
-    Ok(all(chunk, rows, Form::Numbers, unzip)?.map(|pages| pages.numbers))
-}
-
-fn all(chunk: &Chunk, rows: &RowGroupMetaData, form: Form, unzip: &mut Unzip) -> Result<Option<Pages>, Damage> {
     let (meta, count) = (rows.column(chunk.index), rows.num_rows() as usize);
-    let mut read = Pages::with_room(form, count);
+    let mut numbers = Vec::with_capacity(count);
     let mut reader = as_they_lie(chunk.clone(), meta, count)?;
     while let Some(page) = reader.get_next_page()? {
         let Some(page) = unzip.open(&page, meta.compression())? else {
             return Ok(None);
         };
-        if !read.add(page, meta, form, count - read.rows(form))? {
+        if !add_differences(page, meta, count - numbers.len(), &mut numbers)? {
             return Ok(None);
         }
     }
-    Ok(Some(read))
+    Ok(Some(numbers))
 }
 
-/// What a column's pages hold, as they are read one after another.
-#[derive(Debug, Default)]
-pub(super) struct Pages {
-    /// Of a column of codes, once its dictionary has come.
-    pub(super) values: Option<Values>,
+/// So many rows of a page, of which no more than `left` may come.
+fn fitting(rows: u32, left: usize) -> Result<usize, Damage> {
+    match rows as usize <= left {
+        true => Ok(rows as usize),
+        false => Err(Damage::new("a page has more values than its row group has rows")),
+    }
+}
+
+/// Adds a page of at most `left` numbers. False: it is written in another way.
+pub(super) fn add_differences(
+    page: Plain<'_>,
+    meta: &ColumnChunkMetaData,
+    left: usize,
+    to: &mut Vec<i64>,
+) -> Result<bool, Damage> {
+    let may_lack = meta.column_descr().max_def_level() > 0;
+    let Plain::Data {
+        encoding: Encoding::DELTA_BINARY_PACKED,
+        rows,
+        values,
+        ..
+    } = page
+    else {
+        return Ok(false);
+    };
+    if meta.column_type() != Type::INT64 || may_lack {
+        return Ok(false);
+    }
+    decode::deltas(values, fitting(rows, left)?, to)?;
+    Ok(true)
+}
+
+/// What the codes of a column stand for.
+#[derive(Debug)]
+pub(super) struct Dictionary {
+    pub(super) values: Values,
     /// How many codes the pages may have.
-    pub(super) distinct: usize,
-    /// What they are in `codes`, where the dictionary has places that stand for nothing.
-    pub(super) places: Option<Vec<u32>>,
-    /// What stands for "absent" in `codes`.
-    pub(super) absent: u32,
-    pub(super) codes: Vec<u32>,
-    pub(super) numbers: Vec<i64>,
+    distinct: usize,
+    /// What they are in `values`, where the dictionary has places that stand for nothing.
+    places: Option<Vec<u32>>,
+    /// The code of "absent".
+    absent: u32,
 }
 
-impl Pages {
-    fn with_room(form: Form, rows: usize) -> Pages {
-        let room = |wanted| if form == wanted { rows } else { 0 };
-        Pages {
-            values: None,
-            distinct: 0,
+impl Dictionary {
+    /// Of a page. Nothing: it is written in another way.
+    pub(super) fn of(bytes: &[u8], meta: &ColumnChunkMetaData) -> Result<Option<Dictionary>, Damage> {
+        let values = match meta.column_type() {
+            Type::INT64 => Values::Numbers(decode::plain_numbers(bytes, 8)?),
+            Type::INT32 => Values::Numbers(decode::plain_numbers(bytes, 4)?),
+            Type::BYTE_ARRAY => Values::Texts(decode::plain_texts(bytes)?),
+            _ => return Ok(None),
+        };
+        let distinct = values.len();
+        let (values, places) = match values {
+            Values::Numbers(numbers) => match without_repeats(&numbers) {
+                Some((kept, places)) => (Values::Numbers(kept), Some(places)),
+                None => (Values::Numbers(numbers), None),
+            },
+            texts => (texts, None),
+        };
+        Ok(Some(Dictionary {
+            distinct,
+            places,
+            ..Dictionary::whole(values)
+        }))
+    }
+
+    /// Of all of its values, each of which has a code.
+    pub(super) fn whole(values: Values) -> Dictionary {
+        Dictionary {
+            distinct: values.len(),
             places: None,
-            absent: 0,
-            codes: Vec::with_capacity(room(Form::Codes)),
-            numbers: Vec::with_capacity(room(Form::Numbers)),
+            absent: values.len() as u32,
+            values,
         }
     }
 
-    pub(super) fn rows(&self, form: Form) -> usize {
-        match form {
-            Form::Codes => self.codes.len(),
-            Form::Numbers => self.numbers.len(),
-        }
+    /// The largest code that there may be.
+    fn most(&self) -> usize {
+        self.distinct.max(self.absent as usize)
     }
 
-    /// Adds a page of at most `left` rows, or of a dictionary. False: it is written in another way.
-    pub(super) fn add(
-        &mut self,
+    /// Adds a page of at most `left` codes, none of which has more bits than one may have. False: it is written in another way.
+    pub(super) fn add_codes<C: Code>(
+        &self,
         page: Plain<'_>,
         meta: &ColumnChunkMetaData,
-        form: Form,
         left: usize,
+        to: &mut Vec<C>,
     ) -> Result<bool, Damage> {
-        let may_lack = meta.column_descr().max_def_level() > 0;
-        let fits = |rows: u32| match rows as usize <= left {
-            true => Ok(rows as usize),
-            false => Err(Damage::new("a page has more values than its row group has rows")),
+        let Plain::Data {
+            encoding: Encoding::RLE_DICTIONARY,
+            rows,
+            absent,
+            levels,
+            values,
+        } = page
+        else {
+            return Ok(false);
         };
-        match (form, page) {
-            (Form::Codes, Plain::Dictionary(bytes)) => {
-                let values = match meta.column_type() {
-                    Type::INT64 => Values::Numbers(decode::plain_numbers(bytes, 8)?),
-                    Type::INT32 => Values::Numbers(decode::plain_numbers(bytes, 4)?),
-                    Type::BYTE_ARRAY => Values::Texts(decode::plain_texts(bytes)?),
-                    _ => return Ok(false),
-                };
-                self.distinct = values.len();
-                (self.values, self.places) = match values {
-                    Values::Numbers(numbers) => match without_repeats(&numbers) {
-                        Some((kept, places)) => (Some(Values::Numbers(kept)), Some(places)),
-                        None => (Some(Values::Numbers(numbers)), None),
-                    },
-                    texts => (Some(texts), None),
-                };
-                self.absent = self.values.as_ref().map_or(0, Values::len) as u32;
+        let (rows, absent) = (fitting(rows, left)?, absent as usize);
+        let given = rows.checked_sub(absent);
+        let given = given.ok_or_else(|| Damage::new("a page lacks more values than it has"))?;
+        let from = to.len();
+        decode::codes(values, given, self.distinct, to)?;
+        if let Some(places) = &self.places {
+            for code in &mut to[from..] {
+                *code = C::of(places[code.index()]);
             }
-            (
-                Form::Codes,
-                Plain::Data {
-                    encoding: Encoding::RLE_DICTIONARY,
-                    rows,
-                    absent,
-                    levels,
-                    values,
-                },
-            ) => {
-                if self.values.is_none() {
-                    return Ok(false);
-                }
-                let (rows, absent) = (fits(rows)?, absent as usize);
-                let given = rows.checked_sub(absent);
-                let given = given.ok_or_else(|| Damage::new("a page lacks more values than it has"))?;
-                let from = self.codes.len();
-                decode::codes(values, given, self.distinct, &mut self.codes)?;
-                if let Some(places) = &self.places {
-                    let codes = self.codes[from..].iter_mut();
-                    codes.for_each(|code| *code = places[*code as usize]);
-                }
-                if may_lack && absent > 0 {
-                    spread(&mut self.codes, from, &decode::present(levels, rows)?, self.absent)?;
-                }
-            }
-            (
-                Form::Numbers,
-                Plain::Data {
-                    encoding: Encoding::DELTA_BINARY_PACKED,
-                    rows,
-                    values,
-                    ..
-                },
-            ) if meta.column_type() == Type::INT64 && !may_lack => {
-                decode::deltas(values, fits(rows)?, &mut self.numbers)?;
-            }
-            _ => return Ok(false),
+        }
+        if meta.column_descr().max_def_level() > 0 && absent > 0 {
+            spread(to, from, &decode::present(levels, rows)?, C::of(self.absent))?;
         }
         Ok(true)
     }
@@ -240,7 +284,7 @@ fn without_repeats(values: &[i64]) -> Option<(Vec<i64>, Vec<u32>)> {
 }
 
 /// Puts the code of "absent" where a row has no value.
-fn spread(codes: &mut Vec<u32>, from: usize, present: &[u32], absent: u32) -> Result<(), Damage> {
+fn spread<C: Code>(codes: &mut Vec<C>, from: usize, present: &[u32], absent: C) -> Result<(), Damage> {
     let given = codes.split_off(from);
     let mut given = given.into_iter();
     for level in present {

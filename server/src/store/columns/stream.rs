@@ -4,8 +4,8 @@
 //! group that they are of. Many are open at a time: each holds a page of every column and the dictionaries of a row group, no more, and all
 //! are decompressed by one decompressor.
 
-use super::read::{Chunk, Pages, read};
-use super::unzip::{Unzip, as_they_lie};
+use super::read::{Chunk, Dictionary, add_differences, read};
+use super::unzip::{Plain, Unzip, as_they_lie};
 use super::{Codes, Column, Damage, Form, Values, Wanted, index_of};
 use bytes::Bytes;
 use parquet::column::page::PageReader;
@@ -65,6 +65,15 @@ impl Read for Rest {
     }
 }
 
+/// What of a column has been read and not been taken.
+#[derive(Default)]
+struct Pages {
+    /// Of a column of codes, once it has come.
+    dictionary: Option<Dictionary>,
+    codes: Vec<u32>,
+    numbers: Vec<i64>,
+}
+
 /// One column of a row group, of which a few pages are in memory.
 struct OneColumn {
     index: usize,
@@ -91,19 +100,40 @@ impl OneColumn {
 
     /// Reads on until there are so many rows. False: a page is written in another way.
     fn fill(&mut self, rows: usize, left: usize, unzip: &mut Unzip) -> Result<bool, Damage> {
-        while self.pages.rows(self.form) < rows {
+        while self.rows() < rows {
             let Some(page) = self.reader.get_next_page()? else {
                 return Err(Damage::new("a column has fewer values than its row group has rows"));
             };
             let Some(page) = unzip.open(&page, self.meta.compression())? else {
                 return Ok(false);
             };
-            let left = left - self.pages.rows(self.form);
-            if !self.pages.add(page, &self.meta, self.form, left)? {
+            let (left, meta) = (left - self.rows(), &self.meta);
+            let Pages {
+                dictionary,
+                codes,
+                numbers,
+            } = &mut self.pages;
+            let is_read = match (self.form, page, &*dictionary) {
+                (Form::Codes, Plain::Dictionary(bytes), _) => {
+                    *dictionary = Dictionary::of(bytes, meta)?;
+                    dictionary.is_some()
+                }
+                (Form::Codes, page, Some(dictionary)) => dictionary.add_codes(page, meta, left, codes)?,
+                (Form::Codes, _, None) => false,
+                (Form::Numbers, page, _) => add_differences(page, meta, left, numbers)?,
+            };
+            if !is_read {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    fn rows(&self) -> usize {
+        match self.form {
+            Form::Codes => self.pages.codes.len(),
+            Form::Numbers => self.pages.numbers.len(),
+        }
     }
 
     fn drop_rows(&mut self, rows: usize) {
@@ -195,10 +225,9 @@ impl FileStream {
             };
             column.pages = match read(&chunk, &self.footer, group, rows, column.form, unzip)? {
                 Column::Codes(Codes { codes, values }) => Pages {
-                    distinct: values.len(),
-                    values: Some(values),
-                    codes,
-                    ..Pages::default()
+                    dictionary: Some(Dictionary::whole(values)),
+                    codes: codes.into_words(),
+                    numbers: Vec::new(),
                 },
                 Column::Numbers(numbers) => Pages {
                     numbers,
@@ -214,12 +243,15 @@ impl FileStream {
     pub(in crate::store) fn codes(&self, column: usize) -> (&[u32], &Values) {
         static NONE: Values = Values::Numbers(Vec::new());
         let pages = &self.columns[column].pages;
-        (&pages.codes[..self.piece], pages.values.as_ref().unwrap_or(&NONE))
+        let values = pages.dictionary.as_ref().map(|dictionary| &dictionary.values);
+        (&pages.codes[..self.piece], values.unwrap_or(&NONE))
     }
 
     /// What the codes of a column stand for will not be asked for again.
     pub(in crate::store) fn forget(&mut self, column: usize) {
-        self.columns[column].pages.values = Some(Values::Numbers(Vec::new()));
+        if let Some(dictionary) = &mut self.columns[column].pages.dictionary {
+            dictionary.values = Values::Numbers(Vec::new());
+        }
     }
 
     /// The numbers of the piece's rows in a column that was asked for as numbers.

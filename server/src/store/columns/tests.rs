@@ -76,11 +76,10 @@ fn texts(column: &ArrayRef) -> Vec<String> {
 
 fn read_back(column: &Column) -> Vec<String> {
     match column {
-        Column::Codes(codes) => codes
-            .codes
-            .iter()
-            .map(|code| codes.text(*code as usize).into_owned())
-            .collect(),
+        Column::Codes(codes) => {
+            let text = |row| codes.text(codes.codes.at(row) as usize).into_owned();
+            (0..codes.codes.len()).map(text).collect()
+        }
         Column::Numbers(numbers) => numbers.iter().map(i64::to_string).collect(),
     }
 }
@@ -151,7 +150,7 @@ fn in_pieces(bytes: &Bytes) -> Result<Vec<Vec<String>>, Damage> {
                 Form::Numbers => Column::Numbers(stream.numbers(index).to_vec()),
                 Form::Codes => {
                     let (codes, values) = stream.codes(index);
-                    let (codes, values) = (codes.to_vec(), values.clone());
+                    let (codes, values) = (codes.to_vec().into(), values.clone());
                     Column::Codes(Codes { codes, values })
                 }
             };
