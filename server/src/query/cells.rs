@@ -1,12 +1,7 @@
 //! A number for each of many things in each of some steps. Pure.
 
-use std::ops::Range;
-
 /// Slots that get their memory at once: what was counted is not moved when more comes.
 const CHUNK_SLOTS: usize = 4096;
-
-/// Slots that are turned at once: few enough to stay in the CPU's cache, and a divisor of a chunk's.
-const TILE_SLOTS: usize = 64;
 
 /// A number for each slot and step.
 #[derive(Debug, Clone)]
@@ -59,17 +54,9 @@ impl<T: Clone + Default> Cells<T> {
         &mut self.chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS * self.steps..][..self.steps]
     }
 
-    /// Some steps of so many slots, step by step.
-    pub(super) fn by_step(&self, steps: Range<usize>, slots: usize) -> Vec<Vec<T>> {
-        let mut by_step: Vec<Vec<T>> = vec![Vec::with_capacity(slots); steps.len()];
-        for first in (0..slots).step_by(TILE_SLOTS) {
-            let chunk = &self.chunks[first / CHUNK_SLOTS][first % CHUNK_SLOTS * self.steps..];
-            let tile = &chunk[..TILE_SLOTS.min(slots - first) * self.steps];
-            for (to, step) in by_step.iter_mut().zip(steps.clone()) {
-                to.extend(tile.chunks_exact(self.steps).map(|of_slot| of_slot[step].clone()));
-            }
-        }
-        by_step
+    /// The steps of all slots, slot by slot.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[T]> {
+        self.chunks.iter().flat_map(|chunk| chunk.chunks_exact(self.steps))
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -11,7 +11,7 @@ use super::steps::{StepCursor, Steps};
 use super::time::Window;
 use super::tree::MixState;
 use super::weighed::{Weighed, in_order};
-use crate::store::columns::{Code, Codes, Wanted, with_codes};
+use crate::store::columns::{Code, Codes, List, Wanted, run_length, with_codes};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,16 +24,64 @@ pub(super) fn period_of_code(values: &Codes) -> impl Iterator<Item = i64> {
 /// Sums by code and step of a row group are made of at most so many cells, or of four times as many as it has rows.
 pub(super) const MOST_SUMS: usize = 1 << 18;
 
-/// Adds what each row stands for to the sum of its stack and cell. `cells` and `of_code`: by the codes of times and counts.
-fn sum_counted<S: Code, T: Code, C: Code>(
-    (stacks, times, counts): (&[S], &[T], &[C]),
-    (cells, of_code): (&[usize], &[u32]),
-    width: usize,
-    sums: &mut [u32],
-) {
-    for ((stack, time), count) in stacks.iter().zip(times).zip(counts) {
-        let sum = &mut sums[stack.index() * width + cells[time.index()]];
-        *sum = sum.saturating_add(of_code[count.index()]);
+/// Rows that are looked at to see whether they stand by their stacks.
+const LOOKED_AT: usize = 8 * 1024;
+
+/// Whether rows stand by their stacks, of which there may be so many: whether there are hardly more runs than stacks.
+fn stand_together<S: Code>(stacks: &[S], distinct: usize) -> bool {
+    let first = &stacks[..stacks.len().min(LOOKED_AT)];
+    let runs = 1 + first.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    runs * stacks.len() <= 2 * distinct * first.len()
+}
+
+/// Sums up rows whose codes of times and counts are of one byte each, as nearly all of roll-ups are: tables for all bytes need no look at where they end.
+struct OfBytes {
+    /// By the code of a time, and what a code of counts stands for.
+    cells: [u8; 256],
+    counts: [u32; 256],
+    /// Neighbours often have the same cell, and the CPU would wait for the sum before: each other row has sums of its own. Zeros between two stacks.
+    sums: [[u32; 256]; 2],
+}
+
+impl OfBytes {
+    /// Nothing where there are more cells.
+    fn new(cells: &[usize], of_code: &[u32]) -> Option<OfBytes> {
+        let mut tables = OfBytes {
+            cells: [0; 256],
+            counts: [0; 256],
+            sums: [[0; 256]; 2],
+        };
+        for (to, cell) in tables.cells.iter_mut().zip(cells) {
+            *to = u8::try_from(*cell).ok()?;
+        }
+        for (to, count) in tables.counts.iter_mut().zip(of_code) {
+            *to = *count;
+        }
+        Some(tables)
+    }
+
+    /// Puts the sums of rows in their cells.
+    fn sum_up(&mut self, times: &[u8], counts: &[u8], to: &mut [u32]) {
+        let OfBytes {
+            cells,
+            counts: of_code,
+            sums: [even, odd],
+        } = self;
+        let add = |sums: &mut [u32; 256], time: u8, count: u8| {
+            let sum = &mut sums[usize::from(cells[usize::from(time)])];
+            *sum = sum.saturating_add(of_code[usize::from(count)]);
+        };
+        let ((times, last_time), (counts, last_count)) = (times.as_chunks::<2>(), counts.as_chunks::<2>());
+        for (times, counts) in times.iter().zip(counts) {
+            add(even, times[0], counts[0]);
+            add(odd, times[1], counts[1]);
+        }
+        for (time, count) in last_time.iter().zip(last_count) {
+            add(even, *time, *count);
+        }
+        for ((to, even), odd) in to.iter_mut().zip(even).zip(odd) {
+            *to = std::mem::take(even).saturating_add(std::mem::take(odd));
+        }
     }
 }
 
@@ -151,18 +199,6 @@ impl StackCounts {
         let (stacks, width) = (rows.codes(0)?, self.cells.steps + 1);
         sums.clear();
         sums.resize(stacks.distinct() * width, 0);
-        if self.timed
-            && let Times::Coded(times) = rows.times(2)?
-            && let Some(cells) = self.cell_of_codes(times)
-            && let Some(counts) = rows.counts()
-        {
-            // Most rows that a difference reads are these: nothing is decided for each.
-            let of_code = &counts.of_code;
-            with_codes!(&stacks.codes, stacks => with_codes!(&times.codes, times => with_codes!(&counts.codes, counts => {
-                sum_counted((stacks, times, counts), (&cells, of_code), width, sums);
-            })));
-            return Ok(());
-        }
         with_codes!(&stacks.codes, stacks => match rows.counts() {
             None => self.each_cell(rows, |row, cell| {
                 sums[stacks[row].index() * width + cell] += 1;
@@ -172,6 +208,97 @@ impl StackCounts {
                 *sum = sum.saturating_add(counts.of_code[codes[row].index()]);
             })),
         })
+    }
+
+    /// Takes rows that stand by their stacks, as a roll-up's do, of the period that all had so far: each stack's rows are summed up by themselves, by
+    /// `sum_up`, which is given a sum for each cell and one more for what is of none.
+    fn add_runs<S: Code>(
+        &mut self,
+        (stacks, codes): (&Codes, &[S]),
+        period_ns: i64,
+        sum_up: &mut dyn FnMut(Range<usize>, &mut [u32]),
+    ) -> Result<(), QueryError> {
+        let width = self.cells.steps;
+        let (mut sums, mut samples) = (vec![0; width + 1], vec![0_u64; self.parts.len()]);
+        let mut at = 0;
+        while let Some(code) = codes.get(at).copied() {
+            let end = at + run_length(&codes[at..], |other| other == code);
+            sums.fill(0);
+            sum_up(at..end, &mut sums);
+            at = end;
+            let mut any = 0;
+            for (part, samples) in self.parts.iter().zip(&mut samples) {
+                let sum = sums[part.cells()].iter().map(|count| u64::from(*count)).sum::<u64>();
+                *samples += sum;
+                any |= sum;
+            }
+            if any > 0 {
+                self.add_cells(stacks.number(code.index()).unwrap_or_default(), &sums[..width])?;
+            }
+        }
+        let more = samples.into_iter().map(|samples| Periods::of([(period_ns, samples)]));
+        self.add_periods(&more.collect::<Vec<_>>());
+        Ok(())
+    }
+
+    /// Adds to the cells of a stack, and gives its slot.
+    fn add_cells(&mut self, id: i64, counts: &[u32]) -> Result<usize, QueryError> {
+        let known = self.ids.len();
+        let slot = self.slot(id)?;
+        let cells = self.cells.of_mut(slot);
+        if slot == known {
+            // Written without a look at what was there: the kernel would make a page for that first.
+            cells.copy_from_slice(counts);
+        } else {
+            for (cell, count) in cells.iter_mut().zip(counts) {
+                *cell = cell.saturating_add(*count);
+            }
+        }
+        Ok(slot)
+    }
+
+    /// Takes a roll-up's rows if they stand by their stacks and are of the period that all had so far. False: they don't.
+    fn add_by_stack(&mut self, rows: &Rows, period_ns: i64) -> Result<bool, QueryError> {
+        let stacks = rows.codes(0)?;
+        let is_new = |part: &Part| part.periods.samples > 0 && part.periods.only() != Some(period_ns);
+        let Some(counts) = rows.counts().filter(|_| !self.parts.iter().any(is_new)) else {
+            return Ok(false);
+        };
+        let times = match self.timed.then(|| rows.times(2)).transpose()? {
+            None => None,
+            Some(Times::Coded(times)) => match self.cell_of_codes(times) {
+                Some(cells) => Some((times, cells)),
+                None => return Ok(false),
+            },
+            Some(Times::Exact(_)) => return Ok(false),
+        };
+        if !with_codes!(&stacks.codes, codes => stand_together(codes, stacks.distinct())) {
+            return Ok(false);
+        }
+        let of_code = &counts.of_code[..];
+        let mut tables = match (&times, &counts.codes) {
+            (Some((times, cells)), List::Bytes(counts)) => match &times.codes {
+                List::Bytes(times) => OfBytes::new(cells, of_code).map(|tables| (tables, times, counts)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut sum_up = |run: Range<usize>, sums: &mut [u32]| match (&mut tables, &times) {
+            (Some((tables, times, counts)), _) => tables.sum_up(&times[run.clone()], &counts[run], sums),
+            (None, Some((times, cells))) => {
+                for row in run {
+                    let sum = &mut sums[cells[times.codes.at(row) as usize]];
+                    *sum = sum.saturating_add(counts.of(row));
+                }
+            }
+            (None, None) => {
+                sums[0] = with_codes!(&counts.codes, codes => {
+                    codes[run].iter().fold(0, |sum: u32, code| sum.saturating_add(of_code[code.index()]))
+                });
+            }
+        };
+        with_codes!(&stacks.codes, codes => self.add_runs((stacks, codes), period_ns, &mut sum_up))?;
+        Ok(true)
     }
 
     /// Takes rows of one period, by the codes of their stacks first.
@@ -195,18 +322,8 @@ impl StackCounts {
         let more = samples.into_iter().map(|samples| Periods::of([(period_ns, samples)]));
         self.add_periods(&more.collect::<Vec<_>>());
         for code in counted {
-            let known = self.ids.len();
-            let slot = self.slot(stacks.number(code).unwrap_or_default())?;
             let counts = &sums[code * (width + 1)..][..width];
-            let cells = self.cells.of_mut(slot);
-            if slot == known {
-                // Written without a look at what was there: the kernel would make a page for that first.
-                cells.copy_from_slice(counts);
-            } else {
-                for (cell, count) in cells.iter_mut().zip(counts) {
-                    *cell = cell.saturating_add(*count);
-                }
-            }
+            let slot = self.add_cells(stacks.number(code).unwrap_or_default(), counts)?;
             if self.differ() {
                 for (sum, count) in self.values.of_mut(slot).iter_mut().zip(counts) {
                     *sum = sum.saturating_add(period_ns.saturating_mul(i64::from(*count)));
@@ -303,18 +420,20 @@ impl StackCounts {
     /// Counts of the only part.
     pub(super) fn weighed(mut self) -> Weighed {
         let ordered = self.ordered();
-        self.weighed_part(0, ordered)
+        let cells = Arc::new(std::mem::replace(&mut self.cells, Cells::new(0)));
+        self.weighed_part(0, ordered, &cells)
     }
 
     /// Counts of both sides.
     pub(super) fn weighed_sides(mut self) -> [Weighed; 2] {
         let ordered = self.ordered();
-        both(|side| self.weighed_part(side, ordered.clone()))
+        let cells = Arc::new(std::mem::replace(&mut self.cells, Cells::new(0)));
+        both(|side| self.weighed_part(side, ordered.clone(), &cells))
     }
 
-    fn weighed_part(&self, part: usize, ordered: (Arc<Vec<i64>>, Arc<Vec<u32>>)) -> Weighed {
+    fn weighed_part(&self, part: usize, ordered: (Arc<Vec<i64>>, Arc<Vec<u32>>), cells: &Arc<Cells<u32>>) -> Weighed {
         let part = &self.parts[part];
-        Weighed::new(part.cells(), part.periods.clone(), ordered, &self.cells, &self.values)
+        Weighed::new(part.cells(), part.periods.clone(), ordered, cells, &self.values)
     }
 
     /// Ids in their order, so that the same samples give the same answer, and the slot of each, which has all that was counted of it.
@@ -323,7 +442,7 @@ impl StackCounts {
         all.push(std::mem::take(&mut self.ids).into_iter().zip(0..).collect());
         let mut ids = Vec::with_capacity(all.iter().map(Vec::len).sum());
         let mut slots: Vec<u32> = Vec::with_capacity(ids.capacity());
-        for (id, slot) in in_order(all) {
+        for (id, slot) in in_order(&all) {
             match slots.last() {
                 Some(first) if ids.last() == Some(&id) => self.move_cells(slot as usize, *first as usize),
                 _ => {
@@ -416,6 +535,7 @@ impl Collector for StackCounts {
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
         let sums = rows.codes(0)?.distinct() * self.cells.steps;
         match rows.periods(1)? {
+            PeriodsOf::One(period_ns) if self.add_by_stack(rows, period_ns)? => Ok(()),
             PeriodsOf::One(period_ns) if sums <= MOST_SUMS.max(4 * rows.len()) => self.add_equal(rows, period_ns),
             periods => self.add_each(rows, periods),
         }
@@ -485,17 +605,19 @@ mod tests {
         counts
     }
 
+    /// Counts in each step of the stack that is so many behind the first.
+    fn in_steps(counts: &Weighed, at: usize) -> Vec<u32> {
+        counts.of_slots().nth(counts.slots[at] as usize).unwrap().to_vec()
+    }
+
     /// Counts of each stack by step.
     fn content(counts: &StackCounts) -> (BTreeMap<i64, Vec<u64>>, Periods) {
         let counts = counts.clone().weighed();
-        let cells = counts.ids.iter().enumerate().map(|(slot, id)| {
-            (
-                *id,
-                (0..4)
-                    .map(|s| u64::from(counts.in_step[s][counts.slots[slot] as usize]))
-                    .collect(),
-            )
-        });
+        let cells = counts
+            .ids
+            .iter()
+            .enumerate()
+            .map(|(slot, id)| (*id, in_steps(&counts, slot).into_iter().map(u64::from).collect()));
         (cells.collect(), counts.periods)
     }
 
@@ -541,19 +663,31 @@ mod tests {
             until_ns: until * MINUTE,
         };
         let stacks: Vec<(i64, i64)> = (0..6_000).map(|n| (n % 11, n * 7 % 60 * MINUTE)).collect();
-        let rows = |is_coded: bool| {
-            let times = stacks.iter().map(|(_, ts_ns)| *ts_ns);
-            let times = match is_coded {
-                true => Column::Codes(Codes::of_numbers(times.map(Some).collect::<Vec<_>>().into_iter())),
-                false => Column::Numbers(times.collect()),
+        let mut by_stack = stacks.clone();
+        by_stack.sort_unstable();
+        type Coded = fn(Vec<u32>) -> List;
+        let words: Coded = List::Words;
+        let bytes: Coded = |codes| List::Bytes(codes.into_iter().map(|code| code as u8).collect());
+        // `coded`: how times and counts are, where times are not numbers.
+        let rows = |stacks: &[(i64, i64)], coded: Option<Coded>| {
+            let numbers = |numbers: Vec<i64>| Codes::of_numbers(numbers.into_iter().map(Some));
+            let times = stacks.iter().map(|(_, ts_ns)| *ts_ns).collect();
+            let times = match coded {
+                Some(coded) => {
+                    let Codes { codes, values } = numbers(times);
+                    let codes = coded(codes.into_words());
+                    Column::Codes(Codes { codes, values })
+                }
+                None => Column::Numbers(times),
             };
-            let ids = Codes::of_numbers(stacks.iter().map(|(id, _)| Some(*id)));
-            let values = Codes::of_numbers(stacks.iter().map(|_| Some(50)));
+            let ids = numbers(stacks.iter().map(|(id, _)| *id).collect());
+            let values = numbers(vec![50; stacks.len()]);
+            let counts = stacks.iter().map(|(id, ts_ns)| ((id + ts_ns / MINUTE) % 2) as u32);
             Rows::new(
                 vec![Column::Codes(ids), Column::Codes(values), times],
                 Some(Counts {
-                    codes: vec![0; stacks.len()].into(),
-                    of_code: vec![3],
+                    codes: coded.unwrap_or(words)(counts.collect()),
+                    of_code: vec![3, 50],
                 }),
             )
         };
@@ -564,17 +698,28 @@ mod tests {
             ([side(0, 40), side(20, 60)], None),
         ] {
             let sides = [(windows[0], None), (windows[1], except)].map(|(w, except)| (Steps::parts(w, 20), except));
-            for is_coded in [false, true] {
+            // In any order, and as roll-ups stand: by stack, in two row groups that have one stack in common.
+            for (stacks, coded) in [
+                (&stacks, None),
+                (&stacks, Some(bytes)),
+                (&by_stack, Some(words)),
+                (&by_stack, Some(bytes)),
+            ] {
                 let mut two = StackCounts::of_two(sides, 1_000);
-                two.add(&rows(is_coded)).unwrap();
+                for part in [&stacks[..2_000], &stacks[2_000..]] {
+                    two.add(&rows(part, coded)).unwrap();
+                }
                 let [a, b] = two.weighed_sides();
                 for (both, (steps, except)) in [a, b].into_iter().zip(sides) {
                     let mut alone = StackCounts::new(steps, except, 1_000);
-                    alone.add(&rows(false)).unwrap();
+                    alone.add(&rows(stacks, None)).unwrap();
                     let alone = alone.weighed();
                     assert!(alone.samples > 0);
                     assert_eq!((&both.ids, &both.totals), (&alone.ids, &alone.totals));
-                    assert_eq!((both.in_step, both.periods), (alone.in_step, alone.periods));
+                    assert_eq!(both.periods, alone.periods);
+                    for at in 0..alone.ids.len() {
+                        assert_eq!(in_steps(&both, at), in_steps(&alone, at));
+                    }
                 }
             }
         }

@@ -23,6 +23,7 @@
 //! significant at all, chosen by a + b alone, which does not depend on the difference. Items that are found must also have an interval of
 //! this confidence without zero: by G. Zou and A. Donner, Statist. Med. 27 (2008), from score intervals of both sides.
 
+use super::lanes::{Lane, MOST_LANES};
 use super::parallel::{each_of, each_part};
 use super::stats;
 use std::ops::Range;
@@ -165,42 +166,25 @@ impl Spread {
         }
     }
 
-    /// Adds a sub-window: `weight` is its part of the side's exposure; one without exposure says nothing and is left out.
-    pub fn add(&mut self, weight: f64, counts: &[u64]) {
-        if weight <= 0.0 || !weight.is_finite() {
-            return;
-        }
-        self.windows += 1;
-        self.weight += weight;
-        let inverse = 1.0 / weight;
-        let sums = self.squares.iter_mut().zip(&mut self.counts);
-        for ((squares, sum), count) in sums.zip(counts) {
-            let count = *count as f64;
-            *squares += count * count * inverse;
-            *sum += count;
-        }
-    }
-
-    /// Adds two sub-windows whose counts are [`two_counts`].
-    pub fn add_two(&mut self, weights: [f64; 2], counts: &[u64]) {
-        let is_window = |weight: &f64| *weight > 0.0 && weight.is_finite();
-        if !weights.iter().all(is_window) {
-            for (weight, shift) in weights.into_iter().zip([0, u32::BITS]) {
-                let of_one: Vec<u64> = counts.iter().map(|two| two >> shift & u64::from(u32::MAX)).collect();
-                self.add(weight, &of_one);
+    /// Adds sub-windows: `weights` are their parts of the side's exposure; one without exposure says nothing and is left out.
+    pub(super) fn add<T: Lane>(&mut self, weights: &[f64], counts: &[T]) {
+        let (mut inverse, mut kept) = ([0.0; MOST_LANES], [0.0; MOST_LANES]);
+        for (window, weight) in weights.iter().enumerate() {
+            if *weight > 0.0 && weight.is_finite() {
+                self.windows += 1;
+                self.weight += weight;
+                inverse[window] = 1.0 / weight;
+                kept[window] = 1.0;
             }
-            return;
         }
-        self.windows += 2;
-        self.weight += weights[0];
-        self.weight += weights[1];
-        let inverse = weights.map(|weight| 1.0 / weight);
         let sums = self.squares.iter_mut().zip(&mut self.counts);
         // Nothing is decided for each, and nothing divided: several at a time.
-        for ((squares, sum), two) in sums.zip(counts) {
-            let [first, second] = [f64::from(*two as u32), f64::from((two >> u32::BITS) as u32)];
-            *squares += first * first * inverse[0] + second * second * inverse[1];
-            *sum += first + second;
+        for ((squares, sum), counts) in sums.zip(counts) {
+            for window in 0..T::WINDOWS {
+                let count = counts.count(window) * kept[window];
+                *squares += count * count * inverse[window];
+                *sum += count;
+            }
         }
     }
 
@@ -222,11 +206,6 @@ fn written_zeros(count: usize) -> Vec<f64> {
     let mut zeros = Vec::with_capacity(count);
     zeros.resize(count, 0.0);
     zeros
-}
-
-/// Counts of two sub-windows as one number, which can be added up as they could be one by one.
-pub(super) fn two_counts(first: u32, second: u32) -> u64 {
-    u64::from(first) | u64::from(second) << u32::BITS
 }
 
 /// What became of an item.
@@ -410,59 +389,68 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         let (a, b) = scaled(i);
         ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs()
     };
-    let of_part = |part: Range<usize>| -> (Vec<usize>, Vec<f64>) {
+    let of_part = |part: Range<usize>| -> Vec<(usize, f64)> {
         let tested = part.filter(|i| candidate(*i, own[*i].0));
-        tested.map(|i| (i, deviation(i))).unzip()
+        tested.map(|i| (i, deviation(i))).collect()
     };
-    let (tested, deviations): (Vec<_>, Vec<_>) = each_part(count, of_part).into_iter().unzip();
-    let (tested, deviations) = (tested.concat(), deviations.concat());
-    let least = least_deviation(&deviations, discovery_rate);
-    let p_values = each_of(tested.len(), |place| {
-        if deviations[place] < least {
-            return 1.0;
-        }
-        let i = tested[place];
+    let parts = each_part(count, of_part);
+    let tested: usize = parts.iter().map(Vec::len).sum();
+    // What lies far out by its deviation, which costs little; of that, what does by its deviance; of that, what has a small p.
+    let mut far = further(parts, NO_DISCOVERY, tested, discovery_rate);
+    let reaches = each_of(far.len(), |place| {
+        let (i, _) = far[place];
+        let (a, b) = scaled(i);
+        (i, stats::binomial_reach(a, b, p))
+    });
+    far = further(vec![reaches], 1.0, tested, discovery_rate);
+    let p_values = each_of(far.len(), |place| {
+        let (i, _) = far[place];
         let (a, b) = scaled(i);
         let exact = stats::binomial_p(a, b, p);
         2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), own[i].1)
     });
-    let threshold = stats::false_discovery_threshold(&p_values, discovery_rate);
+    let threshold = stats::false_discovery_threshold(&p_values, tested, discovery_rate);
+    let is_found = |p_value: f64| threshold.is_some_and(|threshold| p_value <= threshold);
+    let discoveries = far.iter().zip(&p_values).filter(|(_, p_value)| is_found(**p_value));
+    let discoveries: Vec<usize> = discoveries.map(|((i, _), _)| *i).collect();
     let mut found = vec![false; count];
-    for (i, p_value) in tested.iter().zip(&p_values) {
-        found[*i] = threshold.is_some_and(|threshold| *p_value <= threshold);
-    }
+    discoveries.iter().for_each(|i| found[*i] = true);
     let scale = Scale {
         normalize,
         exposures,
         z,
     };
     let counts = each_of(count, |i| [items.base[i], items.comparison[i]]);
-    let is_change = |i: &&usize| found[**i] && verdict(scale, counts[**i], own[**i], true).state != State::Same;
-    let significant = tested.iter().filter(is_change).count();
+    let is_change = |i: &&usize| verdict(scale, counts[**i], own[**i], true).state != State::Same;
+    let significant = discoveries.iter().filter(is_change).count();
     Judgement {
         counts,
         own,
         found,
         dispersion: pooled,
-        tested: tested.len(),
+        tested,
         significant,
         scale,
     }
 }
 
-/// Standard deviations below which no item can be a discovery: of k discoveries among m items the largest p is at most k / m of the false
-/// discovery rate, and only so many lie so far out. Most need no p then.
-fn least_deviation(deviations: &[f64], discovery_rate: f64) -> f64 {
-    let (mut largest_p, mut left) = (discovery_rate, deviations.len());
+/// Items that lie so far out that they can be discoveries: of k discoveries among all that are `tested` the largest p is at most k / `tested` of the false discovery
+/// rate, and only so many lie so far out. `parts`: items, each with standard deviations of which no p is smaller than the one of a normal variable at 1 / `least_part` of
+/// them. What is left out has no small p.
+fn further(parts: Vec<Vec<(usize, f64)>>, least_part: f64, tested: usize, discovery_rate: f64) -> Vec<(usize, f64)> {
+    let (mut parts, mut left) = (parts, tested);
     loop {
-        let least = NO_DISCOVERY * stats::normal_quantile(largest_p / 2.0);
-        let further = deviations.iter().filter(|deviation| **deviation >= least).count();
+        let largest_p = discovery_rate * left as f64 / tested.max(1) as f64;
+        let least = least_part * stats::normal_quantile(largest_p / 2.0);
+        for part in &mut parts {
+            part.retain(|(_, deviations)| *deviations >= least);
+        }
+        let further = parts.iter().map(Vec::len).sum();
         // Another look that leaves out little costs more than it saves.
         if further == 0 || further * 10 > left * 9 {
-            return least;
+            return parts.concat();
         }
         left = further;
-        largest_p = discovery_rate * left as f64 / deviations.len() as f64;
     }
 }
 

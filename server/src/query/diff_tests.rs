@@ -1,5 +1,6 @@
 //! Simulations of known truth, and the algebra of chains.
 
+use super::super::lanes::Several;
 use super::*;
 
 /// xorshift64* (S. Vigna, ACM Trans. Math. Softw. 42, 2016).
@@ -26,7 +27,7 @@ impl Random {
     }
 }
 
-const WINDOWS: usize = 20;
+const WINDOWS: usize = super::super::difference::PARTS;
 
 /// Mean samples of item `i` among `items`: a few large ones and many small.
 fn mean(i: usize, largest: f64) -> f64 {
@@ -56,7 +57,7 @@ fn simulate_in(random: &mut Random, means: &[f64], burst: impl Fn(usize, usize) 
         for (total, count) in totals.iter_mut().zip(&counts) {
             *total += count;
         }
-        spread.add(1.0 / WINDOWS as f64, &counts);
+        spread.add(&[1.0 / WINDOWS as f64], &counts);
     }
     Simulated { totals, spread }
 }
@@ -274,21 +275,26 @@ fn the_dispersion_is_measured() {
 }
 
 #[test]
-fn two_sub_windows_at_once_count_as_they_do_one_by_one() {
+fn sub_windows_at_once_count_as_they_do_one_by_one() {
     let mut random = Random(7);
-    let windows: Vec<Vec<u32>> = (0..6)
-        .map(|_| (0..100).map(|i| random.poisson(f64::from(i % 7)) as u32).collect())
+    let items: Vec<Vec<u32>> = (0..100)
+        .map(|i| (0..6).map(|_| random.poisson(f64::from(i % 7)) as u32).collect())
         .collect();
     for weights in [[0.1; 6], [0.1, 0.2, 0.0, 0.3, 0.4, f64::NAN]] {
-        let [mut each, mut at_once] = [Spread::new(100), Spread::new(100)];
-        for (two, weights) in windows.chunks(2).zip(weights.chunks(2)) {
-            for (one, weight) in two.iter().zip(weights) {
-                each.add(*weight, &one.iter().map(|count| u64::from(*count)).collect::<Vec<_>>());
+        fn spread<T: Lane>(items: &[Vec<u32>], weights: &[f64]) -> Spread {
+            let mut spread = Spread::new(items.len());
+            for (part, weights) in weights.chunks(T::WINDOWS).enumerate() {
+                let of_item =
+                    |counts: &Vec<u32>| counts[part * T::WINDOWS..].iter().take(T::WINDOWS).copied().collect();
+                let counts: Vec<Vec<u32>> = items.iter().map(of_item).collect();
+                let counts: Vec<T> = counts.iter().map(|counts| T::of(counts)).collect();
+                spread.add(weights, &counts);
             }
-            let counts: Vec<u64> = two[0].iter().zip(&two[1]).map(|(a, b)| two_counts(*a, *b)).collect();
-            at_once.add_two([weights[0], weights[1]], &counts);
+            spread
         }
-        assert_eq!(at_once, each);
+        let each = spread::<u64>(&items, &weights);
+        assert_eq!(spread::<Several<4>>(&items, &weights), each);
+        assert_eq!(spread::<Several<6>>(&items, &weights), each);
         assert!(each.chi_square(6, 1.0).0 > 0.0);
     }
 }
@@ -315,35 +321,41 @@ fn no_discovery_is_left_out_for_its_deviation() {
                 })
                 .collect();
             let deviation = |(a, b): &(f64, f64)| ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs();
-            let deviations: Vec<f64> = counts.iter().map(deviation).collect();
             let p_values: Vec<f64> = counts.iter().map(|(a, b)| stats::binomial_p(*a, *b, p)).collect();
-            let least = least_deviation(&deviations, rate);
-            let Some(threshold) = stats::false_discovery_threshold(&p_values, rate) else {
-                continue;
-            };
-            for (deviation, _) in deviations.iter().zip(&p_values).filter(|(_, p)| **p <= threshold) {
-                assert!(*deviation >= least, "{deviation} of {least}, p {p}, rate {rate}");
-                discoveries += 1;
+            let of_items =
+                |of: &dyn Fn(&(f64, f64)) -> f64| -> Vec<(usize, f64)> { counts.iter().map(of).enumerate().collect() };
+            let by_deviation = of_items(&deviation);
+            let by_reach = of_items(&|(a, b)| stats::binomial_reach(*a, *b, p));
+            let threshold = stats::false_discovery_threshold(&p_values, counts.len(), rate);
+            let Some(threshold) = threshold else { continue };
+            for (items, least_part) in [(by_deviation, NO_DISCOVERY), (by_reach, 1.0)] {
+                // In two parts, as two threads find them.
+                let parts = vec![items[..700].to_vec(), items[700..].to_vec()];
+                let far: std::collections::HashSet<usize> = further(parts, least_part, counts.len(), rate)
+                    .into_iter()
+                    .map(|(i, _)| i)
+                    .collect();
+                for (i, p_value) in p_values.iter().enumerate().filter(|(_, p)| **p <= threshold) {
+                    assert!(far.contains(&i), "{p_value} of {:?}, p {p}, rate {rate}", counts[i]);
+                    discoveries += 1;
+                }
             }
         }
     }
-    assert!(discoveries > 1_000, "{discoveries}");
+    assert!(discoveries > 2_000, "{discoveries}");
     // Where nothing changed hardly any is looked at.
-    let normal: Vec<f64> = (1..10_000)
-        .map(|i| stats::normal_quantile(f64::from(i) / 20_000.0))
-        .collect();
-    let least = least_deviation(&normal, 0.05);
-    assert!(
-        normal.iter().filter(|deviation| **deviation >= least).count() < 1_000,
-        "{least}"
-    );
+    let quantile = |i: usize| stats::normal_quantile(i as f64 / 20_000.0);
+    let normal: Vec<(usize, f64)> = (1..10_000).map(|i| (i, quantile(i))).collect();
+    let [by_deviation, by_reach] =
+        [NO_DISCOVERY, 1.0].map(|least_part| further(vec![normal.clone()], least_part, normal.len(), 0.05).len());
+    assert!(by_deviation < 1_000 && by_reach < 10, "{by_deviation}, {by_reach}");
 }
 
 fn steady(counts: &[u64]) -> Simulated {
     let mut spread = Spread::new(counts.len());
     for _ in 0..WINDOWS {
         let part: Vec<u64> = counts.iter().map(|c| c / WINDOWS as u64).collect();
-        spread.add(1.0 / WINDOWS as f64, &part);
+        spread.add(&[1.0 / WINDOWS as f64], &part);
     }
     Simulated {
         totals: counts.to_vec(),

@@ -3,13 +3,12 @@
 use super::account::Account;
 use super::counts::StackCounts;
 use super::dictionary::{Leaves, TWO_TREES};
-use super::diff::{
-    Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge, two_counts,
-};
+use super::diff::{Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::flamegraph::{Side, Summary, View, blocking, side, summarize};
+use super::lanes::{Lane, Several};
 use super::parallel::{both, each_of};
 use super::periods::Periods;
 use super::scan::scan;
@@ -22,7 +21,10 @@ use crate::store::Snapshot;
 use std::sync::Arc;
 
 /// Sub-windows of each side that tell how samples spread in time.
-pub(super) const PARTS: usize = 20;
+pub(super) const PARTS: usize = 12;
+
+/// What sums of all sub-windows at once may take, for each side.
+const MOST_SUMS_BYTES: usize = 32 << 20;
 
 /// A union tree with both sides' counts and the judgement on every node.
 #[derive(Debug)]
@@ -241,71 +243,95 @@ impl Pair {
     }
 
     /// How the items' samples of one side spread over its sub-windows. `place_of` says for each stack the place to which its samples
-    /// are added, of `places`, or [`NONE`]; `items` makes counts of items, `count` of them, of those of places, and does nothing but add.
+    /// are added, of `places`, or [`NONE`].
     pub(super) fn spread(
         &self,
         which: usize,
         normalize: Normalize,
         (place_of, places): (&[u32], usize),
-        count: usize,
-        items: impl Fn(&mut Vec<u64>),
+        items: &impl Measured,
     ) -> Spread {
         let side = if which == 0 { &self.base } else { &self.comparison };
+        let counts = &side.counts;
         // The place of each slot, in the order in which counts stand.
-        let mut place_of_slot = vec![NONE; side.counts.in_step.first().map_or(0, Vec::len)];
+        let mut place_of_slot = vec![NONE; counts.slot_count()];
         for (slot, place) in self.slots[which].iter().zip(place_of) {
             if let Some(slot) = slot {
-                place_of_slot[side.counts.slots[*slot as usize] as usize] = *place;
+                place_of_slot[counts.slots[*slot as usize] as usize] = *place;
             }
         }
-        let samples: Vec<u64> = match normalize {
-            Normalize::Share => {
-                let of_part = |part: &Vec<u32>| placed(part, &place_of_slot).map(|(_, count)| count).sum();
-                side.counts.in_step.iter().map(of_part).collect()
-            }
-            Normalize::Rate | Normalize::Absolute => Vec::new(),
+        let placed = || {
+            let all = place_of_slot.iter().zip(counts.of_slots());
+            all.filter(|(place, _)| **place != NONE)
+                .map(|(place, counts)| (*place as usize, counts))
         };
+        let mut samples = vec![0; counts.step_count()];
+        if normalize == Normalize::Share {
+            for (_, counts) in placed() {
+                for (sum, count) in samples.iter_mut().zip(counts) {
+                    *sum += u64::from(*count);
+                }
+            }
+        }
         let weights = part_weights(normalize, &side.exposure, &samples);
-        let mut spread = Spread::new(count);
-        let mut counts = Vec::new();
-        // Two sub-windows are added up at once where no sum of either reaches into the other's half of a number.
-        let at_once = if u32::try_from(side.counts.samples).is_ok() {
-            2
+        // Counts come one after another from memory: the fewer times the better, as far as there is room for the sums.
+        if u32::try_from(counts.samples).is_err() {
+            spread_of::<u64, _>(placed, places, &weights, items)
+        } else if places * size_of::<Several<PARTS>>() <= MOST_SUMS_BYTES {
+            spread_of::<Several<PARTS>, _>(placed, places, &weights, items)
         } else {
-            1
-        };
-        for (parts, weights) in side.counts.in_step.chunks(at_once).zip(weights.chunks(at_once)) {
-            counts.clear();
-            counts.resize(places, 0);
-            match parts {
-                [first, second] => {
-                    for ((place, first), second) in place_of_slot.iter().zip(first).zip(second) {
-                        if *place != NONE {
-                            counts[*place as usize] += two_counts(*first, *second);
-                        }
-                    }
-                }
-                parts => {
-                    for (place, count) in parts.iter().flat_map(|part| placed(part, &place_of_slot)) {
-                        counts[place] += count;
-                    }
-                }
-            }
-            items(&mut counts);
-            match weights {
-                [first, second] => spread.add_two([*first, *second], &counts),
-                weights => weights.iter().for_each(|weight| spread.add(*weight, &counts)),
-            }
+            spread_of::<Several<4>, _>(placed, places, &weights, items)
         }
-        spread
     }
 }
 
-/// Counts of one step that have a place, and the place.
-fn placed<'p>(counts: &'p [u32], place_of_slot: &'p [u32]) -> impl Iterator<Item = (usize, u64)> + 'p {
-    let all = place_of_slot.iter().zip(counts);
-    all.filter(|(place, _)| **place != NONE)
-        .map(|(place, count)| (*place as usize, u64::from(*count)))
+/// Makes counts of items of those of places.
+pub(super) trait Measured: Sync {
+    /// How many items there are.
+    fn items(&self) -> usize;
+
+    /// Does nothing but add.
+    fn of<T: Lane>(&self, places: Vec<T>) -> Vec<T>;
+}
+
+/// Chains, to whose counts those of the chains below them belong, or not.
+struct OfChains<'c> {
+    chains: &'c Chains,
+    measure: Measure,
+}
+
+impl Measured for OfChains<'_> {
+    fn items(&self) -> usize {
+        self.chains.heads.len()
+    }
+
+    fn of<T: Lane>(&self, mut counts: Vec<T>) -> Vec<T> {
+        if self.measure == Measure::Total {
+            add_up(&self.chains.parent, &mut counts);
+        }
+        counts
+    }
+}
+
+/// As many sub-windows at once as a `T` is of. `placed`: the place of each slot's counts.
+fn spread_of<'c, T: Lane, I: Iterator<Item = (usize, &'c [u32])>>(
+    placed: impl Fn() -> I,
+    places: usize,
+    weights: &[f64],
+    items: &impl Measured,
+) -> Spread {
+    let mut spread = Spread::new(items.items());
+    let mut counts: Vec<T> = Vec::new();
+    for (part, weights) in weights.chunks(T::WINDOWS).enumerate() {
+        counts.clear();
+        counts.resize(places, T::default());
+        for (place, of_steps) in placed() {
+            counts[place] += T::of(&of_steps[part * T::WINDOWS..][..weights.len()]);
+        }
+        counts = items.of(counts);
+        spread.add(weights, &counts);
+    }
+    spread
 }
 
 /// Answers with the difference of two questions.
@@ -342,16 +368,13 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
         ),
         Measure::Own => (Chains::of_own(&base_own, &own), [&base_own, &own]),
     };
-    let count = chains.heads.len();
     let ends: Vec<u32> = each_of(tree.leaf_of.len(), |stack| chains.of_leaf(tree.leaf_of[stack]));
-    let [base_spread, spread] = both(|which| {
-        let places = (&ends[..], count);
-        pair.spread(which, criteria.normalize, places, count, |counts| {
-            if criteria.measure == Measure::Total {
-                add_up(&chains.parent, counts);
-            }
-        })
-    });
+    let of_chains = OfChains {
+        chains: &chains,
+        measure: criteria.measure,
+    };
+    let [base_spread, spread] =
+        both(|which| pair.spread(which, criteria.normalize, (&ends, chains.heads.len()), &of_chains));
     let sides = both_totals(
         [(&pair.base, &base), (&pair.comparison, &comparison)].map(|(side, summary)| JudgedWhole {
             samples: summary.samples,

@@ -17,6 +17,7 @@ mod group;
 mod group_counts;
 mod heatmap;
 mod labels;
+mod lanes;
 mod matching;
 mod parallel;
 mod periods;

@@ -119,12 +119,15 @@ pub(super) fn student_point(z: f64, df: f64) -> f64 {
         + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * df * df * df)
 }
 
+/// Binomial counts of a larger variance are taken for normal ones.
+const MOST_EXACT_VARIANCE: f64 = 1e4;
+
 /// Two-sided p of b among a + b events, each of which falls to side B with probability `p`: twice the smaller tail of the
 /// exact binomial distribution (A&S 26.5.24), which the beta function continues to counts that are no integers.
 pub(super) fn binomial_p(a: f64, b: f64, p: f64) -> f64 {
     let n = a + b;
     let variance = n * p * (1.0 - p);
-    if variance > 1e4 {
+    if variance > MOST_EXACT_VARIANCE {
         let z = ((b - n * p).abs() - 0.5).max(0.0) / variance.sqrt();
         return (2.0 * normal_tail(z)).min(1.0);
     }
@@ -143,10 +146,25 @@ pub(super) fn binomial_p(a: f64, b: f64, p: f64) -> f64 {
     (2.0 * upper.min(lower)).min(1.0)
 }
 
-/// The largest of `p_values` that is significant at false discovery rate `q`; none: `None`. Y. Benjamini and Y. Hochberg,
+/// The most standard deviations z that [`binomial_p`] may amount to: it is never less than 2 P(Z > z). A tail of the binomial distribution is no less than
+/// the normal one at the root of twice its deviance: A. Zubkov and A. Serov, *Theory Probab. Appl.* 57 (2013).
+pub(super) fn binomial_reach(a: f64, b: f64, p: f64) -> f64 {
+    let n = a + b;
+    let variance = n * p * (1.0 - p);
+    if variance > MOST_EXACT_VARIANCE {
+        return (b - n * p).abs() / variance.sqrt();
+    }
+    let part = |count: f64, of: f64| match count > 0.0 {
+        true => count * (count / (n * of)).ln(),
+        false => 0.0,
+    };
+    (2.0 * (part(b, p) + part(a, 1.0 - p))).max(0.0).sqrt()
+}
+
+/// The largest of `p_values` that is significant at false discovery rate `q` among `tested`, of which the others are larger; none: `None`. Y. Benjamini and Y. Hochberg,
 /// *Controlling the False Discovery Rate*, J. R. Statist. Soc. B 57 (1995).
-pub(super) fn false_discovery_threshold(p_values: &[f64], q: f64) -> Option<f64> {
-    let m = p_values.len() as f64;
+pub(super) fn false_discovery_threshold(p_values: &[f64], tested: usize, q: f64) -> Option<f64> {
+    let m = tested as f64;
     let mut sorted: Vec<f64> = p_values.iter().copied().filter(|p| *p <= q).collect();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted
@@ -230,6 +248,30 @@ mod tests {
     }
 
     #[test]
+    fn no_p_is_smaller_than_the_reach_says() {
+        let mut furthest = 0.0_f64;
+        for p in [0.5, 0.1, 0.02, 0.7, 0.95, 0.001] {
+            for n in [1.0, 2.5, 9.0, 30.3, 200.0, 1_999.7, 30_000.0, 300_000.0] {
+                // Whole counts, and others, as dispersion leaves them.
+                for part in 0..=4_000 {
+                    let b = match part % 2 {
+                        0 => n * f64::from(part) / 4_000.0,
+                        _ => (n * f64::from(part) / 4_000.0).round().min(n),
+                    };
+                    let (reach, exact) = (binomial_reach(n - b, b, p), binomial_p(n - b, b, p));
+                    let least = 2.0 * normal_tail(reach);
+                    assert!(
+                        exact >= least * 0.999_999 || least < 1e-290,
+                        "{b} of {n} at {p}: {exact} < {least}"
+                    );
+                    furthest = furthest.max(reach);
+                }
+            }
+        }
+        assert!(furthest > 20.0);
+    }
+
+    #[test]
     fn exact_and_approximate_binomial_meet() {
         let exact = 2.0 * beta_tail(20_400.0, 19_601.0, 0.5);
         near(
@@ -242,10 +284,12 @@ mod tests {
 
     #[test]
     fn the_threshold_steps_up() {
-        assert_eq!(false_discovery_threshold(&[0.01, 0.04, 0.03, 0.5], 0.05), Some(0.01));
-        assert_eq!(false_discovery_threshold(&[0.01, 0.02, 0.03, 0.5], 0.05), Some(0.03));
-        assert_eq!(false_discovery_threshold(&[0.2, 0.9], 0.05), None);
-        assert_eq!(false_discovery_threshold(&[], 0.05), None);
+        assert_eq!(false_discovery_threshold(&[0.01, 0.04, 0.03, 0.5], 4, 0.05), Some(0.01));
+        assert_eq!(false_discovery_threshold(&[0.01, 0.02, 0.03, 0.5], 4, 0.05), Some(0.03));
+        assert_eq!(false_discovery_threshold(&[0.01, 0.02, 0.03], 4, 0.05), Some(0.03));
+        assert_eq!(false_discovery_threshold(&[0.01, 0.02, 0.03], 40, 0.05), None);
+        assert_eq!(false_discovery_threshold(&[0.2, 0.9], 2, 0.05), None);
+        assert_eq!(false_discovery_threshold(&[], 0, 0.05), None);
     }
 
     #[test]

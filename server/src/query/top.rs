@@ -1,13 +1,14 @@
 //! Ranked tables of functions or of a label's values, of one window or as a difference.
 
 use super::diff::{Criteria, Items, Judgement, Measure, Spread, Verdict, judge};
-use super::difference::{JudgedWhole, PARTS, both_totals, pair, part_weights};
+use super::difference::{JudgedWhole, Measured, PARTS, both_totals, pair, part_weights};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::flamegraph::{View, blocking, flamegraph};
 use super::group::{Extra, by_label};
 use super::group_counts::{Group, Grouped};
+use super::lanes::Lane;
 use super::parallel::both;
 use super::periods::Periods;
 use super::select::Question;
@@ -244,28 +245,44 @@ pub async fn top_difference(
     Ok(top)
 }
 
+/// Names of functions, by total or self.
+struct OfNames<'t> {
+    tree: &'t Tree,
+    measure: Measure,
+}
+
+impl Measured for OfNames<'_> {
+    fn items(&self) -> usize {
+        self.tree.names.list.len()
+    }
+
+    fn of<T: Lane>(&self, own: Vec<T>) -> Vec<T> {
+        measured(self.measure, &self.tree.by_name(&self.tree.totals(&own), &own))
+    }
+}
+
+/// Of (total, self) the one that is compared.
+fn measured<T: Copy>(measure: Measure, counts: &[(T, T)]) -> Vec<T> {
+    let of = |(total, own): &(T, T)| match measure {
+        Measure::Total => *total,
+        Measure::Own => *own,
+    };
+    counts.iter().map(of).collect()
+}
+
 fn functions_difference(pair: &super::difference::Pair, criteria: Criteria) -> Top {
     let tree = pair.leaves.tree(&Shape::default(), false);
-    let measured = |counts: &[(u64, u64)]| -> Vec<u64> {
-        let of = |(total, own): &(u64, u64)| match criteria.measure {
-            Measure::Total => *total,
-            Measure::Own => *own,
-        };
-        counts.iter().map(of).collect()
-    };
     let sides = both(|which| {
         let own = tree.own_counts(pair.stack_samples(which));
         tree.by_name(&tree.totals(&own), &own)
     });
-    let compared = [0, 1].map(|which| measured(&sides[which]));
+    let compared = [0, 1].map(|which| measured(criteria.measure, &sides[which]));
     let spreads = both(|which| {
-        pair.spread(
-            which,
-            criteria.normalize,
-            (&tree.leaf_of, tree.len()),
-            tree.names.list.len(),
-            |counts| *counts = measured(&tree.by_name(&tree.totals(counts), counts)),
-        )
+        let by_name = OfNames {
+            tree: &tree,
+            measure: criteria.measure,
+        };
+        pair.spread(which, criteria.normalize, (&tree.leaf_of, tree.len()), &by_name)
     });
     let wholes = [&pair.base, &pair.comparison]
         .map(|side| Whole::new(side.counts.samples, side.counts.period_ns(), &side.exposure));
@@ -352,7 +369,7 @@ async fn labels_difference(
             .into_iter()
             .enumerate()
         {
-            spread.add(weight, &part_counts(part));
+            spread.add(&[weight], &part_counts(part));
         }
         spread
     });

@@ -6,6 +6,7 @@ pub use super::frame::{Frame, Kind, Missing, Name, Stack, Stacks};
 pub use crate::hash::MixState;
 use regex::Regex;
 use std::collections::HashMap;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// How stacks become paths.
@@ -179,7 +180,7 @@ impl Tree {
     }
 
     /// Inclusive counts from own counts of nodes.
-    pub fn totals(&self, own: &[u64]) -> Vec<u64> {
+    pub fn totals<T: Copy + AddAssign>(&self, own: &[T]) -> Vec<T> {
         let mut totals = own.to_vec();
         add_up(&self.nodes.parent, &mut totals);
         totals
@@ -197,9 +198,9 @@ impl Tree {
 
     /// For each name the samples with at least one frame of it, and the samples that end in it: (total, self). `totals` and
     /// `own` are those of the nodes.
-    pub fn by_name(&self, totals: &[u64], own: &[u64]) -> Vec<(u64, u64)> {
+    pub fn by_name<T: Copy + Default + AddAssign>(&self, totals: &[T], own: &[T]) -> Vec<(T, T)> {
         let nodes = &self.nodes;
-        let mut result = vec![(0, 0); self.names.list.len()];
+        let mut result = vec![(T::default(), T::default()); self.names.list.len()];
         for node in 1..self.len() {
             let (total, itself) = &mut result[nodes.name[node] as usize];
             *itself += own[node];
@@ -234,9 +235,10 @@ impl<'a, T: Fn(&Name) -> bool> Accepted<'a, T> {
 }
 
 /// Adds to each node's value those of all nodes below it. Parents come before their children.
-pub(super) fn add_up(parent: &[u32], values: &mut [u64]) {
+pub(super) fn add_up<T: Copy + AddAssign>(parent: &[u32], values: &mut [T]) {
     for node in (1..parent.len()).rev() {
-        values[parent[node] as usize] += values[node];
+        let value = values[node];
+        values[parent[node] as usize] += value;
     }
 }
 

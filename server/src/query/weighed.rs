@@ -1,7 +1,7 @@
 //! What was counted, in the order of stacks and in units of the shortest period. Pure.
 
 use super::cells::Cells;
-use super::parallel::LEAST_ITEMS;
+use super::parallel::in_parts;
 use super::periods::Periods;
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ pub(super) struct Weighed {
     pub ids: Arc<Vec<i64>>,
     /// Counts of each stack.
     pub totals: Vec<u64>,
-    /// Where each stack stands in a step: in the order in which they were met, since neighbours have much in common.
+    /// The slot of each stack: in the order in which they were met, since neighbours have much in common.
     pub slots: Arc<Vec<u32>>,
-    /// Of each step the counts of each stack.
-    pub in_step: Vec<Vec<u32>>,
+    /// Counts of each slot, of this side in these steps.
+    cells: Arc<Cells<u32>>,
+    steps: Range<usize>,
     /// All counts: as many as there are samples where all have the same period.
     pub samples: u64,
     pub periods: Periods,
@@ -28,40 +29,54 @@ impl Weighed {
         steps: Range<usize>,
         periods: Periods,
         (ids, slots): (Arc<Vec<i64>>, Arc<Vec<u32>>),
-        cells: &Cells<u32>,
+        cells: &Arc<Cells<u32>>,
         values: &Cells<i64>,
     ) -> Weighed {
-        let mut in_step = cells.by_step(steps.clone(), cells.slots());
+        let (mut cells, mut steps) = (cells.clone(), steps);
         if periods.differ() {
+            let mut weighed = Cells::new(steps.len());
+            weighed.grow(cells.slots());
             let mut count = periods.rounding();
-            for slot in slots.iter() {
-                let of_slot = &values.of(*slot as usize)[steps.start..];
-                for (step, value_ns) in in_step.iter_mut().zip(of_slot) {
-                    let cell = &mut step[*slot as usize];
-                    if *cell > 0 {
-                        *cell = u32::try_from(count(*value_ns)).unwrap_or(u32::MAX);
+            for slot in slots.iter().map(|slot| *slot as usize) {
+                let values = &values.of(slot)[steps.clone()];
+                let samples = &cells.of(slot)[steps.clone()];
+                for ((to, samples), value_ns) in weighed.of_mut(slot).iter_mut().zip(samples).zip(values) {
+                    if *samples > 0 {
+                        *to = u32::try_from(count(*value_ns)).unwrap_or(u32::MAX);
                     }
                 }
             }
+            steps = 0..steps.len();
+            cells = Arc::new(weighed);
         }
-        let total = |slot: &u32| -> u64 {
-            let slot = *slot as usize;
-            if periods.differ() {
-                return in_step.iter().map(|step| u64::from(step[slot])).sum();
-            }
-            // The same, of neighbours.
-            let counts = &cells.of(slot)[steps.clone()];
-            counts.iter().map(|count| u64::from(*count)).sum()
-        };
-        let totals: Vec<u64> = slots.iter().map(total).collect();
+        // As they lie in memory: in the order of ids they would come one by one.
+        let total = |counts: &[u32]| -> u64 { counts[steps.clone()].iter().map(|count| u64::from(*count)).sum() };
+        let of_slots: Vec<u64> = cells.iter().map(total).collect();
+        let totals: Vec<u64> = slots.iter().map(|slot| of_slots[*slot as usize]).collect();
         Weighed {
             samples: totals.iter().sum(),
             totals,
             ids,
             slots,
-            in_step,
+            cells,
+            steps,
             periods,
         }
+    }
+
+    /// How many slots there are: those of stacks, and some more.
+    pub(super) fn slot_count(&self) -> usize {
+        self.cells.slots()
+    }
+
+    /// How many steps.
+    pub(super) fn step_count(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Counts in each step, slot by slot.
+    pub(super) fn of_slots(&self) -> impl Iterator<Item = &[u32]> {
+        self.cells.iter().map(|counts| &counts[self.steps.clone()])
     }
 
     /// CPU time that one count stands for, in nanoseconds.
@@ -74,19 +89,16 @@ impl Weighed {
     }
 }
 
-/// Stacks with their slots in the order of ids: each large list is sorted on a thread of its own.
-pub(super) fn in_order(mut lists: Vec<Vec<(i64, u32)>>) -> Vec<(i64, u32)> {
-    std::thread::scope(|scope| {
-        for list in &mut lists {
-            if list.len() < LEAST_ITEMS {
-                list.sort_unstable();
-            } else {
-                scope.spawn(|| list.sort_unstable());
-            }
-        }
+/// Stacks with their slots in the order of ids.
+pub(super) fn in_order(lists: &[Vec<(i64, u32)>]) -> Vec<(i64, u32)> {
+    let count = lists.iter().map(Vec::len).sum();
+    let sorted = in_parts(count, |part, parts| {
+        // Ids are hashes: as many lie in one part of all numbers as in another.
+        let part_of = |id: i64| ((id.wrapping_sub(i64::MIN) as u64 as u128 * parts as u128) >> u64::BITS) as usize;
+        let mut own: Vec<(i64, u32)> = Vec::with_capacity(count / parts + count / 16);
+        own.extend(lists.iter().flatten().filter(|(id, _)| part_of(*id) == part));
+        own.sort_unstable();
+        own
     });
-    let mut all = lists.concat();
-    // Finds the sorted stretches, and only merges them.
-    all.sort();
-    all
+    sorted.concat()
 }

@@ -73,12 +73,12 @@ impl Group<'_> {
             },
         ];
         if homes.is_empty() {
-            // Each stack's rows follow each other: what is a run to zstd costs less than what is one by itself.
-            ways.push(Way {
+            // Each stack's rows follow each other: as a run of the format, or as what is one to zstd.
+            ways.extend([false, true].map(|is_each| Way {
                 width,
-                is_each: true,
+                is_each,
                 ..Way::default()
-            });
+            }));
         }
         if let Some(places) = by_home(keys, homes, values) {
             ways.push(Way {

@@ -93,6 +93,25 @@ fn unpack<T>(packed: &[u8], width: usize, count: usize, to: &mut Vec<T>, mut eac
     }));
 }
 
+/// Adds `count` codes of `WIDTH` bits each, at most eight: eight of them are as many bytes as one has bits.
+fn unpack_eights<const WIDTH: usize, C: Code>(packed: &[u8], count: usize, to: &mut Vec<C>) {
+    let begin = to.len();
+    let whole = (count / 8).min(packed.len() / WIDTH);
+    to.resize(begin + 8 * whole, C::default());
+    let (eights, _) = to[begin..].as_chunks_mut::<8>();
+    let (bytes, _) = packed.as_chunks::<WIDTH>();
+    for (eight, bytes) in eights.iter_mut().zip(bytes) {
+        let mut word = [0; 8];
+        word[..WIDTH].copy_from_slice(bytes);
+        let word = u64::from_le_bytes(word);
+        for (index, code) in eight.iter_mut().enumerate() {
+            *code = C::of((word >> (index * WIDTH)) as u32 & ((1 << WIDTH) - 1));
+        }
+    }
+    let rest = &packed[whole * WIDTH..];
+    unpack(rest, WIDTH, count - 8 * whole, to, |code| C::of(code as u32));
+}
+
 /// Runs of the hybrid of run-length encoding and bit-packing, `count` numbers of `width` bits.
 fn hybrid<C: Code>(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<C>) -> Result<(), Damage> {
     if width > C::BITS {
@@ -131,6 +150,14 @@ fn hybrid<C: Code>(input: &mut Input<'_>, width: usize, count: usize, to: &mut V
                         .chunks_exact(2)
                         .map(|bytes| C::of(u32::from(u16::from_le_bytes([bytes[0], bytes[1]])))),
                 ),
+                // Few values, as of minutes and counts.
+                1 => unpack_eights::<1, C>(packed, run, to),
+                2 => unpack_eights::<2, C>(packed, run, to),
+                3 => unpack_eights::<3, C>(packed, run, to),
+                4 => unpack_eights::<4, C>(packed, run, to),
+                5 => unpack_eights::<5, C>(packed, run, to),
+                6 => unpack_eights::<6, C>(packed, run, to),
+                7 => unpack_eights::<7, C>(packed, run, to),
                 _ => unpack(rest, width, run, to, |code| C::of(code as u32)),
             }
         }
@@ -290,9 +317,9 @@ mod tests {
             codes(bytes, count, values, &mut back).ok()?;
             Some(back.into_iter().map(|code| code.index() as u32).collect())
         }
-        for width in [7_usize, 8, 9, 15, 16, 17, 24] {
+        for width in (1..=9_usize).chain([15, 16, 17, 24]) {
             // Also with more bits than the numbers have.
-            for bits in [7, width] {
+            for bits in [width.min(7), width] {
                 let mask = (1_u64 << bits) - 1;
                 let numbers: Vec<u32> = (0..80_u64)
                     .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & mask) as u32)
