@@ -256,8 +256,10 @@ pub struct Verdict {
 pub struct Judgement {
     /// Counts of each item on both sides.
     counts: Vec<[u64; 2]>,
-    /// The dispersion of each item, with its degrees of freedom.
-    own: Vec<(f64, f64)>,
+    /// How the samples of each item spread: X² and its degrees of freedom, of both sides together.
+    spreads: Vec<(f64, f64)>,
+    /// Degrees of freedom of the pooled factor.
+    df: f64,
     /// Whether an item is among the discoveries.
     found: Vec<bool>,
     /// The pooled over-dispersion factor, at least 1.
@@ -272,8 +274,9 @@ pub struct Judgement {
 impl Judgement {
     /// The verdict on an item; none where there is no such item. It is made when it is asked for: most are not.
     pub fn verdict(&self, item: usize) -> Option<Verdict> {
-        let (counts, own) = (self.counts.get(item)?, self.own.get(item)?);
-        Some(verdict(self.scale, *counts, *own, self.found[item]))
+        let (counts, spread) = (self.counts.get(item)?, self.spreads.get(item)?);
+        let own = own_dispersion(*spread, (self.dispersion, self.df));
+        Some(verdict(self.scale, *counts, own, self.found[item]))
     }
 
     /// The verdicts on all items.
@@ -370,31 +373,31 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
     }
     let [x2, df] = sums.map(ExactSum::value);
     let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
-    let own: Vec<(f64, f64)> = each_of(count, |i| {
-        let (x, own_df) = spreads[i];
-        let is_noisier = x / pooled > own_df + OUTLIER * (2.0 * own_df).sqrt();
-        if is_noisier || df == 0.0 {
-            let shrunk = (PRIOR_DF * pooled + x) / (PRIOR_DF + own_df);
-            (shrunk.max(pooled), PRIOR_DF + own_df)
-        } else {
-            (pooled, df)
-        }
-    });
+    let own = |i: usize| own_dispersion(spreads[i], (pooled, df));
     let scaled = |i: usize| {
         let (a, b) = (items.base[i], items.comparison[i]);
-        let scale = own[i].0 * variance(a, b);
+        let scale = own(i).0 * variance(a, b);
         (a as f64 / scale, b as f64 / scale)
     };
     let deviation = |i: usize| {
         let (a, b) = scaled(i);
         ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs()
     };
-    let of_part = |part: Range<usize>| -> Vec<(usize, f64)> {
-        let tested = part.filter(|i| candidate(*i, own[*i].0));
-        tested.map(|i| (i, deviation(i))).collect()
+    // Most lie so near that they need not be remembered.
+    let least_far = NO_DISCOVERY * stats::normal_quantile(discovery_rate / 2.0);
+    let of_part = |part: Range<usize>| -> (usize, Vec<(usize, f64)>) {
+        let (mut tested, mut far) = (0, Vec::new());
+        for i in part.filter(|i| candidate(*i, own(*i).0)) {
+            tested += 1;
+            let deviation = deviation(i);
+            if deviation >= least_far {
+                far.push((i, deviation));
+            }
+        }
+        (tested, far)
     };
-    let parts = each_part(count, of_part);
-    let tested: usize = parts.iter().map(Vec::len).sum();
+    let (tested, parts): (Vec<usize>, Vec<_>) = each_part(count, of_part).into_iter().unzip();
+    let tested: usize = tested.iter().sum();
     // What lies far out by its deviation, which costs little; of that, what does by its deviance; of that, what has a small p.
     let mut far = further(parts, NO_DISCOVERY, tested, discovery_rate);
     let reaches = each_of(far.len(), |place| {
@@ -407,7 +410,7 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         let (i, _) = far[place];
         let (a, b) = scaled(i);
         let exact = stats::binomial_p(a, b, p);
-        2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), own[i].1)
+        2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), own(i).1)
     });
     let threshold = stats::false_discovery_threshold(&p_values, tested, discovery_rate);
     let is_found = |p_value: f64| threshold.is_some_and(|threshold| p_value <= threshold);
@@ -421,16 +424,28 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         z,
     };
     let counts = each_of(count, |i| [items.base[i], items.comparison[i]]);
-    let is_change = |i: &&usize| verdict(scale, counts[**i], own[**i], true).state != State::Same;
+    let is_change = |i: &&usize| verdict(scale, counts[**i], own(**i), true).state != State::Same;
     let significant = discoveries.iter().filter(is_change).count();
     Judgement {
         counts,
-        own,
+        spreads,
+        df,
         found,
         dispersion: pooled,
         tested,
         significant,
         scale,
+    }
+}
+
+/// The dispersion that holds for an item, and its degrees of freedom: the pooled one, or its own where it is noisier. `x`, `own_df`: how its samples spread.
+fn own_dispersion((x, own_df): (f64, f64), (pooled, df): (f64, f64)) -> (f64, f64) {
+    let is_noisier = x / pooled > own_df + OUTLIER * (2.0 * own_df).sqrt();
+    if is_noisier || df == 0.0 {
+        let shrunk = (PRIOR_DF * pooled + x) / (PRIOR_DF + own_df);
+        (shrunk.max(pooled), PRIOR_DF + own_df)
+    } else {
+        (pooled, df)
     }
 }
 
@@ -566,27 +581,32 @@ pub struct Chains {
 impl Chains {
     /// `parent` of nodes whose parents come before them; `base` and `comparison` are inclusive counts.
     pub fn of(parent: &[u32], base: &[u64], comparison: &[u64]) -> Chains {
-        let mut chains = Chains {
-            heads: Vec::new(),
-            parent: Vec::new(),
-            chain_of: Vec::with_capacity(parent.len()),
-        };
-        for node in 0..parent.len() {
-            let above = parent[node] as usize;
+        let (mut heads, mut above_heads) = (vec![0; parent.len()], vec![0; parent.len()]);
+        let mut chain_of: Vec<u32> = Vec::with_capacity(parent.len());
+        let mut count = 0;
+        let counts = parent.iter().zip(base.iter().zip(comparison));
+        for (node, (above, (a, b))) in counts.enumerate() {
+            let above = *above as usize;
+            // Of the root, which has none above it.
+            let (base_above, comparison_above, chain_above) = match node {
+                0 => (u64::MAX, u64::MAX, u32::MAX),
+                _ => (base[above], comparison[above], chain_of[above]),
+            };
             // A node without samples is not part of this tree, and needs no judgement of its own.
-            let same = node > 0
-                && ((base[node] == base[above] && comparison[node] == comparison[above])
-                    || (base[node] == 0 && comparison[node] == 0));
-            let chain_above = chains.chain_of.get(above).copied().unwrap_or(u32::MAX);
-            if same {
-                chains.chain_of.push(chain_above);
-            } else {
-                chains.chain_of.push(chains.heads.len() as u32);
-                chains.heads.push(node as u32);
-                chains.parent.push(chain_above);
-            }
+            let is_same = (*a == base_above) & (*b == comparison_above) | (node > 0) & (*a | *b == 0);
+            // Written in any case, and stays where it is one: whether the next is the begin of a chain cannot be foretold.
+            heads[count] = node as u32;
+            above_heads[count] = chain_above;
+            chain_of.push(if is_same { chain_above } else { count as u32 });
+            count += usize::from(!is_same);
         }
-        chains
+        heads.truncate(count);
+        above_heads.truncate(count);
+        Chains {
+            heads,
+            parent: above_heads,
+            chain_of,
+        }
     }
 
     /// Every node at which samples end is judged by itself, the others are in no chain. `base` and `comparison` are own counts.

@@ -256,10 +256,13 @@ pub(super) async fn scan<C: Collector>(
         .map_or(2, usize::from)
         .min(units.len());
     let queue = Arc::new(Queue::new(units, threads));
-    // Dropped with the query: what has not begun by then does not begin.
+    let _ending = Ending(queue.clone());
     let mut tasks = JoinSet::new();
     for thread in 0..threads {
-        tasks.spawn(collect(snapshot.clone(), queue.clone(), thread, new(), test.clone()));
+        let (snapshot, queue, test, collector) = (snapshot.clone(), queue.clone(), test.clone(), new());
+        // Counting must not keep others from the threads that serve requests; and a thread that hands each unit to another one waits each time until that
+        // one has a CPU: half as long as counting takes.
+        tasks.spawn_blocking(move || collect(&snapshot, &queue, thread, collector, &test));
     }
     while let Some(part) = tasks.join_next().await {
         let (part, of_part) = part.map_err(|error| QueryError::internal("scan samples", error))??;
@@ -298,14 +301,24 @@ impl Queue {
     }
 }
 
-async fn collect<C: Collector>(
-    snapshot: Snapshot,
-    queue: Arc<Queue>,
+/// Dropped with the query: units that have not begun by then do not begin.
+struct Ending(Arc<Queue>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.iter_mut().for_each(|range| *range = 0..0);
+    }
+}
+
+fn collect<C: Collector>(
+    snapshot: &Snapshot,
+    queue: &Queue,
     thread: usize,
     mut collector: C,
-    test: Arc<RowTest>,
+    test: &RowTest,
 ) -> Result<(C, Account), QueryError> {
-    let held = Account::new(&snapshot, "counts of the selected samples");
+    let held = Account::new(snapshot, "counts of the selected samples");
     let all_wanted = collector.columns();
     let mut unzip = Unzip::new().map_err(|damage| QueryError::internal("read samples", damage))?;
     while let Some(unit) = queue.next(thread) {
@@ -319,18 +332,10 @@ async fn collect<C: Collector>(
             columns.push(codes("count"));
         }
         held.resize(collector.bytes() + unit.rows() * columns.iter().map(row_bytes).sum::<usize>())?;
-        let fetched = unit.clone().fetch(&snapshot, &columns).await.map_err(read_error)?;
-        let (test, count) = (test.clone(), wanted.len());
-        let work = move || -> Result<(C, Unzip), QueryError> {
-            let mut rows = test.select(&fetched, (&columns, count), &conditions, &mut unzip)?;
-            rows.one_period = one_period;
-            collector.add(&rows)?;
-            Ok((collector, unzip))
-        };
-        // Counting must not keep others from the threads that serve requests.
-        (collector, unzip) = tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| QueryError::internal("count samples", error))??;
+        let fetched = unit.clone().fetch_here(snapshot, &columns).map_err(read_error)?;
+        let mut rows = test.select(&fetched, (&columns, wanted.len()), &conditions, &mut unzip)?;
+        rows.one_period = one_period;
+        collector.add(&rows)?;
     }
     held.resize(collector.bytes())?;
     Ok((collector, held))

@@ -1,7 +1,8 @@
 //! Object store over a local directory whose writes survive a power cut.
 //!
 //! The library's own local store renames without syncing. Here a write is: temporary file, fsync, link (create) or rename
-//! (replace), fsync of the directory. Reading and listing are the library's.
+//! (replace), fsync of the directory. Reading and listing are the library's, which does both on threads of its own; but what a thread that may wait
+//! wants to read, it reads itself.
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -11,8 +12,9 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
 };
+use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path as FsPath, PathBuf};
 use std::sync::Arc;
@@ -45,6 +47,37 @@ impl std::fmt::Display for DurableStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "DurableStore({})", self.inner)
     }
+}
+
+thread_local! {
+    /// Whether this thread may wait for a disk.
+    static READS_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something on a thread that may wait for a disk: ranges of files are read here instead of on another such thread.
+pub(super) fn reading_here<T>(work: impl FnOnce() -> T) -> T {
+    READS_HERE.set(true);
+    let done = work();
+    READS_HERE.set(false);
+    done
+}
+
+fn read_ranges(path: &FsPath, ranges: &[Range<u64>]) -> std::io::Result<Vec<bytes::Bytes>> {
+    let mut file = File::open(path)?;
+    let read = |range: &Range<u64>| {
+        let length = range.end.saturating_sub(range.start);
+        let mut bytes = Vec::with_capacity(length as usize);
+        file.seek(SeekFrom::Start(range.start))?;
+        (&mut file).take(length).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 == length {
+            true => Ok(bytes.into()),
+            false => Err(std::io::Error::other(format!(
+                "the file ends at {}, in the middle of what is said to be read",
+                range.start + bytes.len() as u64
+            ))),
+        }
+    };
+    ranges.iter().map(read).collect()
 }
 
 fn generic(source: std::io::Error) -> object_store::Error {
@@ -150,7 +183,17 @@ impl ObjectStore for DurableStore {
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<bytes::Bytes>> {
-        self.inner.get_ranges(location, ranges).await
+        if !READS_HERE.get() {
+            return self.inner.get_ranges(location, ranges).await;
+        }
+        let path = self.inner.path_to_filesystem(location)?;
+        read_ranges(&path, ranges).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => object_store::Error::NotFound {
+                path: location.to_string(),
+                source: Box::new(source),
+            },
+            _ => generic(source),
+        })
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
@@ -209,6 +252,29 @@ impl MultipartUpload for GatheredUpload {
 mod tests {
     use super::*;
     use object_store::ObjectStoreExt as _;
+
+    #[tokio::test]
+    async fn a_thread_that_may_wait_reads_the_same_by_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DurableStore::new(Some(dir.path()), dir.path().to_owned()).unwrap();
+        let (path, missing) = (Path::from("a/b"), Path::from("a/c"));
+        store.put(&path, "0123456789".into()).await.unwrap();
+        let here = |path: &Path, ranges: &[Range<u64>]| {
+            let read = reading_here(|| futures::executor::block_on(store.get_ranges(path, ranges)));
+            assert!(!READS_HERE.get());
+            read
+        };
+        let ranges = [7..10, 0..2, 3..4];
+        assert_eq!(here(&path, &ranges).unwrap(), ["789", "01", "3"]);
+        assert_eq!(
+            here(&path, &ranges).unwrap(),
+            store.get_ranges(&path, &ranges).await.unwrap()
+        );
+        let error = here(&path, &[0..2, 5..11]).unwrap_err().to_string();
+        assert!(error.contains("ends at 10"), "{error}");
+        let error = here(&missing, &ranges).unwrap_err();
+        assert!(matches!(error, object_store::Error::NotFound { .. }), "{error}");
+    }
 
     #[tokio::test]
     async fn create_refuses_what_exists_and_leaves_no_temporary_file() {

@@ -251,13 +251,21 @@ pub(super) fn plain_numbers(bytes: &[u8], size: usize) -> Result<Vec<i64>, Damag
     if !bytes.len().is_multiple_of(size) {
         return Err(Damage::new("the dictionary ends in the middle of a number"));
     }
-    let number = |bytes: &[u8]| {
-        let mut word = [0; 8];
-        word[..size].copy_from_slice(bytes);
-        let unused = 64 - 8 * size;
-        i64::from_le_bytes(word) << unused >> unused
-    };
-    Ok(bytes.chunks_exact(size).map(number).collect())
+    // Of a size that the compiler knows: most are ids, hundreds of thousands.
+    Ok(match size {
+        4 => bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|number| i64::from(i32::from_le_bytes(*number)))
+            .collect(),
+        _ => bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|number| i64::from_le_bytes(*number))
+            .collect(),
+    })
 }
 
 /// Texts of a dictionary page.

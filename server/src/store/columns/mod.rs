@@ -20,6 +20,7 @@ pub(super) use stream::FileStream;
 pub(crate) use unzip::Unzip;
 
 use super::fresh::Pending;
+use super::local;
 use super::provider::STORE_URL;
 use super::schema::Table;
 use super::snapshot::{DataFile, Snapshot};
@@ -28,6 +29,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use bytes::Bytes;
 use datafusion::execution::object_store::ObjectStoreUrl;
+use futures::executor::block_on;
 use object_store::ObjectStore;
 use object_store::path::Path;
 use parquet::errors::ParquetError;
@@ -380,9 +382,10 @@ impl Unit {
         }
     }
 
-    /// Gets the bytes of the columns, which may take long and computes nothing.
-    pub(crate) async fn fetch(self, snapshot: &Snapshot, columns: &[Wanted]) -> Result<Fetched, ReadError> {
-        self.fetch_from(objects(snapshot).as_ref(), columns).await
+    /// Gets the bytes of the columns, on a thread that may wait for them.
+    pub(crate) fn fetch_here(self, snapshot: &Snapshot, columns: &[Wanted]) -> Result<Fetched, ReadError> {
+        let store = objects(snapshot);
+        local::reading_here(|| block_on(self.fetch_from(store.as_ref(), columns)))
     }
 
     async fn fetch_from(self, store: &dyn ObjectStore, columns: &[Wanted]) -> Result<Fetched, ReadError> {
