@@ -68,7 +68,7 @@ impl Confidence {
 
     /// The two-sided point of a standard normal variable.
     fn z(self) -> f64 {
-        stats::normal_quantile((1.0 - self.0) / 2.0)
+        two_sided_point(1.0 - self.0)
     }
 }
 
@@ -384,7 +384,7 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs()
     };
     // Most lie so near that they need not be remembered.
-    let least_far = NO_DISCOVERY * stats::normal_quantile(discovery_rate / 2.0);
+    let least_far = NO_DISCOVERY * two_sided_point(discovery_rate);
     let of_part = |part: Range<usize>| -> (usize, Vec<(usize, f64)>) {
         let (mut tested, mut far) = (0, Vec::new());
         for i in part.filter(|i| candidate(*i, own(*i).0)) {
@@ -438,6 +438,11 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
     }
 }
 
+/// The standard deviations beyond which a normal variable lies with the probability `p`.
+fn two_sided_point(p: f64) -> f64 {
+    stats::normal_quantile(p / 2.0)
+}
+
 /// The dispersion that holds for an item, and its degrees of freedom: the pooled one, or its own where it is noisier. `x`, `own_df`: how its samples spread.
 fn own_dispersion((x, own_df): (f64, f64), (pooled, df): (f64, f64)) -> (f64, f64) {
     let is_noisier = x / pooled > own_df + OUTLIER * (2.0 * own_df).sqrt();
@@ -456,7 +461,7 @@ fn further(parts: Vec<Vec<(usize, f64)>>, least_part: f64, tested: usize, discov
     let (mut parts, mut left) = (parts, tested);
     loop {
         let largest_p = discovery_rate * left as f64 / tested.max(1) as f64;
-        let least = least_part * stats::normal_quantile(largest_p / 2.0);
+        let least = least_part * two_sided_point(largest_p);
         for part in &mut parts {
             part.retain(|(_, deviations)| *deviations >= least);
         }

@@ -36,12 +36,6 @@ pub(super) fn each_part<T: Send>(count: usize, of: impl Fn(Range<usize>) -> T + 
     at_once(ranges(count), of)
 }
 
-/// For each of the parts that so many items are worth: with its number and theirs.
-pub(super) fn in_parts<T: Send>(count: usize, of: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
-    let parts = ranges(count).len();
-    at_once((0..parts).collect(), |part| of(part, parts))
-}
-
 /// As many stretches of so many items as threads are worth their start.
 fn ranges(count: usize) -> Vec<Range<usize>> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);

@@ -1,7 +1,7 @@
 //! What was counted, in the order of stacks and in units of the shortest period. Pure.
 
 use super::cells::Cells;
-use super::parallel::in_parts;
+use super::parallel::each_part;
 use super::periods::Periods;
 use std::ops::Range;
 use std::sync::Arc;
@@ -92,11 +92,11 @@ impl Weighed {
 /// Stacks with their slots in the order of ids.
 pub(super) fn in_order(lists: &[Vec<(i64, u32)>]) -> Vec<(i64, u32)> {
     let count = lists.iter().map(Vec::len).sum();
-    let sorted = in_parts(count, |part, parts| {
+    let sorted = each_part(count, |part| {
         // Ids are hashes: as many lie in one part of all numbers as in another.
-        let part_of = |id: i64| ((id.wrapping_sub(i64::MIN) as u64 as u128 * parts as u128) >> u64::BITS) as usize;
-        let mut own: Vec<(i64, u32)> = Vec::with_capacity(count / parts + count / 16);
-        own.extend(lists.iter().flatten().filter(|(id, _)| part_of(*id) == part));
+        let about = |id: i64| ((id.wrapping_sub(i64::MIN) as u64 as u128 * count as u128) >> u64::BITS) as usize;
+        let mut own: Vec<(i64, u32)> = Vec::with_capacity(part.len() + count / 16);
+        own.extend(lists.iter().flatten().filter(|(id, _)| part.contains(&about(*id))));
         own.sort_unstable();
         own
     });

@@ -115,7 +115,7 @@ fn unpack_eights<const WIDTH: usize, C: Code>(packed: &[u8], count: usize, to: &
 /// Runs of the hybrid of run-length encoding and bit-packing, `count` numbers of `width` bits.
 fn hybrid<C: Code>(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<C>) -> Result<(), Damage> {
     if width > C::BITS {
-        return Err(Damage::new("codes have more bits than there may be"));
+        return Err(Damage::new("codes have more than 32 bits"));
     }
     let end = to.len() + count;
     while to.len() < end {
@@ -252,19 +252,12 @@ pub(super) fn plain_numbers(bytes: &[u8], size: usize) -> Result<Vec<i64>, Damag
         return Err(Damage::new("the dictionary ends in the middle of a number"));
     }
     // Of a size that the compiler knows: most are ids, hundreds of thousands.
+    fn each<const SIZE: usize>(bytes: &[u8], number: impl Fn([u8; SIZE]) -> i64) -> Vec<i64> {
+        bytes.as_chunks().0.iter().map(|bytes| number(*bytes)).collect()
+    }
     Ok(match size {
-        4 => bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|number| i64::from(i32::from_le_bytes(*number)))
-            .collect(),
-        _ => bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|number| i64::from_le_bytes(*number))
-            .collect(),
+        4 => each(bytes, |bytes| i64::from(i32::from_le_bytes(bytes))),
+        _ => each(bytes, i64::from_le_bytes),
     })
 }
 
