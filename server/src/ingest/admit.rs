@@ -429,6 +429,18 @@ mod tests {
         }
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_name_that_is_no_text_is_refused_where_a_sample_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).await;
+        let mut wire = wire();
+        let at = wire.windows(4).position(|bytes| bytes == b"main").unwrap();
+        wire[at + 1] = 0xff;
+        let error = arrival(&wire, 1).convert(&store).unwrap_err();
+        assert!(error.to_string().contains("text is not UTF-8"), "{error}");
+        store.close().await;
+    }
+
     async fn acks(store: &Store, admitted: Admitted) -> Vec<Result<Ack, StoreError>> {
         let (answers, _) = tokio::join!(
             futures::future::join_all(admitted.parts.into_iter().map(|(ticket, ..)| store.acknowledge(ticket))),

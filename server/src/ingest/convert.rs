@@ -19,6 +19,9 @@ pub struct TimeWindow {
     pub now_ns: i64,
 }
 
+/// Threads of which a request has samples, on a CPU or two each.
+const USUAL_THREADS: usize = 64;
+
 /// The rows of one batch.
 #[derive(Debug)]
 pub struct Part {
@@ -55,9 +58,9 @@ pub fn convert(
         window,
         rejected: Rejected::default(),
         content: Vec::new(),
-        origins: Vec::new(),
-        whence: HashMap::default(),
-        by_attributes: HashMap::default(),
+        origins: Vec::with_capacity(USUAL_THREADS),
+        whence: HashMap::with_capacity_and_hasher(2 * USUAL_THREADS, Default::default()),
+        by_attributes: HashMap::with_capacity_and_hasher(USUAL_THREADS, Default::default()),
     };
     let mut parts: Vec<Building<'_>> = Vec::new();
     let mut by_id: HashMap<Option<BatchId>, usize> = HashMap::new();

@@ -2,6 +2,7 @@
 
 use super::IngestError;
 use super::attributes::{self, Attribute};
+use super::protobuf::text;
 use super::rows::push_text;
 use super::wire::{Mapping, Room, Tables};
 use std::ops::Range;
@@ -13,14 +14,14 @@ const MAX_STACK_FRAMES: usize = 16_384;
 /// Frames of all stacks of a request together: a small request can name one long stack many times.
 const MAX_EXPANDED_FRAMES: usize = 16_000_000;
 
-/// One frame, as the table `frames` has it. Empty strings and a line of zero mean "unknown".
+/// One frame, as the table `frames` has it. Empty strings and a line of zero mean "unknown". `N`: names as text, or as they stand in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
+pub(super) struct Frame<'a, N = &'a str> {
     pub(super) kind: &'static str,
     pub(super) module: &'a str,
     pub(super) build_id: &'a str,
-    pub(super) function: &'a str,
-    pub(super) file: &'a str,
+    pub(super) function: N,
+    pub(super) file: N,
     pub(super) line: i64,
     pub(super) inlined: bool,
     /// Only where there is no function.
@@ -91,8 +92,8 @@ struct Place {
     first: u32,
     /// None: it was not asked for yet.
     frames: u32,
-    /// Of all of them.
-    kind: &'static str,
+    /// Of all of them, in [`KINDS`].
+    kind: u8,
 }
 
 impl Place {
@@ -210,10 +211,15 @@ impl<'a> Dictionary<'a> {
         let mut ids = std::mem::take(&mut self.ids);
         ids.clear();
         let only = |location: &i32| self.only.get(*location as usize).copied().unwrap_or(NO_ONE);
-        ids.extend(locations.iter().map(|location| only(location).to_le_bytes()));
+        let mut is_all = locations.len() <= MAX_STACK_FRAMES;
+        ids.extend(locations.iter().map(|location| {
+            let id = only(location);
+            is_all &= id != NO_ONE;
+            id.to_le_bytes()
+        }));
         let (mut cut, mut kept) = (truncated, locations.len() as u32);
         // Mostly that was all: each location has one frame.
-        if ids.contains(&NO_ONE.to_le_bytes()) || ids.len() > MAX_STACK_FRAMES {
+        if !is_all {
             ids.clear();
             kept = 0;
             for location in &locations {
@@ -229,7 +235,7 @@ impl<'a> Dictionary<'a> {
         }
         let leaf = locations.first().filter(|_| kept > 0);
         let leaf = leaf.and_then(|leaf| self.places.get(*leaf as usize));
-        let in_kernel = leaf.is_some_and(|leaf| leaf.kind == "kernel");
+        let in_kernel = leaf.is_some_and(|leaf| leaf.kind == KERNEL);
         let frames = ids.len();
         ids.push(u64::from(cut).to_le_bytes());
         let id = xxh3_64(&ids.as_flattened()[..frames * size_of::<i64>() + 1]) as i64;
@@ -266,7 +272,17 @@ impl<'a> Dictionary<'a> {
     /// One of [`Dictionary::frames`].
     pub(super) fn frame(&self, frame: u32) -> Result<Frame<'a>, IngestError> {
         let at = self.frames[frame as usize];
-        self.read_frame(at, self.places[at.location as usize].kind)
+        let read = self.read_frame(at, self.places[at.location as usize].kind)?;
+        Ok(Frame {
+            function: text(read.function)?,
+            file: text(read.file)?,
+            kind: read.kind,
+            module: read.module,
+            build_id: read.build_id,
+            line: read.line,
+            inlined: read.inlined,
+            offset: read.offset,
+        })
     }
 
     fn place(&mut self, location: i32) -> Result<Place, IngestError> {
@@ -294,7 +310,7 @@ impl<'a> Dictionary<'a> {
         let entry = size_of::<FrameAt>() + size_of::<i64>();
         self.room.take(2 * entry * lines)?;
         // Once for all lines: a small request can have many of both.
-        let mut kind = "unknown";
+        let mut kind = UNKNOWN;
         for attribute in raw.indices(&location.attributes) {
             if let Attribute::FrameType(named) = self.attribute(*attribute, "a location's attribute_indices")? {
                 kind = frame_kind(named);
@@ -327,15 +343,16 @@ impl<'a> Dictionary<'a> {
         Ok(place)
     }
 
-    fn read_frame(&self, at: FrameAt, kind: &'static str) -> Result<Frame<'a>, IngestError> {
+    /// Its names are not looked at.
+    fn read_frame(&self, at: FrameAt, kind: u8) -> Result<Frame<'a, &'a [u8]>, IngestError> {
         let raw = self.raw;
         let location = &raw.locations[at.location as usize];
         let mut frame = Frame {
-            kind,
+            kind: KINDS[usize::from(kind)],
             module: "",
             build_id: "",
-            function: "",
-            file: "",
+            function: &[] as &[u8],
+            file: &[],
             line: 0,
             inlined: false,
             offset: None,
@@ -360,11 +377,11 @@ impl<'a> Dictionary<'a> {
                 "a line's function_index",
             )?;
             if let Some(function) = function {
-                frame.function = self.string(function.name, "a function's name_strindex")?;
+                frame.function = bytes_of(raw, function.name, "a function's name_strindex")?;
                 if frame.function.is_empty() {
-                    frame.function = self.string(function.system_name, "a function's system_name_strindex")?;
+                    frame.function = bytes_of(raw, function.system_name, "a function's system_name_strindex")?;
                 }
-                frame.file = self.string(function.file, "a function's filename_strindex")?;
+                frame.file = bytes_of(raw, function.file, "a function's filename_strindex")?;
             }
         }
         if frame.function.is_empty() {
@@ -373,7 +390,7 @@ impl<'a> Dictionary<'a> {
         Ok(frame)
     }
 
-    fn frame_id(&mut self, frame: &Frame<'a>) -> i64 {
+    fn frame_id(&mut self, frame: &Frame<'a, &'a [u8]>) -> i64 {
         let content = &mut self.content;
         let module = [frame.kind, frame.module, frame.build_id];
         let (last, end) = &mut self.last_module;
@@ -387,28 +404,41 @@ impl<'a> Dictionary<'a> {
         for part in [frame.function, frame.file] {
             push_text(content, part);
         }
-        content.extend_from_slice(&frame.line.to_le_bytes());
-        content.push(u8::from(frame.inlined));
-        content.push(u8::from(frame.offset.is_some()));
-        content.extend_from_slice(&frame.offset.unwrap_or_default().to_le_bytes());
+        // In one piece: of what a frame costs a good part is to look whether there is room for the next.
+        let mut rest = [0; 2 * size_of::<i64>() + 2];
+        rest[..8].copy_from_slice(&frame.line.to_le_bytes());
+        rest[8] = u8::from(frame.inlined);
+        rest[9] = u8::from(frame.offset.is_some());
+        rest[10..].copy_from_slice(&frame.offset.unwrap_or_default().to_le_bytes());
+        content.extend_from_slice(&rest);
         xxh3_64(content) as i64
     }
 }
 
-fn string_of<'a>(raw: &Tables<'a>, index: i32, user: &'static str) -> Result<&'a str, IngestError> {
+/// A string as it stands in the body.
+fn bytes_of<'a>(raw: &Tables<'a>, index: i32, user: &'static str) -> Result<&'a [u8], IngestError> {
     Ok(look_up(&raw.strings, "string_table", index, user)?
         .copied()
-        .unwrap_or(""))
+        .unwrap_or_default())
 }
 
-/// The closed list of kinds, from OTLP's open one.
-fn frame_kind(otlp: &str) -> &'static str {
+fn string_of<'a>(raw: &Tables<'a>, index: i32, user: &'static str) -> Result<&'a str, IngestError> {
+    Ok(text(bytes_of(raw, index, user)?)?)
+}
+
+/// The closed list of kinds.
+const KINDS: [&str; 5] = ["unknown", "kernel", "native", "jit", "interpreted"];
+const UNKNOWN: u8 = 0;
+const KERNEL: u8 = 1;
+
+/// A kind's place in [`KINDS`], from OTLP's open list.
+fn frame_kind(otlp: &str) -> u8 {
     match otlp {
-        "" => "unknown",
-        "kernel" => "kernel",
-        "native" => "native",
-        "jit" => "jit",
+        "" => UNKNOWN,
+        "kernel" => KERNEL,
+        "native" => 2,
+        "jit" => 3,
         // Every other value names an interpreter.
-        _ => "interpreted",
+        _ => 4,
     }
 }

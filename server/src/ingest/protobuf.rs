@@ -87,7 +87,7 @@ impl<'a> Field<'a> {
 
     #[inline]
     pub(super) fn text(self) -> Result<&'a str, Fault> {
-        std::str::from_utf8(self.message()?).map_err(Fault::Text)
+        text(self.message()?)
     }
 
     #[inline]
@@ -151,6 +151,12 @@ impl<'a> Field<'a> {
         }
         Ok(())
     }
+}
+
+/// What stands in the body as text.
+#[inline]
+pub(super) fn text(bytes: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(bytes).map_err(Fault::Text)
 }
 
 #[inline]

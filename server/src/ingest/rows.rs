@@ -30,9 +30,10 @@ const MAX_TEXT_BYTES: usize = 256 << 20;
 pub type IsKnown<'k> = &'k dyn Fn(Table, &str, &[i64]) -> Vec<bool>;
 
 /// Adds a string to hashed content, so that no two lists of strings look the same.
-pub(super) fn push_text(content: &mut Vec<u8>, text: &str) {
+pub(super) fn push_text(content: &mut Vec<u8>, text: impl AsRef<[u8]>) {
+    let text = text.as_ref();
     content.extend_from_slice(&(text.len() as u64).to_le_bytes());
-    content.extend_from_slice(text.as_bytes());
+    content.extend_from_slice(text);
 }
 
 /// One row of `samples`.
@@ -284,7 +285,7 @@ impl<T> Gathered<T> {
         }
     }
 
-    /// Those that are not known of so many, which may come more than once. Mostly none is new: what is known is not even gathered.
+    /// Those that are not known of so many, which may come more than once. Mostly none is new: what is known is not even gathered, and no column made.
     fn unknown(table: Table, day: &str, is_known: IsKnown<'_>, all: impl Iterator<Item = (i64, T)> + Clone) -> Self {
         let ids: Vec<i64> = all.clone().map(|(id, _)| id).collect();
         let known = is_known(table, day, &ids);
@@ -324,9 +325,7 @@ impl Finish<'_> {
             RecordBatch::try_new(table.schema(), columns)
         });
         let batch = batch.map_err(|error| IngestError::Invalid(error.to_string()))?;
-        if batch.num_rows() > 0 {
-            self.rows.tables[table.index()].push(batch);
-        }
+        self.rows.tables[table.index()].push(batch);
         Ok(())
     }
 
@@ -371,6 +370,9 @@ impl Finish<'_> {
         let Gathered {
             ids, entries: labels, ..
         } = new;
+        if ids.is_empty() {
+            return Ok(());
+        }
         let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(ids))];
         for label in 0..SERIES_LABELS.len() {
             columns.push(self.texts(labels.iter().map(|labels| labels[label]))?);
@@ -385,6 +387,9 @@ impl Finish<'_> {
     ) -> Result<(), IngestError> {
         let new = Gathered::unknown(Table::Processes, day, self.is_known, processes);
         let Gathered { ids, entries: rows, .. } = new;
+        if ids.is_empty() {
+            return Ok(());
+        }
         let numbers = |number: fn(&ProcessRow<'_>) -> Option<i64>| -> ArrayRef {
             Arc::new(rows.iter().map(|row| number(row)).collect::<Int64Array>())
         };
@@ -409,6 +414,9 @@ impl Finish<'_> {
         let Gathered {
             ids, entries: stacks, ..
         } = new;
+        if ids.is_empty() {
+            return Ok(());
+        }
         let element = Field::new("element", DataType::Int64, false);
         let frames = stacks
             .iter()
@@ -437,6 +445,9 @@ impl Finish<'_> {
         let frames = frames.ids.iter().copied().zip(frames.entries);
         let new = Gathered::unknown(Table::Frames, day, self.is_known, frames);
         let Gathered { ids, entries, .. } = new;
+        if ids.is_empty() {
+            return Ok(());
+        }
         let frames = entries.iter().map(|frame| dictionary.frame(*frame));
         let frames: Vec<Frame<'_>> = frames.collect::<Result<_, _>>()?;
         let columns = vec![

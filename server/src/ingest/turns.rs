@@ -75,18 +75,18 @@ impl<C: Default + Send + 'static> Turns<C> {
         result.unwrap_or_else(|_| Err(failed()))
     }
 
-    /// Does the work on the caller's own thread where nothing else is at work, since that wakes nobody; gives it back where something is.
-    /// So the other threads of a runtime stay free for what is short. It must not block.
+    /// Does the work on the caller's own thread where a turn is free and nobody waits for one, since that wakes nobody; gives it back else.
+    /// It must be short, since it may be done on all threads of a runtime at once, and must not block.
     pub(super) fn here<T, W>(self: &Arc<Self>, work: W) -> Result<Result<T, IngestError>, W>
     where
         W: FnOnce(&mut C) -> Result<T, IngestError>,
     {
         let mut at_hand = {
             let mut state = self.state();
-            if state.working > 0 {
+            if state.working >= self.most || !state.waiting.is_empty() {
                 return Err(work);
             }
-            state.working = 1;
+            state.working += 1;
             state.spare.pop().unwrap_or_default()
         };
         let result = catch_unwind(AssertUnwindSafe(|| work(&mut at_hand))).unwrap_or_else(|_| {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn work_is_done_here_only_where_nothing_else_is_at_work() {
+    async fn work_is_done_here_only_where_a_turn_is_free() {
         let turns: Arc<Turns<usize>> = Turns::new(1);
         let late = turns.here(|at_hand| {
             *at_hand += 1;

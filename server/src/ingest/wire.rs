@@ -152,7 +152,9 @@ pub(super) struct Function {
 /// The dictionary.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Tables<'a> {
-    pub(super) strings: Vec<&'a str>,
+    /// As they stand in the body: whether one is text is looked at where it is asked for. Most are names of functions that the store has, of which
+    /// nothing but a hash is needed.
+    pub(super) strings: Vec<&'a [u8]>,
     pub(super) mappings: Vec<Mapping>,
     pub(super) locations: Vec<Location>,
     pub(super) lines: Vec<Line>,
@@ -196,6 +198,18 @@ impl<'a> Stack<'a> {
 fn unpack(mut packed: &[u8], most: usize, to: &mut Vec<i32>) {
     to.reserve(packed.len().min(most.saturating_sub(to.len())));
     while to.len() < most && !packed.is_empty() {
+        // Most indices have two bytes, and so most likely have the next four: the upper bit of each first byte says that a second one follows.
+        if let Some((word, rest)) = packed.split_first_chunk()
+            && to.len() + 4 <= most
+        {
+            let word = u64::from_le_bytes(*word);
+            if word & 0x8080_8080_8080_8080 == 0x0080_0080_0080_0080 {
+                let four = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+                to.extend([0, 16, 32, 48].map(|at| i32::from((four >> at) as u16)));
+                packed = rest;
+                continue;
+            }
+        }
         let Ok(index) = varint(&mut packed) else { return };
         to.push(index as i32);
     }
@@ -267,8 +281,8 @@ pub fn read(wire: &[u8], limit: usize) -> Result<Request<'_>, IngestError> {
     })
 }
 
-/// A dictionary mostly has as many names, functions and locations each as it has this many bytes.
-const BYTES_OF_ENTRY: usize = 128;
+/// A dictionary mostly has as many names, functions and locations each as it has this many bytes, or fewer.
+const BYTES_OF_ENTRY: usize = 96;
 
 /// A vector that grows has room for this many entries at least.
 const MIN_ENTRIES: usize = 4;
@@ -480,7 +494,7 @@ impl<'a> Tables<'a> {
                 1 => self.read_mapping(field.message()?, room)?,
                 2 => self.read_location(field.message()?, room)?,
                 3 => room.push(&mut self.functions, function(field.message()?)?)?,
-                5 => room.push(&mut self.strings, field.text()?)?,
+                5 => room.push(&mut self.strings, field.message()?)?,
                 6 => room.push(&mut self.attributes, table_attribute(field.message()?)?)?,
                 7 => self.read_stack(field.message()?, room)?,
                 _ => {}

@@ -216,7 +216,12 @@ fn same(read: &Request<'_>, prost: &ExportProfilesServiceRequest) -> bool {
         }
     }
     let (ours, theirs) = (&read.tables, prost.dictionary.clone().unwrap_or_default());
-    assert_eq!(ours.strings, theirs.string_table);
+    assert!(
+        ours.strings
+            .iter()
+            .copied()
+            .eq(theirs.string_table.iter().map(String::as_bytes))
+    );
     assert_eq!(ours.mappings.len(), theirs.mapping_table.len());
     for (ours, theirs) in ours.mappings.iter().zip(&theirs.mapping_table) {
         assert_eq!(ours.file, theirs.filename_strindex);
@@ -272,6 +277,25 @@ fn what_comes_in_two_parts_is_put_together() {
         let wire = [rng.request().encode_to_vec(), rng.request().encode_to_vec()].concat();
         let merged = ExportProfilesServiceRequest::decode(wire.as_slice()).unwrap();
         assert!(same(&read(&wire, 1 << 20).unwrap(), &merged));
+    }
+}
+
+#[test]
+fn indices_unpack_to_what_they_are_read_as_one_by_one() {
+    let mut rng = Rng(0xf00d);
+    for round in 0..5_000 {
+        // Of two bytes mostly, as a large request's, and of one, three and ten.
+        let indices = rng.many(60, |rng| match rng.below(round / 100 + 2) {
+            0 => rng.int() as i32,
+            _ => 128 + rng.below(16_256) as i32,
+        });
+        let stack = otlp::Stack {
+            location_indices: indices.clone(),
+        };
+        let wire = stack.encode_to_vec();
+        let (most, mut unpacked) = (rng.below(70) as usize, vec![7]);
+        Stack(&wire).unpack(most, &mut unpacked);
+        assert_eq!(unpacked, indices[..most.min(indices.len())]);
     }
 }
 
@@ -382,6 +406,13 @@ fn damaged_requests_are_errors_or_read_as_prost_reads_them() {
             (Ok(read), Err(error)) => {
                 let mut profiles = read.resources.iter().flat_map(|resource| &resource.profiles);
                 let whole = profiles.all(|profile| profile.each_sample(read.room, |_| Ok(())).is_ok());
+                // Strings are looked at where they are asked for.
+                let whole = whole
+                    && read
+                        .tables
+                        .strings
+                        .iter()
+                        .all(|string| std::str::from_utf8(string).is_ok());
                 let error = error.to_string();
                 // In a list, and not that text or a number is broken.
                 let in_list = error.contains("AnyValue.value: Key")

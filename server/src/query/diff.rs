@@ -23,6 +23,8 @@
 //! significant at all, chosen by a + b alone, which does not depend on the difference. Items that are found must also have an interval of
 //! this confidence without zero: by G. Zou and A. Donner, Statist. Med. 27 (2008), from score intervals of both sides.
 
+use super::criteria::two_sided_point;
+pub use super::criteria::{Confidence, Criteria, Measure, Normalize};
 use super::lanes::{Lane, MOST_LANES};
 use super::parallel::{each_of, each_part};
 use super::stats;
@@ -39,97 +41,6 @@ const NO_DISCOVERY: f64 = 0.61;
 const REACHABLE_PART: f64 = 0.1;
 /// Colour's strength of a discovery is never less: it has to be told from grey.
 const LEAST_STRENGTH: f64 = 0.05;
-
-/// How sure a change has to be to be called one, as a share of 1: what is missing to 1 is the expected share of wrong discoveries among
-/// all, and intervals hold the true value in this share of cases.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Confidence(f64);
-
-impl Confidence {
-    /// Below, more than one discovery in five would be wrong; above [`Confidence::MOST`] the expansion of Student's t is no longer good.
-    pub const LEAST: f64 = 0.8;
-    pub const MOST: f64 = 0.999;
-
-    /// `None` beyond [`Confidence::LEAST`] and [`Confidence::MOST`].
-    pub fn new(level: f64) -> Option<Confidence> {
-        (Confidence::LEAST..=Confidence::MOST)
-            .contains(&level)
-            .then_some(Confidence(level))
-    }
-
-    pub fn level(self) -> f64 {
-        self.0
-    }
-
-    /// Expected share of wrong discoveries among all, without the noise of subtracting: 0.05 of 0.95.
-    pub fn false_discovery_rate(self) -> f64 {
-        ((1.0 - self.0) * 1e9).round() / 1e9
-    }
-
-    /// The two-sided point of a standard normal variable.
-    fn z(self) -> f64 {
-        two_sided_point(1.0 - self.0)
-    }
-}
-
-impl Default for Confidence {
-    fn default() -> Confidence {
-        Confidence(0.95)
-    }
-}
-
-/// Which of a frame's samples are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Measure {
-    /// All with the frame anywhere in the stack.
-    Total,
-    /// Those that end in it.
-    Own,
-}
-
-impl Measure {
-    pub fn name(self) -> &'static str {
-        match self {
-            Measure::Total => "total",
-            Measure::Own => "self",
-        }
-    }
-}
-
-/// What is compared, and how it is judged.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Criteria {
-    pub normalize: Normalize,
-    pub measure: Measure,
-    pub confidence: Confidence,
-}
-
-/// What both sides are made comparable by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Normalize {
-    Rate,
-    Share,
-    Absolute,
-}
-
-impl Normalize {
-    pub fn name(self) -> &'static str {
-        match self {
-            Normalize::Rate => "rate",
-            Normalize::Share => "share",
-            Normalize::Absolute => "absolute",
-        }
-    }
-
-    /// Unit of the normalised values.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Normalize::Rate => "cores",
-            Normalize::Share => "share",
-            Normalize::Absolute => "samples",
-        }
-    }
-}
 
 /// One side as a whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -436,11 +347,6 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         significant,
         scale,
     }
-}
-
-/// The standard deviations beyond which a normal variable lies with the probability `p`.
-fn two_sided_point(p: f64) -> f64 {
-    stats::normal_quantile(p / 2.0)
 }
 
 /// The dispersion that holds for an item, and its degrees of freedom: the pooled one, or its own where it is noisier. `x`, `own_df`: how its samples spread.

@@ -1,11 +1,12 @@
 //! Questions to answers: a selector, a window and a snapshot of the store in; trees, differences and series out.
 //!
-//! Times are nanoseconds since the Unix epoch, counts are samples, CPU time is in seconds. `diff`, `stats`, `tree`, `trim`, `selector` and
+//! Times are nanoseconds since the Unix epoch, counts are samples, CPU time is in seconds. `criteria`, `diff`, `stats`, `tree`, `trim`, `selector` and
 //! `time` do no I/O. Nothing here knows HTTP, and nothing writes.
 
 mod account;
 mod cells;
 mod counts;
+mod criteria;
 mod dictionary;
 mod difference;
 mod engine;

@@ -10,11 +10,12 @@ mod places;
 mod ways;
 
 use super::StoreError;
+use super::book::{Book, Names};
 use super::columns::code_numbers;
 use super::file::{self, Effort, Encoded, MAX_RANGE_STRING_BYTES, Notes, PART, ROW_GROUP_ROWS, Ranges};
 use super::fresh::FreshSamples;
 use super::packing::{Codes, Runs, deltas, dense, run, runs};
-use super::samples::{Book, Names, Recent, Samples};
+use super::samples::{Recent, Samples};
 use super::schema::Table;
 use super::snapshot::ColumnRange;
 use bytes::Bytes;
@@ -39,6 +40,9 @@ use zstd::zstd_safe::CParameter;
 /// A page of times is not ended with its thread before it has so many rows.
 const LEAST_PAGE_OF_THREAD: usize = 8 * 1024;
 
+/// A stack is named in about so many of the requests that a commit has, or more.
+const NAMED_IN: usize = 8;
+
 /// Columns whose least and greatest value stand in the file beside its own sort columns.
 const BOUNDED: [&str; 1] = ["node"];
 
@@ -51,13 +55,16 @@ pub(super) fn encode(
 ) -> Result<Option<Encoded>, StoreError> {
     let (mut rows, mut book, mut recent) = (Samples::default(), Book::default(), Recent::default());
     rows.reserve(samples.iter().map(|samples| samples.num_rows()).sum());
+    book.stacks
+        .reserve(samples.iter().map(|samples| samples.stacks()).sum::<usize>() / NAMED_IN);
     for samples in samples {
         rows.add(samples, &mut book, &mut recent);
     }
     if rows.len() == 0 {
         return Ok(None);
     }
-    let order = rows.sorted(&book);
+    rows.sort(&book);
+    let order: Vec<u32> = (0..rows.len() as u32).collect();
     let mut file = CodedFile::new(Table::Samples, effort, notes)?;
     for group in order.chunks(ROW_GROUP_ROWS) {
         file.write_samples(&rows, group, &book)?;

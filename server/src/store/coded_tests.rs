@@ -1,6 +1,6 @@
 use super::*;
+use crate::store::book::{Manner, Origin, Series};
 use crate::store::packing::hybrid;
-use crate::store::samples::{Manner, Origin, Series};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Int32Type, Int64Type as Long};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -53,10 +53,24 @@ fn encoded(rows: &Samples, book: &Book, group_rows: usize) -> Encoded {
 
 fn encoded_with(effort: Effort, rows: &Samples, book: &Book, group_rows: usize) -> Encoded {
     let mut file = CodedFile::new(Table::Samples, effort, &Notes::default()).unwrap();
-    for group in rows.sorted(book).chunks(group_rows) {
-        file.write_samples(rows, group, book).unwrap();
+    let mut rows = rows.clone();
+    rows.sort(book);
+    let order: Vec<u32> = (0..rows.len() as u32).collect();
+    for group in order.chunks(group_rows) {
+        file.write_samples(&rows, group, book).unwrap();
     }
     file.finish("2026-11-21T08", PART).unwrap()
+}
+
+/// The rows as the table sorts them, by what they say instead of by codes; equal ones as they lie.
+fn in_order(rows: &Samples, book: &Book) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+    let key = |row: u32| {
+        let (origin, ts_ns) = (rows.origins[row as usize], rows.ts_ns[row as usize]);
+        (book.order(book.series_of(origin)), book.origins[origin].tid, ts_ns)
+    };
+    order.sort_by(|a, b| key(*a).cmp(&key(*b)));
+    order
 }
 
 /// Rows as text, so that all columns are compared.
@@ -80,7 +94,7 @@ fn expected(rows: &Samples, book: &Book) -> Vec<Row> {
             ],
         )
     };
-    rows.sorted(book).iter().map(row).collect()
+    in_order(rows, book).iter().map(row).collect()
 }
 
 fn read(bytes: &Bytes) -> Vec<Row> {
@@ -142,7 +156,7 @@ fn codes_of_whole_bytes_are_taken_where_they_become_smaller() {
     let (plain, alone) = stacks(&rows, &book);
     assert!(plain < 60_000 * 14 / 8 + 9000 * 8 + 10_000, "{plain}");
     // In threes, of which each has come before.
-    let (order, mut random) = (rows.sorted(&book), Numbers(7));
+    let (order, mut random) = (in_order(&rows, &book), Numbers(7));
     for three in order.chunks(3) {
         let first = random.below(3000) as i64 * 3;
         for (row, stack) in three.iter().zip(first..) {
@@ -170,9 +184,11 @@ fn frequent_stacks_take_fewer_bits_than_rare_ones() {
         .iter()
         .find(|column| column.column_path().string() == "stack_id");
     // Codes in the order in which they come, as they are and as whole bytes.
-    let in_order = rows.sorted(&book);
-    let codes = in_order.iter().map(|row| rows.stacks[*row as usize]);
-    let (codes, kept) = dense(codes, book.stacks.len());
+    let codes: Vec<u32> = in_order(&rows, &book)
+        .iter()
+        .map(|row| rows.stacks[*row as usize])
+        .collect();
+    let (codes, kept) = dense(codes.into_iter(), book.stacks.len());
     let size = |width| {
         let mut plain = Vec::new();
         hybrid(&codes, width, &mut plain);
@@ -230,8 +246,10 @@ fn threads_of_one_name_have_codes_of_their_own() {
         }
     }
     assert_eq!(pages, 30);
-    let in_order = rows.sorted(&book);
-    let codes: Vec<u32> = in_order.iter().map(|row| rows.stacks[*row as usize]).collect();
+    let codes: Vec<u32> = in_order(&rows, &book)
+        .iter()
+        .map(|row| rows.stacks[*row as usize])
+        .collect();
     let places = places::by_frequency(&codes, book.stacks.len());
     let mut plain = Vec::new();
     let placed: Vec<u32> = codes.iter().map(|code| places[*code as usize]).collect();

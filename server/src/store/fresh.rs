@@ -163,6 +163,11 @@ impl FreshSamples {
         self.rows.len()
     }
 
+    /// How many stacks they have in common with others of their request.
+    pub(super) fn stacks(&self) -> usize {
+        self.common.stacks.len()
+    }
+
     /// Memory that they take; what they share with another hour's counts for both.
     pub(super) fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<FreshSample>() + self.common.bytes() + size_of::<Self>()

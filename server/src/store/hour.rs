@@ -1,12 +1,13 @@
 //! One rewrite of an hour of samples: merged rows to encoded files, and to roll-ups where the hour is over.
 
 use super::StoreError;
+use super::book::Book;
 use super::coded::CodedFile;
 use super::compact::{Job, MAX_ROWS};
 use super::file::{Effort, Encoded, Notes, PART, ROW_GROUP_ROWS};
 use super::merge::{Sink, merge};
 use super::rollup::{self, Rollups};
-use super::samples::{Book, Samples};
+use super::samples::Samples;
 use super::schema::Table;
 use super::snapshot::DataFile;
 use std::path::PathBuf;

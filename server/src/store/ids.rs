@@ -34,6 +34,13 @@ impl<V: Copy + Default> IdMap<V> {
         self.len
     }
 
+    /// Makes room for so many ids in all.
+    pub(super) fn reserve(&mut self, ids: usize) {
+        if self.slots.len() < 2 * ids {
+            self.resize(2 * ids);
+        }
+    }
+
     #[inline]
     pub(super) fn get(&self, id: i64) -> Option<V> {
         if id == FREE {
@@ -57,7 +64,7 @@ impl<V: Copy + Default> IdMap<V> {
         }
         // Half of all slots are free, so that a look-up soon comes to one.
         if self.slots.len() < 2 * (self.len + 1) {
-            self.grow();
+            self.resize(4 * self.len);
         }
         let slot = self.slot(id);
         match &mut self.slots[slot] {
@@ -93,9 +100,10 @@ impl<V: Copy + Default> IdMap<V> {
         at
     }
 
+    /// Makes it so many slots, or some more.
     #[cold]
-    fn grow(&mut self) {
-        let more = (4 * self.len).next_power_of_two().max(LEAST_SLOTS);
+    fn resize(&mut self, slots: usize) {
+        let more = slots.next_power_of_two().max(LEAST_SLOTS);
         // Written, not only promised by the allocator: pages that are read before they are written cost two interrupts each.
         let mut slots = Vec::with_capacity(more);
         slots.resize(more, (FREE, V::default()));
@@ -115,6 +123,7 @@ mod tests {
     #[test]
     fn the_same_as_the_library_s_map() {
         let (mut ours, mut theirs) = (IdMap::default(), HashMap::new());
+        ours.reserve(100);
         let mut state = 1_u64;
         for step in 0..200_000_u32 {
             // Few of them and many, hashes and small numbers; among them the one that stands for a free slot.

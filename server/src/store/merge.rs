@@ -5,8 +5,9 @@
 //! space only.
 
 use super::StoreError;
+use super::book::Book;
 use super::columns::{FileStream, Form, Unzip, Wanted};
-use super::samples::{Book, CodedColumns, Lacking, Samples, Translation};
+use super::samples::{CodedColumns, Lacking, Samples, Translation};
 use super::schema::Table;
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 use super::*;
+use crate::store::book::{Manner, Origin, Series};
 use crate::store::coded::CodedFile;
 use crate::store::file::{Effort, Notes};
-use crate::store::samples::{Manner, Origin, Series};
 use std::collections::BTreeMap;
 
 /// A row with all that it says as text, so that rows of different books can be compared.
@@ -54,14 +54,17 @@ fn rows(file: i64, count: i64) -> (Samples, Book) {
 }
 
 fn write(dir: &std::path::Path, file: i64, count: i64, effort: Effort, group_rows: usize) -> (PathBuf, Vec<Row>) {
-    let (rows, book) = rows(file, count);
+    let (mut rows, book) = rows(file, count);
+    let written = (0..rows.len()).map(|at| row(&rows, at, &book)).collect();
+    rows.sort(&book);
+    let order: Vec<u32> = (0..rows.len() as u32).collect();
     let mut coded = CodedFile::new(Table::Samples, effort, &Notes::default()).unwrap();
-    for group in rows.sorted(&book).chunks(group_rows) {
+    for group in order.chunks(group_rows) {
         coded.write_samples(&rows, group, &book).unwrap();
     }
     let path = dir.join(format!("{file}.parquet"));
     std::fs::write(&path, coded.finish("2026-11-21T08", "part").unwrap().bytes).unwrap();
-    (path, (0..rows.len()).map(|at| row(&rows, at, &book)).collect())
+    (path, written)
 }
 
 /// Keeps what it is given, and says when.

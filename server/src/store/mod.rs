@@ -5,6 +5,7 @@
 //! Nothing is acknowledged before it is committed and synced to the disk. Knows nothing of HTTP or OTLP.
 
 mod batch_row;
+mod book;
 mod checkpoint;
 mod clock;
 mod coded;

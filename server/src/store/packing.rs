@@ -34,6 +34,18 @@ pub(super) fn dense(codes: impl ExactSizeIterator<Item = u32>, of: usize) -> (Ve
     (keys.collect(), kept)
 }
 
+/// Where the rows of each code of so many begin when they stand in the order of their codes, and behind the last where they end.
+pub(super) fn begins(codes: impl Iterator<Item = u32>, of: usize) -> Vec<u32> {
+    let mut begins = vec![0; of + 1];
+    for code in codes {
+        begins[code as usize + 1] += 1;
+    }
+    for code in 1..begins.len() {
+        begins[code] += begins[code - 1];
+    }
+    begins
+}
+
 /// The codes of a column, [`ABSENT`] where a row has no value.
 pub(super) enum Codes<'c> {
     Rows(Cow<'c, [u32]>),
@@ -152,16 +164,21 @@ const LEAST_RUN: usize = 8;
 /// Codes of `width` bits: runs of equal ones, and groups of eight between them.
 pub(super) fn hybrid(codes: &[u32], width: u32, to: &mut Vec<u8>) {
     let (mut literal, mut at) = (0, 0);
-    while at < codes.len() {
-        // Most codes are not those of their neighbours.
-        if codes.get(at + 1) != Some(&codes[at]) {
-            at += 1;
+    // Most codes are not those of their neighbours. Wherever a run begins that is worth its header, there is one of each four codes that the
+    // next four equal.
+    while let Some((code, next)) = codes[at..]
+        .split_first_chunk::<5>()
+        .map(|([code, next @ ..], _)| (*code, next))
+    {
+        if next.iter().any(|next| *next != code) {
+            at += 4;
             continue;
         }
-        let code = codes[at];
+        let before = codes[literal..at].iter().rev().take_while(|before| **before == code);
+        let begin = at - before.count();
         let end = at + run_length(&codes[at..], |other| other == code);
         // What stands before a run fills whole groups, if need be with the run's first codes.
-        let begin = literal + (at - literal).next_multiple_of(8);
+        let begin = literal + (begin - literal).next_multiple_of(8);
         if end >= begin + LEAST_RUN {
             pack(&codes[literal..begin], width, to);
             run(code, end - begin, width, to);

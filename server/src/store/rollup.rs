@@ -5,11 +5,12 @@
 //! exactly as long as the hour consists of the files that were counted, whatever happens between two commits.
 
 use super::StoreError;
+use super::book::{Book, Interned, InternedIds};
 use super::coded::{CodedFile, Group};
 use super::file::{Effort, Encoded, Notes, ROW_GROUP_ROWS};
 use super::hour::LEAST_OF_SERVICE;
-use super::packing::{Runs, dense, runs};
-use super::samples::{Book, Interned, InternedIds, Samples};
+use super::packing::{Runs, begins, dense, runs};
+use super::samples::Samples;
 use super::schema::Table;
 use super::snapshot::DataFile;
 use parquet::errors::ParquetError;
@@ -278,24 +279,26 @@ impl Rollup {
 
     /// Puts the rows of a service, which came series by series, in the order of stacks: one stack's rows of all series are beside each other.
     fn sort(&mut self, book: &Book) {
-        let mut program = 0;
-        let keys = self.origins.iter().enumerate().map(|(row, origin)| {
-            let what = |origin: u32| {
-                let series = book.series_of(origin);
-                (series.kind, series.service)
-            };
-            program += u32::from(row > 0 && what(self.origins[row - 1]) != what(*origin));
-            ((program, self.ways[row], self.stacks[row]), row as u32)
-        });
-        let mut order: Vec<((u32, u32, u32), u32)> = keys.collect();
-        // Each series is sorted already, which a stable sort finds.
-        order.sort_by_key(|(key, _)| *key);
-        let by_order = |column: &[u32]| order.iter().map(|(_, row)| column[*row as usize]).collect();
+        let what = |origin: u32| {
+            let series = book.series_of(origin);
+            (series.kind, series.service)
+        };
+        let mut programs: Vec<u32> = Vec::with_capacity(self.origins.len());
+        for (row, origin) in self.origins.iter().enumerate() {
+            let is_next = row > 0 && what(self.origins[row - 1]) != what(*origin);
+            programs.push(programs.last().copied().unwrap_or_default() + u32::from(is_next));
+        }
+        let mut order: Vec<u32> = (0..self.origins.len() as u32).collect();
+        // Each leaves what is equal as it was: so by stack within a mode and value, and that within a program.
+        for column in [&self.stacks, &self.ways, &programs] {
+            order = by_code(&order, column);
+        }
+        let by_order = |column: &[u32]| order.iter().map(|row| column[*row as usize]).collect();
         self.times = by_order(&self.times);
         self.origins = by_order(&self.origins);
         self.stacks = by_order(&self.stacks);
         self.ways = by_order(&self.ways);
-        self.counts = order.iter().map(|(_, row)| self.counts[*row as usize]).collect();
+        self.counts = order.iter().map(|row| self.counts[*row as usize]).collect();
     }
 
     /// Makes a row group of the rows.
@@ -342,9 +345,22 @@ impl Rollup {
     }
 }
 
+/// All rows in the order of their codes in a column; those of one code stay as they are. Codes are dense: places are counted, not compared.
+fn by_code(rows: &[u32], column: &[u32]) -> Vec<u32> {
+    let codes = column.iter().max().map_or(0, |most| *most as usize + 1);
+    let mut next = begins(column.iter().copied(), codes);
+    let mut sorted = vec![0; rows.len()];
+    for row in rows {
+        let place = &mut next[column[*row as usize] as usize];
+        sorted[*place as usize] = *row;
+        *place += 1;
+    }
+    sorted
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{Manner, Origin, Series};
+    use super::super::book::{Manner, Origin, Series};
     use super::*;
     use arrow::array::AsArray;
     use arrow::datatypes::Int64Type;

@@ -4,179 +4,17 @@
 //! five numbers, whatever it says: what it has in common with others is in a [`Book`], each once. So rows are compared, sorted and
 //! written without a look at their texts and ids.
 
+use super::book::{Book, Manner, Origin, Series};
 use super::columns::{Values, run_length};
 use super::fresh::FreshSamples;
-use super::ids::IdMap;
-use crate::hash::MixState;
-use std::collections::HashMap;
-use std::hash::Hash;
-use std::ops::{Index, Range};
-use std::sync::Arc;
+use super::packing::begins;
+use std::ops::Range;
 
 /// Combinations of a file's codes that have a place in an array; where there are more, each row's is looked up.
 const MAX_COMBINED: usize = 64 * 1024;
 
-/// Names, each once, by code.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    codes: HashMap<Arc<str>, u32, foldhash::fast::RandomState>,
-    texts: Vec<Arc<str>>,
-}
-
-impl Names {
-    pub(super) fn code(&mut self, text: &str) -> u32 {
-        if let Some(code) = self.codes.get(text) {
-            return *code;
-        }
-        let code = self.texts.len() as u32;
-        let text: Arc<str> = text.into();
-        self.texts.push(text.clone());
-        self.codes.insert(text, code);
-        code
-    }
-
-    pub(super) fn text(&self, code: u32) -> &str {
-        &self.texts[code as usize]
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.texts.len()
-    }
-}
-
-/// Values, each once, by code.
-#[derive(Debug)]
-pub(super) struct Interned<T> {
-    codes: HashMap<T, u32, MixState>,
-    values: Vec<T>,
-}
-
-impl<T> Default for Interned<T> {
-    fn default() -> Self {
-        Self {
-            codes: HashMap::default(),
-            values: Vec::new(),
-        }
-    }
-}
-
-impl<T: Copy + Eq + Hash> Interned<T> {
-    pub(super) fn code(&mut self, value: T) -> u32 {
-        let next = self.values.len() as u32;
-        let code = *self.codes.entry(value).or_insert(next);
-        if code == next {
-            self.values.push(value);
-        }
-        code
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.values.len()
-    }
-}
-
-/// Ids, each once, by code: as [`Interned`], for many.
-#[derive(Debug, Default)]
-pub(super) struct InternedIds {
-    codes: IdMap<u32>,
-    ids: Vec<i64>,
-}
-
-impl InternedIds {
-    #[inline]
-    pub(super) fn code(&mut self, id: i64) -> u32 {
-        let next = self.ids.len() as u32;
-        let code = self.codes.get_or_insert(id, next);
-        if code == next {
-            self.ids.push(id);
-        }
-        code
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ids.len()
-    }
-}
-
-impl Index<u32> for InternedIds {
-    type Output = i64;
-
-    fn index(&self, code: u32) -> &i64 {
-        &self.ids[code as usize]
-    }
-}
-
-impl<T> Index<u32> for Interned<T> {
-    type Output = T;
-
-    fn index(&self, code: u32) -> &T {
-        &self.values[code as usize]
-    }
-}
-
-/// By which rows follow each other in a file, before thread and time. Names by their codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Series {
-    pub(super) kind: u32,
-    pub(super) service: u32,
-    pub(super) id: i64,
-}
-
-/// Where a sample comes from: what all samples of a thread have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Origin {
-    /// By its code.
-    pub(super) series: u32,
-    pub(super) node: u32,
-    pub(super) thread: u32,
-    pub(super) process_id: i64,
-    pub(super) tid: Option<i64>,
-}
-
-/// What else a sample says beside its time and stack: few are distinct.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Manner {
-    pub(super) mode: u32,
-    pub(super) cpu: Option<i64>,
-    pub(super) value: i64,
-}
-
-/// What the codes of rows stand for.
-#[derive(Debug, Default)]
-pub(super) struct Book {
-    pub(super) names: Names,
-    pub(super) series: Interned<Series>,
-    pub(super) origins: Interned<Origin>,
-    pub(super) stacks: InternedIds,
-    pub(super) manners: Interned<Manner>,
-}
-
-impl Book {
-    pub(super) fn series_of(&self, origin: u32) -> Series {
-        self.series[self.origins[origin].series]
-    }
-
-    /// By which series follow each other in a file.
-    pub(super) fn order(&self, series: Series) -> (&str, &str, i64) {
-        (self.names.text(series.kind), self.names.text(series.service), series.id)
-    }
-
-    /// Entries without names, of which there are few.
-    pub(super) fn len(&self) -> usize {
-        self.series.len() + self.origins.len() + self.stacks.len() + self.manners.len()
-    }
-
-    /// Leaves names only, and returns what the other codes stood for.
-    pub(super) fn begin_anew(&mut self) -> Self {
-        let names = std::mem::take(&mut self.names);
-        let old = std::mem::take(self);
-        self.names = names;
-        old
-    }
-}
-
 /// Rows of `samples` by codes of a [`Book`].
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Samples {
     pub(super) ts_ns: Vec<i64>,
     pub(super) origins: Vec<u32>,
@@ -321,28 +159,46 @@ impl Samples {
         }
     }
 
-    /// All rows in the order in which they stand in a file.
-    pub(super) fn sorted(&self, book: &Book) -> Vec<u32> {
+    /// Puts all rows in the order in which they stand in a file: by series and thread, then by time; equal ones stay as they are. A row is moved to
+    /// its thread's place once, as a whole, and sorted where it lies then: rows that come are scattered over all threads, and to fetch each
+    /// column of each from where it came costs more than all the rest.
+    pub(super) fn sort(&mut self, book: &Book) {
         let ranks = ranks(book);
-        // Counts of each rank, then where the rows of each begin.
-        let mut begins = vec![0_u32; ranks.len() + 1];
-        for origin in &self.origins {
-            begins[ranks[*origin as usize] as usize + 1] += 1;
-        }
-        for rank in 1..begins.len() {
-            begins[rank] += begins[rank - 1];
-        }
-        let (mut order, mut next) = (vec![0_u32; self.len()], begins.clone());
-        for (row, origin) in self.origins.iter().enumerate() {
-            let place = &mut next[ranks[*origin as usize] as usize];
-            order[*place as usize] = row as u32;
+        let rank = |origin: u32| ranks[origin as usize];
+        // Where the rows of each rank begin; then, when they are there, where they end.
+        let mut next = begins(self.origins.iter().map(|origin| rank(*origin)), ranks.len());
+        let mut rows = vec![Row::default(); self.len()];
+        for row in 0..self.len() {
+            let place = &mut next[rank(self.origins[row]) as usize];
+            rows[*place as usize] = Row {
+                ts_ns: self.ts_ns[row],
+                origin: self.origins[row],
+                stack: self.stacks[row],
+                manner: self.manners[row],
+            };
             *place += 1;
         }
-        for rank in begins.windows(2) {
-            self.by_time(&mut order[rank[0] as usize..rank[1] as usize]);
+        self.clear();
+        let (mut rest, mut begin) = (&mut rows[..], 0);
+        for end in next {
+            let (of_rank, behind) = std::mem::take(&mut rest).split_at_mut((end - begin) as usize);
+            (rest, begin) = (behind, end);
+            of_rank.sort_by_key(|row| row.ts_ns);
+            self.ts_ns.extend(of_rank.iter().map(|row| row.ts_ns));
+            self.origins.extend(of_rank.iter().map(|row| row.origin));
+            self.stacks.extend(of_rank.iter().map(|row| row.stack));
+            self.manners.extend(of_rank.iter().map(|row| row.manner));
         }
-        order
     }
+}
+
+/// A row by itself.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    ts_ns: i64,
+    origin: u32,
+    stack: u32,
+    manner: u32,
 }
 
 /// Sorts rows of which each stretch that is in order belongs behind the one before but for a few; equal ones stay as they are. False where that

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use clap::Parser;
 use serde_json::json;
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -52,6 +53,10 @@ struct Args {
     /// Batches of one agent that wait for their acknowledgement at the same time; at most 32
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=32))]
     in_flight: u64,
+    /// Make batches while none is on the way: all agents make as many as one may have in flight, then send them, and so on. So what it takes to make
+    /// them does not take the processors' caches from a server on the same machine
+    #[arg(long, conflicts_with = "pace_ms")]
+    by_turns: bool,
     /// When the first batch begins, in Unix milliseconds [default: so that the last one ends about now]
     #[arg(long)]
     start_ms: Option<u64>,
@@ -92,12 +97,28 @@ struct Outcome {
     sent_bytes: u64,
 }
 
+impl Outcome {
+    /// Waits until at most so many batches are on the way.
+    async fn gather(&mut self, sending: &mut JoinSet<Result<u64>>, most: usize) -> Result<()> {
+        while sending.len() > most
+            && let Some(attempts) = sending.join_next().await
+        {
+            self.attempts += attempts.context("a sender panicked")??;
+        }
+        Ok(())
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let args = Args::parse();
     ensure!(
         args.services_per_node >= 1 && args.services >= 1 && args.stacks >= 1,
         "a fleet without services has no samples"
+    );
+    ensure!(
+        !args.by_turns || args.batches > 0,
+        "--by-turns needs a number of --batches: agents that end by themselves would wait for each other"
     );
     let fleet = Arc::new(Fleet::new(args.services.max(3), args.stacks));
     if args.describe || args.spoil.is_some() {
@@ -138,6 +159,7 @@ async fn main() -> Result<()> {
             .context("--start-ms is too far in the future")?,
         None => now_ns()? - args.batches * args.interval_ms * 1_000_000,
     };
+    let turn = Arc::new(Barrier::new(args.agents as usize));
     let mut agents = JoinSet::new();
     for number in 0..args.agents {
         let agent = Agent {
@@ -145,6 +167,7 @@ async fn main() -> Result<()> {
             fleet: Arc::clone(&fleet),
             client: client.clone(),
             over: Arc::clone(&over),
+            turn: Arc::clone(&turn),
             number,
             start_ns,
         };
@@ -170,6 +193,8 @@ struct Agent {
     fleet: Arc<Fleet>,
     client: reqwest::Client,
     over: Arc<AtomicBool>,
+    /// Where agents wait for each other, with `--by-turns`.
+    turn: Arc<Barrier>,
     number: u32,
     start_ns: u64,
 }
@@ -190,19 +215,24 @@ impl Agent {
             .collect();
         let interval_ns = args.interval_ms * 1_000_000;
         let mut sending: JoinSet<Result<u64>> = JoinSet::new();
+        let mut made: Vec<(u64, Bytes)> = Vec::new();
         for done in 0.. {
             let enough = if args.batches == 0 {
                 agent.over.load(Ordering::Relaxed)
             } else {
                 done == args.batches
             };
-            while (enough || sending.len() as u64 >= args.in_flight)
-                && let Some(attempts) = sending.join_next().await
-            {
-                outcome.attempts += attempts.context("a sender panicked")??;
-                outcome.batches += 1;
-                outcome.samples += u64::from(args.samples);
+            if args.by_turns && (enough || made.len() as u64 == args.in_flight) {
+                agent.turn.wait().await;
+                for (number, body) in made.drain(..) {
+                    let (sender, instance) = (Arc::clone(&agent), outcome.instance);
+                    sending.spawn(async move { sender.send(instance, number, body).await });
+                }
+                outcome.gather(&mut sending, 0).await?;
+                agent.turn.wait().await;
             }
+            let most = if enough { 0 } else { args.in_flight as usize - 1 };
+            outcome.gather(&mut sending, most).await?;
             if enough {
                 break;
             }
@@ -217,10 +247,16 @@ impl Agent {
             };
             let request = encode::request(&batch, &agent.fleet, &services, &mut rng);
             // As the agent does it: at the usual level, and with its length in the header.
-            let body = zstd::bulk::compress(&request, 0).context("can't compress")?;
+            let body: Bytes = zstd::bulk::compress(&request, 0).context("can't compress")?.into();
+            outcome.batches += 1;
+            outcome.samples += u64::from(args.samples);
             outcome.sent_bytes += body.len() as u64;
+            if args.by_turns {
+                made.push((done + 1, body));
+                continue;
+            }
             let (sender, instance) = (Arc::clone(&agent), outcome.instance);
-            sending.spawn(async move { sender.send(instance, done + 1, body.into()).await });
+            sending.spawn(async move { sender.send(instance, done + 1, body).await });
             if args.pace_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(args.pace_ms)).await;
             }

@@ -126,7 +126,7 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
     let stored_before = alone.client.sql_number("SELECT count(*) FROM samples")?;
     let begin = Instant::now();
     let mut sender = Command::new(load);
-    sender.args(["--url", alone.client.base()]);
+    sender.args(["--url", alone.client.base(), "--by-turns"]);
     for (flag, number) in [
         ("--agents", args.nodes),
         ("--batches", batches),
