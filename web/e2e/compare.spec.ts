@@ -100,6 +100,19 @@ test.describe("compare", () => {
     await sentence.click();
     // The graph that it zooms comes into sight.
     await expect.poll(seenOfGraph).toBeGreaterThan(0.9);
+    // It stays there whatever comes above it, until the person scrolls.
+    const arrives = () =>
+      page.evaluate(() => {
+        const late = document.createElement("div");
+        late.style.cssText = "flex: none; height: 300px";
+        document.querySelector("main")?.prepend(late);
+      });
+    await arrives();
+    expect(await seenOfGraph()).toBeGreaterThan(0.9);
+    await page.mouse.wheel(0, -5000);
+    await expect.poll(seenOfGraph).toBeLessThan(0.5);
+    await arrives();
+    expect(await seenOfGraph()).toBeLessThan(0.5);
     await zoomStays(page);
     await page.goBack();
     await expect(page.getByTestId("reset-zoom")).toBeHidden();

@@ -147,11 +147,11 @@ function Sentence({ tree: shown, finding, telling }: { tree: Tree; finding: Find
       <button
         type="button"
         title={`Zoom to ${name}`}
-        onClick={({ currentTarget }) => {
+        onClick={() => {
           // What was done to the tree may have left nothing of the frame.
           navigate({ focus: focusOf(shown, finding.node), transform: "" });
-          // On a screen of usual height most of the graph lies below.
-          currentTarget.closest("main")?.querySelector(".graph")?.scrollIntoView({ block: "nearest" });
+          // On a screen of usual height most of the graph lies below, and what says that it is zoomed makes it higher.
+          showGraph();
         }}
       >
         <i class={`mark ${finding.change}`} aria-hidden="true">
@@ -166,6 +166,16 @@ function Sentence({ tree: shown, finding, telling }: { tree: Tree; finding: Find
       </button>
     </li>
   );
+}
+
+/** Scrolls the graph into sight, and again where what comes into the page moves it out, until the person does something. */
+function showGraph(): void {
+  const show = () => document.querySelector(".graph")?.scrollIntoView({ block: "nearest" });
+  const arrivals = new MutationObserver(show);
+  show();
+  arrivals.observe(document, { childList: true, subtree: true });
+  for (const kind of ["wheel", "pointerdown", "keydown"])
+    addEventListener(kind, () => arrivals.disconnect(), { capture: true, once: true });
 }
 
 export function ConfidenceSlider({ level }: { level: PageState["confidence"] }) {

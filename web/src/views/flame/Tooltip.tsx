@@ -122,11 +122,11 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
   if (diff === null) return null;
   const { normalize } = measure;
   const change = changeOf(tree, node);
-  const delta = diff.delta[node] as number;
   const ofSelf = isOfSelf(tree, node);
   const before = (ofSelf ? diff.baseSelfNorm : diff.baseNorm)[node] as number;
   const after = (ofSelf ? diff.selfNorm : diff.norm)[node] as number;
   const value = (v: number) => normText(v, normalize);
+  const difference = (v: number) => signed(value(v), v);
   const row = (side: string, total: Column, norm: Column, self: Column, selfNorm: Column) => (
     <tr>
       <th>{side}</th>
@@ -156,12 +156,12 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
       <div class={`tooltip-verdict ${change}`}>
         <b>
           {MARK[change]} {ofSelf && "self "}
-          {signed(value(delta), delta)}
+          {difference(diff.delta[node] as number)}
         </b>{" "}
         <span>{factor(before, after)}</span>
         <span class="dim">
-          {levelText(diff.confidence)}: {signed(value(diff.low[node] as number), diff.low[node] as number)} to{" "}
-          {signed(value(diff.high[node] as number), diff.high[node] as number)}
+          {levelText(diff.confidence)}: {difference(diff.low[node] as number)} to{" "}
+          {difference(diff.high[node] as number)}
         </span>
         <span>{changeWords(sides.value, change)}</span>
       </div>
