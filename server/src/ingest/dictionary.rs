@@ -3,8 +3,9 @@
 use super::IngestError;
 use super::attributes::{self, Attribute};
 use super::protobuf::text;
+use super::room::Room;
 use super::rows::push_text;
-use super::wire::{Mapping, Room, Tables};
+use super::wire::{Mapping, Tables};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 

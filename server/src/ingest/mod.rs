@@ -11,6 +11,7 @@ mod context;
 mod convert;
 mod dictionary;
 mod protobuf;
+mod room;
 mod rows;
 mod turns;
 mod wire;

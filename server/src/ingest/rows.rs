@@ -2,7 +2,7 @@
 
 use super::IngestError;
 use super::dictionary::{Dictionary, Frame, Stack};
-use super::wire::Room;
+use super::room::Room;
 use crate::hash::MixState;
 use crate::store::{Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Rows, SERIES_LABELS, Table, day, hour};
 use arrow::array::{
@@ -152,7 +152,9 @@ impl<'a> RowBuilder<'a> {
         self.hour = hour * HOUR_NS..(hour * HOUR_NS).saturating_add(HOUR_NS);
         self.days.turn_to(ts_ns.div_euclid(DAY_NS));
         self.hours.turn_to(hour);
-        self.hours.last().reserve(std::mem::take(&mut self.expected));
+        let expected = std::mem::take(&mut self.expected);
+        self.hours.last().reserve(expected);
+        self.days.last().stacks.reserve(expected);
     }
 
     /// All rows that the store lacks, as it takes them.
@@ -240,6 +242,12 @@ impl<T> Default for Marked<T> {
 }
 
 impl<T> Marked<T> {
+    /// Makes room for so many entries, of a table that may have twice as many.
+    fn reserve(&mut self, entries: usize) {
+        self.places.reserve(2 * entries);
+        self.entries.reserve(entries);
+    }
+
     /// Returns its place, and the bytes that it takes; `index` is the entry's in its table, `bytes` what its rows take.
     #[inline]
     fn add(&mut self, index: usize, entry: T, bytes: usize) -> (u32, usize) {

@@ -270,6 +270,52 @@ fn every_request_reads_as_prost_reads_it() {
 }
 
 #[test]
+fn usual_locations_and_functions_read_as_prost_reads_them_damaged_too() {
+    let mut rng = Rng(0xbeef);
+    for _ in 0..3_000 {
+        // A mapping, a line and an attribute, and a name: of one byte and two, around where one more begins; some have a field more, or less.
+        let small = |rng: &mut Rng| rng.below(160) as i32;
+        let large = |rng: &mut Rng| (120 + rng.below(16_300)) as i32;
+        let seldom = |rng: &mut Rng, number: i64| if rng.below(8) == 0 { number } else { 0 };
+        let dictionary = otlp::ProfilesDictionary {
+            location_table: rng.many(9, |rng| otlp::Location {
+                mapping_index: small(rng),
+                address: seldom(rng, 7) as u64,
+                lines: vec![
+                    otlp::Line {
+                        function_index: large(rng),
+                        line: seldom(rng, 300),
+                        ..Default::default()
+                    };
+                    1 + seldom(rng, 1) as usize
+                ],
+                attribute_indices: vec![small(rng); 1 + seldom(rng, 1) as usize],
+            }),
+            function_table: rng.many(9, |rng| otlp::Function {
+                name_strindex: large(rng),
+                filename_strindex: seldom(rng, 9) as i32,
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let request = ExportProfilesServiceRequest {
+            dictionary: Some(dictionary),
+            ..Default::default()
+        };
+        let mut wire = request.encode_to_vec();
+        assert!(same(&read(&wire, 1 << 20).unwrap(), &request));
+        let at = rng.below(wire.len() as u64) as usize;
+        wire[at] = rng.below(256) as u8;
+        if let (Ok(ours), Ok(theirs)) = (
+            read(&wire, 1 << 20),
+            ExportProfilesServiceRequest::decode(wire.as_slice()),
+        ) {
+            same(&ours, &theirs);
+        }
+    }
+}
+
+#[test]
 fn what_comes_in_two_parts_is_put_together() {
     let mut rng = Rng(0xabc);
     for _ in 0..200 {
@@ -484,8 +530,7 @@ fn many_small_entries_are_refused_before_they_take_memory() {
     }
     .encode_to_vec();
     let profile = profile(&wire).unwrap();
-    let room = |limit| Room { left: limit, limit };
-    assert!(profile.each_sample(room(32 << 20), |_| Ok(())).is_ok());
-    let error = profile.each_sample(room(1 << 20), |_| Ok(())).unwrap_err();
+    assert!(profile.each_sample(Room::new(32 << 20), |_| Ok(())).is_ok());
+    let error = profile.each_sample(Room::new(1 << 20), |_| Ok(())).unwrap_err();
     assert!(matches!(error, IngestError::TooLarge { .. }), "{error}");
 }

@@ -12,8 +12,9 @@ mod ways;
 use super::StoreError;
 use super::book::{Book, Names};
 use super::columns::code_numbers;
-use super::file::{self, Effort, Encoded, MAX_RANGE_STRING_BYTES, Notes, PART, ROW_GROUP_ROWS, Ranges};
+use super::file::{self, Effort, Encoded, MAX_RANGE_STRING_BYTES, PART, ROW_GROUP_ROWS, Ranges};
 use super::fresh::FreshSamples;
+use super::notes::Notes;
 use super::packing::{Codes, Runs, deltas, dense, run, runs};
 use super::samples::{Recent, Samples};
 use super::schema::Table;
@@ -65,7 +66,7 @@ pub(super) fn encode(
     }
     rows.sort(&book);
     let order: Vec<u32> = (0..rows.len() as u32).collect();
-    let mut file = CodedFile::new(Table::Samples, effort, notes)?;
+    let mut file = CodedFile::new(Table::Samples, effort, notes, rows.len() * effort.sample_bytes())?;
     for group in order.chunks(ROW_GROUP_ROWS) {
         file.write_samples(&rows, group, &book)?;
     }
@@ -85,9 +86,9 @@ pub(super) struct CodedFile {
 }
 
 impl CodedFile {
-    /// `notes`: what the file says of itself.
-    pub(super) fn new(table: Table, effort: Effort, notes: &Notes) -> Result<Self, StoreError> {
-        let (writer, _) = file::writer(table, effort, notes)
+    /// A file of about so many bytes: one that grows is copied again and again. `notes`: what it says of itself.
+    pub(super) fn new(table: Table, effort: Effort, notes: &Notes, bytes: usize) -> Result<Self, StoreError> {
+        let (writer, _) = file::writer(table, effort, notes, bytes)
             .and_then(ArrowWriter::into_serialized_writer)
             .map_err(failed(table))?;
         let compressor = |effort: Effort| {

@@ -52,7 +52,7 @@ fn encoded(rows: &Samples, book: &Book, group_rows: usize) -> Encoded {
 }
 
 fn encoded_with(effort: Effort, rows: &Samples, book: &Book, group_rows: usize) -> Encoded {
-    let mut file = CodedFile::new(Table::Samples, effort, &Notes::default()).unwrap();
+    let mut file = CodedFile::new(Table::Samples, effort, &Notes::default(), 0).unwrap();
     let mut rows = rows.clone();
     rows.sort(book);
     let order: Vec<u32> = (0..rows.len() as u32).collect();

@@ -4,10 +4,11 @@
 //! between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
 
 use super::coded;
-use super::file::{self, Effort, Encoded, Notes};
+use super::file::{self, Effort, Encoded};
 use super::known::{Known, NewIds};
 use super::ledger::{Ledger, Print, Seen};
 use super::log::{CommitError, add_action};
+use super::notes::Notes;
 use super::{Ack, BatchId, DataFile, Pending, Rows, Store, StoreError, Table, lock_mutex};
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode, PutOptions};

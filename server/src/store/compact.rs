@@ -4,9 +4,10 @@
 //! however often is committed. A partition whose time has passed ends as one file, or a few where it is large.
 
 use super::commit::add_files;
-use super::file::{Effort, Notes};
+use super::file::Effort;
 use super::hour::{Hour, SETTLED};
 use super::log::add_action;
+use super::notes::Notes;
 use super::retain::{Garbage, Stale};
 use super::rollup;
 use super::rows::FileRows;

@@ -2,9 +2,9 @@
 
 use super::damage;
 use super::error::StoreError;
+use super::notes::Notes;
 use super::schema::Table;
 use super::snapshot::{ColumnRange, DataFile};
-use super::txns::Txn;
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::{concat_batches, take, take_record_batch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
@@ -13,11 +13,9 @@ use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{KeyValue, ParquetMetaDataReader};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
-use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Rows of a row group: one scan task's work, and the grain at which min and max skip.
@@ -47,6 +45,14 @@ impl Effort {
         match self {
             Self::Fresh => 1,
             Self::Compact => 5,
+        }
+    }
+
+    /// About what a row of `samples` takes, bytes.
+    pub(super) fn sample_bytes(self) -> usize {
+        match self {
+            Self::Fresh => 11,
+            Self::Compact => 6,
         }
     }
 
@@ -101,9 +107,15 @@ pub(super) fn encode(
     file.finish(partition, PART).map(Some)
 }
 
-/// What begins a file. `notes`: what it says of itself.
-pub(super) fn writer(table: Table, effort: Effort, notes: &Notes) -> Result<ArrowWriter<Vec<u8>>, ParquetError> {
-    let mut writer = ArrowWriter::try_new(Vec::new(), table.file_schema(), Some(properties(table, effort)))?;
+/// What begins a file, of about so many bytes. `notes`: what it says of itself.
+pub(super) fn writer(
+    table: Table,
+    effort: Effort,
+    notes: &Notes,
+    bytes: usize,
+) -> Result<ArrowWriter<Vec<u8>>, ParquetError> {
+    let file = Vec::with_capacity(bytes);
+    let mut writer = ArrowWriter::try_new(file, table.file_schema(), Some(properties(table, effort)))?;
     if let Some(notes) = notes.write() {
         writer.append_key_value_metadata(notes);
     }
@@ -123,7 +135,7 @@ impl FileBuilder {
     pub(super) fn new(table: Table, effort: Effort, notes: &Notes) -> Result<Self, StoreError> {
         Ok(Self {
             table,
-            writer: writer(table, effort, notes).map_err(StoreError::table(table, "encode a file"))?,
+            writer: writer(table, effort, notes, 0).map_err(StoreError::table(table, "encode a file"))?,
             rows: 0,
             ranges: Ranges::default(),
         })
@@ -209,73 +221,6 @@ fn widen<T: Ord + Clone>(ranges: &mut Vec<(String, ColumnRange<T>)>, more: &[(St
         }
         None => false,
     });
-}
-
-/// What a file says of itself in its footer, for a start that finds the log damaged.
-#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Notes {
-    /// The files whose rows these are, by path below the table's folder.
-    pub(super) replaces: Vec<String>,
-    /// The transactions of its commit; of a rewrite the latest of the files' whose rows these are.
-    pub(super) txns: Vec<Txn>,
-    /// The batches whose rows its commit holds, and the number of its files. Nothing of a rewrite.
-    #[serde(default)]
-    pub(super) batches: Vec<(String, i64)>,
-    #[serde(default)]
-    pub(super) parts: usize,
-}
-
-/// Under which they stand there.
-const NOTES: &str = "stakeout.notes";
-
-impl Notes {
-    /// Of a file that takes the place of these.
-    pub(super) fn of_rewrite(files: &[Arc<DataFile>]) -> Self {
-        Self {
-            replaces: files.iter().map(|file| file.path.clone()).collect(),
-            ..Self::default()
-        }
-    }
-
-    /// Takes over the transactions of files that go, so that their batches are known should all of the log be lost.
-    pub(super) fn inherit(&mut self, files: &[std::path::PathBuf]) -> Result<(), StoreError> {
-        let mut latest: HashMap<String, Txn> = self.txns.drain(..).map(|txn| (txn.app_id.clone(), txn)).collect();
-        for file in files {
-            let notes = Self::read(file).map_err(|error| StoreError::Table {
-                table: Table::Samples.name(),
-                what: "read a file's notes",
-                cause: format!("{}: {error}", file.display()),
-            })?;
-            for txn in notes.txns {
-                match latest.get(&txn.app_id) {
-                    Some(known) if known.updated_ms > txn.updated_ms => {}
-                    _ => drop(latest.insert(txn.app_id.clone(), txn)),
-                }
-            }
-        }
-        self.txns = latest.into_values().collect();
-        self.txns.sort_by(|a, b| a.app_id.cmp(&b.app_id));
-        Ok(())
-    }
-
-    fn write(&self) -> Option<KeyValue> {
-        let nothing = self.replaces.is_empty() && self.txns.is_empty();
-        let json = serde_json::to_string(self).ok().filter(|_| !nothing)?;
-        Some(KeyValue::new(NOTES.to_owned(), json))
-    }
-
-    /// Those of a file; empty ones where it has none.
-    pub(super) fn read(path: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        let metadata = ParquetMetaDataReader::new().parse_and_finish(&std::fs::File::open(path)?)?;
-        let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
-        let notes = pairs
-            .filter(|pair| pair.key == NOTES)
-            .find_map(|pair| pair.value.as_ref());
-        Ok(notes
-            .map(|notes| serde_json::from_str(notes))
-            .transpose()?
-            .unwrap_or_default())
-    }
 }
 
 /// What the log says of a file with these rows, which have the table's file schema; where it lies is left to the caller.

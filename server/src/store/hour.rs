@@ -4,8 +4,9 @@ use super::StoreError;
 use super::book::Book;
 use super::coded::CodedFile;
 use super::compact::{Job, MAX_ROWS};
-use super::file::{Effort, Encoded, Notes, PART, ROW_GROUP_ROWS};
+use super::file::{Effort, Encoded, PART, ROW_GROUP_ROWS};
 use super::merge::{Sink, merge};
+use super::notes::Notes;
 use super::rollup::{self, Rollups};
 use super::samples::Samples;
 use super::schema::Table;
@@ -33,6 +34,8 @@ pub(super) struct Hour {
     /// The services of the first and the last of them, by their names' codes.
     services: [Option<u32>; 2],
     merged: u64,
+    /// Rows of the files that have not been written yet.
+    left: usize,
     /// None: the files are as they should be, only the roll-ups are wanted.
     file: Option<Option<CodedFile>>,
     /// The files that the roll-ups are made of.
@@ -56,6 +59,7 @@ impl Hour {
             order: Vec::new(),
             services: [None; 2],
             merged: 0,
+            left: job.files.iter().map(|file| file.rows).sum::<u64>() as usize,
             file: rewrite.then_some(None),
             sources: if rewrite { Vec::new() } else { job.files.clone() },
             rollups: job.whole.then(Rollups::new),
@@ -98,10 +102,14 @@ impl Hour {
                 None => {
                     // Part of an hour is written again when that is over.
                     let effort = if self.whole { Effort::Compact } else { Effort::Fresh };
-                    file.insert(CodedFile::new(Table::Samples, effort, &self.notes)?)
+                    let most = MAX_ROWS as usize + MOST_OF_SERVICE;
+                    let rows = if self.whole { self.left.min(most) } else { self.left };
+                    let bytes = rows * effort.sample_bytes();
+                    file.insert(CodedFile::new(Table::Samples, effort, &self.notes, bytes)?)
                 }
             };
             file.write_samples(&self.rows, &self.order, book)?;
+            self.left = self.left.saturating_sub(self.order.len());
         }
         self.rows.clear();
         self.order.clear();

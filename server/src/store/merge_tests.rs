@@ -1,7 +1,8 @@
 use super::*;
 use crate::store::book::{Manner, Origin, Series};
 use crate::store::coded::CodedFile;
-use crate::store::file::{Effort, Notes};
+use crate::store::file::Effort;
+use crate::store::notes::Notes;
 use std::collections::BTreeMap;
 
 /// A row with all that it says as text, so that rows of different books can be compared.
@@ -58,7 +59,7 @@ fn write(dir: &std::path::Path, file: i64, count: i64, effort: Effort, group_row
     let written = (0..rows.len()).map(|at| row(&rows, at, &book)).collect();
     rows.sort(&book);
     let order: Vec<u32> = (0..rows.len() as u32).collect();
-    let mut coded = CodedFile::new(Table::Samples, effort, &Notes::default()).unwrap();
+    let mut coded = CodedFile::new(Table::Samples, effort, &Notes::default(), 0).unwrap();
     for group in order.chunks(group_rows) {
         coded.write_samples(&rows, group, &book).unwrap();
     }

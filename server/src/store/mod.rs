@@ -30,6 +30,7 @@ mod log_schema;
 mod memory_pool;
 mod merge;
 mod nodes;
+mod notes;
 mod packing;
 mod provider;
 mod retain;

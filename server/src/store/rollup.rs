@@ -7,8 +7,9 @@
 use super::StoreError;
 use super::book::{Book, Interned, InternedIds};
 use super::coded::{CodedFile, Group};
-use super::file::{Effort, Encoded, Notes, ROW_GROUP_ROWS};
+use super::file::{Effort, Encoded, ROW_GROUP_ROWS};
 use super::hour::LEAST_OF_SERVICE;
+use super::notes::Notes;
 use super::packing::{Runs, begins, dense, runs};
 use super::samples::Samples;
 use super::schema::Table;
@@ -312,7 +313,7 @@ impl Rollup {
         }
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => CodedFile::new(self.table, Effort::Compact, &Notes::default())?,
+            None => CodedFile::new(self.table, Effort::Compact, &Notes::default(), 0)?,
         };
         file.write(rows, |group| self.write(group, book, ways))?;
         self.file = Some(file);

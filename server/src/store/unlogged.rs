@@ -4,8 +4,9 @@
 //! them is stored: whoever had no answer and sends again is told that they are stored. Of samples all files of the commit must be there. Of
 //! other tables it does not matter: they may hold a row more than once.
 
-use super::file::{self, Notes};
+use super::file;
 use super::ledger::{Ledger, Seen};
+use super::notes::Notes;
 use super::salvage::{self, Place};
 use super::schema::Table;
 use super::snapshot::DataFile;

@@ -77,8 +77,8 @@ impl Args {
 
 /// Fills a store over HTTP, waits for compaction, restarts the server on it, asks.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    // The hours are over: they are rewritten and rolled up as soon as nothing comes any more.
-    let mut measured = Measured::start(&["--settle", "5s", "--memory-limit", &args.memory_limit])?;
+    // The hours are over: they are rewritten and rolled up as soon as nothing comes any more, and not while the load makes its next turn.
+    let mut measured = Measured::start(&["--settle", "15s", "--memory-limit", &args.memory_limit])?;
     if args.growth {
         growth::run(args, &mut measured)?;
         return measured.alone.stop();

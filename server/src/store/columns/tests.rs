@@ -2,8 +2,9 @@
 
 use super::read::{coded, packed};
 use super::*;
-use crate::store::file::{Effort, Encoded, Notes};
+use crate::store::file::{Effort, Encoded};
 use crate::store::fresh::FreshSamples;
+use crate::store::notes::Notes;
 use crate::store::{StoreError, coded};
 use arrow::array::{DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder};
 use object_store::memory::InMemory;

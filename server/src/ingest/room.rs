@@ -1,0 +1,62 @@
+//! What the vectors of a request may take, counted before they grow.
+
+use super::protobuf::{Fault, Field};
+
+/// A vector that grows has room for this many entries at least.
+const MIN_ENTRIES: usize = 4;
+
+/// Memory that a request may still take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    left: usize,
+    limit: usize,
+}
+
+impl Room {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { left: limit, limit }
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(Fault::NoRoom {
+                limit_bytes: self.limit,
+            }),
+        }
+    }
+
+    /// Makes room for this many more entries.
+    pub(super) fn reserve<T>(&mut self, table: &mut Vec<T>, entries: usize) -> Result<(), Fault> {
+        self.take(entries.saturating_mul(2 * size_of::<T>()))?;
+        table.reserve(entries);
+        Ok(())
+    }
+
+    /// Adds the integers of a repeated field.
+    pub(super) fn push_ints(&mut self, table: &mut Vec<i32>, field: Field<'_>) -> Result<(), Fault> {
+        // One look for all of them, at their largest number.
+        let most = field.most_ints();
+        self.take(2 * size_of::<i32>() * most)?;
+        table.reserve(most);
+        field.ints(|int| {
+            table.push(int as i32);
+            Ok(())
+        })
+    }
+
+    #[inline]
+    pub(super) fn push<T>(&mut self, table: &mut Vec<T>, entry: T) -> Result<(), Fault> {
+        if table.len() == table.capacity() {
+            // What is there is copied to twice as much.
+            self.take(2 * size_of::<T>() * table.len().max(MIN_ENTRIES))?;
+            table.reserve(MIN_ENTRIES);
+        }
+        table.push(entry);
+        Ok(())
+    }
+}
