@@ -1,4 +1,14 @@
+import type { Page } from "@playwright/test";
 import { busyOnly, colours, comparison, expect, hoverRoot, parameter, pixels, test, zoomStays } from "./stack.ts";
+
+/** How much of the graph's height the page shows. */
+function seenOfGraph(page: Page): Promise<number> {
+  return page.getByTestId("flamegraph").evaluate((graph) => {
+    const main = (graph.closest("main") as Element).getBoundingClientRect();
+    const { top, bottom } = graph.getBoundingClientRect();
+    return (Math.min(bottom, main.bottom) - Math.max(top, main.top)) / (bottom - top);
+  });
+}
 
 test.describe("compare", () => {
   test("finds what came: what began is new, with both sides' counts", async ({ page, windows, request }) => {
@@ -91,32 +101,34 @@ test.describe("compare", () => {
     const changes = page.getByTestId("changes");
     const sentence = changes.getByRole("button").filter({ hasText: windows.busy }).first();
     await expect(sentence).toContainText(/→ .*cores \(\+.*, between \+.* and \+.*\)/);
-    const seenOfGraph = () =>
-      page.getByTestId("flamegraph").evaluate((graph) => {
-        const main = (graph.closest("main") as Element).getBoundingClientRect();
-        const { top, bottom } = graph.getBoundingClientRect();
-        return (Math.min(bottom, main.bottom) - Math.max(top, main.top)) / (bottom - top);
-      });
     await sentence.click();
     // The graph that it zooms comes into sight.
-    await expect.poll(seenOfGraph).toBeGreaterThan(0.9);
-    // It stays there whatever comes above it, until the person scrolls.
+    await expect.poll(() => seenOfGraph(page)).toBeGreaterThan(0.9);
+    await zoomStays(page);
+    await page.goBack();
+    await expect(page.getByTestId("reset-zoom")).toBeHidden();
+    await expect(sentence).toBeVisible();
+  });
+
+  test("a graph that a sentence brought into sight stays there whatever comes above it, until the person scrolls", async ({
+    page,
+    windows,
+  }) => {
+    await page.goto(comparison(windows));
     const arrives = () =>
       page.evaluate(() => {
         const late = document.createElement("div");
         late.style.cssText = "flex: none; height: 300px";
         document.querySelector("main")?.prepend(late);
       });
+    await page.getByTestId("changes").getByRole("button").filter({ hasText: windows.busy }).first().click();
+    await expect.poll(() => seenOfGraph(page)).toBeGreaterThan(0.9);
     await arrives();
-    expect(await seenOfGraph()).toBeGreaterThan(0.9);
+    expect(await seenOfGraph(page)).toBeGreaterThan(0.9);
     await page.mouse.wheel(0, -5000);
-    await expect.poll(seenOfGraph).toBeLessThan(0.5);
+    await expect.poll(() => seenOfGraph(page)).toBeLessThan(0.5);
     await arrives();
-    expect(await seenOfGraph()).toBeLessThan(0.5);
-    await zoomStays(page);
-    await page.goBack();
-    await expect(page.getByTestId("reset-zoom")).toBeHidden();
-    await expect(sentence).toBeVisible();
+    expect(await seenOfGraph(page)).toBeLessThan(0.5);
   });
 
   test("only what is new or gone: swapped sides are each other's", async ({ page, windows }) => {
