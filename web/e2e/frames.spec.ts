@@ -104,6 +104,36 @@ test("one sample of forty thousand is found, and seen", async ({ page, request }
   expect((await pixels(page, "minimap")).get(HIT)).toBeGreaterThan(0);
 });
 
+test("a zoomed frame fills the width, in the picture and below the pointer, and its caller comes back", async ({
+  page,
+  request,
+}) => {
+  const query = await stored(request, "zoom", [
+    { frames: [prog("main"), prog("serve"), prog("parse")], samples: 30 },
+    { frames: [prog("main"), prog("walk")], samples: 30 },
+    { frames: [prog("main"), prog("rest")], samples: 40 },
+  ]);
+  await page.goto(at(WINDOW, { ...query, theme: "light", pane: "graph", match: "parse" }));
+  await drawn(page);
+  const graph = page.getByTestId("flamegraph");
+  const box = await graph.boundingBox();
+  if (box === null) throw new Error("there is no graph");
+  const row = (of: number) => 19 * of + 9;
+  const right = { x: box.width - 30, y: row(3) };
+  const marked = async () => (await pixels(page, "flamegraph")).get(HIT) ?? 0;
+  await expect.poll(marked).toBeGreaterThan(0);
+  const part = await marked();
+  const caller = { x: box.width * 0.55, y: row(2) };
+  await pointAt(graph, caller, "serve");
+  await graph.click({ position: caller });
+  await expect.poll(marked).toBeGreaterThan(part * 3);
+  await pointAt(graph, right, "parse");
+  await graph.focus();
+  await page.keyboard.press("Backspace");
+  await expect.poll(() => parameter(page, "focus")).toBe("main");
+  await expect.poll(marked).toBe(part);
+});
+
 test("what is thinner than a pixel is drawn together, counted, and comes apart when zoomed", async ({
   page,
   request,

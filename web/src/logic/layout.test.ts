@@ -7,6 +7,8 @@ import {
   moved,
   neighbour,
   nodeAt,
+  partOf,
+  partText,
   type Run,
   rowRuns,
   rowsInSight,
@@ -105,6 +107,25 @@ describe("a part of the width", () => {
     expect(moved(half, limits, 1000)).toEqual({ from: 60, until: 110 });
     expect(moved(half, limits, -1000)).toEqual({ from: 10, until: 60 });
     expect(centred(half, limits, 80)).toEqual({ from: 55, until: 105 });
+  });
+
+  it("is written in millionths, empty where it is the whole, and read back", () => {
+    expect(partText(limits, limits)).toBe("");
+    expect(partText({ from: 22.5, until: 72.5 }, limits)).toBe("125000-625000");
+    expect(partOf("125000-625000", limits)).toEqual({ from: 22.5, until: 72.5 });
+    expect(partOf("", limits)).toEqual(limits);
+    // A tree without a sample has no width.
+    expect(partText({ from: 0, until: 0 }, { from: 0, until: 0 })).toBe("");
+  });
+
+  it("is another than the whole where the view goes beyond it: a zoom has yet to be drawn", () => {
+    for (const before of [
+      { from: 0, until: 1000 },
+      { from: 10, until: 111 },
+      { from: 9, until: 110 },
+      { from: 110, until: 210 },
+    ])
+      expect(partText(before, limits)).not.toBe("");
   });
 });
 

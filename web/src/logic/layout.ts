@@ -50,12 +50,14 @@ export function scaled(view: View, limits: View, position: number, factor: numbe
 
 const MILLION = 1e6;
 
-/** A part of the limits as text, in millionths of their width; empty where it is all of them. */
+/**
+ * A part of the limits as text, in millionths of their width; empty where it is all of them. A view that goes beyond
+ * them, as before a zoom, is no part and no whole: its text is that of no address.
+ */
 export function partText(view: View, { from, until }: View): string {
-  const at = (position: number) => ((position - from) / (until - from)) * MILLION;
-  const [begin, end] = [at(view.from), at(view.until)];
-  const digits = (value: number) => String(Number(value.toFixed(3)));
-  return end - begin >= MILLION * (1 - 1e-9) || !(until > from) ? "" : `${digits(begin)}-${digits(end)}`;
+  const digits = (position: number) => String(Number((((position - from) / (until - from)) * MILLION).toFixed(3)));
+  const text = `${digits(view.from)}-${digits(view.until)}`;
+  return text === `0-${MILLION}` || !(until > from) ? "" : text;
 }
 
 /** Back from text; all of the limits where it is none. */

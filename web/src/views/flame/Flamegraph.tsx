@@ -383,7 +383,7 @@ export function Flamegraph(props: Props) {
             style={style}
             role="application"
             aria-roledescription="flamegraph"
-            aria-label={`Flamegraph of ${measure.title}. Arrow keys move between frames, Enter zooms, Escape shows all, n finds the next match, Shift F10 opens the frame's menu. The tree of frames and the table of functions hold the same as text.`}
+            aria-label={`Flamegraph of ${measure.title}. Arrow keys move, Enter zooms, Escape shows all, n finds the next match, Shift F10 opens the menu. The tree of frames and the table of functions hold the same as text.`}
             tabIndex={0}
             data-testid="flamegraph"
             onKeyDown={onKeyDown}
