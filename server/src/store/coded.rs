@@ -15,7 +15,7 @@ use super::columns::code_numbers;
 use super::file::{self, Effort, Encoded, MAX_RANGE_STRING_BYTES, PART, ROW_GROUP_ROWS, Ranges};
 use super::fresh::FreshSamples;
 use super::notes::Notes;
-use super::packing::{Codes, Runs, deltas, dense, run, runs};
+use super::packing::{Blocks, Codes, Runs, deltas, dense, run, runs};
 use super::samples::{Recent, Samples};
 use super::schema::Table;
 use super::snapshot::ColumnRange;
@@ -33,6 +33,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter, Trac
 use parquet::schema::types::ColumnDescPtr;
 use places::pages_of_homes;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use ways::Way;
 use zstd::bulk::Compressor;
@@ -65,11 +66,8 @@ pub(super) fn encode(
         return Ok(None);
     }
     rows.sort(&book);
-    let order: Vec<u32> = (0..rows.len() as u32).collect();
     let mut file = CodedFile::new(Table::Samples, effort, notes, rows.len() * effort.sample_bytes())?;
-    for group in order.chunks(ROW_GROUP_ROWS) {
-        file.write_samples(&rows, group, &book)?;
-    }
+    file.write_groups(&rows, ROW_GROUP_ROWS, &book)?;
     file.finish(partition, PART).map(Some)
 }
 
@@ -110,9 +108,17 @@ impl CodedFile {
         self.rows
     }
 
-    /// Adds rows of `samples` in this order as a row group.
-    pub(super) fn write_samples(&mut self, rows: &Samples, order: &[u32], book: &Book) -> Result<(), StoreError> {
-        self.write(order.len(), |group| write_samples(group, rows, order, book))
+    /// Adds all rows of `samples` in row groups of so many.
+    pub(super) fn write_groups(&mut self, rows: &Samples, of: usize, book: &Book) -> Result<(), StoreError> {
+        let begins = (0..rows.len()).step_by(of);
+        begins
+            .map(|begin| begin..rows.len().min(begin + of))
+            .try_for_each(|group| self.write_samples(rows, group, book))
+    }
+
+    /// Adds these rows of `samples` as a row group.
+    pub(super) fn write_samples(&mut self, rows: &Samples, range: Range<usize>, book: &Book) -> Result<(), StoreError> {
+        self.write(range.len(), |group| write_samples(group, rows, range, book))
     }
 
     /// Adds a row group of so many rows; `columns` adds all columns in the order of the table's.
@@ -176,11 +182,10 @@ fn failed(table: Table) -> impl Fn(ParquetError) -> StoreError {
 }
 
 /// Adds the columns of `samples` in their order.
-fn write_samples(group: &mut Group<'_>, rows: &Samples, order: &[u32], book: &Book) -> Result<(), ParquetError> {
-    let by_row = |column: &[u32]| -> Vec<u32> { order.iter().map(|row| column[*row as usize]).collect() };
-    let origins = runs(order.iter().map(|row| rows.origins[*row as usize]));
+fn write_samples(group: &mut Group<'_>, rows: &Samples, range: Range<usize>, book: &Book) -> Result<(), ParquetError> {
+    let origins = runs(rows.origins[range.clone()].iter().copied());
     let homes = homes(&origins, book);
-    group.times(order.iter().map(|row| rows.ts_ns[*row as usize]).collect(), &origins)?;
+    group.times(&rows.ts_ns[range.clone()], &origins)?;
     let names = &book.names;
     group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
     group.texts_of_runs("node", &origins, names, |origin| book.origins[origin].node)?;
@@ -189,12 +194,12 @@ fn write_samples(group: &mut Group<'_>, rows: &Samples, order: &[u32], book: &Bo
     group.numbers_of_runs("process_id", &origins, |origin| Some(book.origins[origin].process_id))?;
     group.texts_of_runs("thread", &origins, names, |origin| book.origins[origin].thread)?;
     group.numbers_of_runs("tid", &origins, |origin| book.origins[origin].tid)?;
-    let (manners, kept) = dense(by_row(&rows.manners).into_iter(), book.manners.len());
+    let (manners, kept) = dense(rows.manners[range.clone()].iter().copied(), book.manners.len());
     let manner = |code: &u32| book.manners[*code];
     let cpus = kept.iter().map(|code| manner(code).cpu);
     group.numbers_of("cpu", &manners, cpus, size_of::<i32>(), &homes)?;
     group.texts_of("mode", &manners, kept.iter().map(|code| manner(code).mode), names)?;
-    group.stacks(by_row(&rows.stacks), &homes, book)?;
+    group.stacks(rows.stacks[range].iter().copied(), &homes, book)?;
     let values = kept.iter().map(|code| Some(manner(code).value));
     group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())
 }
@@ -242,7 +247,7 @@ struct Dictionary {
 impl Group<'_> {
     /// Times differ little from their neighbours and are almost all distinct: their differences are packed. What is left of them is noise,
     /// and is not compressed. Where one thread's end and the next one's begin there is a large difference.
-    fn times(&mut self, times: Vec<i64>, origins: &Runs) -> Result<(), ParquetError> {
+    fn times(&mut self, times: &[i64], origins: &Runs) -> Result<(), ParquetError> {
         let column = self.column()?;
         let bounds = times.iter().copied().min().zip(times.iter().copied().max());
         if let Some((min, max)) = bounds {
@@ -256,7 +261,7 @@ impl Group<'_> {
             Effort::Fresh => Vec::new(),
             Effort::Compact => pages_of_homes(origins, LEAST_PAGE_OF_THREAD, most),
         };
-        let mut rest = &times[..];
+        let mut rest = times;
         for rows in pages.into_iter().chain(std::iter::repeat(most)) {
             if rest.is_empty() {
                 break;
@@ -264,14 +269,11 @@ impl Group<'_> {
             let (page, behind) = rest.split_at(rows.min(rest.len()));
             rest = behind;
             let mut plain = Vec::with_capacity(page.len() * 5);
-            deltas(page, false, &mut plain);
-            if self.effort == Effort::Compact {
-                let mut other = Vec::with_capacity(plain.len());
-                deltas(page, true, &mut other);
-                if other.len() < plain.len() {
-                    plain = other;
-                }
-            }
+            let blocks = match self.effort {
+                Effort::Fresh => Blocks::Small,
+                Effort::Compact => Blocks::smallest(page),
+            };
+            deltas(page, blocks, &mut plain);
             let bytes = plain.len();
             let page = Page::DataPageV2 {
                 buf: plain.into(),
@@ -398,8 +400,13 @@ impl Group<'_> {
     }
 
     /// Stacks by their codes, row by row. `homes`: as of [`homes`]; none where rows stand by their stacks.
-    pub(super) fn stacks(&mut self, codes: Vec<u32>, homes: &Runs, book: &Book) -> Result<(), ParquetError> {
-        let (mut keys, kept) = dense(codes.into_iter(), book.stacks.len());
+    pub(super) fn stacks(
+        &mut self,
+        codes: impl ExactSizeIterator<Item = u32>,
+        homes: &Runs,
+        book: &Book,
+    ) -> Result<(), ParquetError> {
+        let (mut keys, kept) = dense(codes, book.stacks.len());
         let mut ids: Vec<i64> = kept.into_iter().map(|code| book.stacks[code]).collect();
         let way = self.way_of_stacks(&keys, ids.len(), homes)?;
         if let Some(places) = &way.places {

@@ -55,10 +55,7 @@ fn encoded_with(effort: Effort, rows: &Samples, book: &Book, group_rows: usize) 
     let mut file = CodedFile::new(Table::Samples, effort, &Notes::default(), 0).unwrap();
     let mut rows = rows.clone();
     rows.sort(book);
-    let order: Vec<u32> = (0..rows.len() as u32).collect();
-    for group in order.chunks(group_rows) {
-        file.write_samples(&rows, group, book).unwrap();
-    }
+    file.write_groups(&rows, group_rows, book).unwrap();
     file.finish("2026-11-21T08", PART).unwrap()
 }
 

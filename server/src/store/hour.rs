@@ -8,7 +8,7 @@ use super::file::{Effort, Encoded, PART, ROW_GROUP_ROWS};
 use super::merge::{Sink, merge};
 use super::notes::Notes;
 use super::rollup::{self, Rollups};
-use super::samples::Samples;
+use super::samples::{Samples, Scratch};
 use super::schema::Table;
 use super::snapshot::DataFile;
 use std::path::PathBuf;
@@ -28,9 +28,10 @@ const MOST_OF_SERVICE: usize = 2 * ROW_GROUP_ROWS;
 pub(super) struct Hour {
     partition: String,
     whole: bool,
-    /// Rows that are to be one row group, and the order in which they will stand there.
+    /// Rows that are to be one row group, and how many of them are in the order in which they will stand there.
     rows: Samples,
-    order: Vec<u32>,
+    ordered: usize,
+    scratch: Scratch,
     /// The services of the first and the last of them, by their names' codes.
     services: [Option<u32>; 2],
     merged: u64,
@@ -56,7 +57,8 @@ impl Hour {
             partition: job.partition.clone(),
             whole: job.whole,
             rows: Samples::default(),
-            order: Vec::new(),
+            ordered: 0,
+            scratch: Scratch::default(),
             services: [None; 2],
             merged: 0,
             left: job.files.iter().map(|file| file.rows).sum::<u64>() as usize,
@@ -95,7 +97,7 @@ impl Hour {
     /// Makes a row group of the rows.
     fn write_group(&mut self, book: &Book) -> Result<(), StoreError> {
         if let Some(file) = &mut self.file
-            && !self.order.is_empty()
+            && self.ordered > 0
         {
             let file = match file {
                 Some(file) => file,
@@ -108,11 +110,11 @@ impl Hour {
                     file.insert(CodedFile::new(Table::Samples, effort, &self.notes, bytes)?)
                 }
             };
-            file.write_samples(&self.rows, &self.order, book)?;
-            self.left = self.left.saturating_sub(self.order.len());
+            file.write_samples(&self.rows, 0..self.ordered, book)?;
+            self.left = self.left.saturating_sub(self.ordered);
         }
-        self.rows.clear();
-        self.order.clear();
+        self.rows.remove_first(self.ordered);
+        self.ordered = 0;
         // A part is one file, however large: only files of whole hours may overlap with none.
         match &self.file {
             Some(Some(file)) if self.whole && file.rows() >= MAX_ROWS => self.finish_file(),
@@ -143,7 +145,7 @@ impl Sink for Hour {
     }
 
     fn end_series(&mut self, book: &Book) -> Result<(), StoreError> {
-        let mut series = self.order.len()..self.rows.len();
+        let mut series = self.ordered..self.rows.len();
         self.merged += series.len() as u64;
         if let Some(rollups) = &mut self.rollups {
             rollups.add(&self.rows, series.clone(), book)?;
@@ -157,20 +159,18 @@ impl Sink for Hour {
             .origins
             .get(series.start)
             .map(|origin| book.series_of(*origin).service);
-        if self.order.len() >= LEAST_OF_SERVICE && service != self.services[1] {
-            let mut next = Samples::default();
-            next.extend(&self.rows, series.clone());
+        if self.ordered >= LEAST_OF_SERVICE && service != self.services[1] {
             self.write_group(book)?;
-            series = 0..next.len();
-            self.rows = next;
+            series = 0..self.rows.len();
         }
-        if self.order.is_empty() {
+        if self.ordered == 0 {
             self.services[0] = service;
         }
         self.services[1] = service;
-        self.rows.order(series, book, &mut self.order);
+        self.ordered = series.end;
+        self.rows.order(series, book, &mut self.scratch);
         let is_of_one = self.services[0] == service;
-        if self.order.len() >= if is_of_one { MOST_OF_SERVICE } else { ROW_GROUP_ROWS } {
+        if self.ordered >= if is_of_one { MOST_OF_SERVICE } else { ROW_GROUP_ROWS } {
             self.write_group(book)?;
         }
         Ok(())

@@ -3,6 +3,7 @@ use crate::store::book::{Manner, Origin, Series};
 use crate::store::coded::CodedFile;
 use crate::store::file::Effort;
 use crate::store::notes::Notes;
+use crate::store::samples::Scratch;
 use std::collections::BTreeMap;
 
 /// A row with all that it says as text, so that rows of different books can be compared.
@@ -58,11 +59,8 @@ fn write(dir: &std::path::Path, file: i64, count: i64, effort: Effort, group_row
     let (mut rows, book) = rows(file, count);
     let written = (0..rows.len()).map(|at| row(&rows, at, &book)).collect();
     rows.sort(&book);
-    let order: Vec<u32> = (0..rows.len() as u32).collect();
     let mut coded = CodedFile::new(Table::Samples, effort, &Notes::default(), 0).unwrap();
-    for group in order.chunks(group_rows) {
-        coded.write_samples(&rows, group, &book).unwrap();
-    }
+    coded.write_groups(&rows, group_rows, &book).unwrap();
     let path = dir.join(format!("{file}.parquet"));
     std::fs::write(&path, coded.finish("2026-11-21T08", "part").unwrap().bytes).unwrap();
     (path, written)
@@ -73,7 +71,7 @@ fn write(dir: &std::path::Path, file: i64, count: i64, effort: Effort, group_row
 struct Kept {
     rows: Samples,
     done: usize,
-    order: Vec<u32>,
+    scratch: Scratch,
     found: Vec<Row>,
     series: BTreeMap<String, usize>,
 }
@@ -90,16 +88,15 @@ impl Sink for Kept {
             assert_eq!(row(&self.rows, at, book).0, of_series);
         }
         *self.series.entry(of_series).or_default() += 1;
-        self.rows.order(range, book, &mut self.order);
+        self.rows.order(range, book, &mut self.scratch);
         self.done = self.rows.len();
         Ok(())
     }
 
     fn flush(&mut self, book: &Book) -> Result<(), StoreError> {
         self.found
-            .extend(self.order.iter().map(|at| row(&self.rows, *at as usize, book)));
+            .extend((0..self.rows.len()).map(|at| row(&self.rows, at, book)));
         self.rows.clear();
-        self.order.clear();
         self.done = 0;
         Ok(())
     }

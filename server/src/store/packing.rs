@@ -232,6 +232,25 @@ fn pack(codes: &[u32], width: u32, to: &mut Vec<u8>) {
 
 /// Numbers of `width` bits, least significant bit first; the last byte is filled up with zeros.
 fn pack_bits(numbers: impl Iterator<Item = u64>, width: u32, to: &mut Vec<u8>) {
+    if width > u32::BITS {
+        return pack_wide_bits(numbers, width, to);
+    }
+    // What is left of four bytes and the next number fit into eight.
+    let (mut bits, mut filled) = (0_u64, 0);
+    for number in numbers {
+        bits |= number << filled;
+        filled += width;
+        if filled >= u32::BITS {
+            to.extend_from_slice(&(bits as u32).to_le_bytes());
+            bits >>= u32::BITS;
+            filled -= u32::BITS;
+        }
+    }
+    to.extend_from_slice(&bits.to_le_bytes()[..filled.div_ceil(8) as usize]);
+}
+
+/// The same of more bits.
+fn pack_wide_bits(numbers: impl Iterator<Item = u64>, width: u32, to: &mut Vec<u8>) {
     let (mut bits, mut filled) = (0_u128, 0);
     for number in numbers {
         bits |= u128::from(number) << filled;
@@ -251,11 +270,59 @@ const BLOCK_DELTAS: usize = 128;
 const LARGE_BLOCK_DELTAS: usize = 1024;
 const MINIBLOCK_DELTAS: usize = 32;
 
-/// A page of `DELTA_BINARY_PACKED`: the first number, then blocks of differences. `large`: of blocks that take less where no difference is far from
-/// all others.
-pub(super) fn deltas(numbers: &[i64], large: bool, to: &mut Vec<u8>) {
-    let size = if large { LARGE_BLOCK_DELTAS } else { BLOCK_DELTAS };
-    let zigzag = |number: i64| (number << 1 ^ number >> 63) as u64;
+/// How many differences have a least one in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blocks {
+    Small,
+    /// These take less where no difference is far from all others.
+    Large,
+}
+
+impl Blocks {
+    /// Those by which a page of these numbers takes less.
+    pub(super) fn smallest(numbers: &[i64]) -> Self {
+        // The least and the greatest difference of each part that has a width of its own.
+        let mut parts: Vec<(i64, i64)> = Vec::with_capacity(numbers.len() / MINIBLOCK_DELTAS + 1);
+        for at in (1..numbers.len()).step_by(MINIBLOCK_DELTAS) {
+            let part = &numbers[at - 1..numbers.len().min(at + MINIBLOCK_DELTAS)];
+            let deltas = part.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
+            parts.push(deltas.fold((i64::MAX, i64::MIN), |(least, most), delta| {
+                (least.min(delta), most.max(delta))
+            }));
+        }
+        let bytes = |blocks: Self| -> usize {
+            let of_block = blocks.deltas() / MINIBLOCK_DELTAS;
+            let blocks = parts.chunks(of_block).map(|parts| {
+                let least = parts.iter().map(|(least, _)| *least).min().unwrap_or_default();
+                let widths = parts
+                    .iter()
+                    .map(|(_, most)| width(most.wrapping_sub(least) as u64) as usize);
+                varint_bytes(zigzag(least)) + of_block + widths.sum::<usize>() * MINIBLOCK_DELTAS / 8
+            });
+            blocks.sum()
+        };
+        if bytes(Self::Large) < bytes(Self::Small) {
+            Self::Large
+        } else {
+            Self::Small
+        }
+    }
+
+    fn deltas(self) -> usize {
+        match self {
+            Self::Small => BLOCK_DELTAS,
+            Self::Large => LARGE_BLOCK_DELTAS,
+        }
+    }
+}
+
+fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+/// A page of `DELTA_BINARY_PACKED`: the first number, then blocks of differences.
+pub(super) fn deltas(numbers: &[i64], blocks: Blocks, to: &mut Vec<u8>) {
+    let size = blocks.deltas();
     varint(size as u64, to);
     varint((size / MINIBLOCK_DELTAS) as u64, to);
     varint(numbers.len() as u64, to);
@@ -271,7 +338,7 @@ pub(super) fn deltas(numbers: &[i64], large: bool, to: &mut Vec<u8>) {
         varint(zigzag(least), to);
         let above = |delta: &i64| delta.wrapping_sub(least) as u64;
         let parts = block.chunks(MINIBLOCK_DELTAS);
-        let width = |part: &[i64]| u64::BITS - part.iter().fold(0, |all, delta| all | above(delta)).leading_zeros();
+        let width = |part: &[i64]| width(part.iter().fold(0, |all, delta| all | above(delta)));
         let mut widths = [0; LARGE_BLOCK_DELTAS / MINIBLOCK_DELTAS];
         for (of_part, part) in widths.iter_mut().zip(parts.clone()) {
             *of_part = width(part) as u8;
@@ -283,6 +350,15 @@ pub(super) fn deltas(numbers: &[i64], large: bool, to: &mut Vec<u8>) {
             to.resize(end, 0);
         }
     }
+}
+
+/// Bits of a number.
+fn width(number: u64) -> u32 {
+    u64::BITS - number.leading_zeros()
+}
+
+fn varint_bytes(value: u64) -> usize {
+    width(value).max(1).div_ceil(7) as usize
 }
 
 /// Unsigned LEB128.

@@ -35,6 +35,14 @@ impl Samples {
         self.manners.clear();
     }
 
+    /// Removes so many; the memory is kept for the next.
+    pub(super) fn remove_first(&mut self, rows: usize) {
+        self.ts_ns.drain(..rows);
+        for column in [&mut self.origins, &mut self.stacks, &mut self.manners] {
+            column.drain(..rows);
+        }
+    }
+
     pub(super) fn extend(&mut self, from: &Self, range: Range<usize>) {
         self.ts_ns.extend_from_slice(&from.ts_ns[range.clone()]);
         self.origins.extend_from_slice(&from.origins[range.clone()]);
@@ -120,8 +128,27 @@ impl Samples {
         }
     }
 
-    /// Rows of one series in the order in which they stand in a file: by thread and time, else as they lie.
-    pub(super) fn order(&self, range: Range<usize>, book: &Book, to: &mut Vec<u32>) {
+    /// Puts rows of one series in the order in which they stand in a file: by thread and time, else as they lie. Called while they are all that is
+    /// near: of many series at once each column of each row would come from far away.
+    pub(super) fn order(&mut self, range: Range<usize>, book: &Book, scratch: &mut Scratch) {
+        scratch.order.clear();
+        self.ordered(range.clone(), book, &mut scratch.order);
+        let order = &scratch.order[..];
+        if order.is_sorted() {
+            return;
+        }
+        scratch.times.clear();
+        scratch.times.extend(order.iter().map(|row| self.ts_ns[*row as usize]));
+        self.ts_ns[range.clone()].copy_from_slice(&scratch.times);
+        for column in [&mut self.origins, &mut self.stacks, &mut self.manners] {
+            scratch.codes.clear();
+            scratch.codes.extend(order.iter().map(|row| column[*row as usize]));
+            column[range.clone()].copy_from_slice(&scratch.codes);
+        }
+    }
+
+    /// The rows of one series in that order.
+    fn ordered(&self, range: Range<usize>, book: &Book, to: &mut Vec<u32>) {
         let tid = |origin: u32| book.origins[origin].tid;
         let mut threads: Vec<(Option<i64>, Range<usize>)> = Vec::new();
         let mut row = range.start;
@@ -190,6 +217,14 @@ impl Samples {
             self.manners.extend(of_rank.iter().map(|row| row.manner));
         }
     }
+}
+
+/// What [`Samples::order`] needs for a while.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    order: Vec<u32>,
+    times: Vec<i64>,
+    codes: Vec<u32>,
 }
 
 /// A row by itself.

@@ -278,6 +278,7 @@ pub(super) fn plain_texts(bytes: &[u8]) -> Result<Vec<String>, Damage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::packing::{self, Blocks};
 
     #[test]
     fn numbers_of_every_width_come_back() {
@@ -382,5 +383,42 @@ mod tests {
             assert!(a.len() <= 100 && b.len() <= 100);
             let _ = (plain_texts(&bytes), present(&bytes, 50));
         }
+    }
+
+    #[test]
+    fn differences_of_all_widths_are_read_back_and_stand_in_the_smaller_blocks() {
+        let mut state = 7_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state ^ state >> 33
+        };
+        let mut seen = [0; 2];
+        for bits in 0..=u64::BITS {
+            for count in [0, 1, 2, 33, 129, 1025, 5000] {
+                // In every second page now and then a number is far from all others.
+                let is_even = count % 2 == 0;
+                let numbers = (0..count).map(|at| match random().checked_shr(u64::BITS - bits) {
+                    Some(number) if is_even || at % 700 != 0 => number as i64,
+                    Some(number) => (number as i64).wrapping_add(1 << 50),
+                    None => at,
+                });
+                let numbers: Vec<i64> = numbers.collect();
+                let lengths = [Blocks::Small, Blocks::Large].map(|blocks| {
+                    let (mut bytes, mut read) = (Vec::new(), Vec::new());
+                    packing::deltas(&numbers, blocks, &mut bytes);
+                    deltas(&bytes, numbers.len(), &mut read).unwrap();
+                    assert_eq!(read, numbers, "{bits} bits, {count} numbers");
+                    bytes.len()
+                });
+                let large = Blocks::smallest(&numbers) == Blocks::Large;
+                assert_eq!(
+                    large,
+                    lengths[1] < lengths[0],
+                    "{bits} bits, {count} numbers: {lengths:?}"
+                );
+                seen[usize::from(large)] += 1;
+            }
+        }
+        assert!(seen.iter().all(|seen| *seen > 20), "{seen:?}");
     }
 }
