@@ -132,7 +132,7 @@ impl Samples {
     /// near: of many series at once each column of each row would come from far away.
     pub(super) fn order(&mut self, range: Range<usize>, book: &Book, scratch: &mut Scratch) {
         scratch.order.clear();
-        self.ordered(range.clone(), book, &mut scratch.order);
+        self.ordered(range.clone(), book, scratch);
         let order = &scratch.order[..];
         if order.is_sorted() {
             return;
@@ -148,7 +148,8 @@ impl Samples {
     }
 
     /// The rows of one series in that order.
-    fn ordered(&self, range: Range<usize>, book: &Book, to: &mut Vec<u32>) {
+    fn ordered(&self, range: Range<usize>, book: &Book, scratch: &mut Scratch) {
+        let to = &mut scratch.order;
         let tid = |origin: u32| book.origins[origin].tid;
         let mut threads: Vec<(Option<i64>, Range<usize>)> = Vec::new();
         let mut row = range.start;
@@ -167,22 +168,22 @@ impl Samples {
         for same in threads.chunk_by(|(a, _), (b, _)| a == b) {
             let from = to.len();
             to.extend(same.iter().flat_map(|(_, rows)| rows.start as u32..rows.end as u32));
-            self.by_time(&mut to[from..]);
+            self.by_time(&mut to[from..], &mut scratch.by_time);
         }
     }
 
     /// Sorts rows by time; equal ones stay as they are.
-    fn by_time(&self, rows: &mut [u32]) {
+    fn by_time(&self, rows: &mut [u32], by_time: &mut ByTime) {
         let time = |row: &u32| self.ts_ns[*row as usize];
         // What came in the order of time mostly is, but where one commit ends and the next begins.
         if merge_neighbours(rows, time) {
             return;
         }
-        let mut timed: Vec<(i64, u32)> = rows.iter().map(|row| (time(row), *row)).collect();
-        // A stable sort finds the runs that are sorted already.
-        timed.sort_by_key(|(ts_ns, _)| *ts_ns);
-        for (row, (_, sorted)) in rows.iter_mut().zip(timed) {
-            *row = sorted;
+        if by_time.sort(rows.iter().map(time)) {
+            let sorted: Vec<u32> = by_time.order().map(|place| rows[place]).collect();
+            rows.copy_from_slice(&sorted);
+        } else {
+            rows.sort_by_key(time);
         }
     }
 
@@ -206,16 +207,24 @@ impl Samples {
             *place += 1;
         }
         self.clear();
-        let (mut rest, mut begin) = (&mut rows[..], 0);
+        let (mut rest, mut begin, mut by_time) = (&mut rows[..], 0, ByTime::default());
         for end in next {
             let (of_rank, behind) = std::mem::take(&mut rest).split_at_mut((end - begin) as usize);
             (rest, begin) = (behind, end);
-            of_rank.sort_by_key(|row| row.ts_ns);
-            self.ts_ns.extend(of_rank.iter().map(|row| row.ts_ns));
-            self.origins.extend(of_rank.iter().map(|row| row.origin));
-            self.stacks.extend(of_rank.iter().map(|row| row.stack));
-            self.manners.extend(of_rank.iter().map(|row| row.manner));
+            if by_time.sort(of_rank.iter().map(|row| row.ts_ns)) {
+                self.push(by_time.order().map(|place| &of_rank[place]));
+            } else {
+                of_rank.sort_by_key(|row| row.ts_ns);
+                self.push(of_rank.iter());
+            }
         }
+    }
+
+    fn push<'r>(&mut self, rows: impl Iterator<Item = &'r Row> + Clone) {
+        self.ts_ns.extend(rows.clone().map(|row| row.ts_ns));
+        self.origins.extend(rows.clone().map(|row| row.origin));
+        self.stacks.extend(rows.clone().map(|row| row.stack));
+        self.manners.extend(rows.map(|row| row.manner));
     }
 }
 
@@ -223,8 +232,47 @@ impl Samples {
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     order: Vec<u32>,
+    by_time: ByTime,
     times: Vec<i64>,
     codes: Vec<u32>,
+}
+
+/// Puts times in order by numbers that hold a time and its place: half as long as rows, and nothing else is moved.
+#[derive(Debug, Default)]
+struct ByTime {
+    keys: Vec<u64>,
+    place_bits: u32,
+}
+
+/// Fewer times are sorted sooner where they lie.
+const LEAST_KEYS: usize = 64;
+
+impl ByTime {
+    /// False where they are few, or too far apart for their places to fit beside them.
+    fn sort(&mut self, times: impl ExactSizeIterator<Item = i64> + Clone) -> bool {
+        let bounds = times.clone().min().zip(times.clone().max());
+        let Some((least, most)) = bounds.filter(|_| times.len() >= LEAST_KEYS) else {
+            return false;
+        };
+        self.place_bits = usize::BITS - times.len().leading_zeros();
+        let above = |ts_ns: i64| ts_ns.wrapping_sub(least) as u64;
+        if above(most).leading_zeros() < self.place_bits {
+            return false;
+        }
+        self.keys.clear();
+        let keys = times.enumerate();
+        self.keys
+            .extend(keys.map(|(place, ts_ns)| above(ts_ns) << self.place_bits | place as u64));
+        // A stable sort, although no two are equal: it finds the runs that are sorted already.
+        self.keys.sort();
+        true
+    }
+
+    /// The places of the times in their order.
+    fn order(&self) -> impl Iterator<Item = usize> + Clone {
+        let mask = (1 << self.place_bits) - 1;
+        self.keys.iter().map(move |key| (key & mask) as usize)
+    }
 }
 
 /// A row by itself.
@@ -476,12 +524,36 @@ mod tests {
                 ts_ns: times,
                 ..Samples::default()
             };
+            let mut by_time = ByTime::default();
             assert!(!merged || rows == expected, "{overlap}");
             // Whether it was merged or sorted then.
             let mut rows: Vec<u32> = (0..expected.len() as u32).collect();
-            samples.by_time(&mut rows);
+            samples.by_time(&mut rows, &mut by_time);
             assert_eq!(rows, expected, "{overlap}");
         }
         merge_neighbours(&mut [], |_| 0);
+    }
+
+    #[test]
+    fn times_are_put_in_order_beside_their_places_where_both_fit() {
+        let mut by_time = ByTime::default();
+        let few: Vec<i64> = (0..LEAST_KEYS as i64 - 1).collect();
+        assert!(!by_time.sort(few.iter().copied()));
+        for (apart, fits) in [
+            (0, true),
+            (7, true),
+            (1 << 40, true),
+            (1 << 50, false),
+            (i64::MAX / 500, false),
+        ] {
+            // Each time comes three times.
+            let times: Vec<i64> = (0..900_i64).map(|row| row * 7 % 300 * apart - apart).collect();
+            assert_eq!(by_time.sort(times.iter().copied()), fits, "{apart}");
+            if fits {
+                let mut expected: Vec<usize> = (0..times.len()).collect();
+                expected.sort_by_key(|row| times[*row]);
+                assert_eq!(by_time.order().collect::<Vec<_>>(), expected, "{apart}");
+            }
+        }
     }
 }
