@@ -90,7 +90,7 @@ impl CodedFile {
             .and_then(ArrowWriter::into_serialized_writer)
             .map_err(failed(table))?;
         let compressor = |effort: Effort| {
-            let compressor = Compressor::new(effort.level(table));
+            let compressor = Compressor::new(effort.level());
             compressor.map_err(StoreError::table(table, "encode a file"))
         };
         Ok(Self {
@@ -171,7 +171,7 @@ impl CodedFile {
 fn counting() -> std::io::Result<Compressor<'static>> {
     const LEAST_MATCH: u32 = 7;
     const REMEMBERED_LOG: u32 = 6;
-    let mut compressor = Compressor::new(Effort::Fresh.level(Table::Samples))?;
+    let mut compressor = Compressor::new(Effort::Fresh.level())?;
     compressor.set_parameter(CParameter::MinMatch(LEAST_MATCH))?;
     compressor.set_parameter(CParameter::HashLog(REMEMBERED_LOG))?;
     Ok(compressor)
@@ -521,7 +521,7 @@ impl Group<'_> {
         let mut metadata = ColumnChunkMetaData::builder(column)
             .set_compression(match self.effort {
                 Effort::Fresh => Compression::UNCOMPRESSED,
-                Effort::Compact => Compression::ZSTD(ZstdLevel::try_new(self.effort.level(self.table))?),
+                Effort::Compact => Compression::ZSTD(ZstdLevel::try_new(self.effort.level())?),
             })
             .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
             .set_num_values(rows as i64)

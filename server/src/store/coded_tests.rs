@@ -189,9 +189,7 @@ fn frequent_stacks_take_fewer_bits_than_rare_ones() {
     let size = |width| {
         let mut plain = Vec::new();
         hybrid(&codes, width, &mut plain);
-        zstd::bulk::compress(&plain, Effort::Compact.level(Table::Samples))
-            .unwrap()
-            .len()
+        zstd::bulk::compress(&plain, Effort::Compact.level()).unwrap().len()
     };
     let before = size(14).min(size(16)) + 8 * kept.len();
     let now = column.unwrap().compressed_size() as usize;
@@ -253,10 +251,7 @@ fn threads_of_one_name_have_codes_of_their_own() {
     let mut plain = Vec::new();
     let placed: Vec<u32> = codes.iter().map(|code| places[*code as usize]).collect();
     hybrid(&placed, 16, &mut plain);
-    let by_frequency = zstd::bulk::compress(&plain, Effort::Fresh.level(Table::Samples))
-        .unwrap()
-        .len()
-        + 8 * book.stacks.len();
+    let by_frequency = zstd::bulk::compress(&plain, Effort::Fresh.level()).unwrap().len() + 8 * book.stacks.len();
     let now = group.metadata().column(stacks).compressed_size() as usize;
     assert!(now < by_frequency * 7 / 8, "{now} of {by_frequency}");
 }

@@ -40,11 +40,10 @@ pub(super) enum Effort {
 }
 
 impl Effort {
-    /// Of zstd. The codes of a roll-up hardly become smaller by a higher one.
-    pub(super) fn level(self, table: Table) -> i32 {
+    /// Of zstd.
+    pub(super) fn level(self) -> i32 {
         match self {
             Self::Fresh => 1,
-            Self::Compact if Table::ROLLUPS.contains(&table) => 3,
             Self::Compact => 5,
         }
     }
@@ -250,7 +249,7 @@ fn properties(table: Table, effort: Effort) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(
-            ZstdLevel::try_new(effort.level(table)).unwrap_or_default(),
+            ZstdLevel::try_new(effort.level()).unwrap_or_default(),
         ))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_created_by(concat!("stakeout-server ", env!("CARGO_PKG_VERSION")).to_owned());
