@@ -232,33 +232,15 @@ fn pack(codes: &[u32], width: u32, to: &mut Vec<u8>) {
 
 /// Numbers of `width` bits, least significant bit first; the last byte is filled up with zeros.
 fn pack_bits(numbers: impl Iterator<Item = u64>, width: u32, to: &mut Vec<u8>) {
-    if width > u32::BITS {
-        return pack_wide_bits(numbers, width, to);
-    }
-    // What is left of four bytes and the next number fit into eight.
     let (mut bits, mut filled) = (0_u64, 0);
     for number in numbers {
         bits |= number << filled;
         filled += width;
-        if filled >= u32::BITS {
-            to.extend_from_slice(&(bits as u32).to_le_bytes());
-            bits >>= u32::BITS;
-            filled -= u32::BITS;
-        }
-    }
-    to.extend_from_slice(&bits.to_le_bytes()[..filled.div_ceil(8) as usize]);
-}
-
-/// The same of more bits.
-fn pack_wide_bits(numbers: impl Iterator<Item = u64>, width: u32, to: &mut Vec<u8>) {
-    let (mut bits, mut filled) = (0_u128, 0);
-    for number in numbers {
-        bits |= u128::from(number) << filled;
-        filled += width;
         if filled >= u64::BITS {
-            to.extend_from_slice(&(bits as u64).to_le_bytes());
-            bits >>= u64::BITS;
+            to.extend_from_slice(&bits.to_le_bytes());
             filled -= u64::BITS;
+            // What of the number had no room; all of it had where it ends with the bits.
+            bits = number.checked_shr(width - filled).unwrap_or_default();
         }
     }
     to.extend_from_slice(&bits.to_le_bytes()[..filled.div_ceil(8) as usize]);
