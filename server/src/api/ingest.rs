@@ -192,11 +192,13 @@ impl From<StoreError> for ApiError {
             StoreError::DiskFull { .. } => Self::new(Code::DiskFull, error.to_string())
                 .hint("keep the batch and send it again; queries go on")
                 .retry_after(DISK_FULL_RETRY_SECONDS),
-            StoreError::Overloaded { .. } | StoreError::Stopping | StoreError::Forgotten => {
-                Self::new(Code::Overloaded, error.to_string())
-                    .hint("try again shortly")
-                    .retry_after(RETRY_SECONDS)
-            }
+            StoreError::Overloaded { .. }
+            | StoreError::TooManyInstances { .. }
+            | StoreError::HourGone
+            | StoreError::Stopping
+            | StoreError::Forgotten => Self::new(Code::Overloaded, error.to_string())
+                .hint("try again shortly")
+                .retry_after(RETRY_SECONDS),
             _ => Self::new(Code::Internal, "the samples could not be stored")
                 .hint("keep the batch and send it again; the server's log has the cause")
                 .retry_after(RETRY_SECONDS)

@@ -24,14 +24,24 @@ impl Encoding {
     }
 }
 
-/// How many bytes a body says that it has when it is decompressed; none where it says nothing.
+/// How many bytes a body says that it has when it is decompressed; none where it says nothing. [`Decompressor::decompress`] makes no more of it than
+/// that: a body of several frames, of which each says something of itself alone, says nothing.
 pub(super) fn said_bytes(body: &[u8], encoding: Encoding) -> Option<u64> {
     match encoding {
         Encoding::Identity => Some(body.len() as u64),
         Encoding::Gzip => None,
-        Encoding::Zstd => zstd_safe::get_frame_content_size(body).ok().flatten(),
+        Encoding::Zstd => {
+            let is_one = body.starts_with(&ZSTD_MAGIC) && zstd_safe::find_frame_compressed_size(body) == Ok(body.len());
+            zstd_safe::get_frame_content_size(body)
+                .ok()
+                .flatten()
+                .filter(|_| is_one)
+        }
     }
 }
+
+/// How a frame begins that is not one to be skipped (RFC 8878, 3.1.1).
+const ZSTD_MAGIC: [u8; 4] = zstd_safe::MAGICNUMBER.to_le_bytes();
 
 /// A zstd frame may ask for no larger a window than this power of two: what the format recommends decoders to support.
 const ZSTD_WINDOW_LOG: u32 = 23;
@@ -108,7 +118,15 @@ impl Decompressor {
                 })?;
                 let mut decoder = zstd::stream::read::Decoder::with_context(body, zstd);
                 decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(broken("zstd"))?;
-                decoder.take(limited).read_to_end(plain).map_err(broken("zstd"))?;
+                let said = said_bytes(body, encoding).filter(|said| *said <= limit as u64);
+                let mut decoder = decoder.take(said.map_or(limited, |said| said + 1));
+                decoder.read_to_end(plain).map_err(broken("zstd"))?;
+                if said.is_some_and(|said| plain.len() as u64 > said) {
+                    return Err(IngestError::Compression {
+                        what: "zstd",
+                        cause: "the frame has more bytes than it says".to_owned(),
+                    });
+                }
             }
         }
         if plain.len() > limit {
@@ -175,6 +193,28 @@ mod tests {
             .decompress(&body, Encoding::Zstd, text.len() - 1)
             .unwrap_err();
         assert!(matches!(error, IngestError::TooLarge { .. }), "{error}");
+    }
+
+    #[test]
+    fn only_a_single_frame_says_how_much_a_body_is() {
+        let text: Vec<u8> = (0..200).flat_map(|n: u8| [n, n.wrapping_mul(7), 3]).collect();
+        let frame = zstd::bulk::compress(&text, 3).unwrap();
+        let said = |body: &[u8]| said_bytes(body, Encoding::Zstd);
+        assert_eq!(said(&frame), Some(text.len() as u64));
+        // One to be skipped, of no bytes, and another frame behind it or before it: nothing is said of the whole.
+        let skipped = [&0x184d_2a50_u32.to_le_bytes()[..], &[0; 4]].concat();
+        for body in [[&skipped[..], &frame].concat(), [&frame[..], &frame].concat(), skipped] {
+            assert_eq!(said(&body), None);
+        }
+        // A megabyte that says that it is of one byte is not made, but for that.
+        let mut lie = zstd::bulk::compress(&vec![0; 1 << 20], 3).unwrap();
+        let at = lie.windows(4).position(|bytes| bytes == (1_u32 << 20).to_le_bytes());
+        lie[at.unwrap()..][..4].copy_from_slice(&1_u32.to_le_bytes());
+        assert_eq!(said(&lie), Some(1));
+        let mut decompressor = Decompressor::default();
+        let error = decompressor.decompress(&lie, Encoding::Zstd, 1 << 24).unwrap_err();
+        assert!(matches!(error, IngestError::Compression { .. }), "{error}");
+        assert!(decompressor.plain.len() <= 2);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::IngestError;
 use super::attributes::{self, Attribute};
+use super::convert::TimeWindow;
 use super::dictionary::Dictionary;
 use super::rows::{Labels, push_text};
 use super::wire::Resource;
@@ -140,9 +141,10 @@ pub(super) fn first_of<const N: usize>(candidates: [&str; N]) -> &str {
 }
 
 impl ResourceContext<'_> {
-    /// The agent's account, where it is one: samples are counted later.
-    pub(super) fn account(&self, period_ns: i64) -> Option<BatchRow> {
-        let (from_ns, until_ns) = (self.from_ns?, self.until_ns?);
+    /// The agent's account, where it is one: samples are counted later. Of its interval what lies where samples are taken in: it says what was
+    /// observed of them, and its begin decides about a partition.
+    pub(super) fn account(&self, period_ns: i64, window: TimeWindow) -> Option<BatchRow> {
+        let [from_ns, until_ns] = [self.from_ns?, self.until_ns?].map(|ns| window.nearest_ns(ns));
         Some(BatchRow {
             node: self.labels.node().to_owned(),
             kernel: self.labels.kernel.to_owned(),

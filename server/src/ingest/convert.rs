@@ -19,6 +19,13 @@ pub struct TimeWindow {
     pub now_ns: i64,
 }
 
+impl TimeWindow {
+    /// The nearest time within.
+    pub(super) fn nearest_ns(&self, ns: i64) -> i64 {
+        ns.max(self.earliest_ns).min(self.latest_ns)
+    }
+}
+
 /// Threads of which a request has samples, on a CPU or two each.
 const USUAL_THREADS: usize = 64;
 
@@ -87,7 +94,7 @@ pub fn convert(
             })?;
             samples.rejected.profiles += i64::from(samples.rejected.samples() > before);
         }
-        if let (Some(id), Some(account)) = (&part.id, context.account(period_ns)) {
+        if let (Some(id), Some(account)) = (&part.id, context.account(period_ns, window)) {
             part.account = Some(BatchRow {
                 instance: id.instance.clone(),
                 number: id.number,

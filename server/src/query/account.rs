@@ -14,7 +14,10 @@ pub(super) struct Account {
 impl Account {
     /// Of nothing yet. `what`: what the bytes are for.
     pub(super) fn new(snapshot: &Snapshot, what: &'static str) -> Account {
-        let pool = snapshot.memory_pool().clone();
+        Self::of_pool(snapshot.memory_pool().clone(), what)
+    }
+
+    pub(super) fn of_pool(pool: Arc<dyn MemoryPool>, what: &'static str) -> Account {
         let reservation = MemoryConsumer::new(what).register(&pool);
         Account { pool, reservation }
     }

@@ -17,6 +17,7 @@ mod frame;
 mod group;
 mod group_counts;
 mod heatmap;
+mod intervals;
 mod labels;
 mod lanes;
 mod matching;

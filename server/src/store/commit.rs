@@ -9,6 +9,7 @@ use super::known::{Known, NewIds};
 use super::ledger::{Ledger, Print, Seen};
 use super::log::{CommitError, add_action};
 use super::notes::Notes;
+use super::schema::hour;
 use super::{Ack, BatchId, DataFile, Pending, Rows, Store, StoreError, Table, lock_mutex};
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode, PutOptions};
@@ -21,7 +22,7 @@ use tokio::sync::watch;
 /// More rows than this are committed without waiting for the interval.
 const EARLY_COMMIT_ROWS: usize = 2_000_000;
 
-/// Instances beyond this are refused: no fleet has as many, but a broken sender can make up ids.
+/// New instances beyond this are refused: no fleet has as many, but a broken sender can make up ids.
 const MAX_INSTANCES: usize = 1_000_000;
 
 type Outcome = Option<Result<(), StoreError>>;
@@ -166,13 +167,27 @@ impl Store {
         if inbox.stopping {
             return Err(StoreError::Stopping);
         }
+        // Since it was decoded: its hour's samples go, and these would come after its roll-up was made.
+        let floor_ns = self.floor_ns.load(Ordering::SeqCst);
+        if floor_ns > 0 {
+            let floor = hour(floor_ns);
+            let mut given = rows.samples.iter().filter(|samples| samples.num_rows() > 0);
+            if given.any(|samples| samples.hour < floor) {
+                return Err(StoreError::HourGone);
+            }
+        }
         if self.is_disk_full() {
             return Err(StoreError::DiskFull {
                 detail: "too little space is left".to_owned(),
             });
         }
+        if let Some(id) = &id
+            && !inbox.ledger.has_room_for(&id.instance, MAX_INSTANCES)
+        {
+            return Err(StoreError::TooManyInstances { limit: MAX_INSTANCES });
+        }
         let limit_bytes = self.config.max_pending_bytes;
-        if inbox.bytes > limit_bytes || inbox.ledger.len() > MAX_INSTANCES {
+        if inbox.bytes > limit_bytes {
             return Err(StoreError::Overloaded {
                 pending_bytes: inbox.bytes,
                 limit_bytes,

@@ -263,18 +263,21 @@ impl Store {
             }
         };
         // The roll-ups are made of the very files that are there from now on, and are not current before.
+        let mut done = Ok(());
         if !samples.is_empty() {
-            self.replace(Table::Samples, &job.files, samples, false).await?;
+            done = self.replace(Table::Samples, &job.files, samples, false).await;
         }
-        if job.whole {
-            let new = Table::ROLLUPS.into_iter().zip(rollups).zip(job.rollups);
-            for ((table, new), _) in new.filter(|(_, wanted)| *wanted) {
+        for ((table, new), wanted) in Table::ROLLUPS.into_iter().zip(rollups).zip(job.rollups) {
+            if done.is_err() {
+                // What failed has removed its own; these would lie there until the next start, and the next try adds as many.
+                self.delete_now(table, &new).await;
+            } else if job.whole && wanted {
                 let snapshot = self.snapshot();
                 let old = rollup::of_partition(snapshot.files(table), &job.partition);
-                self.replace(table, old, new, true).await?;
+                done = self.replace(table, old, new, true).await;
             }
         }
-        Ok(())
+        done
     }
 
     /// Writes what a job makes, not yet part of a table. An error comes with what was written before it.

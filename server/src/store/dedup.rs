@@ -5,6 +5,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -75,12 +76,14 @@ impl ExecutionPlan for DedupExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let held = MemoryConsumer::new("keys of rows that came").register(context.memory_pool());
         let input = self.input.execute(partition, context)?;
         let key = self.key.clone();
         let mut seen = Seen::default();
         let rows = input.map(move |batch| {
             let batch = batch?;
             let keep = seen.first_rows(&batch, &key)?;
+            held.try_resize(seen.bytes())?;
             Ok(filter_record_batch(&batch, &keep)?)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), rows)))
@@ -109,6 +112,11 @@ struct Seen {
 }
 
 impl Seen {
+    /// Memory that it takes, about: a key and a tag in each of a power of two of places, of which seven eighths are used at most.
+    fn bytes(&self) -> usize {
+        self.keys.capacity() * 8 / 7 * (size_of::<u64>() + 1)
+    }
+
     fn first_rows(&mut self, batch: &RecordBatch, key: &[usize]) -> Result<BooleanArray> {
         let columns: Vec<&ArrayRef> = key.iter().map(|column| batch.column(*column)).collect();
         let mut keep = Vec::with_capacity(batch.num_rows());

@@ -18,6 +18,12 @@ pub enum StoreError {
     DiskFull { detail: String },
     #[error("{pending_bytes} bytes already wait to be written, the limit is {limit_bytes}; try again shortly")]
     Overloaded { pending_bytes: u64, limit_bytes: u64 },
+    #[error(
+        "{limit} senders have given instance ids in the last 30 days, no new one is taken: one of them may make up an id for each batch"
+    )]
+    TooManyInstances { limit: usize },
+    #[error("an hour of which the batch has samples has just been removed for want of space; send the batch again")]
+    HourGone,
     #[error("the server is stopping; send the batch again")]
     Stopping,
     #[error("rows that were left out as known are not stored after all; give all rows")]

@@ -112,9 +112,13 @@ impl Known {
     /// These were not written after all.
     pub(super) fn forget(&mut self, ids: &[NewIds]) {
         self.epoch += 1;
+        // All of a day at once: each time the whole day is gone through, and nothing is taken in meanwhile.
+        let mut all: HashMap<(usize, &str), HashSet<i64, MixState>> = HashMap::new();
         for NewIds { table, day, ids } in ids {
-            if let Some(known) = self.days[table.index()].get_mut(day) {
-                let gone: HashSet<i64, MixState> = ids.iter().copied().collect();
+            all.entry((table.index(), day)).or_default().extend(ids);
+        }
+        for ((table, day), gone) in all {
+            if let Some(known) = self.days[table].get_mut(day) {
                 known.retain(|id| !gone.contains(&id));
             }
         }

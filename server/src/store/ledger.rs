@@ -173,8 +173,9 @@ impl<W: Clone> Ledger<W> {
             .retain(|_, instance| instance.updated_ms >= cutoff_ms || !instance.pending.is_empty());
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.instances.len()
+    /// Whether an instance is known, or may still become one of so many.
+    pub(super) fn has_room_for(&self, instance: &str, most: usize) -> bool {
+        self.instances.len() < most || self.instances.contains_key(instance)
     }
 }
 
@@ -271,7 +272,10 @@ mod tests {
         ledger.committed(&[("a".to_owned(), 1)], 5);
         assert_eq!(ledger.check("a", 1), Seen::Committed);
         assert!(ledger.differs("a", 1, 6) && !ledger.differs("a", 1, 5));
+        // There is no room for others; for the one that is known there is.
+        assert!(ledger.has_room_for("a", 1) && !ledger.has_room_for("b", 1));
+        assert!(ledger.has_room_for("b", 2));
         ledger.forget_older(6);
-        assert_eq!(ledger.len(), 0);
+        assert!(ledger.instances.is_empty());
     }
 }

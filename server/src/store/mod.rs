@@ -355,7 +355,7 @@ impl Store {
     /// Samples before this time are not taken in: they are older than the retention, or than what there is room for.
     pub fn earliest_ns(&self, now_ns: i64) -> i64 {
         let age = i64::try_from(self.config.retention_samples.as_nanos()).unwrap_or(i64::MAX);
-        now_ns.saturating_sub(age).max(self.floor_ns.load(Ordering::Relaxed))
+        now_ns.saturating_sub(age).max(self.floor_ns.load(Ordering::SeqCst))
     }
 
     /// Files on the disk that no table has any more, by table and reason: number and bytes.

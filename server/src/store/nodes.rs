@@ -1,10 +1,14 @@
 //! The latest account of every agent, kept in memory.
 
 use super::batch_row::BatchRow;
+use super::schema::Table;
 use super::snapshot::Snapshot;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int64Type};
 use std::collections::HashMap;
+
+/// Accounts that are read together, about: those of all days may be more than there is memory for.
+const ROWS_AT_ONCE: u64 = 2_000_000;
 
 /// An agent instance as its last committed batch describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,29 +66,28 @@ impl Nodes {
             .map(|name| format!("last_value({name} ORDER BY number) AS {name}"))
             .collect();
         let query = format!(
-            "SELECT instance, sum(samples) AS samples, {} FROM batches GROUP BY instance",
+            "SELECT instance, sum(samples) AS samples, {} FROM batches",
             last.join(", ")
         );
         let mut nodes = Self::default();
-        for batch in snapshot.session().sql(&query).await?.collect().await? {
-            for row in 0..batch.num_rows() {
-                if let Some(last) = read_row(&batch, row) {
-                    let info = NodeInfo {
-                        samples_stored: last.samples,
-                        cores: None,
-                        last,
-                    };
-                    nodes.instances.insert(info.last.instance.clone(), info);
+        for days in snapshot.days_of_rows(Table::Batches, ROWS_AT_ONCE, |_| true) {
+            let (first, behind) = (days.start, days.end);
+            let query = format!("{query} WHERE day >= '{first}' AND day < '{behind}' GROUP BY instance");
+            for batch in snapshot.session().sql(&query).await?.collect().await? {
+                for last in (0..batch.num_rows()).filter_map(|row| read_row(&batch, row)) {
+                    nodes.add(&last);
                 }
             }
         }
+        // How far apart the newest of two times are says nothing of what it took.
+        nodes.instances.values_mut().for_each(|info| info.cores = None);
         Ok(nodes)
     }
 }
 
 fn cores_between(before: &BatchRow, last: &BatchRow) -> Option<f64> {
     let taken = |row: &BatchRow| Some(row.cpu_seconds? + row.bpf_seconds.unwrap_or(0.0));
-    let seconds = (last.until_ns - before.until_ns) as f64 / 1e9;
+    let seconds = last.until_ns.saturating_sub(before.until_ns) as f64 / 1e9;
     let cores = (taken(last)? - taken(before)?) / seconds;
     (seconds > 0.0 && cores >= 0.0).then_some(cores)
 }

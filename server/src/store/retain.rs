@@ -17,6 +17,9 @@ use tokio::sync::watch;
 /// The day's part of an hour such as `2026-11-21T08`.
 const DAY_CHARS: usize = 10;
 
+/// How long maintenance waits for a commit.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
 /// Why a file is not part of its table any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stale {
@@ -128,7 +131,7 @@ impl Store {
             let first_kept = first_hour(now_ns, self.config.retention_of(table));
             self.expire_before(table, &first_kept, "age").await?;
         }
-        self.expire_bytes(&hour(now_ns)).await?;
+        self.expire_bytes(now_ns).await?;
         let earliest_ns = self.earliest_ns(now_ns);
         let snapshot = self.snapshot();
         let oldest = by_hour().filter_map(|table| snapshot.files(table).first());
@@ -149,37 +152,88 @@ impl Store {
     }
 
     /// Removes the oldest hours until all tables together have no more bytes than they may: first of `samples`, then of the
-    /// roll-ups. The hour that is running stays.
-    async fn expire_bytes(&self, now_hour: &str) -> Result<(), StoreError> {
-        let Some(limit) = self.config.retention_bytes else {
+    /// roll-ups. The hour that is running stays. What goes is rolled up before, however lately something came of it.
+    async fn expire_bytes(&self, now_ns: i64) -> Result<(), StoreError> {
+        if self.config.retention_bytes.is_none() {
             return Ok(());
-        };
-        let snapshot = self.snapshot();
-        let bytes = |table: Table| snapshot.files(table).iter().map(|file| file.size_bytes).sum::<u64>();
-        let mut total: u64 = Table::ALL.into_iter().map(bytes).sum();
+        }
+        let (now_hour, mut tried) = (hour(now_ns), HashSet::new());
+        // Rewritten it is smaller, and fewer hours may have to go.
+        self.roll_up_before(self.first_within_bytes(Table::Samples, &now_hour), now_ns, &mut tried)
+            .await;
         for table in [
             Table::Samples,
             Table::SamplesTenSeconds,
             Table::SamplesMinute,
             Table::SamplesHour,
         ] {
-            let mut first_kept = None;
-            let hours = snapshot.files(table).chunk_by(|a, b| a.partition == b.partition);
-            for hour in hours.take_while(|hour| hour[0].partition.as_str() < now_hour) {
-                if total <= limit {
-                    break;
-                }
-                total -= hour.iter().map(|file| file.size_bytes).sum::<u64>();
-                first_kept = hour_end_ns(&hour[0].partition);
-            }
+            let first_kept = self.first_within_bytes(table, &now_hour);
             let Some(first_kept_ns) = first_kept else { continue };
             if table == Table::Samples {
-                // What still comes of these hours is refused from now on, before they go.
-                self.floor_ns.fetch_max(first_kept_ns, Ordering::Relaxed);
+                // What still comes of these hours is refused from now on; what had come before is rolled up with the rest, or the hour waits.
+                self.floor_ns.fetch_max(first_kept_ns, Ordering::SeqCst);
+                if !self.is_written_before(&hour(first_kept_ns)).await {
+                    return Ok(());
+                }
+                self.roll_up_before(first_kept, now_ns, &mut tried).await;
             }
             self.expire_before(table, &hour(first_kept_ns), "bytes").await?;
         }
         Ok(())
+    }
+
+    /// The end of the last hour of a table that has to go for the limit of bytes, where one has.
+    fn first_within_bytes(&self, table: Table, now_hour: &str) -> Option<i64> {
+        let limit = self.config.retention_bytes?;
+        let snapshot = self.snapshot();
+        let bytes = |table: Table| snapshot.files(table).iter().map(|file| file.size_bytes).sum::<u64>();
+        let mut total: u64 = Table::ALL.into_iter().map(bytes).sum();
+        let mut first_kept = None;
+        let hours = snapshot.files(table).chunk_by(|a, b| a.partition == b.partition);
+        for hour in hours.take_while(|hour| hour[0].partition.as_str() < now_hour) {
+            if total <= limit {
+                break;
+            }
+            total -= hour.iter().map(|file| file.size_bytes).sum::<u64>();
+            first_kept = hour_end_ns(&hour[0].partition);
+        }
+        first_kept
+    }
+
+    /// Rolls hours up whose samples are about to go, but for those of which that failed: space is needed.
+    async fn roll_up_before(&self, first_kept_ns: Option<i64>, now_ns: i64, failed: &mut HashSet<String>) {
+        let Some(first_kept_ns) = first_kept_ns else { return };
+        let first_kept = hour(first_kept_ns);
+        while !self.is_disk_full() {
+            let jobs = self.due(Table::Samples, now_ns, Duration::ZERO, |due, snapshot| {
+                due.hours(snapshot)
+            });
+            let goes = |job: &Job| job.partition < first_kept && !failed.contains(&job.partition);
+            let Some(job) = jobs.into_iter().find(goes) else { return };
+            let partition = job.partition.clone();
+            if let Err(error) = self.compact(job).await {
+                tracing::error!(%error, partition, "cannot roll up an hour that goes for want of space");
+                failed.insert(partition);
+            }
+        }
+    }
+
+    /// Waits until no sample of earlier hours waits for its commit; false where that takes long.
+    async fn is_written_before(&self, first_kept: &str) -> bool {
+        let written = async {
+            loop {
+                let committed = self.committed.notified();
+                tokio::pin!(committed);
+                committed.as_mut().enable();
+                let pending = self.snapshot().pending_hours();
+                if pending.iter().all(|hour| hour.as_str() >= first_kept) {
+                    return;
+                }
+                self.wake.notify_one();
+                committed.await;
+            }
+        };
+        tokio::time::timeout(MAX_WAIT, written).await.is_ok()
     }
 
     async fn expire_before(&self, table: Table, first_kept: &str, by: &str) -> Result<(), StoreError> {
@@ -250,32 +304,36 @@ impl Store {
 
     /// The next rewrite that is due, but for those that failed before.
     fn next_job(&self, failed: &HashSet<(Table, String)>) -> Option<Job> {
-        let snapshot = self.snapshot();
         let now_ns = self.config.clock.proven_ns();
-        let damaged = self.damage.paths();
-        let first_rollups = Table::ROLLUPS.map(|table| first_hour(now_ns, self.config.retention_of(table)));
         // Roll-ups are made with their hours.
         let tables = Table::ALL.into_iter().filter(|table| !Table::ROLLUPS.contains(table));
         tables.into_iter().find_map(|table| {
-            let due = Due {
-                now_partition: &partition_at(table, now_ns),
-                now_ms: now_ns / 1_000_000,
-                settle_ms: i64::try_from(self.config.settle.as_millis()).unwrap_or(i64::MAX),
-                first_rollups: first_rollups.each_ref().map(String::as_str),
-                // Dictionaries grow slowly once the usual stacks are known, and are read whole.
-                many: match table {
-                    Table::Samples => self.config.compact_files,
-                    _ => (self.config.compact_files / 4).max(2),
-                },
-                damaged: &damaged,
-            };
-            let jobs = match table {
-                Table::Samples => due.hours(&snapshot),
+            let jobs = self.due(table, now_ns, self.config.settle, |due, snapshot| match table {
+                Table::Samples => due.hours(snapshot),
                 _ => due.days(table, snapshot.files(table)),
-            };
+            });
             jobs.into_iter()
                 .find(|job| !failed.contains(&(job.table, job.partition.clone())))
         })
+    }
+
+    /// What is due at this moment, of partitions to which nothing was written for so long.
+    fn due<T>(&self, table: Table, now_ns: i64, settle: Duration, of: impl FnOnce(Due<'_>, &Snapshot) -> T) -> T {
+        let damaged = self.damage.paths();
+        let first_rollups = Table::ROLLUPS.map(|table| first_hour(now_ns, self.config.retention_of(table)));
+        let due = Due {
+            now_partition: &partition_at(table, now_ns),
+            now_ms: now_ns / 1_000_000,
+            settle_ms: i64::try_from(settle.as_millis()).unwrap_or(i64::MAX),
+            first_rollups: first_rollups.each_ref().map(String::as_str),
+            // Dictionaries grow slowly once the usual stacks are known, and are read whole.
+            many: match table {
+                Table::Samples => self.config.compact_files,
+                _ => (self.config.compact_files / 4).max(2),
+            },
+            damaged: &damaged,
+        };
+        of(due, &self.snapshot())
     }
 
     /// One round of everything, which else comes by itself.

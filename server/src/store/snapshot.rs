@@ -11,6 +11,7 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// Memory for the footers of files of samples that are kept from one query to the next.
@@ -57,6 +58,10 @@ impl DataFile {
             .map(|(_, range)| range)
     }
 }
+
+/// No partition is before this, and none behind that.
+const FIRST_DAY: &str = "";
+const BEHIND_DAYS: &str = "~";
 
 /// See [`super::Store::snapshot`].
 #[derive(Debug, Clone)]
@@ -128,6 +133,27 @@ impl Snapshot {
     /// The committed files of a table, in order of partition.
     pub fn files(&self, table: Table) -> &[Arc<DataFile>] {
         &self.files[table.index()]
+    }
+
+    /// All days of a table, as ranges of its partitions in their order, each of about so many rows, or one day, of those that are read: so what is
+    /// read at a time fits into memory, whatever is read of all days.
+    pub fn days_of_rows(&self, table: Table, most_rows: u64, is_read: impl Fn(&str) -> bool) -> Vec<Range<String>> {
+        let (mut ranges, mut begin, mut rows) = (Vec::new(), FIRST_DAY.to_owned(), 0);
+        let files = self.files(table);
+        for day in files.chunk_by(|a, b| a.partition == b.partition) {
+            let name = &day[0].partition;
+            if !is_read(name) {
+                continue;
+            }
+            let of_day: u64 = day.iter().map(|file| file.rows).sum();
+            if rows > 0 && rows + of_day > most_rows {
+                ranges.push(std::mem::replace(&mut begin, name.clone())..name.clone());
+                rows = 0;
+            }
+            rows += of_day;
+        }
+        ranges.push(begin..BEHIND_DAYS.to_owned());
+        ranges
     }
 
     /// Whether a roll-up counts an hour's committed samples, no more and no less. Where the samples are gone by retention, what there

@@ -2,7 +2,7 @@
 
 use crate::store::{number, quiet, rows_of, store_batch};
 use crate::support::{Sender, eventually, now_ns};
-use stakeout_server::store::{Snapshot, Store, StoreConfig, Table, hour};
+use stakeout_server::store::{Snapshot, Store, StoreConfig, StoreError, Table, hour};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,5 +179,69 @@ async fn the_oldest_hours_go_when_there_are_too_many_bytes_and_their_rollups_sta
     let store = Store::open(quiet(dir.path())).await.unwrap();
     assert_eq!(store.earliest_ns(now_ns()), hour_ago(3));
     assert_eq!(store.snapshot().files(Table::Samples).len(), 3);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_hour_that_goes_for_want_of_space_is_rolled_up_before_it_goes() {
+    let mut sender = Sender::new("node-a", 8_000);
+    // Four batches of each of two hours.
+    let ends = [3, 3, 3, 3, 2, 2, 2, 2].map(|hours| hour_ago(hours) + 30 * MINUTE_NS);
+    let bytes = |snapshot: &Snapshot, tables: &[Table]| -> u64 {
+        let files = tables.iter().flat_map(|table| snapshot.files(*table));
+        files.map(|file| file.size_bytes).sum()
+    };
+    let settled = tempfile::tempdir().unwrap();
+    let store = Store::open(eager(settled.path())).await.unwrap();
+    append(&store, &mut Sender::new("node-b", 8_000), &mut 1, ends).await;
+    eventually("all is rolled up", async || are_rolled_up(&store.snapshot())).await;
+    let of_rollups = bytes(&store.snapshot(), &Table::ROLLUPS);
+    let of_hour = bytes(&store.snapshot(), &[Table::Samples]) / 2;
+    store.close().await;
+    assert!(of_rollups < of_hour, "{of_rollups} {of_hour}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    append(&store, &mut sender, &mut 1, ends).await;
+    let fresh = bytes(&store.snapshot(), &Table::ALL) - bytes(&store.snapshot(), &[Table::Samples]) / 2;
+    store.close().await;
+    drop(store);
+
+    // Too little for the older hour, also when it is rolled up; enough without it.
+    let config = StoreConfig {
+        retention_bytes: Some(fresh + of_rollups + (of_hour - of_rollups) / 2),
+        settle: Duration::from_secs(3600),
+        ..quiet(dir.path())
+    };
+    let store = Store::open(config).await.unwrap();
+    assert!(!are_rolled_up(&store.snapshot()), "they are not settled");
+    // Taken in, and not yet committed when maintenance comes.
+    let (rows, id) = rows_of(&mut Sender::new("node-c", 8_000), 1, ends[0]);
+    let ticket = store.admit(rows, Some(id)).unwrap();
+    store.maintain().await;
+    let snapshot = store.snapshot();
+    assert!(snapshot.pending(Table::Samples).is_empty(), "nothing waits");
+    store.acknowledge(ticket).await.unwrap();
+    let files = snapshot.files(Table::Samples);
+    let newer = hour(hour_ago(2));
+    assert!(
+        files.iter().all(|file| file.partition == newer),
+        "the older one is gone"
+    );
+    assert_eq!(files.iter().map(|file| file.rows).sum::<u64>(), 32_000);
+    for rollup in Table::ROLLUPS {
+        let sum = format!(
+            "SELECT CAST(sum(count) AS BIGINT) FROM {} WHERE hour = '{}'",
+            rollup.name(),
+            hour(hour_ago(3))
+        );
+        assert_eq!(number(&snapshot, &sum).await, 40_000, "{rollup:?}");
+    }
+    // What was decoded before and is admitted now is to be sent again, and is left out then.
+    let (rows, id) = rows_of(&mut sender, 9, ends[0]);
+    let error = store.admit(rows, Some(id)).unwrap_err();
+    assert!(matches!(error, StoreError::HourGone), "{error}");
+    let (rows, id) = rows_of(&mut sender, 9, ends[7]);
+    store_batch(&store, rows, Some(id)).await.unwrap();
     store.close().await;
 }

@@ -507,3 +507,31 @@ pub(crate) fn copy_dir(from: &Path, to: &Path) {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ranges_of_days_have_each_account_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let mut sender = Sender::new("node-a", 5);
+    for number in 1..=4 {
+        let (rows, id) = rows_of(&mut sender, number, now_ns() - (4 - number) * DAY_NS);
+        store_batch(&store, rows, Some(id)).await.unwrap();
+    }
+    // Of one that waits for its commit, the day has no file.
+    let (rows, id) = rows_of(&mut sender, 5, now_ns() - 9 * DAY_NS);
+    let waiting = store.admit(rows, Some(id)).unwrap();
+    let snapshot = store.snapshot();
+    for (most_rows, ranges) in [(1, 4), (2, 2), (4, 1)] {
+        let found = snapshot.days_of_rows(Table::Batches, most_rows, |_| true);
+        assert_eq!(found.len(), ranges, "{found:?}");
+        let mut rows = 0;
+        for days in found {
+            let (first, behind) = (days.start, days.end);
+            let query = format!("SELECT count(*) FROM batches WHERE day >= '{first}' AND day < '{behind}'");
+            rows += number(&snapshot, &query).await;
+        }
+        assert_eq!(rows, 5);
+    }
+    store.close().await;
+    store.acknowledge(waiting).await.unwrap();
+}
