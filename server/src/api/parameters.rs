@@ -151,7 +151,9 @@ impl Parameters {
                 "leave out less, or ask for a longer window",
             ));
         }
-        Ok(Some(except))
+        // Of it counts what lies in the window.
+        let (from_ns, until_ns) = (except.from_ns.max(window.from_ns), except.until_ns.min(window.until_ns));
+        Ok((from_ns < until_ns).then_some(Window { from_ns, until_ns }))
     }
 
     /// Side A of a difference, if any of its parameters is given: what is absent is as in side B.

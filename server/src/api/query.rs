@@ -270,8 +270,9 @@ async fn heatmap(
         columns: Steps::of(question.window, parse_duration(parameters.or("step", "1s"), "step")?),
         rows: parameters.number("rows", USUAL_ROWS)?,
     };
-    let map = engine.run(query::heatmap(&snapshot(&state), question, grid)).await?;
-    Ok(json(rendered(move || render::heatmap(&map)).await?))
+    let tables = snapshot(&state);
+    let map = engine.run(query::heatmap(&tables, question, grid)).await?;
+    json_of(&tables, rendered(move || render::heatmap(&map)).await?)
 }
 
 async fn timeline(
@@ -292,7 +293,7 @@ async fn timeline(
         }
         let limit = parameters.number_up_to("limit", 10_000, MAX_SAMPLES)?;
         let timeline = engine.run(query::timeline(&engine, &tables, question, limit)).await?;
-        return Ok(json(rendered(move || render::timeline(&timeline)).await?));
+        return json_of(&tables, rendered(move || render::timeline(&timeline)).await?);
     };
     let before_ns = parse_duration(before, "before")?;
     let Some(pattern) = view.matching.take() else {
@@ -306,7 +307,7 @@ async fn timeline(
     let graph = engine
         .run(query::before(&engine, &tables, question, &pattern, before_ns, view))
         .await?;
-    Ok(json(rendered(move || render::flamegraph(&graph, min_share)).await?))
+    json_of(&tables, rendered(move || render::flamegraph(&graph, min_share)).await?)
 }
 
 fn without_base() -> QueryError {

@@ -158,10 +158,13 @@ impl Dictionary {
             let added = super::flamegraph::blocking(move || add(&mut write(&to), &frames, &rows, limit)).await?;
             drop(reading);
             // What there is no room for is not kept either.
-            added
-                .and_then(|()| hold(snapshot, &trie))
+            let lacking = added
+                .and_then(|lacking| hold(snapshot, &trie).map(|()| lacking))
                 .inspect_err(|_| self.forget(&trie))?;
             found = find();
+            for (id, leaf) in ids.iter().zip(&mut found).filter(|(_, leaf)| leaf.is_none()) {
+                *leaf = lacking.get(id).copied();
+            }
         }
         let held = Account::new(snapshot, "trees of the selected samples");
         let nodes = read(&trie).nodes().min(ids.len().saturating_mul(NODES_A_STACK));
@@ -313,8 +316,14 @@ fn too_many(limit_bytes: usize) -> QueryError {
     )
 }
 
-/// Looks at the size now and then, since one query may bring a million stacks.
-fn add(trie: &mut Trie, frames: &[(i64, Frame)], rows: &StackRows, limit_bytes: usize) -> Result<(), QueryError> {
+/// Looks at the size now and then, since one query may bring a million stacks. Returns where those end that are not kept, since a frame of
+/// theirs is nowhere.
+fn add(
+    trie: &mut Trie,
+    frames: &[(i64, Frame)],
+    rows: &StackRows,
+    limit_bytes: usize,
+) -> Result<HashMap<i64, Leaf, MixState>, QueryError> {
     trie.reserve(frames.len(), rows.ids.len());
     for (id, frame) in frames {
         trie.add_frame(*id, frame);
@@ -324,15 +333,15 @@ fn add(trie: &mut Trie, frames: &[(i64, Frame)], rows: &StackRows, limit_bytes: 
     let (added, ranks) = std::thread::scope(|scope| {
         // Names are put in order while stacks find their places.
         let ranking = names.map(|names| scope.spawn(move || names.ranked()));
-        let mut added = Ok(());
+        let (mut added, mut lacking) = (Ok(()), HashMap::default());
         for (row, (id, frames, truncated)) in rows.iter().enumerate() {
-            trie.add_stack(id, frames, truncated);
+            lacking.extend(trie.add_stack(id, frames, truncated).map(|leaf| (id, leaf)));
             if row % 1024 == 0 && trie.bytes() > before.saturating_add(limit_bytes) {
                 added = Err(too_many(limit_bytes));
                 break;
             }
         }
-        (added, ranking.map(joined))
+        (added.map(|()| lacking), ranking.map(joined))
     });
     if let Some(ranks) = ranks {
         trie.set_ranks(ranks);

@@ -9,7 +9,7 @@
 
 use super::account::Account;
 use super::error::QueryError;
-use super::intervals::{Interval, Intervals, LEAST_GAP_NS};
+use super::intervals::{Interval, Intervals, LEAST_GAP_NS, Lost};
 use super::select::{Days, Question, collect_rows};
 use super::selector::{Label, Matcher};
 use super::steps::Steps;
@@ -36,7 +36,7 @@ const MAX_GAPS: usize = 1_000;
 struct Said {
     texts: HashSet<Arc<str>, foldhash::fast::RandomState>,
     /// The last row's losses, as text and as they are read.
-    lost: (String, Arc<BTreeMap<String, i64>>),
+    lost: (String, Lost),
 }
 
 impl Said {
@@ -49,7 +49,7 @@ impl Said {
         new
     }
 
-    fn lost(&mut self, json: &str) -> Arc<BTreeMap<String, i64>> {
+    fn lost(&mut self, json: &str) -> Lost {
         if self.lost.0 != json {
             self.lost = (
                 json.to_owned(),

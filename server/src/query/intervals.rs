@@ -16,6 +16,9 @@ pub(super) const LEAST_GAP_NS: i64 = 1_000_000;
 /// So many intervals are looked at as they come; before there are more, those that abut are joined.
 const MOST_APART: usize = 64 * 1024;
 
+/// Lost samples by cause.
+pub(super) type Lost = Arc<BTreeMap<String, i64>>;
+
 /// What one agent covered without a gap.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Interval {
@@ -28,8 +31,8 @@ pub(super) struct Interval {
     pub cpus: i64,
     /// Share of the ticks that met an idle CPU; `None` when the agent did not count.
     pub idle_share: Option<f64>,
-    /// Lost samples by cause as its first and its last batch tell: cumulative over the instance, the batch included.
-    pub lost: (Arc<BTreeMap<String, i64>>, Arc<BTreeMap<String, i64>>),
+    /// What its first and its last batch tell: cumulative over the instance, the batch included.
+    pub lost: (Lost, Lost),
 }
 
 /// See the module.

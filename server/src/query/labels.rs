@@ -49,11 +49,8 @@ pub async fn label_values(
         names.collect()
     };
     values.retain(|value| !value.is_empty());
-    // Numbers in the order of numbers.
-    values.sort_by(|a, b| match (a.parse::<i64>(), b.parse::<i64>()) {
-        (Ok(a), Ok(b)) => a.cmp(&b),
-        _ => a.cmp(b),
-    });
+    // Numbers in the order of numbers, before all others.
+    values.sort_by_cached_key(|value| (value.parse().unwrap_or(i64::MAX), value.clone()));
     let complete = values.len() <= MAX_VALUES;
     values.truncate(MAX_VALUES);
     Ok(Values { values, complete })

@@ -9,6 +9,7 @@ const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
 /// Longest window that one query may span.
 const MAX_WINDOW_DAYS: i64 = 400;
+const MAX_WINDOW_NS: i64 = MAX_WINDOW_DAYS * 86_400 * NS_PER_S;
 
 const HINT: &str = "a time is RFC 3339 (2026-11-21T08:00:00Z), Unix milliseconds (1795248000000), or now, now-90s, now-15m, now-1h, now-7d";
 
@@ -46,7 +47,7 @@ impl Window {
                 "the window's start has to lie before its end",
             ));
         }
-        if until_ns - from_ns > MAX_WINDOW_DAYS * 86_400 * NS_PER_S {
+        if until_ns.saturating_sub(from_ns) > MAX_WINDOW_NS {
             return Err(QueryError::bad_time(
                 format!("the window spans more than {MAX_WINDOW_DAYS} days"),
                 "ask for a shorter one",
@@ -85,14 +86,18 @@ pub fn rfc3339(ns: i64) -> String {
     chrono::DateTime::from_timestamp_nanos(ns).to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// Reads a duration such as `10s`, `250ms`, `5m`, `1h`, `7d`; nanoseconds, at least one millisecond.
+/// Reads a duration such as `10s`, `250ms`, `5m`, `1h`, `7d`; nanoseconds, from one millisecond to the longest window.
 ///
 /// # Errors
 /// `bad_parameter`, naming the parameter.
 pub fn parse_duration(text: &str, name: &str) -> Result<i64, QueryError> {
-    duration_ns(text.trim()).filter(|ns| *ns >= NS_PER_MS).ok_or_else(|| {
+    let duration = duration_ns(text.trim()).filter(|ns| (NS_PER_MS..=MAX_WINDOW_NS).contains(ns));
+    duration.ok_or_else(|| {
         QueryError::bad_parameter(
-            format!("`{name}` is no duration: `{}`", shortened(text)),
+            format!(
+                "`{name}` is no duration of 1ms to {MAX_WINDOW_DAYS}d: `{}`",
+                shortened(text)
+            ),
             "write such as 500ms, 10s, 5m, 1h or 7d",
         )
     })

@@ -32,6 +32,8 @@ struct Step {
     node: u32,
     /// It has no name, or one above has none.
     unnamed: bool,
+    /// It was not added, or one above was not.
+    lacks: bool,
 }
 
 /// See the module. A node's parent has a smaller index than the node; node 0 is the root.
@@ -119,18 +121,24 @@ impl Trie {
         index
     }
 
-    /// Adds a stack: its frames leaf first. A frame that was not added is an unknown one, so that no sample is hidden.
-    pub(super) fn add_stack(&mut self, stack_id: i64, frames: &[i64], truncated: bool) {
-        let leaf = self.leaf_of(frames, truncated);
+    /// Adds a stack: its frames leaf first. A frame that was not added is an unknown one, so that no sample is hidden; where such a stack ends comes
+    /// back, since it is not kept: its frames may be known later.
+    pub(super) fn add_stack(&mut self, stack_id: i64, frames: &[i64], truncated: bool) -> Option<Leaf> {
+        let (leaf, lacks) = self.leaf_of(frames, truncated);
+        if lacks {
+            return Some(leaf);
+        }
         self.stacks.insert(stack_id, leaf);
+        None
     }
 
     /// Where a stack ends of which nothing is known: at one unknown frame. It is not kept: it may be known later.
     pub(super) fn unknown(&mut self) -> Leaf {
-        self.leaf_of(&[0], false)
+        self.leaf_of(&[0], false).0
     }
 
-    fn leaf_of(&mut self, frames: &[i64], truncated: bool) -> Leaf {
+    /// And whether a frame of it was not added.
+    fn leaf_of(&mut self, frames: &[i64], truncated: bool) -> (Leaf, bool) {
         let mut missing = Missing {
             root: truncated || frames.is_empty(),
             name: false,
@@ -139,19 +147,22 @@ impl Trie {
         // The very frames of the one before are not even looked up.
         let known = roots_first().zip(&self.path);
         let known = known.take_while(|(id, step)| **id == step.frame_id).count();
-        let mut node = 0;
+        let (mut node, mut lacks) = (0, false);
         if let Some(step) = known.checked_sub(1).map(|last| self.path[last]) {
-            (node, missing.name) = (step.node, step.unnamed);
+            (node, missing.name, lacks) = (step.node, step.unnamed, step.lacks);
         }
         let mut is_common = true;
         for (depth, frame_id) in roots_first().enumerate().skip(known) {
             let frame = match self.frames.get(frame_id) {
                 Some(frame) => *frame,
-                None => FrameEntry {
-                    name: self.name(&Frame::new(Kind::Unknown, "", "", None).name),
-                    inlined: false,
-                    named: false,
-                },
+                None => {
+                    lacks = true;
+                    FrameEntry {
+                        name: self.name(&Frame::new(Kind::Unknown, "", "", None).name),
+                        inlined: false,
+                        named: false,
+                    }
+                }
             };
             missing.name |= !frame.named;
             let step = self
@@ -172,10 +183,11 @@ impl Trie {
                 name: frame.name,
                 node,
                 unnamed: missing.name,
+                lacks,
             };
             match self.path.get_mut(depth) {
                 // What is below it goes on being said of the same names.
-                Some(place) if place.unnamed == step.unnamed => *place = step,
+                Some(place) if (place.unnamed, place.lacks) == (step.unnamed, step.lacks) => *place = step,
                 _ => {
                     self.path.truncate(depth);
                     self.path.push(step);
@@ -185,7 +197,7 @@ impl Trie {
                 Arc::make_mut(&mut self.nodes).inlined[node as usize] = false;
             }
         }
-        Leaf { node, missing }
+        (Leaf { node, missing }, lacks)
     }
 
     /// The child of the path's last node.

@@ -1,11 +1,11 @@
 //! Ranked tables as CSV (RFC 4180).
 
 use super::QUALITY_SHARES;
-use crate::query::{Row, Top};
+use crate::query::{By, Row, Top};
 
 /// A header and a line a row, the same columns as the JSON.
 pub fn top(top: &Top) -> String {
-    let functions = top.rows.iter().any(|row| row.frame.is_some());
+    let functions = matches!(top.by, By::Function);
     let mut header = vec!["name"];
     if functions {
         header.extend(["module", "kind"]);
@@ -33,6 +33,7 @@ pub fn top(top: &Top) -> String {
             "low",
             "high",
             "state",
+            "strength",
         ]);
     }
     let mut text = header.join(",") + "\r\n";
@@ -79,7 +80,7 @@ fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
             verdict.high,
         ];
         fields.extend(numbers.map(|number| number.to_string()));
-        fields.push(verdict.state.name().to_owned());
+        fields.extend([verdict.state.name().to_owned(), verdict.strength.to_string()]);
     }
     fields
 }

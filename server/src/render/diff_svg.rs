@@ -141,10 +141,11 @@ fn head(svg: &mut String, difference: &Difference, title: &str) {
     }
     let judgement = &difference.judgement;
     let note = format!(
-        "width: before + after, in {}; {} of {} tested differ (false discovery rate 5 %, dispersion {:.2})",
+        "width: before + after, in {}; {} of {} tested differ (false discovery rate {} %, dispersion {:.2})",
         difference.criteria.normalize.unit(),
         judgement.significant,
         judgement.tested,
+        (difference.criteria.confidence.false_discovery_rate() * 1e6).round() / 1e4,
         judgement.dispersion
     );
     let _ = writeln!(

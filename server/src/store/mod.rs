@@ -57,6 +57,7 @@ pub use snapshot::{ColumnRange, DataFile, Snapshot};
 use arrow::array::RecordBatch;
 use commit::Inbox;
 use damage::Damage;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use ledger::Ledger;
 use local::DurableStore;
@@ -469,6 +470,8 @@ fn runtime(pool: Arc<QueryPool>, files: &DurableStore) -> Result<Arc<RuntimeEnv>
     let failed = StoreError::table(Table::Samples, "set up queries");
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(pool)
+        // What does not fit into the memory ends with an error: nothing is written outside of the data directory, and nothing large there.
+        .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
         .build_arc()
         .map_err(failed)?;
     let url = url::Url::parse(provider::STORE_URL).map_err(StoreError::table(Table::Samples, "set up queries"))?;

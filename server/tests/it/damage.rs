@@ -84,6 +84,8 @@ impl Kept {
     }
 }
 
+const COLLAPSED: &str = "/api/v1/flamegraph?from=now-7d&until=now%2B1h&format=collapsed";
+
 /// Two batches, of this hour and of the day before, each in files of its own. Returns the time of the newer.
 async fn two_days(dir: &Path) -> i64 {
     let store = Store::open(quiet(dir)).await.unwrap();
@@ -211,6 +213,9 @@ async fn every_kind_of_answer_says_what_it_lacks() {
         format!("top?{window}"),
         format!("top?{window}&by=thread&{before}&normalize=share"),
         format!("labels/thread/values?{window}"),
+        format!("heatmap?{window}&step=1h"),
+        format!("timeline?{window}"),
+        format!("timeline?{window}&before=1s&match=."),
     ];
     let other = [
         format!("flamegraph?{window}&format=svg"),
@@ -249,6 +254,39 @@ async fn every_kind_of_answer_says_what_it_lacks() {
     kept.restore();
     assert_eq!(flamegraph(&app, "now-7d", "now%2B1h").await, (2 * SAMPLES, vec![]));
     assert_eq!(store.damaged_files(), []);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_could_not_be_read_are_lacking_each_time_and_there_once_they_can() {
+    let dir = tempfile::tempdir().unwrap();
+    two_days(dir.path()).await;
+    let whole = {
+        let store = Store::open(quiet(dir.path())).await.unwrap();
+        let answer = get(&app(AppState::new(store.clone())), COLLAPSED).await;
+        store.close().await;
+        answer.body
+    };
+    let store = Store::open(quiet(dir.path())).await.unwrap();
+    let names: Vec<_> = {
+        let snapshot = store.snapshot();
+        let files = snapshot.files(Table::Frames).iter();
+        files.map(|file| file.path.clone()).collect()
+    };
+    let kept: Vec<_> = names
+        .iter()
+        .map(|name| Kept::of(dir.path().join("frames").join(name)))
+        .collect();
+    kept.iter().for_each(|kept| Harm::Flip(300).does(&kept.path));
+    let app = app(AppState::new(store.clone()));
+    for _ in 0..2 {
+        let answer = get(&app, COLLAPSED).await;
+        assert_eq!(answer.damaged.as_deref(), Some(&*names.len().to_string()));
+        assert!(String::from_utf8(answer.body).unwrap().starts_with("[unknown];"));
+    }
+    kept.iter().for_each(Kept::restore);
+    let answer = get(&app, COLLAPSED).await;
+    assert_eq!((answer.damaged, answer.body), (None, whole));
     store.close().await;
 }
 

@@ -13,7 +13,19 @@ type Bad = (
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_explained() {
     let server = Server::start().await;
-    let cases: [Bad; 30] = [
+    let cases: [Bad; 32] = [
+        (
+            "series",
+            &[("step", "90000d")],
+            "bad_parameter",
+            "`step` is no duration of 1ms to 400d",
+        ),
+        (
+            "timeline",
+            &[("before", "20000d"), ("match", "x")],
+            "bad_parameter",
+            "`before` is no duration of 1ms to 400d",
+        ),
         (
             "flamegraph",
             &[("except_from", "now-10m")],
@@ -225,6 +237,12 @@ async fn sql_reads_and_never_writes() {
         "SELECT 1; SELECT 2",
         "SELEC 1",
         "SELECT nothing FROM samples",
+        "SELECT array_length(range(0, 1000000000))",
+        "SELECT count(*) FROM generate_series(1, 1000000000)",
+        "SELECT length(repeat('x', 2000000000))",
+        "SELECT length(lpad('x', 2000000000, 'y'))",
+        "SELECT array_length(array_resize([1], 1000000000, 2))",
+        "WITH RECURSIVE t AS (SELECT 'x' AS s UNION ALL SELECT s || s FROM t) SELECT length(s) FROM t",
         "",
     ] {
         let (status, body) = server.sql(statement).await;

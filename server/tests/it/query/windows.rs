@@ -121,6 +121,13 @@ async fn the_rest_of_a_window_and_what_was_left_out_are_the_whole() {
     );
     assert_eq!(graph["exposure"]["observed_seconds"], 105.0);
     assert_eq!(graph["exposure"]["gaps"], json!([]));
+    // What lies around the window is not left out of it, and is no gap.
+    let around = [("except_from", &*times[1]), ("except_until", "now")];
+    let graph = server.json("flamegraph", &[&whole[..], &around].concat()).await;
+    assert_eq!(
+        (&graph["except"], &graph["exposure"]["gaps"]),
+        (&json!(null), &json!([]))
+    );
 
     // Side A is the part, side B the rest; and the other way round.
     let inside = all.iter().filter(|(_, sample)| is_left_out(sample)).count();
