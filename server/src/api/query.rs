@@ -7,6 +7,7 @@ use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
     self, By, Chart, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS,
+    has_whole_hours, of_whole_hours,
 };
 use crate::render;
 use crate::store::Snapshot;
@@ -20,6 +21,9 @@ use std::sync::Arc;
 
 /// Most damaged files that an answer names.
 const MAX_DAMAGED: usize = 100;
+
+/// The shortest step where only whole hours are left, in nanoseconds.
+const HOUR_NS: i64 = 3_600_000_000_000;
 
 /// Routes of everything that reads, of a store whose queries may take so much memory.
 pub fn router(memory_bytes: usize) -> Router<AppState> {
@@ -173,10 +177,12 @@ async fn series(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::read(query, &[&COMMON, &["by", "step", "limit", "match"]])?;
-    let question = parameters.question()?;
+    let tables = snapshot(&state);
+    let question = of_whole_hours(&tables, parameters.question()?);
     let by = parameters.label("service")?;
     let step_ns = match parameters.get("step") {
         Some(text) => parse_duration(text, "step")?,
+        None if has_whole_hours(&tables, question.window) => query::usual_step(question.window).max(HOUR_NS),
         None => query::usual_step(question.window),
     };
     let steps = Steps::chart(question.window, step_ns);
@@ -196,7 +202,6 @@ async fn series(
         limit: parameters.number("limit", 20)?,
         matching: parameters.regex("match")?,
     };
-    let tables = snapshot(&state);
     let series = engine.run(query::series(&engine, &tables, question, chart)).await?;
     json_of(&tables, rendered(move || render::series(&series)).await?)
 }
@@ -209,10 +214,11 @@ async fn flamegraph(
     let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &["format"], &VIEW])?;
     let formats = ["json", "svg", "collapsed", "pprof", "speedscope"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
-    let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
+    let tables = snapshot(&state);
+    let question = of_whole_hours(&tables, parameters.question()?);
+    let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.sorted = format != "json";
     view.stacks = format == "pprof";
-    let tables = snapshot(&state);
     let graph = engine
         .run(query::flamegraph(&engine, &tables, question.clone(), view))
         .await?;
@@ -326,13 +332,14 @@ async fn diff(
     let parameters = Parameters::read(query, &known)?;
     let formats = ["json", "svg", "collapsed"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
-    let comparison = parameters.question()?;
+    let tables = snapshot(&state);
+    let comparison = of_whole_hours(&tables, parameters.question()?);
     let base = parameters.base_question()?.ok_or_else(without_base)?;
+    let base = of_whole_hours(&tables, base);
     let criteria = parameters.criteria(&base, &comparison)?;
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.sorted = format != "json";
     let about = comparison.clone();
-    let tables = snapshot(&state);
     let difference = engine
         .run(query::difference(&engine, &tables, base, comparison, criteria, view))
         .await?;
@@ -360,7 +367,8 @@ async fn top(
     let own: &[&str] = &["by", "limit", "format"];
     let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, own])?;
     let format = parameters.word("format", &[("json", "json"), ("csv", "csv")], "json")?;
-    let question = parameters.question()?;
+    let tables = snapshot(&state);
+    let question = of_whole_hours(&tables, parameters.question()?);
     let by = match parameters.or("by", "function") {
         "function" => By::Function,
         name => By::Label(
@@ -369,10 +377,10 @@ async fn top(
         ),
     };
     let limit = parameters.number("limit", 100)?;
-    let tables = snapshot(&state);
     let about = question.clone();
     let table = match parameters.base_question()? {
         Some(base) => {
+            let base = of_whole_hours(&tables, base);
             let criteria = parameters.criteria(&base, &question)?;
             engine
                 .run(query::top_difference(

@@ -13,7 +13,7 @@ use super::parallel::{both, each_of};
 use super::periods::Periods;
 use super::scan::scan;
 use super::select::{Days, Question, scope};
-use super::steps::Steps;
+use super::sources::parts;
 use super::time::Window;
 use super::tree::{NONE, Tree, add_up};
 use super::weighed::Weighed;
@@ -122,7 +122,7 @@ async fn together(
         except: None,
         ..base.clone()
     };
-    let [base_steps, steps] = [&base, &comparison].map(|question| Steps::parts(question.window, PARTS));
+    let [base_steps, steps] = [&base, &comparison].map(|question| parts(snapshot, question.window, PARTS));
     let selected = scope(snapshot, &both_sides).await?;
     let limit = engine.limits.stacks;
     let windows = [(base_steps, base.except), (steps, comparison.except)];

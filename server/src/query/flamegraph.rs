@@ -9,6 +9,7 @@ use super::exposure::{Exposure, observe};
 use super::periods::Periods;
 use super::scan::scan;
 use super::select::{Days, Question, scope};
+use super::sources::parts;
 use super::steps::Steps;
 use super::tree::{NONE, Shape, Stacks, Tree};
 use super::weighed::Weighed;
@@ -101,17 +102,17 @@ pub struct Flamegraph {
     _held: Arc<Account>,
 }
 
-/// Counts the samples of one side; `parts` sub-windows.
+/// Counts the samples of one side; `count` sub-windows.
 pub(super) async fn side(
     engine: &Engine,
     snapshot: &Snapshot,
     question: Question,
-    parts: usize,
+    count: usize,
 ) -> Result<Side, QueryError> {
-    let steps = if parts == 1 {
+    let steps = if count == 1 {
         Steps::one(question.window)
     } else {
-        Steps::parts(question.window, parts)
+        parts(snapshot, question.window, count)
     };
     let selected = scope(snapshot, &question).await?;
     let limit = engine.limits.stacks;

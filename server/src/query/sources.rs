@@ -7,6 +7,8 @@
 use super::error::QueryError;
 use super::scan::When;
 use super::select::Question;
+use super::steps::Steps;
+use super::time::Window;
 use crate::store::columns::{Bounds, Known};
 use crate::store::{Snapshot, Table, hour};
 use std::collections::{HashMap, HashSet};
@@ -89,9 +91,13 @@ impl Sources {
             // The first that is short enough, else the one that tells most.
             let there = || rollups.iter().filter(|(_, _, names)| names.contains(name));
             let enough = there().find(|(_, grain_ns, _)| *grain_ns <= needed_ns);
-            let Some((table, _, _)) = enough.or_else(|| there().min_by_key(|(_, grain_ns, _)| *grain_ns)) else {
+            let Some((table, of_rows_ns, _)) = enough.or_else(|| there().min_by_key(|(_, grain_ns, _)| *grain_ns))
+            else {
                 continue;
             };
+            if *of_rows_ns == HOUR_NS && needed_ns < HOUR_NS {
+                return Err(only_hours(name));
+            }
             sources.of_hour.insert(name.to_owned(), *table);
         }
         // A roll-up that is damaged is no loss where the samples are there.
@@ -140,6 +146,60 @@ fn only_rollups(name: &str, missing: Option<&&'static str>) -> QueryError {
         format!("of the hour {name} only roll-ups are left, which do not have {what}"),
         "ask for a later window, or without thread, tid, tgid and cpu; --retention-samples says how long samples are kept",
     )
+}
+
+fn only_hours(name: &str) -> QueryError {
+    QueryError::bad_parameter(
+        format!("of the hour {name} only the whole is left, and not what was within it"),
+        "ask for steps of whole hours, or for a later window; --retention-minutes says how long minutes are kept",
+    )
+}
+
+/// The question with its window, and what is left out of it, widened to whole hours where nothing shorter is left.
+#[must_use]
+pub fn of_whole_hours(snapshot: &Snapshot, mut question: Question) -> Question {
+    let coarse = coarse_hours(snapshot);
+    question.window = widened(question.window, &coarse);
+    question.except = question.except.map(|except| widened(except, &coarse));
+    question
+}
+
+/// The window with the whole of those of these hours in which it begins and ends.
+fn widened(window: Window, hours: &HashSet<&str>) -> Window {
+    let begin = |ns: i64| ns.div_euclid(HOUR_NS) * HOUR_NS;
+    let is_one = |ns: i64| hours.contains(hour(ns).as_str());
+    let Window { from_ns, until_ns } = window;
+    Window {
+        from_ns: if is_one(from_ns) { begin(from_ns) } else { from_ns },
+        until_ns: if is_one(until_ns - 1) {
+            begin(until_ns - 1) + HOUR_NS
+        } else {
+            until_ns
+        },
+    }
+}
+
+/// Whether there are hours of the window of which nothing shorter is left.
+pub fn has_whole_hours(snapshot: &Snapshot, window: Window) -> bool {
+    let (first, last) = (hour(window.from_ns), hour(window.until_ns - 1));
+    let is_within = |name: &str| first.as_str() <= name && name <= last.as_str();
+    coarse_hours(snapshot).into_iter().any(is_within)
+}
+
+/// As [`Steps::parts`], of whole hours where nothing shorter is left: then there are fewer in a short window.
+pub(super) fn parts(snapshot: &Snapshot, window: Window, count: usize) -> Steps {
+    if has_whole_hours(snapshot, window) {
+        Steps::hours(window, count)
+    } else {
+        Steps::parts(window, count)
+    }
+}
+
+/// The hours of which only the roll-up by the hour is left.
+fn coarse_hours(snapshot: &Snapshot) -> HashSet<&str> {
+    let names = |table: Table| snapshot.files(table).iter().map(|file| file.partition.as_str());
+    let finer: HashSet<&str> = names(Table::Samples).chain(names(Table::SamplesMinute)).collect();
+    names(Table::SamplesHour).filter(|name| !finer.contains(name)).collect()
 }
 
 /// When an hour begins, by the name of its partition.

@@ -59,6 +59,20 @@ impl Steps {
         }
     }
 
+    /// So many parts that begin and end with an hour, or as many as there are whole hours; the first and the last are longer by what lies around them.
+    pub(super) fn hours(window: Window, count: usize) -> Steps {
+        let grid = Grid::within(window, GRAINS_NS[0]);
+        match grid.count {
+            0 | 1 => Steps::one(window),
+            hours => Steps {
+                window,
+                step_ns: GRAINS_NS[0],
+                count: count.min(hours),
+                grid: Some(grid),
+            },
+        }
+    }
+
     /// Steps of a chart. Those of so many times ten seconds begin where such a step of the clock does, if at least two of them lie in the window: roll-ups
     /// can then tell them apart. The first and the last are longer by what lies around them.
     pub fn chart(window: Window, step_ns: i64) -> Steps {

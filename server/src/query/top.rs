@@ -13,6 +13,7 @@ use super::parallel::both;
 use super::periods::Periods;
 use super::select::Question;
 use super::selector::Label;
+use super::sources::parts;
 use super::steps::Steps;
 use super::tree::{Kind, Name, Shape, Tree};
 use crate::store::Snapshot;
@@ -330,7 +331,7 @@ async fn labels_difference(
     criteria: Criteria,
     label: Label,
 ) -> Result<Top, QueryError> {
-    let steps = [&base, &comparison].map(|question| Steps::parts(question.window, PARTS));
+    let steps = [&base, &comparison].map(|question| parts(snapshot, question.window, PARTS));
     let (groups_a, groups_b, exposure_a, exposure_b) = tokio::try_join!(
         by_label(engine, snapshot, &base, label, steps[0], Extra::None),
         by_label(engine, snapshot, &comparison, label, steps[1], Extra::Quality),

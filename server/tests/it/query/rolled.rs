@@ -273,3 +273,79 @@ async fn where_only_rollups_are_left_they_answer_what_they_can() {
         assert!(said.contains("only roll-ups are left"), "{said}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_only_hours_are_left_windows_are_of_whole_hours() {
+    let (server, first) = three_hours().await;
+    let server = reopened(server, eager).await;
+    rolled_up(&server, first).await;
+    let hour_of = |hours: i64| ms(first + hours * HOUR);
+    let (from, until) = (hour_of(0), hour_of(3));
+    let whole = [("from", from.as_str()), ("until", until.as_str())];
+    let truth = server
+        .text("flamegraph", &[&whole[..], &[("format", "collapsed")]].concat())
+        .await;
+    let server = reopened(server, |dir| StoreConfig {
+        retention_samples: Duration::from_secs(3_600),
+        retention_minutes: Duration::from_secs(3_600),
+        ..eager(dir)
+    })
+    .await;
+    eventually("samples and minutes are gone", async || {
+        let snapshot = server.store.snapshot();
+        [Table::Samples, Table::SamplesMinute]
+            .iter()
+            .all(|table| snapshot.files(*table).is_empty())
+    })
+    .await;
+    let now = server
+        .text("flamegraph", &[&whole[..], &[("format", "collapsed")]].concat())
+        .await;
+    assert_eq!(now, truth);
+
+    // Twenty minutes of the second hour: the answer is of the hour, and says so.
+    let (from, until) = (ms(first + HOUR + HOUR / 3), ms(first + HOUR + 2 * HOUR / 3));
+    let part = [("from", from.as_str()), ("until", until.as_str())];
+    let graph = server.json("flamegraph", &part).await;
+    let hour_ms = [1, 2].map(|hours| (first + hours * HOUR) / 1_000_000);
+    assert_eq!(json!([graph["from"], graph["until"]]), json!(hour_ms));
+    assert_eq!(graph["samples"], server.json("top", &part).await["samples"]);
+    let exact = [("from", &*hour_of(1)), ("until", &*hour_of(2))].map(|(name, time)| (name, time.to_owned()));
+    let exact = exact.each_ref().map(|(name, time)| (*name, time.as_str()));
+    assert_eq!(graph["samples"], server.json("flamegraph", &exact).await["samples"]);
+
+    // A chart has steps of hours, and is refused in shorter ones.
+    let chart = server.json("series", &whole).await;
+    assert_eq!(
+        (&chart["step_ms"], chart["times"].as_array().unwrap().len()),
+        (&json!(3_600_000), 3)
+    );
+    let cpu: f64 = chart["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["cpu_seconds"].as_f64().unwrap())
+        .sum();
+    let all = server.json("flamegraph", &whole).await;
+    assert!((cpu - all["cpu_seconds"].as_f64().unwrap()).abs() < 1e-6);
+    let (status, code, said) = server.error("series", &[&whole[..], &[("step", "5m")]].concat()).await;
+    assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{said}");
+    assert!(said.contains("only the whole is left"), "{said}");
+
+    // A difference is of whole hours, too.
+    let times = [0, 1, 2].map(hour_of);
+    let sides = [
+        ("base_from", times[0].as_str()),
+        ("base_until", &times[1]),
+        ("from", part[0].1),
+        ("until", part[1].1),
+    ];
+    let difference = server.json("diff", &sides).await;
+    assert_eq!(difference["comparison"]["samples"], graph["samples"]);
+    assert_eq!(difference["base"]["samples"], 900);
+    let top = server.json("top", &[&sides[..], &[("by", "service")]].concat()).await;
+    assert_eq!(
+        (&top["samples"], &top["base_samples"]),
+        (&graph["samples"], &json!(900))
+    );
+}
