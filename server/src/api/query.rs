@@ -6,8 +6,8 @@ use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, Parameters,
 use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
-    self, By, Chart, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS,
-    has_whole_hours, of_whole_hours,
+    self, By, Chart, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS, least_step,
+    of_whole_hours,
 };
 use crate::render;
 use crate::store::Snapshot;
@@ -21,9 +21,6 @@ use std::sync::Arc;
 
 /// Most damaged files that an answer names.
 const MAX_DAMAGED: usize = 100;
-
-/// The shortest step where only whole hours are left, in nanoseconds.
-const HOUR_NS: i64 = 3_600_000_000_000;
 
 /// Routes of everything that reads, of a store whose queries may take so much memory.
 pub fn router(memory_bytes: usize) -> Router<AppState> {
@@ -182,8 +179,7 @@ async fn series(
     let by = parameters.label("service")?;
     let step_ns = match parameters.get("step") {
         Some(text) => parse_duration(text, "step")?,
-        None if has_whole_hours(&tables, question.window) => query::usual_step(question.window).max(HOUR_NS),
-        None => query::usual_step(question.window),
+        None => query::usual_step(question.window).max(least_step(&tables, question.window)),
     };
     let steps = Steps::chart(question.window, step_ns);
     if steps.count > MAX_STEPS {

@@ -51,7 +51,7 @@ pub use labels::{Values, label_values};
 pub use periods::Periods;
 pub use select::Question;
 pub use series::{Chart, Line, MAX_STEPS, Series, series, usual_step};
-pub use sources::{has_whole_hours, of_whole_hours};
+pub use sources::{least_step, of_whole_hours};
 pub use sql::{Rows, sql};
 pub use steps::Steps;
 pub use timeline::{MAX_SAMPLES, Moment, Timeline, before, timeline};

@@ -180,10 +180,15 @@ fn widened(window: Window, hours: &HashSet<&str>) -> Window {
 }
 
 /// Whether there are hours of the window of which nothing shorter is left.
-pub fn has_whole_hours(snapshot: &Snapshot, window: Window) -> bool {
+fn has_whole_hours(snapshot: &Snapshot, window: Window) -> bool {
     let (first, last) = (hour(window.from_ns), hour(window.until_ns - 1));
     let is_within = |name: &str| first.as_str() <= name && name <= last.as_str();
     coarse_hours(snapshot).into_iter().any(is_within)
+}
+
+/// The shortest step that the whole window can have: an hour where nothing shorter is left, in nanoseconds.
+pub fn least_step(snapshot: &Snapshot, window: Window) -> i64 {
+    if has_whole_hours(snapshot, window) { HOUR_NS } else { 0 }
 }
 
 /// As [`Steps::parts`], of whole hours where nothing shorter is left: then there are fewer in a short window.
