@@ -325,6 +325,21 @@ test("a flame stands on its root, also where its box becomes lower or higher", a
   await page.locator(".flame-scroll").evaluate((box) => Object.assign(box.style, { maxHeight: "120px" }));
   await expect.poll(height).toBe(120);
   await expect.poll(gap).toBe(200);
+  // Also who scrolls in the frame in which the height changes, of which the page is told later.
+  for (const [maxHeight, by, left] of [
+    ["150px", -100, 300],
+    ["110px", 50, 250],
+  ] as const) {
+    await page.locator(".flame-scroll").evaluate(
+      (box, change) => {
+        box.scrollBy(0, change.by);
+        Object.assign(box.style, { maxHeight: change.maxHeight });
+      },
+      { by, maxHeight },
+    );
+    await expect.poll(height).toBe(Number.parseInt(maxHeight, 10));
+    await expect.poll(gap).toBe(left);
+  }
 });
 
 test("on a phone the table shows the ends of names, which tell them apart", async ({ page, request }) => {

@@ -11,7 +11,7 @@ use stakeout_agent::ship::{Batch, Frame, FrameKind, Process, Sample, Stack};
 /// One agent at a time: each would see the others' work as load.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Waits for the other tests that run an agent.
+/// Waits for the other tests that run an agent or take all CPUs.
 pub(crate) fn take_turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

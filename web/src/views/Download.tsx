@@ -21,7 +21,7 @@ const FORMATS: Record<Props["path"], readonly [string, string, string][]> = {
     ["json", "JSON", "what this page draws"],
   ],
   "/diff": [
-    ["svg", "SVG", "the differential flamegraph as a picture"],
+    ["svg", "SVG", "the difference as a picture"],
     ["collapsed", "Collapsed stacks", "a;b;c A B, for inferno-flamegraph"],
     ["json", "JSON", "what this page draws"],
   ],

@@ -7,7 +7,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
     [
       ["?", "this help"],
       ["/", "find a function"],
-      ["Alt ←", "undo: every step is in the browser's history"],
+      ["Alt ←", "undo"],
       ["Tab, Enter", "through all controls; a menu closes with Esc"],
     ],
   ],

@@ -26,7 +26,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(value);
-  const [offer, setOffer] = useState<{ at: Completing; caret: number; list: string[] } | null>(null);
+  const [offer, setOffer] = useState<{ of: string; at: Completing; caret: number; list: string[] } | null>(null);
   const [picked, setPicked] = useState(-1);
   const asked = useRef<AbortController | null>(null);
 
@@ -54,7 +54,7 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
     if (mine.signal.aborted) return;
     const list = suggestions(all, at.prefix, MOST);
     setPicked(-1);
-    setOffer(list.length > 0 ? { at, caret, list } : null);
+    setOffer(list.length > 0 ? { of: now, at, caret, list } : null);
   };
   const submit = (now: string) => {
     close();
@@ -64,14 +64,16 @@ export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
   };
   const take = (choice: string) => {
     if (offer === null) return;
-    const done = complete(text, offer.caret, offer.at, choice);
+    // Of the text that the offer was made for: more may have been typed while the server was asked.
+    const done = complete(offer.of, offer.caret, offer.at, choice);
     setText(done.text);
-    requestAnimationFrame(() => {
-      input.current?.focus();
-      input.current?.setSelectionRange(done.caret, done.caret);
-      if (offer.at.what === "value" && parseSelector(done.text) !== null) submit(done.text);
-      else void suggest(done.text, done.caret);
-    });
+    // At once, and not with the next frame: keys that come before it would find the caret at the old place.
+    const element = input.current as HTMLInputElement;
+    element.value = done.text;
+    element.focus();
+    element.setSelectionRange(done.caret, done.caret);
+    if (offer.at.what === "value" && parseSelector(done.text) !== null) submit(done.text);
+    else void suggest(done.text, done.caret);
   };
   useEffect(() => document.getElementById(`${id}-${picked}`)?.scrollIntoView({ block: "nearest" }), [picked]);
   const onKeyDown = (event: KeyboardEvent) => {

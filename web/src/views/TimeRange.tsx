@@ -73,7 +73,7 @@ export function TimeRange({ window, from, until, now, live, onRange, onLive, onR
           type="button"
           aria-pressed={live}
           disabled={!isRelative(until)}
-          title={isRelative(until) ? "Follow the present" : "Only a range that ends now can follow the present"}
+          title={isRelative(until) ? "Follow the present" : "Only a range that ends now can"}
           onClick={() => onLive(!live)}
         >
           Live

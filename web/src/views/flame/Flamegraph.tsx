@@ -224,17 +224,14 @@ export function Flamegraph(props: Props) {
   // The root is brought into sight once the graph's height is known or changes; where another part of the width has other rows, all stays where it was.
   const placed = useRef<{ tree: Tree; focus: number; part: string; rows: number; flame: boolean } | null>(null);
   // What lies below the box, in pixels: a flame stands on its root, also where the box becomes lower, as when lists come that stand above it.
-  const below = useRef(0);
-  const placedHeight = useRef(0);
-  const measureBelow = () => {
-    const element = box.current;
-    if (element === null) return;
-    below.current = rows * ROW - element.scrollTop - element.clientHeight;
-    placedHeight.current = element.clientHeight;
+  const last = useRef({ top: 0, height: 0, below: 0 });
+  const measureBelow = (height: number) => {
+    const top = box.current?.scrollTop ?? 0;
+    last.current = { top, height, below: rows * ROW - top - height };
   };
   const onScroll = () => {
     // The browser tells of a scroll a frame later: a box that has another height by then is about to be placed anew, and what lies below it now is nobody's wish.
-    if (box.current?.clientHeight === placedHeight.current) measureBelow();
+    if (box.current?.clientHeight === last.current.height) measureBelow(last.current.height);
     drawSoon();
   };
   useLayoutEffect(() => {
@@ -246,13 +243,16 @@ export function Flamegraph(props: Props) {
     if (isSame && was.part !== part) {
       if (flame) element.scrollTop += (rows - was.rows) * ROW;
     } else if (isSame && was.rows === rows) {
-      if (flame) element.scrollTop = rows * ROW - element.clientHeight - below.current;
+      const end = rows * ROW - element.clientHeight;
+      // A person may have scrolled in the frame in which the height changed; a box that became higher is moved to its end by the browser.
+      if (element.scrollTop !== last.current.top && element.scrollTop < end) measureBelow(last.current.height);
+      if (flame) element.scrollTop = end - last.current.below;
     } else {
       const root = placeOf(tree.rootRow) * ROW;
       if (tree.shape === "sandwich") element.scrollTop = root - size.height / 2;
       else element.scrollTop = flame ? rows * ROW : 0;
     }
-    measureBelow();
+    measureBelow(element.clientHeight);
   }, [flame, rows, tree, size.height]);
 
   // What the search or another view has selected comes into sight.
