@@ -79,6 +79,11 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_SETTLE", default_value = "10m", value_parser = duration, value_name = "TIME")]
     pub settle: Duration,
 
+    /// How long after the start samples that are a day ahead of the clock are asked to come again: it may not be set yet. Then they are
+    /// left out
+    #[arg(long, env = "STAKEOUT_CLOCK_WAIT", default_value = "10m", value_parser = duration, value_name = "TIME")]
+    pub clock_wait: Duration,
+
     /// Free space below which nothing is taken in, while queries go on
     #[arg(long, env = "STAKEOUT_MIN_FREE", default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
     pub min_free: u64,

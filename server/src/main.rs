@@ -90,7 +90,13 @@ async fn run(config: Config) -> anyhow::Result<()> {
     })
     .await?;
     let state = AppState {
-        ingest: Arc::new(Ingest::new(store.clone(), IngestConfig::within(&shares))),
+        ingest: Arc::new(Ingest::new(
+            store.clone(),
+            IngestConfig {
+                clock_wait: config.clock_wait,
+                ..IngestConfig::within(&shares)
+            },
+        )),
         agents: Arc::new(Agents::new(config.agent_dir.clone())),
         ingest_tokens,
         view_tokens,

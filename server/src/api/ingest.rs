@@ -44,6 +44,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// What a sender is asked to wait before it tries again, seconds.
 const RETRY_SECONDS: u32 = 2;
 const DISK_FULL_RETRY_SECONDS: u32 = 15;
+const CLOCK_RETRY_SECONDS: u32 = 10;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -181,6 +182,11 @@ impl From<IngestError> for ApiError {
             IngestError::Busy => Self::new(Code::Overloaded, message)
                 .hint("try again shortly")
                 .retry_after(RETRY_SECONDS),
+            IngestError::Ahead { .. } => Self::new(Code::Overloaded, message)
+                .hint(
+                    "send it again; samples that are ahead are left out only some time after the start (--clock-wait)",
+                )
+                .retry_after(CLOCK_RETRY_SECONDS),
             IngestError::Store(error) => error.into(),
         }
     }

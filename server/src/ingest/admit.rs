@@ -9,13 +9,17 @@ use crate::memory::Shares;
 use crate::store::{Ack, BatchId, Store, StoreError, Ticket};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How far ahead of the server's clock a sample may be.
 const MAX_FUTURE: Duration = Duration::from_secs(24 * 3600);
+
+/// A machine without a battery for its clock has the right time only some time after its start: until then samples that seem to be ahead
+/// are asked to come again, and left out only after that.
+const CLOCK_WAIT: Duration = Duration::from_secs(600);
 
 /// How long a request waits for room for its body, for its turn to be decoded, and for room for its rows.
 const MAX_WAIT: Duration = Duration::from_secs(10);
@@ -36,6 +40,8 @@ pub struct IngestConfig {
     pub max_receiving_bytes: usize,
     /// Requests decoded at the same time.
     pub max_decoding: usize,
+    /// For how long since the start nothing is left out for being ahead of the clock.
+    pub clock_wait: Duration,
 }
 
 impl IngestConfig {
@@ -55,6 +61,7 @@ impl IngestConfig {
             max_decoded_bytes: most(shares.decoded, 512 << 20),
             max_receiving_bytes: most(shares.receiving, 256 << 20),
             max_decoding: Self::decoding(),
+            clock_wait: CLOCK_WAIT,
         }
     }
 }
@@ -119,6 +126,8 @@ pub struct Ingest {
     config: IngestConfig,
     receiving: Arc<Semaphore>,
     decoding: Arc<Turns<Decompressor>>,
+    /// Whether the log has it that the clock may not be set yet.
+    ahead_told: AtomicBool,
     pub counters: IngestCounters,
 }
 
@@ -129,6 +138,7 @@ impl Ingest {
             config,
             receiving: Arc::new(Semaphore::new(config.max_receiving_bytes / PIECE_BYTES)),
             decoding: Turns::new(config.max_decoding),
+            ahead_told: AtomicBool::new(false),
             counters: IngestCounters::default(),
         }
     }
@@ -171,10 +181,17 @@ impl Ingest {
         self.counters.body_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
         let admitted = self.admit(body, encoding, id, room).await.inspect_err(|error| {
             let counter = match error {
-                IngestError::Busy | IngestError::Store(_) => &self.counters.requests_busy,
+                IngestError::Busy | IngestError::Ahead { .. } | IngestError::Store(_) => &self.counters.requests_busy,
                 _ => &self.counters.requests_invalid,
             };
             counter.fetch_add(1, Ordering::Relaxed);
+            if matches!(error, IngestError::Ahead { .. }) && !self.ahead_told.swap(true, Ordering::Relaxed) {
+                let wait_seconds = self.config.clock_wait.as_secs();
+                tracing::warn!(
+                    wait_seconds,
+                    "asked to come again until then, if no clock is set: {error}"
+                );
+            }
         })?;
         let mut outcome = admitted.outcome;
         let appended = admitted.parts.into_iter().map(|(ticket, samples, id)| async move {
@@ -265,6 +282,12 @@ impl Arrived {
             window,
         };
         let (converted, epoch) = arrival.convert(&store)?;
+        if converted.is_ahead && store.clock().running() < config.clock_wait {
+            let now = chrono::DateTime::from_timestamp_nanos(window.now_ns);
+            return Err(IngestError::Ahead {
+                now: now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+            });
+        }
         Ok((arrival.admit(&store, converted, epoch)?, plain.len()))
     }
 }

@@ -141,6 +141,11 @@ pub(super) fn first_of<const N: usize>(candidates: [&str; N]) -> &str {
 }
 
 impl ResourceContext<'_> {
+    /// The end of what the sender observed, where it says so.
+    pub(super) fn observed_until_ns(&self) -> Option<i64> {
+        self.until_ns
+    }
+
     /// The agent's account, where it is one: samples are counted later. Of its interval what lies where samples are taken in: it says what was
     /// observed of them, and its begin decides about a partition.
     pub(super) fn account(&self, period_ns: i64, window: TimeWindow) -> Option<BatchRow> {

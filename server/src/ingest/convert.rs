@@ -48,6 +48,8 @@ pub struct Converted {
     pub rejected_profiles: i64,
     /// Says what was left out and why; empty when nothing was.
     pub message: String,
+    /// Whether a sample, or what an account says was observed, is later than the window.
+    pub is_ahead: bool,
 }
 
 /// Converts. `id`: the batch's identity by its headers. Rows that `is_known` are left out.
@@ -64,6 +66,7 @@ pub fn convert(
         dictionary: Dictionary::new(&request.tables, request.room)?,
         window,
         rejected: Rejected::default(),
+        without_time: false,
         content: Vec::new(),
         origins: Vec::with_capacity(USUAL_THREADS),
         whence: HashMap::with_capacity_and_hasher(2 * USUAL_THREADS, Default::default()),
@@ -71,6 +74,7 @@ pub fn convert(
     };
     let mut parts: Vec<Building<'_>> = Vec::new();
     let mut by_id: HashMap<Option<BatchId>, usize> = HashMap::new();
+    let mut is_ahead = false;
     for resource in &request.resources {
         samples.whence.clear();
         samples.by_attributes.clear();
@@ -80,6 +84,7 @@ pub fn convert(
             parts.push(Building::new(part_id));
             parts.len() - 1
         });
+        is_ahead |= context.observed_until_ns() > Some(window.latest_ns);
         let part = &mut parts[at];
         let mut period_ns = 0;
         for profile in &resource.profiles {
@@ -113,6 +118,7 @@ pub fn convert(
         rejected_samples: samples.rejected.samples(),
         rejected_profiles: samples.rejected.profiles,
         message: samples.rejected.message(window),
+        is_ahead: is_ahead || samples.rejected.future > 0,
     })
 }
 
@@ -135,6 +141,7 @@ impl<'a> Building<'a> {
         let samples = self.rows.samples();
         let mut rows = self.rows.finish(&all.dictionary, &all.origins, is_known)?;
         rows.batch = self.account.map(|account| BatchRow { samples, ..account });
+        rows.stand_in_ns = all.without_time.then_some(all.window.now_ns);
         Ok(Part {
             id: self.id,
             rows,
@@ -238,6 +245,8 @@ struct Samples<'a> {
     dictionary: Dictionary<'a>,
     window: TimeWindow,
     rejected: Rejected,
+    /// Whether there is one in a profile without any time.
+    without_time: bool,
     /// What is hashed, made anew for each.
     content: Vec<u8>,
     origins: Vec<Origin<'a>>,
@@ -350,6 +359,7 @@ impl<'a> Samples<'a> {
             cpu,
             value: 0,
         };
+        self.without_time |= profile.time_unix_nano == 0 && sample.times.as_slice().is_empty();
         let (window, rejected, room) = (self.window, &mut self.rejected, self.dictionary.room());
         each_occurrence(sample, profile, unit, window, |ts_ns, value| {
             if value < 0 {

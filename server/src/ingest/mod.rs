@@ -44,6 +44,10 @@ pub enum IngestError {
     Invalid(String),
     #[error("too much is being received at the moment")]
     Busy,
+    #[error(
+        "samples are more than a day later than this server's clock, which says {now} and may not have been set since the start"
+    )]
+    Ahead { now: String },
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -24,6 +24,7 @@ pub struct Reading {
 /// See the module.
 pub struct Clock {
     read: Box<dyn Fn() -> Reading + Send + Sync>,
+    started: Duration,
     known: Mutex<Known>,
 }
 
@@ -50,6 +51,7 @@ impl Clock {
         let Reading { wall_ns, steady } = read();
         Self {
             read: Box::new(read),
+            started: steady,
             known: Mutex::new(Known {
                 proven_ns: wall_ns,
                 possible_ns: wall_ns,
@@ -74,6 +76,11 @@ impl Clock {
         let mut known = lock_mutex(&self.known);
         *known = known.at(now.steady);
         known.proven_ns = known.proven_ns.max(sample_ns.min(now.wall_ns));
+    }
+
+    /// For how long it has been read, whatever it was set to meanwhile.
+    pub fn running(&self) -> Duration {
+        (self.read)().steady.saturating_sub(self.started)
     }
 
     /// The machine's clock, right or wrong.
@@ -147,6 +154,7 @@ mod tests {
         passed_ns.store(5, SeqCst);
         let all = [clock.wall_ns(), clock.proven_ns(), clock.possible_ns()];
         assert_eq!(all, [START_NS + 5; 3]);
+        assert_eq!(clock.running(), Duration::from_nanos(5));
     }
 
     #[test]
@@ -155,6 +163,7 @@ mod tests {
         set_ns.store(YEAR_NS, SeqCst);
         passed_ns.store(7, SeqCst);
         assert!(clock.is_ahead());
+        assert_eq!(clock.running(), Duration::from_nanos(7));
         assert_eq!(clock.proven_ns(), START_NS + 7);
         assert_eq!(clock.possible_ns(), START_NS + YEAR_NS + 7);
         // It was a correction: samples say the same.

@@ -495,12 +495,13 @@ pub struct Ticket {
     ack: Ack,
 }
 
-/// Of a batch's samples, in whatever order: how many, when, and of which stacks. A sum of hashes, since a Collector may
-/// sort them anew.
+/// Of a batch's samples, in whatever order: how many, when where that was sent, and of which stacks. A sum of hashes, since a
+/// Collector may sort them anew.
 fn fingerprint(rows: &Rows) -> Print {
     let mut print = 0_u64;
     for samples in &rows.samples {
         for (ts_ns, stack_id) in samples.times_and_stacks() {
+            let ts_ns = if Some(ts_ns) == rows.stand_in_ns { 0 } else { ts_ns };
             // A multiplication mixes as much as is needed where nobody attacks (Knuth 6.4): odd 64-bit golden ratio.
             let mixed = (ts_ns as u64 ^ (stack_id as u64).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             print = print.wrapping_add(mixed ^ (mixed >> 29));

@@ -17,6 +17,7 @@ use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArr
 use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -41,8 +42,8 @@ const LARGE_ROWS: u64 = 128 * 1024;
 /// Rows of a file that is not the last of its hour: it is in memory as a whole.
 const MAX_PART_ROWS: u64 = 4 * MAX_ROWS;
 
-/// Rows of a dictionary that are read at a time.
-const DAY_BATCH_ROWS: usize = 64 * 1024;
+/// Rows of a dictionary that are read at a time: a row may have a command line of kilobytes.
+const DAY_BATCH_ROWS: usize = 1024;
 
 /// Files of a tier have up to this many times as many rows as those of the tier below.
 const TIER_FACTOR: f64 = 16.0;
@@ -73,6 +74,8 @@ pub(super) struct Due<'a> {
     pub(super) many: usize,
     /// Damaged files, by path below their table's folder: they stay as they are.
     pub(super) damaged: &'a HashSet<String>,
+    /// The same of dictionaries' files whose rows are too large to be merged.
+    pub(super) too_large: &'a HashSet<String>,
 }
 
 impl Due<'_> {
@@ -147,7 +150,8 @@ impl Due<'_> {
     pub(super) fn days(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Job> {
         let mut partitions: BTreeMap<&str, Vec<&Arc<DataFile>>> = BTreeMap::new();
         let max_rows = max_day_rows(table);
-        let fit = |file: &&Arc<DataFile>| file.rows < max_rows / 2 && !self.damaged.contains(&file.path);
+        let stays = |path: &str| self.damaged.contains(path) || self.too_large.contains(path);
+        let fit = |file: &&Arc<DataFile>| file.rows < max_rows / 2 && !stays(&file.path);
         for file in files.iter().filter(fit) {
             partitions.entry(&file.partition).or_default().push(file);
         }
@@ -220,26 +224,20 @@ impl Store {
         let Job {
             table,
             partition,
-            files,
+            mut files,
             ..
         } = job;
         let dir = self.config.dir.join(table.name());
-        let (read, name) = (files.clone(), partition.clone());
-        let batches = tokio::task::spawn_blocking(move || {
-            let mut batches = Vec::new();
-            for file in &read {
-                for rows in FileRows::open(table, dir.join(&file.path), DAY_BATCH_ROWS)? {
-                    let batch = with_partition(table, &rows?, &name);
-                    batches.push(batch.map_err(StoreError::table(table, "read a file"))?);
-                }
-            }
-            // In one piece, so that they are not in memory twice while they are sorted.
-            let rows = concat_batches(&table.schema(), &batches);
-            let rows = rows.map_err(StoreError::table(table, "gather rows"))?;
-            Ok::<_, StoreError>(vec![Pending::Rows(rows)])
-        })
-        .await
-        .map_err(StoreError::table(table, "read a file"))??;
+        let (read, name, limit_bytes) = (files.clone(), partition.clone(), self.config.merge_bytes);
+        let gathered = tokio::task::spawn_blocking(move || gather(table, &dir, &name, &read, limit_bytes))
+            .await
+            .map_err(StoreError::table(table, "read a file"))??;
+        files.truncate(gathered.files);
+        let Some(rows) = gathered.rows else {
+            self.leave(table, gathered.too_large);
+            return Ok(());
+        };
+        let batches = vec![Pending::Rows(rows)];
         let notes = Notes::of_rewrite(&files);
         let Some(new) = self
             .write_file(table, partition, batches, Effort::Compact, notes)
@@ -248,6 +246,24 @@ impl Store {
             return Err(failed(table, "the files are empty".to_owned()));
         };
         self.replace(table, &files, vec![new], false).await
+    }
+
+    /// These files are not merged any more. Found anew by each server.
+    fn leave(&self, table: Table, path: String) {
+        tracing::debug!(
+            table = table.name(),
+            path,
+            "rows too large to be merged: the file stays as it is"
+        );
+        let snapshot = self.snapshot();
+        let mut left = lock_mutex(&self.too_large);
+        left.insert(path);
+        let there = |path: &str| {
+            Table::ALL
+                .into_iter()
+                .any(|table| snapshot.files(table).iter().any(|file| file.path == path))
+        };
+        left.retain(|path| there(path));
     }
 
     /// Merges files of an hour of samples; where these are all of them and the hour is over, makes its roll-ups too.
@@ -355,6 +371,61 @@ impl Store {
     }
 }
 
+/// What was read of files to be merged.
+struct Gathered {
+    /// In one piece, so that they are not in memory twice while they are sorted. None where not even two files are within the limit.
+    rows: Option<RecordBatch>,
+    /// Of how many files, the first ones.
+    files: usize,
+    /// The larger of two that are beyond the limit.
+    too_large: String,
+}
+
+/// Reads files as long as their rows take no more than `limit_bytes`. What a file says of itself is no measure: strings that come again and
+/// again are in it once.
+fn gather(
+    table: Table,
+    dir: &Path,
+    partition: &str,
+    files: &[Arc<DataFile>],
+    limit_bytes: usize,
+) -> Result<Gathered, StoreError> {
+    let (mut batches, mut bytes, mut largest) = (Vec::new(), 0, (0, ""));
+    for (index, file) in files.iter().enumerate() {
+        let (whole, before) = (batches.len(), bytes);
+        for rows in FileRows::open(table, dir.join(&file.path), DAY_BATCH_ROWS)? {
+            let batch = with_partition(table, &rows?, partition).map_err(StoreError::table(table, "read a file"))?;
+            bytes += batch.get_array_memory_size();
+            batches.push(batch);
+            if bytes > limit_bytes {
+                break;
+            }
+        }
+        largest = largest.max((bytes - before, &file.path));
+        if bytes > limit_bytes {
+            batches.truncate(whole);
+            if index >= 2 {
+                return gathered(table, &batches, index);
+            }
+            return Ok(Gathered {
+                rows: None,
+                files: index,
+                too_large: largest.1.to_owned(),
+            });
+        }
+    }
+    gathered(table, &batches, files.len())
+}
+
+fn gathered(table: Table, batches: &[RecordBatch], files: usize) -> Result<Gathered, StoreError> {
+    let rows = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
+    Ok(Gathered {
+        rows: Some(rows),
+        files,
+        too_large: String::new(),
+    })
+}
+
 /// Rows with the partition column.
 fn with_partition(table: Table, rows: &RecordBatch, partition: &str) -> Result<RecordBatch, ArrowError> {
     let keys = Int32Array::from_value(0, rows.num_rows());
@@ -407,6 +478,7 @@ mod tests {
         static SOUND: std::sync::LazyLock<HashSet<String>> = std::sync::LazyLock::new(HashSet::new);
         Due {
             damaged: &SOUND,
+            too_large: &SOUND,
             now_partition,
             now_ms,
             settle_ms: 1000,

@@ -65,6 +65,7 @@ use log::TableLog;
 use memory_pool::QueryPool;
 use nodes::Nodes;
 use salvage::Place;
+use std::collections::HashSet;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -83,6 +84,8 @@ pub struct Rows {
     pub batch: Option<BatchRow>,
     /// What [`Store::known_epoch`] was before rows were left out since [`Store::known_rows`] has them; none: all are there.
     pub relies_on: Option<u64>,
+    /// The time of samples that were sent without one: another when the batch is sent again.
+    pub stand_in_ns: Option<i64>,
 }
 
 /// What makes a batch the same batch as another.
@@ -132,6 +135,8 @@ pub struct StoreConfig {
     pub vacuum_grace: Duration,
     /// Time from one round of compaction and retention to the next.
     pub maintenance_interval: Duration,
+    /// Memory that the rows of a dictionary may take which are merged at a time.
+    pub merge_bytes: usize,
     /// An hour or day that still changes is rewritten when it has this many files.
     pub compact_files: usize,
     /// Commits from one checkpoint of a table's log to the next.
@@ -158,6 +163,7 @@ impl StoreConfig {
             settle: Duration::from_secs(600),
             vacuum_grace: Duration::from_secs(600),
             maintenance_interval: Duration::from_secs(10),
+            merge_bytes: 128 << 20,
             compact_files: 16,
             checkpoint_commits: 100,
             log_commits: 300,
@@ -202,6 +208,8 @@ pub struct Store {
     query_pool: Arc<QueryPool>,
     damage: Arc<Damage>,
     garbage: Mutex<Vec<retain::Garbage>>,
+    /// Files of dictionaries that are not merged for their size, by path below their table's folder.
+    too_large: Mutex<HashSet<String>>,
     /// Wakes the committer before its time.
     wake: Arc<Notify>,
     /// Tells that pending rows have gone.
@@ -279,6 +287,7 @@ impl Store {
             query_pool,
             damage,
             garbage: Mutex::new(garbage),
+            too_large: Mutex::default(),
             wake: Arc::new(Notify::new()),
             committed: Notify::new(),
             disk_full: AtomicBool::new(false),

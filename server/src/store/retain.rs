@@ -3,6 +3,7 @@
 use super::compact::{Due, Job};
 use super::log::TRANSACTION_RETENTION;
 use super::log_check;
+use super::rollup::HOUR_NS;
 use super::schema::{Table, day, hour};
 use super::{DataFile, Snapshot, Store, StoreError, lock_mutex};
 use futures::stream::StreamExt;
@@ -92,7 +93,7 @@ pub(super) fn newest_ns(view: &Snapshot) -> Option<i64> {
 /// The end of an hour, such as `2026-11-21T08`.
 fn hour_end_ns(hour: &str) -> Option<i64> {
     let begin = chrono::NaiveDateTime::parse_from_str(&format!("{hour}:00"), "%Y-%m-%dT%H:%M").ok()?;
-    begin.and_utc().timestamp_nanos_opt()?.checked_add(3_600_000_000_000)
+    begin.and_utc().timestamp_nanos_opt()?.checked_add(HOUR_NS)
 }
 
 /// Data files in a table's folder that are not part of the table: replaced ones, and those of a commit that did not end.
@@ -127,7 +128,10 @@ impl Store {
     pub(super) async fn expire(&self) -> Result<(), StoreError> {
         let now_ns = self.config.clock.proven_ns();
         let by_hour = || [Table::Samples].into_iter().chain(Table::ROLLUPS);
-        for table in by_hour() {
+        let mut tried = HashSet::new();
+        let first_kept = first_hour(now_ns, self.config.retention_samples);
+        self.expire_samples(&first_kept, now_ns, "age", &mut tried).await?;
+        for table in Table::ROLLUPS {
             let first_kept = first_hour(now_ns, self.config.retention_of(table));
             self.expire_before(table, &first_kept, "age").await?;
         }
@@ -159,8 +163,8 @@ impl Store {
         }
         let (now_hour, mut tried) = (hour(now_ns), HashSet::new());
         // Rewritten it is smaller, and fewer hours may have to go.
-        self.roll_up_before(self.first_within_bytes(Table::Samples, &now_hour), now_ns, &mut tried)
-            .await;
+        let goes = self.first_within_bytes(Table::Samples, &now_hour);
+        self.roll_up_before(goes.as_deref(), now_ns, &mut tried).await;
         for table in [
             Table::Samples,
             Table::SamplesTenSeconds,
@@ -168,22 +172,43 @@ impl Store {
             Table::SamplesHour,
         ] {
             let first_kept = self.first_within_bytes(table, &now_hour);
-            let Some(first_kept_ns) = first_kept else { continue };
-            if table == Table::Samples {
-                // What still comes of these hours is refused from now on; what had come before is rolled up with the rest, or the hour waits.
-                self.floor_ns.fetch_max(first_kept_ns, Ordering::SeqCst);
-                if !self.is_written_before(&hour(first_kept_ns)).await {
-                    return Ok(());
-                }
-                self.roll_up_before(first_kept, now_ns, &mut tried).await;
+            let Some(first_kept) = first_kept else { continue };
+            if table != Table::Samples {
+                self.expire_before(table, &first_kept, "bytes").await?;
+            } else if !self.expire_samples(&first_kept, now_ns, "bytes", &mut tried).await? {
+                return Ok(());
             }
-            self.expire_before(table, &hour(first_kept_ns), "bytes").await?;
         }
         Ok(())
     }
 
-    /// The end of the last hour of a table that has to go for the limit of bytes, where one has.
-    fn first_within_bytes(&self, table: Table, now_hour: &str) -> Option<i64> {
+    /// Removes the samples of the hours before; false where some of them wait for their commit, and these hours with them. What still comes
+    /// of these hours is refused from now on, also when the clock is set back; what had come before is rolled up with the rest.
+    async fn expire_samples(
+        &self,
+        first_kept: &str,
+        now_ns: i64,
+        by: &str,
+        tried: &mut HashSet<String>,
+    ) -> Result<bool, StoreError> {
+        let oldest = self.snapshot().files(Table::Samples).first().cloned();
+        if oldest.is_none_or(|file| file.partition.as_str() >= first_kept) {
+            return Ok(true);
+        }
+        let Some(end_ns) = hour_end_ns(first_kept) else {
+            return Ok(true);
+        };
+        self.floor_ns.fetch_max(end_ns - HOUR_NS, Ordering::SeqCst);
+        if !self.is_written_before(first_kept).await {
+            return Ok(false);
+        }
+        self.roll_up_before(Some(first_kept), now_ns, tried).await;
+        self.expire_before(Table::Samples, first_kept, by).await?;
+        Ok(true)
+    }
+
+    /// The hour before which all of a table have to go for the limit of bytes, where one has.
+    fn first_within_bytes(&self, table: Table, now_hour: &str) -> Option<String> {
         let limit = self.config.retention_bytes?;
         let snapshot = self.snapshot();
         let bytes = |table: Table| snapshot.files(table).iter().map(|file| file.size_bytes).sum::<u64>();
@@ -197,18 +222,17 @@ impl Store {
             total -= hour.iter().map(|file| file.size_bytes).sum::<u64>();
             first_kept = hour_end_ns(&hour[0].partition);
         }
-        first_kept
+        first_kept.map(hour)
     }
 
     /// Rolls hours up whose samples are about to go, but for those of which that failed: space is needed.
-    async fn roll_up_before(&self, first_kept_ns: Option<i64>, now_ns: i64, failed: &mut HashSet<String>) {
-        let Some(first_kept_ns) = first_kept_ns else { return };
-        let first_kept = hour(first_kept_ns);
+    async fn roll_up_before(&self, first_kept: Option<&str>, now_ns: i64, failed: &mut HashSet<String>) {
+        let Some(first_kept) = first_kept else { return };
         while !self.is_disk_full() {
             let jobs = self.due(Table::Samples, now_ns, Duration::ZERO, |due, snapshot| {
                 due.hours(snapshot)
             });
-            let goes = |job: &Job| job.partition < first_kept && !failed.contains(&job.partition);
+            let goes = |job: &Job| job.partition.as_str() < first_kept && !failed.contains(&job.partition);
             let Some(job) = jobs.into_iter().find(goes) else { return };
             let partition = job.partition.clone();
             if let Err(error) = self.compact(job).await {
@@ -319,7 +343,7 @@ impl Store {
 
     /// What is due at this moment, of partitions to which nothing was written for so long.
     fn due<T>(&self, table: Table, now_ns: i64, settle: Duration, of: impl FnOnce(Due<'_>, &Snapshot) -> T) -> T {
-        let damaged = self.damage.paths();
+        let (damaged, too_large) = (self.damage.paths(), lock_mutex(&self.too_large).clone());
         let first_rollups = Table::ROLLUPS.map(|table| first_hour(now_ns, self.config.retention_of(table)));
         let due = Due {
             now_partition: &partition_at(table, now_ns),
@@ -332,6 +356,7 @@ impl Store {
                 _ => (self.config.compact_files / 4).max(2),
             },
             damaged: &damaged,
+            too_large: &too_large,
         };
         of(due, &self.snapshot())
     }

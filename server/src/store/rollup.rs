@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 const TEN_SECONDS_NS: i64 = 10_000_000_000;
 const MINUTE_NS: i64 = 60_000_000_000;
-const HOUR_NS: i64 = 60 * MINUTE_NS;
+pub(super) const HOUR_NS: i64 = 60 * MINUTE_NS;
 /// An hour's parts of ten seconds.
 const TENS: usize = (HOUR_NS / TEN_SECONDS_NS) as usize;
 

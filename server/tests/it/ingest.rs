@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::collector::profiles::v1development::{
 use opentelemetry_proto::tonic::profiles::v1development::{Profile, Sample};
 use prost::Message;
 use stakeout_server::api::{self, AppState};
-use stakeout_server::ingest::{IngestError, TimeWindow, convert, read};
+use stakeout_server::ingest::{Ingest, IngestConfig, IngestError, TimeWindow, convert, read};
 use stakeout_server::store::{Store, StoreConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +26,10 @@ struct App {
 
 impl App {
     async fn start() -> Self {
+        Self::start_with(IngestConfig::default()).await
+    }
+
+    async fn start_with(ingest: IngestConfig) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = StoreConfig {
             commit_interval: Duration::from_millis(30),
@@ -35,7 +39,10 @@ impl App {
         let store = Store::open(config).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let app = api::app(AppState::new(store.clone()));
+        let app = api::app(AppState {
+            ingest: Arc::new(Ingest::new(store.clone(), ingest)),
+            ..AppState::new(store.clone())
+        });
         tokio::spawn(api::serve(listener, app, None, 1000, std::future::pending()));
         Self {
             address,
@@ -380,7 +387,11 @@ async fn indices_out_of_range_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn samples_from_far_away_times_are_left_out_and_said_so() {
-    let app = App::start().await;
+    let app = App::start_with(IngestConfig {
+        clock_wait: Duration::ZERO,
+        ..IngestConfig::default()
+    })
+    .await;
     let mut sender = Sender::new("node-a", 4);
     let mut request = sender.batch(1, now_ns());
     let samples = &mut request.resource_profiles[0].scope_profiles[0].profiles[0].samples;
@@ -405,6 +416,59 @@ async fn samples_from_far_away_times_are_left_out_and_said_so() {
         partial.error_message
     );
     assert_eq!(app.stored(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn until_the_clock_may_be_set_nothing_is_left_out_for_being_ahead() {
+    let app = App::start().await;
+    let mut sender = Sender::new("node-a", 4);
+    let ahead_ns = now_ns() + 48 * 3_600_000_000_000;
+    // Also where there is no sample: what was observed would be cut to the day that the clock says.
+    let (all, mut none, present) = (
+        sender.batch(1, ahead_ns),
+        sender.batch(2, ahead_ns),
+        sender.batch(3, now_ns()),
+    );
+    none.resource_profiles[0].scope_profiles.clear();
+    for request in [&all, &none] {
+        let answer = app.post_plain(request).await;
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert_eq!(answer.headers["retry-after"], "10");
+        let body = String::from_utf8(answer.body.to_vec()).unwrap();
+        assert!(body.contains("--clock-wait"), "{body}");
+    }
+    assert_eq!(app.post_plain(&present).await.status, 200);
+    assert_eq!(app.stored(), 4);
+    let metrics = get(&app.address, "/metrics").await;
+    let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
+    for line in [
+        "stakeout_ingest_busy_requests_total 2",
+        "stakeout_ingest_rejected_samples_total 0",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_of_samples_without_times_is_a_repeat() {
+    let app = App::start().await;
+    let mut request = Sender::new("node-a", 4).batch(1, now_ns());
+    let profile = &mut request.resource_profiles[0].scope_profiles[0].profiles[0];
+    profile.time_unix_nano = 0;
+    for sample in &mut profile.samples[..2] {
+        sample.timestamps_unix_nano.clear();
+    }
+    for _ in 0..2 {
+        let answer = app.post_plain(&request).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let response = ExportProfilesServiceResponse::decode(answer.body).unwrap();
+        assert_eq!(response.partial_success, None);
+    }
+    // Others in their place are none.
+    request.resource_profiles[0].scope_profiles[0].profiles[0].samples[0].stack_index ^= 1;
+    let answer = app.post_plain(&request).await;
+    assert_eq!(answer.headers["stakeout-rejected-samples"], "4");
+    assert_eq!(app.stored(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]

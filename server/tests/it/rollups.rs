@@ -2,9 +2,10 @@
 
 use crate::store::{number, quiet, rows_of, store_batch};
 use crate::support::{Sender, eventually, now_ns};
-use stakeout_server::store::{Snapshot, Store, StoreConfig, StoreError, Table, hour};
+use stakeout_server::store::{Clock, Reading, Snapshot, Store, StoreConfig, StoreError, Table, hour};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::time::Duration;
 
 const MINUTE_NS: i64 = 60_000_000_000;
@@ -243,5 +244,50 @@ async fn an_hour_that_goes_for_want_of_space_is_rolled_up_before_it_goes() {
     assert!(matches!(error, StoreError::HourGone), "{error}");
     let (rows, id) = rows_of(&mut sender, 9, ends[7]);
     store_batch(&store, rows, Some(id)).await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_hour_that_goes_by_age_is_rolled_up_before_and_does_not_come_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (passed_ns, set_ns) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let (passed, set, start_ns) = (passed_ns.clone(), set_ns.clone(), now_ns());
+    let clock = Clock::new(move || Reading {
+        wall_ns: start_ns + passed.load(SeqCst) + set.load(SeqCst),
+        steady: Duration::from_nanos(passed.load(SeqCst) as u64),
+    });
+    let config = StoreConfig {
+        retention_samples: Duration::from_secs(72 * 3600),
+        settle: Duration::from_secs(1000 * 3600),
+        clock: Arc::new(clock),
+        ..quiet(dir.path())
+    };
+    let store = Store::open(config).await.unwrap();
+    let mut sender = Sender::new("node-a", 1000);
+    let end_ns = hour_ago(50) + 30 * MINUTE_NS;
+    let (rows, id) = rows_of(&mut sender, 1, end_ns);
+    store_batch(&store, rows, Some(id)).await.unwrap();
+    store.maintain().await;
+    assert!(!are_rolled_up(&store.snapshot()), "it is not settled");
+
+    passed_ns.store(24 * HOUR_NS, SeqCst);
+    let (rows, id) = rows_of(&mut sender, 2, end_ns);
+    // Taken in, and not yet committed when maintenance comes.
+    let ticket = store.admit(rows, Some(id)).unwrap();
+    store.maintain().await;
+    store.acknowledge(ticket).await.unwrap();
+    let snapshot = store.snapshot();
+    assert_eq!(snapshot.files(Table::Samples).len(), 0);
+    let counted =
+        async |snapshot: &Snapshot| number(snapshot, "SELECT CAST(sum(count) AS BIGINT) FROM samples_hour").await;
+    assert_eq!(counted(&snapshot).await, 2000);
+
+    // By the clock it would be young enough again, and its roll-up be made of what comes alone.
+    set_ns.store(-10 * HOUR_NS, SeqCst);
+    let (rows, id) = rows_of(&mut sender, 3, end_ns);
+    let error = store.admit(rows, Some(id)).unwrap_err();
+    assert!(matches!(error, StoreError::HourGone), "{error}");
+    store.maintain().await;
+    assert_eq!(counted(&store.snapshot()).await, 2000);
     store.close().await;
 }

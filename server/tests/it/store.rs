@@ -8,6 +8,7 @@ use stakeout_server::ingest::{IsKnown, TimeWindow, convert, read};
 use stakeout_server::store::{Ack, BatchId, Rows, Snapshot, Store, StoreConfig, StoreError, Table};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 pub(crate) const DAY_NS: i64 = 86_400_000_000_000;
@@ -277,6 +278,39 @@ async fn compaction_keeps_every_sample_and_one_row_an_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rows_of_days_are_merged_as_far_as_their_memory_goes() {
+    let mut seen = Vec::new();
+    for merge_bytes in [1, 8 << 10, 1 << 30] {
+        let dir = tempfile::tempdir().unwrap();
+        let config = StoreConfig {
+            merge_bytes,
+            compact_files: 4,
+            ..quiet(dir.path())
+        };
+        let store = Store::open(config).await.unwrap();
+        let mut sender = Sender::new("node-a", 5);
+        for batch in 1..=8 {
+            let (rows, id) = rows_of(&mut sender, batch, now_ns());
+            store_batch(&store, rows, Some(id)).await.unwrap();
+        }
+        // It ends, and what is too large is not tried again and again.
+        for _ in 0..2 {
+            store.maintain().await;
+        }
+        let snapshot = store.snapshot();
+        let accounts = "SELECT CAST(sum(number) AS BIGINT) FROM batches";
+        assert_eq!(number(&snapshot, accounts).await, (1..=8).sum::<i64>());
+        let rewritten = store.counters.files_compacted.load(Relaxed);
+        seen.push((snapshot.files(Table::Batches).len(), rewritten));
+        store.close().await;
+    }
+    // None, a few at a time, all at once; beside the eight of samples.
+    let [none, few, all] = seen[..] else { unreachable!() };
+    assert_eq!((none, all), ((8, 8), (1, 16)));
+    assert!(few.0 == 1 && few.1 > 16, "{few:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_older_than_the_retention_goes_by_whole_hours() {
     let dir = tempfile::tempdir().unwrap();
     let hour = 3_600_000_000_000;
@@ -290,6 +324,8 @@ async fn what_is_older_than_the_retention_goes_by_whole_hours() {
     drop(store);
     let config = StoreConfig {
         retention_samples: Duration::from_secs(72 * 3600),
+        retention_minutes: Duration::from_secs(72 * 3600),
+        retention_hours: Duration::from_secs(72 * 3600),
         maintenance_interval: Duration::from_millis(50),
         ..quiet(dir.path())
     };
