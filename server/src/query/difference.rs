@@ -6,7 +6,7 @@ use super::dictionary::{Leaves, TWO_TREES};
 use super::diff::{Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge};
 use super::engine::Engine;
 use super::error::QueryError;
-use super::exposure::{Exposure, observe};
+use super::exposure::{Exposure, observe_each};
 use super::flamegraph::{Side, Summary, View, blocking, side, summarize};
 use super::lanes::{Lane, Several};
 use super::parallel::{both, each_of};
@@ -127,10 +127,9 @@ async fn together(
     let limit = engine.limits.stacks;
     let windows = [(base_steps, base.except), (steps, comparison.except)];
     let new = || StackCounts::of_two(windows, limit);
-    let ((counts, held), base_exposure, exposure) = tokio::try_join!(
+    let ((counts, held), [base_exposure, exposure]) = tokio::try_join!(
         scan(snapshot, &both_sides, &selected, new),
-        observe(snapshot, &base, base_steps),
-        observe(snapshot, &comparison, steps),
+        observe_each(snapshot, [(&base, base_steps), (&comparison, steps)]),
     )?;
     let [base_counts, counts] = blocking(move || counts.weighed_sides()).await?;
     let held = Arc::new(held);

@@ -127,34 +127,74 @@ impl Exposure {
 
 /// Reads what the selected nodes' agents covered.
 pub(super) async fn observe(snapshot: &Snapshot, question: &Question, steps: Steps) -> Result<Exposure, QueryError> {
-    let window = question.window;
-    let days = Days::of(window).widened(86_400_000_000_000);
-    let overlap = col("until_ns")
-        .gt(lit(window.from_ns - LOOK_BACK_NS))
-        .and(col("from_ns").lt(lit(window.until_ns.saturating_add(LATE_NS))));
-    let nodes: Vec<_> = question
-        .selector
-        .matchers()
-        .iter()
-        .filter(|m| m.label() == Label::Node)
-        .collect();
-    let mut said = Said::default();
-    let mut intervals = Intervals::new(steps, question.except, Account::new(snapshot, "what agents observed"));
-    for range in snapshot.days_of_rows(Table::Batches, ROWS_AT_ONCE, |day| days.has(day)) {
-        let of_range = col("day").gt_eq(lit(range.start)).and(col("day").lt(lit(range.end)));
-        let filter = days.filter().and(of_range).and(overlap.clone());
-        read_intervals(snapshot, filter, &nodes, &mut said, &mut intervals).await?;
-    }
-    Ok(summarize(intervals.finish()?, steps, question.except))
+    let [exposure] = observe_each(snapshot, [(question, steps)]).await?;
+    Ok(exposure)
 }
 
-/// Reads the accounts of these nodes' batches.
+/// The same of several questions, whose accounts are read once: both sides of a difference often have the same files.
+pub(super) async fn observe_each<const N: usize>(
+    snapshot: &Snapshot,
+    questions: [(&Question, Steps); N],
+) -> Result<[Exposure; N], QueryError> {
+    let mut watched = questions.map(|(question, steps)| Watched::new(snapshot, question, steps));
+    let days = questions.map(|(question, _)| Days::of(question.window).widened(86_400_000_000_000));
+    let any = |filters: Vec<Expr>| filters.into_iter().reduce(Expr::or).unwrap_or(lit(false));
+    let of_windows = any(watched.iter().map(Watched::filter).collect());
+    let of_days = any(days.iter().map(Days::filter).collect());
+    let mut said = Said::default();
+    let has = |day: &str| days.iter().any(|days| days.has(day));
+    for range in snapshot.days_of_rows(Table::Batches, ROWS_AT_ONCE, has) {
+        let of_range = col("day").gt_eq(lit(range.start)).and(col("day").lt(lit(range.end)));
+        let filter = of_days.clone().and(of_range).and(of_windows.clone());
+        read_intervals(snapshot, filter, &mut said, &mut watched).await?;
+    }
+    let mut exposures = Vec::with_capacity(N);
+    for (watched, (question, steps)) in watched.into_iter().zip(questions) {
+        exposures.push(summarize(watched.intervals.finish()?, steps, question.except));
+    }
+    exposures
+        .try_into()
+        .map_err(|_| QueryError::internal("sum up what was observed", "one is missing"))
+}
+
+/// What is wanted of the accounts.
+struct Watched<'q> {
+    /// Conditions on the node.
+    nodes: Vec<&'q Matcher>,
+    /// Batches that end after this and begin before that.
+    after_ns: i64,
+    before_ns: i64,
+    intervals: Intervals,
+}
+
+impl<'q> Watched<'q> {
+    fn new(snapshot: &Snapshot, question: &'q Question, steps: Steps) -> Self {
+        let Window { from_ns, until_ns } = question.window;
+        let matchers = question.selector.matchers().iter();
+        Watched {
+            nodes: matchers.filter(|matcher| matcher.label() == Label::Node).collect(),
+            after_ns: from_ns.saturating_sub(LOOK_BACK_NS),
+            before_ns: until_ns.saturating_add(LATE_NS),
+            intervals: Intervals::new(steps, question.except, Account::new(snapshot, "what agents observed")),
+        }
+    }
+
+    fn filter(&self) -> Expr {
+        let (until, from) = (col("until_ns"), col("from_ns"));
+        until.gt(lit(self.after_ns)).and(from.lt(lit(self.before_ns)))
+    }
+
+    fn wants(&self, node: &str, from_ns: i64, until_ns: i64) -> bool {
+        until_ns > self.after_ns && from_ns < self.before_ns && self.nodes.iter().all(|matcher| matcher.accepts(node))
+    }
+}
+
+/// Reads the accounts of batches.
 async fn read_intervals(
     snapshot: &Snapshot,
     filter: Expr,
-    nodes: &[&Matcher],
     said: &mut Said,
-    intervals: &mut Intervals,
+    watched: &mut [Watched<'_>],
 ) -> Result<(), QueryError> {
     let columns = [
         "node",
@@ -171,25 +211,31 @@ async fn read_intervals(
         let text = |column: usize, row: usize| batch.column(column).as_string::<i32>().value(row);
         let number = |column: usize| batch.column(column).as_primitive::<Int64Type>();
         for row in 0..batch.num_rows() {
-            if !nodes.iter().all(|matcher| matcher.accepts(text(0, row))) {
+            let (from_ns, until_ns) = (number(3).value(row), number(4).value(row));
+            let mut of = watched.iter_mut();
+            let Some(first) = of.find(|watched| watched.wants(text(0, row), from_ns, until_ns)) else {
                 continue;
-            }
+            };
             let known = |column: &PrimitiveArray<Int64Type>| (!column.is_null(row)).then(|| column.value(row));
             let (ticks, idle) = (known(number(6)), known(number(7)));
             let (number_of, lost) = (number(2).value(row), said.lost(text(8, row)));
-            intervals.add(Interval {
+            let interval = Interval {
                 node: said.text(text(0, row)),
                 instance: said.text(text(1, row)),
                 numbers: (number_of, number_of),
-                from_ns: number(3).value(row),
-                until_ns: number(4).value(row),
+                from_ns,
+                until_ns,
                 cpus: known(number(5)).unwrap_or(0).clamp(0, 1 << 20),
                 idle_share: ticks
                     .zip(idle)
                     .filter(|(ticks, _)| *ticks > 0)
                     .map(|(t, i)| (i as f64 / t as f64).clamp(0.0, 1.0)),
                 lost: (lost.clone(), lost),
-            });
+            };
+            for other in of.filter(|watched| watched.wants(text(0, row), from_ns, until_ns)) {
+                other.intervals.add(interval.clone());
+            }
+            first.intervals.add(interval);
         }
     })
     .await

@@ -158,7 +158,7 @@ fn only_hours(name: &str) -> QueryError {
 /// The question with its window, and what is left out of it, widened to whole hours where nothing shorter is left.
 #[must_use]
 pub fn of_whole_hours(snapshot: &Snapshot, mut question: Question) -> Question {
-    let coarse = coarse_hours(snapshot);
+    let coarse = coarse_hours(snapshot, question.window);
     question.window = widened(question.window, &coarse);
     question.except = question.except.map(|except| widened(except, &coarse));
     question
@@ -179,30 +179,34 @@ fn widened(window: Window, hours: &HashSet<&str>) -> Window {
     }
 }
 
-/// Whether there are hours of the window of which nothing shorter is left.
-fn has_whole_hours(snapshot: &Snapshot, window: Window) -> bool {
-    let (first, last) = (hour(window.from_ns), hour(window.until_ns - 1));
-    let is_within = |name: &str| first.as_str() <= name && name <= last.as_str();
-    coarse_hours(snapshot).into_iter().any(is_within)
-}
-
 /// The shortest step that the whole window can have: an hour where nothing shorter is left, in nanoseconds.
 pub fn least_step(snapshot: &Snapshot, window: Window) -> i64 {
-    if has_whole_hours(snapshot, window) { HOUR_NS } else { 0 }
+    if coarse_hours(snapshot, window).is_empty() {
+        0
+    } else {
+        HOUR_NS
+    }
 }
 
 /// As [`Steps::parts`], of whole hours where nothing shorter is left: then there are fewer in a short window.
 pub(super) fn parts(snapshot: &Snapshot, window: Window, count: usize) -> Steps {
-    if has_whole_hours(snapshot, window) {
-        Steps::hours(window, count)
-    } else {
+    if coarse_hours(snapshot, window).is_empty() {
         Steps::parts(window, count)
+    } else {
+        Steps::hours(window, count)
     }
 }
 
-/// The hours of which only the roll-up by the hour is left.
-fn coarse_hours(snapshot: &Snapshot) -> HashSet<&str> {
-    let names = |table: Table| snapshot.files(table).iter().map(|file| file.partition.as_str());
+/// The hours of the window of which only the roll-up by the hour is left.
+fn coarse_hours(snapshot: &Snapshot, window: Window) -> HashSet<&str> {
+    let (first, last) = (hour(window.from_ns), hour(window.until_ns - 1));
+    // Files are in the order of their partitions.
+    let names = |table: Table| {
+        let files = snapshot.files(table);
+        let from = files.partition_point(|file| file.partition < first);
+        let names = files[from..].iter().map(|file| file.partition.as_str());
+        names.take_while(|name| *name <= last.as_str())
+    };
     let finer: HashSet<&str> = names(Table::Samples).chain(names(Table::SamplesMinute)).collect();
     names(Table::SamplesHour).filter(|name| !finer.contains(name)).collect()
 }

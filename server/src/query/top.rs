@@ -4,7 +4,7 @@ use super::diff::{Criteria, Items, Judgement, Measure, Spread, Verdict, judge};
 use super::difference::{JudgedWhole, Measured, PARTS, both_totals, pair, part_weights};
 use super::engine::Engine;
 use super::error::QueryError;
-use super::exposure::{Exposure, observe};
+use super::exposure::{Exposure, observe, observe_each};
 use super::flamegraph::{View, blocking, flamegraph};
 use super::group::{Extra, by_label};
 use super::group_counts::{Group, Grouped};
@@ -332,11 +332,10 @@ async fn labels_difference(
     label: Label,
 ) -> Result<Top, QueryError> {
     let steps = [&base, &comparison].map(|question| parts(snapshot, question.window, PARTS));
-    let (groups_a, groups_b, exposure_a, exposure_b) = tokio::try_join!(
+    let (groups_a, groups_b, [exposure_a, exposure_b]) = tokio::try_join!(
         by_label(engine, snapshot, &base, label, steps[0], Extra::None),
         by_label(engine, snapshot, &comparison, label, steps[1], Extra::Quality),
-        observe(snapshot, &base, steps[0]),
-        observe(snapshot, &comparison, steps[1]),
+        observe_each(snapshot, [(&base, steps[0]), (&comparison, steps[1])]),
     )?;
     let mut both: BTreeMap<Arc<str>, [Group; 2]> = BTreeMap::new();
     let periods = [groups_a.periods, groups_b.periods];
