@@ -1,11 +1,14 @@
 //! Answers of the API, compressed as the asker accepts it: a large flamegraph is megabytes of JSON.
 
-use super::ApiError;
-use axum::body::{Body, HttpBody, to_bytes};
-use axum::extract::Request;
+use super::{ApiError, AppState, body};
+use crate::query::{Account, QueryError};
+use crate::render::Writer;
+use axum::body::{Bytes, HttpBody};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
 use std::io::Write;
 
 /// A smaller answer fits a packet or two as it is.
@@ -55,20 +58,31 @@ impl Encoding {
         }
     }
 
-    fn compress(self, plain: &[u8]) -> std::io::Result<Vec<u8>> {
+    /// Pieces are dropped as they are written: what they take is free for what they become.
+    fn compress(self, pieces: Vec<Bytes>, to: &mut Writer) -> std::io::Result<()> {
         match self {
-            Self::Zstd => zstd::bulk::compress(plain, ZSTD_LEVEL),
+            Self::Zstd => {
+                let mut encoder = zstd::stream::write::Encoder::new(to, ZSTD_LEVEL)?;
+                let bytes: usize = pieces.iter().map(Bytes::len).sum();
+                encoder.set_pledged_src_size(Some(bytes as u64))?;
+                for piece in pieces {
+                    encoder.write_all(&piece)?;
+                }
+                encoder.finish().map(drop)
+            }
             Self::Gzip => {
-                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
-                encoder.write_all(plain)?;
-                encoder.finish()
+                let mut encoder = flate2::write::GzEncoder::new(to, flate2::Compression::new(GZIP_LEVEL));
+                for piece in pieces {
+                    encoder.write_all(&piece)?;
+                }
+                encoder.finish().map(drop)
             }
         }
     }
 }
 
 /// Compresses text of some size. Other content (pprof is gzip already) and answers without an end pass as they are.
-pub(super) async fn answers(request: Request, next: Next) -> Response {
+pub(super) async fn answers(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let encoding = Encoding::choose(request.headers());
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -78,25 +92,35 @@ pub(super) async fn answers(request: Request, next: Next) -> Response {
     headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
     let size = response.body().size_hint().exact().unwrap_or(0);
     match encoding {
-        Some(encoding) if size >= MIN_BYTES => compressed(response, encoding)
-            .await
-            .unwrap_or_else(|error| ApiError::internal(error).into_response()),
+        Some(encoding) if size >= MIN_BYTES => {
+            let account = Account::new(&state.store.snapshot(), "answers as they are compressed");
+            compressed(response, encoding, account)
+                .await
+                .unwrap_or_else(IntoResponse::into_response)
+        }
         _ => response,
     }
 }
 
-async fn compressed(
-    response: Response,
-    encoding: Encoding,
-) -> Result<Response, Box<dyn std::error::Error + Send + Sync>> {
-    let (mut parts, body) = response.into_parts();
-    let plain = to_bytes(body, usize::MAX).await?;
-    let body = tokio::task::spawn_blocking(move || encoding.compress(&plain)).await??;
+async fn compressed(response: Response, encoding: Encoding, account: Account) -> Result<Response, ApiError> {
+    let (mut parts, mut plain) = response.into_parts();
+    let mut pieces = Vec::new();
+    while let Some(frame) = plain.frame().await {
+        pieces.extend(frame.map_err(ApiError::internal)?.into_data().ok());
+    }
+    let compress = move || -> Result<_, QueryError> {
+        let mut to = Writer::new(account);
+        let done = encoding.compress(pieces, &mut to);
+        to.finish(done)
+    };
+    let answer = tokio::task::spawn_blocking(compress)
+        .await
+        .map_err(ApiError::internal)??;
     parts.headers.remove(header::CONTENT_LENGTH);
     parts
         .headers
         .insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-    Ok(Response::from_parts(parts, Body::from(body)))
+    Ok(Response::from_parts(parts, body::body(answer)))
 }
 
 fn is_text(headers: &HeaderMap) -> bool {

@@ -4,11 +4,13 @@
 
 mod assets;
 mod auth;
+mod body;
 mod compress;
 pub mod error;
 mod ingest;
 mod ops;
 mod parameters;
+mod patience;
 pub mod query;
 mod serve;
 
@@ -77,7 +79,7 @@ pub fn app(state: AppState) -> Router {
         .merge(ops::router())
         .merge(query::router(state.store.query_memory_bytes()));
     Router::new()
-        .merge(answers.layer(middleware::from_fn(compress::answers)))
+        .merge(answers.layer(middleware::from_fn_with_state(state.clone(), compress::answers)))
         .merge(ingest::router())
         .merge(auth::router())
         .merge(assets::router())

@@ -199,7 +199,12 @@ impl prometheus_client::collector::Collector for Collector {
             .flat_map(|table| snapshot.files(*table))
             .map(|file| file.size_bytes)
             .sum();
-        let gauges: [(&str, &str, u64); 5] = [
+        let gauges: [(&str, &str, u64); 6] = [
+            (
+                "stakeout_query_memory_bytes",
+                "Memory that queries take, with their answers until they are sent and what is kept for the next ones",
+                snapshot.memory_pool().reserved() as u64,
+            ),
             ("stakeout_store_files", "Data files of all tables", files as u64),
             ("stakeout_store_bytes", "Bytes of all data files", bytes),
             (

@@ -1,18 +1,19 @@
 //! The query endpoints: questions to answers to responses.
 
 use super::AppState;
+use super::body::body;
 use super::error::{ApiError, Code};
 use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, Parameters, VIEW};
 use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
-    self, By, Chart, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS, least_step,
-    of_whole_hours,
+    self, Account, By, Chart, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS,
+    least_step, of_whole_hours,
 };
-use crate::render;
+use crate::render::{self, Answer, RenderError, Writer};
 use crate::store::Snapshot;
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -66,18 +67,12 @@ impl From<QueryError> for ApiError {
     }
 }
 
-impl From<render::RenderError> for ApiError {
-    fn from(error: render::RenderError) -> Self {
-        ApiError::internal(error)
-    }
-}
-
 /// The snapshot that a query reads.
 fn snapshot(state: &AppState) -> Snapshot {
     state.store.snapshot()
 }
 
-fn json(body: Vec<u8>) -> Response {
+fn json(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/json"),
         (header::CACHE_CONTROL, "no-store"),
@@ -86,17 +81,16 @@ fn json(body: Vec<u8>) -> Response {
 }
 
 /// An answer from tables whose damaged files were left out says so: in a header, and JSON with their names.
-fn json_of(tables: &Snapshot, body: Vec<u8>) -> Result<Response, ApiError> {
+fn json_of(tables: &Snapshot, answer: Answer) -> Result<Response, ApiError> {
     let mut left_out = tables.left_out();
     if left_out.is_empty() {
-        return Ok(json(body));
+        return Ok(json(body(answer)));
     }
     left_out.truncate(MAX_DAMAGED);
     let names = serde_json::to_string(&left_out).map_err(ApiError::internal)?;
     // Every answer is an object with fields: this one is put before them, whoever has written them.
-    let mut whole = format!("{{\"damaged_files\":{names},").into_bytes();
-    whole.extend(body.get(1..).unwrap_or_default());
-    Ok(marked(tables, json(whole)))
+    let head = format!("{{\"damaged_files\":{names},").into_bytes();
+    Ok(marked(tables, json(body(answer.with_head(head)))))
 }
 
 /// The header of an answer from which damaged files were left out: how many.
@@ -112,7 +106,7 @@ fn marked(tables: &Snapshot, mut response: Response) -> Response {
 
 /// A file to be saved under a name that says what it holds.
 fn attachment(
-    body: impl Into<Vec<u8>>,
+    answer: Answer,
     content_type: &'static str,
     name: &str,
     question: &Question,
@@ -135,19 +129,28 @@ fn attachment(
         (header::CONTENT_DISPOSITION, disposition),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
-    (headers, body.into()).into_response()
+    (headers, body(answer)).into_response()
 }
 
-/// Rendering large answers is work too: apart from the threads that serve requests.
-async fn rendered<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, render::RenderError> + Send + 'static,
-) -> Result<T, ApiError> {
-    Ok(tokio::task::spawn_blocking(work).await.map_err(ApiError::internal)??)
+/// Rendering large answers is work too, apart from the threads that serve requests, and a part of the query: it is done in the query's turn,
+/// and on the account of queries.
+async fn rendered(
+    tables: &Snapshot,
+    work: impl FnOnce(&mut Writer) -> Result<(), RenderError> + Send + 'static,
+) -> Result<Answer, QueryError> {
+    let mut to = Writer::new(Account::new(tables, "answers as they are written"));
+    let written = tokio::task::spawn_blocking(move || {
+        let done = work(&mut to);
+        to.finish(done)
+    });
+    written
+        .await
+        .map_err(|error| QueryError::internal("write the answer", error))?
 }
 
 async fn labels(RawQuery(query): RawQuery) -> Result<Response, ApiError> {
     Parameters::read(query, &[&COMMON])?;
-    Ok(json(render::labels()?))
+    Ok(json(render::labels().map_err(ApiError::internal)?.into()))
 }
 
 async fn label_values(
@@ -162,10 +165,13 @@ async fn label_values(
         ApiError::new(Code::NotFound, format!("unknown label `{name}`")).hint(format!("labels are {}", Label::names()))
     })?;
     let tables = snapshot(&state);
-    let values = engine
-        .run(query::label_values(&engine, &tables, &question, label))
+    let answer = engine
+        .run(async {
+            let values = query::label_values(&engine, &tables, &question, label).await?;
+            rendered(&tables, move |to| render::label_values(label, &values, to)).await
+        })
         .await?;
-    json_of(&tables, render::label_values(label, &values)?)
+    json_of(&tables, answer)
 }
 
 async fn series(
@@ -198,8 +204,13 @@ async fn series(
         limit: parameters.number("limit", 20)?,
         matching: parameters.regex("match")?,
     };
-    let series = engine.run(query::series(&engine, &tables, question, chart)).await?;
-    json_of(&tables, rendered(move || render::series(&series)).await?)
+    let answer = engine
+        .run(async {
+            let series = query::series(&engine, &tables, question, chart).await?;
+            rendered(&tables, move |to| render::series(&series, to)).await
+        })
+        .await?;
+    json_of(&tables, answer)
 }
 
 async fn flamegraph(
@@ -215,38 +226,37 @@ async fn flamegraph(
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.sorted = format != "json";
     view.stacks = format == "pprof";
-    let graph = engine
-        .run(query::flamegraph(&engine, &tables, question.clone(), view))
-        .await?;
-    let title = title(&question);
-    let about = question.clone();
-    let body = rendered(move || {
-        Ok(match format {
-            "svg" => {
-                let summary = &graph.summary;
-                let subtitle = format!(
-                    "{} samples, {:.3} cores, {:.2} CPU seconds",
-                    summary.samples,
-                    summary.cores(),
-                    summary.cpu_seconds()
-                );
-                render::svg(&graph, &title, &subtitle)?
-            }
-            "collapsed" => render::collapsed(&graph).into_bytes(),
-            "pprof" => render::pprof(&graph)?,
-            "speedscope" => render::speedscope(&graph, &title)?,
-            _ => render::flamegraph(&graph, min_share)?,
+    let (title, about) = (title(&question), question.clone());
+    let answer = engine
+        .run(async {
+            let graph = query::flamegraph(&engine, &tables, question, view).await?;
+            rendered(&tables, move |to| match format {
+                "svg" => {
+                    let summary = &graph.summary;
+                    let subtitle = format!(
+                        "{} samples, {:.3} cores, {:.2} CPU seconds",
+                        summary.samples,
+                        summary.cores(),
+                        summary.cpu_seconds()
+                    );
+                    render::svg(&graph, &title, &subtitle, to)
+                }
+                "collapsed" => render::collapsed(&graph, to),
+                "pprof" => render::pprof(&graph, to),
+                "speedscope" => render::speedscope(&graph, &title, to),
+                _ => render::flamegraph(&graph, min_share, to),
+            })
+            .await
         })
-    })
-    .await?;
-    let file = |content_type, extension| attachment(body.clone(), content_type, "flamegraph", &about, extension);
-    let saved = match format {
-        "svg" => file("image/svg+xml", "svg"),
-        "collapsed" => file("text/plain; charset=utf-8", "collapsed.txt"),
-        "pprof" => file("application/octet-stream", "pb.gz"),
-        "speedscope" => file("application/json", "speedscope.json"),
-        _ => return json_of(&tables, body),
+        .await?;
+    let (content_type, extension) = match format {
+        "svg" => ("image/svg+xml", "svg"),
+        "collapsed" => ("text/plain; charset=utf-8", "collapsed.txt"),
+        "pprof" => ("application/octet-stream", "pb.gz"),
+        "speedscope" => ("application/json", "speedscope.json"),
+        _ => return json_of(&tables, answer),
     };
+    let saved = attachment(answer, content_type, "flamegraph", &about, extension);
     Ok(marked(&tables, saved))
 }
 
@@ -273,8 +283,13 @@ async fn heatmap(
         rows: parameters.number("rows", USUAL_ROWS)?,
     };
     let tables = snapshot(&state);
-    let map = engine.run(query::heatmap(&tables, question, grid)).await?;
-    json_of(&tables, rendered(move || render::heatmap(&map)).await?)
+    let answer = engine
+        .run(async {
+            let map = query::heatmap(&tables, question, grid).await?;
+            rendered(&tables, move |to| render::heatmap(&map, to)).await
+        })
+        .await?;
+    json_of(&tables, answer)
 }
 
 async fn timeline(
@@ -294,8 +309,13 @@ async fn timeline(
             .into());
         }
         let limit = parameters.number_up_to("limit", 10_000, MAX_SAMPLES)?;
-        let timeline = engine.run(query::timeline(&engine, &tables, question, limit)).await?;
-        return json_of(&tables, rendered(move || render::timeline(&timeline)).await?);
+        let answer = engine
+            .run(async {
+                let timeline = query::timeline(&engine, &tables, question, limit).await?;
+                rendered(&tables, move |to| render::timeline(&timeline, to)).await
+            })
+            .await?;
+        return json_of(&tables, answer);
     };
     let before_ns = parse_duration(before, "before")?;
     let Some(pattern) = view.matching.take() else {
@@ -306,10 +326,13 @@ async fn timeline(
         }
         .into());
     };
-    let graph = engine
-        .run(query::before(&engine, &tables, question, &pattern, before_ns, view))
+    let answer = engine
+        .run(async {
+            let graph = query::before(&engine, &tables, question, &pattern, before_ns, view).await?;
+            rendered(&tables, move |to| render::flamegraph(&graph, min_share, to)).await
+        })
         .await?;
-    json_of(&tables, rendered(move || render::flamegraph(&graph, min_share)).await?)
+    json_of(&tables, answer)
 }
 
 fn without_base() -> QueryError {
@@ -336,21 +359,21 @@ async fn diff(
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.sorted = format != "json";
     let about = comparison.clone();
-    let difference = engine
-        .run(query::difference(&engine, &tables, base, comparison, criteria, view))
-        .await?;
-    let body = rendered(move || {
-        Ok(match format {
-            "svg" => render::diff_svg(&difference, "Difference of two windows").into_bytes(),
-            "collapsed" => render::differential(&difference).into_bytes(),
-            _ => render::diff(&difference, min_share)?,
+    let answer = engine
+        .run(async {
+            let difference = query::difference(&engine, &tables, base, comparison, criteria, view).await?;
+            rendered(&tables, move |to| match format {
+                "svg" => render::diff_svg(&difference, "Difference of two windows", to),
+                "collapsed" => render::differential(&difference, to),
+                _ => render::diff(&difference, min_share, to),
+            })
+            .await
         })
-    })
-    .await?;
+        .await?;
     let saved = match format {
-        "svg" => attachment(body, "image/svg+xml", "diff", &about, "svg"),
-        "collapsed" => attachment(body, "text/plain; charset=utf-8", "diff", &about, "collapsed.txt"),
-        _ => return json_of(&tables, body),
+        "svg" => attachment(answer, "image/svg+xml", "diff", &about, "svg"),
+        "collapsed" => attachment(answer, "text/plain; charset=utf-8", "diff", &about, "collapsed.txt"),
+        _ => return json_of(&tables, answer),
     };
     Ok(marked(&tables, saved))
 }
@@ -374,24 +397,35 @@ async fn top(
     };
     let limit = parameters.number("limit", 100)?;
     let about = question.clone();
-    let table = match parameters.base_question()? {
+    let base = match parameters.base_question()? {
         Some(base) => {
             let base = of_whole_hours(&tables, base);
             let criteria = parameters.criteria(&base, &question)?;
-            engine
-                .run(query::top_difference(
-                    &engine, &tables, base, question, criteria, by, limit,
-                ))
-                .await?
+            Some((base, criteria))
         }
         None if CRITERIA.iter().any(|name| parameters.get(name).is_some()) => return Err(without_base().into()),
-        None => engine.run(query::top(&engine, &tables, question, by, limit)).await?,
+        None => None,
     };
+    let answer = engine
+        .run(async {
+            let table = match base {
+                Some((base, criteria)) => {
+                    query::top_difference(&engine, &tables, base, question, criteria, by, limit).await?
+                }
+                None => query::top(&engine, &tables, question, by, limit).await?,
+            };
+            rendered(&tables, move |to| match format {
+                "csv" => render::top_csv(&table, to),
+                _ => render::top(&table, to),
+            })
+            .await
+        })
+        .await?;
     if format == "csv" {
-        let saved = attachment(render::top_csv(&table), "text/csv; charset=utf-8", "top", &about, "csv");
+        let saved = attachment(answer, "text/csv; charset=utf-8", "top", &about, "csv");
         return Ok(marked(&tables, saved));
     }
-    json_of(&tables, render::top(&table)?)
+    json_of(&tables, answer)
 }
 
 async fn sql(
@@ -411,6 +445,11 @@ async fn sql(
             .hint("send JSON such as {\"query\":\"SELECT count(*) FROM samples\"}")
     })?;
     let tables = snapshot(&state);
-    let rows = engine.run(query::sql(&engine, &tables, &request.query)).await?;
-    json_of(&tables, rendered(move || render::sql(&rows)).await?)
+    let answer = engine
+        .run(async {
+            let rows = query::sql(&engine, &tables, &request.query).await?;
+            rendered(&tables, move |to| render::sql(&rows, to)).await
+        })
+        .await?;
+    json_of(&tables, answer)
 }

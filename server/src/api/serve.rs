@@ -1,5 +1,7 @@
 //! Listens: a bounded number of connections, each with deadlines, TLS where there is a certificate.
 
+use super::body::PIECE_TIMEOUT;
+use super::patience::Patient;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -81,10 +83,12 @@ async fn connection(stream: TcpStream, app: Router, tls: Option<TlsAcceptor>, wa
             let Ok(Some(http2)) = tokio::time::timeout(HEAD_TIMEOUT, speaks_http2(&stream)).await else {
                 return;
             };
-            speak(stream, http2, app, watcher).await;
+            speak(Patient::new(stream, PIECE_TIMEOUT), http2, app, watcher).await;
         }
         Some(tls) => {
-            let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await else {
+            let Ok(Ok(stream)) =
+                tokio::time::timeout(HEAD_TIMEOUT, tls.accept(Patient::new(stream, PIECE_TIMEOUT))).await
+            else {
                 return;
             };
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");

@@ -6,18 +6,18 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool
 use std::sync::Arc;
 
 /// Bytes that are taken, and given back when this is dropped.
-pub(super) struct Account {
+pub struct Account {
     pool: Arc<dyn MemoryPool>,
     reservation: MemoryReservation,
 }
 
 impl Account {
     /// Of nothing yet. `what`: what the bytes are for.
-    pub(super) fn new(snapshot: &Snapshot, what: &'static str) -> Account {
+    pub fn new(snapshot: &Snapshot, what: &'static str) -> Account {
         Self::of_pool(snapshot.memory_pool().clone(), what)
     }
 
-    pub(super) fn of_pool(pool: Arc<dyn MemoryPool>, what: &'static str) -> Account {
+    pub(crate) fn of_pool(pool: Arc<dyn MemoryPool>, what: &'static str) -> Account {
         let reservation = MemoryConsumer::new(what).register(&pool);
         Account { pool, reservation }
     }
@@ -26,7 +26,7 @@ impl Account {
     ///
     /// # Errors
     /// Where there is no room: at once, since a query that waits for others holds what they wait for. What was taken stays.
-    pub(super) fn resize(&self, bytes: usize) -> Result<(), QueryError> {
+    pub fn resize(&self, bytes: usize) -> Result<(), QueryError> {
         let held = self.reservation.size();
         if bytes <= held {
             self.reservation.resize(bytes);
@@ -35,6 +35,15 @@ impl Account {
         self.reservation
             .try_grow(bytes - held)
             .map_err(|_| self.no_room(bytes - held))
+    }
+
+    /// So many bytes of it, or all where it has fewer, on an account of their own.
+    #[must_use]
+    pub fn split(&self, bytes: usize) -> Account {
+        Account {
+            pool: self.pool.clone(),
+            reservation: self.reservation.split(bytes.min(self.reservation.size())),
+        }
     }
 
     fn no_room(&self, more: usize) -> QueryError {

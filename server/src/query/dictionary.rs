@@ -32,8 +32,13 @@ const NODES_A_STACK: usize = 32;
 /// Ids that are known to have been seen without hashing: as many as stay in the CPU's cache.
 const SEEN_LATELY: usize = 1 << 14;
 
-/// Memory of a frame while it is read, with its texts, in bytes.
+/// Memory of a frame while it is read, with a name of usual length, in bytes.
 const FRAME_BYTES: usize = 160;
+const USUAL_NAME_BYTES: usize = 48;
+
+/// What whole stacks take beside what is read: of a frame its place and what it is shared by, of a stack itself and where it is found.
+const SHARED_FRAME_BYTES: usize = 160;
+const WHOLE_STACK_BYTES: usize = 96;
 
 type Shared = Arc<RwLock<Trie>>;
 
@@ -155,7 +160,7 @@ impl Dictionary {
             let reading = Account::new(snapshot, "stacks and their names");
             let (rows, frames) = self.rows_and_frames(snapshot, days, &trie, &missing, &reading).await?;
             let (to, limit) = (trie.clone(), self.limit_bytes);
-            let added = super::flamegraph::blocking(move || add(&mut write(&to), &frames, &rows, limit)).await?;
+            let added = super::flamegraph::blocking(move || add(&mut write(&to), &frames.list, &rows, limit)).await?;
             drop(reading);
             // What there is no room for is not kept either.
             let lacking = added
@@ -190,7 +195,7 @@ impl Dictionary {
         trie: &Shared,
         missing: &HashSet<i64, MixState>,
         reading: &Account,
-    ) -> Result<(StackRows, Vec<(i64, Frame)>), QueryError> {
+    ) -> Result<(StackRows, Frames), QueryError> {
         let stored = |table| -> u64 {
             let files = snapshot.files(table).iter();
             files
@@ -208,16 +213,14 @@ impl Dictionary {
                 let is_new = |id: i64| !read(&trie).has_frame(id);
                 frames(&snapshot_of_frames, &days_of_frames, lit(true), is_new).await
             });
-            let rows = self.stack_rows(snapshot, days, missing).await?;
-            reading.resize(rows.bytes() + all_bytes)?;
-            let frames = reading_frames.join_next().await.unwrap_or_else(|| Ok(Ok(Vec::new())));
-            return Ok((
-                rows,
-                frames.map_err(|error| QueryError::internal("read frames", error))??,
-            ));
+            let rows = self.stack_rows(snapshot, days, missing, (reading, all_bytes)).await?;
+            let frames = match reading_frames.join_next().await {
+                Some(frames) => frames.map_err(|error| QueryError::internal("read frames", error))??,
+                None => Frames::new(snapshot),
+            };
+            return Ok((rows, frames));
         }
-        let rows = self.stack_rows(snapshot, days, missing).await?;
-        reading.resize(rows.bytes())?;
+        let rows = self.stack_rows(snapshot, days, missing, (reading, 0)).await?;
         let unknown: HashSet<i64, MixState> = {
             let known = read(trie);
             let mut distinct = distinct(&rows.frames);
@@ -229,33 +232,53 @@ impl Dictionary {
         Ok((rows, frames))
     }
 
+    /// The account has what is read, and so many bytes beside.
     async fn stack_rows(
         &self,
         snapshot: &Snapshot,
         days: &Days,
         wanted: &HashSet<i64, MixState>,
+        (reading, beside_bytes): (&Account, usize),
     ) -> Result<StackRows, QueryError> {
-        let mut rows = StackRows::default();
+        let (mut rows, mut room) = (StackRows::default(), Ok(()));
         let filter = days.filter().and(id_filter("stack_id", wanted));
         let columns = ["stack_id", "frames", "truncated"];
         collect_rows(snapshot, "stacks", filter, &columns, |batch| {
-            if rows.frames.len() * size_of::<i64>() <= self.limit_bytes {
+            if room.is_ok() && rows.frames.len() * size_of::<i64>() <= self.limit_bytes {
                 rows.read(batch, wanted);
+                room = reading.resize(beside_bytes + rows.bytes());
             }
         })
         .await?;
+        room?;
         if rows.frames.len() * size_of::<i64>() > self.limit_bytes {
             return Err(too_many(self.limit_bytes));
         }
         Ok(rows)
     }
 
-    /// The stacks of these ids, in that order, with all that is known of their frames; unknown ids as in [`Dictionary::leaves`].
+    /// The stacks of these ids, in that order, with all that is known of their frames; unknown ids as in [`Dictionary::leaves`]. They take
+    /// what they need of the memory of queries, at first for what they are read into too.
     pub(super) async fn stacks(&self, snapshot: &Snapshot, days: &Days, ids: &[i64]) -> Result<Stacks, QueryError> {
-        let rows = self.stack_rows(snapshot, days, &ids.iter().copied().collect()).await?;
-        let mut stacks = Stacks::default();
+        let held = Account::new(snapshot, "whole stacks with files and lines");
+        let stacks_bytes = ids.len() * WHOLE_STACK_BYTES;
+        held.resize(stacks_bytes)?;
+        let wanted = ids.iter().copied().collect();
+        let rows = self.stack_rows(snapshot, days, &wanted, (&held, stacks_bytes)).await?;
+        let frames = distinct(&rows.frames);
+        let each = FRAME_BYTES + SHARED_FRAME_BYTES;
+        let bytes = stacks_bytes + rows.bytes() + rows.frames.len() * size_of::<u32>() + frames.len() * each;
+        held.resize(bytes)?;
+        let frames = frames_of(snapshot, days, &frames).await?;
+        let (list, names_bytes) = (frames.list, frames.names_bytes);
+        drop(frames.names);
+        held.resize(bytes + names_bytes)?;
+        let mut stacks = Stacks {
+            _held: Some(Arc::new(held)),
+            ..Stacks::default()
+        };
         let mut place_of: HashMap<i64, u32, MixState> = HashMap::default();
-        for (id, frame) in frames_of(snapshot, days, &distinct(&rows.frames)).await? {
+        for (id, frame) in list {
             place_of.insert(id, stacks.frames.len() as u32);
             stacks.frames.push(Arc::new(frame));
         }
@@ -361,13 +384,9 @@ fn id_filter(column: &str, ids: &HashSet<i64, MixState>) -> Expr {
 }
 
 /// The frames of these ids, as far as they are known.
-async fn frames_of(
-    snapshot: &Snapshot,
-    days: &Days,
-    wanted: &HashSet<i64, MixState>,
-) -> Result<Vec<(i64, Frame)>, QueryError> {
+async fn frames_of(snapshot: &Snapshot, days: &Days, wanted: &HashSet<i64, MixState>) -> Result<Frames, QueryError> {
     if wanted.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Frames::new(snapshot));
     }
     frames(snapshot, days, id_filter("frame_id", wanted), |id| wanted.contains(&id)).await
 }
@@ -378,32 +397,71 @@ async fn frames(
     days: &Days,
     filter: Expr,
     is_wanted: impl Fn(i64) -> bool,
-) -> Result<Vec<(i64, Frame)>, QueryError> {
-    let (mut frames, mut texts) = (Vec::new(), Texts::default());
+) -> Result<Frames, QueryError> {
+    let (mut frames, mut texts, mut room) = (Frames::new(snapshot), Texts::default(), Ok(()));
     let columns = [
         "frame_id", "kind", "module", "function", "offset", "inlined", "file", "line", "build_id",
     ];
     collect_rows(snapshot, "frames", days.filter().and(filter), &columns, |batch| {
-        read_frames(batch, &is_wanted, &mut texts, &mut frames);
+        if room.is_ok() {
+            let before = frames.list.len();
+            read_frames(batch, &is_wanted, &mut texts, &mut frames.list);
+            room = frames.hold(before, texts.bytes);
+        }
     })
     .await?;
-    Ok(frames)
+    room.map(|()| frames)
+}
+
+/// Frames that were read, with their ids.
+struct Frames {
+    list: Vec<(i64, Frame)>,
+    /// Of functions.
+    functions_bytes: usize,
+    /// What names are longer than usual by, all together.
+    names_bytes: usize,
+    /// Takes that.
+    names: Account,
+}
+
+impl Frames {
+    fn new(snapshot: &Snapshot) -> Frames {
+        Frames {
+            list: Vec::new(),
+            functions_bytes: 0,
+            names_bytes: 0,
+            names: Account::new(snapshot, "names of stacks"),
+        }
+    }
+
+    /// `before`: how many there were before the last ones.
+    fn hold(&mut self, before: usize, texts_bytes: usize) -> Result<(), QueryError> {
+        let lengths = self.list[before..].iter().map(|(_, frame)| frame.name.function.len());
+        self.functions_bytes += lengths.sum::<usize>();
+        let usual = self.list.len() * USUAL_NAME_BYTES;
+        self.names_bytes = (self.functions_bytes + texts_bytes).saturating_sub(usual);
+        self.names.resize(self.names_bytes)
+    }
 }
 
 /// One allocation for texts that many frames have.
 #[derive(Default)]
-struct Texts(HashSet<Arc<str>, foldhash::fast::RandomState>);
+struct Texts {
+    known: HashSet<Arc<str>, foldhash::fast::RandomState>,
+    bytes: usize,
+}
 
 impl Texts {
     fn of(&mut self, text: &str) -> Arc<str> {
         if text.is_empty() {
             return Arc::default();
         }
-        if let Some(known) = self.0.get(text) {
+        if let Some(known) = self.known.get(text) {
             return known.clone();
         }
         let new: Arc<str> = text.into();
-        self.0.insert(new.clone());
+        self.bytes += text.len();
+        self.known.insert(new.clone());
         new
     }
 }

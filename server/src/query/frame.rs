@@ -1,5 +1,6 @@
 //! Frames and stacks as queries see them, names ready to be shown. Does no I/O.
 
+use super::account::Account;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -127,6 +128,8 @@ fn base_name(module: &str) -> &str {
 pub struct Stacks {
     pub frames: Vec<Arc<Frame>>,
     pub stacks: Vec<Stack>,
+    /// What all this takes.
+    pub(super) _held: Option<Arc<Account>>,
 }
 
 /// One stack.

@@ -41,6 +41,7 @@ pub mod time;
 pub mod tree;
 pub mod trim;
 
+pub use account::Account;
 pub use difference::{Difference, difference};
 pub use engine::{Engine, Limits};
 pub use error::QueryError;

@@ -1,5 +1,6 @@
 //! Read-only SQL over the tables.
 
+use super::account::Account;
 use super::engine::Engine;
 use super::error::QueryError;
 use crate::store::Snapshot;
@@ -40,6 +41,8 @@ pub struct Rows {
     pub rows: Vec<Vec<Value>>,
     /// No row was cut off.
     pub complete: bool,
+    /// What they take.
+    pub(super) held: Account,
 }
 
 /// Answers a statement that reads.
@@ -75,12 +78,12 @@ pub async fn sql(engine: &Engine, snapshot: &Snapshot, statement: &str) -> Resul
         let limited = frame
             .limit(0, Some(engine.limits.sql_rows + 1))
             .map_err(statement_error)?;
-        return read(engine, limited).await;
+        return read(engine, snapshot, limited).await;
     }
-    read(engine, frame).await
+    read(engine, snapshot, frame).await
 }
 
-async fn read(engine: &Engine, frame: datafusion::prelude::DataFrame) -> Result<Rows, QueryError> {
+async fn read(engine: &Engine, snapshot: &Snapshot, frame: datafusion::prelude::DataFrame) -> Result<Rows, QueryError> {
     let fields = frame.schema().fields().clone();
     let columns = fields
         .iter()
@@ -90,6 +93,7 @@ async fn read(engine: &Engine, frame: datafusion::prelude::DataFrame) -> Result<
         columns,
         rows: Vec::new(),
         complete: true,
+        held: Account::new(snapshot, "rows of an answer"),
     };
     let mut bytes = 0;
     let mut stream = frame.execute_stream().await.map_err(statement_error)?;
@@ -105,7 +109,8 @@ async fn read(engine: &Engine, frame: datafusion::prelude::DataFrame) -> Result<
                 .iter()
                 .map(|column| value(column, row))
                 .collect::<Result<Vec<_>, _>>()?;
-            bytes += values.iter().map(size).sum::<usize>();
+            bytes += size_of::<Vec<Value>>() + values.iter().map(size).sum::<usize>();
+            answer.held.resize(bytes)?;
             answer.rows.push(values);
         }
     }
@@ -113,11 +118,12 @@ async fn read(engine: &Engine, frame: datafusion::prelude::DataFrame) -> Result<
 }
 
 fn size(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len() + 16,
-        Value::Array(values) => values.iter().map(size).sum::<usize>() + 16,
-        _ => 16,
-    }
+    size_of::<Value>()
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(size).sum(),
+            _ => 0,
+        }
 }
 
 /// A column's type as SQL users know it.

@@ -1,33 +1,68 @@
 //! Collapsed stacks, one a line, root first: `a;b;c N`; of a difference `a;b;c BASE N`, as `inferno-flamegraph` and
 //! `flamegraph.pl` read them (<https://github.com/brendangregg/FlameGraph#2-fold-stacks>).
 
+use super::{RenderError, Writer};
 use crate::query::tree::{Name, Tree};
 use crate::query::{Difference, Flamegraph};
-use std::fmt::Write;
+use std::fmt::{self, Write as _};
+
+/// Stands for a name that is empty.
+const UNKNOWN: &str = "[unknown]";
+/// A count with a space before it and the end of the line after it.
+const COUNT_BYTES: usize = 22;
 
 /// Samples of one window.
-pub fn collapsed(graph: &Flamegraph) -> String {
-    write(
-        &graph.tree,
-        |node| graph.own[node] > 0,
-        |line, node| {
-            let _ = write!(line, " {}", graph.own[node]);
-        },
-    )
+pub fn collapsed(graph: &Flamegraph, to: &mut Writer) -> Result<(), RenderError> {
+    to.beside(names_bytes(&graph.tree))?;
+    lines(graph, to).map_err(|error| RenderError::new("folded stacks", error))
+}
+
+pub(super) fn lines(graph: &Flamegraph, to: &mut impl fmt::Write) -> fmt::Result {
+    let shown = |node: usize| graph.own[node] > 0;
+    write(&graph.tree, to, shown, |to, node| write!(to, " {}", graph.own[node]))
+}
+
+/// At most so many bytes are these lines, and what they are made of.
+pub(super) fn lines_bytes(graph: &Flamegraph) -> usize {
+    let tree = &graph.tree;
+    let mut path_bytes = vec![0_usize; tree.len()];
+    let mut bytes = 0;
+    for node in 0..tree.len() {
+        if node > 0 {
+            let name = &tree.name_of(node).function;
+            path_bytes[node] = path_bytes[tree.nodes.parent[node] as usize] + name.len().max(UNKNOWN.len()) + 1;
+        }
+        if graph.own[node] > 0 {
+            bytes += path_bytes[node] + UNKNOWN.len() + COUNT_BYTES;
+        }
+    }
+    bytes + names_bytes(tree) + tree.len() * size_of::<usize>()
+}
+
+/// Of names as they are written.
+fn names_bytes(tree: &Tree) -> usize {
+    let bytes = |name: &Name| name.function.len().max(UNKNOWN.len()) + size_of::<String>();
+    tree.names.list.iter().map(bytes).sum()
 }
 
 /// Samples of both sides of a difference, side A first.
-pub fn differential(difference: &Difference) -> String {
+pub fn differential(difference: &Difference, to: &mut Writer) -> Result<(), RenderError> {
+    to.beside(names_bytes(&difference.tree))?;
     let shown = |node: usize| difference.own[node] > 0 || difference.base_own[node] > 0;
-    write(&difference.tree, shown, |line, node| {
-        let _ = write!(line, " {} {}", difference.base_own[node], difference.own[node]);
+    write(&difference.tree, to, shown, |to, node| {
+        write!(to, " {} {}", difference.base_own[node], difference.own[node])
     })
+    .map_err(|error| RenderError::new("folded stacks", error))
 }
 
 /// Lines of the nodes that `shown` accepts; `counts` ends each.
-fn write(tree: &Tree, shown: impl Fn(usize) -> bool, counts: impl Fn(&mut String, usize)) -> String {
+fn write<W: fmt::Write>(
+    tree: &Tree,
+    to: &mut W,
+    shown: impl Fn(usize) -> bool,
+    counts: impl Fn(&mut W, usize) -> fmt::Result,
+) -> fmt::Result {
     let names: Vec<String> = tree.names.list.iter().map(sanitized).collect();
-    let mut text = String::new();
     let mut path = Vec::new();
     for node in 0..tree.len() {
         if !shown(node) {
@@ -41,18 +76,18 @@ fn write(tree: &Tree, shown: impl Fn(usize) -> bool, counts: impl Fn(&mut String
         }
         // A stack without any frame.
         if path.is_empty() {
-            path.push("[unknown]");
+            path.push(UNKNOWN);
         }
         for (index, name) in path.iter().rev().enumerate() {
             if index > 0 {
-                text.push(';');
+                to.write_char(';')?;
             }
-            text.push_str(name);
+            to.write_str(name)?;
         }
-        counts(&mut text, node);
-        text.push('\n');
+        counts(to, node)?;
+        to.write_char('\n')?;
     }
-    text
+    Ok(())
 }
 
 /// A name that cannot be taken for anything else in a line: without separators and control characters, and not ending in a
@@ -77,11 +112,7 @@ pub(super) fn sanitized(name: &Name) -> String {
     if clean.starts_with("# ") {
         clean.replace_range(1..2, "_");
     }
-    if clean.is_empty() {
-        "[unknown]".to_owned()
-    } else {
-        clean
-    }
+    if clean.is_empty() { UNKNOWN.to_owned() } else { clean }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Ranked tables as CSV (RFC 4180).
 
-use super::QUALITY_SHARES;
+use super::{QUALITY_SHARES, RenderError, Writer};
 use crate::query::{By, Row, Top};
+use std::io::Write;
 
 /// A header and a line a row, the same columns as the JSON.
-pub fn top(top: &Top) -> String {
+pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
     let functions = matches!(top.by, By::Function);
     let mut header = vec!["name"];
     if functions {
@@ -36,12 +37,11 @@ pub fn top(top: &Top) -> String {
             "strength",
         ]);
     }
-    let mut text = header.join(",") + "\r\n";
-    for row in &top.rows {
-        text.push_str(&fields(top, row, functions).join(","));
-        text.push_str("\r\n");
-    }
-    text
+    let mut line = |fields: String| write!(to, "{fields}\r\n").map_err(|error| RenderError::new("CSV", error));
+    line(header.join(","))?;
+    top.rows
+        .iter()
+        .try_for_each(|row| line(fields(top, row, functions).join(",")))
 }
 
 fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {

@@ -4,10 +4,11 @@
 //! shrank, grey was not shown to differ; marks say the same without colour. No script: the numbers are in each frame's tooltip.
 
 use super::svg::{escaped, rgb};
+use super::{RenderError, Writer};
 use crate::query::diff::{Measure, Normalize, State, Verdict};
 use crate::query::time::rfc3339;
 use crate::query::{Difference, Summary};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// All in pixels.
 const WIDTH: f64 = 1_400.0;
@@ -19,35 +20,40 @@ const FONT: f64 = 11.5;
 const CHARACTER: f64 = 0.605;
 /// Narrower frames are not drawn.
 const LEAST: f64 = 0.15;
+/// Memory of a node while the picture is laid out, in bytes.
+const NODE_BYTES: usize = 100;
 
 /// The picture; `title` says what is compared.
-pub fn diff_svg(difference: &Difference, title: &str) -> String {
+pub fn diff_svg(difference: &Difference, title: &str, to: &mut Writer) -> Result<(), RenderError> {
+    to.beside(difference.tree.len() * NODE_BYTES)?;
+    picture(difference, title, to).map_err(|error| RenderError::new("SVG", error))
+}
+
+fn picture(difference: &Difference, title: &str, svg: &mut Writer) -> fmt::Result {
     let layout = Layout::new(difference);
     let height = TOP + (f64::from(layout.depth) + 1.0) * ROW + 34.0;
-    let mut svg = String::new();
-    let _ = write!(
+    write!(
         svg,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
          font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"{FONT}\">\n\
          <style>.f:hover rect{{stroke:#10141c;stroke-width:1.2}} text{{pointer-events:none}}</style>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-    );
-    head(&mut svg, difference, title);
+    )?;
+    head(svg, difference, title)?;
     for frame in &layout.frames {
-        draw(&mut svg, difference, frame);
+        draw(svg, difference, frame)?;
     }
     let hidden = difference.tree.len() - layout.frames.len();
     if hidden > 0 {
         let plural = if hidden == 1 { "frame is" } else { "frames are" };
         let y = height - 12.0;
-        let _ = writeln!(
+        writeln!(
             svg,
             "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#5a6475\">{hidden} {plural} too narrow to be drawn</text>"
-        );
+        )?;
     }
-    svg.push_str("</svg>\n");
-    svg
+    svg.write_str("</svg>\n")
 }
 
 struct Frame {
@@ -105,20 +111,20 @@ impl Layout {
     }
 }
 
-fn head(svg: &mut String, difference: &Difference, title: &str) {
-    let _ = writeln!(
+fn head(svg: &mut Writer, difference: &Difference, title: &str) -> fmt::Result {
+    writeln!(
         svg,
         "<text x=\"{MARGIN}\" y=\"26\" font-size=\"17\" font-family=\"system-ui, sans-serif\" fill=\"#10141c\">{}</text>",
         escaped(title)
-    );
+    )?;
     let sides = [("before", &difference.base), ("after", &difference.comparison)];
     for (line, (word, summary)) in sides.into_iter().enumerate() {
         let y = 46.0 + line as f64 * 16.0;
-        let _ = writeln!(
+        writeln!(
             svg,
             "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#2b3445\">{}</text>",
             escaped(&side(word, summary))
-        );
+        )?;
     }
     let legend = [
         (State::Grew, 1.0, "grew"),
@@ -131,12 +137,12 @@ fn head(svg: &mut String, difference: &Difference, title: &str) {
     for (state, strength, word) in legend {
         let (fill, _) = paint(state, strength);
         let label = format!("{}{word}", mark(state));
-        let _ = writeln!(
+        writeln!(
             svg,
             "<rect x=\"{x:.1}\" y=\"76\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{fill}\"/>\
              <text x=\"{:.1}\" y=\"86\" fill=\"#2b3445\">{label}</text>",
             x + 17.0
-        );
+        )?;
         x += 34.0 + label.chars().count() as f64 * FONT * CHARACTER;
     }
     let judgement = &difference.judgement;
@@ -148,11 +154,11 @@ fn head(svg: &mut String, difference: &Difference, title: &str) {
         (difference.criteria.confidence.false_discovery_rate() * 1e6).round() / 1e4,
         judgement.dispersion
     );
-    let _ = writeln!(
+    writeln!(
         svg,
         "<text x=\"{x:.1}\" y=\"86\" fill=\"#5a6475\">{}</text>",
         escaped(&note)
-    );
+    )
 }
 
 fn side(word: &str, summary: &Summary) -> String {
@@ -168,7 +174,7 @@ fn side(word: &str, summary: &Summary) -> String {
     )
 }
 
-fn draw(svg: &mut String, difference: &Difference, frame: &Frame) {
+fn draw(svg: &mut Writer, difference: &Difference, frame: &Frame) -> fmt::Result {
     let node = frame.node;
     let verdict = &difference.verdict(node);
     let (fill, ink) = paint(verdict.state, verdict.strength);
@@ -187,26 +193,26 @@ fn draw(svg: &mut String, difference: &Difference, frame: &Frame) {
         _ => "",
     };
     let gap = if frame.width > 2.0 { 0.6 } else { 0.0 };
-    let _ = write!(
+    write!(
         svg,
         "<g class=\"f\"><title>{}</title><rect x=\"{:.2}\" y=\"{y:.1}\" width=\"{:.2}\" height=\"{:.1}\" rx=\"1.5\" fill=\"{fill}\"{edge}/>",
         escaped(&tooltip(difference, node, function, module)),
         frame.x,
         frame.width - gap,
         ROW - 1.0,
-    );
+    )?;
     let room = ((frame.width - 7.0) / (FONT * CHARACTER)).floor();
     if room >= 3.0 {
         let label = shortened(&format!("{}{function}", mark(verdict.state)), room as usize);
-        let _ = write!(
+        write!(
             svg,
             "<text x=\"{:.2}\" y=\"{:.1}\" fill=\"{ink}\">{}</text>",
             frame.x + 3.5,
             y + 12.5,
             escaped(&label)
-        );
+        )?;
     }
-    svg.push_str("</g>\n");
+    svg.write_str("</g>\n")
 }
 
 fn shortened(text: &str, room: usize) -> String {

@@ -1,6 +1,6 @@
 //! The JSON answers of the HTTP API; the server's README describes each.
 
-use super::{QUALITY_SHARES, RenderError};
+use super::{QUALITY_SHARES, RenderError, Writer};
 use crate::query::diff::{Measure, Normalize, State, Verdict};
 use crate::query::selector::Label;
 use crate::query::tree::{Kind, NONE, Name, Tree};
@@ -15,8 +15,28 @@ use std::sync::Arc;
 
 const NS_PER_MS: i64 = 1_000_000;
 
-fn bytes(value: &impl Serialize) -> Result<Vec<u8>, RenderError> {
-    serde_json::to_vec(value).map_err(|error| RenderError::new("JSON", error))
+/// Memory of each node that an answer has, while it is written: its place, its columns and its part of the names, in bytes; of a difference
+/// with the verdict and its columns. Of each node of the tree that may have it, whether or not.
+const NODE_BYTES: usize = 270;
+const DIFFERENCE_NODE_BYTES: usize = 450;
+const TREE_NODE_BYTES: usize = 4;
+/// Of a sample with its columns, and of a row with its fields by name.
+const MOMENT_BYTES: usize = 160;
+const ROW_BYTES: usize = 3_000;
+
+fn write(to: &mut Writer, value: &impl Serialize) -> Result<(), RenderError> {
+    serde_json::to_writer(to, value).map_err(|error| RenderError::new("JSON", error))
+}
+
+/// Room for a tree's columns.
+fn tree_room(
+    to: &mut Writer,
+    tree: &Tree,
+    node_bytes: usize,
+    exists: impl Fn(usize) -> bool,
+) -> Result<(), RenderError> {
+    let existing = (0..tree.len()).filter(|node| exists(*node)).count();
+    to.beside(tree.len() * TREE_NODE_BYTES + existing * node_bytes)
 }
 
 /// The columns that every tree has.
@@ -148,7 +168,7 @@ fn side(summary: &Summary) -> Value {
 }
 
 /// One window. Nodes with less than `min_share` of all samples are folded.
-pub fn flamegraph(graph: &Flamegraph, min_share: f64) -> Result<Vec<u8>, RenderError> {
+pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result<(), RenderError> {
     #[derive(Serialize)]
     struct Answer {
         #[serde(flatten)]
@@ -157,6 +177,7 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64) -> Result<Vec<u8>, RenderE
         kinds: [&'static str; 7],
         nodes: Columns,
     }
+    tree_room(to, &graph.tree, NODE_BYTES, |node| graph.totals[node] > 0)?;
     let least = least_samples(min_share, graph.summary.samples);
     let trimmed = Trimmed::new(
         &graph.tree,
@@ -169,12 +190,13 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64) -> Result<Vec<u8>, RenderE
     head["unit"] = json!("samples");
     head["period_ns"] = json!(graph.summary.period_ns.round() as i64);
     head["match"] = matching(&graph.summary).unwrap_or(Value::Null);
-    bytes(&Answer {
+    let answer = Answer {
         head,
         strings,
         kinds: kinds(),
         nodes,
-    })
+    };
+    write(to, &answer)
 }
 
 fn least_samples(min_share: f64, samples: u64) -> f64 {
@@ -182,7 +204,7 @@ fn least_samples(min_share: f64, samples: u64) -> f64 {
 }
 
 /// Two windows. Nodes with less than `min_share` of the samples of both sides are folded.
-pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderError> {
+pub fn diff(difference: &Difference, min_share: f64, to: &mut Writer) -> Result<(), RenderError> {
     #[derive(Serialize)]
     struct Nodes {
         #[serde(flatten)]
@@ -214,6 +236,7 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
         least_samples(min_share, d.comparison.samples),
     ];
     let exists = |node: usize| d.base_totals[node] + d.totals[node] > 0;
+    tree_room(to, &d.tree, DIFFERENCE_NODE_BYTES, exists)?;
     let trimmed = Trimmed::new(&d.tree, exists, |node| {
         let (base, comparison) = (d.base_totals[node] as f64, d.totals[node] as f64);
         min_share <= 0.0 || (base > 0.0 && base >= least[0]) || (comparison > 0.0 && comparison >= least[1])
@@ -281,24 +304,31 @@ pub fn diff(difference: &Difference, min_share: f64) -> Result<Vec<u8>, RenderEr
             "share": share(comparison.samples, d.comparison.samples),
         })),
     });
-    bytes(&Answer {
+    let answer = Answer {
         head,
         strings,
         kinds: kinds(),
         states: State::ALL.map(State::name),
         nodes,
-    })
+    };
+    write(to, &answer)
 }
 
 /// Time against the offset in each column.
-pub fn heatmap(map: &Heatmap) -> Result<Vec<u8>, RenderError> {
+pub fn heatmap(map: &Heatmap, to: &mut Writer) -> Result<(), RenderError> {
     let Heatmap {
         question,
         grid,
         periods,
         ..
     } = map;
-    bytes(&json!({
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        #[serde(flatten)]
+        head: Value,
+        cells: &'a [u64],
+    }
+    let head = json!({
         "type": question.profile,
         "query": question.selector.to_string(),
         "from": question.window.from_ms(),
@@ -310,12 +340,13 @@ pub fn heatmap(map: &Heatmap) -> Result<Vec<u8>, RenderError> {
         "step_ns": grid.columns.step_ns,
         "columns": grid.columns.count,
         "rows": grid.rows,
-        "cells": map.cells,
-    }))
+    });
+    let cells = &map.cells;
+    write(to, &Answer { head, cells })
 }
 
 /// Samples one by one. A sample's `stack` is the node at which its stack ends.
-pub fn timeline(timeline: &Timeline) -> Result<Vec<u8>, RenderError> {
+pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError> {
     #[derive(Serialize)]
     struct Answer<'a> {
         #[serde(flatten)]
@@ -339,6 +370,7 @@ pub fn timeline(timeline: &Timeline) -> Result<Vec<u8>, RenderError> {
         stack: Vec<u32>,
     }
     let tree = &timeline.tree;
+    to.beside(tree.len() * NODE_BYTES + timeline.moments.len() * MOMENT_BYTES)?;
     let own = tree.own_counts(timeline.moments.iter().map(|_| 1));
     let totals = tree.totals(&own);
     let trimmed = Trimmed::new(tree, |_| true, |_| true);
@@ -368,7 +400,7 @@ pub fn timeline(timeline: &Timeline) -> Result<Vec<u8>, RenderError> {
         value_ns: timeline.moments.iter().map(|moment| moment.value_ns).collect(),
         stack: tree.leaf_of.iter().map(|leaf| place_of[*leaf as usize]).collect(),
     };
-    bytes(&Answer {
+    let answer = Answer {
         head: json!({
             "type": timeline.question.profile,
             "query": timeline.question.selector.to_string(),
@@ -382,12 +414,33 @@ pub fn timeline(timeline: &Timeline) -> Result<Vec<u8>, RenderError> {
         kinds: kinds(),
         nodes,
         samples,
-    })
+    };
+    write(to, &answer)
 }
 
 /// Cores over time.
-pub fn series(series: &Series) -> Result<Vec<u8>, RenderError> {
-    let line = |line: &Line| json!({"value": line.value, "cores": line.cores, "samples": line.samples, "cpu_seconds": line.cpu_seconds});
+pub fn series(series: &Series, to: &mut Writer) -> Result<(), RenderError> {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        #[serde(flatten)]
+        head: Value,
+        series: Vec<OfLine<'a>>,
+    }
+    #[derive(Serialize)]
+    struct OfLine<'a> {
+        value: &'a str,
+        cores: &'a [Option<f64>],
+        samples: u64,
+        cpu_seconds: f64,
+    }
+    fn line(line: &Line) -> OfLine<'_> {
+        OfLine {
+            value: &line.value,
+            cores: &line.cores,
+            samples: line.samples,
+            cpu_seconds: line.cpu_seconds,
+        }
+    }
     let other = series.other.as_ref().map(|(count, sum)| {
         json!({"series": count, "cores": sum.cores, "samples": sum.samples, "cpu_seconds": sum.cpu_seconds})
     });
@@ -395,7 +448,7 @@ pub fn series(series: &Series) -> Result<Vec<u8>, RenderError> {
     let times: Vec<i64> = (0..series.steps.count)
         .map(|step| series.steps.bounds(step).0.div_euclid(NS_PER_MS))
         .collect();
-    bytes(&json!({
+    let head = json!({
         "type": series.question.profile,
         "query": series.question.selector.to_string(),
         "from": window.from_ms(),
@@ -408,14 +461,16 @@ pub fn series(series: &Series) -> Result<Vec<u8>, RenderError> {
         "covered_by_node": series.covered_by_node,
         "idle": series.idle,
         "capacity": series.capacity,
-        "series": series.lines.iter().map(line).collect::<Vec<_>>(),
         "other": other,
-    }))
+    });
+    let series = series.lines.iter().map(line).collect();
+    write(to, &Answer { head, series })
 }
 
 /// A ranked table.
-pub fn top(top: &Top) -> Result<Vec<u8>, RenderError> {
+pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
     let whole = &top.whole;
+    to.beside(top.rows.len() * ROW_BYTES)?;
     let rows: Vec<Value> = top
         .rows
         .iter()
@@ -482,25 +537,51 @@ pub fn top(top: &Top) -> Result<Vec<u8>, RenderError> {
         answer["tested"] = json!(judgement.tested);
         answer["significant"] = json!(judgement.significant);
     }
-    bytes(&answer)
+    write(to, &answer)
 }
 
 /// The names of all labels.
 pub fn labels() -> Result<Vec<u8>, RenderError> {
-    bytes(&json!({"labels": Label::ALL.map(Label::name)}))
+    serde_json::to_vec(&json!({"labels": Label::ALL.map(Label::name)})).map_err(|error| RenderError::new("JSON", error))
 }
 
 /// The values of one label.
-pub fn label_values(label: Label, values: &Values) -> Result<Vec<u8>, RenderError> {
-    bytes(&json!({"label": label.name(), "values": values.values, "complete": values.complete}))
+pub fn label_values(label: Label, values: &Values, to: &mut Writer) -> Result<(), RenderError> {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        label: &'static str,
+        values: &'a [String],
+        complete: bool,
+    }
+    write(
+        to,
+        &Answer {
+            label: label.name(),
+            values: &values.values,
+            complete: values.complete,
+        },
+    )
 }
 
 /// Rows of an SQL statement.
-pub fn sql(rows: &Rows) -> Result<Vec<u8>, RenderError> {
+pub fn sql(rows: &Rows, to: &mut Writer) -> Result<(), RenderError> {
     let columns: Vec<Value> = rows
         .columns
         .iter()
         .map(|(name, kind)| json!({"name": name, "type": kind}))
         .collect();
-    bytes(&json!({"columns": columns, "rows": rows.rows, "complete": rows.complete}))
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        columns: Vec<Value>,
+        rows: &'a [Vec<Value>],
+        complete: bool,
+    }
+    write(
+        to,
+        &Answer {
+            columns,
+            rows: &rows.rows,
+            complete: rows.complete,
+        },
+    )
 }

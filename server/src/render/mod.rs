@@ -1,7 +1,7 @@
 //! Answers of `query` to the formats that people and tools read: JSON, collapsed stacks, SVG, pprof, speedscope, CSV.
 //!
 //! Trees, differences and tables in, bytes out. Counts are samples, times in answers are Unix milliseconds. Computes nothing that
-//! is not a matter of presentation: every format shows the same numbers. Does no I/O.
+//! is not a matter of presentation: every format shows the same numbers. Does no I/O. What it makes is on the account of queries.
 
 mod collapsed;
 mod csv;
@@ -10,6 +10,7 @@ mod json;
 mod pprof;
 mod speedscope;
 mod svg;
+mod writer;
 
 pub use collapsed::{collapsed, differential};
 pub use csv::top as top_csv;
@@ -18,6 +19,7 @@ pub use json::{diff, flamegraph, heatmap, label_values, labels, series, sql, tim
 pub use pprof::pprof;
 pub use speedscope::speedscope;
 pub use svg::svg;
+pub use writer::{Answer, Writer};
 
 /// Parts of a group's CPU time by the quality of its stacks, in the order of `Shares::quality`.
 const QUALITY_SHARES: [&str; 3] = ["complete_share", "truncated_share", "unnamed_share"];
@@ -31,7 +33,7 @@ pub struct RenderError {
 }
 
 impl RenderError {
-    fn new(format: &'static str, cause: impl std::fmt::Display) -> Self {
+    pub(crate) fn new(format: &'static str, cause: impl std::fmt::Display) -> Self {
         RenderError {
             format,
             cause: cause.to_string(),

@@ -1,6 +1,6 @@
 //! pprof: the messages of <https://github.com/google/pprof/blob/main/proto/profile.proto>, gzipped.
 
-use super::RenderError;
+use super::{RenderError, Writer};
 use crate::query::Flamegraph;
 use crate::query::tree::{Frame, Kind, Paths, Stack};
 use prost::Message;
@@ -104,17 +104,57 @@ struct Function {
     filename: i64,
 }
 
+/// Memory of a frame's name while paths are made, and of an entry of the tables, in bytes.
+const OF_FRAME_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 200;
+/// So many samples are written at a time.
+const PART: usize = 1_024;
+
 /// The stacks of a window with two values each: samples (count) and cpu (nanoseconds).
-pub fn pprof(graph: &Flamegraph) -> Result<Vec<u8>, RenderError> {
-    let encoded = profile(graph).encode_to_vec();
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&encoded)
-        .map_err(|error| RenderError::new("pprof", error))?;
-    gzip.finish().map_err(|error| RenderError::new("pprof", error))
+///
+/// A message may be written in parts, repeated fields a few at a time
+/// (<https://protobuf.dev/programming-guides/encoding/#last-one-wins>): so only what samples refer to is kept until the end.
+pub fn pprof(graph: &Flamegraph, to: &mut Writer) -> Result<(), RenderError> {
+    let failed = |error| RenderError::new("pprof", error);
+    let frames_bytes = graph.stacks.frames.len() * OF_FRAME_BYTES;
+    to.beside(frames_bytes)?;
+    let paths = Paths::new(&graph.stacks, &graph.shape);
+    let mut tables = Tables::default();
+    let mut rest = head(graph, &mut tables);
+    let mut gzip = flate2::write::GzEncoder::new(to, flate2::Compression::fast());
+    let mut path = Vec::new();
+    let mut samples = graph.stacks.stacks.iter().zip(&graph.stack_samples);
+    while samples.len() > 0 {
+        let mut part = Profile::default();
+        for (stack, count) in samples.by_ref().take(PART) {
+            if *count > 0 && paths.of(stack, &mut path) {
+                part.sample.push(sample(graph, &mut tables, &path, *count));
+            }
+        }
+        gzip.write_all(&part.encode_to_vec()).map_err(failed)?;
+        let bytes = frames_bytes + tables.bytes();
+        gzip.get_mut().beside(bytes)?;
+    }
+    rest.mapping = tables.mappings;
+    rest.location = tables.locations;
+    rest.function = tables.functions;
+    rest.string_table = tables.strings;
+    gzip.write_all(&rest.encode_to_vec()).map_err(failed)?;
+    gzip.finish().map(drop).map_err(failed)
 }
 
-fn profile(graph: &Flamegraph) -> Profile {
-    let mut tables = Tables::default();
+fn sample(graph: &Flamegraph, tables: &mut Tables, path: &[u32], count: u64) -> Sample {
+    // Inlined frames and the frame that they were inlined into have one address: one location.
+    let location_id = path
+        .chunk_by(|inner, _| graph.stacks.frames[*inner as usize].inlined)
+        .map(|frames| tables.location(graph, frames))
+        .collect();
+    let value = vec![count as i64, (count as f64 * graph.summary.period_ns).round() as i64];
+    Sample { location_id, value }
+}
+
+/// All but samples and tables.
+fn head(graph: &Flamegraph, tables: &mut Tables) -> Profile {
     tables.text("");
     let window = graph.summary.question.window;
     let period = graph.summary.period_ns;
@@ -132,34 +172,15 @@ fn profile(graph: &Flamegraph) -> Profile {
     if let Some(main) = busiest_root(graph) {
         tables.mapping(main);
     }
-    let paths = Paths::new(&graph.stacks, &graph.shape);
-    let mut path = Vec::new();
-    let mut sample = Vec::with_capacity(graph.stacks.stacks.len());
-    for (stack, count) in graph.stacks.stacks.iter().zip(&graph.stack_samples) {
-        if *count == 0 || !paths.of(stack, &mut path) {
-            continue;
-        }
-        // Inlined frames and the frame that they were inlined into have one address: one location.
-        let location_id = path
-            .chunk_by(|inner, _| graph.stacks.frames[*inner as usize].inlined)
-            .map(|frames| tables.location(graph, frames))
-            .collect();
-        let value = vec![*count as i64, (*count as f64 * period).round() as i64];
-        sample.push(Sample { location_id, value });
-    }
     Profile {
         sample_type: vec![samples, cpu.clone()],
-        sample,
-        mapping: tables.mappings,
-        location: tables.locations,
-        function: tables.functions,
-        string_table: tables.strings,
         time_nanos: window.from_ns,
         duration_nanos: window.length_ns(),
         period_type: Some(cpu),
         period: period.round() as i64,
         comment,
         default_sample_type,
+        ..Profile::default()
     }
 }
 
@@ -184,14 +205,24 @@ struct Tables {
     location_of: HashMap<Vec<u32>, u64>,
     functions: Vec<Function>,
     function_of: HashMap<(i64, i64), u64>,
+    /// Of texts, and of the lists of frames that are of one address.
+    texts_bytes: usize,
+    lists_bytes: usize,
 }
 
 impl Tables {
+    /// What they take, with what is made of them at the end: each entry with its place in a table of hashes, and once more as it is written.
+    fn bytes(&self) -> usize {
+        let entries = self.strings.len() + self.mappings.len() + self.locations.len() + self.functions.len();
+        entries * ENTRY_BYTES + 4 * self.texts_bytes + 3 * self.lists_bytes
+    }
+
     fn text(&mut self, text: &str) -> i64 {
         if let Some(index) = self.string_of.get(text) {
             return *index;
         }
         let index = self.strings.len() as i64;
+        self.texts_bytes += text.len();
         self.strings.push(text.to_owned());
         self.string_of.insert(text.to_owned(), index);
         index
@@ -221,6 +252,7 @@ impl Tables {
             address: outer.map_or(0, |frame| frame.offset),
             line,
         });
+        self.lists_bytes += frames.len() * (size_of::<Line>() + size_of::<u32>());
         self.location_of.insert(frames.to_vec(), id);
         id
     }

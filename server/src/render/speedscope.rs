@@ -1,31 +1,73 @@
 //! speedscope's file format, an aggregated profile: <https://www.speedscope.app/file-format-schema.json>.
 
-use super::RenderError;
+use super::{RenderError, Writer};
 use crate::query::Flamegraph;
-use serde_json::json;
+use crate::query::tree::Name;
+use serde::{Serialize, Serializer};
+
+#[derive(Serialize)]
+struct File<'a, F, P> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    exporter: &'static str,
+    name: &'a str,
+    #[serde(rename = "activeProfileIndex")]
+    active: usize,
+    shared: Shared<F>,
+    profiles: [P; 1],
+}
+
+#[derive(Serialize)]
+struct Shared<F> {
+    frames: F,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    file: &'a str,
+}
+
+#[derive(Serialize)]
+struct Profile<'a, S, W> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'a str,
+    unit: &'static str,
+    #[serde(rename = "startValue")]
+    start: f64,
+    #[serde(rename = "endValue")]
+    end: f64,
+    samples: S,
+    weights: W,
+}
+
+const UNKNOWN: Frame<'_> = Frame {
+    name: "[unknown]",
+    file: "",
+};
+
+fn frame(name: &Name) -> Frame<'_> {
+    Frame {
+        name: &name.function,
+        file: &name.module,
+    }
+}
+
+/// A list that is made as it is written: there may be a million paths.
+struct Lazy<F>(F);
+
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Lazy<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
 
 /// One weighted sample a distinct path; weights are nanoseconds of CPU time.
-pub fn speedscope(graph: &Flamegraph, title: &str) -> Result<Vec<u8>, RenderError> {
-    let tree = &graph.tree;
-    let mut frames: Vec<_> = tree
-        .names
-        .list
-        .iter()
-        .map(|name| {
-            if name.module.is_empty() {
-                json!({"name": name.function})
-            } else {
-                json!({"name": name.function, "file": name.module})
-            }
-        })
-        .collect();
-    let period_ns = graph.summary.period_ns;
-    let (mut samples, mut weights) = (Vec::new(), Vec::new());
-    let mut end = 0.0;
-    for node in 0..tree.len() {
-        if graph.own[node] == 0 {
-            continue;
-        }
+pub fn speedscope(graph: &Flamegraph, title: &str, to: &mut Writer) -> Result<(), RenderError> {
+    let (tree, names) = (&graph.tree, &graph.tree.names.list);
+    let path = |node: usize| {
         let mut path = Vec::new();
         let mut at = node;
         while at != 0 {
@@ -34,30 +76,31 @@ pub fn speedscope(graph: &Flamegraph, title: &str) -> Result<Vec<u8>, RenderErro
         }
         path.reverse();
         if path.is_empty() {
-            // A stack without any frame.
-            frames.push(json!({"name": "[unknown]"}));
-            path.push(frames.len() as u32 - 1);
+            path.push(names.len() as u32);
         }
-        let weight = (graph.own[node] as f64 * period_ns).round();
-        end += weight;
-        samples.push(path);
-        weights.push(weight);
-    }
-    let file = json!({
-        "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "exporter": concat!("stakeout-server@", env!("CARGO_PKG_VERSION")),
-        "name": title,
-        "activeProfileIndex": 0,
-        "shared": {"frames": frames},
-        "profiles": [{
-            "type": "sampled",
-            "name": title,
-            "unit": "nanoseconds",
-            "startValue": 0,
-            "endValue": end,
-            "samples": samples,
-            "weights": weights,
-        }],
-    });
-    serde_json::to_vec(&file).map_err(|error| RenderError::new("speedscope JSON", error))
+        path
+    };
+    let own = || (0..tree.len()).filter(|node| graph.own[*node] > 0);
+    let weight = |node: usize| (graph.own[node] as f64 * graph.summary.period_ns).round();
+    let profile = Profile {
+        kind: "sampled",
+        name: title,
+        unit: "nanoseconds",
+        start: 0.0,
+        end: own().map(weight).sum(),
+        samples: Lazy(|| own().map(path)),
+        weights: Lazy(|| own().map(weight)),
+    };
+    let file = File {
+        schema: "https://www.speedscope.app/file-format-schema.json",
+        exporter: concat!("stakeout-server@", env!("CARGO_PKG_VERSION")),
+        name: title,
+        active: 0,
+        shared: Shared {
+            // The last one is of stacks without any frame.
+            frames: Lazy(|| names.iter().map(frame).chain([UNKNOWN])),
+        },
+        profiles: [profile],
+    };
+    serde_json::to_writer(to, &file).map_err(|error| RenderError::new("speedscope JSON", error))
 }

@@ -1,17 +1,24 @@
 //! One window as SVG, drawn by inferno, coloured by the kind of frame as the page does.
 
-use super::RenderError;
-use super::collapsed::{collapsed, sanitized};
+use super::collapsed::{lines, lines_bytes, sanitized};
+use super::{RenderError, Writer};
 use crate::query::Flamegraph;
 use crate::query::tree::{Kind, Name};
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Direction, Options};
+use std::io::Write;
+
+/// What inferno keeps of a node, a line and a name, in bytes.
+const NODE_BYTES: usize = 200;
 
 /// A flamegraph with the root on top.
-pub fn svg(graph: &Flamegraph, title: &str, subtitle: &str) -> Result<Vec<u8>, RenderError> {
+pub fn svg(graph: &Flamegraph, title: &str, subtitle: &str, to: &mut Writer) -> Result<(), RenderError> {
+    let failed = |error| RenderError::new("SVG", error);
     if graph.summary.samples == 0 {
-        return Ok(empty(title, subtitle).into_bytes());
+        return to.write_all(empty(title, subtitle).as_bytes()).map_err(failed);
     }
+    // Names stand in lines and in the palette.
+    to.beside(2 * lines_bytes(graph) + graph.tree.len() * NODE_BYTES)?;
     let mut palette = PaletteMap::default();
     palette.insert("all", color(Kind::Root, ""));
     for name in &graph.tree.names.list {
@@ -25,11 +32,9 @@ pub fn svg(graph: &Flamegraph, title: &str, subtitle: &str) -> Result<Vec<u8>, R
     options.deterministic = true;
     options.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
     options.palette_map = Some(&mut palette);
-    let mut out = Vec::new();
-    let text = collapsed(graph);
-    inferno::flamegraph::from_lines(&mut options, text.lines(), &mut out)
-        .map_err(|error| RenderError::new("SVG", error))?;
-    Ok(out)
+    let mut text = String::new();
+    lines(graph, &mut text).map_err(|error| RenderError::new("SVG", error))?;
+    inferno::flamegraph::from_lines(&mut options, text.lines(), to).map_err(failed)
 }
 
 fn empty(title: &str, subtitle: &str) -> String {
