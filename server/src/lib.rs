@@ -11,6 +11,7 @@ pub mod fuzz;
 mod hash;
 pub mod ingest;
 pub mod memory;
+mod profile_type;
 pub mod query;
 pub mod render;
 pub mod store;

@@ -22,13 +22,14 @@ pub use serve::serve;
 #[cfg(any(test, fuzzing))]
 pub(crate) use parameters::fuzz_parameters;
 
+use self::error::Code;
 use crate::ingest::Ingest;
 use crate::store::Store;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
 /// What every handler can reach.
@@ -78,7 +79,7 @@ pub fn app(state: AppState) -> Router {
     let answers = Router::new()
         .merge(ops::router())
         .merge(query::router(state.store.query_memory_bytes()));
-    Router::new()
+    let routes = Router::new()
         .merge(answers.layer(middleware::from_fn_with_state(state.clone(), compress::answers)))
         .merge(ingest::router())
         .merge(auth::router())
@@ -86,7 +87,11 @@ pub fn app(state: AppState) -> Router {
         .layer(middleware::from_fn_with_state(state.clone(), auth::guard))
         .layer(middleware::from_fn(secure_headers))
         .layer(middleware::from_fn(host_header))
-        .with_state(state)
+        .with_state(state);
+    // Which methods a path takes is said only outside of all that is laid around it.
+    Router::new()
+        .fallback_service(routes)
+        .layer(middleware::from_fn(method_errors))
 }
 
 /// HTTP/2 names the host in the request's URI; the rooms behind read the header of HTTP/1.1.
@@ -98,6 +103,27 @@ async fn host_header(mut request: Request, next: Next) -> Response {
         request.headers_mut().insert(header::HOST, host);
     }
     next.run(request).await
+}
+
+/// A wrong method is an error like others, with the methods that are right.
+async fn method_errors(request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let mut response = next.run(request).await;
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED {
+        return response;
+    }
+    let headers = std::mem::take(response.headers_mut());
+    let allow = headers.get(header::ALLOW).and_then(|allow| allow.to_str().ok());
+    let allowed = allow.unwrap_or("other methods").replace(',', ", ");
+    let path: String = path.chars().take(80).collect();
+    let error = ApiError::new(Code::MethodNotAllowed, format!("`{path}` does not take {method}"));
+    let mut told = error.hint(format!("it takes {allowed}")).into_response();
+    for (name, value) in &headers {
+        if !matches!(*name, header::CONTENT_LENGTH | header::CONTENT_TYPE) {
+            told.headers_mut().insert(name, value.clone());
+        }
+    }
+    told
 }
 
 /// Nothing but this server's own files runs or is shown on its pages, and nobody frames them.

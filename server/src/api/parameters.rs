@@ -1,5 +1,6 @@
 //! The parameters of the query endpoints: text to questions. What is wrong with one is said with its name and what is allowed.
 
+use crate::profile_type;
 use crate::query::diff::{Confidence, Criteria, Measure, Normalize};
 use crate::query::selector::{Label, Selector, compile_regex};
 use crate::query::time::Window;
@@ -175,11 +176,10 @@ impl Parameters {
 
     pub(super) fn profile(&self) -> Result<String, QueryError> {
         let profile = self.or("type", "cpu");
-        let simple = profile.len() <= 64 && profile.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if simple {
+        if profile_type::is_allowed(profile) {
             Ok(profile.to_owned())
         } else {
-            Err(self.bad("type", "a profile's type such as cpu".to_owned()))
+            Err(self.bad("type", profile_type::ALLOWED.to_owned()))
         }
     }
 

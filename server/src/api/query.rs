@@ -14,14 +14,18 @@ use crate::render::{self, Answer, RenderError, Writer};
 use crate::store::Snapshot;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Extension, Path, RawQuery, State};
-use axum::http::{HeaderValue, header};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Extension, Path, RawQuery, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use std::sync::Arc;
 
 /// Most damaged files that an answer names.
 const MAX_DAMAGED: usize = 100;
+
+/// Longest body of an SQL request, in bytes: the longest statement with every byte escaped.
+const MAX_SQL_BYTES: usize = 512 << 10;
 
 /// Routes of everything that reads, of a store whose queries may take so much memory.
 pub fn router(memory_bytes: usize) -> Router<AppState> {
@@ -39,7 +43,7 @@ pub fn router_with(engine: Engine) -> Router<AppState> {
         .route("/api/v1/timeline", get(timeline))
         .route("/api/v1/diff", get(diff))
         .route("/api/v1/top", get(top))
-        .route("/api/v1/sql", post(sql))
+        .route("/api/v1/sql", post(sql).layer(DefaultBodyLimit::max(MAX_SQL_BYTES)))
         .layer(Extension(Arc::new(engine)))
 }
 
@@ -118,9 +122,12 @@ fn attachment(
             .to_string()
     };
     let window = question.window;
+    // A type may have what a header or a file's name must not.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let profile = question.profile.replace(|c| !is_plain(c), "_");
     let disposition = format!(
         "attachment; filename=\"stakeout-{name}-{}-{}-{}.{extension}\"",
-        question.profile,
+        profile,
         time(window.from_ns),
         time(window.until_ns)
     );
@@ -432,7 +439,7 @@ async fn sql(
     State(state): State<AppState>,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -440,6 +447,14 @@ async fn sql(
         query: String,
     }
     Parameters::read(query, &[])?;
+    let body = body.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
+            Code::TooLarge,
+            format!("the body has more than {MAX_SQL_BYTES} bytes, the most that an SQL request may have"),
+        )
+        .hint("shorten the statement"),
+        _ => ApiError::new(Code::BadParameter, format!("the body cannot be read: {rejection}")).hint("send it again"),
+    })?;
     let request: Request = serde_json::from_slice(&body).map_err(|error| {
         ApiError::new(Code::BadParameter, format!("the body is no SQL request: {error}"))
             .hint("send JSON such as {\"query\":\"SELECT count(*) FROM samples\"}")

@@ -6,6 +6,7 @@ use super::context::{ResourceContext, check_id, first_of, part_id, resource_cont
 use super::dictionary::Dictionary;
 use super::rows::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
 use super::wire::{Profile, Request, Sample};
+use crate::profile_type;
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
@@ -215,7 +216,7 @@ impl<'a> Unit<'a> {
             None => "",
         };
         let period = profile.period.max(0);
-        Ok(match (sample, unit) {
+        let unit = match (sample, unit) {
             // Counted ticks of a clock: each stands for one period of it.
             (_, "count" | "") if !period_kind.is_empty() && period > 0 => Self {
                 kind: period_kind,
@@ -236,7 +237,14 @@ impl<'a> Unit<'a> {
                 factor: 1,
                 period,
             },
-        })
+        };
+        if profile_type::is_allowed(unit.kind) {
+            return Ok(unit);
+        }
+        let (kind, allowed) = (unit.kind.chars().take(80).collect::<String>(), profile_type::ALLOWED);
+        Err(IngestError::Invalid(format!(
+            "the profile type {kind:?}: {allowed} is one"
+        )))
     }
 }
 

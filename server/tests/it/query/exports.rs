@@ -82,3 +82,66 @@ fn read_by_pprof(profile: &[u8], all: &[(&str, Sample)]) {
     );
     assert!(text.contains("of 1600 total"), "{text}");
 }
+
+/// Sends one sample of this type, in nanoseconds.
+async fn send_typed(server: &Server, kind: &str, ts_ns: i64) -> StatusCode {
+    use opentelemetry_proto::tonic::profiles::v1development::{Profile, Sample};
+    let mut dictionary = crate::support::Dictionary::new();
+    let sample = Sample {
+        stack_index: dictionary.stack(&[("native", "/usr/bin/app", "main")]),
+        values: vec![1_000],
+        timestamps_unix_nano: vec![ts_ns as u64],
+        ..Default::default()
+    };
+    let profile = Profile {
+        sample_type: Some(dictionary.value_type(kind, "nanoseconds")),
+        samples: vec![sample],
+        ..Default::default()
+    };
+    let resource = crate::support::attributes([("host.name", crate::support::text("a"))]);
+    let request = crate::support::request(resource, profile, dictionary);
+    let request = Request::post("/v1development/profiles")
+        .header("content-type", "application/x-protobuf")
+        .body(Body::from(prost::Message::encode_to_vec(&request)))
+        .unwrap();
+    server.send(request).await.0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_type_that_is_taken_in_can_be_asked_for() {
+    let server = Server::start_with(|config| StoreConfig {
+        commit_interval: Duration::from_millis(50),
+        ..config
+    })
+    .await;
+    let from = recent();
+    let longest = "x".repeat(128);
+    for kind in ["off-cpu", "process.cpu:µs", "../../x", "a\"b; c", "' OR ''='", &longest] {
+        assert_eq!(send_typed(&server, kind, from).await, StatusCode::OK, "{kind:?}");
+        for format in ["json", "svg", "collapsed", "pprof", "speedscope"] {
+            let (status, headers, _) = server.get("flamegraph", &[("type", kind), ("format", format)]).await;
+            assert_eq!(status, StatusCode::OK, "{kind:?} as {format}");
+            let Some(name) = headers.get("content-disposition") else {
+                continue;
+            };
+            let name = name
+                .strip_prefix("attachment; filename=\"")
+                .and_then(|name| name.strip_suffix('"'))
+                .unwrap();
+            assert!(
+                name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)),
+                "{name}"
+            );
+        }
+        let answer = server.json("flamegraph", &[("type", kind)]).await;
+        assert_eq!((&answer["samples"], &answer["type"]), (&json!(1), &json!(kind)));
+    }
+    for kind in ["a\nb", &format!("{longest}x")] {
+        assert_eq!(
+            send_typed(&server, kind, from).await,
+            StatusCode::BAD_REQUEST,
+            "{kind:?}"
+        );
+        assert_eq!(server.error("flamegraph", &[("type", kind)]).await.0, 400, "{kind:?}");
+    }
+}

@@ -106,7 +106,12 @@ async fn bad_input_is_explained() {
             "a share from 0 to below 1",
         ),
         ("flamegraph", &[("transform", "x")], "bad_parameter", "merge_recursion"),
-        ("flamegraph", &[("type", "a;b")], "bad_parameter", "`type`"),
+        (
+            "flamegraph",
+            &[("type", "a\nb")],
+            "bad_parameter",
+            "without control characters",
+        ),
         (
             "flamegraph",
             &[("from", "now-1h"), ("from", "now-2h")],
@@ -252,4 +257,44 @@ async fn sql_reads_and_never_writes() {
     let request = Request::post("/api/v1/sql").body(Body::from("no json")).unwrap();
     let (status, _, body) = server.send(request).await;
     assert_eq!(error_of(status, &body).1, "bad_parameter");
+    // The longest statement has room however it is escaped; what is longer is told what is not too long.
+    for (bytes, code, text) in [
+        (500_000, (400, "bad_parameter"), "no SQL request"),
+        (600_000, (413, "too_large"), "more than 524288 bytes"),
+        (3_000_000, (413, "too_large"), "more than 524288 bytes"),
+    ] {
+        let request = Request::post("/api/v1/sql")
+            .body(Body::from("x".repeat(bytes)))
+            .unwrap();
+        let (status, _, body) = server.send(request).await;
+        let (status, found, message) = error_of(status, &body);
+        assert_eq!((status, found.as_str()), code, "{bytes}: {message}");
+        assert!(message.contains(text), "{bytes}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let server = Server::start().await;
+    for (method, path, allow) in [
+        ("POST", "/api/v1/flamegraph?type=cpu", "GET,HEAD"),
+        ("DELETE", "/api/v1/labels/service/values", "GET,HEAD"),
+        ("GET", "/api/v1/sql", "POST"),
+        ("GET", "/v1development/profiles", "POST"),
+        ("PUT", "/login", "GET,HEAD,POST"),
+        ("POST", "/metrics", "GET,HEAD"),
+        ("POST", "/", "GET,HEAD"),
+    ] {
+        let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+        let (status, headers, body) = server.send(request).await;
+        let (status, code, text) = error_of(status, &body);
+        assert_eq!(
+            (status, code.as_str()),
+            (405, "method_not_allowed"),
+            "{method} {path}: {text}"
+        );
+        assert_eq!(headers["x-content-type-options"], "nosniff", "{method} {path}");
+        assert_eq!(headers.get("allow").map(String::as_str), Some(allow), "{method} {path}");
+        assert!(text.contains(&allow.replace(',', ", ")), "{method} {path}: {text}");
+    }
 }
