@@ -28,6 +28,7 @@ mod select;
 mod series;
 mod sources;
 mod sql;
+mod sql_bounds;
 mod stats;
 mod steps;
 mod timeline;

@@ -8,6 +8,7 @@ mod limits;
 mod moments;
 mod refusals;
 mod rolled;
+mod sql;
 mod views;
 mod windows;
 
