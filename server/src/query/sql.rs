@@ -59,7 +59,6 @@ pub async fn sql(engine: &Engine, snapshot: &Snapshot, statement: &str) -> Resul
     for name in OF_ANY_SIZE {
         context.deregister_udf(name);
         context.deregister_udtf(name);
-        context.deregister_udaf(name);
     }
     let state = context.state();
     let dialect = state.config_options().sql_parser.dialect;

@@ -44,8 +44,8 @@ const REPLACED: usize = 4;
 
 const HINT: &str = "texts and lists that a statement makes are bounded, since they are on no account of memory: the server's documentation has the bounds";
 
-/// Functions that make as much as one says of nothing, or as there are rows: one of their arguments, or what they are asked of, is how much.
-pub(super) const OF_ANY_SIZE: [&str; 13] = [
+/// Functions that make as much as one says of nothing, or of each item of a list: one of their arguments is how much.
+pub(super) const OF_ANY_SIZE: [&str; 11] = [
     "repeat",
     "lpad",
     "rpad",
@@ -57,9 +57,11 @@ pub(super) const OF_ANY_SIZE: [&str; 13] = [
     "array_replace_all",
     "arrow_cast",
     "arrow_try_cast",
-    "array_agg",
-    "string_agg",
 ];
+
+/// Functions that make one value of many rows. What they gather is on the engine's account, but copies of it are not: it may be answered, and
+/// nothing else be made of it.
+const GATHERING: [&str; 2] = ["array_agg", "string_agg"];
 
 /// # Errors
 /// For a statement that refers too often to parts of itself to be planned.
@@ -113,11 +115,13 @@ impl Visitor for Parts {
 /// For a statement that could make too much of what is bounded.
 pub(super) fn bounded(plan: LogicalPlan) -> Result<Result<LogicalPlan>, QueryError> {
     let mut statement = Statement::default();
+    let last = last_aggregate(&plan);
     let walked = plan.apply_with_subqueries(|step| {
         statement.steps += 1;
         if statement.steps > MOST_STEPS {
             statement.refuse(format!("the statement has more than {MOST_STEPS} steps"));
         }
+        statement.is_last = last.is_some_and(|last| std::ptr::eq(last, step));
         let schema = merge_schema(&step.inputs());
         step.apply_expressions(|expr| {
             expr.apply(|expr| {
@@ -139,12 +143,27 @@ pub(super) fn bounded(plan: LogicalPlan) -> Result<Result<LogicalPlan>, QueryErr
 struct Statement {
     steps: usize,
     makers: usize,
+    /// What the step makes that is looked at is answered.
+    is_last: bool,
+    /// The step that gathers.
+    gathers: Option<usize>,
     refused: Option<String>,
 }
 
 impl Statement {
     fn refuse(&mut self, message: String) {
         self.refused.get_or_insert(message);
+    }
+
+    /// Whether this step may: once, since the same step may also be a part of what it is compared with.
+    fn may_gather(&mut self) -> bool {
+        self.is_last && *self.gathers.get_or_insert(self.steps) == self.steps
+    }
+
+    fn refuse_gathering(&mut self, name: &str) {
+        self.refuse(format!(
+            "what `{name}` makes may be answered, but not be joined, and no other text or list be made of it"
+        ));
     }
 
     fn next(&self) -> TreeNodeRecursion {
@@ -172,19 +191,43 @@ impl Statement {
             Expr::HigherOrderFunction(_) | Expr::Lambda(_) => {
                 self.refuse("functions of functions are not there".into())
             }
-            // Some are made by the syntax alone, whether or not they have a name.
-            Expr::AggregateFunction(aggregate) if OF_ANY_SIZE.contains(&aggregate.func.name()) => {
-                self.refuse(format!("`{}` is not there", aggregate.func.name()));
+            Expr::AggregateFunction(aggregate) if GATHERING.contains(&aggregate.func.name()) && !self.may_gather() => {
+                self.refuse_gathering(aggregate.func.name());
             }
             Expr::WindowFunction(window) => {
                 if let WindowFunctionDefinition::AggregateUDF(function) = &window.fun
-                    && OF_ANY_SIZE.contains(&function.name())
+                    && GATHERING.contains(&function.name())
                 {
-                    self.refuse(format!("`{}` is not there", function.name()));
+                    self.refuse_gathering(function.name());
                 }
             }
             _ => {}
         }
+    }
+}
+
+/// The step whose rows are answered as they are, but for their order, number and columns.
+fn last_aggregate(plan: &LogicalPlan) -> Option<&LogicalPlan> {
+    let mut step = plan;
+    loop {
+        step = match step {
+            LogicalPlan::Explain(explain) => &explain.plan,
+            LogicalPlan::Aggregate(_) => return Some(step),
+            LogicalPlan::Analyze(_)
+            | LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::SubqueryAlias(_) => {
+                let schema = merge_schema(&step.inputs());
+                let has_maker = |expr: &Expr| expr.exists(|expr| Ok(makes(expr, &schema))).unwrap_or(true);
+                if step.expressions().iter().any(has_maker) {
+                    return None;
+                }
+                step.inputs().first()?
+            }
+            _ => return None,
+        };
     }
 }
 

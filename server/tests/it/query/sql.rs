@@ -63,9 +63,12 @@ async fn values_do_not_grow_without_bounds() {
             "(".repeat(500),
             ")".repeat(500)
         ),
-        "SELECT length(string_agg(function, ',')) FROM frames".to_owned(),
+        "SELECT upper(string_agg(function, ',')) FROM frames".to_owned(),
+        "SELECT g.s FROM (SELECT string_agg(function, ',') AS s FROM frames) g CROSS JOIN samples".to_owned(),
+        "WITH g AS (SELECT string_agg(function, ',') AS s FROM frames) SELECT s FROM g WHERE s IN (SELECT g.s FROM g CROSS JOIN samples)"
+            .to_owned(),
         "SELECT string_agg(function, ',') OVER (ORDER BY frame_id) FROM frames".to_owned(),
-        "SELECT array_agg(function) FROM frames".to_owned(),
+"SELECT array_agg(function) || array_agg(function) FROM frames".to_owned(),
         "SELECT arrow_cast(NULL, 'FixedSizeBinary(1000000000)') FROM samples".to_owned(),
         "SELECT array_replace_all(frames, 1, 2) FROM stacks".to_owned(),
         "SELECT array_transform(frames, x -> x + 1) FROM stacks".to_owned(),
@@ -105,6 +108,31 @@ async fn ordinary_statements_are_answered() {
     assert_eq!(answer["rows"], json!(truth));
     let name = answer["columns"][0]["name"].as_str().unwrap();
     assert!(name.contains("||") && !name.contains("within"), "{name}");
+
+    // One text of many rows, as the end-to-end tests ask.
+    let answer = rows(
+        &server,
+        "SELECT service, string_agg(line, ';' ORDER BY line), array_agg(line) FROM (SELECT service, concat(thread, '=', CAST(count(*) AS VARCHAR)) AS line \
+         FROM samples GROUP BY service, thread) GROUP BY service ORDER BY service",
+    )
+    .await;
+    let mut counts: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+    for (_, sample) in &all {
+        *counts
+            .entry(sample.service)
+            .or_default()
+            .entry(sample.thread)
+            .or_default() += 1;
+    }
+    for (row, (service, counts)) in counts.iter().enumerate() {
+        let lines: Vec<String> = counts
+            .iter()
+            .map(|(thread, count)| format!("{thread}={count}"))
+            .collect();
+        assert_eq!(answer["rows"][row][0], *service);
+        assert_eq!(answer["rows"][row][1], lines.join(";"));
+        assert_eq!(answer["rows"][row][2].as_array().unwrap().len(), lines.len());
+    }
 
     let one = |statement| {
         let server = &server;
