@@ -88,6 +88,13 @@ async fn values_do_not_grow_without_bounds() {
     let (status, code, message) = error_of(status, &body);
     assert_eq!((status, code.as_str()), (400, "bad_query"), "{message}");
     assert!(message.contains("under WITH"), "{message}");
+    // As often as is allowed: it is planned, and is too much.
+    let statement = chain(7, "SELECT ts_ns AS x FROM samples", |from| {
+        format!("SELECT a.x FROM t{from} a CROSS JOIN t{from} b CROSS JOIN t{from} c")
+    }) + " SELECT count(*) FROM t7";
+    let (status, body) = server.sql(&statement).await;
+    let (status, _, message) = error_of(status, &body);
+    assert!(status == 400 && message.contains("steps"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
