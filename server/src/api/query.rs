@@ -365,6 +365,7 @@ async fn diff(
     let criteria = parameters.criteria(&base, &comparison)?;
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.sorted = format != "json";
+    view.min_share = (format == "json").then_some(min_share);
     let about = comparison.clone();
     let answer = engine
         .run(async {
@@ -372,7 +373,7 @@ async fn diff(
             rendered(&tables, move |to| match format {
                 "svg" => render::diff_svg(&difference, "Difference of two windows", to),
                 "collapsed" => render::differential(&difference, to),
-                _ => render::diff(&difference, min_share, to),
+                _ => render::diff(&difference, to),
             })
             .await
         })

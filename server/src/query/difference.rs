@@ -9,13 +9,14 @@ use super::error::QueryError;
 use super::exposure::{Exposure, observe_each};
 use super::flamegraph::{Side, Summary, View, blocking, side, summarize};
 use super::lanes::{Lane, Several};
-use super::parallel::{both, each_of};
+use super::parallel::{both, each_of, joined};
 use super::periods::Periods;
 use super::scan::scan;
 use super::select::{Days, Question, scope};
 use super::sources::parts;
 use super::time::Window;
 use super::tree::{NONE, Tree, add_up};
+use super::trim::Trimmed;
 use super::weighed::Weighed;
 use crate::store::Snapshot;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub struct Difference {
     pub own: Vec<u64>,
     pub base_totals: Vec<u64>,
     pub totals: Vec<u64>,
+    /// Where it was asked for.
+    pub trimmed: Option<Trimmed>,
     /// Of each node its place in the judgement.
     chain_of: Vec<u32>,
     /// On chains of nodes; it also describes counts that were not judged, such as those of nodes folded into one.
@@ -360,33 +363,21 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
         (summary, own, totals)
     });
 
-    let (chains, measured) = match criteria.measure {
-        Measure::Total => (
-            Chains::of(&tree.nodes.parent, &base_totals, &totals),
-            [&base_totals, &totals],
-        ),
-        Measure::Own => (Chains::of_own(&base_own, &own), [&base_own, &own]),
+    let measured = match criteria.measure {
+        Measure::Total => [&base_totals, &totals],
+        Measure::Own => [&base_own, &own],
     };
-    let ends: Vec<u32> = each_of(tree.leaf_of.len(), |stack| chains.of_leaf(tree.leaf_of[stack]));
-    let of_chains = OfChains {
-        chains: &chains,
-        measure: criteria.measure,
-    };
-    let [base_spread, spread] =
-        both(|which| pair.spread(which, criteria.normalize, (&ends, chains.heads.len()), &of_chains));
-    let sides = both_totals(
-        [(&pair.base, &base), (&pair.comparison, &comparison)].map(|(side, summary)| JudgedWhole {
-            samples: summary.samples,
-            ..side.whole()
+    // A part of judging has no use for a second thread.
+    let samples = [base.samples, comparison.samples];
+    let judged = || judged(pair, criteria, &tree, measured, [&base, &comparison]);
+    let (trimmed, (chain_of, judgement)) = match view.min_share {
+        None => (None, judged()),
+        Some(min_share) => std::thread::scope(|scope| {
+            let trimming = scope.spawn(|| Trimmed::of_two(&tree, [&base_totals, &totals], samples, min_share));
+            let judged = judged();
+            (Some(joined(trimming)), judged)
         }),
-    );
-    let items = Items {
-        base: &chains.pick(measured[0]),
-        comparison: &chains.pick(measured[1]),
-        base_spread: &base_spread,
-        spread: &spread,
     };
-    let judgement = judge(criteria, sides[0], sides[1], items);
     Difference {
         criteria,
         base,
@@ -396,8 +387,45 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
         own,
         base_totals,
         totals,
-        chain_of: chains.chain_of,
+        trimmed,
+        chain_of,
         judgement,
         _held: pair.leaves.held.clone(),
     }
+}
+
+/// Of each node its place in the judgement, and that. `measured`: counts of each node, of both sides.
+fn judged(
+    pair: &Pair,
+    criteria: Criteria,
+    tree: &Tree,
+    measured: [&Vec<u64>; 2],
+    summaries: [&Summary; 2],
+) -> (Vec<u32>, Judgement) {
+    let chains = match criteria.measure {
+        Measure::Total => Chains::of(&tree.nodes.parent, measured[0], measured[1]),
+        Measure::Own => Chains::of_own(measured[0], measured[1]),
+    };
+    let ends: Vec<u32> = each_of(tree.leaf_of.len(), |stack| chains.of_leaf(tree.leaf_of[stack]));
+    let of_chains = OfChains {
+        chains: &chains,
+        measure: criteria.measure,
+    };
+    let [base_spread, spread] =
+        both(|which| pair.spread(which, criteria.normalize, (&ends, chains.heads.len()), &of_chains));
+    let sides = both_totals(
+        [(&pair.base, summaries[0]), (&pair.comparison, summaries[1])].map(|(side, summary)| JudgedWhole {
+            samples: summary.samples,
+            ..side.whole()
+        }),
+    );
+    let [base, comparison] = both(|which| chains.pick(measured[which]));
+    let items = Items {
+        base: &base,
+        comparison: &comparison,
+        base_spread: &base_spread,
+        spread: &spread,
+    };
+    let judgement = judge(criteria, sides[0], sides[1], items);
+    (chains.chain_of, judgement)
 }

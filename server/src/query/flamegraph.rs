@@ -27,6 +27,8 @@ pub struct View {
     pub sorted: bool,
     /// Whole stacks are wanted too.
     pub stacks: bool,
+    /// Of a difference the nodes that have this share of the samples of a side are wanted apart, the others folded.
+    pub min_share: Option<f64>,
 }
 
 /// Samples of one side, counted, with what was observed.

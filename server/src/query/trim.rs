@@ -82,6 +82,19 @@ impl Trimmed {
         result
     }
 
+    /// Of a tree of two sides: keeps what has this share of the samples of one of them.
+    pub fn of_two(tree: &Tree, totals: [&[u64]; 2], samples: [u64; 2], min_share: f64) -> Trimmed {
+        let least = samples.map(|samples| min_share * samples as f64);
+        let is_enough = |node: usize, side: usize| {
+            let total = totals[side][node];
+            total > 0 && total as f64 >= least[side]
+        };
+        let exists = |node: usize| totals[0][node] + totals[1][node] > 0;
+        Trimmed::new(tree, exists, |node| {
+            min_share <= 0.0 || is_enough(node, 0) || is_enough(node, 1)
+        })
+    }
+
     fn fold(&mut self, siblings: Vec<u32>, frames: u32, parent: u32) {
         let plural = if frames == 1 { "frame" } else { "frames" };
         let function = format!("{frames} {plural} below the threshold").into();

@@ -16,27 +16,16 @@ use std::sync::Arc;
 const NS_PER_MS: i64 = 1_000_000;
 
 /// Memory of each node that an answer has, while it is written: its place, its columns and its part of the names, in bytes; of a difference
-/// with the verdict and its columns. Of each node of the tree that may have it, whether or not.
+/// with the verdict and its columns. Of each node of the whole tree, while it is decided whether the answer has it.
 const NODE_BYTES: usize = 270;
 const DIFFERENCE_NODE_BYTES: usize = 450;
-const TREE_NODE_BYTES: usize = 4;
+const TREE_NODE_BYTES: usize = 16;
 /// Of a sample with its columns, and of a row with its fields by name.
 const MOMENT_BYTES: usize = 160;
 const ROW_BYTES: usize = 3_000;
 
 fn write(to: &mut Writer, value: &impl Serialize) -> Result<(), RenderError> {
     serde_json::to_writer(to, value).map_err(|error| RenderError::new("JSON", error))
-}
-
-/// Room for a tree's columns.
-fn tree_room(
-    to: &mut Writer,
-    tree: &Tree,
-    node_bytes: usize,
-    exists: impl Fn(usize) -> bool,
-) -> Result<(), RenderError> {
-    let existing = (0..tree.len()).filter(|node| exists(*node)).count();
-    to.beside(tree.len() * TREE_NODE_BYTES + existing * node_bytes)
 }
 
 /// The columns that every tree has.
@@ -177,13 +166,14 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result
         kinds: [&'static str; 7],
         nodes: Columns,
     }
-    tree_room(to, &graph.tree, NODE_BYTES, |node| graph.totals[node] > 0)?;
-    let least = least_samples(min_share, graph.summary.samples);
+    to.beside(graph.tree.len() * TREE_NODE_BYTES)?;
+    let least = min_share * graph.summary.samples as f64;
     let trimmed = Trimmed::new(
         &graph.tree,
         |node| graph.totals[node] > 0,
         |node| graph.totals[node] as f64 >= least,
     );
+    to.beside(graph.tree.len() * TREE_NODE_BYTES + trimmed.places.len() * NODE_BYTES)?;
     let (nodes, strings) = columns(&graph.tree, &trimmed, &graph.totals, &graph.own);
     let mut head = side(&graph.summary);
     head["type"] = json!(graph.summary.question.profile);
@@ -199,12 +189,8 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result
     write(to, &answer)
 }
 
-fn least_samples(min_share: f64, samples: u64) -> f64 {
-    min_share * samples as f64
-}
-
-/// Two windows. Nodes with less than `min_share` of the samples of both sides are folded.
-pub fn diff(difference: &Difference, min_share: f64, to: &mut Writer) -> Result<(), RenderError> {
+/// Two windows, folded as the difference was asked for.
+pub fn diff(difference: &Difference, to: &mut Writer) -> Result<(), RenderError> {
     #[derive(Serialize)]
     struct Nodes {
         #[serde(flatten)]
@@ -231,17 +217,17 @@ pub fn diff(difference: &Difference, min_share: f64, to: &mut Writer) -> Result<
         nodes: Nodes,
     }
     let d = difference;
-    let least = [
-        least_samples(min_share, d.base.samples),
-        least_samples(min_share, d.comparison.samples),
-    ];
-    let exists = |node: usize| d.base_totals[node] + d.totals[node] > 0;
-    tree_room(to, &d.tree, DIFFERENCE_NODE_BYTES, exists)?;
-    let trimmed = Trimmed::new(&d.tree, exists, |node| {
-        let (base, comparison) = (d.base_totals[node] as f64, d.totals[node] as f64);
-        min_share <= 0.0 || (base > 0.0 && base >= least[0]) || (comparison > 0.0 && comparison >= least[1])
-    });
-    let (columns, strings) = columns(&d.tree, &trimmed, &d.totals, &d.own);
+    let whole;
+    let trimmed = match &d.trimmed {
+        Some(trimmed) => trimmed,
+        None => {
+            let sides = [&d.base, &d.comparison].map(|side| side.samples);
+            whole = Trimmed::of_two(&d.tree, [&d.base_totals, &d.totals], sides, 0.0);
+            &whole
+        }
+    };
+    to.beside(trimmed.places.len() * DIFFERENCE_NODE_BYTES)?;
+    let (columns, strings) = columns(&d.tree, trimmed, &d.totals, &d.own);
     let base_total = trimmed.totals(&d.base_totals);
     let base_self = trimmed.own(&d.base_own, &d.base_totals);
     let verdicts: Vec<Verdict> = trimmed
