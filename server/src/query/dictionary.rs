@@ -24,7 +24,7 @@ const MAX_LISTED_IDS: usize = 500;
 /// of a difference those of both sides, with what they are judged by.
 pub(super) const NO_TREE: usize = 0;
 pub(super) const ONE_TREE: usize = 40;
-pub(super) const TWO_TREES: usize = 116;
+pub(super) const TWO_TREES: usize = 100;
 
 /// Nodes of a tree of few stacks, for each of them: as deep as stacks are, without what they have in common.
 const NODES_A_STACK: usize = 32;

@@ -24,6 +24,10 @@ use std::sync::Arc;
 /// Sub-windows of each side that tell how samples spread in time.
 pub(super) const PARTS: usize = 12;
 
+/// Memory of each place of what is shown, and of each node of the tree while it is decided whether it is, in bytes.
+const PLACE_BYTES: usize = 112;
+const TRIMMED_NODE_BYTES: usize = 16;
+
 /// What sums of all sub-windows at once may take, for each side.
 const MOST_SUMS_BYTES: usize = 32 << 20;
 
@@ -46,8 +50,8 @@ pub struct Difference {
     chain_of: Vec<u32>,
     /// On chains of nodes; it also describes counts that were not judged, such as those of nodes folded into one.
     pub judgement: Judgement,
-    /// What all this takes.
-    _held: Arc<Account>,
+    /// What all this takes, and apart from it what is shown.
+    _held: [Arc<Account>; 2],
 }
 
 impl Difference {
@@ -346,10 +350,12 @@ pub async fn difference(
     view: View,
 ) -> Result<Difference, QueryError> {
     let pair = pair(engine, snapshot, base, comparison).await?;
-    blocking(move || build(&pair, criteria, &view)).await
+    let shown = Account::new(snapshot, "nodes that a difference shows");
+    blocking(move || build(&pair, criteria, &view, shown)).await?
 }
 
-fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
+/// `shown`: takes what is made of the nodes that are shown.
+fn build(pair: &Pair, criteria: Criteria, view: &View, shown: Account) -> Result<Difference, QueryError> {
     let mut tree = pair.leaves.tree(&view.shape, view.sorted);
     if view.sorted {
         tree.sort();
@@ -370,15 +376,17 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
     // A part of judging has no use for a second thread.
     let samples = [base.samples, comparison.samples];
     let judged = || judged(pair, criteria, &tree, measured, [&base, &comparison]);
+    let hold = |places: usize| shown.resize(tree.len() * TRIMMED_NODE_BYTES + places * PLACE_BYTES);
+    let trim = |min_share: f64| Trimmed::of_two(&tree, [&base_totals, &totals], samples, min_share, hold);
     let (trimmed, (chain_of, judgement)) = match view.min_share {
         None => (None, judged()),
         Some(min_share) => std::thread::scope(|scope| {
-            let trimming = scope.spawn(|| Trimmed::of_two(&tree, [&base_totals, &totals], samples, min_share));
+            let trimming = scope.spawn(|| trim(min_share));
             let judged = judged();
-            (Some(joined(trimming)), judged)
-        }),
+            Ok::<_, QueryError>((Some(joined(trimming)?), judged))
+        })?,
     };
-    Difference {
+    Ok(Difference {
         criteria,
         base,
         comparison,
@@ -390,8 +398,8 @@ fn build(pair: &Pair, criteria: Criteria, view: &View) -> Difference {
         trimmed,
         chain_of,
         judgement,
-        _held: pair.leaves.held.clone(),
-    }
+        _held: [pair.leaves.held.clone(), Arc::new(shown)],
+    })
 }
 
 /// Of each node its place in the judgement, and that. `measured`: counts of each node, of both sides.

@@ -369,25 +369,17 @@ fn check(values: &dyn Array) -> Result<()> {
     Ok(())
 }
 
+fn sum(lengths: impl Iterator<Item = u32>) -> usize {
+    lengths.map(|length| length as usize).sum()
+}
+
 /// Memory of these values, without what lies beside them.
 fn bytes(values: &dyn Array) -> usize {
     let part = |all: &dyn Array, from: usize, until: usize| bytes(&all.slice(from, until - from));
     let own = values.len() * size_of::<u128>();
     match values.data_type() {
-        DataType::Utf8View => {
-            own + values
-                .as_string_view()
-                .lengths()
-                .map(|length| length as usize)
-                .sum::<usize>()
-        }
-        DataType::BinaryView => {
-            own + values
-                .as_binary_view()
-                .lengths()
-                .map(|length| length as usize)
-                .sum::<usize>()
-        }
+        DataType::Utf8View => own + sum(values.as_string_view().lengths()),
+        DataType::BinaryView => own + sum(values.as_binary_view().lengths()),
         DataType::List(_) => {
             let list = values.as_list::<i32>();
             let offsets = list.value_offsets();

@@ -82,17 +82,29 @@ impl Trimmed {
         result
     }
 
-    /// Of a tree of two sides: keeps what has this share of the samples of one of them.
-    pub fn of_two(tree: &Tree, totals: [&[u64]; 2], samples: [u64; 2], min_share: f64) -> Trimmed {
+    /// How many places there are at most where so many of a tree's nodes are kept: below each one more for what is folded.
+    pub fn most_places(tree: &Tree, kept: usize) -> usize {
+        kept + kept.min(tree.len() - kept)
+    }
+
+    /// Of a tree of two sides: keeps what has this share of the samples of one of them. `hold` is told how many places there are at most, before there are any.
+    pub fn of_two<E>(
+        tree: &Tree,
+        totals: [&[u64]; 2],
+        samples: [u64; 2],
+        min_share: f64,
+        hold: impl FnOnce(usize) -> Result<(), E>,
+    ) -> Result<Trimmed, E> {
         let least = samples.map(|samples| min_share * samples as f64);
         let is_enough = |node: usize, side: usize| {
             let total = totals[side][node];
             total > 0 && total as f64 >= least[side]
         };
         let exists = |node: usize| totals[0][node] + totals[1][node] > 0;
-        Trimmed::new(tree, exists, |node| {
-            min_share <= 0.0 || is_enough(node, 0) || is_enough(node, 1)
-        })
+        let keep = |node: usize| min_share <= 0.0 || is_enough(node, 0) || is_enough(node, 1);
+        let kept = (0..tree.len()).filter(|node| exists(*node) && keep(*node)).count();
+        hold(Trimmed::most_places(tree, kept))?;
+        Ok(Trimmed::new(tree, exists, keep))
     }
 
     fn fold(&mut self, siblings: Vec<u32>, frames: u32, parent: u32) {

@@ -166,14 +166,15 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result
         kinds: [&'static str; 7],
         nodes: Columns,
     }
-    to.beside(graph.tree.len() * TREE_NODE_BYTES)?;
     let least = min_share * graph.summary.samples as f64;
-    let trimmed = Trimmed::new(
-        &graph.tree,
-        |node| graph.totals[node] > 0,
-        |node| graph.totals[node] as f64 >= least,
-    );
-    to.beside(graph.tree.len() * TREE_NODE_BYTES + trimmed.places.len() * NODE_BYTES)?;
+    let exists = |node: usize| graph.totals[node] > 0;
+    let keep = |node: usize| graph.totals[node] as f64 >= least;
+    let kept = (0..graph.tree.len())
+        .filter(|node| exists(*node) && keep(*node))
+        .count();
+    let places = Trimmed::most_places(&graph.tree, kept);
+    to.beside(graph.tree.len() * TREE_NODE_BYTES + places * NODE_BYTES)?;
+    let trimmed = Trimmed::new(&graph.tree, exists, keep);
     let (nodes, strings) = columns(&graph.tree, &trimmed, &graph.totals, &graph.own);
     let mut head = side(&graph.summary);
     head["type"] = json!(graph.summary.question.profile);
@@ -217,14 +218,8 @@ pub fn diff(difference: &Difference, to: &mut Writer) -> Result<(), RenderError>
         nodes: Nodes,
     }
     let d = difference;
-    let whole;
-    let trimmed = match &d.trimmed {
-        Some(trimmed) => trimmed,
-        None => {
-            let sides = [&d.base, &d.comparison].map(|side| side.samples);
-            whole = Trimmed::of_two(&d.tree, [&d.base_totals, &d.totals], sides, 0.0);
-            &whole
-        }
+    let Some(trimmed) = &d.trimmed else {
+        return Err(RenderError::new("JSON", "it was not asked which nodes are shown"));
     };
     to.beside(trimmed.places.len() * DIFFERENCE_NODE_BYTES)?;
     let (columns, strings) = columns(&d.tree, trimmed, &d.totals, &d.own);

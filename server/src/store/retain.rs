@@ -163,8 +163,9 @@ impl Store {
         }
         let (now_hour, mut tried) = (hour(now_ns), HashSet::new());
         // Rewritten it is smaller, and fewer hours may have to go.
-        let goes = self.first_within_bytes(Table::Samples, &now_hour);
-        self.roll_up_before(goes.as_deref(), now_ns, &mut tried).await;
+        if let Some(first_kept) = self.first_within_bytes(Table::Samples, &now_hour) {
+            self.roll_up_before(&first_kept, now_ns, &mut tried).await;
+        }
         for table in [
             Table::Samples,
             Table::SamplesTenSeconds,
@@ -202,7 +203,7 @@ impl Store {
         if !self.is_written_before(first_kept).await {
             return Ok(false);
         }
-        self.roll_up_before(Some(first_kept), now_ns, tried).await;
+        self.roll_up_before(first_kept, now_ns, tried).await;
         self.expire_before(Table::Samples, first_kept, by).await?;
         Ok(true)
     }
@@ -226,8 +227,7 @@ impl Store {
     }
 
     /// Rolls hours up whose samples are about to go, but for those of which that failed: space is needed.
-    async fn roll_up_before(&self, first_kept: Option<&str>, now_ns: i64, failed: &mut HashSet<String>) {
-        let Some(first_kept) = first_kept else { return };
+    async fn roll_up_before(&self, first_kept: &str, now_ns: i64, failed: &mut HashSet<String>) {
         while !self.is_disk_full() {
             let jobs = self.due(Table::Samples, now_ns, Duration::ZERO, |due, snapshot| {
                 due.hours(snapshot)

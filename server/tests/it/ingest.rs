@@ -61,6 +61,14 @@ impl App {
             .sum()
     }
 
+    async fn metrics_have(&self, lines: &[impl AsRef<str>]) {
+        let metrics = get(&self.address, "/metrics").await;
+        let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
+        for line in lines.iter().map(AsRef::as_ref) {
+            assert!(metrics.contains(line), "{line}: {metrics}");
+        }
+    }
+
     async fn post_plain(&self, request: &ExportProfilesServiceRequest) -> Answer {
         post(&self.address, request.encode_to_vec(), &[]).await.unwrap()
     }
@@ -107,19 +115,16 @@ async fn every_encoding_is_taken_and_acknowledged_once() {
     assert_eq!(node["limits"], serde_json::json!({"tables_late": 2}));
     assert_eq!(node["idle_share"].as_f64(), Some(0.25));
     assert_eq!(node["late"], false);
-    let metrics = get(&app.address, "/metrics").await;
-    let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
     let agent = format!("node=\"node-a\",instance=\"{}\"", sender.instance);
-    for line in [
+    app.metrics_have(&[
         "stakeout_store_samples_total 50".to_owned(),
         "stakeout_store_duplicate_batches_total 1".to_owned(),
         format!("stakeout_agent_taken_samples_total{{{agent}}} 53"),
         format!("stakeout_agent_stored_samples_total{{{agent}}} 50"),
         format!("stakeout_agent_lost_samples_total{{{agent},cause=\"ring_full\"}} 3"),
         format!("stakeout_agent_limits_reached_total{{{agent},limit=\"tables_late\"}} 2"),
-    ] {
-        assert!(metrics.contains(&line), "{line}: {metrics}");
-    }
+    ])
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -439,14 +444,11 @@ async fn until_the_clock_may_be_set_nothing_is_left_out_for_being_ahead() {
     }
     assert_eq!(app.post_plain(&present).await.status, 200);
     assert_eq!(app.stored(), 4);
-    let metrics = get(&app.address, "/metrics").await;
-    let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
-    for line in [
+    app.metrics_have(&[
         "stakeout_ingest_busy_requests_total 2",
         "stakeout_ingest_rejected_samples_total 0",
-    ] {
-        assert!(metrics.contains(line), "{line}: {metrics}");
-    }
+    ])
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -503,14 +505,11 @@ async fn a_batch_that_was_split_on_the_way_is_said_to_be_incomplete() {
         "{left_out:?}"
     );
     assert_eq!(app.stored(), 6);
-    let metrics = get(&app.address, "/metrics").await;
-    let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
-    for line in [
+    app.metrics_have(&[
         "stakeout_store_conflicting_batches_total 1",
         "stakeout_store_duplicate_batches_total 1",
-    ] {
-        assert!(metrics.contains(line), "{line}: {metrics}");
-    }
+    ])
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
