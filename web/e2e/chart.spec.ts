@@ -1,4 +1,4 @@
-import { at, busyOnly, colours, expect, parameter, READERS, test } from "./stack.ts";
+import { at, busyOnly, colours, expect, parameter, placeOf, READERS, test } from "./stack.ts";
 
 test.describe("the chart and its lists", () => {
   test("lists the largest of each label, with their course; a click narrows, Back undoes", async ({
@@ -127,8 +127,7 @@ test.describe("the chart and its lists", () => {
     const range = { from: windows.before.from, until: windows.after.until };
     const length = range.until - range.from;
     await page.goto(at(range));
-    const box = await page.getByTestId("brush").boundingBox();
-    if (box === null) throw new Error("the chart has no plot");
+    const box = await placeOf(page.getByTestId("brush"));
     await page.mouse.move(box.x + box.width / 4, box.y + box.height / 2);
     await page.mouse.wheel(0, -300);
     await expect

@@ -1,5 +1,16 @@
 import type { Page } from "@playwright/test";
-import { busyOnly, colours, comparison, expect, hoverRoot, parameter, pixels, test, zoomStays } from "./stack.ts";
+import {
+  busyOnly,
+  colours,
+  comparison,
+  expect,
+  hoverRoot,
+  parameter,
+  pixels,
+  placeOf,
+  test,
+  zoomStays,
+} from "./stack.ts";
 
 /** How much of the graph's height the page shows. */
 function seenOfGraph(page: Page): Promise<number> {
@@ -48,11 +59,8 @@ test.describe("compare", () => {
 
   test("windows are dragged as a whole, by an edge and with keys; Back undoes", async ({ page, windows }) => {
     await page.goto(comparison(windows));
-    const body = page.getByTestId("window-comparison");
-    await expect(body).toBeVisible();
     const length = windows.after.until - windows.after.from;
-    const box = await body.boundingBox();
-    if (box === null) throw new Error("window B is not there");
+    const box = await placeOf(page.getByTestId("window-comparison"));
     const grab = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
     await page.mouse.move(grab.x, grab.y);
     await page.mouse.down();
@@ -64,8 +72,7 @@ test.describe("compare", () => {
     await page.goBack();
     await expect.poll(() => parameter(page, "from")).toBe(String(windows.after.from));
 
-    const edge = await page.getByTestId("edge-base-until").boundingBox();
-    if (edge === null) throw new Error("window A has no edge");
+    const edge = await placeOf(page.getByTestId("edge-base-until"));
     await page.mouse.move(edge.x + edge.width / 2, edge.y + edge.height / 2);
     await page.mouse.down();
     await page.mouse.move(edge.x - 40, edge.y + 20, { steps: 6 });

@@ -1,5 +1,17 @@
 import type { Page } from "@playwright/test";
-import { at, busyOnly, colours, comparison, expect, hoverRoot, parameter, rested, test, zoomStays } from "./stack.ts";
+import {
+  at,
+  busyOnly,
+  colours,
+  comparison,
+  expect,
+  hoverRoot,
+  parameter,
+  placeOf,
+  rested,
+  test,
+  zoomStays,
+} from "./stack.ts";
 
 /** The number of samples that the page says the window has. */
 async function samplesShown(page: Page): Promise<number> {
@@ -24,9 +36,7 @@ test.describe("explore", () => {
   test("a dragged window becomes the range, and Back undoes it", async ({ page, windows }) => {
     const range = { from: windows.before.from, until: windows.after.until };
     await page.goto(at(range));
-    const plot = page.getByTestId("brush");
-    const box = await plot.boundingBox();
-    if (box === null) throw new Error("the chart has no plot");
+    const box = await placeOf(page.getByTestId("brush"));
     await page.mouse.move(box.x + box.width * 0.25, box.y + 40);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.5, box.y + 50, { steps: 5 });

@@ -2,7 +2,7 @@
 import type { Page } from "@playwright/test";
 import { drawn, stored, WINDOW } from "./known.ts";
 import type { Frame } from "./otlp.ts";
-import { at, expect, parameter, pixels, pointAt, rested, test } from "./stack.ts";
+import { at, expect, parameter, pixels, placeOf, pointAt, rested, test } from "./stack.ts";
 
 const prog = (name: string): Frame => ({ name, module: "/opt/bin/prog" });
 const lib = (name: string): Frame => ({ name, module: "/opt/lib/lib.so" });
@@ -114,10 +114,8 @@ test("a zoomed frame fills the width, in the picture and below the pointer, and 
     { frames: [prog("main"), prog("rest")], samples: 40 },
   ]);
   await page.goto(at(WINDOW, { ...query, theme: "light", pane: "graph", match: "parse" }));
-  await drawn(page);
+  const box = await drawn(page);
   const graph = page.getByTestId("flamegraph");
-  const box = await graph.boundingBox();
-  if (box === null) throw new Error("there is no graph");
   const row = (of: number) => 19 * of + 9;
   const right = { x: box.width - 30, y: row(3) };
   const marked = async () => (await pixels(page, "flamegraph")).get(HIT) ?? 0;
@@ -144,11 +142,9 @@ test("what is thinner than a pixel is drawn together, counted, and comes apart w
   }));
   const query = await stored(request, "slivers", [{ frames: [prog("main"), prog("large")], samples: 4000 }, ...small]);
   await page.goto(at(WINDOW, { ...query, pane: "graph" }));
-  await drawn(page);
+  const box = await drawn(page);
   await expect(page.getByTestId("thin-rows")).toContainText("1 row more of frames thinner than a pixel");
   const graph = page.getByTestId("flamegraph");
-  const box = await graph.boundingBox();
-  if (box === null) throw new Error("there is no graph");
   const place = { x: box.width * 0.25, y: 19 * 2 + 9 };
   await pointAt(graph, place, /\d+ frames here, too thin to be drawn apart, with \d+ samples/);
   await page.keyboard.down("Control");
@@ -168,8 +164,7 @@ test("the map shows the whole: a press there brings that part into sight", async
   const graph = page.getByTestId("flamegraph");
   const place = { x: 300, y: 19 * 2 + 9 };
   await pointAt(graph, place, "left");
-  const box = await page.getByTestId("minimap").boundingBox();
-  if (box === null) throw new Error("there is no map");
+  const box = await placeOf(page.getByTestId("minimap"));
   await page.mouse.click(box.x + box.width * 0.85, box.y + 10);
   // Millionths, as near as a pixel is.
   const part = () =>

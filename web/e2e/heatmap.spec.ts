@@ -1,15 +1,15 @@
 import type { Page } from "@playwright/test";
-import { at, busyOnly, colours, expect, parameter, test } from "./stack.ts";
+import { at, busyOnly, colours, expect, parameter, placeOf, test } from "./stack.ts";
 
 /** How many different colours the heatmap shows. */
 function heatColours(page: Page): Promise<number> {
   return colours(page, "heatmap");
 }
 
-/** Drags over parts of the plot, 0 to 1 from its left and from its bottom. */
+/** Drags over parts of the plot, 0 to 1 from its left and from its bottom, once there is something to see. */
 async function drag(page: Page, [x1, y1]: [number, number], [x2, y2]: [number, number]): Promise<void> {
-  const box = await page.getByTestId("heatmap").boundingBox();
-  if (box === null) throw new Error("the heatmap is not there");
+  await expect.poll(() => heatColours(page)).toBeGreaterThan(3);
+  const box = await placeOf(page.getByTestId("heatmap"));
   const place = (x: number, y: number) =>
     [box.x + 46 + (box.width - 56) * x, box.y + 8 + (box.height - 28) * (1 - y)] as const;
   await page.mouse.move(...place(x1, y1));
@@ -31,7 +31,6 @@ test.describe("heatmap", () => {
     request,
   }) => {
     await page.goto(at(windows.after, { view: "heatmap" }));
-    await expect.poll(() => heatColours(page)).toBeGreaterThan(3);
     await drag(page, [0.22, 0.5], [0.52, 0.5]);
     await expect.poll(() => parameter(page, "markA")).toMatch(/^\d+-\d+$/);
     const [from, until] = span(page, "markA");
@@ -53,7 +52,6 @@ test.describe("heatmap", () => {
 
   test("which mark a drag makes stands in the address", async ({ page, windows }) => {
     await page.goto(at(windows.after, { view: "heatmap" }));
-    await expect.poll(() => heatColours(page)).toBeGreaterThan(3);
     await page.getByRole("button", { name: "mark B" }).click();
     await page.reload();
     await expect(page.getByRole("button", { name: "mark B" })).toHaveAttribute("aria-pressed", "true");
@@ -68,7 +66,6 @@ test.describe("heatmap", () => {
   test("with Alt a second time is compared with it, and the rest with one", async ({ page, windows, request }) => {
     const range = { from: windows.before.from, until: windows.after.until };
     await page.goto(at(range, { view: "heatmap" }));
-    await expect.poll(() => heatColours(page)).toBeGreaterThan(3);
     await drag(page, [0.05, 0.3], [0.2, 0.3]);
     await expect(page.getByTestId("mark-A")).toBeVisible();
     await page.keyboard.down("Alt");

@@ -1,7 +1,7 @@
 /** Samples that are known by construction, stored beside those of the agent. */
 import type { APIRequestContext, Page } from "@playwright/test";
 import { type Frame, otlp } from "./otlp.ts";
-import { colours, expect } from "./stack.ts";
+import { colours, expect, type Place, placeOf } from "./stack.ts";
 
 /** When all of them were taken, and a window that they lie in. */
 export const TAKEN = Math.floor(Date.now() / 1000) * 1000 - 60_000;
@@ -30,18 +30,8 @@ export async function stored(
   return { query: `{service="${service}"}` };
 }
 
-/** Waits until the flamegraph shows something and stays where it is: what arrives after it may stand above it. */
-export async function drawn(page: Page): Promise<void> {
+/** Where the flamegraph is, once it shows something and stays there. */
+export async function drawn(page: Page): Promise<Place> {
   await expect.poll(() => colours(page)).toBeGreaterThan(2);
-  let last = "";
-  await expect
-    .poll(
-      async () => {
-        const before = last;
-        last = JSON.stringify(await page.getByTestId("flamegraph").boundingBox());
-        return last === before;
-      },
-      { intervals: [100] },
-    )
-    .toBe(true);
+  return placeOf(page.getByTestId("flamegraph"));
 }

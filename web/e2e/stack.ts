@@ -16,6 +16,14 @@ export interface Windows {
   after: { from: number; until: number };
 }
 
+/** In pixels of the page's view. */
+export interface Place {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
 interface Series {
   until: number;
   times: number[];
@@ -155,6 +163,24 @@ export async function rested(page: Page, name: string): Promise<string> {
     )
     .toBe(true);
   return last ?? "";
+}
+
+/** Where an element is once it stays there and has a size: what arrives after it may stand above it. */
+export async function placeOf(element: Locator): Promise<Place> {
+  let place = { x: 0, y: 0, width: 0, height: 0 };
+  let last = "";
+  await expect
+    .poll(
+      async () => {
+        const before = last;
+        place = (await element.boundingBox()) ?? { ...place, width: 0 };
+        last = JSON.stringify(place);
+        return place.width > 0 && place.height > 0 && last === before;
+      },
+      { intervals: [100] },
+    )
+    .toBe(true);
+  return place;
 }
 
 /** What is zoomed stands in the address and stays over a reload. */

@@ -92,9 +92,8 @@ test("a frame is as wide as it is in A, in B, or in both", async ({ page, reques
     ["after", /^first/],
   ] as const) {
     await width.selectOption(side);
-    await drawn(page);
-    const box = await graph.boundingBox();
-    await pointAt(graph, { x: (box?.width ?? 0) * 0.6, y: 19 * 2 + 9 }, name);
+    const box = await drawn(page);
+    await pointAt(graph, { x: box.width * 0.6, y: 19 * 2 + 9 }, name);
   }
   await page.reload();
   await expect(width).toHaveValue("after");

@@ -7,10 +7,10 @@ export interface Size {
   height: number;
 }
 
-/** The content box of an element in whole CSS pixels; zero before the first layout. */
+/** The content box of an element in whole CSS pixels; zero in the first render only, which is never seen. */
 export function useSize(ref: RefObject<HTMLElement | null>): Size {
   const [size, setSize] = useState<Size>({ width: 0, height: 0 });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = ref.current;
     if (element === null) return;
     const measure = () => {
@@ -18,6 +18,7 @@ export function useSize(ref: RefObject<HTMLElement | null>): Size {
       const height = Math.floor(element.clientHeight);
       setSize((old) => (old.width === width && old.height === height ? old : { width, height }));
     };
+    measure();
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     // What is printed is laid out at once, and no observer is asked.
