@@ -1,6 +1,7 @@
 //! Health, metrics, agents.
 
 use super::{ApiError, AppState, error::Code};
+use crate::query::Ticks;
 use crate::store::{DamagedFile, NodeInfo, Stale, Store, Table};
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
@@ -63,10 +64,10 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
             let last = &node.last;
             let last_seen = last.until_ns / 1_000_000;
             let interval_ms = (last.until_ns - last.from_ns) / 1_000_000;
-            let idle_share = match (last.idle_ticks, last.ticks) {
-                (Some(idle), Some(ticks)) if ticks > 0 => Some(idle as f64 / ticks as f64),
-                _ => None,
-            };
+            let ticks = last.ticks.zip(last.idle_ticks).and_then(|(ticks, idle)| {
+                let time_ns = last.until_ns.saturating_sub(last.from_ns);
+                Ticks::new(ticks, idle, last.cpus.unwrap_or(0), time_ns, last.period_ns)
+            });
             serde_json::json!({
                 "node": last.node,
                 "instance": last.instance,
@@ -80,7 +81,8 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
                 "samples_lost": last.lost,
                 "limits": last.limits,
                 "samples_stored": node.samples_stored,
-                "idle_share": idle_share,
+                "idle_share": ticks.map(|ticks| ticks.idle.clamp(0.0, 1.0)),
+                "missed_share": ticks.map(|ticks| ticks.missed.clamp(0.0, 1.0)),
                 "cpu_seconds": last.cpu_seconds,
                 "bpf_seconds": last.bpf_seconds,
                 "agent_cores": node.cores,

@@ -13,6 +13,7 @@ use super::intervals::{Interval, Intervals, LEAST_GAP_NS, Lost};
 use super::select::{Days, Question, collect_rows};
 use super::selector::{Label, Matcher};
 use super::steps::Steps;
+use super::ticks::Ticks;
 use super::time::Window;
 use crate::store::{Snapshot, Table};
 use arrow::array::{Array, AsArray, PrimitiveArray};
@@ -76,6 +77,8 @@ pub struct Exposure {
     pub cpu_s: Vec<f64>,
     /// Idle CPU seconds in each step, over all nodes.
     pub idle_s: Vec<f64>,
+    /// CPU seconds of which no tick tells what ran, over all nodes.
+    pub missed_s: f64,
     /// Nodes that were covered at all; 0 when nobody accounts for the window.
     pub nodes: usize,
     /// Start and end of each time that no node covered, nanoseconds since the Unix epoch.
@@ -121,7 +124,13 @@ impl Exposure {
     /// Share of the observed CPU time that was idle.
     pub fn idle_share(&self) -> Option<f64> {
         let cpu = self.total_cpu_s();
-        (cpu > 0.0).then(|| self.idle_s.iter().sum::<f64>() / cpu)
+        (cpu > 0.0).then(|| (self.idle_s.iter().sum::<f64>() / cpu).min(1.0))
+    }
+
+    /// Share of the observed CPU time of which no tick came.
+    pub fn missed_share(&self) -> Option<f64> {
+        let cpu = self.total_cpu_s();
+        (cpu > 0.0).then(|| (self.missed_s / cpu).clamp(0.0, 1.0))
     }
 }
 
@@ -202,6 +211,7 @@ async fn read_intervals(
         "number",
         "from_ns",
         "until_ns",
+        "period_ns",
         "cpus",
         "ticks",
         "idle_ticks",
@@ -217,19 +227,20 @@ async fn read_intervals(
                 continue;
             };
             let known = |column: &PrimitiveArray<Int64Type>| (!column.is_null(row)).then(|| column.value(row));
-            let (ticks, idle) = (known(number(6)), known(number(7)));
-            let (number_of, lost) = (number(2).value(row), said.lost(text(8, row)));
+            let cpus = known(number(6)).unwrap_or(0).clamp(0, 1 << 20);
+            let (ticks, idle) = (known(number(7)), known(number(8)));
+            let period_ns = number(5).value(row);
+            let (number_of, lost) = (number(2).value(row), said.lost(text(9, row)));
             let interval = Interval {
                 node: said.text(text(0, row)),
                 instance: said.text(text(1, row)),
                 numbers: (number_of, number_of),
                 from_ns,
                 until_ns,
-                cpus: known(number(5)).unwrap_or(0).clamp(0, 1 << 20),
-                idle_share: ticks
-                    .zip(idle)
-                    .filter(|(ticks, _)| *ticks > 0)
-                    .map(|(t, i)| (i as f64 / t as f64).clamp(0.0, 1.0)),
+                cpus,
+                ticks: ticks.zip(idle).and_then(|(ticks, idle)| {
+                    Ticks::new(ticks, idle, cpus, until_ns.saturating_sub(from_ns), period_ns)
+                }),
                 lost: (lost.clone(), lost),
             };
             for other in of.filter(|watched| watched.wants(text(0, row), from_ns, until_ns)) {
@@ -274,6 +285,7 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
         by_node_s: vec![0.0; steps.count],
         cpu_s: vec![0.0; steps.count],
         idle_s: vec![0.0; steps.count],
+        missed_s: 0.0,
         nodes: 0,
         gaps: Vec::new(),
         lost,
@@ -299,8 +311,12 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
         covered.push((from, until));
         each_step(steps, except, (from, until), |step, seconds| {
             exposure.by_node_s[step] += seconds;
-            exposure.cpu_s[step] += seconds * interval.cpus as f64;
-            exposure.idle_s[step] += seconds * interval.cpus as f64 * interval.idle_share.unwrap_or(0.0);
+            let cpu_s = seconds * interval.cpus as f64;
+            exposure.cpu_s[step] += cpu_s;
+            if let Some(Ticks { idle, missed }) = interval.ticks {
+                exposure.idle_s[step] += cpu_s * idle;
+                exposure.missed_s += cpu_s * missed;
+            }
         });
     }
     let mut awaited_s = vec![0.0; steps.count];
@@ -412,7 +428,10 @@ mod tests {
             from_ns: from_s * S,
             until_ns: until_s * S,
             cpus: 2,
-            idle_share: Some(0.25),
+            ticks: Some(Ticks {
+                idle: 0.25,
+                missed: 0.5,
+            }),
             lost: (lost.clone(), lost),
         }
     }
@@ -441,7 +460,10 @@ mod tests {
         assert_eq!(exposure.by_node_s, [5.0, 7.5]);
         assert_eq!(exposure.node_share(), Some(0.625));
         assert_eq!(exposure.cpu_s, [20.0, 30.0]);
-        assert_eq!(exposure.idle_share(), Some(0.25));
+        assert_eq!(
+            (exposure.idle_share(), exposure.missed_share()),
+            (Some(0.25), Some(0.5))
+        );
         assert!(exposure.gaps.is_empty());
     }
 
@@ -488,7 +510,8 @@ mod tests {
     fn without_any_account_only_samples_show_that_somebody_was_there() {
         let steps = steps(0, 25, 10);
         let nobody = summarize(Vec::new(), steps, None);
-        assert_eq!((nobody.nodes, nobody.total_s(), nobody.idle_share()), (0, 0.0, None));
+        assert_eq!((nobody.nodes, nobody.total_s()), (0, 0.0));
+        assert_eq!((nobody.idle_share(), nobody.missed_share()), (None, None));
         assert_eq!(nobody.clone().with_samples(0, steps).total_s(), 0.0);
         assert_eq!(nobody.with_samples(1, steps).observed_s, [10.0, 10.0, 5.0]);
         let known = summarize(vec![interval("a", 1, 0, 10, 0)], steps, None);

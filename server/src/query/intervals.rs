@@ -6,6 +6,7 @@
 use super::account::Account;
 use super::error::QueryError;
 use super::steps::Steps;
+use super::ticks::Ticks;
 use super::time::Window;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,8 +30,8 @@ pub(super) struct Interval {
     pub from_ns: i64,
     pub until_ns: i64,
     pub cpus: i64,
-    /// Share of the ticks that met an idle CPU; `None` when the agent did not count.
-    pub idle_share: Option<f64>,
+    /// `None` when the agent did not count.
+    pub ticks: Option<Ticks>,
     /// What its first and its last batch tell: cumulative over the instance, the batch included.
     pub lost: (Lost, Lost),
 }
@@ -108,19 +109,15 @@ fn join(first: &mut Interval, second: &Interval, steps: Steps, except: Option<Wi
     }
     let abuts = first.numbers.1.checked_add(1) == Some(second.numbers.0)
         && (second.from_ns.saturating_sub(first.until_ns)).saturating_abs() < LEAST_GAP_NS;
-    let alike = first.node == second.node
-        && first.cpus == second.cpus
-        && first.idle_share.is_some() == second.idle_share.is_some();
+    let alike =
+        first.node == second.node && first.cpus == second.cpus && first.ticks.is_some() == second.ticks.is_some();
     let place = |interval: &Interval| place(interval, steps, except);
     if !abuts || !alike || place(first).is_none() || place(first) != place(second) {
         return false;
     }
     let length = |interval: &Interval| (interval.until_ns - interval.from_ns) as f64;
-    let (of_first, of_second) = (length(first), length(second));
-    first.idle_share = first.idle_share.zip(second.idle_share).map(|(a, b)| {
-        let idle = a * of_first + b * of_second;
-        idle / (of_first + of_second)
-    });
+    let pair = first.ticks.zip(second.ticks);
+    first.ticks = pair.map(|(a, b)| a.joined(length(first), b, length(second)));
     first.numbers.1 = second.numbers.1;
     first.until_ns = second.until_ns;
     first.lost.1 = second.lost.1.clone();
@@ -173,7 +170,10 @@ mod tests {
                     from_ns,
                     until_ns: from_ns + 5 * S,
                     cpus: if agent == 3 && batch > 700 { 8 } else { 2 },
-                    idle_share: (agent != 4).then_some((batch % 11) as f64 / 10.0),
+                    ticks: (agent != 4).then_some(Ticks {
+                        idle: (batch % 11) as f64 / 20.0,
+                        missed: (batch % 7) as f64 / 20.0,
+                    }),
                     lost: (lost.clone(), lost),
                 });
             }
@@ -227,6 +227,7 @@ mod tests {
                     exposure.by_node_s.clone(),
                     exposure.cpu_s.clone(),
                     exposure.idle_s.clone(),
+                    vec![exposure.missed_s],
                 ]
             };
             for (found, expected) in all(&found).iter().zip(all(&expected)) {

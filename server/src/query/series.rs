@@ -112,6 +112,10 @@ pub async fn series(
         };
         seconds.iter().enumerate().map(of_step).collect()
     };
+    // A tick more than fits is the phase of the timers.
+    let idle_s: Vec<f64> = (exposure.idle_s.iter().zip(&exposure.cpu_s))
+        .map(|(idle, cpu)| idle.min(*cpu))
+        .collect();
     let per_second = |values: &[f64]| -> Vec<Option<f64>> {
         let rate = |(value, observed): (&f64, &f64)| (*observed > 0.0 && exposure.nodes > 0).then(|| value / observed);
         values.iter().zip(&exposure.observed_s).map(rate).collect()
@@ -136,7 +140,7 @@ pub async fn series(
         steps,
         covered: share(&exposure.observed_s),
         covered_by_node: share(&exposure.by_node_s),
-        idle: per_second(&exposure.idle_s),
+        idle: per_second(&idle_s),
         capacity: per_second(&exposure.cpu_s),
         lines: groups
             .into_iter()

@@ -111,6 +111,7 @@ fn exposure(exposure: &Exposure) -> Value {
         "observed_seconds": exposure.total_s(),
         "node_share": exposure.node_share(),
         "idle_share": exposure.idle_share(),
+        "missed_share": exposure.missed_share(),
         "gaps": gaps,
         "nodes": exposure.nodes,
     })

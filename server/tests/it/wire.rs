@@ -34,6 +34,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) from_ns: i64,
     pub(crate) until_ns: i64,
     pub(crate) period_ns: i64,
+    /// Of what the timers of all CPUs should have had.
+    pub(crate) missed_ticks: i64,
     pub(crate) samples: Vec<Sample>,
 }
 
@@ -179,7 +181,7 @@ pub(crate) fn request(batch: &Batch<'_>) -> Vec<u8> {
 }
 
 fn resource(batch: &Batch<'_>) -> Vec<KeyValue> {
-    let ticks = (batch.until_ns - batch.from_ns) / batch.period_ns * CPUS;
+    let ticks = (batch.until_ns - batch.from_ns) / batch.period_ns * CPUS - batch.missed_ticks;
     let text = |text: &str| Value::StringValue(text.to_owned());
     [
         ("host.name", text(batch.node)),

@@ -80,7 +80,7 @@ async function taken(target: string, request: RequestInit, signal: AbortSignal):
     throw new ApiError(
       "network",
       "The server does not answer.",
-      "Check that stakeout-server runs and that this browser can reach it; the page tries again on the next refresh.",
+      "Check that stakeout-server runs and that this browser can reach it.",
       0,
     );
   }

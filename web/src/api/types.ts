@@ -1,8 +1,13 @@
 /** The shapes of the server's answers, as `server/README.md` fixes them. Times are Unix milliseconds. */
 
-export interface Exposure {
-  observed_cpu_seconds: number;
+/** What ticks tell of CPU time: shares that were idle, and of which no tick came. */
+export interface Ticks {
   idle_share: number | null;
+  missed_share?: number | null;
+}
+
+export interface Exposure extends Ticks {
+  observed_cpu_seconds: number;
   gaps: [number, number][];
   nodes: number;
   /** Share of the observed time for which a node was covered, a mean over the nodes. */
@@ -178,7 +183,7 @@ export interface SqlAnswer {
   complete: boolean;
 }
 
-export interface NodeRow {
+export interface NodeRow extends Ticks {
   node: string;
   instance: string;
   agent_version: string;
@@ -191,7 +196,6 @@ export interface NodeRow {
   samples_lost: Record<string, number>;
   limits: Record<string, number>;
   samples_stored: number;
-  idle_share: number | null;
   cpu_seconds: number;
   bpf_seconds: number;
   /** What it and its BPF programs took of a CPU at last. */

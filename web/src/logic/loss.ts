@@ -1,6 +1,6 @@
 /** What agents lost, or were not there for. In: samples by cause, a window's exposure. Out: their sum and both as text, and the share not seen. */
-import type { Exposure } from "../api/types.ts";
-import { brief, count } from "./format.ts";
+import type { Exposure, Ticks } from "../api/types.ts";
+import { brief, count, percent } from "./format.ts";
 
 /** Up to this share of a window, time without agents is not worth a word. */
 export const MUCH_UNCOVERED = 0.02;
@@ -9,6 +9,19 @@ export const MUCH_UNCOVERED = 0.02;
 export function unseenOf({ node_share }: Exposure): number {
   const unseen = 1 - (node_share ?? 1);
   return unseen > MUCH_UNCOVERED ? unseen : 0;
+}
+
+/** The share of CPU time that no tick tells of; 0 where it is too little to tell. */
+export function missedOf({ missed_share }: Ticks): number {
+  return (missed_share ?? 0) > MUCH_UNCOVERED ? (missed_share as number) : 0;
+}
+
+/** `12 %`; `0 %, 50 % unseen` where ticks are missing; empty where nobody counted. */
+export function idleText(ticks: Ticks): string {
+  const { idle_share } = ticks;
+  if (idle_share === null || idle_share === undefined) return "";
+  const missed = missedOf(ticks);
+  return percent(idle_share) + (missed > 0 ? `, ${percent(missed)} unseen` : "");
 }
 
 export interface Loss {

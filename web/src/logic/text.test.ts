@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { diffPaint, framePaint, kernelShade, kindOf, layerColours } from "./colour.ts";
 import { ago, axisNumber, brief, bytes, count, digits, duration, factor, percent, plural } from "./format.ts";
-import { lossOf } from "./loss.ts";
+import { idleText, lossOf } from "./loss.ts";
 import { fitName } from "./names.ts";
 import { scrollToRow, visibleRows } from "./rows.ts";
 import { fromLocalInput, parseTime, rangeText, tickLabels, toLocalInput } from "./time.ts";
@@ -129,6 +129,13 @@ describe("names in little room", () => {
 });
 
 describe("loss", () => {
+  it("says how much CPU time no tick told of, beside what was idle", () => {
+    expect(idleText({ idle_share: 0.25 })).toBe("25.0\u202f%");
+    expect(idleText({ idle_share: 0, missed_share: 0.5 })).toBe("0\u202f%, 50.0\u202f% unseen");
+    expect(idleText({ idle_share: 0.98, missed_share: 0.02 }), "phase, or little stolen").toBe("98.0\u202f%");
+    expect(idleText({ idle_share: null, missed_share: null })).toBe("");
+  });
+
   it("sums what was lost and names each cause that lost anything", () => {
     const loss = lossOf({ ring_full: 12_345, disk_full: 0, unsent: 2 });
     expect(loss.samples).toBe(12_347);

@@ -62,7 +62,7 @@ export function CompareProfile() {
             />
             <Choice
               label="only"
-              title="Of the sentences and the table; the graph keeps all frames, grey where nothing is shown to differ"
+              title="Of the sentences and the table; the graph keeps all frames"
               id="only"
               value={only}
               options={[

@@ -71,11 +71,7 @@ function HeatCard() {
         <Segments
           name="A drag marks"
           value={letter}
-          options={(["A", "B"] as const).map((one) => [
-            one,
-            `mark ${one}`,
-            `Dragging marks ${one}; with Alt the other one`,
-          ])}
+          options={(["A", "B"] as const).map((one) => [one, `mark ${one}`, `A drag marks ${one}; with Alt the other`])}
           onChoose={(chosen) => navigate({ letter: chosen })}
         />
         <Marked letter="A" side={a} />

@@ -3,7 +3,7 @@
 import { accountOf, limitsOf } from "../logic/account.ts";
 import { type Agent, agentsOf, costOf, howMany, shareOf } from "../logic/agents.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/format.ts";
-import { lossOf } from "../logic/loss.ts";
+import { idleText, lossOf } from "../logic/loss.ts";
 import { formatSelector } from "../logic/selector.ts";
 import { clockNow, nodes } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
@@ -16,13 +16,13 @@ const HEAD: readonly [string, string, boolean][] = [
   ["Node", "Host name; one row an agent that ran there", false],
   ["Last seen", "End of the newest batch", false],
   ["Rate", "Samples a second and CPU, at present", true],
-  ["CPUs", "CPUs that the agent watches", true],
-  ["Idle", "Share of the newest interval's ticks that hit an idle CPU", true],
+  ["CPUs", "CPUs that it watches", true],
+  ["Idle", "Share of the newest interval; unseen: no tick came", true],
   ["Taken", "Samples that the agent took since it started", true],
   ["Stored", "Samples of this agent in the store", true],
-  ["Lost", "Samples that the agent took and could not deliver, by cause", true],
-  ["Limits", "Limits that the agent reached and how often: what it did less well, without losing a sample", true],
-  ["Agent CPU", "Part of the machine's CPU time that the agent and its BPF programs took in the newest interval", true],
+  ["Lost", "Samples that it took and could not deliver, by cause", true],
+  ["Limits", "Limits that it reached and how often: what it did less well, without losing a sample", true],
+  ["Agent CPU", "Of the machine's CPU time in the newest interval, with its BPF programs", true],
   ["per sample", "CPU time of process and BPF programs for each sample taken", true],
   ["RSS", "Resident memory of the agent", true],
   ["BPF maps", "Kernel memory of its maps", true],
@@ -112,7 +112,7 @@ function NodeLine({ agent: { row, state } }: { agent: Agent }) {
       </td>
       <td class="number">{count(row.frequency_hz)} Hz</td>
       <td class="number">{count(row.cpus)}</td>
-      <td class="number">{row.idle_share === null || row.idle_share === undefined ? "–" : percent(row.idle_share)}</td>
+      <td class="number">{idleText(row) || "–"}</td>
       <td class="number" title={account}>
         {brief(row.samples_taken)}
       </td>

@@ -4,7 +4,7 @@ import type { Exposure, Period, Quality as QualityFigures } from "../api/index.t
 import { ratesOf } from "../logic/account.ts";
 import { agentsOf, howMany } from "../logic/agents.ts";
 import { brief, cores, count, duration, percent, plural } from "../logic/format.ts";
-import { lossOf, unseenOf } from "../logic/loss.ts";
+import { idleText, lossOf, missedOf, unseenOf } from "../logic/loss.ts";
 import { nodes } from "../state/data.ts";
 import { linkTo } from "../state/index.ts";
 
@@ -28,6 +28,7 @@ export function Quality(props: Props) {
   const lost = lossOf(quality.lost);
   const gapMs = (exposure.gaps ?? []).reduce((sum, [from, until]) => sum + until - from, 0);
   const unseen = unseenOf(exposure);
+  const idle = idleText(exposure);
   const truncated = share(quality.truncated_samples);
   const unnamed = share(quality.unnamed_samples);
   const rates = ratesOf(props.periods);
@@ -39,11 +40,12 @@ export function Quality(props: Props) {
         <Figure name="cores" value={cores(props.cores)} hint={`${duration(props.cpuSeconds)} of CPU time`} />
         <Figure name="CPU time" value={duration(props.cpuSeconds)} hint="Samples times their period" />
         {rates !== null && <Figure name="rate" value={rates.brief} hint={rates.text} />}
-        {exposure.idle_share !== null && exposure.idle_share !== undefined && (
+        {idle !== "" && (
           <Figure
             name="idle"
-            value={percent(exposure.idle_share)}
-            hint={`of ${duration(exposure.observed_cpu_seconds)} of observed CPU time on ${plural(exposure.nodes, "node")}`}
+            value={idle}
+            hint={`of ${duration(exposure.observed_cpu_seconds)} of observed CPU time on ${plural(exposure.nodes, "node")}; unseen: no tick came`}
+            warn={missedOf(exposure) > 0}
           />
         )}
         <Figure

@@ -30,9 +30,62 @@ async fn ingest(server: &Server, number: i64, from: i64, period_ns: i64, samples
         from_ns,
         until_ns: from_ns + 60 * S,
         period_ns,
+        missed_ticks: 0,
         samples,
     };
     server.ingest(&batch).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_of_which_no_tick_came_is_neither_idle_nor_busy() {
+    let from = recent();
+    let server = Server::start().await;
+    // One of two CPUs is busy all the time, of the other no tick comes; then that one is idle, but for a tenth without ticks.
+    for (number, busy, missed_ticks) in [(1, 1_200, 1_200), (2, 0, 240)] {
+        let from_ns = from + (number - 1) * 60 * S;
+        let batch = Batch {
+            node: "a",
+            instance: INSTANCE,
+            number,
+            from_ns,
+            until_ns: from_ns + 60 * S,
+            period_ns: 50_000_000,
+            missed_ticks,
+            samples: minute(from_ns, &[("web", "main;hot", busy)]),
+        };
+        server.ingest(&batch).await;
+        server.store.flush().await.unwrap();
+    }
+    let at = |minutes: i64| ms(from + minutes * 60 * S);
+    for (window, idle, missed) in [((0, 1), 0.0, 0.5), ((1, 2), 0.9, 0.1), ((0, 2), 0.45, 0.3)] {
+        let (from, until) = (at(window.0), at(window.1));
+        let answer = server.json("flamegraph", &[("from", &from), ("until", &until)]).await;
+        let exposure = &answer["exposure"];
+        assert!(near(&exposure["idle_share"], idle), "{exposure}");
+        assert!(near(&exposure["missed_share"], missed), "{exposure}");
+    }
+    let window = [
+        ("from", at(0)),
+        ("until", at(2)),
+        ("step", "60s".to_owned()),
+        ("by", "service".to_owned()),
+    ];
+    let series = server
+        .json(
+            "series",
+            &window.each_ref().map(|(name, value)| (*name, value.as_str())),
+        )
+        .await;
+    assert!(
+        near(&series["idle"][0], 0.0) && near(&series["idle"][1], 1.8),
+        "{series}"
+    );
+    let nodes = server.json("nodes", &[]).await;
+    let node = &nodes["nodes"][0];
+    assert!(
+        near(&node["idle_share"], 0.9) && near(&node["missed_share"], 0.1),
+        "{node}"
+    );
 }
 
 fn near(value: &Value, expected: f64) -> bool {

@@ -31,6 +31,7 @@ async fn jump(from: i64) -> Server {
             from_ns: start,
             until_ns: start + 60 * S,
             period_ns: PERIOD_NS,
+            missed_ticks: 0,
             samples: taken,
         };
         server.ingest(&batch).await;

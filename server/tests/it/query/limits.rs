@@ -203,6 +203,7 @@ async fn pprof_of_more_stacks_than_there_is_memory_for_is_refused() {
         from_ns,
         until_ns: from_ns + S,
         period_ns: PERIOD_NS,
+        missed_ticks: 0,
         samples: samples.collect(),
     };
     server.ingest(&batch).await;

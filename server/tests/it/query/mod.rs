@@ -258,6 +258,7 @@ async fn filled_with(
                 from_ns: start,
                 until_ns: start + 60 * S,
                 period_ns: PERIOD_NS,
+                missed_ticks: 0,
                 samples: taken.clone(),
             };
             server.ingest(&batch).await;

@@ -65,6 +65,7 @@ async fn three_hours() -> (Server, i64) {
             from_ns: start,
             until_ns: start + HOUR / 3,
             period_ns: if number == 4 { 4 * PERIOD_NS } else { PERIOD_NS },
+            missed_ticks: 0,
             samples: taken,
         };
         server.ingest(&batch).await;

@@ -69,6 +69,7 @@ async fn a_window_across_midnight_finds_both_days() {
             from_ns,
             until_ns,
             period_ns: PERIOD_NS,
+            missed_ticks: 0,
             samples: taken.clone(),
         })
         .await;

@@ -27,6 +27,9 @@ interface Drag {
   letter: "A" | "B";
 }
 
+const KEYS =
+  "Arrow keys move between cells, with Shift they select, Enter marks A, Alt Enter B, r compares with the rest, Esc clears.";
+
 const other = (letter: "A" | "B") => (letter === "A" ? "B" : "A");
 const inOrder = (a: number, b: number): [number, number] => [Math.min(a, b), Math.max(a, b)];
 
@@ -119,7 +122,7 @@ export function HeatCanvas(props: Props) {
           style={style}
           role="application"
           aria-roledescription="heatmap"
-          aria-label="Heatmap of time against the offset within each column. Arrow keys move between cells, with Shift they select, Enter marks A, Alt and Enter marks B, r compares with the rest, Escape clears."
+          aria-label={`Heatmap of time against the offset within each column. ${KEYS}`}
           tabIndex={0}
           data-testid="heatmap"
           onKeyDown={onKeyDown}
@@ -151,9 +154,7 @@ export function HeatCanvas(props: Props) {
       </div>
       <div class="flame-status" role="status" aria-live="polite" data-testid="heat-cell">
         {at === null ? (
-          <span class="dim">
-            Drag marks A, Alt and drag B; by keys: arrows, Shift selects, Enter A, Alt+Enter B, r the rest, Esc clears.
-          </span>
+          <span class="dim">{KEYS}</span>
         ) : (
           `${spanWords(spanOf(grid, ...(at as [number, number])))}: ${wordsFor(at as [number, number])}`
         )}
