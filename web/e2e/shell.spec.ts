@@ -223,6 +223,7 @@ test("what is printed is drawn for the width of the paper, and for the screen ag
 }) => {
   await page.goto(at(windows.after, { view: "compare" }));
   await expect.poll(() => colours(page)).toBeGreaterThan(1);
+  await expect(page.getByTestId("timechart")).toBeVisible();
   interface Widths {
     page: number;
     graph: number[];
@@ -238,8 +239,9 @@ test("what is printed is drawn for the width of the paper, and for the screen ag
       chart: [widthOf(".timechart"), widthOf("[data-testid=timechart]")],
     });
     const told = (globalThis as unknown as { told: (one: Widths) => void }).told;
-    // Behind the page's own listeners, as the printer comes.
-    addEventListener("beforeprint", () => told(measure()));
+    // Behind the page's own listeners, as the printer comes, also behind those of what is drawn from now on.
+    const behind = () => addEventListener("beforeprint", () => told(measure()), { once: true });
+    addEventListener("beforeprint", behind, { capture: true });
     Object.assign(globalThis, { measure });
   });
   const widths = () => page.evaluate(() => (globalThis as unknown as { measure: () => Widths }).measure());
