@@ -239,9 +239,8 @@ test("what is printed is drawn for the width of the paper, and for the screen ag
       chart: [widthOf(".timechart"), widthOf("[data-testid=timechart]")],
     });
     const told = (globalThis as unknown as { told: (one: Widths) => void }).told;
-    // Behind the page's own listeners, as the printer comes, also behind those of what is drawn from now on.
-    const behind = () => addEventListener("beforeprint", () => told(measure()), { once: true });
-    addEventListener("beforeprint", behind, { capture: true });
+    // Behind the page's own listeners, as the printer comes: graph and chart are there and have theirs.
+    addEventListener("beforeprint", () => told(measure()));
     Object.assign(globalThis, { measure });
   });
   const widths = () => page.evaluate(() => (globalThis as unknown as { measure: () => Widths }).measure());
