@@ -149,38 +149,34 @@ export function parameter(page: Page, name: string): string | null {
   return new URL(page.url()).searchParams.get(name);
 }
 
-/** A parameter once it rests: the address follows a gesture a moment later, so that one that is slow is written more than once. */
-export async function rested(page: Page, name: string): Promise<string> {
+/** What is read once it is there and the same twice in a row. */
+async function settled(intervalMs: number, read: () => Promise<string | null>): Promise<string> {
   let last: string | null = null;
   await expect
     .poll(
-      () => {
+      async () => {
         const before = last;
-        last = parameter(page, name);
+        last = await read();
         return last !== null && last === before;
       },
-      { intervals: [RESTED_MS] },
+      { intervals: [intervalMs] },
     )
     .toBe(true);
   return last ?? "";
 }
 
+/** A parameter once it rests: the address follows a gesture a moment later, so that one that is slow is written more than once. */
+export function rested(page: Page, name: string): Promise<string> {
+  return settled(RESTED_MS, async () => parameter(page, name));
+}
+
 /** Where an element is once it stays there and has a size: what arrives after it may stand above it. */
 export async function placeOf(element: Locator): Promise<Place> {
-  let place = { x: 0, y: 0, width: 0, height: 0 };
-  let last = "";
-  await expect
-    .poll(
-      async () => {
-        const before = last;
-        place = (await element.boundingBox()) ?? { ...place, width: 0 };
-        last = JSON.stringify(place);
-        return place.width > 0 && place.height > 0 && last === before;
-      },
-      { intervals: [100] },
-    )
-    .toBe(true);
-  return place;
+  const place = await settled(100, async () => {
+    const box = await element.boundingBox();
+    return box !== null && box.width > 0 && box.height > 0 ? JSON.stringify(box) : null;
+  });
+  return JSON.parse(place) as Place;
 }
 
 /** What is zoomed stands in the address and stays over a reload. */

@@ -82,12 +82,20 @@ impl Trimmed {
         result
     }
 
-    /// How many places there are at most where so many of a tree's nodes are kept: below each one more for what is folded.
-    pub fn most_places(tree: &Tree, kept: usize) -> usize {
-        kept + kept.min(tree.len() - kept)
+    /// As [`Trimmed::new`]; `hold` is told how many places there are at most, before there are any.
+    pub fn held<E>(
+        tree: &Tree,
+        exists: impl Fn(usize) -> bool,
+        keep: impl Fn(usize) -> bool,
+        hold: impl FnOnce(usize) -> Result<(), E>,
+    ) -> Result<Trimmed, E> {
+        let kept = (0..tree.len()).filter(|node| exists(*node) && keep(*node)).count();
+        // Below each that is kept one more for what is folded.
+        hold(kept + kept.min(tree.len() - kept))?;
+        Ok(Trimmed::new(tree, exists, keep))
     }
 
-    /// Of a tree of two sides: keeps what has this share of the samples of one of them. `hold` is told how many places there are at most, before there are any.
+    /// As [`Trimmed::held`], of a tree of two sides: keeps what has this share of the samples of one of them.
     pub fn of_two<E>(
         tree: &Tree,
         totals: [&[u64]; 2],
@@ -102,9 +110,7 @@ impl Trimmed {
         };
         let exists = |node: usize| totals[0][node] + totals[1][node] > 0;
         let keep = |node: usize| min_share <= 0.0 || is_enough(node, 0) || is_enough(node, 1);
-        let kept = (0..tree.len()).filter(|node| exists(*node) && keep(*node)).count();
-        hold(Trimmed::most_places(tree, kept))?;
-        Ok(Trimmed::new(tree, exists, keep))
+        Trimmed::held(tree, exists, keep, hold)
     }
 
     fn fold(&mut self, siblings: Vec<u32>, frames: u32, parent: u32) {

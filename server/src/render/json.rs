@@ -170,12 +170,8 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result
     let least = min_share * graph.summary.samples as f64;
     let exists = |node: usize| graph.totals[node] > 0;
     let keep = |node: usize| graph.totals[node] as f64 >= least;
-    let kept = (0..graph.tree.len())
-        .filter(|node| exists(*node) && keep(*node))
-        .count();
-    let places = Trimmed::most_places(&graph.tree, kept);
-    to.beside(graph.tree.len() * TREE_NODE_BYTES + places * NODE_BYTES)?;
-    let trimmed = Trimmed::new(&graph.tree, exists, keep);
+    let hold = |places: usize| to.beside(graph.tree.len() * TREE_NODE_BYTES + places * NODE_BYTES);
+    let trimmed = Trimmed::held(&graph.tree, exists, keep, hold)?;
     let (nodes, strings) = columns(&graph.tree, &trimmed, &graph.totals, &graph.own);
     let mut head = side(&graph.summary);
     head["type"] = json!(graph.summary.question.profile);

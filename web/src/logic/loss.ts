@@ -13,7 +13,8 @@ export function unseenOf({ node_share }: Exposure): number {
 
 /** The share of CPU time that no tick tells of; 0 where it is too little to tell. */
 export function missedOf({ missed_share }: Ticks): number {
-  return (missed_share ?? 0) > MUCH_UNCOVERED ? (missed_share as number) : 0;
+  const missed = missed_share ?? 0;
+  return missed > MUCH_UNCOVERED ? missed : 0;
 }
 
 /** `12 %`; `0 %, 50 % unseen` where ticks are missing; empty where nobody counted. */

@@ -21,9 +21,9 @@ fn minute(start: i64, stacks: &[(&'static str, &'static str, i64)]) -> Vec<Sampl
     taken
 }
 
-async fn ingest(server: &Server, number: i64, from: i64, period_ns: i64, samples: Vec<Sample>) {
+fn batch(number: i64, from: i64, period_ns: i64, samples: Vec<Sample>) -> Batch<'static> {
     let from_ns = from + (number - 1) * 60 * S;
-    let batch = Batch {
+    Batch {
         node: "a",
         instance: INSTANCE,
         number,
@@ -32,8 +32,7 @@ async fn ingest(server: &Server, number: i64, from: i64, period_ns: i64, samples
         period_ns,
         missed_ticks: 0,
         samples,
-    };
-    server.ingest(&batch).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,16 +41,10 @@ async fn time_of_which_no_tick_came_is_neither_idle_nor_busy() {
     let server = Server::start().await;
     // One of two CPUs is busy all the time, of the other no tick comes; then a tenth of the time is busy, a tenth without ticks.
     for (number, busy, missed_ticks) in [(1, 1_200, 1_200), (2, 240, 240)] {
-        let from_ns = from + (number - 1) * 60 * S;
+        let samples = minute(from + (number - 1) * 60 * S, &[("web", "main;hot", busy)]);
         let batch = Batch {
-            node: "a",
-            instance: INSTANCE,
-            number,
-            from_ns,
-            until_ns: from_ns + 60 * S,
-            period_ns: 50_000_000,
             missed_ticks,
-            samples: minute(from_ns, &[("web", "main;hot", busy)]),
+            ..batch(number, from, 50_000_000, samples)
         };
         server.ingest(&batch).await;
         server.store.flush().await.unwrap();
@@ -101,14 +94,16 @@ fn row<'a>(answer: &'a Value, name: &str) -> &'a Value {
 async fn slowed(from: i64) -> Server {
     let server = Server::start().await;
     let first = minute(from, &[("web", "main;hot", 600), ("db", "main;cold", 300)]);
-    ingest(&server, 1, from, 50_000_000, first).await;
+    server.ingest(&batch(1, from, 50_000_000, first)).await;
     server.store.flush().await.unwrap();
     let stacks = [
         ("web", "main;hot", 150),
         ("db", "main;cold", 75),
         ("late", "main;late", 60),
     ];
-    ingest(&server, 2, from, 200_000_000, minute(from + 60 * S, &stacks)).await;
+    server
+        .ingest(&batch(2, from, 200_000_000, minute(from + 60 * S, &stacks)))
+        .await;
     server
 }
 
@@ -256,7 +251,7 @@ async fn every_group_says_how_complete_its_stacks_are() {
             ("old", "~?", 10),
         ],
     );
-    ingest(&server, 1, from, PERIOD_NS, taken).await;
+    server.ingest(&batch(1, from, PERIOD_NS, taken)).await;
     let (begin, end) = (ms(from), ms(from + 60 * S));
     let window = [("from", begin.as_str()), ("until", end.as_str())];
     let with = |more: &[(&'static str, &'static str)]| [&window[..], more].concat();
