@@ -12,6 +12,7 @@ mod maps;
 pub mod metadata;
 mod pace;
 pub mod process;
+mod random;
 pub mod ship;
 pub mod symbolize;
 pub mod unwind;

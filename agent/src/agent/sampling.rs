@@ -19,6 +19,7 @@ use super::{
 use crate::kernel::{self, Counters, Event, Sensor};
 use crate::pace::Pace;
 use crate::process::{Labeller, ModuleTable, ProgramKey, Table, vdso_image};
+use crate::random::Random;
 use crate::ship::Report;
 use crate::symbolize::Frugality;
 
@@ -32,6 +33,8 @@ const LONGEST_WAIT_NS: u64 = 500_000_000;
 /// Copies of stacks fill the ring while tables are being made, and what comes after them may wait for the same: so many times as often is
 /// drained then.
 const DRAINS_WHILE_WAITING: u64 = 4;
+/// Two drains are this part of their mean distance nearer or further apart: nothing is in step with them.
+const DRAIN_JITTER: f64 = 0.4;
 /// And where this thread is woken since the ring fills up, at most so many times as often.
 const DRAINS_WHEN_FILLED: u64 = 40;
 /// How often is looked for the last tables at a stop.
@@ -105,6 +108,7 @@ pub(super) struct Sampling {
     throttled: u64,
     /// CPU time, of BPF programs and of this process, up to the interval's begin.
     used_seconds: f64,
+    random: Random,
 }
 
 impl Sampling {
@@ -156,6 +160,7 @@ impl Sampling {
             frequency_hz,
             throttled: 0,
             used_seconds: kernel::process_cpu_ns() as f64 / 1e9,
+            random: Random::from_system(),
         })
     }
 
@@ -164,7 +169,7 @@ impl Sampling {
         let mut now = kernel::monotonic_ns();
         let mut drained_at = now;
         let (mut next_drain, mut next_batch, mut next_hotplug) =
-            (now + drain_ns, now + self.jittered_interval_ns(now), now + HOTPLUG_NS);
+            (now + drain_ns, now + self.jittered_interval_ns(), now + HOTPLUG_NS);
         while !stop.load(Ordering::Acquire) {
             let wake = self
                 .table
@@ -185,7 +190,8 @@ impl Sampling {
             if self.sensor.is_filling_up() {
                 next_drain = next_drain.min(drained_at + drain_ns / DRAINS_WHEN_FILLED);
             }
-            if now >= next_drain {
+            let mut is_quiet = now >= next_drain;
+            if is_quiet {
                 drained_at = now;
                 self.drain(now, None)?;
                 self.open_waiting(now);
@@ -194,21 +200,22 @@ impl Sampling {
                 }
                 self.want_what_is_waited_for(now);
                 self.pace.hurry(self.is_behind(now));
-                next_drain = now
-                    + if self.unwinding.is_settled() && !self.interval.has_unopened() {
-                        drain_ns
-                    } else {
-                        drain_ns / DRAINS_WHILE_WAITING
-                    };
+                let often = if self.nothing_waits() { 1 } else { DRAINS_WHILE_WAITING };
+                next_drain = now + self.random.about(drain_ns / often, DRAIN_JITTER);
             }
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
             self.walk_late(now);
             self.close_if_ready(now)?;
             if now >= next_batch {
-                next_batch = now + self.jittered_interval_ns(now);
+                is_quiet = false;
+                next_batch = now + self.jittered_interval_ns();
                 // Also where the interval goes on since naming is behind.
                 self.keep_memory_limit(now);
                 self.finish_interval(false)?;
+            }
+            if is_quiet {
+                // After all work of this turn, which the timers see as they see any other.
+                self.sensor.draw_periods(!self.nothing_waits());
             }
             if events > 0 {
                 std::thread::sleep(EVENT_PAUSE);
@@ -218,10 +225,14 @@ impl Sampling {
         self.finish()
     }
 
-    /// Between 0.9 and 1.1 intervals. The clock's low digits are random enough for that.
-    fn jittered_interval_ns(&self, now: u64) -> u64 {
-        let interval = self.config.interval.as_nanos() as u64;
-        interval - interval / 10 + xxhash_rust::xxh3::xxh3_64(&now.to_ne_bytes()) % (interval / 5).max(1)
+    /// Between 0.9 and 1.1 intervals.
+    fn jittered_interval_ns(&mut self) -> u64 {
+        self.random.about(self.config.interval.as_nanos() as u64, 0.1)
+    }
+
+    /// True where no other thread makes tables for stacks that wait.
+    fn nothing_waits(&self) -> bool {
+        self.unwinding.is_settled() && !self.interval.has_unopened()
     }
 
     /// True where stacks are about to be left without their tables, or batches without their names.
@@ -407,7 +418,7 @@ impl Sampling {
         let used_seconds = finished.report.cpu_seconds + finished.report.bpf_seconds;
         let seconds = ended.mono_ns.saturating_sub(self.begun.mono_ns) as f64 / 1e9;
         if !last {
-            self.keep_cpu_limit(seconds, used_seconds - self.used_seconds)?;
+            self.keep_cpu_limit(seconds, used_seconds - self.used_seconds);
         }
         self.used_seconds = used_seconds;
         self.drained_next = 0;
@@ -461,11 +472,11 @@ impl Sampling {
     }
 
     /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.
-    fn keep_cpu_limit(&mut self, seconds: f64, used_seconds: f64) -> Result<(), AgentError> {
+    fn keep_cpu_limit(&mut self, seconds: f64, used_seconds: f64) {
         let divisor = self.throttle.after(seconds, self.cpus, used_seconds);
         let frequency_hz = (self.config.frequency_hz / divisor).max(1);
         if frequency_hz == self.frequency_hz {
-            return Ok(());
+            return;
         }
         if frequency_hz < self.frequency_hz {
             let share = used_seconds / seconds / f64::from(self.cpus.max(1));
@@ -483,8 +494,7 @@ impl Sampling {
             );
         }
         self.frequency_hz = frequency_hz;
-        self.sensor.set_frequency(frequency_hz)?;
-        Ok(())
+        self.sensor.set_frequency(frequency_hz);
     }
 
     /// Hands ended intervals over, in their order, once no stack in them waits for a table, or has waited long enough.

@@ -4,7 +4,7 @@
 //! mapping (mmap, mprotect, exec) into a small ring. It only says whose mappings to read: what lies where is read from /proc,
 //! which also knows what went away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
@@ -243,6 +243,15 @@ impl Mappings {
         self.tried = online.to_vec();
     }
 
+    /// The rings of these CPUs have died: the next [`Self::follow`] opens them again.
+    pub(super) fn forget(&mut self, cpus: &BTreeSet<u32>) {
+        for ring in cpus.iter().filter_map(|cpu| self.rings.remove(cpu)) {
+            // What it told last is handed over with what comes next.
+            read_ring(&ring, &mut self.scratch, &mut self.told);
+        }
+        self.tried.retain(|cpu| !cpus.contains(cpu));
+    }
+
     fn open(&self, cpu: u32) -> io::Result<Ring> {
         let event = perf::open_mapping_events(cpu)?;
         let memory = Mapped::map(&event)?;
@@ -280,11 +289,7 @@ impl Mappings {
     /// Hands over what was told since the last call, and says how much that was.
     pub(super) fn take(&mut self, take: impl FnMut(Event)) -> usize {
         for ring in self.rings.values() {
-            self.scratch.clear();
-            if !ring.memory.take(&mut self.scratch) {
-                self.told.lost = self.told.lost.saturating_add(1);
-            }
-            self.told.read(&self.scratch);
+            read_ring(ring, &mut self.scratch, &mut self.told);
         }
         let count = self.told.events.len();
         self.told.events.drain(..).for_each(take);
@@ -308,6 +313,15 @@ impl Mappings {
     pub(super) fn bytes(&self) -> u64 {
         self.rings.values().map(|ring| ring.memory.bytes() as u64).sum()
     }
+}
+
+/// Reads what a ring has to tell.
+fn read_ring(ring: &Ring, scratch: &mut Vec<u8>, told: &mut Told) {
+    scratch.clear();
+    if !ring.memory.take(scratch) {
+        told.lost = told.lost.saturating_add(1);
+    }
+    told.read(scratch);
 }
 
 /// Ends the waiting of [`Mappings::wait`] from another thread.

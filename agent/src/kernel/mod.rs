@@ -18,10 +18,10 @@ mod records;
 mod shared;
 mod system;
 mod tables;
+mod timers;
 mod walk;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::rc::Rc;
@@ -65,6 +65,7 @@ use lifecycle::types::so_event_counters;
 use mappings::Mappings;
 use records::{Drained, Record, parse_event, read_record};
 use sampler::types::so_counters;
+use timers::Timers;
 
 /// What can go wrong between the agent and the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -227,7 +228,7 @@ pub struct Counters {
 #[allow(missing_debug_implementations, reason = "holds libbpf objects, which have none")]
 pub struct Sensor {
     // The order of fields is the order of tear-down: first no more samples, then the readers, then the maps.
-    timers: BTreeMap<u32, Link>,
+    timers: Timers,
     tracepoints: Vec<Link>,
     sample_ring: RingBuffer<'static>,
     mappings: Mappings,
@@ -239,20 +240,13 @@ pub struct Sensor {
     lifecycle: lifecycle::LifecycleSkel<'static>,
     fixed_map_bytes: u64,
     ring_mapping_bytes: u64,
-    period_ns: u64,
     online: OnlineCpus,
     is_filling_up: bool,
-    failed_cpus: BTreeMap<u32, String>,
 }
 
-/// Nanoseconds between two samples of one CPU.
-///
-/// A little less than the rate says: the kernel's own clock ticks at 100, 250, 300 or 1,000 Hz, and what it wakes and switches
-/// then would be seen by a round rate at the same one or two phases always (every 50 ms are twelve and a half ticks of
-/// 4 ms). By one part in 2,503 the phase moves on, through a whole tick every few seconds.
+/// What a tick stands for: nanoseconds between two of one CPU, in the mean.
 pub fn period_ns(frequency_hz: u32) -> u64 {
-    let round = 1_000_000_000 / u64::from(frequency_hz.max(1));
-    round - round / 2503
+    1_000_000_000 / u64::from(frequency_hz.max(1))
 }
 
 /// Bytes of ring buffer for two seconds of fully busy CPUs, at 512 bytes a sample; a power of two. At least a megabyte: while
@@ -327,7 +321,7 @@ impl Sensor {
             }
         }
         let mut sensor = Self {
-            timers: BTreeMap::new(),
+            timers: Timers::new(period_ns(frequency_hz)),
             tracepoints,
             sample_ring,
             mappings,
@@ -339,14 +333,12 @@ impl Sensor {
             ring_mapping_bytes: system::mapped_map_bytes().saturating_sub(shared::shared_bytes()),
             sampler,
             lifecycle,
-            period_ns: period_ns(frequency_hz),
             online,
             is_filling_up: false,
-            failed_cpus: BTreeMap::new(),
         };
         sensor.mappings.follow(&cpus);
         for cpu in cpus {
-            match sensor.add_cpu(cpu) {
+            match sensor.timers.add(cpu, &sensor.sampler.progs.sample, 0) {
                 // A CPU that went away since the list was read is no reason to give up.
                 Err(KernelError::PerfEvent { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => {}
                 other => other?,
@@ -362,62 +354,53 @@ impl Sensor {
 
     /// Number of CPUs that are being sampled.
     pub fn cpus(&self) -> u32 {
-        self.timers.len() as u32
-    }
-
-    fn add_cpu(&mut self, cpu: u32) -> Result<(), KernelError> {
-        let timer =
-            perf::open_cpu_clock(cpu, self.period_ns).map_err(|source| KernelError::PerfEvent { cpu, source })?;
-        let link = self
-            .sampler
-            .progs
-            .sample
-            .attach_perf_event(timer.as_raw_fd())
-            .map_err(|source| KernelError::AttachPerfEvent { cpu, source })?;
-        // From here on the link owns the descriptor and closes it.
-        std::mem::forget(timer);
-        self.timers.insert(cpu, link);
-        Ok(())
+        self.timers.count()
     }
 
     /// Samples at another rate from now on.
-    pub fn set_frequency(&mut self, frequency_hz: u32) -> Result<(), KernelError> {
-        self.period_ns = period_ns(frequency_hz);
-        self.timers.clear();
-        self.follow_cpus(|_| ())
+    pub fn set_frequency(&mut self, frequency_hz: u32) {
+        self.timers.set_mean(period_ns(frequency_hz), monotonic_ns());
     }
 
-    /// Compares the CPUs being sampled with those online: opens timers on new ones, closes those of CPUs that went away.
-    /// A CPU that cannot be opened is reported once and tried again at the next call.
+    /// Draws the periods of the timers anew where it is time. Nothing that works in step with these calls may work right
+    /// after them: `has_woken` says that something will.
+    pub fn draw_periods(&mut self, has_woken: bool) {
+        self.timers.draw(monotonic_ns(), has_woken);
+    }
+
+    /// Compares the CPUs being sampled with those online: opens timers on new ones and on those that were off for a
+    /// moment, closes those of CPUs that went away. A CPU that cannot be opened is reported once and tried again at the
+    /// next call.
     pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {
-        self.follow_cpus(|cpu| tracing::info!(cpu, "sampling a CPU that came online"))
-    }
-
-    fn follow_cpus(&mut self, added: impl Fn(u32)) -> Result<(), KernelError> {
-        let online = self.online.now()?;
+        let (online, now_ns) = (self.online.now()?, monotonic_ns());
+        let ticks = self.ticks()?;
+        let dead = self.timers.take_dead(&ticks, now_ns);
+        self.mappings.forget(&dead);
         self.mappings.follow(&online);
-        if online.len() == self.timers.len() && online.iter().all(|cpu| self.timers.contains_key(cpu)) {
-            return Ok(());
-        }
-        self.timers.retain(|cpu, _| online.contains(cpu));
+        self.timers.retain(&online, now_ns);
         for cpu in online {
-            if self.timers.contains_key(&cpu) {
+            if self.timers.has(cpu) {
                 continue;
             }
-            match self.add_cpu(cpu) {
-                Ok(()) => {
-                    self.failed_cpus.remove(&cpu);
-                    added(cpu);
-                }
+            let ticks = ticks.get(cpu as usize).copied().unwrap_or(0);
+            match self.timers.add(cpu, &self.sampler.progs.sample, ticks) {
+                Ok(()) => tracing::info!(cpu, "sampling a CPU that came online"),
                 Err(error) => {
                     let message = error.to_string();
-                    if self.failed_cpus.insert(cpu, message.clone()).as_ref() != Some(&message) {
+                    if self.timers.note_failure(cpu, &message) {
                         tracing::warn!(cpu, error = message, "an online CPU cannot be sampled");
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Of each CPU by its number, cumulative.
+    fn ticks(&self) -> Result<Vec<u64>, KernelError> {
+        let counters = read_per_cpu(&self.sampler.maps.counters, "sample counters")?;
+        let ticks = |bytes: &Vec<u8>| read_record::<so_counters>(bytes).map_or(0, |counters| counters.ticks);
+        Ok(counters.iter().map(ticks).collect())
     }
 
     /// Stops the timers. What is in the ring can still be drained.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use super::KernelError;
@@ -22,6 +22,9 @@ const FLAG_MMAP: u64 = 1 << 8;
 const FLAG_WATERMARK: u64 = 1 << 14;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
+const FORMAT_TOTAL_TIME_ENABLED: u64 = 1;
+/// `PERF_EVENT_IOC_PERIOD`: `_IOW('$', 4, __u64)`.
+const SET_PERIOD: libc::c_ulong = 0x4008_2404;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
 /// The beginning of `struct perf_event_attr` (uapi/linux/perf_event.h), up to the clock.
@@ -46,15 +49,40 @@ struct PerfEventAttributes {
     clockid: i32,
 }
 
-/// Opens a timer that fires on `cpu` every `period_ns` of wall time, whatever runs there; not yet enabled.
+/// Opens a timer that fires on `cpu` every `period_ns` of wall time, whatever runs there; not yet enabled. For
+/// [`set_period`] and [`enabled_ns`].
 pub(super) fn open_cpu_clock(cpu: u32, period_ns: u64) -> io::Result<OwnedFd> {
     let attributes = PerfEventAttributes {
         config: PERF_COUNT_SW_CPU_CLOCK,
         sample_period: period_ns,
+        read_format: FORMAT_TOTAL_TIME_ENABLED,
         flags: FLAG_DISABLED,
         ..Default::default()
     };
     open(attributes, cpu)
+}
+
+/// Lets the timer begin anew with this period: it fires next a whole one later.
+pub(super) fn set_period(timer: BorrowedFd<'_>, period_ns: u64) -> io::Result<()> {
+    // SAFETY: the kernel reads 8 bytes of a number that lives on.
+    let done = unsafe { libc::ioctl(timer.as_raw_fd(), SET_PERIOD as _, std::ptr::from_ref(&period_ns)) };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// For how long the timer has run. It stands still for good once the CPU was off, and an error says the same.
+pub(super) fn enabled_ns(timer: BorrowedFd<'_>) -> io::Result<u64> {
+    // The count, and the time.
+    let mut words = [0u64; 2];
+    // SAFETY: `words` has room for as many bytes as are asked for.
+    let read = unsafe { libc::read(timer.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+    match usize::try_from(read) {
+        Ok(bytes) if bytes == size_of_val(&words) => Ok(words[1]),
+        Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Opens an event that counts nothing, but tells in its ring of every executable mapping that is made on `cpu`, with the time

@@ -16,4 +16,5 @@ mod program_sizes;
 mod recording;
 mod restless;
 mod short_lives;
+mod timers;
 mod whole_stacks;
