@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use opentelemetry_proto::tonic::collector::profiles::v1development::{
-    ExportProfilesServiceRequest, ExportProfilesServiceResponse,
+    ExportProfilesPartialSuccess, ExportProfilesServiceRequest, ExportProfilesServiceResponse,
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
@@ -134,6 +134,12 @@ pub(super) fn answer(body: &[u8]) -> Answer {
             _ => Answer::Taken,
         },
     }
+}
+
+/// What a `google.rpc.Status` says, the body of a refusal in protobuf. Its code and message have the numbers and types of what is read here.
+pub(super) fn refusal(body: &[u8]) -> Option<String> {
+    let status = ExportProfilesPartialSuccess::decode(body).ok()?;
+    (!status.error_message.is_empty()).then_some(status.error_message)
 }
 
 /// Packs requests, one after the other in the same memory: some hundred pages that would be got anew for each.

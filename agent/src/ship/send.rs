@@ -196,13 +196,13 @@ fn verdict(url: &Url, reply: Reply<'_>) -> Outcome {
         },
         400 | 413 => Outcome::Refused {
             why: status.as_u16().to_string(),
-            message: message(body),
+            message: message(protobuf, body),
         },
         401 | 403 => {
             let reason = format!("{url} answered {status}: the token is missing or wrong; check the token file");
             failed(reason, true)
         }
-        408 | 429 | 500..=599 => failed(format!("{url} answered {status}: {}", message(body)), false),
+        408 | 429 | 500..=599 => failed(format!("{url} answered {status}: {}", message(protobuf, body)), false),
         _ => not_a_server(),
     }
 }
@@ -216,8 +216,11 @@ fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// The message of our own error format, else the text itself, fit for a log.
-fn message(body: &[u8]) -> String {
+/// The message of a status in protobuf or of our own error format, else the text itself, fit for a log.
+fn message(protobuf: bool, body: &[u8]) -> String {
+    if let Some(told) = protobuf.then(|| encode::refusal(body)).flatten() {
+        return printable(&told);
+    }
     let json = serde_json::from_slice::<serde_json::Value>(body).ok();
     let told = json
         .as_ref()
@@ -377,6 +380,14 @@ mod tests {
             Outcome::Refused {
                 why: "400".into(),
                 message: "stack 7 of 3".into()
+            }
+        );
+        // google.rpc.Status { code: 3, message: "bad" }
+        assert_eq!(
+            judged(400, true, b"\x08\x03\x12\x03bad"),
+            Outcome::Refused {
+                why: "400".into(),
+                message: "bad".into()
             }
         );
         assert_eq!(

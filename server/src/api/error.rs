@@ -121,9 +121,33 @@ impl ApiError {
         .cause(cause)
     }
 
+    /// What the caller is asked to wait before it tries again.
+    pub(super) fn retry_after_seconds(&self) -> Option<u32> {
+        self.retry_after_seconds
+    }
+
     /// The error's code.
     pub fn code(&self) -> Code {
         self.code
+    }
+}
+
+/// What an answer says, beside its body: for those that want it in another form.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) hint: String,
+    pub(super) retry_after_seconds: Option<u32>,
+}
+
+impl Told {
+    /// In one text.
+    pub(super) fn said(&self) -> String {
+        match self.hint.as_str() {
+            "" => self.message.clone(),
+            hint => format!("{} ({hint})", self.message),
+        }
     }
 }
 
@@ -141,6 +165,12 @@ impl IntoResponse for ApiError {
             "error": {"code": self.code.as_str(), "message": self.message, "hint": self.hint}
         });
         let mut response = (status, Json(body)).into_response();
+        response.extensions_mut().insert(Told {
+            code: self.code.as_str(),
+            message: self.message,
+            hint: self.hint,
+            retry_after_seconds: self.retry_after_seconds,
+        });
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_seconds {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -92,6 +92,8 @@ pub fn app(state: AppState) -> Router {
     Router::new()
         .fallback_service(routes)
         .layer(middleware::from_fn(method_errors))
+        .layer(middleware::from_fn(ingest::refusals))
+        .layer(middleware::from_fn(ingest::unknown_methods))
 }
 
 /// HTTP/2 names the host in the request's URI; the rooms behind read the header of HTTP/1.1.

@@ -1,6 +1,7 @@
 //! Health, metrics, agents.
 
 use super::{ApiError, AppState, error::Code};
+use crate::ingest::Sender;
 use crate::query::Ticks;
 use crate::store::{DamagedFile, NodeInfo, Stale, Store, Table};
 use axum::extract::State;
@@ -21,6 +22,9 @@ const LATE_INTERVALS: i64 = 6;
 
 /// And at least for this long, milliseconds.
 const LATE_MS: i64 = 30_000;
+
+/// A sender that does not say how often it sends is late after this.
+const FOREIGN_LATE_MS: i64 = 120_000;
 
 /// An agent that sent within this time is in the metrics though its node has a newer one, milliseconds.
 const REPORTING_MS: i64 = 3_600_000;
@@ -56,12 +60,14 @@ async fn info(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Js
 
 async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
     let now_ms = chrono::Utc::now().timestamp_millis();
-    let nodes: Vec<_> = state
+    let mut senders = state.ingest.senders.list();
+    let agents: Vec<_> = state
         .store
         .nodes()
         .into_iter()
         .map(|node| {
             let last = &node.last;
+            let sender = senders.get(&last.node);
             let last_seen = last.until_ns / 1_000_000;
             let interval_ms = (last.until_ns - last.from_ns) / 1_000_000;
             let ticks = last.ticks.zip(last.idle_ticks).and_then(|(ticks, idle)| {
@@ -89,10 +95,47 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
                 "rss_bytes": last.rss_bytes,
                 "bpf_map_bytes": last.bpf_map_bytes,
                 "late": now_ms - last_seen > LATE_MS.max(LATE_INTERVALS * interval_ms),
+                "has_account": true,
+                "refusals": sender.map(refusals).unwrap_or_default(),
             })
         })
         .collect();
+    let mut nodes = agents;
+    for node in &nodes {
+        senders.remove(node["node"].as_str().unwrap_or_default());
+    }
+    // Who sends without an account, since the start; and who was refused without having said who it is.
+    nodes.extend(senders.iter().map(|(node, sender)| {
+        let last_seen = sender.last_ns / 1_000_000;
+        serde_json::json!({
+            "node": node,
+            "instance": "",
+            "agent_version": "",
+            "kernel": "",
+            "arch": "",
+            "last_seen": last_seen,
+            "samples_lost": {},
+            "limits": {},
+            "samples_stored": sender.samples,
+            "late": now_ms - last_seen > FOREIGN_LATE_MS,
+            "has_account": false,
+            "refusals": refusals(sender),
+        })
+    }));
     Json(serde_json::json!({ "nodes": nodes }))
+}
+
+/// What a sender was refused, by reason.
+fn refusals(sender: &Sender) -> serde_json::Value {
+    let each = sender.refusals.iter().map(|(reason, refusal)| {
+        serde_json::json!({
+            "reason": reason,
+            "count": refusal.count,
+            "last": refusal.last_ns / 1_000_000,
+            "message": refusal.message,
+        })
+    });
+    each.collect()
 }
 
 async fn metrics(State(state): State<AppState>) -> Result<Response, ApiError> {

@@ -3,6 +3,7 @@
 use super::IngestError;
 use super::bytes::{Decompressor, Encoding, said_bytes};
 use super::convert::{Converted, Part, TimeWindow, convert};
+use super::senders::Senders;
 use super::turns::Turns;
 use super::wire;
 use crate::memory::Shares;
@@ -126,6 +127,7 @@ pub struct Ingest {
     config: IngestConfig,
     receiving: Arc<Semaphore>,
     decoding: Arc<Turns<Decompressor>>,
+    pub senders: Arc<Senders>,
     /// Whether the log has it that the clock may not be set yet.
     ahead_told: AtomicBool,
     pub counters: IngestCounters,
@@ -138,6 +140,7 @@ impl Ingest {
             config,
             receiving: Arc::new(Semaphore::new(config.max_receiving_bytes / PIECE_BYTES)),
             decoding: Turns::new(config.max_decoding),
+            senders: Arc::default(),
             ahead_told: AtomicBool::new(false),
             counters: IngestCounters::default(),
         }
@@ -227,6 +230,7 @@ impl Ingest {
             room,
             config: self.config,
             store: Arc::clone(&store),
+            senders: Arc::clone(&self.senders),
         };
         let work = move |at_hand: &mut Decompressor| arrived.admit(at_hand);
         let done = if is_quick { self.decoding.here(work) } else { Err(work) };
@@ -260,6 +264,7 @@ struct Arrived {
     room: OwnedSemaphorePermit,
     config: IngestConfig,
     store: Arc<Store>,
+    senders: Arc<Senders>,
 }
 
 impl Arrived {
@@ -272,16 +277,25 @@ impl Arrived {
             room,
             config,
             store,
+            senders,
         } = self;
         let window = window(&store);
-        let plain = at_hand.decompress(&body, encoding, config.max_plain_bytes)?;
-        drop((body, room));
-        let arrival = Arrival {
-            request: wire::read(plain, config.max_decoded_bytes)?,
-            id,
-            window,
+        let refused = |node: &str, error: &IngestError| {
+            senders.refused(node, error.reason(), &error.to_string(), window.now_ns);
         };
-        let (converted, epoch) = arrival.convert(&store)?;
+        let plain = at_hand
+            .decompress(&body, encoding, config.max_plain_bytes)
+            .inspect_err(|error| refused("", error))?;
+        drop((body, room));
+        let request = wire::read(plain, config.max_decoded_bytes).inspect_err(|error| refused("", error))?;
+        let arrival = Arrival { request, id, window };
+        let (converted, epoch) = arrival
+            .convert(&store)
+            .inspect_err(|error| refused(arrival.request.node(), error))?;
+        for sent in &converted.senders {
+            senders.took(&sent.node, sent.samples, window.now_ns);
+            sent.fault.iter().for_each(|fault| refused(&sent.node, fault));
+        }
         if converted.is_ahead && store.clock().running() < config.clock_wait {
             let now = chrono::DateTime::from_timestamp_nanos(window.now_ns);
             return Err(IngestError::Ahead {

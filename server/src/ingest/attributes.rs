@@ -1,5 +1,6 @@
 //! The attributes that Stakeout knows, on a resource, a sample, a mapping or a location.
 
+use super::IngestError;
 use super::wire::Value;
 
 /// What an attribute says. Times are nanoseconds since the Unix epoch.
@@ -54,15 +55,20 @@ pub(super) enum Attribute<'a> {
 }
 
 /// Reads an attribute. `string` looks a string index up.
-pub(super) fn read<'a, E>(
+pub(super) fn read<'a>(
     key: &'a str,
     value: Value<'a>,
-    string: impl Fn(i32) -> Result<&'a str, E>,
-) -> Result<Attribute<'a>, E> {
+    string: impl Fn(i32) -> Result<&'a str, IngestError>,
+) -> Result<Attribute<'a>, IngestError> {
     use Attribute as A;
     let text = match value {
         Value::Text(text) => Some(text),
         Value::TextIndex(index) => Some(string(index)?),
+        Value::NotText => {
+            return Err(IngestError::Text {
+                cause: format!("the value of the attribute {key:?}: text is not UTF-8"),
+            });
+        }
         _ => None,
     };
     let int = match value {

@@ -4,10 +4,14 @@ use super::IngestError;
 use super::attributes::{self, Attribute};
 use super::convert::TimeWindow;
 use super::dictionary::Dictionary;
+use super::protobuf::text;
 use super::rows::{Labels, push_text};
 use super::wire::Resource;
 use crate::store::{BatchId, BatchRow};
 use xxhash_rust::xxh3::xxh3_64;
+
+/// The node of samples whose sender does not name its host.
+pub(super) const NO_NODE: &str = "unknown";
 
 /// An instance id is a UUID; a little more room does no harm, a megabyte would.
 const MAX_INSTANCE_BYTES: usize = 128;
@@ -87,8 +91,9 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// A name is needed to show who sends: what says nothing of itself has the same as all that do not.
     fn node(&self) -> &'a str {
-        first_of([self.node, self.node_fallback])
+        first_of([self.node, self.node_fallback, NO_NODE])
     }
 
     /// The executable's base name, whole. A name that is no path keeps its slash: the kernel's thread `kworker/u8:0` is no file.
@@ -141,6 +146,10 @@ pub(super) fn first_of<const N: usize>(candidates: [&str; N]) -> &str {
 }
 
 impl ResourceContext<'_> {
+    pub(super) fn node(&self) -> &str {
+        self.labels.node()
+    }
+
     /// The end of what the sender observed, where it says so.
     pub(super) fn observed_until_ns(&self) -> Option<i64> {
         self.until_ns
@@ -170,8 +179,8 @@ pub(super) fn resource_context<'a>(
     let mut context = ResourceContext::default();
     for attribute in &resource.attributes {
         let key = match attribute.key {
-            "" => dictionary.string(attribute.key_strindex, "a resource attribute's key_strindex")?,
-            key => key,
+            [] => dictionary.string(attribute.key_strindex, "a resource attribute's key_strindex")?,
+            key => text(key)?,
         };
         let attribute = attributes::read(key, attribute.value, |index| {
             dictionary.string(index, "a resource attribute's value")

@@ -4,8 +4,9 @@ use super::IngestError;
 use super::attributes::Attribute;
 use super::context::{ResourceContext, check_id, first_of, part_id, resource_context};
 use super::dictionary::Dictionary;
+use super::room::Room;
 use super::rows::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
-use super::wire::{Profile, Request, Sample};
+use super::wire::{Layout, Profile, Request, Resource, Sample};
 use crate::profile_type;
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
@@ -43,7 +44,7 @@ pub struct Part {
 pub struct Converted {
     /// One a batch: a Collector may join several agents' batches in one request.
     pub parts: Vec<Part>,
-    /// Samples that were left out for their time or a negative value.
+    /// Samples that were left out for their time or a negative value, and those of profiles that are left out whole.
     pub rejected_samples: u64,
     /// Profiles of which at least one sample was left out.
     pub rejected_profiles: i64,
@@ -51,9 +52,22 @@ pub struct Converted {
     pub message: String,
     /// Whether a sample, or what an account says was observed, is later than the window.
     pub is_ahead: bool,
+    /// Of each resource.
+    pub senders: Vec<Sent>,
 }
 
-/// Converts. `id`: the batch's identity by its headers. Rows that `is_known` are left out.
+/// What came of one node, in one resource.
+#[derive(Debug)]
+pub struct Sent {
+    pub node: String,
+    /// Samples that are taken in.
+    pub samples: u64,
+    /// Why a profile of it is left out, the first.
+    pub fault: Option<IngestError>,
+}
+
+/// Converts. `id`: the batch's identity by its headers. Rows that `is_known` are left out. A profile that refers to what is not there is left
+/// out whole; where none is without such a fault, the first fault is that of the request.
 pub fn convert(
     request: &Request<'_>,
     id: Option<BatchId>,
@@ -63,64 +77,148 @@ pub fn convert(
     if let Some(id) = &id {
         check_id(id)?;
     }
-    let mut samples = Samples {
-        dictionary: Dictionary::new(&request.tables, request.room)?,
-        window,
-        rejected: Rejected::default(),
-        without_time: false,
-        content: Vec::new(),
-        origins: Vec::with_capacity(USUAL_THREADS),
-        whence: HashMap::with_capacity_and_hasher(2 * USUAL_THREADS, Default::default()),
-        by_attributes: HashMap::with_capacity_and_hasher(USUAL_THREADS, Default::default()),
-    };
-    let mut parts: Vec<Building<'_>> = Vec::new();
-    let mut by_id: HashMap<Option<BatchId>, usize> = HashMap::new();
-    let mut is_ahead = false;
-    for resource in &request.resources {
-        samples.whence.clear();
-        samples.by_attributes.clear();
-        let context = resource_context(resource, &samples.dictionary)?;
-        let part_id = part_id(&context, id.as_ref())?;
-        let at = *by_id.entry(part_id.clone()).or_insert_with(|| {
-            parts.push(Building::new(part_id));
-            parts.len() - 1
-        });
-        is_ahead |= context.observed_until_ns() > Some(window.latest_ns);
-        let part = &mut parts[at];
-        let mut period_ns = 0;
-        for profile in &resource.profiles {
-            let unit = Unit::of(profile, &samples.dictionary)?;
-            if period_ns == 0 {
-                period_ns = unit.period;
-            }
-            let before = samples.rejected.samples();
-            part.rows.expect(profile.samples);
-            profile.each_sample(request.room, |sample| {
-                samples.add(sample, profile, &unit, &context, &mut part.rows)
-            })?;
-            samples.rejected.profiles += i64::from(samples.rejected.samples() > before);
+    let layout = request.layout()?;
+    let whole = |checks_names| Converting::new(request, window, layout, checks_names)?.all(id.clone(), is_known);
+    match whole(false) {
+        // A name that is no text is met only where its row is made. Then each is looked at, to leave out only whose it is.
+        Err(IngestError::Text { .. }) => whole(true),
+        result => result,
+    }
+}
+
+/// A request on its way to rows.
+struct Converting<'r, 'a> {
+    request: &'r Request<'a>,
+    samples: Samples<'r>,
+    layout: Layout,
+    parts: Vec<Building<'r>>,
+    by_id: HashMap<Option<BatchId>, usize>,
+    is_ahead: bool,
+    /// Profiles without a fault.
+    good: usize,
+    senders: Vec<Sent>,
+}
+
+impl<'r, 'a: 'r> Converting<'r, 'a> {
+    fn new(
+        request: &'r Request<'a>,
+        window: TimeWindow,
+        layout: Layout,
+        checks_names: bool,
+    ) -> Result<Self, IngestError> {
+        let samples = Samples {
+            dictionary: Dictionary::new(&request.tables, request.room, checks_names)?,
+            window,
+            rejected: Rejected::default(),
+            without_time: false,
+            content: Vec::new(),
+            origins: Vec::with_capacity(USUAL_THREADS),
+            whence: HashMap::with_capacity_and_hasher(2 * USUAL_THREADS, Default::default()),
+            by_attributes: HashMap::with_capacity_and_hasher(USUAL_THREADS, Default::default()),
+        };
+        Ok(Self {
+            request,
+            samples,
+            layout,
+            parts: Vec::new(),
+            by_id: HashMap::new(),
+            is_ahead: false,
+            good: 0,
+            senders: Vec::new(),
+        })
+    }
+
+    fn all(mut self, id: Option<BatchId>, is_known: IsKnown<'_>) -> Result<Converted, IngestError> {
+        for resource in &self.request.resources {
+            self.resource(resource, id.as_ref())?;
         }
-        if let (Some(id), Some(account)) = (&part.id, context.account(period_ns, window)) {
+        let Self { samples, mut parts, .. } = self;
+        if let Some(fault) = samples.rejected.fault.as_ref().filter(|_| self.good == 0) {
+            return Err(fault.clone());
+        }
+        // A request without any resource is still the batch that its headers name.
+        if parts.is_empty() && id.is_some() {
+            parts.push(Building::new(id));
+        }
+        let finish = |part: Building<'_>| part.finish(&samples, is_known);
+        let parts = parts.into_iter().map(finish).collect::<Result<_, _>>()?;
+        Ok(Converted {
+            parts,
+            rejected_samples: samples.rejected.samples(),
+            rejected_profiles: samples.rejected.profiles,
+            message: samples.rejected.message(samples.window),
+            is_ahead: self.is_ahead || samples.rejected.future > 0,
+            senders: self.senders,
+        })
+    }
+
+    fn resource(&mut self, resource: &'r Resource<'a>, id: Option<&BatchId>) -> Result<(), IngestError> {
+        self.samples.whence.clear();
+        self.samples.by_attributes.clear();
+        let context = match resource_context(resource, &self.samples.dictionary) {
+            Err(fault) if fault.is_of_profile() && !resource.profiles.is_empty() => {
+                for profile in &resource.profiles {
+                    self.samples
+                        .rejected
+                        .leave_out(profile, self.layout, self.request.room, &fault);
+                }
+                self.senders.push(Sent {
+                    node: resource.node(&self.request.tables).to_owned(),
+                    samples: 0,
+                    fault: Some(fault),
+                });
+                return Ok(());
+            }
+            context => context?,
+        };
+        let part_id = part_id(&context, id)?;
+        let at = *self.by_id.entry(part_id.clone()).or_insert_with(|| {
+            self.parts.push(Building::new(part_id));
+            self.parts.len() - 1
+        });
+        self.is_ahead |= context.observed_until_ns() > Some(self.samples.window.latest_ns);
+        let (mut period_ns, mut first_fault) = (0, None);
+        let samples_before = self.parts[at].rows.samples();
+        for profile in &resource.profiles {
+            let rows = &mut self.parts[at].rows;
+            let mark = rows.mark();
+            let before = self.samples.rejected.clone();
+            match self
+                .samples
+                .profile(profile, self.layout, self.request.room, &context, rows)
+            {
+                Ok(period) => {
+                    self.good += 1;
+                    if period_ns == 0 {
+                        period_ns = period;
+                    }
+                }
+                Err(fault) if fault.is_of_profile() => {
+                    rows.undo(mark);
+                    self.samples.rejected = before;
+                    self.samples
+                        .rejected
+                        .leave_out(profile, self.layout, self.request.room, &fault);
+                    first_fault.get_or_insert(fault);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let part = &mut self.parts[at];
+        self.senders.push(Sent {
+            node: context.node().to_owned(),
+            samples: (part.rows.samples() - samples_before).unsigned_abs(),
+            fault: first_fault,
+        });
+        if let (Some(id), Some(account)) = (&part.id, context.account(period_ns, self.samples.window)) {
             part.account = Some(BatchRow {
                 instance: id.instance.clone(),
                 number: id.number,
                 ..account
             });
         }
+        Ok(())
     }
-    // A request without any resource is still the batch that its headers name.
-    if parts.is_empty() && id.is_some() {
-        parts.push(Building::new(id));
-    }
-    let finish = |part: Building<'_>| part.finish(&samples, is_known);
-    let parts = parts.into_iter().map(finish).collect::<Result<_, _>>()?;
-    Ok(Converted {
-        parts,
-        rejected_samples: samples.rejected.samples(),
-        rejected_profiles: samples.rejected.profiles,
-        message: samples.rejected.message(window),
-        is_ahead: is_ahead || samples.rejected.future > 0,
-    })
 }
 
 struct Building<'a> {
@@ -151,17 +249,34 @@ impl<'a> Building<'a> {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Rejected {
     future: u64,
     past: u64,
     negative: u64,
+    /// Of profiles that are left out whole.
+    of_broken: u64,
     profiles: i64,
+    broken: u64,
+    /// The first.
+    fault: Option<IngestError>,
 }
 
 impl Rejected {
     fn samples(&self) -> u64 {
-        self.future + self.past + self.negative
+        self.future + self.past + self.negative + self.of_broken
+    }
+
+    /// A whole profile.
+    fn leave_out(&mut self, profile: &Profile<'_>, layout: Layout, room: Room, fault: &IngestError) {
+        // What can be read of it is counted as its rows would be.
+        let _ = profile.each_sample(layout, room, |sample| {
+            self.of_broken += sample.times.len().max(1) as u64;
+            Ok(())
+        });
+        self.profiles += 1;
+        self.broken += 1;
+        self.fault.get_or_insert_with(|| fault.clone());
     }
 
     fn message(&self, window: TimeWindow) -> String {
@@ -183,6 +298,12 @@ impl Rejected {
         }
         if self.negative > 0 {
             reasons.push(format!("{} samples have a negative value", self.negative));
+        }
+        if let Some(fault) = &self.fault {
+            let (profiles, samples) = (self.broken, self.of_broken);
+            reasons.push(format!(
+                "{profiles} profiles with {samples} samples, of the first: {fault}"
+            ));
         }
         if reasons.is_empty() {
             String::new()
@@ -348,6 +469,23 @@ impl<'a> Samples<'a> {
             self.by_attributes.insert(attributes.to_vec(), origin);
         }
         Ok(origin)
+    }
+
+    /// Adds a profile's samples. Returns its period.
+    fn profile(
+        &mut self,
+        profile: &Profile<'a>,
+        layout: Layout,
+        room: Room,
+        resource: &ResourceContext<'a>,
+        rows: &mut RowBuilder<'a>,
+    ) -> Result<i64, IngestError> {
+        let unit = Unit::of(profile, &self.dictionary)?;
+        let before = self.rejected.samples();
+        rows.expect(profile.samples);
+        profile.each_sample(layout, room, |sample| self.add(sample, profile, &unit, resource, rows))?;
+        self.rejected.profiles += i64::from(self.rejected.samples() > before);
+        Ok(unit.period)
     }
 
     fn add(

@@ -5,7 +5,7 @@ use super::attributes::{self, Attribute};
 use super::protobuf::text;
 use super::room::Room;
 use super::rows::push_text;
-use super::wire::{Mapping, Tables};
+use super::wire::{KeyValue, Location, Mapping, Tables};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -55,9 +55,12 @@ impl Stack {
 pub(super) struct Dictionary<'a> {
     raw: &'a Tables<'a>,
     room: Room,
-    attributes: Vec<Attribute<'a>>,
+    /// What is wrong with one is told where it is asked for, as of mappings.
+    attributes: Vec<Option<Attribute<'a>>>,
     /// Of each mapping: its file and build id.
-    mappings: Vec<(&'a str, &'a str)>,
+    mappings: Vec<Option<(&'a str, &'a str)>>,
+    /// Whether each name is looked at, to find whose it is that is no text.
+    checks_names: bool,
     /// Of each frame where it stands and its id: what it is is read again where it is new.
     frames: Vec<FrameAt>,
     frame_ids: Vec<i64>,
@@ -88,14 +91,31 @@ struct FrameAt {
 const NO_ONE: i64 = 0;
 
 /// Where the frames of a location are, innermost first.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Place {
     first: u32,
-    /// None: it was not asked for yet.
     frames: u32,
-    /// Of all of them, in [`KINDS`].
+    /// Of all of them, in [`KINDS`]; or [`MARKER`], or [`NOT_ASKED`].
     kind: u8,
 }
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            first: 0,
+            frames: 0,
+            kind: NOT_ASKED,
+        }
+    }
+}
+
+/// What index 0 names.
+static NO_LOCATION: Location = Location {
+    mapping: 0,
+    address: 0,
+    lines: 0..0,
+    attributes: 0..0,
+};
 
 impl Place {
     fn range(self) -> Range<usize> {
@@ -103,16 +123,18 @@ impl Place {
     }
 }
 
-/// Looks an index up. Index 0 of an absent table is what protobuf leaves when nothing was set: none.
+/// Looks an index up. Index 0 is what protobuf leaves when nothing was set: none, whatever a sender put there.
 fn look_up<'t, T>(
     table: &'t [T],
     name: &'static str,
     index: i32,
     user: &'static str,
 ) -> Result<Option<&'t T>, IngestError> {
+    if index == 0 {
+        return Ok(None);
+    }
     let at = usize::try_from(index).ok().and_then(|index| table.get(index));
     match at {
-        None if index == 0 => Ok(None),
         None => Err(IngestError::Index {
             user,
             table: name,
@@ -125,24 +147,22 @@ fn look_up<'t, T>(
 
 impl<'a> Dictionary<'a> {
     /// Checks and reads all attributes and mappings; frames and stacks are resolved when they are asked for.
-    pub(super) fn new(raw: &'a Tables<'a>, mut room: Room) -> Result<Self, IngestError> {
-        room.take(raw.attributes.len() * size_of::<Attribute<'_>>())?;
-        room.take(raw.mappings.len() * size_of::<(&str, &str)>())?;
+    pub(super) fn new(raw: &'a Tables<'a>, mut room: Room, checks_names: bool) -> Result<Self, IngestError> {
+        room.take(raw.attributes.len() * size_of::<Option<Attribute<'_>>>())?;
+        room.take(raw.mappings.len() * size_of::<Option<(&str, &str)>>())?;
         room.take(raw.locations.len() * (size_of::<Place>() + size_of::<i64>()))?;
         room.take(raw.lines.len() * (size_of::<FrameAt>() + size_of::<i64>()))?;
         room.take(raw.stacks.len() * size_of::<[Option<Stack>; 2]>())?;
         let attributes = raw
             .attributes
             .iter()
-            .map(|entry| {
-                let key = string_of(raw, entry.key_strindex, "an attribute's key")?;
-                attributes::read(key, entry.value, |index| string_of(raw, index, "an attribute's value"))
-            })
-            .collect::<Result<_, _>>()?;
+            .map(|entry| attribute_of(raw, entry).ok())
+            .collect();
         let mut dictionary = Self {
             raw,
             room,
             attributes,
+            checks_names,
             mappings: Vec::with_capacity(raw.mappings.len()),
             // Mostly all are asked for.
             frames: Vec::with_capacity(raw.lines.len()),
@@ -157,8 +177,8 @@ impl<'a> Dictionary<'a> {
             locations: Vec::new(),
         };
         for mapping in &raw.mappings {
-            let mapping = dictionary.mapping(mapping)?;
-            dictionary.mappings.push(mapping);
+            let mapping = dictionary.mapping(mapping);
+            dictionary.mappings.push(mapping.ok());
         }
         // Mostly all are asked for, and one after another they are found faster. What is wrong with one is told where it is asked for.
         for location in 0..raw.locations.len() {
@@ -190,9 +210,12 @@ impl<'a> Dictionary<'a> {
     }
 
     pub(super) fn attribute(&self, index: i32, user: &'static str) -> Result<Attribute<'a>, IngestError> {
-        Ok(look_up(&self.attributes, "attribute_table", index, user)?
-            .copied()
-            .unwrap_or(Attribute::Other))
+        match look_up(&self.attributes, "attribute_table", index, user)? {
+            Some(Some(attribute)) => Ok(*attribute),
+            // Read again for what is wrong.
+            Some(None) => attribute_of(self.raw, &self.raw.attributes[index as usize]),
+            None => Ok(Attribute::Other),
+        }
     }
 
     /// A stack by its index. `truncated`: the sample says that it was cut.
@@ -225,6 +248,7 @@ impl<'a> Dictionary<'a> {
             kept = 0;
             for location in &locations {
                 let place = self.place(*location)?;
+                cut |= place.kind == MARKER;
                 let of_location = &self.frame_ids[place.range()];
                 if ids.len() + of_location.len() > MAX_STACK_FRAMES {
                     cut = true;
@@ -288,7 +312,7 @@ impl<'a> Dictionary<'a> {
 
     fn place(&mut self, location: i32) -> Result<Place, IngestError> {
         match self.places.get(location as usize) {
-            Some(place) if place.frames > 0 => Ok(*place),
+            Some(place) if place.kind != NOT_ASKED => Ok(*place),
             _ => self.new_location(location),
         }
     }
@@ -297,15 +321,16 @@ impl<'a> Dictionary<'a> {
     #[cold]
     fn new_location(&mut self, index: i32) -> Result<Place, IngestError> {
         let raw = self.raw;
-        let location = look_up(&raw.locations, "location_table", index, "a stack's location_indices")?;
-        let Some(location) = location else {
+        let found = look_up(&raw.locations, "location_table", index, "a stack's location_indices")?;
+        let location = found.unwrap_or(&NO_LOCATION);
+        if raw.locations.is_empty() {
             return Err(IngestError::Index {
                 user: "a stack's location_indices",
                 table: "location_table",
                 index,
                 size: 0,
             });
-        };
+        }
         let start = self.frames.len();
         let lines = location.lines.len().max(1);
         let entry = size_of::<FrameAt>() + size_of::<i64>();
@@ -317,12 +342,25 @@ impl<'a> Dictionary<'a> {
                 kind = frame_kind(named);
             }
         }
+        if kind == MARKER {
+            let place = Place {
+                first: start as u32,
+                frames: 0,
+                kind,
+            };
+            self.places[index as usize] = place;
+            return Ok(place);
+        }
         for line in 0..lines as u32 {
             let at = FrameAt {
                 location: index as u32,
                 line,
             };
             let frame = self.read_frame(at, kind)?;
+            if self.checks_names {
+                text(frame.function)?;
+                text(frame.file)?;
+            }
             let id = self.frame_id(&frame);
             self.frames.push(at);
             self.frame_ids.push(id);
@@ -347,7 +385,10 @@ impl<'a> Dictionary<'a> {
     /// Its names are not looked at.
     fn read_frame(&self, at: FrameAt, kind: u8) -> Result<Frame<'a, &'a [u8]>, IngestError> {
         let raw = self.raw;
-        let location = &raw.locations[at.location as usize];
+        let location = match at.location {
+            0 => &NO_LOCATION,
+            location => &raw.locations[location as usize],
+        };
         let mut frame = Frame {
             kind: KINDS[usize::from(kind)],
             module: "",
@@ -365,7 +406,10 @@ impl<'a> Dictionary<'a> {
             "a location's mapping_index",
         )?;
         if let Some(mapping) = mapping {
-            (frame.module, frame.build_id) = *mapping;
+            (frame.module, frame.build_id) = match mapping {
+                Some(mapping) => *mapping,
+                None => self.mapping(&raw.mappings[location.mapping as usize])?,
+            };
         }
         let lines = raw.lines(&location.lines);
         if let Some(line) = lines.get(at.line as usize) {
@@ -416,6 +460,11 @@ impl<'a> Dictionary<'a> {
     }
 }
 
+fn attribute_of<'a>(raw: &Tables<'a>, entry: &KeyValue<'a>) -> Result<Attribute<'a>, IngestError> {
+    let key = string_of(raw, entry.key_strindex, "an attribute's key")?;
+    attributes::read(key, entry.value, |index| string_of(raw, index, "an attribute's value"))
+}
+
 /// A string as it stands in the body.
 fn bytes_of<'a>(raw: &Tables<'a>, index: i32, user: &'static str) -> Result<&'a [u8], IngestError> {
     Ok(look_up(&raw.strings, "string_table", index, user)?
@@ -432,14 +481,21 @@ const KINDS: [&str; 5] = ["unknown", "kernel", "native", "jit", "interpreted"];
 const UNKNOWN: u8 = 0;
 const KERNEL: u8 = 1;
 
-/// A kind's place in [`KINDS`], from OTLP's open list.
+/// No frame: the walk ended here before its root.
+const MARKER: u8 = 254;
+/// Not looked at yet.
+const NOT_ASKED: u8 = 255;
+
+/// A kind's place in [`KINDS`], from OTLP's open list: what it calls a language is compiled or interpreted, and what is not known
+/// here is neither.
 fn frame_kind(otlp: &str) -> u8 {
     match otlp {
-        "" => UNKNOWN,
         "kernel" => KERNEL,
-        "native" => 2,
+        "native" | "go" | "rust" | "swift" | "zig" | "c" | "cpp" | "c++" | "nim" | "crystal" | "ocaml" | "haskell" => 2,
         "jit" => 3,
-        // Every other value names an interpreter.
-        _ => 4,
+        "cpython" | "python" | "ruby" | "php" | "perl" | "jvm" | "java" | "dotnet" | "v8js" | "nodejs"
+        | "javascript" | "beam" | "lua" | "luajit" | "r" | "julia" | "wasm" => 4,
+        "abort-marker" => MARKER,
+        _ => UNKNOWN,
     }
 }

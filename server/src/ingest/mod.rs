@@ -13,6 +13,7 @@ mod dictionary;
 mod protobuf;
 mod room;
 mod rows;
+mod senders;
 mod turns;
 mod wire;
 
@@ -20,9 +21,26 @@ pub use admit::{Ingest, IngestConfig, IngestCounters, Outcome};
 pub use bytes::{Decompressor, Encoding};
 pub use convert::{Converted, Part, TimeWindow, convert};
 pub use rows::IsKnown;
+pub use senders::{Refusal, Sender, Senders};
 pub use wire::{Request, read};
 
 use crate::store::StoreError;
+
+impl IngestError {
+    /// The reason in a word, as senders are told it.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "too_large",
+            Self::Busy | Self::Ahead { .. } | Self::Store(_) => "overloaded",
+            _ => "bad_profile",
+        }
+    }
+
+    /// Whether it is the fault of one profile, and others of the request can be taken in.
+    fn is_of_profile(&self) -> bool {
+        matches!(self, Self::Index { .. } | Self::Invalid(_) | Self::Text { .. })
+    }
+}
 
 /// Why a request is not taken in.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -33,6 +51,10 @@ pub enum IngestError {
     Compression { what: &'static str, cause: String },
     #[error("the body is not an OTLP ExportProfilesServiceRequest: {cause}")]
     Protobuf { cause: String },
+    #[error("{cause}")]
+    Text { cause: String },
+    #[error("the layout of this message's version of opentelemetry-proto is not read here: {why}; 1.8 to 1.11 are")]
+    Layout { why: &'static str },
     #[error("{user} refers to {table}[{index}], but {table} has {size} entries")]
     Index {
         user: &'static str,

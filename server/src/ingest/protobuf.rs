@@ -9,8 +9,16 @@ pub(super) enum Fault {
     Broken(&'static str),
     WireType(u8),
     Text(Utf8Error),
-    NoRoom { limit_bytes: usize },
+    NoRoom {
+        limit_bytes: usize,
+    },
+    /// The message is of another version.
+    Layout(&'static str),
 }
+
+/// What a field of a type that it had until 1.7 says.
+pub(super) const OLDER: Fault =
+    Fault::Layout("its fields have the numbers and types of opentelemetry-proto 1.7 or older");
 
 const TRUNCATED: Fault = Fault::Broken("the message ends in the middle of a field");
 
@@ -20,7 +28,12 @@ impl From<Fault> for IngestError {
         let cause = match fault {
             Fault::Broken(cause) => cause.to_owned(),
             Fault::WireType(number) => format!("wire type {number} does not exist here"),
-            Fault::Text(error) => format!("text is not UTF-8: {error}"),
+            Fault::Text(error) => {
+                return Self::Text {
+                    cause: format!("text is not UTF-8: {error}"),
+                };
+            }
+            Fault::Layout(why) => return Self::Layout { why },
             Fault::NoRoom { limit_bytes } => {
                 return Self::TooLarge {
                     what: "the decoded request",
@@ -83,11 +96,6 @@ impl<'a> Field<'a> {
             Self::Bytes(bytes) => Ok(bytes),
             _ => Err(Fault::Broken("a number stands where a message or text belongs")),
         }
-    }
-
-    #[inline]
-    pub(super) fn text(self) -> Result<&'a str, Fault> {
-        text(self.message()?)
     }
 
     #[inline]

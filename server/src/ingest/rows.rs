@@ -141,6 +141,37 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
+    /// What is there now, for [`RowBuilder::undo`].
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            samples: self.samples,
+            hours: self
+                .hours
+                .spans
+                .iter()
+                .map(|(hour, rows)| (*hour, rows.len()))
+                .collect(),
+            days: self.days.spans.iter().map(|(day, _)| *day).collect(),
+        }
+    }
+
+    /// Takes the samples away that came since, which refer to something broken. What they refer to that is whole may stay.
+    pub(super) fn undo(&mut self, mark: Mark) {
+        self.samples = mark.samples;
+        self.hour = 0..0;
+        let before = |hour: i64| {
+            mark.hours
+                .iter()
+                .find(|(own, _)| *own == hour)
+                .map_or(0, |(_, rows)| *rows)
+        };
+        self.hours.spans.retain_mut(|(hour, rows)| {
+            rows.truncate(before(*hour));
+            !rows.is_empty()
+        });
+        self.days.spans.retain(|(day, _)| mark.days.contains(day));
+    }
+
     /// Says that so many samples are about to be added, and some more: most stand for one row, a few for several.
     pub(super) fn expect(&mut self, samples: usize) {
         self.expected = samples.min(MAX_EXPECTED) / 4 * 5;
@@ -188,6 +219,15 @@ impl<'a> RowBuilder<'a> {
         }
         Ok(finish.rows)
     }
+}
+
+/// See [`RowBuilder::mark`].
+#[derive(Debug)]
+pub(super) struct Mark {
+    samples: i64,
+    /// Of each hour its rows.
+    hours: Vec<(i64, usize)>,
+    days: Vec<i64>,
 }
 
 /// Something for each hour, or day, that a sample fell in, in their order.

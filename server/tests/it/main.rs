@@ -4,6 +4,7 @@
 
 mod binary;
 mod damage;
+mod foreign;
 mod ingest;
 mod known;
 mod long_run;

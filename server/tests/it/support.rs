@@ -4,7 +4,9 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
+use opentelemetry_proto::tonic::collector::profiles::v1development::{
+    ExportProfilesPartialSuccess, ExportProfilesServiceRequest,
+};
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::profiles::v1development::{
     Function, KeyValueAndUnit, Line, Location, Mapping, Profile, ProfilesDictionary, ResourceProfiles, Sample,
@@ -244,6 +246,19 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
+    }
+
+    /// Code and message of a refusal in protobuf: the API's code, and what `google.rpc.Status` says.
+    pub(crate) fn refusal(&self) -> (String, String) {
+        assert_eq!(self.headers["content-type"], "application/x-protobuf", "{self:?}");
+        // Its code and message have these numbers and types.
+        let status = ExportProfilesPartialSuccess::decode(self.body.as_ref()).unwrap();
+        assert!(
+            status.rejected_profiles > 0 && !status.error_message.is_empty(),
+            "{status:?}"
+        );
+        let code = self.headers["stakeout-error"].to_str().unwrap();
+        (code.to_owned(), status.error_message)
     }
 
     /// The code of an error answer, after a look at its form.

@@ -32,6 +32,13 @@ pub(super) fn refused(what: &str, answer: &Answer, status: u16, code: &str, name
         "{what}: {} instead of {status}: {said}",
         answer.status
     );
+    // To who sent protobuf it is told in protobuf, with the code in a header.
+    if let Some(found) = answer.header("stakeout-error") {
+        ensure!(found == code, "{what}: code `{found}` instead of `{code}`: {said}");
+        ensure!(said.contains(names), "{what}: doesn't name `{names}`: {said}");
+        println!("  {what}: {status} {code}: {said}");
+        return Ok(());
+    }
     let error = answer.json().with_context(|| what.to_owned())?["error"].take();
     let (found, message) = (
         error["code"].as_str().unwrap_or(""),

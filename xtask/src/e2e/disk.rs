@@ -141,7 +141,7 @@ pub(crate) fn full_under_load(scene: &Scene<'_>) -> Result<()> {
 fn refusal(answer: &Answer) -> Result<String> {
     let said = answer.text();
     ensure!(
-        answer.status == 503 && answer.header("content-type") == Some("application/json"),
+        answer.status == 503 && answer.header("content-type") == Some("application/x-protobuf"),
         "on a full disk: {} {said}",
         answer.status
     );
@@ -151,14 +151,11 @@ fn refusal(answer: &Answer) -> Result<String> {
         "no Retry-After: {:?}",
         answer.headers
     );
-    let error = &answer.json()?["error"];
     ensure!(
-        error["code"] == "disk_full" && error["hint"].as_str().is_some_and(|hint| hint.contains("again")),
+        answer.header("stakeout-error") == Some("disk_full") && said.contains("again"),
         "not the error of a full disk: {said}"
     );
-    let step = error["message"]
-        .as_str()
-        .and_then(|message| message.split(['(', ')']).nth(1));
+    let step = said.split(['(', ')']).nth(1);
     Ok(step
         .with_context(|| format!("doesn't say what there is no room for: {said}"))?
         .to_owned())

@@ -2,11 +2,15 @@
 //!
 //! A request holds thousands of small messages (locations, lines, functions, stacks); a decoder that makes an object of each spends
 //! more time on memory than on samples. What the vectors take is counted before they grow, so that a small body cannot ask for
-//! much. Field numbers and types are those of opentelemetry-proto, `profiles/v1development/profiles.proto`; fields
-//! that are not used here are skipped. A field that comes again adds to a table and overrides a number, as protobuf says.
+//! much. Field numbers and types are those of opentelemetry-proto, `profiles/v1development/profiles.proto`, from 1.8 on (see [`Layout`]);
+//! fields that are not used here are skipped. A field that comes again adds to a table and overrides a number, as protobuf says.
+
+mod layout;
+
+pub(super) use layout::Layout;
 
 use super::IngestError;
-use super::protobuf::{Fault, Field, Fields, varint};
+use super::protobuf::{Fault, Field, Fields, OLDER, text, varint};
 use super::room::Room;
 use std::ops::Range;
 
@@ -23,13 +27,16 @@ pub struct Request<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Resource<'a> {
     pub(super) attributes: Vec<KeyValue<'a>>,
+    /// Those of scopes, one after another.
+    pub(super) scope_attributes: Vec<KeyValue<'a>>,
     pub(super) profiles: Vec<Profile<'a>>,
 }
 
 /// A key that is given as text, or by its index where the text is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct KeyValue<'a> {
-    pub(super) key: &'a str,
+    /// As it stands in the body.
+    pub(super) key: &'a [u8],
     pub(super) key_strindex: i32,
     pub(super) value: Value<'a>,
 }
@@ -38,6 +45,8 @@ pub(super) struct KeyValue<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) enum Value<'a> {
     Text(&'a str),
+    /// A text that is not UTF-8.
+    NotText,
     TextIndex(i32),
     Bool(bool),
     Int(i64),
@@ -55,9 +64,13 @@ pub(super) struct ValueType {
 }
 
 /// A profile but for its samples, which [`Profile::each_sample`] reads.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Profile<'a> {
     wire: &'a [u8],
+    /// Of its resource's scope attributes those of its scope.
+    pub(super) scope: Span,
+    /// Of the profile as a whole.
+    pub(super) attributes: Indices<'a>,
     pub(super) sample_type: Option<ValueType>,
     pub(super) period_type: Option<ValueType>,
     pub(super) period: i64,
@@ -72,6 +85,34 @@ pub(super) struct Sample<'a> {
     pub(super) attributes: Indices<'a>,
     pub(super) values: Vec<i64>,
     pub(super) times: Vec<u64>,
+}
+
+impl Resource<'_> {
+    /// Its node where it says it in so many words: for messages about what cannot be read as a whole.
+    pub(super) fn node<'t>(&'t self, tables: &'t Tables<'_>) -> &'t str {
+        let key = |attribute: &'t KeyValue<'_>| match attribute.key {
+            [] => usize::try_from(attribute.key_strindex)
+                .ok()
+                .and_then(|at| tables.strings.get(at).copied()),
+            key => Some(key),
+        };
+        let named = self
+            .attributes
+            .iter()
+            .find(|attribute| key(attribute) == Some(b"host.name"));
+        match named.map(|attribute| attribute.value) {
+            Some(Value::Text(node)) => node,
+            _ => "",
+        }
+    }
+}
+
+impl Request<'_> {
+    /// The first node that it names.
+    pub(super) fn node(&self) -> &str {
+        let mut nodes = self.resources.iter().map(|resource| resource.node(&self.tables));
+        nodes.find(|node| !node.is_empty()).unwrap_or("")
+    }
 }
 
 /// Indices of a repeated field, of which it is checked that they can be read.
@@ -89,6 +130,7 @@ impl<'a> Indices<'a> {
         self.more.clear();
     }
 
+    #[inline]
     fn add(&mut self, field: Field<'a>, room: &mut Room) -> Result<(), Fault> {
         match field {
             Field::Bytes(packed) if self.packed.is_empty() && self.more.is_empty() => {
@@ -148,6 +190,7 @@ pub(super) struct Function {
     pub(super) name: i32,
     pub(super) system_name: i32,
     pub(super) file: i32,
+    pub(super) start_line: i64,
 }
 
 /// The dictionary.
@@ -300,13 +343,22 @@ fn resource<'a>(wire: &'a [u8], room: &mut Room) -> Result<Resource<'a>, Fault> 
                 }
             }
             2 => {
+                let first = resource.scope_attributes.len() as u32;
+                let from = resource.profiles.len();
                 let mut fields = Fields { wire: field.message()? };
                 while let Some((number, field)) = fields.next()? {
-                    if number == 2 {
-                        let profile = profile(field.message()?)?;
-                        room.push(&mut resource.profiles, profile)?;
+                    match number {
+                        1 => scope(field.message()?, &mut resource.scope_attributes, room)?,
+                        2 => {
+                            let profile = profile(field.message()?, room)?;
+                            room.push(&mut resource.profiles, profile)?;
+                        }
+                        _ => {}
                     }
                 }
+                let of_scope = first..resource.scope_attributes.len() as u32;
+                let profiles = &mut resource.profiles[from..];
+                profiles.iter_mut().for_each(|profile| profile.scope = of_scope.clone());
             }
             _ => {}
         }
@@ -314,12 +366,23 @@ fn resource<'a>(wire: &'a [u8], room: &mut Room) -> Result<Resource<'a>, Fault> 
     Ok(resource)
 }
 
+fn scope<'a>(wire: &'a [u8], attributes: &mut Vec<KeyValue<'a>>, room: &mut Room) -> Result<(), Fault> {
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        if number == 3 {
+            let attribute = resource_attribute(field.message()?)?;
+            room.push(attributes, attribute)?;
+        }
+    }
+    Ok(())
+}
+
 fn resource_attribute(wire: &[u8]) -> Result<KeyValue<'_>, Fault> {
     let mut attribute = KeyValue::default();
     let mut fields = Fields { wire };
     while let Some((number, field)) = fields.next()? {
         match number {
-            1 => attribute.key = field.text()?,
+            1 => attribute.key = field.message()?,
             2 => attribute.value = value(field.message()?, attribute.value)?,
             3 => attribute.key_strindex = field.int()? as i32,
             _ => {}
@@ -332,9 +395,11 @@ fn table_attribute(wire: &[u8]) -> Result<KeyValue<'_>, Fault> {
     let mut attribute = KeyValue::default();
     let mut fields = Fields { wire };
     while let Some((number, field)) = fields.next()? {
-        match number {
-            1 => attribute.key_strindex = field.int()? as i32,
-            2 => attribute.value = value(field.message()?, attribute.value)?,
+        match (number, field) {
+            // A key as text.
+            (1, Field::Bytes(_)) => return Err(OLDER),
+            (1, field) => attribute.key_strindex = field.int()? as i32,
+            (2, field) => attribute.value = value(field.message()?, attribute.value)?,
             _ => {}
         }
     }
@@ -347,7 +412,7 @@ fn value<'a>(wire: &'a [u8], before: Value<'a>) -> Result<Value<'a>, Fault> {
     while let Some((number, field)) = fields.next()? {
         value = match number {
             // The last counts.
-            1 => Value::Text(field.text()?),
+            1 => text(field.message()?).map_or(Value::NotText, Value::Text),
             2 => Value::Bool(field.int()? != 0),
             3 => Value::Int(field.int()? as i64),
             4 => Value::Real(f64::from_bits(field.fixed()?)),
@@ -373,19 +438,32 @@ fn value_type(wire: &[u8], before: Option<ValueType>) -> Result<Option<ValueType
     Ok(Some(kind))
 }
 
-fn profile(wire: &[u8]) -> Result<Profile<'_>, Fault> {
+/// Fields of other types than here are those of other versions: locations at 3, times at 4 and 5, the period and its type at 7 and 6.
+fn profile<'a>(wire: &'a [u8], room: &mut Room) -> Result<Profile<'a>, Fault> {
     let mut profile = Profile {
         wire,
         ..Profile::default()
     };
     let mut fields = Fields { wire };
     while let Some((number, field)) = fields.next()? {
-        match number {
-            1 => profile.sample_type = value_type(field.message()?, profile.sample_type)?,
-            2 => profile.samples += 1,
-            3 => profile.time_unix_nano = field.fixed()?,
-            5 => profile.period_type = value_type(field.message()?, profile.period_type)?,
-            6 => profile.period = field.int()? as i64,
+        match (number, field) {
+            (1, field) => profile.sample_type = value_type(field.message()?, profile.sample_type)?,
+            (2, _) => profile.samples += 1,
+            (3, Field::Fixed64(time)) => profile.time_unix_nano = time,
+            (5, Field::Bytes(kind)) => profile.period_type = value_type(kind, profile.period_type)?,
+            (6, Field::Varint(period)) => profile.period = period as i64,
+            (3, Field::Varint(_) | Field::Bytes(_)) | (5 | 7, Field::Varint(_)) | (6, Field::Bytes(_)) => {
+                return Err(OLDER);
+            }
+            (3 | 5 | 6, _) => return Err(Fault::Broken("a profile's field has a type that it has nowhere")),
+            // 12 in 1.8.
+            (11 | 12, field @ (Field::Bytes(_) | Field::Varint(_))) => {
+                // In 1.8 what was sent before is at 11, which is no list of indices.
+                let known = profile.attributes.clone();
+                if profile.attributes.add(field, room).is_err() {
+                    profile.attributes = known;
+                }
+            }
             _ => {}
         }
     }
@@ -396,6 +474,7 @@ impl<'a> Profile<'a> {
     /// Calls back for each sample; `room` is what one sample may take.
     pub(super) fn each_sample(
         &self,
+        layout: Layout,
         room: Room,
         mut each: impl FnMut(&Sample<'a>) -> Result<(), IngestError>,
     ) -> Result<(), IngestError> {
@@ -403,7 +482,11 @@ impl<'a> Profile<'a> {
         let mut fields = Fields { wire: self.wire };
         while let Some((number, field)) = fields.next()? {
             if number == 2 {
-                sample.read(field.message()?, room)?;
+                let wire = field.message()?;
+                match layout {
+                    Layout::Newer => sample.read(wire, room)?,
+                    Layout::Older => sample.read_older(wire, room)?,
+                }
                 each(&sample)?;
             }
         }
@@ -412,16 +495,23 @@ impl<'a> Profile<'a> {
 }
 
 impl<'a> Sample<'a> {
-    fn read(&mut self, wire: &'a [u8], mut room: Room) -> Result<(), Fault> {
+    fn clear(&mut self) {
         self.stack = 0;
         self.attributes.clear();
         self.values.clear();
         self.times.clear();
+    }
+
+    /// Of 1.10 and later.
+    fn read(&mut self, wire: &'a [u8], mut room: Room) -> Result<(), Fault> {
+        self.clear();
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
             match number {
                 1 => self.stack = field.int()? as i32,
                 2 => self.attributes.add(field, &mut room)?,
+                // The link's index is a number; before 1.10 attributes stood here.
+                3 if matches!(field, Field::Bytes(_)) => return Err(MIXED),
                 4 => field.ints(|int| room.push(&mut self.values, int as i64))?,
                 5 => field.fixed_numbers(|time| room.push(&mut self.times, time))?,
                 _ => {}
@@ -429,7 +519,27 @@ impl<'a> Sample<'a> {
         }
         Ok(())
     }
+
+    /// Of 1.8 and 1.9.
+    fn read_older(&mut self, wire: &'a [u8], mut room: Room) -> Result<(), Fault> {
+        self.clear();
+        let mut fields = Fields { wire };
+        while let Some((number, field)) = fields.next()? {
+            match number {
+                1 => self.stack = field.int()? as i32,
+                2 => field.ints(|int| room.push(&mut self.values, int as i64))?,
+                3 => self.attributes.add(field, &mut room)?,
+                4 if matches!(field, Field::Bytes(_)) => return Err(MIXED),
+                5 => field.fixed_numbers(|time| room.push(&mut self.times, time))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
+
+/// Samples of one request that only two layouts explain.
+const MIXED: Fault = Fault::Layout("its samples are of 1.8 or 1.9 in part and of 1.10 or later in part");
 
 impl<'a> Tables<'a> {
     fn read(&mut self, wire: &'a [u8], room: &mut Room) -> Result<(), Fault> {
@@ -498,6 +608,7 @@ impl<'a> Tables<'a> {
                 2 => location.address = field.int()?,
                 3 => room.push(&mut self.lines, line(field.message()?)?)?,
                 4 => room.push_ints(&mut self.indices, field)?,
+                5 => return Err(OLDER),
                 _ => {}
             }
         }
@@ -509,8 +620,11 @@ impl<'a> Tables<'a> {
     fn read_stack(&mut self, wire: &'a [u8], room: &mut Room) -> Result<(), Fault> {
         let mut fields = Fields { wire };
         while let Some((number, field)) = fields.next()? {
-            if number == 1 {
-                field.check_ints()?;
+            match number {
+                1 => field.check_ints()?,
+                // A unit of an attribute's key, which had this number.
+                2 => return Err(OLDER),
+                _ => {}
             }
         }
         room.push(&mut self.stacks, Stack(wire))
@@ -552,6 +666,7 @@ fn function(wire: &[u8]) -> Result<Function, Fault> {
             1 => function.name = field.int()? as i32,
             2 => function.system_name = field.int()? as i32,
             3 => function.file = field.int()? as i32,
+            4 => function.start_line = field.int()? as i64,
             _ => {}
         }
     }
@@ -559,5 +674,4 @@ fn function(wire: &[u8]) -> Result<Function, Fault> {
 }
 
 #[cfg(test)]
-#[path = "wire_tests.rs"]
 mod tests;

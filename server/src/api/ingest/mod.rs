@@ -1,4 +1,10 @@
-//! OTLP profiles over HTTP and gRPC.
+//! Profiles over HTTP and gRPC: OTLP's.
+
+mod grpc;
+mod status;
+
+pub(super) use grpc::unknown_methods;
+pub(super) use status::refusals;
 
 use super::{ApiError, AppState, error::Code};
 use crate::ingest::{Encoding, IngestError, Outcome};
@@ -9,21 +15,19 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use opentelemetry_proto::tonic::collector::profiles::v1development::{
     ExportProfilesPartialSuccess, ExportProfilesServiceResponse,
 };
 use prost::Message;
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::{Code as GrpcCode, Status};
 
 const PROTOBUF: &str = "application/x-protobuf";
-const GRPC_PATH: &str = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export";
+const JSON: &str = "application/json";
+/// Where profiles are taken over HTTP.
+const HTTP_PATH: &str = "/v1development/profiles";
 
 /// Identity of a batch, as headers and as gRPC metadata.
 const INSTANCE_HEADER: &str = "stakeout-instance";
@@ -38,9 +42,6 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Room that is kept for a body or message that does not say its length: more than an agent's, less than the largest.
 const UNKNOWN_LENGTH_BYTES: usize = 8 << 20;
 
-/// A gRPC call, its wait for the commit included, ends after this.
-const CALL_TIMEOUT: Duration = Duration::from_secs(120);
-
 /// What a sender is asked to wait before it tries again, seconds.
 const RETRY_SECONDS: u32 = 2;
 const DISK_FULL_RETRY_SECONDS: u32 = 15;
@@ -48,11 +49,36 @@ const CLOCK_RETRY_SECONDS: u32 = 10;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
-        .route("/v1development/profiles", post(http))
-        .route(GRPC_PATH, post(grpc))
+        .route(HTTP_PATH, post(http))
+        .route(grpc::PATH, post(grpc::export))
 }
 
 async fn http(State(state): State<AppState>, request: Request) -> Result<Response, ApiError> {
+    let arrived = arrive(&state, request)
+        .await
+        .inspect_err(|error| refuse(&state, error))?;
+    let outcome = state
+        .ingest
+        .ingest(arrived.body, arrived.encoding, arrived.id, arrived.room)
+        .await?;
+    let rejected = outcome.rejected_samples;
+    let body = response(outcome).encode_to_vec();
+    let mut answer = ([(header::CONTENT_TYPE, PROTOBUF)], body).into_response();
+    if rejected > 0 {
+        answer.headers_mut().insert(REJECTED_HEADER, rejected.into());
+    }
+    Ok(answer)
+}
+
+/// A body with what its headers say of it.
+struct Arrived {
+    body: Bytes,
+    encoding: Encoding,
+    id: Option<BatchId>,
+    room: OwnedSemaphorePermit,
+}
+
+async fn arrive(state: &AppState, request: Request) -> Result<Arrived, ApiError> {
     let (parts, body) = request.into_parts();
     check_content_type(&parts.headers)?;
     let encoding = content_encoding(&parts.headers)?;
@@ -64,14 +90,23 @@ async fn http(State(state): State<AppState>, request: Request) -> Result<Respons
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     let room = state.ingest.reserve(announced.unwrap_or(UNKNOWN_LENGTH_BYTES)).await?;
     let body = receive(body, limit).await?;
-    let outcome = state.ingest.ingest(body, encoding, id, room).await?;
-    let rejected = outcome.rejected_samples;
-    let body = response(outcome).encode_to_vec();
-    let mut answer = ([(header::CONTENT_TYPE, PROTOBUF)], body).into_response();
-    if rejected > 0 {
-        answer.headers_mut().insert(REJECTED_HEADER, rejected.into());
+    Ok(Arrived {
+        body,
+        encoding,
+        id,
+        room,
+    })
+}
+
+/// Remembers what is refused for good before anything is known of its sender.
+fn refuse(state: &AppState, error: &ApiError) {
+    if !matches!(error.code(), Code::Overloaded | Code::Timeout) {
+        let now_ns = chrono::Utc::now().timestamp_nanos_opt().unwrap_or_default();
+        state
+            .ingest
+            .senders
+            .refused("", error.code().as_str(), &error.to_string(), now_ns);
     }
-    Ok(answer)
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -170,9 +205,12 @@ impl From<IngestError> for ApiError {
             }
             IngestError::Compression { .. } => Self::new(Code::BadProfile, message)
                 .hint("the body must be compressed as Content-Encoding says: identity, gzip or zstd"),
-            IngestError::Protobuf { .. } => {
+            IngestError::Protobuf { .. } | IngestError::Text { .. } => {
                 Self::new(Code::BadProfile, message).hint("the format is OTLP profiles, v1development")
             }
+            IngestError::Layout { .. } => Self::new(Code::BadProfile, message).hint(
+                "let the sender use a version of its SDK, profiler or Collector whose opentelemetry-proto is read here",
+            ),
             IngestError::Index { .. } => {
                 Self::new(Code::BadProfile, message).hint("an index must be at least 0 and below the table's size")
             }
@@ -210,101 +248,5 @@ impl From<StoreError> for ApiError {
                 .retry_after(RETRY_SECONDS)
                 .cause(error),
         }
-    }
-}
-
-async fn grpc(State(state): State<AppState>, request: Request) -> Response {
-    let room = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES).await {
-        Ok(room) => room,
-        Err(error) => return status(&error.into()).into_http(),
-    };
-    let mut grpc = tonic::server::Grpc::new(RawCodec)
-        .accept_compressed(CompressionEncoding::Gzip)
-        .accept_compressed(CompressionEncoding::Zstd)
-        .apply_max_message_size_config(Some(state.ingest.config().max_body_bytes), None);
-    let call = grpc.unary(
-        Export {
-            state,
-            room: Some(room),
-        },
-        request,
-    );
-    match tokio::time::timeout(CALL_TIMEOUT, call).await {
-        Ok(response) => response.map(Body::new),
-        Err(_) => Status::unavailable("the call took too long; send the batch again").into_http(),
-    }
-}
-
-struct Export {
-    state: AppState,
-    /// Kept for the message while it is received and decoded.
-    room: Option<OwnedSemaphorePermit>,
-}
-
-impl tonic::server::UnaryService<Bytes> for Export {
-    type Response = ExportProfilesServiceResponse;
-    type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Self::Response>, Status>> + Send>>;
-
-    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let state = self.state.clone();
-        let room = self.room.take();
-        Box::pin(async move {
-            let (metadata, _, message) = request.into_parts();
-            let id = batch_id(&metadata.into_headers()).map_err(|error| status(&error))?;
-            let room = room.ok_or_else(|| Status::internal("a unary call has one message"))?;
-            match state.ingest.ingest(message, Encoding::Identity, id, room).await {
-                Ok(outcome) => Ok(tonic::Response::new(response(outcome))),
-                Err(error) => Err(status(&error.into())),
-            }
-        })
-    }
-}
-
-/// As the OTLP specification maps them: what a sender may retry is UNAVAILABLE.
-fn status(error: &ApiError) -> Status {
-    let code = match error.code() {
-        Code::TooLarge | Code::BadProfile | Code::UnsupportedMediaType => GrpcCode::InvalidArgument,
-        Code::Overloaded | Code::DiskFull | Code::Timeout | Code::Internal => GrpcCode::Unavailable,
-        Code::Unauthorized => GrpcCode::Unauthenticated,
-        _ => GrpcCode::Unknown,
-    };
-    Status::new(code, error.to_string())
-}
-
-/// Hands the message over undecoded: `ingest` decodes, with its own limits.
-#[derive(Debug, Clone, Copy)]
-struct RawCodec;
-
-impl Codec for RawCodec {
-    type Encode = ExportProfilesServiceResponse;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for RawCodec {
-    type Item = ExportProfilesServiceResponse;
-    type Error = Status;
-
-    fn encode(&mut self, item: Self::Item, dst: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        item.encode(dst).map_err(|error| Status::internal(error.to_string()))
-    }
-}
-
-impl Decoder for RawCodec {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, src: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        let length = src.remaining();
-        Ok(Some(src.copy_to_bytes(length)))
     }
 }

@@ -185,7 +185,7 @@ fn same(read: &Request<'_>, prost: &ExportProfilesServiceRequest) -> bool {
         let attributes = theirs.resource.iter().flat_map(|resource| &resource.attributes);
         let attributes: Vec<_> = attributes
             .map(|attribute| KeyValue {
-                key: &attribute.key,
+                key: attribute.key.as_bytes(),
                 key_strindex: attribute.key_strindex,
                 value: expected_value(attribute.value.as_ref()),
             })
@@ -201,7 +201,7 @@ fn same(read: &Request<'_>, prost: &ExportProfilesServiceRequest) -> bool {
                 (theirs.period, theirs.time_unix_nano)
             );
             let mut samples = Vec::new();
-            let result = ours.each_sample(read.room, |sample| {
+            let result = ours.each_sample(Layout::Newer, read.room, |sample| {
                 let attributes: Vec<i32> = sample.attributes.iter().collect();
                 samples.push((sample.stack, attributes, sample.values.clone(), sample.times.clone()));
                 Ok(())
@@ -247,7 +247,7 @@ fn same(read: &Request<'_>, prost: &ExportProfilesServiceRequest) -> bool {
         .collect();
     assert_eq!(functions, expected);
     let attributes = theirs.attribute_table.iter().map(|attribute| KeyValue {
-        key: "",
+        key: b"",
         key_strindex: attribute.key_strindex,
         value: expected_value(attribute.value.as_ref()),
     });
@@ -451,7 +451,7 @@ fn damaged_requests_are_errors_or_read_as_prost_reads_them() {
             (Err(_), Err(_)) => errors += 1,
             (Ok(read), Err(error)) => {
                 let mut profiles = read.resources.iter().flat_map(|resource| &resource.profiles);
-                let whole = profiles.all(|profile| profile.each_sample(read.room, |_| Ok(())).is_ok());
+                let whole = profiles.all(|profile| profile.each_sample(Layout::Newer, read.room, |_| Ok(())).is_ok());
                 // Strings are looked at where they are asked for.
                 let whole = whole
                     && read
@@ -529,8 +529,14 @@ fn many_small_entries_are_refused_before_they_take_memory() {
         ..Default::default()
     }
     .encode_to_vec();
-    let profile = profile(&wire).unwrap();
-    assert!(profile.each_sample(Room::new(32 << 20), |_| Ok(())).is_ok());
-    let error = profile.each_sample(Room::new(1 << 20), |_| Ok(())).unwrap_err();
+    let profile = profile(&wire, &mut Room::new(1 << 20)).unwrap();
+    assert!(
+        profile
+            .each_sample(Layout::Newer, Room::new(32 << 20), |_| Ok(()))
+            .is_ok()
+    );
+    let error = profile
+        .each_sample(Layout::Newer, Room::new(1 << 20), |_| Ok(()))
+        .unwrap_err();
     assert!(matches!(error, IngestError::TooLarge { .. }), "{error}");
 }

@@ -1,0 +1,156 @@
+//! OTLP's gRPC service.
+
+use super::super::{ApiError, AppState, error::Code};
+use super::{UNKNOWN_LENGTH_BYTES, batch_id, refuse, response, status};
+use crate::ingest::Encoding;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::{Buf, Bytes};
+use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceResponse;
+use prost::Message;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::{Code as GrpcCode, Status};
+
+pub(super) const PATH: &str = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export";
+
+/// A call, its wait for the commit included, ends after this.
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+pub(super) async fn export(State(state): State<AppState>, request: Request) -> Response {
+    let room = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES).await {
+        Ok(room) => room,
+        Err(error) => return status_of(&error.into()).into_http(),
+    };
+    let mut grpc = tonic::server::Grpc::new(RawCodec)
+        .accept_compressed(CompressionEncoding::Gzip)
+        .accept_compressed(CompressionEncoding::Zstd)
+        .apply_max_message_size_config(Some(state.ingest.config().max_body_bytes), None);
+    let call = grpc.unary(
+        Export {
+            state,
+            room: Some(room),
+        },
+        request,
+    );
+    match tokio::time::timeout(CALL_TIMEOUT, call).await {
+        Ok(response) => for_good(response.map(Body::new)),
+        Err(_) => Status::unavailable("the call took too long; send the batch again").into_http(),
+    }
+}
+
+struct Export {
+    state: AppState,
+    /// Kept for the message while it is received and decoded.
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl tonic::server::UnaryService<Bytes> for Export {
+    type Response = ExportProfilesServiceResponse;
+    type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Self::Response>, Status>> + Send>>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let state = self.state.clone();
+        let room = self.room.take();
+        Box::pin(async move {
+            let (metadata, _, message) = request.into_parts();
+            let id = batch_id(&metadata.into_headers()).map_err(|error| {
+                refuse(&state, &error);
+                status_of(&error)
+            })?;
+            let room = room.ok_or_else(|| Status::internal("a unary call has one message"))?;
+            match state.ingest.ingest(message, Encoding::Identity, id, room).await {
+                Ok(outcome) => Ok(tonic::Response::new(response(outcome))),
+                Err(error) => Err(status_of(&error.into())),
+            }
+        })
+    }
+}
+
+/// As the OTLP specification maps them: what a sender may repeat is UNAVAILABLE and says when, all else is for good.
+fn status_of(error: &ApiError) -> Status {
+    let code = match error.code() {
+        Code::Overloaded | Code::DiskFull | Code::Timeout | Code::Internal => GrpcCode::Unavailable,
+        Code::Unauthorized => GrpcCode::Unauthenticated,
+        Code::NotFound | Code::MethodNotAllowed => GrpcCode::Unimplemented,
+        _ => GrpcCode::InvalidArgument,
+    };
+    match (code, error.retry_after_seconds()) {
+        (GrpcCode::Unavailable, Some(seconds)) => {
+            let details = status::encode(code as i32, &error.to_string(), Some(seconds));
+            Status::with_details(code, error.to_string(), details.into())
+        }
+        _ => Status::new(code, error.to_string()),
+    }
+}
+
+/// The codec says OUT_OF_RANGE of a message that is too large, which exporters repeat: it stays too large.
+fn for_good(mut response: Response) -> Response {
+    const CODE: &str = "grpc-status";
+    let code = response.headers().get(CODE).map(HeaderValue::as_bytes);
+    if code == Some(b"11") {
+        let code = HeaderValue::from(GrpcCode::ResourceExhausted as i32);
+        response.headers_mut().insert(CODE, code);
+    }
+    response
+}
+
+/// A call of a method or service that is not there, whatever the path is: gRPC has its own word for that, and it is not an error of HTTP.
+pub(in super::super) async fn unknown_methods(request: Request, next: Next) -> Response {
+    let content_type = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_call = content_type.is_some_and(|kind| kind.starts_with(b"application/grpc"));
+    let path: String = request.uri().path().chars().take(120).collect();
+    let response = next.run(request).await;
+    let told = match response.status() {
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+            Status::unimplemented(format!("there is no method {path} here; profiles go to {PATH}"))
+        }
+        StatusCode::UNAUTHORIZED => Status::unauthenticated("the token is missing or wrong"),
+        _ => return response,
+    };
+    if is_call { told.into_http() } else { response }
+}
+
+/// Hands the message over undecoded: `ingest` decodes, with its own limits.
+#[derive(Debug, Clone, Copy)]
+struct RawCodec;
+
+impl Codec for RawCodec {
+    type Encode = ExportProfilesServiceResponse;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for RawCodec {
+    type Item = ExportProfilesServiceResponse;
+    type Error = Status;
+
+    fn encode(&mut self, item: Self::Item, dst: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        item.encode(dst).map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+impl Decoder for RawCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, src: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        let length = src.remaining();
+        Ok(Some(src.copy_to_bytes(length)))
+    }
+}
