@@ -443,8 +443,8 @@ async fn until_the_clock_may_be_set_nothing_is_left_out_for_being_ahead() {
         let answer = app.post_plain(request).await;
         assert_eq!(answer.status, 503, "{answer:?}");
         assert_eq!(answer.headers["retry-after"], "10");
-        let body = String::from_utf8(answer.body.to_vec()).unwrap();
-        assert!(body.contains("--clock-wait"), "{body}");
+        let (code, said) = answer.refusal();
+        assert!(code == "overloaded" && said.contains("--clock-wait"), "{said}");
     }
     assert_eq!(app.post_plain(&present).await.status, 200);
     assert_eq!(app.stored(), 4);
@@ -558,12 +558,12 @@ async fn a_sender_without_our_attributes_is_welcome() {
         .map(|column| arrow::util::display::array_value_to_string(column, 0).unwrap())
         .collect();
     assert_eq!(row, ["cpu", "shop", "shop-web", "interpreted", "73"]);
-    // No instance: no account, so no node is shown as observed.
+    // No instance: no account. Who sends is shown all the same.
+    let nodes = get(&app.address, "/api/v1/nodes").await.json()["nodes"].take();
+    assert_eq!(nodes.as_array().unwrap().len(), 1, "{nodes}");
     assert_eq!(
-        get(&app.address, "/api/v1/nodes").await.json()["nodes"]
-            .as_array()
-            .unwrap()
-            .len(),
-        0
+        (&nodes[0]["has_account"], &nodes[0]["instance"]),
+        (&false.into(), &"".into()),
+        "{nodes}"
     );
 }

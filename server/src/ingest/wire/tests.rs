@@ -459,6 +459,14 @@ fn damaged_requests_are_errors_or_read_as_prost_reads_them() {
                         .strings
                         .iter()
                         .all(|string| std::str::from_utf8(string).is_ok());
+                // So are keys and values of attributes.
+                let of_resources = read
+                    .resources
+                    .iter()
+                    .flat_map(|one| one.attributes.iter().chain(&one.scope_attributes));
+                let mut attributes = of_resources.chain(&read.tables.attributes);
+                let is_text = |one: &KeyValue<'_>| std::str::from_utf8(one.key).is_ok() && one.value != Value::NotText;
+                let whole = whole && attributes.all(is_text);
                 let error = error.to_string();
                 // In a list, and not that text or a number is broken.
                 let in_list = error.contains("AnyValue.value: Key")
