@@ -13,6 +13,11 @@ export function isWanted(state: string, only: Only): boolean {
   return only === "" || (only === "significant" ? state !== "same" : state === only);
 }
 
+/** The rows as they may be marked: against a side without samples, none is. */
+export function judgedRows(rows: readonly DiffTopRow[], hasBoth: boolean): readonly DiffTopRow[] {
+  return hasBoth ? rows : rows.map((row) => ({ ...row, state: "same" }));
+}
+
 export const DIFF_SORT_KEYS = ["name", "before", "after", "delta", "low", "state", "factor"] as const;
 export type DiffSortKey = (typeof DIFF_SORT_KEYS)[number];
 

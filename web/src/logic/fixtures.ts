@@ -1,5 +1,6 @@
 /** Small trees and answers that the unit tests build by hand. Used by tests only. */
 import type { DiffAnswer, FlamegraphAnswer, SeriesAnswer } from "../api/types.ts";
+import { type Stack, stackOf } from "./stack.ts";
 import { treeOf } from "./tree.ts";
 
 export interface Frame {
@@ -138,4 +139,21 @@ export function seriesOf(part: Partial<SeriesAnswer>): SeriesAnswer {
     other: null,
     ...part,
   };
+}
+
+/** Cores second by second, null where nobody watched; a sample stands for 50 ms, or as `hertz` says. */
+export function courseStack(cores: (number | null)[], hertz = 20, from = 0): Stack {
+  const seconds = cores.reduce<number>((sum, value) => sum + (value ?? 0), 0);
+  return stackOf(
+    seriesOf({
+      from,
+      until: from + cores.length * 1000,
+      step_ms: 1000,
+      times: cores.map((_, i) => from + i * 1000),
+      covered: cores.map((value) => (value === null ? 0 : 1)),
+      idle: cores.map(() => null),
+      capacity: cores.map((value) => (value === null ? null : 4)),
+      series: [{ value: "a", cores, samples: Math.round(seconds * hertz), cpu_seconds: seconds }],
+    }),
+  );
 }

@@ -28,7 +28,7 @@ export interface Stack {
   /** Step edges, Unix milliseconds; the last is the end of the last step. */
   edges: number[];
   layers: Layer[];
-  /** Sum of all layers, one a step; null where uncovered. */
+  /** Sum of all layers, one a step; null where uncovered, and where less than half of the step was covered. */
   total: (number | null)[];
   capacity: (number | null)[];
   idle: (number | null)[];
@@ -50,6 +50,8 @@ const NOTHING = 0.02;
 const WHOLE = 0.98;
 /** A step that was watched for less says little: a sample or two may come out as more cores than there are. */
 const TELLING = 0.5;
+/** Ticks of each CPU that a step may have beyond its length: the one before it and the one behind it may fall into it. */
+const SPARE_TICKS = 2;
 
 /** The total of each step that was watched for long enough to tell; null for others. */
 export function telling({ total, observed, edges }: Stack): (number | null)[] {
@@ -78,7 +80,8 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
     }
     const top = [...running];
     const share = cpuSeconds > 0 ? line.cpu_seconds / cpuSeconds : 0;
-    const { value, mode, samples, cores } = line;
+    const { value, mode, samples } = line;
+    const cores = [...line.cores];
     return { value, mode, samples, cpuSeconds: line.cpu_seconds, share, mean: 0, cores, top };
   });
   // A layer whose steps were null before a later layer proved cover must not leave a hole there.
@@ -98,6 +101,10 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
   }
   const capacity = answer.times.map((_, i) => answer.capacity[i] ?? null);
   const idle = answer.times.map((_, i) => answer.idle[i] ?? null);
+  const meanTotal = mean(running, observed) ?? 0;
+  const samples = lines.reduce((sum, line) => sum + line.samples, 0);
+  const periodMs = samples > 0 ? (cpuSeconds * 1000) / samples : 0;
+  settle({ layers, running, capacity, observed, lengths, periodMs });
   return {
     edges,
     layers,
@@ -106,12 +113,46 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
     idle,
     uncovered: stretches(edges, covered, (share) => share <= NOTHING),
     partly: stretches(edges, byNode, (share, i) => (covered[i] ?? 0) > NOTHING && share < WHOLE),
-    peak: highest(running.filter((_, i) => (covered[i] as number) >= TELLING)) || highest(running),
+    peak: highest(running),
     observed,
-    meanTotal: mean(running, observed) ?? 0,
+    meanTotal,
     meanCapacity: mean(capacity, observed) ?? 0,
     meanIdle: mean(idle, observed),
   };
+}
+
+interface Steps {
+  layers: readonly Layer[];
+  running: (number | null)[];
+  capacity: readonly (number | null)[];
+  observed: readonly number[];
+  lengths: readonly number[];
+  periodMs: number;
+}
+
+/**
+ * Leaves out steps that were watched for too short a time to tell, unless all were; and where timers' ticks make more of a step than there was of
+ * the CPUs, all layers are lowered to that. What is more than ticks explain stands: other senders don't tell how many CPUs they have.
+ */
+function settle({ layers, running, capacity, observed, lengths, periodMs }: Steps): void {
+  const tells = running.map(
+    (total, i) => total !== null && (observed[i] as number) >= TELLING * (lengths[i] as number),
+  );
+  const some = tells.includes(true);
+  running.forEach((total, i) => {
+    if (total === null) return;
+    const cpus = capacity[i] ?? 0;
+    const spare = (cpus * SPARE_TICKS * periodMs) / Math.max(1, observed[i] as number);
+    const isOut = some && !tells[i];
+    const factor = cpus > 0 && total > cpus && total <= cpus + spare ? cpus / total : 1;
+    if (!isOut && factor === 1) return;
+    const settled = (value: number | null) => (isOut || value === null ? null : value * factor);
+    running[i] = settled(total);
+    for (const layer of layers) {
+      layer.cores[i] = settled(layer.cores[i] ?? null);
+      layer.top[i] = settled(layer.top[i] ?? null);
+    }
+  });
 }
 
 interface Line {
@@ -160,15 +201,6 @@ function stretches(edges: number[], covered: number[], wanted: (share: number, s
 
 function highest(values: readonly (number | null)[]): number {
   return values.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
-}
-
-/** The highest value of a step that was watched for long enough to tell; where none was, of all. */
-function highestTelling(
-  { edges, observed }: Pick<Stack, "edges" | "observed">,
-  values: readonly (number | null)[],
-): number {
-  const share = (i: number) => (observed[i] as number) / ((edges[i + 1] as number) - (edges[i] as number));
-  return highest(values.filter((_, i) => share(i) >= TELLING)) || highest(values);
 }
 
 function mean(values: (number | null)[], weights: readonly number[]): number | null {
@@ -234,8 +266,7 @@ export function topOf(stack: Stack, beside: Stack | null, showCapacity: boolean,
 /** The highest value of the axis: room above the peak; the capacity too where that does not flatten the rest. */
 export function axisTop(stack: Stack, showCapacity: boolean, draw: Draw = "stacked"): number {
   const capacity = highest(stack.capacity);
-  const peak =
-    draw === "stacked" ? stack.peak : Math.max(0, ...stack.layers.map((layer) => highestTelling(stack, layer.cores)));
+  const peak = draw === "stacked" ? stack.peak : Math.max(0, ...stack.layers.map((layer) => highest(layer.cores)));
   const top = showCapacity ? Math.max(peak, capacity) : peak;
   return top > 0 ? top * 1.06 : 1;
 }

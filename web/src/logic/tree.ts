@@ -69,6 +69,8 @@ export interface Tree extends Frames {
 }
 
 export const ROOT = 0;
+/** The state of what was not shown to differ. */
+const SAME = "same";
 
 /** An answer that contradicts itself. */
 export class BadTree extends Error {}
@@ -99,6 +101,7 @@ export function diffTreeOf(answer: DiffAnswer, width: Width): Tree {
   const size = nodes.parent.length;
   const floats = (name: keyof DiffColumns) => Float64Array.from(column(nodes, name, size));
   const frames = framesOf(nodes, answer.strings, answer.kinds);
+  const hasBoth = answer.base.samples > 0 && answer.comparison.samples > 0;
   const judged = {
     baseTotal: floats("base_total"),
     total: frames.total,
@@ -106,7 +109,10 @@ export function diffTreeOf(answer: DiffAnswer, width: Width): Tree {
     norm: floats("norm"),
     baseSelf: floats("base_self"),
     self: frames.self,
-    state: Uint8Array.from(checked(column(nodes, "state", size), answer.states.length, "state")),
+    // Nothing is more or less than a side without samples, which may not have been there at all.
+    state: hasBoth
+      ? Uint8Array.from(checked(column(nodes, "state", size), answer.states.length, "state"))
+      : new Uint8Array(size).fill(answer.states.indexOf(SAME)),
   };
   const diff: DiffData = {
     width,
@@ -118,7 +124,7 @@ export function diffTreeOf(answer: DiffAnswer, width: Width): Tree {
     high: floats("high"),
     baseSelfNorm: floats("base_self_norm"),
     selfNorm: floats("self_norm"),
-    strength: floats("strength"),
+    strength: hasBoth ? floats("strength") : new Float64Array(size),
     states: answer.states,
     scale: scaleOf(judged, answer),
   };

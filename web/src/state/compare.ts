@@ -5,7 +5,7 @@ import { versionsStatement, type Watchers, watchersOf } from "../logic/caveats.t
 import { findings } from "../logic/grew.ts";
 import { stackOf } from "../logic/stack.ts";
 import { halves } from "../logic/windows.ts";
-import { ask, comparing, criteria, diff, pair, sent } from "./data.ts";
+import { ask, comparing, criteria, diff, isPaired, pair, sent } from "./data.ts";
 import { page } from "./index.ts";
 import { type Resource, resource } from "./resource.ts";
 
@@ -21,7 +21,7 @@ export const changes = computed(() => {
 /** Where side A has a selector of its own, its cores over the time of the chart, whatever their layers. */
 const baseSeries: Resource<SeriesAnswer> = resource(() => {
   const { view, type, baseQuery, by } = page.value;
-  if (view !== "compare" || baseQuery === "") return null;
+  if (view !== "compare" || baseQuery === "" || !isPaired.value) return null;
   const { from, until } = pair.value.chart;
   const parameters = { type, query: baseQuery, from, until, by, limit: 1 };
   return ask("series of A", parameters, (signal) => api.series(parameters, signal));

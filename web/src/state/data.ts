@@ -1,6 +1,7 @@
 /** Every answer that the views show, each following the state by itself. Time starts to run here, nowhere else. */
 import { batch, computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { type ApiError, api, type HeatmapAnswer, type Parameters, type TimelineAnswer } from "../api/index.ts";
+import { type Baseline, baselineOf, historyOf } from "../logic/baseline.ts";
 import { findFocus, findSelection, selectionOf } from "../logic/focus.ts";
 import type { GrownDiff, GrownFlamegraph } from "../logic/grown.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/marks.ts";
@@ -134,10 +135,38 @@ export const flamegraph: Resource<GrownFlamegraph> = resource(() => {
   );
 });
 
+/** Nobody chose side A of the compare view. */
+export const isChosenHere = computed(
+  () => view.value === "compare" && [baseFrom, baseUntil].some(({ value }) => parseTime(value, 0) === null),
+);
+
+/** When side A's selection ran, before the range of the page and in it: what side A is chosen by. */
+const history = resource(() => {
+  if (!isChosenHere.value) return null;
+  const given = range.value;
+  const parameters = {
+    type: type.value,
+    query: baseQuery.value || query.value,
+    ...askable(historyOf(given)),
+    by: "mode",
+  };
+  return ask("baseline", parameters, async (signal) => ({ given, series: await api.series(parameters, signal) }));
+});
+
+/** What was chosen; null where a person chose, or until it is known. */
+export const baseline = computed<Baseline | null>(() => {
+  const known = history.data.value;
+  if (!isChosenHere.value || known === null) return null;
+  return baselineOf(stackOf(known.series), known.given, !isRelative(until.value));
+});
+
+/** Both windows are known. */
+export const isPaired = computed(() => !isChosenHere.value || baseline.value !== null || history.error.value !== null);
+
 /** The two windows of the compare view and what its chart shows. */
 export const pair = computed(() => {
   const texts = { from: from.value, until: until.value, baseFrom: baseFrom.value, baseUntil: baseUntil.value };
-  const both = pairOf(texts, present.value);
+  const both = baseline.value ?? pairOf(texts, present.value);
   const begin = parseTime(chartFrom.value, present.value);
   const end = parseTime(chartUntil.value, present.value);
   const chart = begin !== null && end !== null ? askable(ordered(begin, end)) : around(both.base, both.comparison);
@@ -196,7 +225,7 @@ export function criteria(): Parameters {
 }
 
 export const compareSeries: Resource<Awaited<ReturnType<typeof api.series>>> = resource(() => {
-  if (view.value !== "compare") return null;
+  if (view.value !== "compare" || !isPaired.value) return null;
   const chart: Window = pair.value.chart;
   const parameters = {
     type: type.value,
@@ -214,13 +243,13 @@ export const compareStack = computed(() =>
 );
 
 export const diff: Resource<GrownDiff> = resource(() => {
-  if (!comparing.value) return null;
+  if (!comparing.value || !isPaired.value) return null;
   const parameters = { ...pairParameters(), min_share: MIN_SHARE };
   return ask("diff", parameters, async (signal) => grown("diff", await api.diff(parameters, signal), signal));
 });
 
 export const diffTop = resource(() => {
-  if (!comparing.value) return null;
+  if (!comparing.value || !isPaired.value) return null;
   const parameters = { ...pairParameters(), by: "function", limit: TOP_LIMIT };
   return ask("top", parameters, (signal) => api.diffTop(parameters, signal));
 });

@@ -5,8 +5,8 @@ interface Props<T extends string> {
   name?: string;
   title?: string;
   value: T;
-  /** Values and their titles. */
-  options: readonly (readonly [T, string])[];
+  /** Values and their titles; one that can't be chosen has the reason behind it. */
+  options: readonly (readonly [value: T, title: string, whyNot?: string])[];
   onChoose: (value: T) => void;
   id?: string;
 }
@@ -25,9 +25,9 @@ export function Choice<T extends string>({ label, name, title, value, options, o
           if (chosen !== undefined) onChoose(chosen[0]);
         }}
       >
-        {options.map(([one, text]) => (
-          <option key={one} value={one}>
-            {text}
+        {options.map(([one, text, whyNot = ""]) => (
+          <option key={one} value={one} disabled={whyNot !== ""}>
+            {whyNot === "" ? text : `${text} (${whyNot})`}
           </option>
         ))}
       </select>

@@ -1,8 +1,8 @@
 /** Two windows, or two selections: what changed, and what only looks as if it had. */
 import { useMemo } from "preact/hooks";
+import { type ChangePoint, changePoints, changeText, largestChange } from "../logic/changepoints.ts";
 import { cores } from "../logic/format.ts";
-import { jumpOf, pairAt } from "../logic/jump.ts";
-import { meanWithin, telling } from "../logic/stack.ts";
+import { meanWithin } from "../logic/stack.ts";
 import { rangeText } from "../logic/time.ts";
 import {
   around,
@@ -15,7 +15,17 @@ import {
   withLength,
 } from "../logic/windows.ts";
 import { baseStack } from "../state/compare.ts";
-import { compareSeries, compareStack, diff, pair, present, selectorFaults, sides } from "../state/data.ts";
+import {
+  baseline,
+  compareSeries,
+  compareStack,
+  diff,
+  isChosenHere,
+  pair,
+  present,
+  selectorFaults,
+  sides,
+} from "../state/data.ts";
 import { navigate, type PageState, page } from "../state/index.ts";
 import { ConfidenceSlider } from "./Changes.tsx";
 import { ChartCard } from "./ChartCard.tsx";
@@ -58,7 +68,7 @@ export function Compare() {
 function CompareChart() {
   const windows = pair.value;
   const stack = compareStack.value;
-  const jump = useMemo(() => (stack === null ? null : jumpOf(telling(stack))), [stack]);
+  const across = useMemo(() => (stack === null ? null : largestChange(changePoints(stack))), [stack]);
   return (
     <ChartCard
       series={compareSeries}
@@ -81,13 +91,13 @@ function CompareChart() {
           >
             Fit
           </button>
-          {jump !== null && (
+          {across !== null && (
             <button
               type="button"
               class="button"
               data-testid="jump"
-              title={`A until the chart's largest change, from ${cores(jump.before.mean)} to ${cores(jump.after.mean)} cores, and B from there on`}
-              onClick={() => stack !== null && setPair(pairAt(jump, stack.edges), windows.chart)}
+              title={`A until the chart's largest change, ${changeText(across)}, and B from there on, equally long`}
+              onClick={() => setPair(across.pair, windows.chart)}
             >
               At the jump
             </button>
@@ -115,6 +125,29 @@ function CompareChart() {
       )}
     />
   );
+}
+
+/** The value of the choice that leaves side A to the page. */
+const HERE = "here";
+const NO_SIDE = "nothing to compare with";
+
+const pointTitle = (point: ChangePoint) => `before ${changeText(point)}`;
+const isSamePair = (a: Pair, b: Pair) => isSame(a.base, b.base) && isSame(a.comparison, b.comparison);
+
+/** Where side A can lie: beside B, and before each change of the chart, B then behind it. */
+function placesOf({ base, comparison }: Pair, points: readonly ChangePoint[]) {
+  const places = placesBefore(comparison).map(([title, window]) => ({
+    title,
+    pair: { base: window, comparison },
+    isPoint: false,
+  }));
+  const changes = points.flatMap((point) =>
+    point.pair === null ? [] : [{ title: pointTitle(point), pair: point.pair, isPoint: true }],
+  );
+  // Of two names for the same windows, the change says more.
+  return changes.some(({ pair: at }) => isSamePair(at, { base, comparison }))
+    ? [...changes, ...places]
+    : [...places, ...changes];
 }
 
 function Sides() {
@@ -151,22 +184,32 @@ function Sides() {
       </div>
     );
   };
-  const places = placesBefore(windows.comparison);
-  const place = places.find(([, window]) => isSame(window, windows.base));
+  const points = useMemo(
+    () => (compareStack.value === null ? [] : changePoints(compareStack.value)),
+    [compareStack.value],
+  );
+  const options = placesOf(windows, points);
+  const chosen = isChosenHere.value ? HERE : (options.find(({ pair: at }) => isSamePair(at, windows))?.title ?? "");
   return (
     <div class="sides card">
       {side("base", "A", 0)}
       <Choice
         label="A is"
         name="Place window A"
-        value={place?.[0] ?? ""}
+        value={chosen}
         options={[
-          ...(place === undefined ? [["", "where you put it"] as const] : []),
-          ...places.map(([title]) => [title, title] as const),
+          ...(chosen === "" ? [["", "where you put it"] as const] : []),
+          [HERE, "chosen by the page"],
+          ...options.map(({ title }) => [title, title] as const),
+          ...points.flatMap((point) =>
+            point.pair === null ? [[pointTitle(point), pointTitle(point), NO_SIDE] as const] : [],
+          ),
         ]}
         onChoose={(title) => {
-          const chosen = places.find(([one]) => one === title);
-          if (chosen !== undefined) set("base", chosen[1]);
+          const option = options.find((one) => one.title === title);
+          if (title === HERE) navigate({ baseFrom: "", baseUntil: "", chartFrom: "", chartUntil: "" });
+          else if (option?.isPoint) setPair(option.pair, windows.chart);
+          else if (option !== undefined) set("base", option.pair.base);
         }}
       />
       <QueryBox
@@ -188,6 +231,11 @@ function Sides() {
       >
         lock lengths
       </Check>
+      {baseline.value !== null && (
+        <span class="baseline dim" role="status" data-testid="baseline">
+          {baseline.value.said}
+        </span>
+      )}
       <div class="criteria">
         <Choice
           label="compare"

@@ -1,6 +1,8 @@
 /** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
+import { judgedRows } from "../logic/diffrows.ts";
+import type { GrownDiff } from "../logic/grown.ts";
 import { changeWords, sideText } from "../logic/sides.ts";
-import { diff, diffTop, pairParameters, selectorFaults, sides } from "../state/data.ts";
+import { diff, diffTop, isChosenHere, pairParameters, selectorFaults, sides } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { Caveats, Changes, Verdict } from "./Changes.tsx";
 import { Choice } from "./Choice.tsx";
@@ -8,6 +10,43 @@ import { DiffTable } from "./DiffTable.tsx";
 import { Download } from "./Download.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
+
+/** One side has no samples: what can be done about it. The graph is then of the other one, without colours. */
+function OneSided({ answer }: { answer: GrownDiff }) {
+  const [lacks, has, window] =
+    answer.base.samples === 0 ? (["A", "B", answer.comparison] as const) : (["B", "A", answer.base] as const);
+  const { query, baseQuery, view } = page.value;
+  return (
+    <EmptyNotice title={`${lacks} has no samples: nothing is compared.`}>
+      <p>The graph and the table show {has} alone; nothing is marked as more, less, new or gone.</p>
+      <p>
+        {view === "compare" && !isChosenHere.value && (
+          <button type="button" class="button" data-testid="choose-base" onClick={() => navigate(CHOSEN_HERE)}>
+            Let the page choose A
+          </button>
+        )}{" "}
+        <button
+          type="button"
+          class="button"
+          onClick={() =>
+            navigate({
+              view: "explore",
+              query: has === "A" && view === "compare" ? baseQuery || query : query,
+              from: String(window.from),
+              until: String(window.until),
+              focus: "",
+            })
+          }
+        >
+          Look at {has} alone
+        </button>
+      </p>
+    </EmptyNotice>
+  );
+}
+
+/** Side A where it lies in covered time in which the selection ran, beside what the range has of it. */
+const CHOSEN_HERE = { baseFrom: "", baseUntil: "", chartFrom: "", chartUntil: "", focus: "" };
 
 /** The difference of two windows: what the page's state says they are. */
 export function CompareProfile() {
@@ -25,6 +64,7 @@ export function CompareProfile() {
     return <Missing error={error} loading={loading} kind="graph" />;
   }
   const { base, comparison } = answer;
+  const hasBoth = base.samples > 0 && comparison.samples > 0;
   if (base.samples === 0 && comparison.samples === 0) {
     if (error !== null) return <ErrorNotice error={error} />;
     return (
@@ -36,6 +76,7 @@ export function CompareProfile() {
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
+      {!hasBoth && <OneSided answer={answer} />}
       <Verdict answer={answer} />
       <Caveats answer={answer} />
       <Changes answer={answer} />
@@ -77,7 +118,7 @@ export function CompareProfile() {
         }
         table={
           <DiffTable
-            rows={top?.rows ?? []}
+            rows={judgedRows(top?.rows ?? [], hasBoth)}
             normalize={answer.normalize}
             only={only}
             confidence={answer.confidence}

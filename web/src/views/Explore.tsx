@@ -1,10 +1,9 @@
 /** One selection, one window: where the time went. */
 import { useMemo } from "preact/hooks";
-import { cores } from "../logic/format.ts";
-import { jumpOf, pairAt } from "../logic/jump.ts";
-import { telling } from "../logic/stack.ts";
+import { type ChangePoint, changePoints, changeText, largestChange } from "../logic/changepoints.ts";
+import { cores, duration, plural } from "../logic/format.ts";
 import { clock, parseTime } from "../logic/time.ts";
-import { before, ordered, type Pair, type Window } from "../logic/windows.ts";
+import { lengthOf, ordered, type Window } from "../logic/windows.ts";
 import { awaiting, exploreSeries, flamegraph, focus, labels, present, ranking, theme, tree } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { exploreStack } from "../state/lists.ts";
@@ -17,6 +16,7 @@ import { FunctionTable } from "./FunctionTable.tsx";
 import type { Measure } from "./flame/Tooltip.tsx";
 import { findName, Graph } from "./Graph.tsx";
 import { InstallLine } from "./Install.tsx";
+import { Menu } from "./Menu.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
 import { Quality } from "./Quality.tsx";
 import { RankTable } from "./RankTable.tsx";
@@ -69,7 +69,7 @@ function ExploreChart() {
           >
             Compare with before
           </button>
-          <JumpButton />
+          <ChangeButtons />
         </>
       }
       overlay={(plot, { hover, onHover, layer, caption, spoken, zoom }) => (
@@ -93,18 +93,18 @@ function ExploreChart() {
 function compareWithBefore(): void {
   const now = Date.now();
   const { from, until } = page.value;
-  const window = ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now);
-  compare({ base: before(window), comparison: window }, null);
+  compare(ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now), null, null);
 }
 
-function compare({ base, comparison }: Pair, chart: Window | null): void {
+/** Without a side A, the page chooses it: time that was covered, in which the selection ran. */
+function compare(window: Window, base: Window | null, chart: Window | null): void {
   navigate({
     view: "compare",
     focus: "",
-    from: String(comparison.from),
-    until: String(comparison.until),
-    baseFrom: String(base.from),
-    baseUntil: String(base.until),
+    from: String(window.from),
+    until: String(window.until),
+    baseFrom: base === null ? "" : String(base.from),
+    baseUntil: base === null ? "" : String(base.until),
     baseQuery: "",
     chartFrom: chart === null ? "" : String(chart.from),
     chartUntil: chart === null ? "" : String(chart.until),
@@ -112,24 +112,64 @@ function compare({ base, comparison }: Pair, chart: Window | null): void {
   });
 }
 
-/** Where the cores changed most, if they did: one click compares what was before with what came. */
-function JumpButton() {
+/** Where the cores changed: one click compares what was before with what came; across a start there is nothing to compare. */
+function ChangeButtons() {
   const stack = exploreStack.value;
   const series = exploreSeries.data.value;
-  const jump = useMemo(() => (stack === null ? null : jumpOf(telling(stack))), [stack]);
-  if (stack === null || series === null || jump === null) return null;
-  const { base, comparison } = pairAt(jump, stack.edges);
+  const points = useMemo(() => (stack === null ? [] : changePoints(stack)), [stack]);
+  if (series === null || points.length === 0) return null;
+  const across = largestChange(points);
+  const whole = { from: series.from, until: series.until };
+  const take = ({ pair, kind, at }: ChangePoint) => {
+    if (pair !== null) compare(pair.comparison, pair.base, whole);
+    else if (kind === "started") navigate({ from: String(at), until: String(whole.until), live: false });
+    else if (kind === "ended") navigate({ from: String(whole.from), until: String(at), live: false });
+  };
   return (
-    <button
-      type="button"
-      class="button"
-      data-testid="jump"
-      title={`From ${cores(jump.before.mean)} to ${cores(jump.after.mean)} cores: compare what was before with what came`}
-      onClick={() => compare({ base, comparison }, { from: series.from, until: series.until })}
-    >
-      Compare across {clock(comparison.from)}
-    </button>
+    <>
+      {across !== null && (
+        <button
+          type="button"
+          class="button"
+          data-testid="jump"
+          title={`From ${cores(across.before)} to ${cores(across.after)} cores: compare what was before with what came, equally long`}
+          onClick={() => take(across)}
+        >
+          Compare across {clock(across.at)}
+        </button>
+      )}
+      {(points.length > 1 || across === null) && (
+        <Menu label={`${plural(points.length, "change point")} ▾`} name="Change points">
+          {(close) => (
+            <ul class="menu-list" data-testid="change-points">
+              {points.map((point) => (
+                <li key={`${point.kind} ${point.at}`}>
+                  <button
+                    type="button"
+                    disabled={point.kind === "changed" && point.pair === null}
+                    onClick={() => {
+                      close();
+                      take(point);
+                    }}
+                  >
+                    <b>{changeText(point)}</b>
+                    <small>{takeText(point)}</small>
+                  </button>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Menu>
+      )}
+    </>
   );
+}
+
+function takeText({ pair, kind }: ChangePoint): string {
+  if (pair !== null) return `compare ${duration(lengthOf(pair.base) / 1000)} before with as long after`;
+  if (kind === "started") return "nothing before it to compare with: look at what ran since";
+  if (kind === "ended") return "nothing behind it to compare with: look at what ran until then";
+  return "too little is covered beside it to compare";
 }
 
 /** The profile of one window: what the page's state says it is. */

@@ -1,6 +1,6 @@
 /** The bar on top: where one is, what is selected, which time, and how to add a machine. */
-import { parseTime } from "../logic/time.ts";
-import { ordered, pairOf, placeWithin } from "../logic/windows.ts";
+import { isRelative, parseTime } from "../logic/time.ts";
+import { ordered, placeWithin } from "../logic/windows.ts";
 import { pair, present, range, selectorFaults, theme } from "../state/data.ts";
 import { navigate, page, refresh } from "../state/index.ts";
 import { Go } from "./Go.tsx";
@@ -28,16 +28,13 @@ type View = (typeof VIEWS)[number][0];
 function changeFor(view: View) {
   const { from, until, baseFrom, baseUntil, view: old } = page.value;
   if (view !== "compare" || old === "compare") return { view, focus: "", zoom: "", box: "" };
-  const now = present.value;
-  const { base, comparison } = pairOf({ from, until, baseFrom: "", baseUntil: "" }, now);
-  const kept = baseFrom !== "" && baseUntil !== "" && from === String(comparison.from);
+  // Where no side A was chosen for this very window, the page chooses one.
+  const isKept = baseFrom !== "" && baseUntil !== "" && !isRelative(from) && !isRelative(until);
   return {
     view,
     focus: "",
-    from: String(comparison.from),
-    until: String(comparison.until),
-    baseFrom: kept ? baseFrom : String(base.from),
-    baseUntil: kept ? baseUntil : String(base.until),
+    baseFrom: isKept ? baseFrom : "",
+    baseUntil: isKept ? baseUntil : "",
     chartFrom: "",
     chartUntil: "",
     live: false,

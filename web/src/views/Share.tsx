@@ -10,9 +10,17 @@ function fixedLink(): string {
   const { from, until } = range.value;
   const { view } = page.value;
   if (view === "nodes") return location.origin + linkTo({});
-  const { base } = pair.value;
-  const before = view === "compare" ? { baseFrom: String(base.from), baseUntil: String(base.until) } : {};
-  return location.origin + linkTo({ ...before, from: String(from), until: String(until), live: false });
+  const { base, comparison } = pair.value;
+  const fixed =
+    view === "compare"
+      ? {
+          baseFrom: String(base.from),
+          baseUntil: String(base.until),
+          from: String(comparison.from),
+          until: String(comparison.until),
+        }
+      : { from: String(from), until: String(until) };
+  return location.origin + linkTo({ ...fixed, live: false });
 }
 
 export function ShareMenu() {
