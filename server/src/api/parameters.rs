@@ -9,7 +9,7 @@ use crate::query::time::parse_duration;
 use crate::query::tree::Shape;
 #[cfg(any(test, fuzzing))]
 use crate::query::{self, MAX_STEPS, Steps};
-use crate::query::{QueryError, Question, View};
+use crate::query::{FrameMatch, MOST_PATH, QueryError, Question, View};
 use regex::Regex;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,9 @@ pub(super) const EXCEPT: [&str; 2] = ["except_from", "except_until"];
 pub(super) const BASE_EXCEPT: [&str; 2] = ["base_except_from", "base_except_until"];
 /// How a difference is judged.
 pub(super) const CRITERIA: [&str; 3] = ["normalize", "measure", "confidence"];
-pub(super) const VIEW: [&str; 4] = ["min_share", "match", "root", "transform"];
+pub(super) const VIEW: [&str; 3] = ["min_share", "root", "transform"];
+/// Which frames are looked for: by a pattern, a function, or a place.
+pub(super) const MATCH: [&str; 3] = ["match", "match_frame", "match_path"];
 
 /// The parameters of one request, each given once and known to the endpoint.
 #[derive(Debug)]
@@ -215,6 +217,27 @@ impl Parameters {
             .transpose()
     }
 
+    /// The frames that are looked for, if any are.
+    pub(super) fn matching(&self) -> Result<Option<FrameMatch>, QueryError> {
+        let given: Vec<&str> = MATCH.into_iter().filter(|name| self.get(name).is_some()).collect();
+        if let [one, other, ..] = given[..] {
+            return Err(QueryError::BadParameter {
+                message: format!("`{one}` and `{other}` at once"),
+                hint: "give the one or the other: a pattern, a function, or a place".to_owned(),
+            });
+        }
+        let read = |name: &str, of: fn(&str) -> Result<FrameMatch, String>, shape: &str| {
+            let fault = |why| self.bad(name, format!("{shape}, and this is not: {why}"));
+            self.get(name).map(|text| of(text).map_err(fault)).transpose()
+        };
+        let shape = "KIND,MODULE,FUNCTION such as native,kubelet,main.main";
+        let path = format!("frames KIND,MODULE,FUNCTION from the root on, at most {MOST_PATH}, with `;` between");
+        Ok(match self.regex("match")? {
+            Some(pattern) => Some(FrameMatch::Pattern(pattern)),
+            None => read("match_frame", FrameMatch::frame, shape)?.or(read("match_path", FrameMatch::path, &path)?),
+        })
+    }
+
     pub(super) fn view(&self) -> Result<View, QueryError> {
         let merge_recursion = self.word("transform", &[("merge_recursion", true)], false)?;
         Ok(View {
@@ -222,7 +245,7 @@ impl Parameters {
                 root: self.regex("root")?,
                 merge_recursion,
             },
-            matching: self.regex("match")?,
+            matching: self.matching()?,
             ..View::default()
         })
     }
@@ -246,7 +269,7 @@ impl Parameters {
 pub(crate) fn fuzz_parameters(bytes: &[u8]) {
     let query = String::from_utf8_lossy(bytes).into_owned();
     let own: &[&str] = &["by", "step", "limit", "format"];
-    let known: [&[&str]; 7] = [&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &VIEW, own];
+    let known: [&[&str]; 8] = [&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &VIEW, &MATCH, own];
     let Ok(parameters) = Parameters::read(Some(query), &known) else {
         return;
     };

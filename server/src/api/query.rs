@@ -3,7 +3,7 @@
 use super::AppState;
 use super::body::body;
 use super::error::{ApiError, Code};
-use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, Parameters, VIEW};
+use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, MATCH, Parameters, VIEW};
 use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
@@ -186,7 +186,7 @@ async fn series(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &["by", "step", "limit", "match"]])?;
+    let parameters = Parameters::read(query, &[&COMMON, &["by", "step", "limit"], &MATCH])?;
     let tables = snapshot(&state);
     let question = of_whole_hours(&tables, parameters.question()?);
     let by = parameters.label("service")?;
@@ -209,7 +209,7 @@ async fn series(
         by,
         steps,
         limit: parameters.number("limit", 20)?,
-        matching: parameters.regex("match")?,
+        matching: parameters.matching()?,
     };
     let answer = engine
         .run(async {
@@ -225,7 +225,7 @@ async fn flamegraph(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &["format"], &VIEW])?;
+    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &["format"], &VIEW, &MATCH])?;
     let formats = ["json", "svg", "collapsed", "pprof", "speedscope"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
     let tables = snapshot(&state);
@@ -304,11 +304,11 @@ async fn timeline(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &["limit", "before"], &VIEW])?;
+    let parameters = Parameters::read(query, &[&COMMON, &["limit", "before"], &VIEW, &MATCH])?;
     let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
     let tables = snapshot(&state);
     let Some(before) = parameters.get("before") else {
-        if let Some(name) = VIEW.iter().find(|name| parameters.get(name).is_some()) {
+        if let Some(name) = VIEW.iter().chain(&MATCH).find(|name| parameters.get(name).is_some()) {
             return Err(QueryError::BadParameter {
                 message: format!("`{name}` without `before`"),
                 hint: "with `before` and `match` the answer is a flamegraph of what ran before; without, samples one by one".to_owned(),
@@ -325,17 +325,18 @@ async fn timeline(
         return json_of(&tables, answer);
     };
     let before_ns = parse_duration(before, "before")?;
-    let Some(pattern) = view.matching.take() else {
+    let Some(wanted) = view.matching.take() else {
         return Err(QueryError::BadParameter {
             message: "`before` without `match`".to_owned(),
-            hint: "`match` is a regular expression: what ran up to `before` before samples with such a frame is shown"
+            hint: "`match` is a regular expression (or `match_frame`, `match_path`): shown is what ran up to `before` \
+                   before samples with such a frame"
                 .to_owned(),
         }
         .into());
     };
     let answer = engine
         .run(async {
-            let graph = query::before(&engine, &tables, question, &pattern, before_ns, view).await?;
+            let graph = query::before(&engine, &tables, question, &wanted, before_ns, view).await?;
             rendered(&tables, move |to| render::flamegraph(&graph, min_share, to)).await
         })
         .await?;
@@ -354,7 +355,16 @@ async fn diff(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let known: [&[&str]; 7] = [&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &["format"], &VIEW];
+    let known: [&[&str]; 8] = [
+        &COMMON,
+        &EXCEPT,
+        &BASE,
+        &BASE_EXCEPT,
+        &CRITERIA,
+        &["format"],
+        &VIEW,
+        &MATCH,
+    ];
     let parameters = Parameters::read(query, &known)?;
     let formats = ["json", "svg", "collapsed"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
@@ -392,7 +402,7 @@ async fn top(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let own: &[&str] = &["by", "limit", "format"];
-    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, own])?;
+    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &MATCH, own])?;
     let format = parameters.word("format", &[("json", "json"), ("csv", "csv")], "json")?;
     let tables = snapshot(&state);
     let question = of_whole_hours(&tables, parameters.question()?);
@@ -414,13 +424,21 @@ async fn top(
         None if CRITERIA.iter().any(|name| parameters.get(name).is_some()) => return Err(without_base().into()),
         None => None,
     };
+    let matching = parameters.matching()?;
+    if let (Some(_), Some(name)) = (&base, MATCH.iter().find(|name| parameters.get(name).is_some())) {
+        return Err(QueryError::BadParameter {
+            message: format!("`{name}` with `base_*`"),
+            hint: "samples with a frame are ranked of one window; a difference is of all samples".to_owned(),
+        }
+        .into());
+    }
     let answer = engine
         .run(async {
             let table = match base {
                 Some((base, criteria)) => {
                     query::top_difference(&engine, &tables, base, question, criteria, by, limit).await?
                 }
-                None => query::top(&engine, &tables, question, by, limit).await?,
+                None => query::top(&engine, &tables, question, by, limit, matching).await?,
             };
             rendered(&tables, move |to| match format {
                 "csv" => render::top_csv(&table, to),

@@ -6,6 +6,7 @@ use super::dictionary::{Leaves, ONE_TREE};
 use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
+use super::matching::FrameMatch;
 use super::periods::Periods;
 use super::scan::scan;
 use super::select::{Days, Question, scope};
@@ -14,15 +15,14 @@ use super::steps::Steps;
 use super::tree::{NONE, Shape, Stacks, Tree};
 use super::weighed::Weighed;
 use crate::store::Snapshot;
-use regex::Regex;
 use std::sync::Arc;
 
 /// How a tree is looked at.
 #[derive(Debug, Default)]
 pub struct View {
     pub shape: Shape,
-    /// Samples with a frame whose function matches are counted.
-    pub matching: Option<Regex>,
+    /// Samples with such a frame are counted.
+    pub matching: Option<FrameMatch>,
     /// Nodes are wanted in pre-order, siblings by name.
     pub sorted: bool,
     /// Whole stacks are wanted too.
@@ -81,6 +81,7 @@ impl Summary {
 /// The answer to a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matching {
+    /// What was looked for, as it was given.
     pub pattern: String,
     pub samples: u64,
 }
@@ -204,8 +205,8 @@ pub(super) fn summarize(
         truncated_samples += if_so(stack.missing.root);
         unnamed_samples += if_so(stack.missing.name);
     }
-    let matching = view.matching.as_ref().map(|pattern| {
-        let reached = tree.reached(|name| pattern.is_match(&name.function));
+    let matching = view.matching.as_ref().map(|wanted| {
+        let reached = wanted.reached(tree);
         let samples = own
             .iter()
             .zip(&reached)
@@ -213,7 +214,7 @@ pub(super) fn summarize(
             .map(|(count, _)| count)
             .sum();
         Matching {
-            pattern: pattern.as_str().to_owned(),
+            pattern: wanted.text(),
             samples,
         }
     });

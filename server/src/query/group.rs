@@ -23,6 +23,8 @@ pub(super) enum Extra {
     Quality,
     /// Samples of these stacks alone.
     Only(Arc<StackIds>),
+    /// The same, and how whole those stacks are.
+    OnlyQuality(Arc<StackIds>),
 }
 
 /// Counts samples by the values of a label. Samples without a value are in the group with the empty name.
@@ -77,10 +79,20 @@ impl Ask<'_> {
                 };
                 return Ok(scan(snapshot, question, &selected, only).await?.0.counts.grouped());
             }
-            Extra::Quality => {}
+            Extra::Quality | Extra::OnlyQuality(_) => {}
         }
         let new = || GroupStacks::new(new().with_modes(), limits.stacks);
-        let (counts, _held) = scan(snapshot, question, &selected, new).await?;
+        let (counts, _held) = match &self.extra {
+            Extra::OnlyQuality(stacks) => {
+                let only = || OnlyStacks {
+                    counts: new(),
+                    stacks: stacks.clone(),
+                };
+                let (only, held) = scan(snapshot, question, &selected, only).await?;
+                (only.counts, held)
+            }
+            _ => scan(snapshot, question, &selected, new).await?,
+        };
         let (mut grouped, stacks) = counts.grouped();
         if let Some(stacks) = stacks {
             self.judge(&mut grouped, &stacks).await?;

@@ -51,6 +51,7 @@ pub use exposure::Exposure;
 pub use flamegraph::{Flamegraph, Matching, Summary, View, flamegraph};
 pub use heatmap::{Grid, Heatmap, USUAL_ROWS, heatmap};
 pub use labels::{Values, label_values};
+pub use matching::{FrameMatch, MOST_PATH};
 pub use periods::Periods;
 pub use select::Question;
 pub use series::{Chart, Line, MAX_STEPS, Series, series, usual_step};

@@ -5,13 +5,12 @@ use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::group::{Extra, by_label};
 use super::group_counts::{Group, Grouped};
-use super::matching::matching_stacks;
+use super::matching::{FrameMatch, matching_stacks};
 use super::select::Question;
 use super::selector::Label;
 use super::steps::Steps;
 use super::time::Window;
 use crate::store::Snapshot;
-use regex::Regex;
 use std::sync::Arc;
 
 /// Steps that an answer has when the question names none.
@@ -71,8 +70,8 @@ pub struct Chart {
     pub steps: Steps,
     /// Most lines.
     pub limit: usize,
-    /// Only samples whose stack has a frame whose function matches.
-    pub matching: Option<Regex>,
+    /// Only samples whose stack has such a frame.
+    pub matching: Option<FrameMatch>,
 }
 
 /// Answers with a line for each of the label's `limit` busiest values.
@@ -89,7 +88,7 @@ pub async fn series(
         matching,
     } = chart;
     let matched = match matching {
-        Some(pattern) => Some(matching_stacks(engine, snapshot, &question, pattern).await?),
+        Some(wanted) => Some(matching_stacks(engine, snapshot, &question, wanted).await?),
         None => None,
     };
     let extra = matched

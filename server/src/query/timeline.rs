@@ -8,7 +8,7 @@ use super::exposure::observe;
 use super::flamegraph::{Flamegraph, Side, View, blocking, build};
 use super::frame::Stacks;
 use super::group::values_by_id;
-use super::matching::has_match;
+use super::matching::{FrameMatch, has_match};
 use super::scan::{Collector, Rows, TIMES, When, codes, scan};
 use super::select::{Days, Question, scope};
 use super::selector::{Label, Selector};
@@ -17,7 +17,6 @@ use super::time::Window;
 use super::tree::{MixState, Shape, Tree};
 use crate::store::Snapshot;
 use crate::store::columns::{Codes, Wanted};
-use regex::Regex;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
@@ -339,7 +338,7 @@ pub async fn before(
     engine: &Engine,
     snapshot: &Snapshot,
     question: Question,
-    pattern: &Regex,
+    wanted: &FrameMatch,
     before_ns: i64,
     view: View,
 ) -> Result<Flamegraph, QueryError> {
@@ -350,9 +349,9 @@ pub async fn before(
     ids.sort_unstable();
     ids.dedup();
     let leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
-    let pattern = pattern.clone();
+    let wanted = wanted.clone();
     let moments = blocking(move || {
-        let is_hit = has_match(&leaves, &pattern);
+        let is_hit = has_match(&leaves, &wanted);
         let mut moments = Moments::new();
         for (ts_ns, lane, id) in &places.hits {
             if ids.binary_search(id).is_ok_and(|at| is_hit[at]) {

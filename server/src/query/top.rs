@@ -9,13 +9,14 @@ use super::flamegraph::{View, blocking, flamegraph};
 use super::group::{Extra, by_label};
 use super::group_counts::{Group, Grouped};
 use super::lanes::Lane;
+use super::matching::{FrameMatch, matching_stacks};
 use super::parallel::both;
 use super::periods::Periods;
 use super::select::Question;
 use super::selector::Label;
 use super::sources::parts;
 use super::steps::Steps;
-use super::tree::{Kind, Name, Shape, Tree};
+use super::tree::{Kind, Name, Shape, Tree, add_up};
 use crate::store::Snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -119,17 +120,18 @@ pub struct Top {
     pub complete: bool,
 }
 
-/// The table of one window.
+/// The table of one window; with `matching`, of samples with such a frame.
 pub async fn top(
     engine: &Engine,
     snapshot: &Snapshot,
     question: Question,
     by: By,
     limit: usize,
+    matching: Option<FrameMatch>,
 ) -> Result<Top, QueryError> {
     let (whole, mut rows) = match by {
-        By::Function => functions(engine, snapshot, question).await?,
-        By::Label(label) => labels(engine, snapshot, question, label).await?,
+        By::Function => functions(engine, snapshot, question, matching).await?,
+        By::Label(label) => labels(engine, snapshot, question, label, matching).await?,
     };
     rows.sort_by(|a, b| (b.own, b.total, &a.name).cmp(&(a.own, a.total, &b.name)));
     let complete = rows.len() <= limit;
@@ -143,11 +145,32 @@ pub async fn top(
     })
 }
 
-async fn functions(engine: &Engine, snapshot: &Snapshot, question: Question) -> Result<(Whole, Vec<Row>), QueryError> {
+async fn functions(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    matching: Option<FrameMatch>,
+) -> Result<(Whole, Vec<Row>), QueryError> {
     let graph = flamegraph(engine, snapshot, question, View::default()).await?;
-    let rows = function_rows(&graph.tree, &graph.totals, &graph.own);
     let summary = &graph.summary;
-    Ok((Whole::new(summary.samples, summary.period_ns, &summary.exposure), rows))
+    let Some(wanted) = matching else {
+        let rows = function_rows(&graph.tree, &graph.totals, &graph.own);
+        return Ok((Whole::new(summary.samples, summary.period_ns, &summary.exposure), rows));
+    };
+    let (rows, samples) = blocking({
+        let (tree, own) = (graph.tree, graph.own);
+        move || {
+            let reached = wanted.reached(&tree);
+            let own: Vec<u64> = (own.iter().zip(reached))
+                .map(|(own, is_wanted)| if is_wanted { *own } else { 0 })
+                .collect();
+            let mut totals = own.clone();
+            add_up(&tree.nodes.parent, &mut totals);
+            (function_rows(&tree, &totals, &own), own.iter().sum())
+        }
+    })
+    .await?;
+    Ok((Whole::new(samples, summary.period_ns, &summary.exposure), rows))
 }
 
 fn function_rows(tree: &Tree, totals: &[u64], own: &[u64]) -> Vec<Row> {
@@ -174,14 +197,24 @@ async fn labels(
     snapshot: &Snapshot,
     question: Question,
     label: Label,
+    matching: Option<FrameMatch>,
 ) -> Result<(Whole, Vec<Row>), QueryError> {
     let steps = Steps::one(question.window);
+    let matched = match matching {
+        Some(wanted) => Some(matching_stacks(engine, snapshot, &question, wanted).await?),
+        None => None,
+    };
+    let extra = matched
+        .as_ref()
+        .map_or(Extra::Quality, |matched| Extra::OnlyQuality(matched.stacks.clone()));
     let (grouped, exposure) = tokio::try_join!(
-        by_label(engine, snapshot, &question, label, steps, Extra::Quality),
+        by_label(engine, snapshot, &question, label, steps, extra),
         observe(snapshot, &question, steps),
     )?;
     let Grouped { mut groups, periods } = grouped;
-    let exposure = exposure.with_samples(periods.samples, steps);
+    // What was watched does not depend on the frame.
+    let samples = matched.map_or(periods.samples, |matched| matched.samples);
+    let exposure = exposure.with_samples(samples, steps);
     groups.sort_by(|(a, _), (b, _)| a.cmp(b));
     let counts = weighed(groups.iter().map(|(_, group)| group), &periods);
     let row = |((name, group), count): ((Arc<str>, Group), u64)| Row {

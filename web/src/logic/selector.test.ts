@@ -6,11 +6,14 @@ import {
   complete,
   completingAt,
   formatSelector,
+  meanings,
   parseSelector,
   quote,
   suggestions,
   tidySelector,
   withMatcher,
+  wordLabels,
+  wordOf,
 } from "./selector.ts";
 
 describe("selectors", () => {
@@ -96,5 +99,39 @@ describe("completion", () => {
   it("offers what begins so before what contains it", () => {
     expect(suggestions(["xnode", "node", "Node2", "pod"], "node", 9)).toEqual(["node", "Node2", "xnode"]);
     expect(suggestions(["a", "b", "c"], "", 2)).toEqual(["a", "b"]);
+  });
+});
+
+describe("a word instead of a selector", () => {
+  const values = [
+    { label: "service", values: ["kubelet", "kube-proxy", "Postgres"] },
+    { label: "process", values: ["kubelet", "dd"] },
+    { label: "node", values: ["db-1", "db-2"] },
+  ];
+  const meant = (word: string) => meanings(word, values, 20).map(({ label, value }) => `${label}=${value}`);
+
+  it("is text without braces, operators and quotes", () => {
+    expect(wordOf(" kubelet ")).toBe("kubelet");
+    expect(wordOf("my service")).toBe("my service");
+    for (const text of ["", " ", "{", "{}", "service=", 'service="a"', "service=~", "mode!", "mode!~"])
+      expect(wordOf(text)).toBeNull();
+  });
+
+  it("means values that it is, the most usual label first, and else those that contain it", () => {
+    expect(meant("kubelet")).toEqual(["service=kubelet", "process=kubelet"]);
+    expect(meant("postgres")).toEqual(["service=Postgres"]);
+    expect(meant("kube")).toEqual(["service=kubelet", "service=kube-proxy", "process=kubelet"]);
+    expect(meant("db-")).toEqual(["node=db-1", "node=db-2"]);
+    expect(meant("nobody")).toEqual([]);
+    expect(meanings("e", values, 2)).toHaveLength(2);
+  });
+
+  it("is looked for in labels that name something", () => {
+    expect(wordLabels(["node", "cpu", "tid", "service", "version", "process", "tgid"])).toEqual([
+      "service",
+      "process",
+      "node",
+      "version",
+    ]);
   });
 });

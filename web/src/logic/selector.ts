@@ -69,6 +69,49 @@ export function withMatcher(text: string, matcher: LabelMatcher): string {
   return formatSelector([...kept, matcher]);
 }
 
+/** Text that names no label and no operator: a word that is looked for among the labels' values; null for a selector. */
+export function wordOf(text: string): string | null {
+  const word = text.trim();
+  return word === "" || /[{}="'`]/.test(word) || /[!~]$/.test(word) ? null : word;
+}
+
+/** Labels whose values people call things by, the most usual first; the others follow. */
+export const WORD_LABELS = [
+  "service",
+  "process",
+  "container",
+  "pod",
+  "workload",
+  "namespace",
+  "node",
+  "unit",
+  "thread",
+];
+/** Values that are numbers of something, and no names. */
+const NUMBERS = new Set(["cpu", "tid", "tgid", "mode"]);
+
+/** The labels whose values may be meant by a word, in the order in which they are looked at. */
+export function wordLabels(labels: readonly string[]): string[] {
+  const usual = WORD_LABELS.filter((label) => labels.includes(label));
+  return [...usual, ...labels.filter((label) => !usual.includes(label) && !NUMBERS.has(label))];
+}
+
+/** What a word may mean: values that it is, or else values that contain it, as matchers, at most so many. */
+export function meanings(
+  word: string,
+  values: readonly { label: string; values: readonly string[] }[],
+  most: number,
+): LabelMatcher[] {
+  const low = word.toLowerCase();
+  const of = (test: (value: string) => boolean) =>
+    values.flatMap(({ label, values: all }) =>
+      all.filter(test).map((value): LabelMatcher => ({ label, operator: "=", value })),
+    );
+  const exact = of((value) => value === word);
+  const same = exact.length > 0 ? exact : of((value) => value.toLowerCase() === low);
+  return (same.length > 0 ? same : of((value) => value.toLowerCase().includes(low))).slice(0, most);
+}
+
 /** Adds a matcher beside all others; null where the text cannot be read. */
 export function andMatcher(text: string, ...matchers: LabelMatcher[]): string | null {
   const present = parseSelector(text);

@@ -1,6 +1,6 @@
 /**
  * Times and ranges. The URL and the API hold a time as Unix milliseconds, RFC 3339, or relative to now (`now-90s`,
- * `now-1h`); pages compute in Unix milliseconds and show the browser's own time zone.
+ * `now-1h`); pages compute in Unix milliseconds and show the browser's own time zone, which they name.
  */
 
 export interface Window {
@@ -59,11 +59,27 @@ export function sameDay(a: number, b: number): boolean {
   return new Date(a).toDateString() === new Date(b).toDateString();
 }
 
-/** `14:05:00 – 14:20:00`, with the day where it is not the day of `now`. */
+/** What the clocks are ahead of UTC at a moment: `UTC+1`, `UTC-3:30`, `UTC`. */
+export function zoneOf(ms: number): string {
+  const ahead = -new Date(ms).getTimezoneOffset();
+  if (ahead === 0) return "UTC";
+  const [hours, minutes] = [Math.floor(Math.abs(ahead) / 60), Math.abs(ahead) % 60];
+  return `UTC${ahead < 0 ? "-" : "+"}${hours}${minutes === 0 ? "" : `:${two(minutes)}`}`;
+}
+
+/** The zone of a range: both, where the clocks change within. */
+export function zoneText({ from, until }: Window): string {
+  const [begin, end] = [zoneOf(from), zoneOf(until)];
+  return begin === end ? begin : `${begin}, then ${end}`;
+}
+
+/** `14:05:00 – 14:20:00`, with the day where it is not the day of `now`, and with the zones where the clocks change within. */
 export function rangeText(range: Window, now: number): string {
   const seconds = range.until - range.from < 3_600_000 || range.from % 60_000 !== 0;
-  const begin = `${sameDay(range.from, now) ? "" : `${day(range.from, now)} `}${clock(range.from, seconds)}`;
-  const end = `${sameDay(range.from, range.until) ? "" : `${day(range.until, now)} `}${clock(range.until, seconds)}`;
+  const [begins, ends] = [zoneOf(range.from), zoneOf(range.until)];
+  const zone = (of: string) => (begins === ends ? "" : ` ${of}`);
+  const begin = `${sameDay(range.from, now) ? "" : `${day(range.from, now)} `}${clock(range.from, seconds)}${zone(begins)}`;
+  const end = `${sameDay(range.from, range.until) ? "" : `${day(range.until, now)} `}${clock(range.until, seconds)}${zone(ends)}`;
   return `${begin} – ${end}`;
 }
 
@@ -79,13 +95,17 @@ export function fromLocalInput(text: string): number | null {
   return Number.isNaN(ms) ? null : ms;
 }
 
-/** Labels of an axis: days at midnight, else hours and minutes, seconds only where the steps are that fine. */
+/**
+ * Labels of an axis: days at midnight, else hours and minutes, seconds only where the steps are that fine. The first behind a change of the clocks
+ * has its zone: an hour may come twice.
+ */
 export function tickLabels(ticks: readonly number[], stepMs: number): string[] {
   let last: number | null = null;
   return ticks.map((tick) => {
     const newDay = last !== null && !sameDay(last, tick);
+    const newZone = last !== null && zoneOf(last) !== zoneOf(tick);
     last = tick;
     if (stepMs >= 86_400_000 || (newDay && clock(tick) === "00:00:00")) return day(tick);
-    return clock(tick, stepMs < 60_000);
+    return `${clock(tick, stepMs < 60_000)}${newZone ? ` ${zoneOf(tick)}` : ""}`;
   });
 }

@@ -1,28 +1,39 @@
 /** What is asked about the selected frame. */
 import { computed, effect, signal } from "@preact/signals";
 import { api } from "../api/index.ts";
+import { type FrameMatch, matchOf, pathMatchOf } from "../logic/framematch.ts";
 import { type FrameKey, placesOf, placesQuery } from "../logic/places.ts";
-import { exactPattern, serverPattern } from "../logic/search.ts";
 import { parseTime } from "../logic/time.ts";
 import { frameName, kindName, moduleName } from "../logic/tree.ts";
-import { ask, pair, present, selected, tree } from "./data.ts";
-import { page } from "./index.ts";
+import { ask, pair, present, selected, transforms, tree } from "./data.ts";
+import { fields, page } from "./index.ts";
 import { resource } from "./resource.ts";
 
-/** The function of the selected frame, once the selection rests: what is asked about it follows no held key. */
-const SETTLED_MS = 200;
-const settled = signal<FrameKey | null>(null);
+/** What is asked for of the selected frame. */
+interface Asked {
+  key: FrameKey;
+  /** At its place; null where the graph shows stacks in another way than they were taken, or the way is too long. */
+  path: FrameMatch | null;
+}
 
-effect(() => {
+/** The selected frame, once the selection rests: what is asked about it follows no held key. */
+const SETTLED_MS = 200;
+const settled = signal<Asked | null>(null);
+
+/** The function of the selected frame; null for none, and for what stands for many. */
+const chosen = computed<FrameKey | null>(() => {
   const [shown, node] = [tree.value.tree, selected.value];
   const kind = shown === null || node === null ? "root" : kindName(shown, node);
-  const isFunction = kind !== "root" && kind !== "trimmed";
-  const key =
-    shown !== null && node !== null && isFunction
-      ? { name: frameName(shown, node), module: moduleName(shown, node), kind }
-      : null;
+  if (shown === null || node === null || kind === "root" || kind === "trimmed") return null;
+  return { name: frameName(shown, node), module: moduleName(shown, node), kind };
+});
+
+effect(() => {
+  const [key, shown, node] = [chosen.value, tree.value.tree, selected.value];
+  const isPlace = shown !== null && node !== null && transforms.value.length === 0;
+  const asked = key === null ? null : { key, path: isPlace ? pathMatchOf(shown, node) : null };
   const timer = setTimeout(() => {
-    settled.value = key;
+    settled.value = asked;
   }, SETTLED_MS);
   return () => clearTimeout(timer);
 });
@@ -33,24 +44,41 @@ const chartRange = computed<{ from: string | number; until: string | number }>((
   return view === "compare" ? pair.value.chart : { from, until };
 });
 
-/** Cores of the stacks through the selected function, in user mode and in the kernel: since when? */
-export const frameSeries = resource(() => {
-  const key = settled.value;
-  if (key === null) return null;
-  const parameters = {
-    type: page.value.type,
-    query: page.value.query,
-    ...chartRange.value,
-    by: "mode",
-    match: serverPattern(exactPattern(key.name)),
-  };
-  return ask("frame", parameters, (signal) => api.series(parameters, signal));
+/** Whether the selected frame can be asked for at its place. */
+export const hasPlace = computed(() => settled.value !== null && settled.value.path !== null);
+
+/** Cores of the stacks through the selected frame, in user mode and in the kernel: since when? Of its function, or of this one place. */
+const history = resource(() => {
+  const asked = settled.value;
+  if (asked === null) return null;
+  const match = page.value.history === "place" ? (asked.path ?? matchOf(asked.key)) : matchOf(asked.key);
+  const parameters = { type: page.value.type, query: page.value.query, ...chartRange.value, by: "mode", ...match };
+  return ask("frame", parameters, async (signal) => ({ asked, answer: await api.series(parameters, signal) }));
 });
+
+/** What was asked of another frame is no history of this one. */
+export const frameSeries = {
+  data: computed(() => {
+    const [known, wanted] = [history.data.value, chosen.value];
+    if (known === null || wanted === null || !isSameKey(known.asked.key, wanted)) return null;
+    const isThere = fields.history.value !== "place" || samePath(known.asked.path, settled.value?.path ?? null);
+    return isThere ? known.answer : null;
+  }),
+  error: history.error,
+};
+
+function samePath(a: FrameMatch | null, b: FrameMatch | null): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+function isSameKey(a: FrameKey, b: FrameKey): boolean {
+  return a.name === b.name && a.module === b.module && a.kind === b.kind;
+}
 
 /** Which files, build ids and source lines the selected function has. */
 export const framePlaces = resource(() => {
-  const key = settled.value;
-  if (key === null) return null;
+  if (settled.value === null) return null;
+  const { key } = settled.value;
   const { from: begin, until: end } = chartRange.value;
   const day = (text: string | number) => parseTime(String(text), present.peek()) ?? present.peek();
   const sql = placesQuery(key, day(begin), day(end));

@@ -22,6 +22,7 @@ describe("the address", () => {
       match: "/a&b=c+d/i",
       focus: "main;f<a,b>(int);100 %",
       frame: "main;g",
+      history: "place",
       part: "250000-500000",
       open: "1x.2y",
       sort: "-total",

@@ -22,6 +22,8 @@ export interface PageState {
   focus: string;
   /** The selected frame, as `logic/focus.ts` writes it; empty: none. */
   frame: string;
+  /** What the history of the selected frame is of: its function everywhere, or this place of it. */
+  history: "" | "place";
   /** What of the zoomed frame's width is in sight, `FROM-UNTIL` in millionths; empty: all. */
   part: string;
   /** Open rows of the tree of frames, as `logic/outline.ts` writes it; empty: what opens by itself. */
@@ -92,6 +94,7 @@ export const DEFAULTS: PageState = {
   match: "",
   focus: "",
   frame: "",
+  history: "",
   part: "",
   open: "",
   sort: "",
@@ -137,6 +140,7 @@ const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   draw: ["stacked", "lines"],
   letter: ["A", "B"],
   only: ["", "significant", "new", "gone"],
+  history: ["", "place"],
   measure: ["total", "self"],
   confidence: ["", "0.8", "0.9", "0.99", "0.999"],
 };

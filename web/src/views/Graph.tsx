@@ -29,6 +29,7 @@ import { showAll, zoomTo } from "./flame/actions.ts";
 import { Chips } from "./flame/Chips.tsx";
 import { Flamegraph } from "./flame/Flamegraph.tsx";
 import type { Measure, WindowMeasure } from "./flame/Tooltip.tsx";
+import { isTyping } from "./hooks.ts";
 import { Busy, EmptyNotice } from "./Notices.tsx";
 import { FramePanel, FrameTree } from "./parts.tsx";
 
@@ -148,8 +149,7 @@ function SearchBox() {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
-      if (event.key !== "/" || typing) return;
+      if (event.key !== "/" || isTyping(event.target) || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       input.current?.focus();
       input.current?.select();

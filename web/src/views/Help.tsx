@@ -1,6 +1,7 @@
 /** What opens the list of all keys: a button and `?`. */
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { isTyping } from "./hooks.ts";
 import { HelpDialog } from "./parts.tsx";
 
 const open = signal(false);
@@ -25,8 +26,7 @@ export function HelpButton() {
 export function Help() {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
-      if (event.key !== "?" || typing || event.ctrlKey || event.metaKey) return;
+      if (event.key !== "?" || isTyping(event.target) || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       open.value = true;
     };

@@ -1,6 +1,6 @@
 /** Which time is looked at: quick ranges, two moments, earlier and later, live. */
 import { useState } from "preact/hooks";
-import { fromLocalInput, isRelative, rangeText, toLocalInput, type Window } from "../logic/time.ts";
+import { fromLocalInput, isRelative, rangeText, toLocalInput, type Window, zoneText } from "../logic/time.ts";
 import { LONGEST_MS, lengthOf, ordered, shift, zoomOut } from "../logic/windows.ts";
 import { Segments } from "./Choice.tsx";
 import { Menu } from "./Menu.tsx";
@@ -29,7 +29,11 @@ export function TimeRange({ window, from, until, now, live, onRange, onLive, onR
         onChoose={(begin) => onRange(begin, "now")}
       />
       <Menu
-        label={<span data-testid="range-text">{rangeText(window, now)}</span>}
+        label={
+          <span data-testid="range-text" title={zoneText(window)}>
+            {rangeText(window, now)}
+          </span>
+        }
         name="Choose the time range"
         class="to-left"
       >
@@ -111,7 +115,7 @@ export function Moments({ window, onApply }: { window: Window; onApply: (window:
         Until
         <input type="datetime-local" step="1" value={until} onInput={(event) => setUntil(event.currentTarget.value)} />
       </label>
-      <span class="dim">{fault || "Local time of this browser."}</span>
+      <span class="dim">{fault || `Local time of this browser, ${zoneText({ from: a ?? 0, until: b ?? 0 })}.`}</span>
       <button type="submit" class="button primary" disabled={fault !== ""}>
         Apply
       </button>

@@ -105,6 +105,15 @@ export function useDismiss(open: boolean, close: () => void) {
   return ref;
 }
 
+/** Fields that take letters: a check box, a slider and a list do not. */
+const TAKES_TEXT = new Set("text search url email tel password number date time datetime-local month week".split(" "));
+
+/** Whether a key goes into a text, and is no command to the page. */
+export function isTyping(target: EventTarget | null): boolean {
+  if (target instanceof HTMLInputElement) return TAKES_TEXT.has(target.type);
+  return target instanceof HTMLTextAreaElement || (target instanceof HTMLElement && target.isContentEditable);
+}
+
 /** Puts something beside the pointer (CSS pixels of the window), on the other side where there is no room. */
 export function useBeside(x: number, y: number) {
   const element = useRef<HTMLDivElement>(null);

@@ -13,7 +13,7 @@ type Bad = (
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_explained() {
     let server = Server::start().await;
-    let cases: [Bad; 32] = [
+    let cases: [Bad; 36] = [
         (
             "series",
             &[("step", "90000d")],
@@ -127,6 +127,30 @@ async fn bad_input_is_explained() {
             &[("match", "(")],
             "bad_query",
             "regular expression of `match`",
+        ),
+        (
+            "series",
+            &[("match_frame", "main")],
+            "bad_parameter",
+            "KIND,MODULE,FUNCTION",
+        ),
+        (
+            "series",
+            &[("match_path", "native,m,f;")],
+            "bad_parameter",
+            "from the root on",
+        ),
+        (
+            "flamegraph",
+            &[("match", "f"), ("match_frame", "native,m,f")],
+            "bad_parameter",
+            "`match` and `match_frame` at once",
+        ),
+        (
+            "top",
+            &[("match", "f"), ("base_from", "now-2h"), ("base_until", "now-1h")],
+            "bad_parameter",
+            "of one window",
         ),
         ("top", &[("by", "colour")], "bad_parameter", "function, or one of"),
         ("diff", &[], "bad_parameter", "nothing to compare with"),

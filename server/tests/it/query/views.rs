@@ -170,6 +170,85 @@ async fn tables_charts_and_labels_add_up() {
     let nowhere = server.json("series", &with(&[("match", "nowhere")])).await;
     assert_eq!(nowhere["series"], json!([]));
 
+    // One function of one module, and one place of it: neither its namesakes nor what stands elsewhere.
+    let whole = server.json("flamegraph", &window).await;
+    let column = |name: &str| whole["nodes"][name].as_array().unwrap().clone();
+    let (parent, name, module, kind) = (column("parent"), column("name"), column("module"), column("kind"));
+    let frame = |node: usize| {
+        let text = |at: &serde_json::Value| {
+            whole["strings"][at.as_u64().unwrap() as usize]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        let kind = whole["kinds"][kind[node].as_u64().unwrap() as usize].as_str().unwrap();
+        format!("{kind},{},{}", text(&module[node]), text(&name[node]))
+    };
+    let cpu_seconds = |answer: &serde_json::Value| -> f64 {
+        let lines = answer["series"].as_array().unwrap().iter();
+        lines.map(|line| line["cpu_seconds"].as_f64().unwrap()).sum()
+    };
+    for node in 1..name.len() {
+        let mut path = vec![frame(node)];
+        let mut above = parent[node].as_u64().unwrap() as usize;
+        while above > 0 {
+            path.insert(0, frame(above));
+            above = parent[above].as_u64().unwrap() as usize;
+        }
+        let path = path.join(";");
+        let total = whole["nodes"]["total"][node].as_u64().unwrap();
+        let there = server
+            .json("series", &[&window[..], &[("match_path", path.as_str())]].concat())
+            .await;
+        assert!((cpu_seconds(&there) - total as f64 * 0.05).abs() < 1e-6, "{path}");
+        let there = server
+            .json(
+                "top",
+                &[&window[..], &[("match_path", path.as_str()), ("by", "service")]].concat(),
+            )
+            .await;
+        assert_eq!(there["samples"], total, "{path}");
+        let there = server
+            .json("flamegraph", &[&window[..], &[("match_path", path.as_str())]].concat())
+            .await;
+        assert_eq!(
+            (&there["match"]["samples"], &there["match"]["pattern"]),
+            (&json!(total), &json!(path))
+        );
+    }
+    let walk = (1..name.len())
+        .find(|node| frame(*node).ends_with(",walk"))
+        .map(frame)
+        .unwrap();
+    let walks = all.iter().filter(|(_, s)| s.stack.contains("walk")).count() as u64;
+    for (given, expected) in [
+        (walk.clone(), walks),
+        (walk.replace("native", "kernel"), 0),
+        (walk.replace(",walk", ",wal"), 0),
+    ] {
+        let there = server
+            .json("series", &[&window[..], &[("match_frame", given.as_str())]].concat())
+            .await;
+        assert!((cpu_seconds(&there) - expected as f64 * 0.05).abs() < 1e-6, "{given}");
+        let there = server
+            .json(
+                "top",
+                &[&window[..], &[("match_frame", given.as_str()), ("by", "function")]].concat(),
+            )
+            .await;
+        assert_eq!(there["samples"], expected, "{given}");
+        let of_walk = there["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["name"] == "walk");
+        assert_eq!(
+            of_walk.map_or(0, |row| row["total"].as_u64().unwrap()),
+            expected,
+            "{given}"
+        );
+    }
+
     let top = server.json("top", &with(&[("by", "function")])).await;
     let stat = top["rows"]
         .as_array()

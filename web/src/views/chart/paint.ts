@@ -4,8 +4,9 @@
  */
 import { axisNumber } from "../../logic/format.ts";
 import { type Draw, heightsOf, type Stack } from "../../logic/stack.ts";
-import { levelTicks, timeTicks } from "../../logic/ticks.ts";
-import { tickLabels, type Window } from "../../logic/time.ts";
+import { levelTicks } from "../../logic/ticks.ts";
+import type { Window } from "../../logic/time.ts";
+import { paintTimeAxis } from "../axis.ts";
 import type { Size, Surface } from "../hooks.ts";
 import { stripes } from "../stripes.ts";
 import { type Plot, pixelOf } from "./place.ts";
@@ -168,16 +169,18 @@ function paintLevels(
 function paintTimes(
   context: CanvasRenderingContext2D,
   { colour }: ChartScene,
-  { x, bottom, ratio }: Scale,
+  { left, right, bottom, ratio }: Scale,
   plot: Plot,
 ) {
-  const { from, until } = plot.range;
-  const { ticks, stepMs } = timeTicks(from, until, Math.max(2, Math.floor(plot.width / ROOM.time)));
   context.fillStyle = colour("--dim");
-  context.textAlign = "center";
-  context.textBaseline = "top";
-  tickLabels(ticks, stepMs).forEach((label, i) => {
-    context.fillText(label, x(ticks[i] as number), bottom + 6 * ratio);
+  paintTimeAxis(context, {
+    range: plot.range,
+    most: Math.max(2, Math.floor(plot.width / ROOM.time)),
+    left,
+    right,
+    top: bottom + 6 * ratio,
+    zoneLeft: 2 * ratio,
+    air: 6 * ratio,
   });
 }
 

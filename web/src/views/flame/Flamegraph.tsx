@@ -82,7 +82,7 @@ export function Flamegraph(props: Props) {
   const runs = useRef(new Runs());
   const view = useRef<View>(partOf(part, viewOf(tree, focus)));
   const [under, setUnder] = useState<Pointed | null>(null);
-  const [menu, setMenu] = useState<{ tree: Tree; node: number; x: number; y: number } | null>(null);
+  const [menu, setMenu] = useState<{ tree: Tree; node: number; x: number } | null>(null);
   // A frame of the tree before would be another frame in this one.
   const hover = under !== null && under.tree === tree ? under : null;
   const open = menu !== null && menu.tree === tree ? menu : null;
@@ -94,7 +94,7 @@ export function Flamegraph(props: Props) {
       view: view.current,
       focus,
       search,
-      hovered: hover?.node ?? null,
+      hovered: open?.node ?? hover?.node ?? null,
       selected,
       pointed: pointedName,
       theme,
@@ -293,18 +293,23 @@ export function Flamegraph(props: Props) {
     ...frameActions(tree, node),
     { key: "c", label: "Copy the name", hint: frameName(tree, node), run: () => copy(node) },
   ];
-  const openMenu = (node: number, x: number, y: number) => {
-    select(node);
-    setMenu({ tree, node, x, y });
+  /** At `x` pixels of the canvas. Nothing is selected by it, so that the frame stays where it is. */
+  const openMenu = (node: number, x: number) => {
+    setUnder(null);
+    setMenu({ tree, node, x });
+  };
+  /** Where the row of the menu's frame is on the screen now, whatever moved meanwhile. */
+  const menuAnchor = (node: number, x: number) => {
+    const bounds = canvas.current?.getBoundingClientRect() ?? { left: 0, top: 0 };
+    const top = placeOf(tree.depth[node] as number) * ROW - (box.current?.scrollTop ?? 0);
+    return { x: bounds.left + x, top: bounds.top + top, bottom: bounds.top + top + ROW };
   };
   /** Beside the frame: where the menu opens by key. */
   const menuAtFrame = (node: number) => {
-    const bounds = canvas.current?.getBoundingClientRect();
-    if (bounds === undefined || box.current === null) return;
     const { from, until } = viewAt({ tree, focus, view: view.current }, tree.depth[node] as number);
     const left = Math.max(0, (((tree.start[node] as number) - from) / (until - from)) * size.width);
-    const top = (placeOf(tree.depth[node] as number) + 1) * ROW - box.current.scrollTop;
-    openMenu(node, bounds.left + left, bounds.top + top);
+    reveal(node);
+    openMenu(node, left);
   };
 
   /** What the wheel does, by keys: into the width around a frame, and along it. */
@@ -413,7 +418,7 @@ export function Flamegraph(props: Props) {
               const at = pointAt(event);
               if (at === null) return;
               event.preventDefault();
-              openMenu(at.node, event.clientX, event.clientY);
+              openMenu(at.node, event.clientX - event.currentTarget.getBoundingClientRect().left);
             }}
           />
         </div>
@@ -431,8 +436,7 @@ export function Flamegraph(props: Props) {
       )}
       {open !== null && (
         <FrameMenu
-          x={open.x}
-          y={open.y}
+          anchor={() => menuAnchor(open.node, open.x)}
           name={frameName(tree, open.node)}
           actions={actionsOf(open.node)}
           onClose={(back) => {

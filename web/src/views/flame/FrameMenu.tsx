@@ -1,10 +1,10 @@
-/** The menu of a frame, at the pointer or at the frame. Arrow keys move, Enter takes, Escape goes back to the graph. */
+/** The menu of a frame, below or above it. Arrow keys move, Enter takes, Escape goes back to the graph. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { FrameAction } from "./actions.ts";
 
 interface Props {
-  x: number;
-  y: number;
+  /** Where the frame is on the screen: the menu stays beside it. */
+  anchor: () => { x: number; top: number; bottom: number };
   name: string;
   actions: readonly FrameAction[];
   onClose: (back: boolean) => void;
@@ -12,21 +12,35 @@ interface Props {
 
 const MOVES: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, Home: Number.NEGATIVE_INFINITY, End: 1e9 };
 const MARGIN = 8;
+const GAP = 2;
 
-export function FrameMenu({ x, y, name, actions, onClose }: Props) {
+export function FrameMenu({ anchor, name, actions, onClose }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const place = () => {
     const element = box.current;
     if (element === null) return;
     const { width, height } = element.getBoundingClientRect();
-    const left = Math.max(MARGIN, Math.min(x, innerWidth - width - MARGIN));
-    const top = Math.max(MARGIN, Math.min(y, innerHeight - height - MARGIN));
+    const frame = anchor();
+    const left = Math.max(MARGIN, Math.min(frame.x, innerWidth - width - MARGIN));
+    const isBelow = frame.bottom + GAP + height <= innerHeight - MARGIN;
+    const top = Math.max(MARGIN, isBelow ? frame.bottom + GAP : frame.top - GAP - height);
     element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
   };
   useLayoutEffect(() => {
     place();
     box.current?.querySelector("button")?.focus();
-  }, [x, y]);
+  }, []);
+  // What comes into the page above the graph moves its frames.
+  useLayoutEffect(place);
+  useLayoutEffect(() => {
+    const moved = new ResizeObserver(place);
+    for (const element of document.querySelectorAll("main > *")) moved.observe(element);
+    addEventListener("scroll", place, true);
+    return () => {
+      moved.disconnect();
+      removeEventListener("scroll", place, true);
+    };
+  }, []);
   // Listens as soon as it is there: a passive effect comes a frame later, and what happens between the two would be missed.
   useLayoutEffect(() => {
     const onPointer = (event: PointerEvent) => {

@@ -14,7 +14,9 @@ import { stackOf } from "../../logic/stack.ts";
 import { clock } from "../../logic/time.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
 import { select, sent, sides, upright } from "../../state/data.ts";
-import { framePlaces, frameSeries } from "../../state/frame.ts";
+import { framePlaces, frameSeries, hasPlace } from "../../state/frame.ts";
+import { navigate, page } from "../../state/index.ts";
+import { Segments } from "../Choice.tsx";
 import { copyText } from "../clipboard.ts";
 import { frameActions } from "./actions.ts";
 import { BothSides, type WindowMeasure } from "./Tooltip.tsx";
@@ -67,7 +69,7 @@ export function FramePanel({ tree, node, focus, measure }: Props) {
             ))}
           </div>
         </div>
-        {isFunction && <Since />}
+        {isFunction && <Since tree={tree} node={node} />}
         {isFunction && <Neighbours tree={tree} node={node} />}
         {isFunction && <Places tree={tree} node={node} />}
       </div>
@@ -214,19 +216,42 @@ function Part({ title, children }: { title: string; children: ComponentChildren 
   );
 }
 
-function Since() {
+/** Of what the history is: frames of the same name in other modules are others. */
+function HistoryOf({ tree, node }: Pick<Props, "tree" | "node">) {
+  const isPlace = page.value.history === "place" && hasPlace.value;
+  const module = moduleName(tree, node);
+  return (
+    <p class="since-of dim" data-testid="since-of">
+      <Segments
+        name="History of"
+        value={isPlace ? "place" : ""}
+        options={[
+          ["", "function", `All frames of this function${module === "" ? "" : ` in ${module}`}, wherever they stand`],
+          ...(hasPlace.value
+            ? [["place", "this place", "This frame below its callers here, and nowhere else"] as const]
+            : []),
+        ]}
+        onChoose={(history) => navigate({ history })}
+      />
+    </p>
+  );
+}
+
+function Since({ tree, node }: Pick<Props, "tree" | "node">) {
   const { data, error } = frameSeries;
   const answer = data.value;
   const stack = useMemo(() => (answer === null ? null : stackOf(answer)), [answer]);
   if (answer === null || stack === null)
     return (
       <Part title="Since when?">
+        <HistoryOf tree={tree} node={node} />
         <p class="dim">{error.value?.message ?? "…"}</p>
       </Part>
     );
   const { width, height } = SPARK;
   return (
     <Part title="Since when?">
+      <HistoryOf tree={tree} node={node} />
       <svg class="spark since" width={width} height={height} viewBox={`0 -1 ${width} ${height + 2}`} aria-hidden="true">
         <path d={sparkPath(stack.total, width, height)} />
       </svg>

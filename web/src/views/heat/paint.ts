@@ -5,8 +5,7 @@
 import type { Theme } from "../../logic/colour.ts";
 import { axisNumber } from "../../logic/format.ts";
 import { CLASSES, classOf, type Grid, merged, outline } from "../../logic/heatmap.ts";
-import { timeTicks } from "../../logic/ticks.ts";
-import { tickLabels } from "../../logic/time.ts";
+import { paintTimeAxis } from "../axis.ts";
 import { stripes } from "../stripes.ts";
 
 /** From few to many; on the light ground many are dark, on the dark ground bright. */
@@ -133,17 +132,20 @@ function paintAxes(context: CanvasRenderingContext2D, scene: HeatScene, plot: Pl
     context.fillText(text, plot.left - 5 * ratio, plot.top + plot.height * (1 - part));
   }
   const span = grid.stepMs * grid.columns;
-  const { ticks, stepMs } = timeTicks(grid.from, grid.from + span, Math.max(2, Math.floor(plot.width / ratio / 90)));
-  context.textBaseline = "top";
-  context.textAlign = "center";
-  tickLabels(ticks, stepMs).forEach((label, i) => {
-    const x = plot.left + (((ticks[i] as number) - grid.from) / span) * plot.width;
-    const half = context.measureText(label).width / 2;
-    const within = Math.min(Math.max(x, plot.left + half), plot.left + plot.width - half);
-    context.fillText(label, within, plot.top + plot.height + 4 * ratio);
-    context.fillRect(Math.round(x), plot.top + plot.height, Math.max(1, Math.round(ratio)), 3 * ratio);
-  });
-  context.textAlign = "left";
+  const bottom = plot.top + plot.height;
+  paintTimeAxis(
+    context,
+    {
+      range: { from: grid.from, until: grid.from + span },
+      most: Math.max(2, Math.floor(plot.width / ratio / 90)),
+      left: plot.left,
+      right: plot.left + plot.width,
+      top: bottom + 4 * ratio,
+      zoneLeft: 2 * ratio,
+      air: 4 * ratio,
+    },
+    (x) => context.fillRect(Math.round(x), bottom, Math.max(1, Math.round(ratio)), 3 * ratio),
+  );
 }
 
 /** A line that is seen on every colour: the side's own on a broader one of the ground. */

@@ -9,7 +9,7 @@ import { duration, plural } from "../../logic/format.ts";
 import { neighbour, nodeAt, type Step } from "../../logic/layout.ts";
 import type { Search } from "../../logic/search.ts";
 import { timeTicks } from "../../logic/ticks.ts";
-import { tickLabels } from "../../logic/time.ts";
+import { tickLabels, zoneOf } from "../../logic/time.ts";
 import {
   type Chart,
   deepestWithin,
@@ -257,6 +257,7 @@ function TimeAxis({ from, range, width }: { from: number; range: Range; width: n
     stepMs >= 1000 ? tickLabels(ticks, stepMs) : ticks.map((tick) => momentText(from, (tick - from) * 1e6, 1e9));
   return (
     <div class="timeline-axis" style={{ width: `${width}px` }} aria-hidden="true">
+      <b>{zoneOf(begin)}</b>
       {ticks.map((tick, i) => (
         <span key={tick} style={{ left: `${((tick - begin) / (end - begin)) * 100}%` }}>
           {labels[i]}
