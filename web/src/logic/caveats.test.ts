@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { DiffAnswer } from "../api/types.ts";
 import { caveatsOf } from "./caveats.ts";
 import { diffOf } from "./fixtures.ts";
+import { gapsOf } from "./loss.ts";
 
 const plain = (text: string) => text.replaceAll("\u202f", " ");
 
@@ -91,5 +92,21 @@ describe("what speaks against a comparison", () => {
       "0 % cut stacks in A, 12.0 % in B",
       "Agents of A had version 0.1.0, 0.2.0, of B 0.2.0",
     ]);
+  });
+});
+
+describe("time without agents", () => {
+  const window = { from: 0, until: 900_000 };
+
+  it("is what an answer lacks only where it lies between times that were covered", () => {
+    expect(gapsOf({ gaps: [[0, 672_000]] }, window)).toEqual({ all: 672_000, inside: 0 });
+    expect(gapsOf({ gaps: [[880_000, 900_000]] }, window)).toEqual({ all: 20_000, inside: 0 });
+    const gaps: [number, number][] = [
+      [0, 10_000],
+      [100_000, 130_000],
+      [890_000, 900_000],
+    ];
+    expect(gapsOf({ gaps }, window)).toEqual({ all: 50_000, inside: 30_000 });
+    expect(gapsOf({ gaps: [] }, window)).toEqual({ all: 0, inside: 0 });
   });
 });

@@ -1,9 +1,20 @@
 /** What agents lost, or were not there for. In: samples by cause, a window's exposure. Out: their sum and both as text, and the share not seen. */
 import type { Exposure, Ticks } from "../api/types.ts";
 import { brief, count, percent } from "./format.ts";
+import type { Window } from "./time.ts";
 
 /** Up to this share of a window, time without agents is not worth a word. */
 export const MUCH_UNCOVERED = 0.02;
+
+/** Edges of gaps and of windows are this near to each other where they are one. */
+const EDGE_MS = 1_000;
+
+/** Milliseconds of a window without any agent: in all, and of it between times that were covered, which is what an answer lacks. */
+export function gapsOf({ gaps }: Pick<Exposure, "gaps">, { from, until }: Window): { all: number; inside: number } {
+  const sum = (of: Exposure["gaps"]) => of.reduce((all, [begin, end]) => all + end - begin, 0);
+  const all = gaps ?? [];
+  return { all: sum(all), inside: sum(all.filter(([begin, end]) => begin > from + EDGE_MS && end < until - EDGE_MS)) };
+}
 
 /** The share of its nodes' time that no agent saw; 0 where it is too little to tell. */
 export function unseenOf({ node_share }: Exposure): number {

@@ -140,3 +140,38 @@ describe("stack", () => {
     expect(topOf(stack, stackOf(seriesOf({})), false, "stacked")).toBeCloseTo(2.12);
   });
 });
+
+describe("a step of the chart", () => {
+  it("that was watched for less than half of it is left out, and still counts in the mean", () => {
+    const stack = stackOf(seriesOf({ covered: [1, 1, 0.075], capacity: [2, 2, 2], series: [line("a", [1, 1, 2.13])] }));
+    expect(stack.total).toEqual([1, 1, null]);
+    expect(stack.layers[0]?.top).toEqual([1, 1, null]);
+    expect(stack.layers[0]?.cores).toEqual([1, 1, null]);
+    expect(stack.peak).toBe(1);
+    expect(stack.partly).toEqual([{ from: 20_000, until: 30_000 }]);
+    expect(stack.meanTotal).toBeCloseTo((1 + 1 + 2.13 * 0.075) / 2.075);
+    // Where no step was watched for longer, these are all there is.
+    const short = stackOf(seriesOf({ covered: [0.1, 0.2, 0], series: [line("a", [1, 2, null])] }));
+    expect(short.total).toEqual([1, 2, null]);
+  });
+
+  it("is never above what its CPUs can be by the phase of ticks, and above it where another sender's is added", () => {
+    // A sample stands for 50 ms: two more a CPU fit into ten seconds, and come to 2.02.
+    const ofTicks = { samples: 1200, cpu_seconds: 60 };
+    const chart = (cores: number[]) =>
+      stackOf(
+        seriesOf({
+          capacity: [2, 2, 2],
+          series: [
+            { value: "a", cores: cores.map((value) => value * 0.75), ...ofTicks },
+            { value: "b", cores: cores.map((value) => value * 0.25), ...ofTicks },
+          ],
+        }),
+      );
+    const stack = chart([2.015, 1.99, 3]);
+    expect(stack.total).toEqual([2, 1.99, 3]);
+    expect(stack.layers[0]?.top[0]).toBeCloseTo(1.5);
+    expect(stack.layers[0]?.cores[0]).toBeCloseTo(1.5);
+    expect(stack.layers[1]?.top[0]).toBe(2);
+  });
+});

@@ -273,7 +273,7 @@ export const ranking = resource(() => {
 });
 
 /** Samples of several CPUs are no order of events. */
-const hasLane = computed(() => {
+export const hasLane = computed(() => {
   const lane = laneOf(parseSelector(query.value));
   return lane.cpu + lane.tid + lane.thread !== "";
 });

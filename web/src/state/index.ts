@@ -3,7 +3,7 @@
  * to change state; it writes the address, so that Back undoes and a copied link shows the same page.
  */
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
-import { DEFAULTS, type PageState, readState, writeState } from "./url.ts";
+import { DEFAULTS, HOME, missingIn, type PageState, readState, writeState } from "./url.ts";
 
 export type { PageState } from "./url.ts";
 
@@ -48,8 +48,13 @@ let isHandling = false;
 /** What is still to be written: a step of its own, or the newest step again. */
 let planned: { timer: ReturnType<typeof setTimeout>; isStep: boolean } | null = null;
 
+/** What the address names, and the page does not have; null where it has it. */
+const missing = signal(missingIn(location));
+
+export const lost: ReadonlySignal<string | null> = missing;
+
 function addressOf(state: PageState): string {
-  return `${location.pathname}${writeState(state)}${location.hash}`;
+  return `${HOME}${writeState(state)}${location.hash}`;
 }
 
 function write(isStep = planned?.isStep ?? false): void {
@@ -68,13 +73,14 @@ function plan(isStep: boolean): void {
  */
 export function navigate(change: Partial<PageState>, name = ""): void {
   const next = { ...current.peek(), ...("focus" in change ? { part: "", open: "" } : {}), ...change };
-  if (writeState(next) === writeState(current.peek())) return;
+  if (writeState(next) === writeState(current.peek()) && missing.peek() === null) return;
   const now = Date.now();
   const isContinued = name !== "" && name === gesture.name && now - gesture.at < GESTURE_MS;
   const steps = isContinued ? gesture.steps + 1 : 0;
   const isStep = !isContinued && !isHandling;
   if (isStep && planned !== null) write();
   current.value = next;
+  missing.value = null;
   if (name === TYPED) {
     clearTimeout(planned?.timer);
     plan(isStep);
@@ -88,6 +94,12 @@ export function navigate(change: Partial<PageState>, name = ""): void {
   });
 }
 
+/** Changes the state where it came to be, by no step of a person: Back leads to what was before both. */
+export function amend(change: Partial<PageState>): void {
+  current.value = { ...current.peek(), ...change };
+  write();
+}
+
 addEventListener("pagehide", () => {
   if (planned !== null) write(false);
 });
@@ -99,10 +111,13 @@ addEventListener("popstate", () => {
   planned = null;
   // What was typed just now is no step yet: what Back came to is one too far.
   if (undone?.isStep) history.forward();
-  else current.value = readState(location.search);
+  else {
+    current.value = readState(location.search);
+    missing.value = missingIn(location);
+  }
 });
 
 /** The address of this page with a change, for links that can be opened in another tab. */
 export function linkTo(change: Partial<PageState>): string {
-  return `${location.pathname}${writeState({ ...current.value, ...change })}`;
+  return `${HOME}${writeState({ ...current.value, ...change })}`;
 }

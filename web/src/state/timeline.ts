@@ -1,8 +1,12 @@
-/** The samples of the timeline as they are drawn. */
-import { computed } from "@preact/signals";
+/** The samples of the timeline as they are drawn, and which CPU they are of where nobody chose one. */
+import { computed, effect, signal } from "@preact/signals";
+import { api } from "../api/index.ts";
+import { withMatcher } from "../logic/selector.ts";
 import { type Chart, chartOf } from "../logic/timeline.ts";
 import { BadTree } from "../logic/tree.ts";
-import { timeline } from "./data.ts";
+import { ask, hasLane, timeline } from "./data.ts";
+import { amend, fields } from "./index.ts";
+import { resource } from "./resource.ts";
 
 /** The samples as a flame chart, or what is wrong with them. */
 export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
@@ -14,3 +18,40 @@ export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
     throw error;
   }
 });
+
+/** A lane was open since the view was: without one, somebody left it to choose another. */
+const wasOpen = signal(false);
+
+effect(() => {
+  if (fields.view.value !== "timeline") wasOpen.value = false;
+  else if (hasLane.value) wasOpen.value = true;
+});
+
+const isWanted = computed(
+  () => fields.view.value === "timeline" && !hasLane.value && fields.hit.value === "" && !wasOpen.value,
+);
+
+/** The selection on the CPU where it ran most, on the node where it ran most; null where it did not run. */
+const busiest = resource(() => {
+  if (!isWanted.value) return null;
+  const [type, query, from, until] = [fields.type.value, fields.query.value, fields.from.value, fields.until.value];
+  return ask("the busiest CPU", { type, query, from, until }, async (aborted) => {
+    const most = async (by: string, of: string) =>
+      (await api.ranking({ type, query: of, from, until, by, limit: 2 }, aborted)).rows;
+    const [node, ...others] = await most("node", query);
+    if (node === undefined) return { query, lane: null };
+    const there = others.length === 0 ? query : withMatcher(query, { label: "node", operator: "=", value: node.name });
+    const [cpu] = await most("cpu", there);
+    if (cpu === undefined || cpu.name === "") return { query, lane: null };
+    return { query, lane: withMatcher(there, { label: "cpu", operator: "=", value: cpu.name }) };
+  });
+});
+
+effect(() => {
+  const found = busiest.data.value;
+  if (isWanted.value && found !== null && found.lane !== null && found.query === fields.query.value)
+    amend({ query: found.lane });
+});
+
+/** The lane is about to be opened. */
+export const isOpening = computed(() => isWanted.value && busiest.loading.value);

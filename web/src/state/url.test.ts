@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULTS, readState, writeState } from "./url.ts";
+import { DEFAULTS, missingIn, readState, writeState } from "./url.ts";
 
 describe("the address", () => {
   it("is empty where everything has its default", () => {
@@ -62,5 +62,17 @@ describe("the address", () => {
 
   it("falls back to the default for what it does not know", () => {
     expect(readState("?view=party&normalize=odd&unknown=1&theme=pink&live=yes")).toEqual(DEFAULTS);
+  });
+});
+
+describe("an address that the page does not have", () => {
+  const missing = (address: string) => missingIn(new URL(address, "http://stakeout"));
+
+  it("is another path, or a view that there is not", () => {
+    expect(missing("/wp-admin")).toContain("/wp-admin");
+    expect(missing("/assets/?view=explore")).toContain("/assets/");
+    expect(missing("/?view=nothing")).toContain("nothing");
+    for (const known of ["/", "/index.html", "/?view=explore", "/?view=nodes&by=node", "/?by=x"])
+      expect(missing(known)).toBeNull();
   });
 });

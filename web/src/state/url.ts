@@ -145,6 +145,17 @@ const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
   confidence: ["", "0.8", "0.9", "0.99", "0.999"],
 };
 
+/** Where the page lives: there is no other one. */
+export const HOME = "/";
+
+/** What the address names that the page does not have: another path, or a view by a name that none has; null where it has all. */
+export function missingIn({ pathname, search }: { pathname: string; search: string }): string | null {
+  if (pathname !== HOME && pathname !== "/index.html") return `page ${pathname}`;
+  const view = new URLSearchParams(search).get("view");
+  const isKnown = view === null || (CHOICES.view as readonly string[]).includes(view);
+  return isKnown ? null : `view “${view.slice(0, 40)}”`;
+}
+
 const KEYS = Object.keys(DEFAULTS) as (keyof PageState)[];
 
 export function readState(search: string): PageState {

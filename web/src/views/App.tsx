@@ -1,8 +1,10 @@
 /** The page: the bar on top and one view below it. */
-import { page } from "../state/index.ts";
+import { Fragment } from "preact";
+import { lost, page } from "../state/index.ts";
 import { Explore } from "./Explore.tsx";
 import { Header } from "./Header.tsx";
 import { Help } from "./Help.tsx";
+import { EmptyNotice } from "./Notices.tsx";
 import { Compare, Heatmap, Nodes, Timeline } from "./parts.tsx";
 
 const TITLES = {
@@ -13,8 +15,31 @@ const TITLES = {
   nodes: "Nodes",
 } as const;
 
+/** An address that is not the page's: what stands there is no view of anything. */
+function Lost({ what }: { what: string }) {
+  document.title = "Not found · Stakeout";
+  return (
+    <main class="main">
+      <h1 class="visually-hidden">Not found</h1>
+      <EmptyNotice title={`There is no ${what} here.`}>
+        <p>
+          Look at{" "}
+          {Object.entries(TITLES).map(([name, title]) => (
+            <Fragment key={name}>
+              <a class="button" href={name === "explore" ? "/" : `/?view=${name}`}>
+                {title}
+              </a>{" "}
+            </Fragment>
+          ))}
+        </p>
+      </EmptyNotice>
+    </main>
+  );
+}
+
 export function App() {
   const { view, query } = page.value;
+  if (lost.value !== null) return <Lost what={lost.value} />;
   document.title = `${query === "" ? "" : `${query} · `}${TITLES[view]} · Stakeout`;
   return (
     <>

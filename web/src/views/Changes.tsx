@@ -44,8 +44,9 @@ export function Verdict({ answer }: { answer: GrownDiff }) {
   );
 }
 
-function side({ samples, cores: level, cpu_seconds: cpuSeconds, periods, exposure, quality }: DiffAnswer["base"]) {
-  return { samples, cores: level, cpuSeconds, periods, exposure, quality };
+function side(of: DiffAnswer["base"]) {
+  const { samples, cores: level, cpu_seconds: cpuSeconds, periods, exposure, quality } = of;
+  return { window: of, samples, cores: level, cpuSeconds, periods, exposure, quality };
 }
 
 /** A/A: nothing changed by construction, unless A itself is not steady. */

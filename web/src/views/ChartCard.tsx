@@ -99,7 +99,7 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
   const layer = hover === null ? -1 : layerAt(stack, step, hover.height * top, draw, REACH * top);
   const under = stack.layers[layer];
   const value = under?.value ?? null;
-  const caption = under === undefined ? "" : layerText(under.value, answer.other?.series ?? 0, under.mode);
+  const caption = under === undefined ? "" : layerText(under.value, answer.other?.series ?? 0, under.mode, answer.by);
   const level = stack.total[step];
   const spoken = level === undefined || level === null ? "no agent covered this time" : `${cores(level)} cores`;
   const known = labels.data.value?.labels;

@@ -196,6 +196,7 @@ export function ExploreProfile() {
       {error !== null && <ErrorNotice error={error} />}
       <Quality
         name=""
+        window={answer}
         samples={answer.samples}
         cores={answer.cores}
         cpuSeconds={answer.cpu_seconds}

@@ -1,7 +1,7 @@
 /** How to add a machine: the line to run there, and what to know where the server asks for more. */
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { CA_FILE, withAuthority } from "../logic/install.ts";
+import { CA_FILE, isOnlyHere, withAddress, withAuthority } from "../logic/install.ts";
 import { info } from "../state/data.ts";
 import { copyText } from "./clipboard.ts";
 import { Menu } from "./Menu.tsx";
@@ -24,14 +24,42 @@ export function InstallMenu() {
 
 export function InstallLine() {
   const [own, setOwn] = useState(false);
+  const [address, setAddress] = useState("");
   const answer = info.data.value;
   if (answer === null)
     return info.loading.value ? null : <p class="dim">The server did not say how to install its agent.</p>;
-  const authority = withAuthority(answer.install_command);
+  const isHere = isOnlyHere(answer.install_command);
+  const elsewhere = isHere ? withAddress(answer.install_command, address) : answer.install_command;
+  const authority = elsewhere === null ? null : withAuthority(elsewhere);
   return (
     <div class="install">
-      <p>Run this on a Linux machine (5.10 or newer) to profile it:</p>
-      <Line text={own && authority !== null ? authority : answer.install_command} />
+      {isHere && (
+        <>
+          <p>This page is open under an address that only this machine has. To profile this machine, run here:</p>
+          <Line text={answer.install_command} />
+          <label class="install-address">
+            To profile another one, how does it reach this server?
+            <input
+              type="text"
+              placeholder="10.0.0.7 or stakeout.example:7373"
+              spellcheck={false}
+              autoComplete="off"
+              value={address}
+              aria-invalid={address !== "" && elsewhere === null}
+              data-testid="install-address"
+              onInput={(event) => setAddress(event.currentTarget.value)}
+            />
+          </label>
+          {address !== "" && elsewhere === null && (
+            <p class="warn-text" role="alert">
+              That is no address of another machine's: give a host or an IP address, with or without a port.
+            </p>
+          )}
+          <p class="dim">The server has to listen there: start it with --listen and that address.</p>
+        </>
+      )}
+      {elsewhere !== null && <p>Run this on a Linux machine (5.10 or newer) to profile it:</p>}
+      {elsewhere !== null && <Line text={own && authority !== null ? authority : elsewhere} />}
       {authority !== null && (
         <label class="install-hint">
           <input type="checkbox" checked={own} onChange={() => setOwn(!own)} />

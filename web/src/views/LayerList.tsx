@@ -1,9 +1,10 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
-import { cores, count, duration, percent, plural } from "../logic/format.ts";
+import { cores, duration, percent, plural } from "../logic/format.ts";
 import { withMatcher } from "../logic/selector.ts";
-import { shortValue } from "../logic/sides.ts";
 import { type Mode, type Stack, stepAt } from "../logic/stack.ts";
+import { namedValue } from "../logic/valuenames.ts";
 import { navigate, page } from "../state/index.ts";
+import { namesFor } from "../state/names.ts";
 import { TAKE_HINT, takeByAltKey, takeOf, takeValue } from "./take.ts";
 
 interface Props {
@@ -16,14 +17,14 @@ interface Props {
   otherCount: number;
 }
 
-/** A layer's value as it is shown. */
-export function layerName(value: string | null, otherCount: number): string {
-  return value === null ? `${count(otherCount)} others` : shortValue(value);
+/** A layer's value as it is shown: with the name of a process or container, where `by` has numbers. */
+export function layerName(value: string | null, otherCount: number, by = ""): string {
+  return value === null ? plural(otherCount, "other") : namedValue(value, namesFor(by));
 }
 
 /** The same with the mode, where user and system time are apart. */
-export function layerText(value: string | null, otherCount: number, mode: Mode | null): string {
-  return `${layerName(value, otherCount)}${modeText(mode)}`;
+export function layerText(value: string | null, otherCount: number, mode: Mode | null, by: string): string {
+  return `${layerName(value, otherCount, by)}${modeText(mode)}`;
 }
 
 function modeText(mode: Mode | null): string {
@@ -41,7 +42,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
     <ul class="layers" aria-label={`Cores by ${by}`} data-testid="layers">
       {stack.layers.map((layer, i) => {
         const value = layer.value;
-        const name = layerText(value, otherCount, layer.mode);
+        const name = layerText(value, otherCount, layer.mode, by);
         const now = step >= 0 ? layer.cores[step] : undefined;
         const figures = (
           <>
@@ -64,7 +65,7 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
                 onKeyDown={(event) => takeByAltKey(event, (as) => takeValue(by, value, as, layer.mode))}
                 aria-label={`Only ${by} ${name}`}
               >
-                <span>{layerName(value, otherCount)}</span>
+                <span>{layerName(value, otherCount, by)}</span>
                 {modeText(layer.mode)}
               </button>
             )}
@@ -73,8 +74,8 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
               <button
                 type="button"
                 class="layer-without"
-                title={`Without ${layerName(value, 0)}`}
-                aria-label={`Without ${by} ${layerName(value, 0)}`}
+                title={`Without ${layerName(value, 0, by)}`}
+                aria-label={`Without ${by} ${layerName(value, 0, by)}`}
                 onClick={() => withoutValue(by, value)}
               >
                 ≠

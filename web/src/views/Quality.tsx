@@ -4,12 +4,14 @@ import type { Exposure, Period, Quality as QualityFigures } from "../api/index.t
 import { ratesOf } from "../logic/account.ts";
 import { agentsOf, howMany } from "../logic/agents.ts";
 import { brief, cores, count, duration, percent, plural } from "../logic/format.ts";
-import { idleText, lossOf, missedOf, unseenOf } from "../logic/loss.ts";
+import { gapsOf, idleText, lossOf, missedOf, unseenOf } from "../logic/loss.ts";
+import type { Window } from "../logic/time.ts";
 import { nodes } from "../state/data.ts";
 import { linkTo } from "../state/index.ts";
 
 interface Props {
   name: string;
+  window: Window;
   samples: number;
   cores: number;
   cpuSeconds: number;
@@ -26,7 +28,8 @@ export function Quality(props: Props) {
   const { samples, exposure, quality } = props;
   const share = (part: number) => (samples > 0 ? part / samples : 0);
   const lost = lossOf(quality.lost);
-  const gapMs = (exposure.gaps ?? []).reduce((sum, [from, until]) => sum + until - from, 0);
+  const gap = gapsOf(exposure, props.window);
+  const gapMs = gap.all;
   const unseen = unseenOf(exposure);
   const idle = idleText(exposure);
   const truncated = share(quality.truncated_samples);
@@ -70,11 +73,13 @@ export function Quality(props: Props) {
           name="not covered"
           value={gapMs > 0 ? duration(gapMs / 1000) : unseen > 0 ? `${percent(unseen)} of nodes` : "none"}
           hint={`${gapMs === 0 ? "Agents watched all the time" : `${plural(exposure.gaps.length, "gap")} without any agent; rates leave them out`}${
+            gapMs > 0 && gap.inside === 0 ? ": before the first agent's samples, or behind the newest" : ""
+          }${
             unseen > 0
               ? `, of ${plural(exposure.nodes, "node")} ${percent(1 - unseen)} in the mean: a node counts with what was seen of it`
               : ""
           }`}
-          warn={gapMs > 0 || unseen > 0}
+          warn={gap.inside > 0 || unseen > 0}
         />
         {props.name !== "A" && <Silent />}
       </dl>

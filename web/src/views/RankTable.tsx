@@ -27,7 +27,7 @@ export function RankTable({ answer, choice }: Props) {
       title: answer?.by ?? "",
       hint: `Sort by name. ${TAKE_HINT}`,
       number: false,
-      cell: (row) => <span title={row.name}>{layerName(row.name, 0)}</span>,
+      cell: (row) => <span title={row.name}>{layerName(row.name, 0, answer?.by)}</span>,
     },
     {
       key: "kernel",

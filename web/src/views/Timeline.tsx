@@ -17,7 +17,7 @@ import {
 } from "../logic/timeline.ts";
 import { MOST_MOMENTS, sought, theme, timeline, USUAL_MOMENTS } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
-import { chart } from "../state/timeline.ts";
+import { chart, isOpening } from "../state/timeline.ts";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "./Notices.tsx";
 import { Before, HitBox } from "./timeline/Before.tsx";
 import { Followed, type Lane, LaneBox, Narrow, Offers } from "./timeline/Lanes.tsx";
@@ -61,6 +61,7 @@ function TimelineBody({ lane }: { lane: Lane }) {
   const lanes = useMemo(() => (answer === null ? null : lanesOf(answer.samples)), [answer]);
   if (error?.code === "bad_query")
     return <UnreadableSelector error={error} onClear={() => navigate({ query: "", focus: "" })} />;
+  if (isOpening.value) return <Missing error={null} loading={true} kind="chart" />;
   if (lane.cpu + lane.tid + lane.thread === "") {
     return (
       <EmptyNotice title="Choose a CPU or a thread.">

@@ -69,7 +69,7 @@ function Filled({ label, answer }: { label: Listed; answer: SeriesAnswer }) {
 }
 
 function Row({ label, line, mean, share }: { label: Listed; line: SeriesLine; mean: number; share: number }) {
-  const name = layerName(line.value, 0);
+  const name = layerName(line.value, 0, label);
   const path = useMemo(() => sparkPath(line.cores, WIDTH, HEIGHT), [line]);
   return (
     <li>

@@ -4,7 +4,7 @@ import { fitName } from "../../logic/names.ts";
 import { exactPattern } from "../../logic/search.ts";
 import { type Transform, transformsText, withTransform } from "../../logic/transform.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { select, transforms, tree } from "../../state/data.ts";
+import { flamegraph, select, transforms, tree } from "../../state/data.ts";
 import { navigate, page } from "../../state/index.ts";
 
 export function zoomTo(node: number): void {
@@ -22,14 +22,20 @@ export function findName(name: string): void {
   navigate({ match: page.value.match === text ? "" : text });
 }
 
-const BEFORE_MS = "100";
+/** Milliseconds before a function that are looked at; no less than samples are apart. */
+const BEFORE_MS = [100, 500, 1000] as const;
+
+function usualBefore(): string {
+  const apart = (flamegraph.data.value?.period_ns ?? 0) / 1e6;
+  return String(BEFORE_MS.find((ms) => ms >= apart) ?? BEFORE_MS[0]);
+}
 
 /** The timeline with what ran on the same CPU shortly before a function. */
 function ranBefore(name: string): void {
   navigate({
     view: "timeline",
     hit: exactPattern(name),
-    before: page.value.before || BEFORE_MS,
+    before: page.value.before || usualBefore(),
     match: "",
     transform: "",
     focus: "",

@@ -14,7 +14,14 @@ import { findName, Graph } from "../Graph.tsx";
 import { EmptyNotice, ErrorNotice, Missing } from "../Notices.tsx";
 import { choose } from "./Lanes.tsx";
 
+/** Of a period: two samples of a CPU are hardly ever nearer to each other. */
+const NEAREST = 0.7;
 const BEFORE_MS = ["1", "5", "10", "50", "100", "500", "1000"] as const;
+
+/** Why a length can show nothing: no sample lies as near to another one. */
+function tooNear(ms: string, apart: number | null): string {
+  return apart !== null && Number(ms) < apart * NEAREST ? `samples are ${duration(apart / 1000)} apart` : "";
+}
 
 function beforeText(ms: string): string {
   return Number(ms) >= 1000 ? `${axisNumber(Number(ms) / 1000)} s` : `${ms} ms`;
@@ -23,6 +30,7 @@ function beforeText(ms: string): string {
 /** What is looked for, and how long before it is of interest. */
 export function HitBox() {
   const { hit, before } = page.value;
+  const apart = usePeriodMs();
   const [text, setText] = useState(hit);
   useEffect(() => setText(hit), [hit]);
   const wanted = sought.value;
@@ -39,7 +47,7 @@ export function HitBox() {
             ...[...new Set([before, ...BEFORE_MS])]
               .filter((ms) => ms !== "")
               .sort((a, b) => Number(a) - Number(b))
-              .map((ms) => [ms, beforeText(ms)] as const),
+              .map((ms) => [ms, beforeText(ms), tooNear(ms, apart)] as const),
           ]}
           onChoose={(ms) => navigate({ before: ms, focus: "" })}
         />
@@ -146,10 +154,14 @@ function useRanBefore(): ReturnType<typeof ranBefore> {
   }, [drawn, isCpu, wanted, before]);
 }
 
-/** Milliseconds from one sample of the CPU or thread that is shown to the next; null where none is. */
+/** Milliseconds from one sample of the CPU or thread that is shown to the next, usually; null where none is. */
 function usePeriodMs(): number | null {
   const values = chart.value.chart?.samples.value_ns ?? [];
-  return useMemo(() => (values.length === 0 ? null : Math.min(...values.slice(0, 1_000)) / 1e6), [values]);
+  return useMemo(() => {
+    const first = values.slice(0, 1_000).sort((a, b) => a - b);
+    const middle = first[Math.floor(first.length / 2)];
+    return middle === undefined ? null : Math.round(middle / 1e6);
+  }, [values]);
 }
 
 function BeforeTitle({ children }: { children: ComponentChildren }) {

@@ -1,0 +1,33 @@
+/** Names of the values that are shown as numbers: asked for where such a label is looked at. */
+import { api } from "../api/index.ts";
+import { isNumbered, NUMBERED, type Numbered, namesOf, namesQuery } from "../logic/valuenames.ts";
+import { ask, range } from "./data.ts";
+import { fields } from "./index.ts";
+import { lists } from "./lists.ts";
+import { type Resource, resource } from "./resource.ts";
+
+/** Whether the chart, the table or a list shows values of the label. */
+function isShown(label: Numbered): boolean {
+  const { view, by, rank } = fields;
+  if (view.value === "nodes" || view.value === "timeline") return false;
+  if (by.value === label || rank.value === label) return true;
+  if (label !== "container" || view.value !== "explore") return false;
+  return lists.container.data.value?.series.some(({ value }) => value !== "") ?? false;
+}
+
+const names = Object.fromEntries(
+  NUMBERED.map((label) => [
+    label,
+    resource(() => {
+      if (!isShown(label)) return null;
+      const { from, until } = range.value;
+      const sql = namesQuery(label, from, until);
+      return ask(`names of ${label}`, { sql }, async (signal) => namesOf(label, (await api.sql(sql, signal)).rows));
+    }),
+  ]),
+) as Record<Numbered, Resource<Map<string, string>>>;
+
+/** Names by value; null for a label whose values are names, and until they are known. */
+export function namesFor(label: string): ReadonlyMap<string, string> | null {
+  return isNumbered(label) ? names[label].data.value : null;
+}
