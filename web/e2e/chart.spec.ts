@@ -72,27 +72,6 @@ test.describe("the chart and its lists", () => {
     await expect.poll(() => parameter(page, "baseQuery")).toBe(busyOnly(windows));
   });
 
-  test("where the cores changed most, a click compares before and after", async ({ page, windows }) => {
-    const whole = { from: windows.before.from, until: windows.after.until };
-    await page.goto(at(whole, { query: busyOnly(windows) }));
-    await page.getByTestId("jump").click();
-    await expect.poll(() => parameter(page, "view")).toBe("compare");
-    const time = (name: string) => Number(parameter(page, name));
-    // The process began within a second or two before the window in which it is busy throughout.
-    expect(time("baseUntil")).toBeLessThanOrEqual(windows.after.from);
-    expect(time("baseUntil")).toBeGreaterThan(windows.before.until - 2_000);
-    expect(time("from")).toBeGreaterThan(time("baseUntil"));
-    expect(time("from")).toBeLessThan(windows.after.from + 3_000);
-    await expect(page.getByTestId("verdict")).toContainText("nothing to compare");
-    const found = [time("baseFrom"), time("baseUntil"), time("from"), time("until")];
-    // Windows that lie elsewhere are brought there again.
-    await page.getByRole("button", { name: "Swap" }).click();
-    await page.getByTestId("jump").click();
-    expect([time("baseFrom"), time("baseUntil"), time("from"), time("until")]).toEqual(found);
-    for (let i = 0; i < 3; i++) await page.goBack();
-    await expect.poll(() => parameter(page, "view")).toBeNull();
-  });
-
   test("user and system time apart, as layers or lines", async ({ page, windows, request }) => {
     await page.goto(at(windows.after, { by: "process" }));
     await page.getByTestId("apart").check();

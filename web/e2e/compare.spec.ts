@@ -22,30 +22,6 @@ function seenOfGraph(page: Page): Promise<number> {
 }
 
 test.describe("compare", () => {
-  test("finds what came: what began is new, with both sides' counts", async ({ page, windows, request }) => {
-    await page.goto(comparison(windows, { query: busyOnly(windows), normalize: "rate" }));
-    await expect(page.getByTestId("verdict")).toContainText("→");
-    await expect.poll(() => colours(page)).toBeGreaterThan(2);
-    const tooltip = await hoverRoot(page);
-    await expect(tooltip).toContainText("A, before");
-    await expect(tooltip).toContainText("B, after");
-    const parameters = new URLSearchParams({
-      query: busyOnly(windows),
-      from: String(windows.after.from),
-      until: String(windows.after.until),
-      base_from: String(windows.before.from),
-      base_until: String(windows.before.until),
-    });
-    const answer = await request.get(`/api/v1/diff?${parameters}`);
-    const diff = (await answer.json()) as { base: { samples: number }; comparison: { samples: number } };
-    expect(diff.base.samples).toBe(0);
-    expect(diff.comparison.samples).toBeGreaterThan(20);
-    const cells = (await tooltip.locator("td").allTextContents()).map((text) => text.replace(/\D/g, ""));
-    expect(cells[0]).toBe("0");
-    expect(cells[4]).toBe(String(diff.comparison.samples));
-    await expect(tooltip).toContainText("new");
-  });
-
   test("of the whole machine, what began stands out and can be singled out", async ({ page, windows }) => {
     await page.goto(comparison(windows));
     const table = page.getByRole("grid", { name: "Functions of both windows" });

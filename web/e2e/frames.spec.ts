@@ -357,3 +357,52 @@ test("on a phone the table shows the ends of names, which tell them apart", asyn
     expect((text?.x ?? 0) + (text?.width ?? 0)).toBeLessThanOrEqual((cell?.x ?? 0) + (cell?.width ?? 0));
   }
 });
+
+test("the history of a frame is its own, and not that of its namesakes; at its place it is that place's", async ({
+  page,
+  request,
+}) => {
+  const main = (program: string): Frame => ({ name: "main", module: `/opt/bin/${program}` });
+  const query = await stored(request, "namesakes", [
+    { frames: [main("a"), lib("copy")], samples: 30 },
+    { frames: [main("b"), lib("copy")], samples: 70 },
+  ]);
+  await page.goto(at(WINDOW, { ...query, pane: "graph" }));
+  const box = await drawn(page);
+  const graph = page.getByTestId("flamegraph");
+  const since = page.getByTestId("frame-since");
+  // Thirty samples of fifty milliseconds within one second.
+  await graph.click({ position: { x: box.width * 0.1, y: 19 + 9 } });
+  await expect(since).toContainText("at most 1.50 cores");
+  await page.getByTestId("reset-zoom").click();
+  await graph.click({ position: { x: box.width * 0.1, y: 19 * 2 + 9 } });
+  await expect(panelOf(page).locator(".frame-name")).toHaveText("copy");
+  await expect(since).toContainText("at most 5.00 cores");
+  await panelOf(page).getByRole("button", { name: "this place" }).click();
+  await expect(since).toContainText("at most 1.50 cores");
+  await expect.poll(() => parameter(page, "history")).toBe("place");
+});
+
+test("the menu of a frame stands beside it, and moves no frame", async ({ page, request }) => {
+  const query = await stored(request, "menu", [
+    { frames: [prog("main"), prog("serve"), lib("parse")], samples: 40 },
+    { frames: [prog("main"), prog("walk")], samples: 60 },
+  ]);
+  await page.goto(at(WINDOW, query));
+  const before = await drawn(page);
+  const graph = page.getByTestId("flamegraph");
+  const place = { x: before.width * 0.2, y: 19 * 2 + 9 };
+  for (let i = 0; i < 2; i++) {
+    await graph.click({ position: place, button: "right" });
+    const menu = page.getByRole("menu", { name: "Frame serve" });
+    await expect(menu).toBeVisible();
+    expect(await placeOf(graph)).toEqual(before);
+    const there = await placeOf(menu);
+    const row = { top: before.y + 19 * 2, bottom: before.y + 19 * 3 };
+    expect(Math.min(Math.abs(there.y - row.bottom), Math.abs(there.y + there.height - row.top))).toBeLessThan(8);
+    expect(Math.abs(there.x - (before.x + place.x))).toBeLessThan(20);
+    await page.keyboard.press("Escape");
+    await expect(menu).toBeHidden();
+    await expect(graph).toBeFocused();
+  }
+});

@@ -37,6 +37,11 @@ test("S1 by keyboard alone, from everything to the frame that grew", async ({ pa
   await tabTo(page, row);
   await page.keyboard.press("Enter");
   await expect.poll(() => parameter(page, "query")).toBe(busyOnly(windows));
+  // Before, it did not run: what changed is told of the machine.
+  const clear = page.getByRole("button", { name: "Clear Selector" });
+  await tabTo(page, clear);
+  await page.keyboard.press("Enter");
+  await expect.poll(() => parameter(page, "query")).toBeNull();
 
   const brush = page.getByTestId("brush");
   const step = (range.until - range.from) / 100;

@@ -30,6 +30,29 @@ export async function stored(
   return { query: `{service="${service}"}` };
 }
 
+/**
+ * Stores a course second by second from a moment on, of a service that nothing else has, and gives its selector: how many samples of which stack
+ * (root first) each second has. A sample stands for a twentieth of a second.
+ */
+export async function course(
+  request: APIRequestContext,
+  name: string,
+  from: number,
+  seconds: readonly { frames: Frame[]; samples: number }[],
+): Promise<Record<string, string>> {
+  const service = `${name}-${process.pid}-${from}`;
+  for (const [i, { frames, samples }] of seconds.entries()) {
+    if (samples === 0) continue;
+    const stacks = [{ frames: frames.map((_, at) => at).reverse(), samples }];
+    const answer = await request.post("/v1development/profiles", {
+      headers: { "content-type": "application/x-protobuf" },
+      data: Buffer.from(otlp({ service, at: from + i * 1000, frames, stacks })),
+    });
+    expect(answer.status(), await answer.text()).toBe(200);
+  }
+  return { query: `{service="${service}"}` };
+}
+
 /** Where the flamegraph is, once it shows something and stays there. */
 export async function drawn(page: Page): Promise<Place> {
   await expect.poll(() => colours(page)).toBeGreaterThan(2);

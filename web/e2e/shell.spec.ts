@@ -275,3 +275,71 @@ test("from the selector to the frame that grew, without a pointer", async ({ pag
   await page.goBack();
   await expect.poll(() => parameter(page, "focus")).toBeNull();
 });
+
+test("the keys / and ? work from everywhere but a field of text", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  const help = page.getByRole("dialog", { name: "Keyboard help" });
+  const capacity = page.getByRole("checkbox", { name: "up to capacity" });
+  await capacity.click();
+  await expect(capacity).toBeFocused();
+  await page.keyboard.press("?");
+  await expect(help).toBeVisible();
+  await page.keyboard.press("Escape");
+  await page.getByTestId("lists").click();
+  await page.keyboard.press("/");
+  await expect(page.getByTestId("search")).toBeFocused();
+  await expect(page.getByTestId("search")).toHaveValue("");
+});
+
+test("a word in the selector is understood, and what can't be read is told beside it", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  await expect.poll(() => colours(page)).toBeGreaterThan(4);
+  const box = page.getByTestId("query");
+  const graph = page.getByTestId("flamegraph");
+  const fault = page.getByTestId("selector-fault");
+  await box.fill("nobody-is-called-so");
+  await box.press("Enter");
+  await expect(fault).toContainText("Nothing in this time is called “nobody-is-called-so”");
+  for (const text of ['{process="', '{colour="red"}', '{process=~"("}']) {
+    await box.fill(text);
+    await box.press("Enter");
+    await expect(fault).toBeVisible();
+    // The page shows what it did.
+    await expect(graph).toBeVisible();
+    expect(parameter(page, "query")).toBeNull();
+  }
+  await expect(page.getByText("The selector can't be read.")).toHaveCount(0);
+  // A part of its name, by what is offered; and its whole name, by Enter alone.
+  await box.fill(windows.busy.slice(0, -1));
+  const offered = page.getByRole("option", { name: `process="${windows.busy}"`, exact: true });
+  await offered.click();
+  await expect.poll(() => parameter(page, "query")).toBe(busyOnly(windows));
+  await box.fill("");
+  await box.press("Enter");
+  await expect.poll(() => parameter(page, "query")).toBeNull();
+  await box.fill(windows.busy);
+  await box.press("Enter");
+  await expect.poll(() => parameter(page, "query")).toMatch(new RegExp(`^\\{(service|process)="${windows.busy}"\\}$`));
+  await expect(fault).toBeHidden();
+});
+
+test("an address that the page does not have says so", async ({ page }) => {
+  await page.goto("/?view=nothing");
+  await expect(page.getByText("There is no view “nothing” here.")).toBeVisible();
+  await page.getByRole("link", { name: "Nodes" }).click();
+  await expect(page.getByRole("grid").or(page.getByRole("table")).first()).toBeVisible();
+});
+
+test("who adds a machine is asked for an address that it can reach", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  await page.getByTitle("Add a machine").click();
+  const line = page.locator(".install-line code");
+  await expect(line).toHaveCount(1);
+  await expect(line).toContainText("127.0.0.1");
+  const address = page.getByTestId("install-address");
+  await address.fill("not an address");
+  await expect(page.getByRole("alert")).toContainText("no address of another machine");
+  await address.fill("10.0.0.7");
+  await expect(line.nth(1)).toContainText(/http:\/\/10\.0\.0\.7:\d+\/install\.sh/);
+});

@@ -33,6 +33,7 @@ export interface SeriesAnswer {
   step_ms: number;
   by: string;
   unit: string;
+  is_time?: boolean;
   times: number[];
   /** Parts of the steps that at least one agent covered, and the mean of the nodes' parts. */
   covered: number[];
@@ -40,14 +41,17 @@ export interface SeriesAnswer {
   idle: (number | null)[];
   capacity: (number | null)[];
   series: SeriesLine[];
-  other: { series: number; cores: (number | null)[]; samples: number; cpu_seconds: number } | null;
+  other: (Omit<SeriesLine, "value"> & { series: number }) | null;
 }
 
 export interface SeriesLine {
   value: string;
+  /** In the answer's `unit`, which is cores for types of time alone. */
   cores: (number | null)[];
   samples: number;
-  cpu_seconds: number;
+  cpu_seconds: number | null;
+  /** Sum of the values: nanoseconds, or the type's own unit. */
+  total?: number;
 }
 
 export interface MatchSummary {
@@ -68,6 +72,10 @@ export interface TreeColumns {
 }
 
 export interface FlamegraphAnswer {
+  /** Whether the type's values are time: only then there are cores and CPU seconds. */
+  is_time?: boolean;
+  /** Cores, or the type's unit per observed second. */
+  rate?: number;
   type: string;
   query: string;
   from: number;
@@ -75,8 +83,8 @@ export interface FlamegraphAnswer {
   unit: string;
   period_ns: number;
   samples: number;
-  cpu_seconds: number;
-  cores: number;
+  cpu_seconds: number | null;
+  cores: number | null;
   periods: Period[];
   exposure: Exposure;
   quality: Quality;
@@ -101,12 +109,15 @@ export interface DiffColumns extends TreeColumns {
 }
 
 export interface DiffSide {
+  unit?: string;
+  is_time?: boolean;
+  rate?: number;
   query: string;
   from: number;
   until: number;
   samples: number;
-  cores: number;
-  cpu_seconds: number;
+  cores: number | null;
+  cpu_seconds: number | null;
   periods: Period[];
   exposure: Exposure;
   quality: Quality;
@@ -146,9 +157,10 @@ export interface TopRow {
   total: number;
   self_share: number;
   total_share: number;
-  self_cores: number;
-  cores: number;
-  cpu_seconds: number;
+  self_cores: number | null;
+  cores: number | null;
+  cpu_seconds: number | null;
+  rate?: number;
   user_share?: number | null;
   /** Null where there were too many stacks to tell. */
   complete_share?: number | null;
@@ -170,8 +182,10 @@ export interface DiffTopRow extends TopRow {
 export interface TopAnswer<Row> {
   by: string;
   unit: string;
+  count_unit?: string;
+  is_time?: boolean;
   samples: number;
-  cpu_seconds: number;
+  cpu_seconds: number | null;
   complete: boolean;
   normalize?: Normalize;
   rows: Row[];

@@ -106,7 +106,7 @@ export function sortFunctions(rows: readonly FunctionRow[], key: SortKey, descen
 export interface RankRow {
   name: string;
   total: number;
-  cpu_seconds: number;
+  cpu_seconds: number | null;
   user_share?: number | null;
   truncated_share?: number | null;
   unnamed_share?: number | null;

@@ -8,11 +8,12 @@
  */
 import type { Normalize } from "../api/types.ts";
 import type { Change } from "./colour.ts";
-import { factor, plural } from "./format.ts";
+import { factor } from "./format.ts";
 import { fitName } from "./names.ts";
 import { changeText, fromTo } from "./norm.ts";
 import { changeWords, type Sides } from "./sides.ts";
 import { type DiffData, frameName, kindName, moduleName, ROOT, type Tree } from "./tree.ts";
+import { amountText, SAMPLES, type Unit } from "./unit.ts";
 
 export interface Finding {
   node: number;
@@ -225,6 +226,8 @@ function sum(values: readonly number[]): number {
 
 export interface Telling {
   normalize: Normalize;
+  /** Of counts and rates; samples and cores where none is given. */
+  unit?: Unit;
   measure: "total" | "self";
   sides: Sides;
   /** When window A ends and B begins, as clock times. */
@@ -232,30 +235,30 @@ export interface Telling {
 }
 
 /** `kubelet: 0.05 → 0.62 cores (+0.57, between +0.51 and +0.63), 12.4×`: what stands behind the frame's name. */
-export function figuresOf(finding: Finding, { normalize }: Telling): string {
+export function figuresOf(finding: Finding, { normalize, unit }: Telling): string {
   const { before, after, delta, low, high } = finding;
   const times = finding.change === "new" || finding.change === "gone" ? "" : factor(before, after);
-  const interval = `between ${changeText(low, normalize)} and ${changeText(high, normalize)}`;
-  return `${fromTo(before, after, normalize)} (${changeText(delta, normalize)}, ${interval})${times === "" ? "" : `, ${times}`}`;
+  const interval = `between ${changeText(low, normalize, unit)} and ${changeText(high, normalize, unit)}`;
+  return `${fromTo(before, after, normalize, unit)} (${changeText(delta, normalize, unit)}, ${interval})${times === "" ? "" : `, ${times}`}`;
 }
 
 /** The rest of the sentence: since when, of how many samples, and what it is made of. */
 export function remarkOf(finding: Finding, telling: Telling): string {
   const { change, caller, beforeSamples, afterSamples, parts } = finding;
   const said: string[] = caller === "" ? [] : [`called by ${fitName(caller, NAME_ROOM)}`];
-  const { sides, windows } = telling;
+  const { sides, windows, unit = SAMPLES } = telling;
   const [a, b] = sides.names.map((name) => (sides.inTurn ? name : `in ${name}`));
   if (change !== "new" && change !== "gone")
-    said.push(`${plural(beforeSamples, "sample")} ${a}, ${plural(afterSamples, "sample")} ${b}`);
+    said.push(`${amountText(beforeSamples, unit)} ${a}, ${amountText(afterSamples, unit)} ${b}`);
   else {
     if (!sides.inTurn) said.push(changeWords(sides, change));
     else if (change === "new") said.push(`new: not a sample in A, seen since ${windows.from}`);
     else said.push(`gone: not seen in B, last in A until ${windows.baseUntil}`);
-    said.push(plural(Math.max(beforeSamples, afterSamples), "sample"));
+    said.push(amountText(Math.max(beforeSamples, afterSamples), unit));
   }
   if (parts.length > 0) {
     const list = parts.map(
-      ({ name, delta }) => `${fitName(name, NAME_ROOM)} (${changeText(delta, telling.normalize)})`,
+      ({ name, delta }) => `${fitName(name, NAME_ROOM)} (${changeText(delta, telling.normalize, telling.unit)})`,
     );
     said.push(`with ${list.join(", ")}`);
   }

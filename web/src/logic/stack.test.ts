@@ -47,7 +47,7 @@ describe("stack", () => {
       ["b", "kernel", [0, 0, 0]],
       [null, null, [0.5, 0, 0]],
     ]);
-    expect(layers[0]?.cpuSeconds).toBeCloseTo(0.25);
+    expect((layers[0]?.amount ?? 0) / 1e9).toBeCloseTo(0.25);
     expect(total[0]).toBeCloseTo(2.5);
     const elsewhere = stackOf(all, { ...kernel, times: [5_000, 15_000, 25_000] });
     expect(elsewhere.layers.map((layer) => layer.mode)).toEqual([null, null, null]);

@@ -2,7 +2,7 @@
  * Series stacked for a chart. In: a series answer. Out: the step edges, and for each layer the running sum (cores) from
  * the bottom; the largest layer lies at the bottom. Steps that nobody covered stay null: a gap is no zero.
  */
-import type { SeriesAnswer } from "../api/types.ts";
+import type { SeriesAnswer, SeriesLine } from "../api/types.ts";
 import type { Window } from "./time.ts";
 
 export interface Layer {
@@ -11,7 +11,8 @@ export interface Layer {
   /** The part of it that the layer stands for; null for all. */
   mode: Mode | null;
   samples: number;
-  cpuSeconds: number;
+  /** Nanoseconds of CPU time, or what the type counts. */
+  amount: number;
   /** Of the CPU time of all layers. */
   share: number;
   /** Cores over the observed time. */
@@ -71,7 +72,8 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
   const byNode = covered.map((share, i) => answer.covered_by_node?.[i] ?? share);
   const running: (number | null)[] = covered.map((share) => (share > NOTHING ? 0 : null));
   const lines = linesOf(answer, kernel);
-  const cpuSeconds = lines.reduce((sum, line) => sum + line.cpu_seconds, 0);
+  const isTime = answer.is_time ?? true;
+  const amount = lines.reduce((sum, line) => sum + line.amount, 0);
   const layers = lines.map((line): Layer => {
     for (let i = 0; i < steps; i++) {
       const cores = line.cores[i];
@@ -79,10 +81,10 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
       if (cores !== null && cores !== undefined) running[i] = (running[i] ?? 0) + cores;
     }
     const top = [...running];
-    const share = cpuSeconds > 0 ? line.cpu_seconds / cpuSeconds : 0;
+    const share = amount > 0 ? line.amount / amount : 0;
     const { value, mode, samples } = line;
     const cores = [...line.cores];
-    return { value, mode, samples, cpuSeconds: line.cpu_seconds, share, mean: 0, cores, top };
+    return { value, mode, samples, amount: line.amount, share, mean: 0, cores, top };
   });
   // A layer whose steps were null before a later layer proved cover must not leave a hole there.
   for (const layer of layers) {
@@ -103,7 +105,7 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
   const idle = answer.times.map((_, i) => answer.idle[i] ?? null);
   const meanTotal = mean(running, observed) ?? 0;
   const samples = lines.reduce((sum, line) => sum + line.samples, 0);
-  const periodMs = samples > 0 ? (cpuSeconds * 1000) / samples : 0;
+  const periodMs = samples > 0 && isTime ? amount / 1e6 / samples : 0;
   settle({ layers, running, capacity, observed, lengths, periodMs });
   return {
     edges,
@@ -160,28 +162,33 @@ interface Line {
   mode: Mode | null;
   cores: (number | null)[];
   samples: number;
-  cpu_seconds: number;
+  amount: number;
+}
+
+/** What the values come to: servers that know of time alone tell CPU seconds. */
+function amountOf({ total, cpu_seconds }: Pick<SeriesLine, "total" | "cpu_seconds">): number {
+  return total ?? (cpu_seconds ?? 0) * 1e9;
 }
 
 function linesOf({ series, other, times }: SeriesAnswer, kernel: SeriesAnswer | null): Line[] {
   const fits = kernel !== null && kernel.times.length === times.length && kernel.times[0] === times[0];
   const inKernel = new Map((fits ? kernel.series : []).map((line) => [line.value, line]));
   const lines = series.flatMap((line): Line[] => {
-    if (!fits) return [{ ...line, mode: null }];
-    const part = inKernel.get(line.value) ?? { cores: [], samples: 0, cpu_seconds: 0 };
+    if (!fits) return [{ ...line, amount: amountOf(line), mode: null }];
+    const part = inKernel.get(line.value) ?? { cores: [], samples: 0, cpu_seconds: 0, total: 0 };
     const user = {
       value: line.value,
       mode: "user" as const,
       cores: line.cores.map((cores, i) => (cores === null ? null : Math.max(0, cores - (part.cores[i] ?? 0)))),
       samples: line.samples - part.samples,
-      cpu_seconds: line.cpu_seconds - part.cpu_seconds,
+      amount: amountOf(line) - amountOf(part),
     };
     const cores = line.cores.map((all, i) => (all === null ? null : (part.cores[i] ?? 0)));
-    return [user, { value: line.value, mode: "kernel", cores, samples: part.samples, cpu_seconds: part.cpu_seconds }];
+    return [user, { value: line.value, mode: "kernel", cores, samples: part.samples, amount: amountOf(part) }];
   });
   if (other !== null) {
-    const { cores, samples, cpu_seconds } = other;
-    lines.push({ value: null, mode: null, cores, samples, cpu_seconds });
+    const { cores, samples } = other;
+    lines.push({ value: null, mode: null, cores, samples, amount: amountOf(other) });
   }
   return lines;
 }

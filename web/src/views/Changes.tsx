@@ -4,22 +4,26 @@ import { caveatsOf } from "../logic/caveats.ts";
 import { MARK } from "../logic/colour.ts";
 import { isWanted } from "../logic/diffrows.ts";
 import { focusOf } from "../logic/focus.ts";
-import { cores, levelText, percent, plural } from "../logic/format.ts";
+import { levelText, percent, plural } from "../logic/format.ts";
 import { type Finding, figuresOf, nameOf, remarkOf, type Telling } from "../logic/grew.ts";
 import type { GrownDiff } from "../logic/grown.ts";
 import { fitName } from "../logic/names.ts";
 import { changeWords } from "../logic/sides.ts";
 import { rangeText } from "../logic/time.ts";
 import { ROOT, type Tree } from "../logic/tree.ts";
+import { rateShort, rateText, unitOf } from "../logic/unit.ts";
 import { controlText, verdictOf } from "../logic/verdict.ts";
 import { halves } from "../logic/windows.ts";
 import { changes, control, watchers } from "../state/compare.ts";
 import { diffTop, present, sent, sides } from "../state/data.ts";
 import { navigate, type PageState, page } from "../state/index.ts";
+import { counted } from "../state/units.ts";
 import { changeOf } from "./flame/paint.ts";
 import { Go } from "./Go.tsx";
 import { Quality } from "./Quality.tsx";
 import { WIDE_NAME } from "./VirtualTable.tsx";
+
+const rateOf = (side: DiffAnswer["base"]) => rateShort(side.cores ?? side.rate ?? 0, counted.value);
 
 export function Verdict({ answer }: { answer: GrownDiff }) {
   const { base, comparison } = answer;
@@ -27,7 +31,7 @@ export function Verdict({ answer }: { answer: GrownDiff }) {
     <div class="verdict card">
       <div role="status" data-testid="verdict">
         <b class={answer.tree === null ? "same" : changeOf(answer.tree, ROOT)}>
-          {cores(base.cores)} → {cores(comparison.cores)} cores
+          {rateOf(base)} → {rateText(comparison.cores ?? comparison.rate ?? 0, counted.value)}
         </b>
         <div
           title={`Of the coloured frames, ${percent(answer.false_discovery_rate)} are expected to be there by chance. Samples come in bursts: their counts scatter ${answer.dispersion.toFixed(1)} times as much as independent ones, which the test takes into account.`}
@@ -46,7 +50,8 @@ export function Verdict({ answer }: { answer: GrownDiff }) {
 
 function side(of: DiffAnswer["base"]) {
   const { samples, cores: level, cpu_seconds: cpuSeconds, periods, exposure, quality } = of;
-  return { window: of, samples, cores: level, cpuSeconds, periods, exposure, quality };
+  const unit = unitOf({ unit: "samples", ...of });
+  return { window: of, samples, rate: level ?? of.rate ?? 0, cpuSeconds, unit, periods, exposure, quality };
 }
 
 /** A/A: nothing changed by construction, unless A itself is not steady. */
@@ -121,7 +126,13 @@ export function Changes({ answer }: { answer: GrownDiff }) {
   const [, baseUntil] = rangeText(answer.base, now).split(" – ") as [string, string];
   const [from] = rangeText(answer.comparison, now).split(" – ") as [string, string];
   const { normalize, measure } = answer;
-  const telling: Telling = { normalize, measure, sides: sides.value, windows: { baseUntil, from } };
+  const telling: Telling = {
+    normalize,
+    unit: counted.value,
+    measure,
+    sides: sides.value,
+    windows: { baseUntil, from },
+  };
   const title = sides.value.inTurn ? "What changed" : "What differs";
   const rest = found.length - FIRST;
   return (

@@ -4,13 +4,14 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError, SeriesAnswer } from "../api/index.ts";
 import { kernelShade, layerColours } from "../logic/colour.ts";
-import { cores, percent } from "../logic/format.ts";
+import { percent } from "../logic/format.ts";
 import { layerAt, type Mode, type Stack, stepAt, topOf } from "../logic/stack.ts";
 import { clock, type Window } from "../logic/time.ts";
 import { isSame, zoomAround } from "../logic/windows.ts";
 import { labels, theme } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import type { Resource } from "../state/resource.ts";
+import { charted, level, levelIn, levelTitle } from "../state/units.ts";
 import { Check } from "./Check.tsx";
 import { Choice, Segments } from "./Choice.tsx";
 import type { Hover } from "./chart/Brush.tsx";
@@ -100,8 +101,8 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
   const under = stack.layers[layer];
   const value = under?.value ?? null;
   const caption = under === undefined ? "" : layerText(under.value, answer.other?.series ?? 0, under.mode, answer.by);
-  const level = stack.total[step];
-  const spoken = level === undefined || level === null ? "no agent covered this time" : `${cores(level)} cores`;
+  const total = stack.total[step];
+  const spoken = total === undefined || total === null ? uncoveredText(stack, step) : levelIn(total);
   const known = labels.data.value?.labels;
   const choices =
     known === undefined
@@ -111,7 +112,7 @@ function Chart({ answer, stack, loading, label, beside = null, tools, onRange, o
     <section class="card chart" aria-label={label}>
       <Busy on={loading} />
       <div class="toolbar">
-        <h2>Cores</h2>
+        <h2>{charted.value.isTime ? "Cores" : levelTitle()}</h2>
         <Choice
           label="by"
           id="by"
@@ -173,6 +174,13 @@ function coloursOf(stack: Stack, shade: "light" | "dark"): string[] {
   });
 }
 
+/** Why a step has no level. */
+function uncoveredText({ observed, edges }: Stack, step: number): string {
+  const length = (edges[step + 1] ?? 0) - (edges[step] ?? 0);
+  const part = length > 0 ? (observed[step] ?? 0) / length : 0;
+  return part > 0.02 ? `only ${percent(part)} of this time was covered` : "no agent covered this time";
+}
+
 function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | null; hover: number | null }) {
   const step = hover === null ? -1 : stepAt(stack.edges, hover);
   const other = hover === null || beside === null ? null : beside.total[stepAt(beside.edges, hover)];
@@ -183,11 +191,12 @@ function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | 
       <span class="figures">
         <b>{clock(stack.edges[step] as number)}</b>{" "}
         {total === null || total === undefined ? (
-          "no agent covered this time"
+          uncoveredText(stack, step)
         ) : (
           <>
-            {other !== null && other !== undefined && `A ${cores(other)}, B `}
-            {cores(total)} cores{capacity === null || capacity === undefined ? "" : ` of ${cores(capacity)}`}
+            {other !== null && other !== undefined && `A ${level(other)}, B `}
+            {levelIn(total)}
+            {capacity === null || capacity === undefined || !charted.value.isTime ? "" : ` of ${level(capacity)}`}
           </>
         )}
       </span>
@@ -198,10 +207,11 @@ function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | 
     <span class="figures">
       {beside !== null && (
         <>
-          A <b>{cores(beside.meanTotal)}</b>, B{" "}
+          A <b>{level(beside.meanTotal)}</b>, B{" "}
         </>
       )}
-      <b>{cores(meanTotal)}</b> cores{meanCapacity > 0 ? ` of ${cores(meanCapacity)}` : ""}
+      <b>{level(meanTotal)}</b> {charted.value.isTime ? "cores" : levelTitle()}
+      {meanCapacity > 0 && charted.value.isTime ? ` of ${level(meanCapacity)}` : ""}
       {meanIdle !== null && meanCapacity > 0 ? `, ${percent(meanIdle / meanCapacity)} idle` : ""}
     </span>
   );

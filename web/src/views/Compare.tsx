@@ -1,7 +1,6 @@
 /** Two windows, or two selections: what changed, and what only looks as if it had. */
 import { useMemo } from "preact/hooks";
 import { type ChangePoint, changePoints, changeText, largestChange } from "../logic/changepoints.ts";
-import { cores } from "../logic/format.ts";
 import { meanWithin } from "../logic/stack.ts";
 import { rangeText } from "../logic/time.ts";
 import {
@@ -27,6 +26,7 @@ import {
   sides,
 } from "../state/data.ts";
 import { navigate, type PageState, page } from "../state/index.ts";
+import { levelIn, levelTitle } from "../state/units.ts";
 import { ConfidenceSlider } from "./Changes.tsx";
 import { ChartCard } from "./ChartCard.tsx";
 import { Check } from "./Check.tsx";
@@ -180,7 +180,7 @@ function Sides() {
             />
           )}
         </Menu>
-        {level !== null && <span class="dim">{cores(level)} cores</span>}
+        {level !== null && <span class="dim">{levelIn(level)}</span>}
       </div>
     );
   };
@@ -254,7 +254,7 @@ function Sides() {
           value={normalize}
           options={[
             ["", `auto${normalize === "" && answer !== null ? ` (${answer.normalize})` : ""}`],
-            ["rate", "rate: cores"],
+            ["rate", `rate: ${levelTitle()}`],
             ["share", "share of each side"],
             ["absolute", "samples as they are"],
           ]}

@@ -9,6 +9,7 @@ import { fitName } from "../logic/names.ts";
 import { changeText, normText, normUnit } from "../logic/norm.ts";
 import { changeWords, sideText } from "../logic/sides.ts";
 import { pointedFrame, pointedRow, select, selected, sides, tableMatcher, tree } from "../state/data.ts";
+import { amount, counted } from "../state/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "./VirtualTable.tsx";
 
 interface Props {
@@ -48,8 +49,9 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
   // In a narrow column letters stand for the sides.
   const short = (state: string) => (inTurn ? state : (APART[state] ?? ""));
   const words = (row: DiffTopRow) => changeWords(sides.value, row.state as Change);
-  const value = (v: number) => normText(v, normalize);
-  const interval = (row: DiffTopRow) => `${changeText(row.low, normalize)} to ${changeText(row.high, normalize)}`;
+  const value = (v: number) => normText(v, normalize, counted.value);
+  const interval = (row: DiffTopRow) =>
+    `${changeText(row.low, normalize, counted.value)} to ${changeText(row.high, normalize, counted.value)}`;
   const level = levelText(confidence);
   const room = nameRoom();
   const columns: Column<DiffTopRow, DiffSortKey>[] = [
@@ -72,16 +74,16 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
     {
       key: "before",
       title: inTurn ? "Before" : "A",
-      hint: `Side ${heads[0]}, ${normUnit(normalize)}`,
+      hint: `Side ${heads[0]}, ${normUnit(normalize, counted.value)}`,
       number: true,
-      cell: (row) => <span title={plural(row.base_total, "sample")}>{value(row.base_norm)}</span>,
+      cell: (row) => <span title={amount(row.base_total)}>{value(row.base_norm)}</span>,
     },
     {
       key: "after",
       title: inTurn ? "After" : "B",
-      hint: `Side ${heads[1]}, ${normUnit(normalize)}`,
+      hint: `Side ${heads[1]}, ${normUnit(normalize, counted.value)}`,
       number: true,
-      cell: (row) => <span title={plural(row.total, "sample")}>{value(row.norm)}</span>,
+      cell: (row) => <span title={amount(row.total)}>{value(row.norm)}</span>,
     },
     {
       key: "delta",
@@ -91,7 +93,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       cell: (row) => (
         <span class={`amount delta ${row.state}`} title={`${level}: ${interval(row)}`}>
           <i style={{ width: `${most > 0 ? (Math.abs(row.delta) / most) * 100 : 0}%` }} />
-          <b>{changeText(row.delta, normalize)}</b>
+          <b>{changeText(row.delta, normalize, counted.value)}</b>
         </span>
       ),
     },

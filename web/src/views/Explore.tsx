@@ -1,12 +1,13 @@
 /** One selection, one window: where the time went. */
 import { useMemo } from "preact/hooks";
 import { type ChangePoint, changePoints, changeText, largestChange } from "../logic/changepoints.ts";
-import { cores, duration, plural } from "../logic/format.ts";
+import { duration, plural } from "../logic/format.ts";
 import { clock, parseTime } from "../logic/time.ts";
 import { lengthOf, ordered, type Window } from "../logic/windows.ts";
 import { awaiting, exploreSeries, flamegraph, focus, labels, present, ranking, theme, tree } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { exploreStack } from "../state/lists.ts";
+import { counted, level, levelIn } from "../state/units.ts";
 import { ChartCard } from "./ChartCard.tsx";
 import { Check } from "./Check.tsx";
 import { Choice } from "./Choice.tsx";
@@ -132,7 +133,7 @@ function ChangeButtons() {
           type="button"
           class="button"
           data-testid="jump"
-          title={`From ${cores(across.before)} to ${cores(across.after)} cores: compare what was before with what came, equally long`}
+          title={`From ${level(across.before)} to ${levelIn(across.after)}: compare what was before with what came, equally long`}
           onClick={() => take(across)}
         >
           Compare across {clock(across.at)}
@@ -187,8 +188,8 @@ export function ExploreProfile() {
   const shown = tree.value.tree;
   const measure: Measure = {
     title: page.value.query === "" ? "all samples" : page.value.query,
-    secondsPerSample: answer.cpu_seconds / answer.samples,
-    coresPerSample: answer.cores / answer.samples,
+    secondsPerSample: (answer.cpu_seconds ?? 0) / answer.samples,
+    coresPerSample: (answer.cores ?? answer.rate ?? 0) / answer.samples,
     normalize: null,
   };
   return (
@@ -198,8 +199,9 @@ export function ExploreProfile() {
         name=""
         window={answer}
         samples={answer.samples}
-        cores={answer.cores}
+        rate={answer.cores ?? answer.rate ?? 0}
         cpuSeconds={answer.cpu_seconds}
+        unit={counted.value}
         periods={answer.periods}
         exposure={answer.exposure}
         quality={answer.quality}

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../logic/colour.ts";
-import { brief, percent, plural } from "../logic/format.ts";
+import { percent, plural } from "../logic/format.ts";
 import {
   type FunctionRow,
   functionsOf,
@@ -15,6 +15,7 @@ import {
 import { fitName } from "../logic/names.ts";
 import { frameName, ROOT, type Tree } from "../logic/tree.ts";
 import { matcher, pointedFrame, pointedRow, select, selected, tableNames, upright } from "../state/data.ts";
+import { amount, amountIn } from "../state/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "./VirtualTable.tsx";
 
 interface Props {
@@ -111,9 +112,9 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
 
 export function Amount({ samples, share }: { samples: number; share: number }) {
   return (
-    <span class="amount" title={`${plural(samples, "sample")}, ${percent(share)}`}>
+    <span class="amount" title={`${amount(samples)}, ${percent(share)}`}>
       <i style={{ width: `${Math.min(100, share * 100)}%` }} />
-      <em>{brief(samples)}</em>
+      <em>{amountIn(samples)}</em>
       <b>{percent(share)}</b>
     </span>
   );

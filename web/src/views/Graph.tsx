@@ -24,6 +24,7 @@ import {
   wholeSamples,
 } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
+import { amount } from "../state/units.ts";
 import { Choice, Segments } from "./Choice.tsx";
 import { showAll, zoomTo } from "./flame/actions.ts";
 import { Chips } from "./flame/Chips.tsx";
@@ -218,7 +219,7 @@ function SearchFigures() {
           <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>
           {found.callers !== null ? " of the callees" : atRoot ? "" : " of the zoomed frame"} ·{" "}
           {both && `${count(found.baseSamples)} → `}
-          {plural(samples, "sample")} in {plural(found.frames, "frame")}
+          {amount(samples)} in {plural(found.frames, "frame")}
           {found.callers !== null && (
             <>
               {" · "}
@@ -274,7 +275,7 @@ function ModuleLegend() {
   return (
     <ul class="legend" aria-label="Colours">
       {modules.map(({ module, self }) => (
-        <li key={module} title={`${plural(self, "sample")} in itself`}>
+        <li key={module} title={`${amount(self)} in itself`}>
           <i class="swatch" style={{ background: modulePaint("native", module, theme.value).fill }} />
           {module || "no module"}
         </li>

@@ -1,10 +1,12 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
-import { cores, duration, percent, plural } from "../logic/format.ts";
+import { duration, percent, plural } from "../logic/format.ts";
 import { withMatcher } from "../logic/selector.ts";
-import { type Mode, type Stack, stepAt } from "../logic/stack.ts";
+import { type Layer, type Mode, type Stack, stepAt } from "../logic/stack.ts";
+import { amountText } from "../logic/unit.ts";
 import { namedValue } from "../logic/valuenames.ts";
 import { navigate, page } from "../state/index.ts";
 import { namesFor } from "../state/names.ts";
+import { charted, level } from "../state/units.ts";
 import { TAKE_HINT, takeByAltKey, takeOf, takeValue } from "./take.ts";
 
 interface Props {
@@ -27,6 +29,12 @@ export function layerText(value: string | null, otherCount: number, mode: Mode |
   return `${layerName(value, otherCount, by)}${modeText(mode)}`;
 }
 
+function layerAmount({ samples, amount }: Layer): string {
+  const { isTime, name } = charted.value;
+  if (!isTime) return amountText(amount, { isTime, name: name.replace(/ per second$/, "") });
+  return `${plural(samples, "sample")}, ${duration(amount / 1e9)} of CPU time`;
+}
+
 function modeText(mode: Mode | null): string {
   return mode === null ? "" : `, ${mode === "kernel" ? "system" : "user"}`;
 }
@@ -46,11 +54,11 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
         const now = step >= 0 ? layer.cores[step] : undefined;
         const figures = (
           <>
-            <span class="layer-cores">{now === undefined ? cores(layer.mean) : now === null ? "–" : cores(now)}</span>
+            <span class="layer-cores">{now === undefined ? level(layer.mean) : now === null ? "–" : level(now)}</span>
             <span class="layer-share">{percent(layer.share)}</span>
           </>
         );
-        const title = `${value || name}${value ? modeText(layer.mode) : ""}: ${plural(layer.samples, "sample")}, ${duration(layer.cpuSeconds)} of CPU time`;
+        const title = `${value || name}${value ? modeText(layer.mode) : ""}: ${layerAmount(layer)}`;
         return (
           <li key={`${layer.mode}${value ?? " others"}`} title={title} class={i === highlighted ? "highlighted" : ""}>
             <i class="swatch" style={{ background: colours[i] ?? "" }} />

@@ -3,9 +3,10 @@ import type { ComponentChildren } from "preact";
 import type { Exposure, Period, Quality as QualityFigures } from "../api/index.ts";
 import { ratesOf } from "../logic/account.ts";
 import { agentsOf, howMany } from "../logic/agents.ts";
-import { brief, cores, count, duration, percent, plural } from "../logic/format.ts";
+import { count, duration, percent, plural } from "../logic/format.ts";
 import { gapsOf, idleText, lossOf, missedOf, unseenOf } from "../logic/loss.ts";
 import type { Window } from "../logic/time.ts";
+import { amountHead, amountShort, amountText, rateHead, rateShort, rateText, type Unit } from "../logic/unit.ts";
 import { nodes } from "../state/data.ts";
 import { linkTo } from "../state/index.ts";
 
@@ -13,8 +14,11 @@ interface Props {
   name: string;
   window: Window;
   samples: number;
-  cores: number;
-  cpuSeconds: number;
+  /** Cores, or the unit per second. */
+  rate: number;
+  /** Null where the type is no time. */
+  cpuSeconds: number | null;
+  unit: Unit;
   periods: Period[];
   exposure: Exposure;
   quality: QualityFigures;
@@ -25,7 +29,7 @@ const MUCH_TRUNCATED = 0.02;
 const MUCH_UNNAMED = 0.1;
 
 export function Quality(props: Props) {
-  const { samples, exposure, quality } = props;
+  const { samples, exposure, quality, unit, cpuSeconds } = props;
   const share = (part: number) => (samples > 0 ? part / samples : 0);
   const lost = lossOf(quality.lost);
   const gap = gapsOf(exposure, props.window);
@@ -39,9 +43,17 @@ export function Quality(props: Props) {
     <div class={`quality side-${props.name}`}>
       {props.name !== "" && <span class="quality-name">{props.name}</span>}
       <dl>
-        <Figure name="samples" value={brief(samples)} hint={plural(samples, "sample")} />
-        <Figure name="cores" value={cores(props.cores)} hint={`${duration(props.cpuSeconds)} of CPU time`} />
-        <Figure name="CPU time" value={duration(props.cpuSeconds)} hint="Samples times their period" />
+        {unit.name !== "nanoseconds" && (
+          <Figure name={amountHead(unit)} value={amountShort(samples, unit)} hint={amountText(samples, unit)} />
+        )}
+        <Figure
+          name={rateHead(unit)}
+          value={rateShort(props.rate, unit)}
+          hint={cpuSeconds === null ? rateText(props.rate, unit) : `${duration(cpuSeconds)} of CPU time`}
+        />
+        {cpuSeconds !== null && (
+          <Figure name="CPU time" value={duration(cpuSeconds)} hint="Samples times what each stands for" />
+        )}
         {rates !== null && <Figure name="rate" value={rates.brief} hint={rates.text} />}
         {idle !== "" && (
           <Figure

@@ -2,8 +2,10 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../api/index.ts";
-import { cores, duration, percent, plural } from "../logic/format.ts";
+import { duration, percent, plural } from "../logic/format.ts";
 import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../logic/functions.ts";
+import { amountHead, amountShort, amountText, rateText } from "../logic/unit.ts";
+import { counted } from "../state/units.ts";
 import { layerName } from "./LayerList.tsx";
 import { TAKE_HINT, takeOf, takeValue } from "./take.ts";
 import { type Column, useSort, VirtualTable } from "./VirtualTable.tsx";
@@ -21,6 +23,7 @@ export function RankTable({ answer, choice }: Props) {
   const [sort, setSort] = useSort(RANK_KEYS, { key: "total", descending: true });
   const rows = useMemo(() => sortRanks(answer?.rows ?? [], sort.key, sort.descending), [answer, sort]);
   const whole = answer?.samples ?? 0;
+  const unit = counted.value;
   const columns: Column<TopRow, RankKey>[] = [
     {
       key: "name",
@@ -54,15 +57,15 @@ export function RankTable({ answer, choice }: Props) {
     },
     {
       key: "total",
-      title: "CPU time",
-      hint: "CPU time in this window and its share",
+      title: unit.isTime ? "CPU time" : amountHead(unit),
+      hint: `${unit.isTime ? "CPU time" : amountHead(unit)} in this window and its share`,
       number: true,
       cell: (row) => {
         const share = whole > 0 ? row.total / whole : 0;
         return (
-          <span class="amount" title={`${cores(row.cores)} cores, ${plural(row.total, "sample")}`}>
+          <span class="amount" title={`${rateText(row.cores ?? row.rate ?? 0, unit)}, ${amountText(row.total, unit)}`}>
             <i style={{ width: `${share * 100}%` }} />
-            <em>{duration(row.cpu_seconds)}</em>
+            <em>{row.cpu_seconds === null ? amountShort(row.total, unit) : duration(row.cpu_seconds)}</em>
             <b>{percent(share)}</b>
           </span>
         );

@@ -1,12 +1,14 @@
 /** What takes most, by node, service, container, process and thread, each with its course over the window. */
 import { useMemo } from "preact/hooks";
 import type { SeriesAnswer, SeriesLine } from "../api/index.ts";
-import { count, duration, percent, cores as text } from "../logic/format.ts";
+import { count, duration, percent } from "../logic/format.ts";
 import { sparkPath } from "../logic/spark.ts";
 import { stackOf } from "../logic/stack.ts";
+import { rateHead, rateShort, rateText } from "../logic/unit.ts";
 import { flamegraph } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { LISTED, type Listed, lists } from "../state/lists.ts";
+import { charted } from "../state/units.ts";
 import { layerName } from "./LayerList.tsx";
 import { TAKE_HINT, takeByAltKey, takeOf, takeValue } from "./take.ts";
 
@@ -70,12 +72,13 @@ function Filled({ label, answer }: { label: Listed; answer: SeriesAnswer }) {
 
 function Row({ label, line, mean, share }: { label: Listed; line: SeriesLine; mean: number; share: number }) {
   const name = layerName(line.value, 0, label);
+  const unit = charted.value;
   const path = useMemo(() => sparkPath(line.cores, WIDTH, HEIGHT), [line]);
   return (
     <li>
       <button
         type="button"
-        title={`${line.value || name}: ${text(mean)} cores, ${duration(line.cpu_seconds)} of CPU time, ${percent(share)}. ${TAKE_HINT}`}
+        title={`${line.value || name}: ${rateText(mean, unit)}, ${line.cpu_seconds === null ? "" : `${duration(line.cpu_seconds)} of CPU time, `}${percent(share)}. ${TAKE_HINT}`}
         onClick={(event) => takeValue(label, line.value, takeOf(event))}
         onKeyDown={(event) => takeByAltKey(event, (as) => takeValue(label, line.value, as))}
       >
@@ -87,8 +90,8 @@ function Row({ label, line, mean, share }: { label: Listed; line: SeriesLine; me
           <path d={path} />
         </svg>
         <span class="toplist-cores">
-          {text(mean)}
-          <span class="visually-hidden"> cores: show only this</span>
+          {rateShort(mean, unit)}
+          <span class="visually-hidden"> {rateHead(unit)}: show only this</span>
         </span>
       </button>
     </li>

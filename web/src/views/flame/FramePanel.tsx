@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kindOf } from "../../logic/colour.ts";
-import { cores, count, duration, percent } from "../../logic/format.ts";
+import { count, duration, percent } from "../../logic/format.ts";
 import { largestOf } from "../../logic/functions.ts";
 import { fitName } from "../../logic/names.ts";
 import { sourceText } from "../../logic/places.ts";
@@ -13,9 +13,11 @@ import { sparkPath } from "../../logic/spark.ts";
 import { stackOf } from "../../logic/stack.ts";
 import { clock } from "../../logic/time.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { rateShort } from "../../logic/unit.ts";
 import { select, sent, sides, upright } from "../../state/data.ts";
 import { framePlaces, frameSeries, hasPlace } from "../../state/frame.ts";
 import { navigate, page } from "../../state/index.ts";
+import { amountIn, amountTitle, counted, rate, rateTitle } from "../../state/units.ts";
 import { Segments } from "../Choice.tsx";
 import { copyText } from "../clipboard.ts";
 import { frameActions } from "./actions.ts";
@@ -132,14 +134,15 @@ function Figures({ tree, node, focus, measure }: Props) {
         <Shares tree={tree} node={node} focus={focus} base={tree.diff.baseTotal} samples={measure.samples} />
       </>
     );
+  const unit = counted.value;
   const row = (label: string, hint: string, samples: number, everywhere = false) => (
     <tr>
       <th scope="row" title={hint}>
         {label}
       </th>
-      <td>{count(samples)}</td>
-      <td>{duration(samples * measure.secondsPerSample)}</td>
-      <td>{cores(samples * measure.coresPerSample)}</td>
+      {unit.name !== "nanoseconds" && <td>{unit.isTime ? count(samples) : amountIn(samples)}</td>}
+      {unit.isTime && <td>{duration(samples * measure.secondsPerSample)}</td>}
+      <td>{rateShort(samples * measure.coresPerSample, unit)}</td>
       {/* Frames elsewhere are no part of this one's caller. */}
       {everywhere ? (
         <td>{part(samples, measure.samples)}</td>
@@ -153,9 +156,9 @@ function Figures({ tree, node, focus, measure }: Props) {
       <thead>
         <tr>
           <td />
-          <th scope="col">samples</th>
-          <th scope="col">CPU time</th>
-          <th scope="col">cores</th>
+          {unit.name !== "nanoseconds" && <th scope="col">{amountTitle()}</th>}
+          {unit.isTime && <th scope="col">CPU time</th>}
+          <th scope="col">{rateTitle()}</th>
           <PartHeads tree={tree} focus={focus} />
         </tr>
       </thead>
@@ -267,7 +270,7 @@ function Since({ tree, node }: Pick<Props, "tree" | "node">) {
 function sinceText({ first, isEarlier, peak, peakAt }: ReturnType<typeof sinceOf>): string {
   if (first === null) return "no samples in this range";
   const begin = isEarlier ? "there as long as this range was watched" : `first seen ${clock(first)}`;
-  return `${begin}; at most ${cores(peak)} cores, ${clock(peakAt)}`;
+  return `${begin}; at most ${rate(peak)}, ${clock(peakAt)}`;
 }
 
 function Neighbours({ tree, node }: { tree: Tree; node: number }) {

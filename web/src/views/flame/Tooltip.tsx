@@ -1,12 +1,14 @@
 /** What one frame stands for, beside the pointer and as a sentence. */
 import type { Normalize } from "../../api/index.ts";
 import { kindOf, MARK } from "../../logic/colour.ts";
-import { cores, count, duration, factor, levelText, percent, plural, signed } from "../../logic/format.ts";
+import { count, duration, factor, levelText, percent, plural, signed } from "../../logic/format.ts";
 import type { Sliver } from "../../logic/layout.ts";
 import { normText, normUnit } from "../../logic/norm.ts";
 import { changeWords, sideText } from "../../logic/sides.ts";
 import { frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { rateShort } from "../../logic/unit.ts";
 import { sides } from "../../state/data.ts";
+import { amount, amountIn, amountTitle, counted, rateTitle } from "../../state/units.ts";
 import { useBeside } from "../hooks.ts";
 import { changeOf } from "./paint.ts";
 
@@ -31,15 +33,15 @@ export function tooltipText(tree: Tree, node: number, focus: number, measure: Wi
   const { diff } = tree;
   const name = frameName(tree, node);
   if (diff !== null) {
-    const before = normText(diff.baseNorm[node] as number, measure.normalize);
-    const after = normText(diff.norm[node] as number, measure.normalize);
+    const before = normText(diff.baseNorm[node] as number, measure.normalize, counted.value);
+    const after = normText(diff.norm[node] as number, measure.normalize, counted.value);
     const [a, b] = sides.value.names;
-    return `${name}: ${a} ${plural(diff.baseTotal[node] as number, "sample")}, ${before}; ${b} ${plural(tree.total[node] as number, "sample")}, ${after} ${normUnit(measure.normalize)}; ${changeWords(sides.value, changeOf(tree, node))}`;
+    return `${name}: ${a} ${amount(diff.baseTotal[node] as number)}, ${before}; ${b} ${amount(tree.total[node] as number)}, ${after} ${normUnit(measure.normalize, counted.value)}; ${changeWords(sides.value, changeOf(tree, node))}`;
   }
   const total = tree.total[node] as number;
   const ofAll = percent(part(total, measure.samples));
   const ofFocus = focus === ROOT ? "" : `, ${percent(part(total, tree.total[focus] as number))} of the zoomed frame`;
-  return `${name}, ${kindName(tree, node)}: ${plural(total, "sample")}, ${ofAll} of the total${ofFocus}`;
+  return `${name}, ${kindName(tree, node)}: ${amount(total)}, ${ofAll} of the total${ofFocus}`;
 }
 
 interface Props {
@@ -64,7 +66,7 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
         <div class="tooltip-sliver">
           {plural(sliver.frames, "frame")} here, too thin to be drawn apart, with{" "}
           {tree.diff === null ? "" : `${count(sliver.baseSamples)} → `}
-          {plural(sliver.samples, "sample")}. The widest:
+          {amount(sliver.samples)}. The widest:
         </div>
       )}
       <div class="tooltip-name" dir="auto">
@@ -85,12 +87,13 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
 function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "focus" | "measure">) {
   const total = tree.total[node] as number;
   const self = tree.self[node] as number;
+  const unit = counted.value;
   const row = (label: string, samples: number) => (
     <tr>
       <th>{label}</th>
-      <td>{count(samples)}</td>
-      <td>{duration(samples * measure.secondsPerSample)}</td>
-      <td>{cores(samples * measure.coresPerSample)}</td>
+      {unit.name !== "nanoseconds" && <td>{unit.isTime ? count(samples) : amountIn(samples)}</td>}
+      {unit.isTime && <td>{duration(samples * measure.secondsPerSample)}</td>}
+      <td>{rateShort(samples * measure.coresPerSample, unit)}</td>
       <td>{percent(part(samples, measure.samples))}</td>
       {focus !== ROOT && <td>{percent(part(samples, tree.total[focus] as number))}</td>}
     </tr>
@@ -100,9 +103,9 @@ function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "
       <thead>
         <tr>
           <th />
-          <th>samples</th>
-          <th>CPU time</th>
-          <th>cores</th>
+          {unit.name !== "nanoseconds" && <th>{amountTitle()}</th>}
+          {unit.isTime && <th>CPU time</th>}
+          <th>{rateTitle()}</th>
           <th>of total</th>
           {focus !== ROOT && <th>of zoomed</th>}
         </tr>
@@ -125,14 +128,15 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
   const ofSelf = isOfSelf(tree, node);
   const before = (ofSelf ? diff.baseSelfNorm : diff.baseNorm)[node] as number;
   const after = (ofSelf ? diff.selfNorm : diff.norm)[node] as number;
-  const value = (v: number) => normText(v, normalize);
+  const value = (v: number) => normText(v, normalize, counted.value);
   const difference = (v: number) => signed(value(v), v);
+  const counts = (v: number) => (counted.value.name === "samples" ? count(v) : amountIn(v));
   const row = (side: string, total: Column, norm: Column, self: Column, selfNorm: Column) => (
     <tr>
       <th>{side}</th>
-      <td>{count(total[node] as number)}</td>
+      <td>{counts(total[node] as number)}</td>
       <td>{value(norm[node] as number)}</td>
-      <td>{count(self[node] as number)}</td>
+      <td>{counts(self[node] as number)}</td>
       <td>{value(selfNorm[node] as number)}</td>
     </tr>
   );
@@ -142,10 +146,10 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
         <thead>
           <tr>
             <th />
-            <th>samples</th>
-            <th>{normUnit(normalize)}</th>
-            <th>self samples</th>
-            <th>self {normUnit(normalize)}</th>
+            <th>{amountTitle()}</th>
+            <th>{normUnit(normalize, counted.value)}</th>
+            <th>self {amountTitle()}</th>
+            <th>self {normUnit(normalize, counted.value)}</th>
           </tr>
         </thead>
         <tbody>

@@ -124,8 +124,8 @@ export function Before() {
       <Graph
         measure={{
           title,
-          secondsPerSample: answer.cpu_seconds / answer.samples,
-          coresPerSample: answer.cores / answer.samples,
+          secondsPerSample: (answer.cpu_seconds ?? 0) / answer.samples,
+          coresPerSample: (answer.cores ?? 0) / answer.samples,
           normalize: null,
         }}
         loading={loading}
