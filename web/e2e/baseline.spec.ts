@@ -1,4 +1,7 @@
-/** Which side A a comparison takes: covered time in which the selection ran, and nothing is said against a side without samples. */
+/**
+ * Which side A a comparison takes: covered time in which the selection ran, and nothing is said against a side
+ * without samples.
+ */
 import { course } from "./known.ts";
 import { at, busyOnly, colours, expect, hoverRoot, parameter, test, type Windows } from "./stack.ts";
 
@@ -90,9 +93,9 @@ test("against a side without samples nothing has a mark, a colour or a sentence"
   await expect(table.locator(".vtable-row:not(.same) .mark:not(.same)")).toHaveCount(0);
   const tooltip = await hoverRoot(page);
   await expect(tooltip).not.toContainText("new");
-  const answer = await request.get(
-    `/api/v1/flamegraph?${new URLSearchParams({ query: busyOnly(windows), from: String(after.from), until: String(after.until) })}`,
-  );
+  const times = { from: String(after.from), until: String(after.until) };
+  const asked = new URLSearchParams({ query: busyOnly(windows), ...times });
+  const answer = await request.get(`/api/v1/flamegraph?${asked}`);
   const { samples } = (await answer.json()) as { samples: number };
   const cells = (await tooltip.locator("td").allTextContents()).map((text) => text.replace(/\D/g, ""));
   expect([cells[0], cells[4]]).toEqual(["0", String(samples)]);

@@ -31,8 +31,8 @@ export async function stored(
 }
 
 /**
- * Stores a course second by second from a moment on, of a service that nothing else has, and gives its selector: how many samples of which stack
- * (root first) each second has. A sample stands for a twentieth of a second.
+ * Stores a course second by second from a moment on, of a service that nothing else has, and gives its selector: how
+ * many samples of which stack (root first) each second has. A sample stands for a twentieth of a second.
  */
 export async function course(
   request: APIRequestContext,

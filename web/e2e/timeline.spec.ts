@@ -23,9 +23,8 @@ test.describe("timeline", () => {
   test("a CPU is chosen by completion, and its samples are the server's", async ({ page, windows, request }) => {
     await page.goto(at(windows.after, { view: "timeline" }));
     // Nobody chose one: the busiest CPU is opened, by no step of its own for Back.
-    const ranked = await request.get(
-      `/api/v1/top?${new URLSearchParams({ by: "cpu", from: String(windows.after.from), until: String(windows.after.until) })}`,
-    );
+    const times = { from: String(windows.after.from), until: String(windows.after.until) };
+    const ranked = await request.get(`/api/v1/top?${new URLSearchParams({ by: "cpu", ...times })}`);
     const busiest = ((await ranked.json()) as { rows: { name: string }[] }).rows[0]?.name;
     await expect.poll(() => parameter(page, "query")).toMatch(new RegExp(`cpu="${busiest}"`));
     await expect.poll(() => colours(page, "timeline")).toBeGreaterThan(3);

@@ -52,10 +52,14 @@ export function accountOf(row: Pick<NodeRow, "samples_taken" | "samples_stored" 
   return missing === 0 ? sum : `${sum} + ${count(missing)} on their way, or older than the retention`;
 }
 
+/** Periods that differ by less are told as one: `20.0 to 20.0 Hz` says nothing. */
+const ALIKE = 1.01;
+
 /** Of a window whose samples stand for different times: `5 to 20 Hz` and how many were taken at which; null where all are alike. */
 export function ratesOf(periods: readonly Period[] | undefined): { brief: string; text: string } | null {
   const known = (periods ?? []).filter((period) => period.period_ns > 0);
-  if (known.length < 2) return null;
+  const lengths = known.map(({ period_ns }) => period_ns);
+  if (known.length < 2 || Math.max(...lengths) <= ALIKE * Math.min(...lengths)) return null;
   const hertz = known.map(({ period_ns, samples }) => ({ rate: 1e9 / period_ns, samples }));
   hertz.sort((a, b) => b.rate - a.rate);
   const most = (hertz[0] as { rate: number }).rate;

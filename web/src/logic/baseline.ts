@@ -1,6 +1,7 @@
 /**
- * Which side A a comparison takes where nobody chose one. In: cores over the time before and in the window that is looked at. Out: two windows of
- * equal length in covered time in which something ran, and in words what was chosen and why.
+ * Which side A a comparison takes where nobody chose one. In: cores over the time before and in the window that is
+ * looked at. Out: two windows of equal length in covered time in which something ran, and in words what was chosen
+ * and why.
  */
 import { type Lifetime, lifetimeOf, longestOf, watchedWithin } from "./changepoints.ts";
 import { duration } from "./format.ts";
@@ -24,8 +25,8 @@ export function historyOf(given: Window): Window {
 }
 
 /**
- * `isPicked`: the window was chosen, and does not only follow the present; then A lies before it. Otherwise, and where there is too little
- * before it, A and B are the halves of what ran in it.
+ * `isPicked`: the window was chosen, and does not only follow the present; then A lies before it. Otherwise, and
+ * where there is too little before it, A and B are the halves of what ran in it.
  */
 export function baselineOf(stack: Stack, given: Window, isPicked: boolean): Baseline {
   const usual = before(given);

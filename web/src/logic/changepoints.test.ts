@@ -18,7 +18,7 @@ const points = (...values: (number | null)[][]) => changePoints(courseStack(valu
 const window = (from: number, until: number) => ({ from: from * 1000, until: until * 1000 });
 
 describe("a change point", () => {
-  it("lies where the level changes, and is compared across with equal lengths, without the step in which it did", () => {
+  it("lies where the level changes, and is compared across equally long, without the step in which it did", () => {
     const [point, ...more] = points(level(0.1, 30), level(1.2, 50, 7));
     expect(more).toEqual([]);
     expect(point).toMatchObject({ at: 30_000, kind: "changed" });

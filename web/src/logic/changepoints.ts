@@ -1,6 +1,7 @@
 /**
- * Where a course changes its level, and from when to when there is one. In: a stack of the chart's steps. Out: change points in the order of time,
- * each with the two windows of equal length beside it that a comparison takes: of covered time in which something ran.
+ * Where a course changes its level, and from when to when there is one. In: a stack of the chart's steps. Out: change
+ * points in the order of time, each with the two windows of equal length beside it that a comparison takes: of
+ * covered time in which something ran.
  */
 import { cores } from "./format.ts";
 import { type Stack, telling } from "./stack.ts";
@@ -21,14 +22,20 @@ export interface ChangePoint {
 
 /** When there were samples: covered steps without any at either end are left out, where that is no chance. */
 export interface Lifetime extends Window {
-  /** The step with the first and the last sample begins there; null where that may have been before, or may come after. */
+  /**
+   * The step with the first and the last sample begins there; null where that may have been before, or may come
+   * after.
+   */
   started: number | null;
   ended: number | null;
 }
 
 /** Fewer steps say nothing of a level. */
 const LEAST_STEPS = 4;
-/** How many standard errors apart two levels are that are called different: neighbours are alike, and many splits are tried. */
+/**
+ * How many standard errors apart two levels are that are called different: neighbours are alike, and many splits are
+ * tried.
+ */
 const APART = 8;
 /** A level that changes by less is no change that anybody would look for. */
 const LEAST_FACTOR = 1.25;
@@ -71,8 +78,8 @@ interface Standing {
 }
 
 /**
- * The stretch within `begin` and `end` whose level is the most standard errors apart from that of all the rest there. It may begin with the
- * course or end with it: then the level changed once.
+ * The stretch within `begin` and `end` whose level is the most standard errors apart from that of all the rest there.
+ * It may begin with the course or end with it: then the level changed once.
  */
 function standingOut(course: Course, begin: number, end: number): Standing | null {
   const all = end - begin;
@@ -99,7 +106,10 @@ function standingOut(course: Course, begin: number, end: number): Standing | nul
   return best;
 }
 
-/** Places of the course at which its level changes, each with how clearly; what is found divides what is looked through next. */
+/**
+ * Places of the course at which its level changes, each with how clearly; what is found divides what is looked
+ * through next.
+ */
 function boundaries(course: Course): Map<number, number> {
   const found = new Map<number, number>();
   const parts: [number, number][] = [[0, course.steps.length]];

@@ -239,7 +239,8 @@ export function figuresOf(finding: Finding, { normalize, unit }: Telling): strin
   const { before, after, delta, low, high } = finding;
   const times = finding.change === "new" || finding.change === "gone" ? "" : factor(before, after);
   const interval = `between ${changeText(low, normalize, unit)} and ${changeText(high, normalize, unit)}`;
-  return `${fromTo(before, after, normalize, unit)} (${changeText(delta, normalize, unit)}, ${interval})${times === "" ? "" : `, ${times}`}`;
+  const levels = fromTo(before, after, normalize, unit);
+  return `${levels} (${changeText(delta, normalize, unit)}, ${interval})${times === "" ? "" : `, ${times}`}`;
 }
 
 /** The rest of the sentence: since when, of how many samples, and what it is made of. */

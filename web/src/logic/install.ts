@@ -1,4 +1,7 @@
-/** The line that installs an agent. In: the server's own line. Out: the same for a certificate that no system knows, and for another machine. */
+/**
+ * The line that installs an agent. In: the server's own line. Out: the same for a certificate that no system knows,
+ * and for another machine.
+ */
 
 /** Where the lines below expect the certificate: in the folder that they are run in. */
 export const CA_FILE = "ca.pem";
@@ -25,8 +28,8 @@ export function isOnlyHere(command: string): boolean {
 }
 
 /**
- * The line with the server's address as another machine reaches it, `HOST` or `HOST:PORT`; scheme and port are those of the line where none is given.
- * Null where the text is no address, or is one that is only here.
+ * The line with the server's address as another machine reaches it, `HOST` or `HOST:PORT`; scheme and port are those
+ * of the line where none is given. Null where the text is no address, or is one that is only here.
  */
 export function withAddress(command: string, text: string): string | null {
   const known = URL_IN_LINE.exec(command)?.[0];

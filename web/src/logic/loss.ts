@@ -9,7 +9,10 @@ export const MUCH_UNCOVERED = 0.02;
 /** Edges of gaps and of windows are this near to each other where they are one. */
 const EDGE_MS = 1_000;
 
-/** Milliseconds of a window without any agent: in all, and of it between times that were covered, which is what an answer lacks. */
+/**
+ * Milliseconds of a window without any agent: in all, and of it between times that were covered, which is what an
+ * answer lacks.
+ */
 export function gapsOf({ gaps }: Pick<Exposure, "gaps">, { from, until }: Window): { all: number; inside: number } {
   const sum = (of: Exposure["gaps"]) => of.reduce((all, [begin, end]) => all + end - begin, 0);
   const all = gaps ?? [];

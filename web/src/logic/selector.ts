@@ -69,7 +69,9 @@ export function withMatcher(text: string, matcher: LabelMatcher): string {
   return formatSelector([...kept, matcher]);
 }
 
-/** Text that names no label and no operator: a word that is looked for among the labels' values; null for a selector. */
+/**
+ * Text that names no label and no operator: a word that is looked for among the labels' values; null for a selector.
+ */
 export function wordOf(text: string): string | null {
   const word = text.trim();
   return word === "" || /[{}="'`]/.test(word) || /[!~]$/.test(word) ? null : word;

@@ -51,8 +51,12 @@ const NOTHING = 0.02;
 const WHOLE = 0.98;
 /** A step that was watched for less says little: a sample or two may come out as more cores than there are. */
 const TELLING = 0.5;
-/** Ticks of each CPU that a step may have beyond its length: the one before it and the one behind it may fall into it. */
+/**
+ * Ticks of each CPU that a step may have beyond its length: the one before it and the one behind it may fall into it.
+ */
 const SPARE_TICKS = 2;
+/** The same as a part of its CPUs, where ticks were rarer for a time than they are in the mean. */
+const SPARE_PART = 0.1;
 
 /** The total of each step that was watched for long enough to tell; null for others. */
 export function telling({ total, observed, edges }: Stack): (number | null)[] {
@@ -133,8 +137,9 @@ interface Steps {
 }
 
 /**
- * Leaves out steps that were watched for too short a time to tell, unless all were; and where timers' ticks make more of a step than there was of
- * the CPUs, all layers are lowered to that. What is more than ticks explain stands: other senders don't tell how many CPUs they have.
+ * Leaves out steps that were watched for too short a time to tell, unless all were; and where timers' ticks make more
+ * of a step than there was of the CPUs, all layers are lowered to that. What is more than ticks explain stands: other
+ * senders don't tell how many CPUs they have.
  */
 function settle({ layers, running, capacity, observed, lengths, periodMs }: Steps): void {
   const tells = running.map(
@@ -144,7 +149,7 @@ function settle({ layers, running, capacity, observed, lengths, periodMs }: Step
   running.forEach((total, i) => {
     if (total === null) return;
     const cpus = capacity[i] ?? 0;
-    const spare = (cpus * SPARE_TICKS * periodMs) / Math.max(1, observed[i] as number);
+    const spare = cpus * Math.max(SPARE_PART, (SPARE_TICKS * periodMs) / Math.max(1, observed[i] as number));
     const isOut = some && !tells[i];
     const factor = cpus > 0 && total > cpus && total <= cpus + spare ? cpus / total : 1;
     if (!isOut && factor === 1) return;

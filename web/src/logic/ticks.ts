@@ -18,7 +18,10 @@ export function timeTicks(from: number, until: number, most: number): { ticks: n
   return { ticks: all.filter((tick) => tick >= from && tick <= until), stepMs };
 }
 
-/** Clocks change by whole and half hours: what is as short stands at round times on both sides of a change, and comes twice where an hour does. */
+/**
+ * Clocks change by whole and half hours: what is as short stands at round times on both sides of a change, and comes
+ * twice where an hour does.
+ */
 function evenTicks(from: number, until: number, stepMs: number): number[] {
   const ticks: number[] = [];
   const behindUtc = (at: number) => new Date(at).getTimezoneOffset() * 60_000;
@@ -28,7 +31,10 @@ function evenTicks(from: number, until: number, stepMs: number): number[] {
   return ticks;
 }
 
-/** By the clock on the wall, from day to day: a day may have 23 or 25 hours, and no hour is told that its clocks leave out. */
+/**
+ * By the clock on the wall, from day to day: a day may have 23 or 25 hours, and no hour is told that its clocks leave
+ * out.
+ */
 function calendarTicks(from: number, until: number, stepMs: number): number[] {
   const ticks: number[] = [];
   const begin = new Date(from);

@@ -73,13 +73,17 @@ export function zoneText({ from, until }: Window): string {
   return begin === end ? begin : `${begin}, then ${end}`;
 }
 
-/** `14:05:00 – 14:20:00`, with the day where it is not the day of `now`, and with the zones where the clocks change within. */
+/**
+ * `14:05:00 – 14:20:00`, with the day where it is not the day of `now`, and with the zones where the clocks change
+ * within.
+ */
 export function rangeText(range: Window, now: number): string {
   const seconds = range.until - range.from < 3_600_000 || range.from % 60_000 !== 0;
   const [begins, ends] = [zoneOf(range.from), zoneOf(range.until)];
   const zone = (of: string) => (begins === ends ? "" : ` ${of}`);
-  const begin = `${sameDay(range.from, now) ? "" : `${day(range.from, now)} `}${clock(range.from, seconds)}${zone(begins)}`;
-  const end = `${sameDay(range.from, range.until) ? "" : `${day(range.until, now)} `}${clock(range.until, seconds)}${zone(ends)}`;
+  const moment = (ms: number, isDayKnown: boolean) => `${isDayKnown ? "" : `${day(ms, now)} `}${clock(ms, seconds)}`;
+  const begin = `${moment(range.from, sameDay(range.from, now))}${zone(begins)}`;
+  const end = `${moment(range.until, sameDay(range.from, range.until))}${zone(ends)}`;
   return `${begin} – ${end}`;
 }
 
@@ -96,8 +100,8 @@ export function fromLocalInput(text: string): number | null {
 }
 
 /**
- * Labels of an axis: days at midnight, else hours and minutes, seconds only where the steps are that fine. The first behind a change of the clocks
- * has its zone: an hour may come twice.
+ * Labels of an axis: days at midnight, else hours and minutes, seconds only where the steps are that fine. The first
+ * behind a change of the clocks has its zone: an hour may come twice.
  */
 export function tickLabels(ticks: readonly number[], stepMs: number): string[] {
   let last: number | null = null;

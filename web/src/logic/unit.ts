@@ -1,6 +1,6 @@
 /**
- * What counts of an answer are in: samples, CPU time, or bytes and things of a type that is no time. In: the server's `unit`. Out: amounts and rates
- * as text. Only what is time has cores and CPU seconds.
+ * What counts of an answer are in: samples, CPU time, or bytes and things of a type that is no time. In: the server's
+ * `unit`. Out: amounts and rates as text. Only what is time has cores and CPU seconds.
  */
 import { brief, bytes, cores, count, duration, plural } from "./format.ts";
 

@@ -1,6 +1,6 @@
 /**
- * What people call values that are numbers: `kubelet (21604)` for a process, `postgres · db-0 (a1b2c3d4e5f6)` for a container. In: rows of the
- * server's tables. Out: names by value; values without one keep what they are.
+ * What people call values that are numbers: `kubelet (21604)` for a process, `postgres · db-0 (a1b2c3d4e5f6)` for a
+ * container. In: rows of the server's tables. Out: names by value; values without one keep what they are.
  */
 import { shortValue } from "./sides.ts";
 
@@ -20,8 +20,10 @@ export function isNumbered(label: string): label is Numbered {
 export function namesQuery(label: Numbered, from: number, until: number): string {
   const days = `day BETWEEN ${day(from)} AND ${day(until)}`;
   return label === "tgid"
-    ? `SELECT tgid, min(executable), max(executable), min(command_line) FROM processes WHERE ${days} GROUP BY tgid LIMIT ${MOST_ROWS}`
-    : `SELECT container, min(service), max(service), max(pod) FROM series WHERE ${days} AND container <> '' GROUP BY container LIMIT ${MOST_ROWS}`;
+    ? "SELECT tgid, min(executable), max(executable), min(command_line) FROM processes " +
+        `WHERE ${days} GROUP BY tgid LIMIT ${MOST_ROWS}`
+    : "SELECT container, min(service), max(service), max(pod) FROM series " +
+        `WHERE ${days} AND container <> '' GROUP BY container LIMIT ${MOST_ROWS}`;
 }
 
 export function namesOf(label: Numbered, rows: readonly (readonly unknown[])[]): Map<string, string> {

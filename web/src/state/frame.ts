@@ -47,7 +47,10 @@ const chartRange = computed<{ from: string | number; until: string | number }>((
 /** Whether the selected frame can be asked for at its place. */
 export const hasPlace = computed(() => settled.value !== null && settled.value.path !== null);
 
-/** Cores of the stacks through the selected frame, in user mode and in the kernel: since when? Of its function, or of this one place. */
+/**
+ * Cores of the stacks through the selected frame, in user mode and in the kernel: since when? Of its function, or of
+ * this one place.
+ */
 const history = resource(() => {
   const asked = settled.value;
   if (asked === null) return null;

@@ -11,7 +11,10 @@ export async function valuesOf(names: readonly string[]): Promise<{ label: strin
   return Promise.all(names.map(async (label) => ({ label, values: await labelValues(label) })));
 }
 
-/** A second in which nothing was sampled: a question about it costs nothing, and is refused where its selector can't be read. */
+/**
+ * A second in which nothing was sampled: a question about it costs nothing, and is refused where its selector can't
+ * be read.
+ */
 const NO_TIME = { from: 1_000, until: 2_000, by: "node", limit: 1 };
 
 /** What the server says against a selector; null where it reads it, or where it does not answer. */

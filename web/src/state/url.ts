@@ -148,7 +148,10 @@ const CHOICES: { [K in keyof PageState]?: readonly PageState[K][] } = {
 /** Where the page lives: there is no other one. */
 export const HOME = "/";
 
-/** What the address names that the page does not have: another path, or a view by a name that none has; null where it has all. */
+/**
+ * What the address names that the page does not have: another path, or a view by a name that none has; null where it
+ * has all.
+ */
 export function missingIn({ pathname, search }: { pathname: string; search: string }): string | null {
   if (pathname !== HOME && pathname !== "/index.html") return `page ${pathname}`;
   const view = new URLSearchParams(search).get("view");

@@ -113,7 +113,10 @@ function compare(window: Window, base: Window | null, chart: Window | null): voi
   });
 }
 
-/** Where the cores changed: one click compares what was before with what came; across a start there is nothing to compare. */
+/**
+ * Where the cores changed: one click compares what was before with what came; across a start there is nothing to
+ * compare.
+ */
 function ChangeButtons() {
   const stack = exploreStack.value;
   const series = exploreSeries.data.value;
@@ -133,7 +136,7 @@ function ChangeButtons() {
           type="button"
           class="button"
           data-testid="jump"
-          title={`From ${level(across.before)} to ${levelIn(across.after)}: compare what was before with what came, equally long`}
+          title={`From ${level(across.before)} to ${levelIn(across.after)}: compare before and after, equally long`}
           onClick={() => take(across)}
         >
           Compare across {clock(across.at)}

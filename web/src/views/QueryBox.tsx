@@ -1,6 +1,7 @@
 /**
- * The selector's text, with completion of labels and values. Enter or a completed value asks; a word is looked for among the values of all labels,
- * and what the server can't read is told below the box, while the page shows what it did.
+ * The selector's text, with completion of labels and values. Enter or a completed value asks; a word is looked for
+ * among the values of all labels, and what the server can't read is told below the box, while the page shows what it
+ * did.
  */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import {
@@ -45,7 +46,9 @@ const matcherText = ({ label, value }: { label: string; value: string }) => `${l
 function unknownWord(word: string): Said {
   return {
     message: `Nothing in this time is called “${word}”, nor contains it.`,
-    hint: 'Looked at were the values of all labels, such as service, process, pod and node. Functions are found below ("/"); a selector is {label="value"}.',
+    hint:
+      "Looked at were the values of all labels, such as service, process, pod and node. " +
+      'Functions are found below ("/"); a selector is {label="value"}.',
   };
 }
 

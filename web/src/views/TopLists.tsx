@@ -73,12 +73,13 @@ function Filled({ label, answer }: { label: Listed; answer: SeriesAnswer }) {
 function Row({ label, line, mean, share }: { label: Listed; line: SeriesLine; mean: number; share: number }) {
   const name = layerName(line.value, 0, label);
   const unit = charted.value;
+  const time = line.cpu_seconds === null ? "" : `${duration(line.cpu_seconds)} of CPU time, `;
   const path = useMemo(() => sparkPath(line.cores, WIDTH, HEIGHT), [line]);
   return (
     <li>
       <button
         type="button"
-        title={`${line.value || name}: ${rateText(mean, unit)}, ${line.cpu_seconds === null ? "" : `${duration(line.cpu_seconds)} of CPU time, `}${percent(share)}. ${TAKE_HINT}`}
+        title={`${line.value || name}: ${rateText(mean, unit)}, ${time}${percent(share)}. ${TAKE_HINT}`}
         onClick={(event) => takeValue(label, line.value, takeOf(event))}
         onKeyDown={(event) => takeByAltKey(event, (as) => takeValue(label, line.value, as))}
       >

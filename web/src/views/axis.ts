@@ -1,4 +1,7 @@
-/** The labels of a time axis on a canvas, and the zone of its clock. In: where the axis lies. Nothing is drawn beyond it. */
+/**
+ * The labels of a time axis on a canvas, and the zone of its clock. In: where the axis lies. Nothing is drawn beyond
+ * it.
+ */
 import { timeTicks } from "../logic/ticks.ts";
 import { tickLabels, type Window, zoneOf } from "../logic/time.ts";
 
