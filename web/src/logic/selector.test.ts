@@ -135,3 +135,16 @@ describe("a word instead of a selector", () => {
     ]);
   });
 });
+
+describe("labels that are attributes' names", () => {
+  it("are read, kept as they are written, and completed", () => {
+    const text = '{acme.team="a",k8s.cluster/zone-1=~"b.*","team"!="c"}';
+    expect(parseSelector(text)?.map(({ label }) => label)).toEqual(["acme.team", "k8s.cluster/zone-1", '"team"']);
+    expect(formatSelector(parseSelector(text) ?? [])).toBe(text);
+    const typed = "{acme.te";
+    const at = completingAt(typed, typed.length);
+    expect(at).toMatchObject({ what: "label", prefix: "acme.te" });
+    expect(complete(typed, typed.length, at, "acme.team").text).toBe('{acme.team="');
+    expect(completingAt('{acme.team="x', 13)).toMatchObject({ what: "value", label: "acme.team", prefix: "x" });
+  });
+});

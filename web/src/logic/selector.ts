@@ -12,6 +12,18 @@ export interface LabelMatcher {
   value: string;
 }
 
+/** A label: a word, an attribute's name, or either in quotes. It stays as it is written. */
+const LABEL = String.raw`[a-zA-Z_][\w./-]*`;
+const MATCHER = new RegExp(
+  String.raw`^(${LABEL}|"(?:[^"\\]|\\.)*")\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` +
+    "`[^`]*`" +
+    String.raw`)\s*(,|$)\s*`,
+  "s",
+);
+const VALUE_AT = new RegExp(String.raw`(${LABEL})\s*(?:=~|!~|!=|=)\s*"((?:[^"\\]|\\.)*)$`);
+const OPERATOR_AT = new RegExp(String.raw`(?:^|[{,\s])(${LABEL})(?:\s+|\s*([=!~]{1,2}))$`);
+const LABEL_AT = new RegExp(`(${LABEL})?$`);
+
 /** The matchers of a selector, or null where the text is not one. Braces may be left out. */
 export function parseSelector(text: string): LabelMatcher[] | null {
   let rest = text.trim();
@@ -22,9 +34,7 @@ export function parseSelector(text: string): LabelMatcher[] | null {
   const matchers: LabelMatcher[] = [];
   rest = rest.trim();
   while (rest !== "") {
-    const matcher = /^([a-zA-Z_]\w*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)\s*(,|$)\s*/s.exec(
-      rest,
-    );
+    const matcher = MATCHER.exec(rest);
     if (matcher === null) return null;
     const [whole, label, operator, quoted] = matcher as unknown as [string, string, Operator, string];
     matchers.push({ label, operator, value: unquote(quoted) });
@@ -89,13 +99,16 @@ export const WORD_LABELS = [
   "unit",
   "thread",
 ];
+/** Each is asked of the server. */
+const MOST_WORD_LABELS = 24;
 /** Values that are numbers of something, and no names. */
 const NUMBERS = new Set(["cpu", "tid", "tgid", "mode"]);
 
 /** The labels whose values may be meant by a word, in the order in which they are looked at. */
 export function wordLabels(labels: readonly string[]): string[] {
   const usual = WORD_LABELS.filter((label) => labels.includes(label));
-  return [...usual, ...labels.filter((label) => !usual.includes(label) && !NUMBERS.has(label))];
+  const others = labels.filter((label) => !usual.includes(label) && !NUMBERS.has(label));
+  return [...usual, ...others].slice(0, MOST_WORD_LABELS);
 }
 
 /** What a word may mean: values that it is, or else values that contain it, as matchers, at most so many. */
@@ -143,7 +156,7 @@ export type Completing =
 /** What stands at the caret: a label's name, its operator, or its value. */
 export function completingAt(text: string, caret: number): Completing {
   const left = text.slice(0, caret);
-  const value = /([a-zA-Z_]\w*)\s*(?:=~|!~|!=|=)\s*"((?:[^"\\]|\\.)*)$/.exec(left);
+  const value = VALUE_AT.exec(left);
   if (value !== null && !isInsideQuotes(left.slice(0, value.index))) {
     const prefix = value[2] as string;
     return {
@@ -154,12 +167,12 @@ export function completingAt(text: string, caret: number): Completing {
       closed: /^(?:[^"\\]|\\.)*"/.test(text.slice(caret)),
     };
   }
-  const operator = /(?:^|[{,\s])([a-zA-Z_]\w*)(?:\s+|\s*([=!~]{1,2}))$/.exec(left);
+  const operator = OPERATOR_AT.exec(left);
   if (operator !== null) {
     const prefix = operator[2] ?? "";
     return { what: "operator", label: operator[1] as string, prefix, from: caret - prefix.length };
   }
-  const label = /([a-zA-Z_]\w*)?$/.exec(left) as RegExpExecArray;
+  const label = LABEL_AT.exec(left) as RegExpExecArray;
   const prefix = label[1] ?? "";
   return { what: "label", prefix, from: caret - prefix.length };
 }
@@ -178,7 +191,7 @@ export function complete(text: string, caret: number, at: Completing, choice: st
   const head = text.slice(0, at.from);
   let tail = text.slice(caret);
   if (at.what === "label") {
-    tail = tail.replace(/^\w*/, "");
+    tail = tail.replace(/^[\w./-]*/, "");
     const open = head.trim() === "" ? "{" : "";
     const insert = /^\s*(=|!)/.test(tail) ? choice : `${choice}="`;
     const before = `${head}${open}${insert}`;
