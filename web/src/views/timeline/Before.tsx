@@ -20,7 +20,7 @@ const BEFORE_MS = ["1", "5", "10", "50", "100", "500", "1000"] as const;
 
 /** Why a length can show nothing: no sample lies as near to another one. */
 function tooNear(ms: string, apart: number | null): string {
-  return apart !== null && Number(ms) < apart * NEAREST ? `samples are ${duration(apart / 1000)} apart` : "";
+  return apart !== null && Number(ms) < apart * NEAREST ? `samples are ${beforeText(String(apart))} apart` : "";
 }
 
 function beforeText(ms: string): string {
