@@ -1,4 +1,5 @@
 import type { Page } from "@playwright/test";
+import { course } from "./known.ts";
 import {
   busyOnly,
   colours,
@@ -114,17 +115,26 @@ test.describe("compare", () => {
     expect(await seenOfGraph(page)).toBeLessThan(0.5);
   });
 
-  test("only what is new or gone: swapped sides are each other's", async ({ page, windows }) => {
-    await page.goto(comparison(windows, { query: busyOnly(windows), only: "new", pane: "table" }));
+  test("only what is new or gone: swapped sides are each other's", async ({ page, windows, request }) => {
+    const from = windows.before.from;
+    const stack = (leaf: string, samples: number) => ({ frames: [{ name: "main" }, { name: leaf }], samples });
+    const seconds = [
+      ...Array.from({ length: 8 }, () => stack("wait", 10)),
+      ...Array.from({ length: 8 }, () => stack("walk", 10)),
+    ];
+    const query = await course(request, "turns", from, seconds);
+    const sides = { before: { from, until: from + 8_000 }, after: { from: from + 8_000, until: from + 16_000 } };
+    await page.goto(comparison({ ...windows, ...sides }, { ...query, only: "new", pane: "table" }));
     const rows = page.getByRole("grid", { name: "Functions of both windows" }).locator(".vtable-row");
-    await expect(rows.filter({ hasText: "read" }).first()).toContainText("new");
+    await expect(rows).toHaveCount(1);
+    await expect(rows.filter({ hasText: "walk" })).toContainText("new");
     await expect(page.getByTestId("changes")).toContainText("seen since");
     await page.getByTestId("only").selectOption("gone");
-    await expect(rows).toHaveCount(0);
+    await expect(rows.filter({ hasText: "wait" })).toContainText("gone");
     await page.getByRole("button", { name: "Swap" }).click();
-    await expect(rows.filter({ hasText: "read" }).first()).toContainText("only in A");
+    await expect(rows.filter({ hasText: "walk" })).toContainText("only in A");
     await page.goBack();
-    await expect(rows).toHaveCount(0);
+    await expect(rows.filter({ hasText: "wait" })).toContainText("gone");
     await page.goBack();
     await expect(page.getByTestId("only")).toHaveValue("new");
   });
