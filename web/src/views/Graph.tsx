@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { type Change, diffPaint, KINDS, kindSwatch, MARK, modulePaint } from "../logic/colour.ts";
 import { count, percent, plural } from "../logic/format.ts";
 import { modulesOf } from "../logic/functions.ts";
-import { nextHit } from "../logic/search.ts";
+import { nextHit, patternName } from "../logic/search.ts";
 import { changeWords } from "../logic/sides.ts";
 import { ROOT, type Tree } from "../logic/tree.ts";
 import {
@@ -23,7 +23,7 @@ import {
   wholeMatch,
   wholeSamples,
 } from "../state/data.ts";
-import { navigate, page } from "../state/index.ts";
+import { fields, navigate, page } from "../state/index.ts";
 import { amount } from "../state/units.ts";
 import { Choice, Segments } from "./Choice.tsx";
 import { showAll, zoomTo } from "./flame/actions.ts";
@@ -210,6 +210,8 @@ function SearchFigures() {
   const samples = whole?.samples ?? found.samples;
   const share = whole?.share ?? found.afterShare;
   const both = shown.diff !== null;
+  // A name is searched for, and not one module's function: its namesakes are found with it.
+  const isNamed = patternName(fields.match.value) !== fields.match.value && found.frames > 1;
   return (
     <span class="found" role="status" data-testid="found">
       {samples === 0 && found.framesInAll === 0 ? (
@@ -220,6 +222,7 @@ function SearchFigures() {
           {found.callers !== null ? " of the callees" : atRoot ? "" : " of the zoomed frame"} ·{" "}
           {both && `${count(found.baseSamples)} → `}
           {amount(samples)} in {plural(found.frames, "frame")}
+          {isNamed && " so named, of any module"}
           {found.callers !== null && (
             <>
               {" · "}

@@ -85,7 +85,9 @@ export function Before() {
   const error = beforeHits.error.value;
   const loading = beforeHits.loading.value;
   if (before === "" || hit === "") return null;
-  const title = `what ran in the ${beforeText(before)} before ${patternName(hit)}`;
+  const named = patternName(hit);
+  const title = `what ran in the ${beforeText(before)} before ${named === hit ? hit : `functions named ${named}`}`;
+
   if (answer === null) return <Missing error={error} loading={loading} kind="graph" />;
   if (answer.samples === 0) {
     return (
