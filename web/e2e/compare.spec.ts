@@ -270,8 +270,12 @@ test.describe("compare", () => {
     await page.goto(`/?from=${from}&until=${until}`);
     await page.getByRole("button", { name: "Compare with before" }).click();
     await expect.poll(() => parameter(page, "view")).toBe("compare");
-    await expect.poll(() => Number(parameter(page, "baseUntil"))).toBe(from);
-    await expect.poll(() => Number(parameter(page, "baseFrom"))).toBe(from - (until - from));
+    // The page chooses side A, and says so; the address leaves it to the page.
+    await expect(page.getByTestId("baseline")).toContainText("just before B");
+    const edge = async (name: string) => Number(await page.getByRole("slider", { name }).getAttribute("aria-valuenow"));
+    expect(await edge("Start of window A, before")).toBe(from - (until - from));
+    expect(await edge("End of window A, before")).toBe(from);
+    expect(parameter(page, "baseFrom")).toBeNull();
     await page.goBack();
     await expect.poll(() => parameter(page, "view")).toBeNull();
     await expect.poll(() => colours(page)).toBeGreaterThan(4);
