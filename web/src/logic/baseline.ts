@@ -43,7 +43,7 @@ export function baselineOf(stack: Stack, given: Window, isPicked: boolean): Base
       return { base: usual, comparison: given, said: `A is the ${duration(length / 1000)} just before B` };
     if (last !== undefined) {
       const known = lengthOf(last);
-      const said = `A is the ${duration(known / 1000)} until ${clock(last.until)}, B as long: ${whyNot(life, last)}`;
+      const said = `A is the ${duration(known / 1000)} until ${clock(last.until)}, B as long: ${whyNot(life, last, usual)}`;
       return { base: last, comparison: { from: given.from, until: given.from + known }, said };
     }
   }
@@ -60,7 +60,7 @@ export function baselineOf(stack: Stack, given: Window, isPicked: boolean): Base
   const half = Math.floor(lengthOf(range) / 2);
   const middle = range.from + half;
   const of = isAll ? "this range" : "what can be compared of it";
-  const why = isPicked || !isAll ? `: ${whyNot(life, range)}` : "";
+  const why = isPicked || !isAll ? `: ${whyNot(life, range, isPicked && isAll ? usual : given)}` : "";
   return {
     base: { from: range.from, until: middle },
     comparison: { from: middle, until: middle + half },
@@ -68,9 +68,12 @@ export function baselineOf(stack: Stack, given: Window, isPicked: boolean): Base
   };
 }
 
-/** Why a window is not longer, or no earlier one. */
-function whyNot({ started, ended, until }: Lifetime, { from }: Window): string {
+/** Why a window is not as long as was wanted, or no earlier one. */
+function whyNot({ started, ended, until: last }: Lifetime, { from, until }: Window, wanted: Window): string {
   if (started !== null && from >= started) return `it started at ${clock(started)}`;
-  if (ended !== null) return `it ended at ${clock(until)}`;
-  return `no agent covered what was before ${clock(from)}`;
+  const late = from - wanted.from;
+  const early = wanted.until - until;
+  if (late >= early) return `no agent covered what was before ${clock(from)}`;
+  if (ended !== null && until >= last) return `it ended at ${clock(ended)}`;
+  return `nothing is known yet of what came after ${clock(until)}`;
 }

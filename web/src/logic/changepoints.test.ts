@@ -116,6 +116,11 @@ describe("side A where nobody chose one", () => {
     expect(all.said).toBe("A is the first half of this range, B the second");
     const part = chosen(window(1000, 1100), false, unwatched(140), level(1, 60));
     expect([part.base, part.comparison]).toEqual([window(1040, 1070), window(1070, 1100)]);
+    expect(part.said).toContain("no agent covered what was before");
+    // The newest samples are still on their way.
+    const late = chosen(window(1000, 1100), false, level(1, 180), unwatched(20));
+    expect([late.base, late.comparison]).toEqual([window(1000, 1040), window(1040, 1080)]);
+    expect(late.said).toContain("nothing is known yet of what came after");
   });
 
   it("stays just before B where nothing ran at all, and says so", () => {
