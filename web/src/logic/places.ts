@@ -23,10 +23,10 @@ const MOST_ROWS = 2_000;
 const quoted = (text: string) => `'${text.replace(/'/g, "''")}'`;
 const day = (moment: number) => quoted(new Date(moment).toISOString().slice(0, 10));
 
-/** The columns are those that `placesOf` reads. A frame without a function's name is shown as its module and offset. */
+/** The columns are those that `placesOf` reads. A frame without a function's name is shown as its module. */
 export function placesQuery({ name, module, kind }: FrameKey, from: number, until: number): string {
   const offset = name.startsWith(`${module}+0x`) ? Number.parseInt(name.slice(module.length + 3), 16) : Number.NaN;
-  const isNamed = Number.isNaN(offset) && name !== module;
+  const isNamed = Number.isNaN(offset) && name !== module && name !== `[${module}]`;
   const where = [
     `day BETWEEN ${day(from)} AND ${day(until)}`,
     `kind = ${quoted(kind)}`,
