@@ -23,7 +23,9 @@ export function FrameMenu({ anchor, name, actions, onClose }: Props) {
     const frame = anchor();
     const left = Math.max(MARGIN, Math.min(frame.x, innerWidth - width - MARGIN));
     const isBelow = frame.bottom + GAP + height <= innerHeight - MARGIN;
-    const top = Math.max(MARGIN, isBelow ? frame.bottom + GAP : frame.top - GAP - height);
+    // Where the frame itself is out of sight, the menu is not.
+    const beside = isBelow ? frame.bottom + GAP : frame.top - GAP - height;
+    const top = Math.max(MARGIN, Math.min(beside, innerHeight - height - MARGIN));
     element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
   };
   useLayoutEffect(() => {
