@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::kernel::{Counters, KernelError, Sensor};
+use crate::kernel::{Counters, KernelError, Sensor, Unticked};
 use crate::pace::Pace;
 use crate::process::{Labeller, TableStats};
 use crate::ship::Batch;
@@ -87,6 +87,8 @@ pub struct Totals {
     pub throttled: u64,
     /// The kernel side's own counters.
     pub kernel: Counters,
+    /// Ticks that were due and did not come.
+    pub unticked: Unticked,
     /// Samples that were handed over in batches.
     pub batched: u64,
     pub batches: u64,

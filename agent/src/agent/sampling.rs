@@ -1,6 +1,6 @@
 //! The sampling thread: drains the kernel side, finds out where addresses come from, ends intervals.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -16,7 +16,7 @@ use super::{
     AgentConfig, AgentError, CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals,
     WAITING_INTERVALS,
 };
-use crate::kernel::{self, Counters, Event, Sensor};
+use crate::kernel::{self, Counters, Event, Sensor, Unticked};
 use crate::pace::Pace;
 use crate::process::{Labeller, ModuleTable, ProgramKey, Table, vdso_image};
 use crate::random::Random;
@@ -46,6 +46,8 @@ const MAX_CLOSING: usize = 8;
 /// With so little of that time left, what makes tables and names hurries.
 const HURRY_NS: u64 = 20_000_000_000;
 const MAX_OPEN_FILES: u64 = 4096;
+/// Of the list of CPUs that were off: room for hundreds one by one, and for any number of ranges that machines have.
+const MAX_CPU_LIST_BYTES: usize = 1024;
 
 /// The way to the naming thread.
 pub(super) struct Intervals {
@@ -93,6 +95,11 @@ pub(super) struct Sampling {
     begun: Moment,
     /// CPUs observed at any time in the interval.
     cpus: u32,
+    /// CPUs that were not, at any time in the interval.
+    unsampled: BTreeSet<u32>,
+    /// Ticks that were due and did not come: over the agent's life, and up to the interval's begin.
+    unticked: Unticked,
+    sent_unticked: Unticked,
     throttle: Throttle,
     pace: Pace,
     budget: Budget,
@@ -151,6 +158,9 @@ impl Sampling {
             sent_counters: Counters::default(),
             begun,
             cpus,
+            unsampled: BTreeSet::new(),
+            unticked: Unticked::default(),
+            sent_unticked: Unticked::default(),
             throttle,
             pace,
             budget: Budget::new(config_memory_limit),
@@ -183,7 +193,7 @@ impl Sampling {
             self.table.tick(now);
             if now >= next_hotplug {
                 next_hotplug = now + HOTPLUG_NS;
-                self.sensor.follow_hotplug()?;
+                self.unsampled.extend(self.sensor.follow_hotplug()?);
                 self.cpus = self.cpus.max(self.sensor.cpus());
                 self.pace.set_cpus(self.sensor.cpus());
             }
@@ -386,6 +396,7 @@ impl Sampling {
             self.aged_ns = now;
             self.memory.age();
         }
+        self.settle_ticks()?;
         let counters = self.sensor.counters()?;
         let mut taken = self.drained - self.drained_next + counters.lost_ring_full;
         if last && counters.taken > taken {
@@ -395,10 +406,13 @@ impl Sampling {
             taken = counters.taken;
         }
         self.lost.insert(CAUSE_RING_FULL, counters.lost_ring_full);
+        let left_out = self.unticked.idle - self.sent_unticked.idle;
         let report = Report {
             cpus: self.cpus,
-            ticks: counters.ticks - self.sent_counters.ticks,
-            idle_ticks: counters.idle_ticks - self.sent_counters.idle_ticks,
+            cpus_offline: kernel::format_cpu_list(std::mem::take(&mut self.unsampled), MAX_CPU_LIST_BYTES),
+            ticks: counters.ticks - self.sent_counters.ticks + left_out,
+            idle_ticks: counters.idle_ticks - self.sent_counters.idle_ticks + left_out,
+            missed_ticks: self.unticked.missed - self.sent_unticked.missed,
             samples_taken: taken,
             lost: self.lost.clone(),
             limits: self.limits(&counters),
@@ -422,7 +436,7 @@ impl Sampling {
         }
         self.used_seconds = used_seconds;
         self.drained_next = 0;
-        self.sent_counters = counters;
+        (self.sent_counters, self.sent_unticked) = (counters, self.unticked);
         self.begun = ended;
         self.cpus = self.sensor.cpus();
         self.closing.push_back((finished, now + CLOSING_NS));
@@ -431,6 +445,14 @@ impl Sampling {
             // Handed over it may be much later, and what is in use must not look unused until then.
             self.unwinding.mark_used(waiting.interval.places(), now);
         }
+        Ok(())
+    }
+
+    /// Adds what did not come. Only of timers that run: before they are stopped, and at the end of each interval.
+    fn settle_ticks(&mut self) -> Result<(), AgentError> {
+        let Unticked { idle, missed } = self.sensor.settle_ticks()?;
+        self.unticked.idle += idle;
+        self.unticked.missed += missed;
         Ok(())
     }
 
@@ -535,6 +557,7 @@ impl Sampling {
     }
 
     fn finish(mut self) -> Result<Totals, AgentError> {
+        self.settle_ticks()?;
         self.sensor.detach_timers();
         self.pace.end();
         self.take_events(Duration::ZERO)?;
@@ -551,6 +574,7 @@ impl Sampling {
             unwinding: self.unwinding.stats(),
             throttled: self.throttled,
             kernel: self.sensor.counters()?,
+            unticked: self.unticked,
             lost: self.lost,
             table: self.table.stats(),
             ..Totals::default()

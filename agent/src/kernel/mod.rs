@@ -22,6 +22,7 @@ mod timers;
 mod walk;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::rc::Rc;
@@ -31,8 +32,8 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
 pub use mappings::Waker;
-use perf::OnlineCpus;
-pub use perf::{online_cpus, parse_cpu_list};
+use perf::CpuList;
+pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_functions, loaded_programs};
 pub use system::{
     MemoryFile, clock_ticks_per_second, monotonic_ns, page_bytes, process_cpu_ns, raise_descriptor_limit,
@@ -65,7 +66,8 @@ use lifecycle::types::so_event_counters;
 use mappings::Mappings;
 use records::{Drained, Record, parse_event, read_record};
 use sampler::types::so_counters;
-use timers::Timers;
+pub use timers::Unticked;
+use timers::{CpuTicks, Timers};
 
 /// What can go wrong between the agent and the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -240,7 +242,8 @@ pub struct Sensor {
     lifecycle: lifecycle::LifecycleSkel<'static>,
     fixed_map_bytes: u64,
     ring_mapping_bytes: u64,
-    online: OnlineCpus,
+    online: CpuList,
+    present: CpuList,
     is_filling_up: bool,
 }
 
@@ -260,8 +263,9 @@ impl Sensor {
     /// Loads the programs, listens to process events and starts sampling every CPU that is online.
     /// Tables for user stacks take at most `table_bytes`.
     pub fn start(frequency_hz: u32, table_bytes: u64) -> Result<Self, KernelError> {
-        let online = OnlineCpus::open()?;
+        let (online, present) = (CpuList::online()?, CpuList::present()?);
         let cpus = online.now()?;
+        let possible_cpus = perf::possible_cpus()?;
         let loading = |source| KernelError::Load {
             what: "sampler",
             source,
@@ -273,10 +277,7 @@ impl Sensor {
             .samples
             .set_max_entries(ring_bytes(cpus.len(), frequency_hz))
             .map_err(loading)?;
-        open.maps
-            .scratch
-            .set_max_entries(perf::possible_cpus()?)
-            .map_err(loading)?;
+        open.maps.scratch.set_max_entries(possible_cpus).map_err(loading)?;
         let sampler = open.load().map_err(loading)?;
         let tables = Tables::new(&sampler.maps, table_bytes)?;
 
@@ -321,7 +322,7 @@ impl Sensor {
             }
         }
         let mut sensor = Self {
-            timers: Timers::new(period_ns(frequency_hz)),
+            timers: Timers::new(period_ns(frequency_hz), possible_cpus),
             tracepoints,
             sample_ring,
             mappings,
@@ -334,11 +335,12 @@ impl Sensor {
             sampler,
             lifecycle,
             online,
+            present,
             is_filling_up: false,
         };
         sensor.mappings.follow(&cpus);
         for cpu in cpus {
-            match sensor.timers.add(cpu, &sensor.sampler.progs.sample, 0) {
+            match sensor.timers.add(cpu, &sensor.sampler.progs.sample, &[]) {
                 // A CPU that went away since the list was read is no reason to give up.
                 Err(KernelError::PerfEvent { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => {}
                 other => other?,
@@ -370,20 +372,19 @@ impl Sensor {
 
     /// Compares the CPUs being sampled with those online: opens timers on new ones and on those that were off for a
     /// moment, closes those of CPUs that went away. A CPU that cannot be opened is reported once and tried again at the
-    /// next call.
-    pub fn follow_hotplug(&mut self) -> Result<(), KernelError> {
+    /// next call. Returns the CPUs of this machine that were not sampled since the last call.
+    pub fn follow_hotplug(&mut self) -> Result<BTreeSet<u32>, KernelError> {
         let (online, now_ns) = (self.online.now()?, monotonic_ns());
         let ticks = self.ticks()?;
-        let dead = self.timers.take_dead(&ticks, now_ns);
-        self.mappings.forget(&dead);
+        let mut off = self.timers.take_dead(&ticks, now_ns);
+        self.mappings.forget(&off);
         self.mappings.follow(&online);
         self.timers.retain(&online, now_ns);
         for cpu in online {
             if self.timers.has(cpu) {
                 continue;
             }
-            let ticks = ticks.get(cpu as usize).copied().unwrap_or(0);
-            match self.timers.add(cpu, &self.sampler.progs.sample, ticks) {
+            match self.timers.add(cpu, &self.sampler.progs.sample, &ticks) {
                 Ok(()) => tracing::info!(cpu, "sampling a CPU that came online"),
                 Err(error) => {
                     let message = error.to_string();
@@ -393,14 +394,34 @@ impl Sensor {
                 }
             }
         }
-        Ok(())
+        off.extend(self.unsampled_cpus()?);
+        Ok(off)
     }
 
-    /// Of each CPU by its number, cumulative.
-    fn ticks(&self) -> Result<Vec<u64>, KernelError> {
+    /// CPUs of this machine that are not sampled at present: they are off, or the kernel refused.
+    pub fn unsampled_cpus(&self) -> Result<BTreeSet<u32>, KernelError> {
+        let mut present = self.present.now()?;
+        present.retain(|cpu| !self.timers.has(*cpu));
+        Ok(present.into_iter().collect())
+    }
+
+    /// Ticks that did not come since the last call, though they were due.
+    pub fn settle_ticks(&mut self) -> Result<Unticked, KernelError> {
+        let ticks = self.ticks()?;
+        Ok(self.timers.settle(&ticks, monotonic_ns()))
+    }
+
+    /// Of each CPU by its number.
+    fn ticks(&self) -> Result<Vec<CpuTicks>, KernelError> {
         let counters = read_per_cpu(&self.sampler.maps.counters, "sample counters")?;
-        let ticks = |bytes: &Vec<u8>| read_record::<so_counters>(bytes).map_or(0, |counters| counters.ticks);
-        Ok(counters.iter().map(ticks).collect())
+        let ticks = counters.iter().map(|bytes| {
+            let counters: so_counters = read_record(bytes).unwrap_or_default();
+            CpuTicks {
+                ticks: counters.ticks,
+                idle_ticks: counters.idle_ticks,
+            }
+        });
+        Ok(ticks.collect())
     }
 
     /// Stops the timers. What is in the ring can still be drained.

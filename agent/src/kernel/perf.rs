@@ -9,6 +9,7 @@ use super::KernelError;
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
+const PRESENT: &str = "/sys/devices/system/cpu/present";
 
 const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
@@ -134,24 +135,38 @@ pub(super) fn possible_cpus() -> Result<u32, KernelError> {
     })
 }
 
-/// The list of CPUs that are online, held open: it is read every second, and opening it takes longer than that.
+/// A list of CPUs, held open: it is read every second, and opening it takes longer than that.
 #[derive(Debug)]
-pub(super) struct OnlineCpus(File);
+pub(super) struct CpuList {
+    file: File,
+    path: &'static str,
+}
 
-impl OnlineCpus {
-    pub(super) fn open() -> Result<Self, KernelError> {
-        let file = File::open(ONLINE).map_err(|source| KernelError::File { path: ONLINE, source })?;
-        Ok(Self(file))
+impl CpuList {
+    /// CPUs that run.
+    pub(super) fn online() -> Result<Self, KernelError> {
+        Self::open(ONLINE)
+    }
+
+    /// CPUs that are there, on or off.
+    pub(super) fn present() -> Result<Self, KernelError> {
+        Self::open(PRESENT)
+    }
+
+    fn open(path: &'static str) -> Result<Self, KernelError> {
+        let file = File::open(path).map_err(|source| KernelError::File { path, source })?;
+        Ok(Self { file, path })
     }
 
     pub(super) fn now(&self) -> Result<Vec<u32>, KernelError> {
+        let path = self.path;
         // The kernel never gives more of such a file.
         let mut bytes = [0; 4096];
-        let read = self.0.read_at(&mut bytes, 0);
-        let count = read.map_err(|source| KernelError::File { path: ONLINE, source })?;
+        let read = self.file.read_at(&mut bytes, 0);
+        let count = read.map_err(|source| KernelError::File { path, source })?;
         let content = String::from_utf8_lossy(&bytes[..count]);
         parse_cpu_list(&content).ok_or_else(|| KernelError::Content {
-            path: ONLINE,
+            path,
             content: content.into_owned(),
         })
     }
@@ -159,7 +174,34 @@ impl OnlineCpus {
 
 /// CPUs that are online now.
 pub fn online_cpus() -> Result<Vec<u32>, KernelError> {
-    OnlineCpus::open()?.now()
+    CpuList::online()?.now()
+}
+
+/// A list such as `0-3,7` of ascending numbers, without those that would make it longer than `most_bytes`.
+pub fn format_cpu_list(cpus: impl IntoIterator<Item = u32>, most_bytes: usize) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(cpu) => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let mut text = String::new();
+    for (first, last) in ranges {
+        let range = if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        };
+        if text.len() + 1 + range.len() > most_bytes {
+            break;
+        }
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.push_str(&range);
+    }
+    text
 }
 
 const MAX_CPUS: usize = 65_536;
@@ -191,6 +233,16 @@ mod tests {
         assert_eq!(parse_cpu_list("3-1"), None);
         assert_eq!(parse_cpu_list("0-4294967295"), None);
         assert_eq!(parse_cpu_list("0-65534,0-65535"), None);
+    }
+
+    #[test]
+    fn cpu_lists_are_written_as_they_are_read_and_cut_between_two_ranges() {
+        for list in ["", "0", "0-2,5,7-8", "3,4095"] {
+            let cpus = parse_cpu_list(list).unwrap();
+            assert_eq!(format_cpu_list(cpus, 100), list);
+        }
+        assert_eq!(format_cpu_list([0, 1, 2, 5, 7, 8], 6), "0-2,5");
+        assert_eq!(format_cpu_list([10], 1), "");
     }
 
     #[test]

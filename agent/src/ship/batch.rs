@@ -26,6 +26,7 @@ impl Batch {
         let report = Report {
             ticks: 0,
             idle_ticks: 0,
+            missed_ticks: 0,
             ..self.report
         };
         Self {
@@ -44,10 +45,14 @@ impl Batch {
 pub struct Report {
     /// CPUs that were observed in the interval.
     pub cpus: u32,
-    /// Timer ticks of all CPUs in the interval.
+    /// CPUs of the machine that were off, or could not be sampled, at any time in the interval, such as `2-3,7`.
+    pub cpus_offline: String,
+    /// Timer ticks of all CPUs in the interval, and those that an idle CPU left out.
     pub ticks: u64,
-    /// Ticks that met an idle CPU: not samples.
+    /// Ticks of idle CPUs: not samples.
     pub idle_ticks: u64,
+    /// Ticks that were due, on a CPU that was not idle, and did not come.
+    pub missed_ticks: u64,
     /// Samples that the kernel side took, cumulative over the instance, this batch included.
     pub samples_taken: u64,
     /// Samples lost, cumulative, by cause. `samples_taken` = samples in all batches + every cause.

@@ -24,7 +24,7 @@ const LIMIT: &str = "stakeout.limit.";
 const FROM: &str = "stakeout.from_unix_nano";
 const UNTIL: &str = "stakeout.until_unix_nano";
 /// Attributes that count something in the interval: zero in a report of no interval.
-const OF_THE_INTERVAL: [&str; 2] = ["stakeout.ticks", "stakeout.idle_ticks"];
+const OF_THE_INTERVAL: [&str; 3] = ["stakeout.ticks", "stakeout.idle_ticks", "stakeout.missed_ticks"];
 /// So that a damaged file cannot ask for all memory.
 const LARGEST_REQUEST_BYTES: usize = 256 << 20;
 
@@ -224,6 +224,8 @@ fn resource(
         key_value("stakeout.cpus", int(u64::from(report.cpus))),
         key_value(OF_THE_INTERVAL[0], int(report.ticks)),
         key_value(OF_THE_INTERVAL[1], int(report.idle_ticks)),
+        key_value(OF_THE_INTERVAL[2], int(report.missed_ticks)),
+        key_value("stakeout.cpus_offline", string(&report.cpus_offline)),
         key_value("stakeout.samples_taken", int(report.samples_taken)),
         key_value("stakeout.cpu_seconds", double(report.cpu_seconds)),
         key_value("stakeout.bpf_seconds", double(report.bpf_seconds)),

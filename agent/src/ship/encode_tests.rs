@@ -98,6 +98,8 @@ fn batch() -> Batch {
         cpus: 2,
         ticks: 200,
         idle_ticks: 192,
+        missed_ticks: 5,
+        cpus_offline: "2-3,7".into(),
         samples_taken: 11,
         limits: BTreeMap::from([("tables_late", 6)]),
         ..Report::default()
@@ -328,6 +330,7 @@ fn the_resource_identifies_batch_and_losses() {
         ("stakeout.cpus", 2),
         ("stakeout.ticks", 200),
         ("stakeout.idle_ticks", 192),
+        ("stakeout.missed_ticks", 5),
         ("stakeout.samples_taken", 11),
         ("stakeout.lost.ring_full", 3),
         ("stakeout.limit.tables_late", 6),
@@ -335,6 +338,7 @@ fn the_resource_identifies_batch_and_losses() {
     ] {
         assert_eq!(resource[key], Value::IntValue(value), "{key}");
     }
+    assert_eq!(resource["stakeout.cpus_offline"], Value::StringValue("2-3,7".into()));
     assert_eq!(profile.period, 50);
     assert_eq!((profile.time_unix_nano, profile.duration_nano), (1_000, 1_000));
 }
@@ -369,6 +373,7 @@ fn a_closing_batch_adds_losses_and_covers_no_time() {
             ("stakeout.cpus", 2),
             ("stakeout.ticks", 0),
             ("stakeout.idle_ticks", 0),
+            ("stakeout.missed_ticks", 0),
             ("stakeout.samples_taken", 11),
             ("stakeout.lost.ring_full", 5),
             ("stakeout.lost.spool_dropped", 50),

@@ -32,7 +32,13 @@ pub(crate) fn check_account(recorded: &Recorded) {
     assert_eq!(totals.batched, in_batches);
     assert_eq!(totals.kernel.taken, in_batches + lost);
     assert_eq!(totals.kernel.ticks, totals.kernel.taken + totals.kernel.idle_ticks);
-    assert_eq!((ticks, idle), (totals.kernel.ticks, totals.kernel.idle_ticks));
+    let left_out = totals.unticked.idle;
+    assert_eq!(
+        (ticks, idle),
+        (totals.kernel.ticks + left_out, totals.kernel.idle_ticks + left_out)
+    );
+    let missed: u64 = batches.iter().map(|batch| batch.report.missed_ticks).sum();
+    assert_eq!(missed, totals.unticked.missed);
     assert_eq!(totals.lost.get("unaccounted"), None);
     assert_eq!(totals.lost.get("malformed_record"), None);
 }
@@ -61,9 +67,12 @@ fn idle_is_counted_and_never_a_sample() {
         halts && !names.iter().any(|name| name.contains("softirq"))
     });
     assert!(halted.is_none(), "{:?}", halted.map(|seen| seen.functions()));
+    // Time that is neither idle nor a sample was taken by the hypervisor, or interrupts were off: never half of it.
+    let (unticked, all) = (recorded.totals.unticked, recorded.totals.kernel.ticks);
+    assert!(unticked.missed * 5 < all + unticked.idle, "{unticked:?}, {all} ticks");
     println!(
-        "{} ticks, {} of them idle",
-        recorded.totals.kernel.ticks, recorded.totals.kernel.idle_ticks
+        "{all} ticks, {} of them idle, {unticked:?}",
+        recorded.totals.kernel.idle_ticks
     );
 }
 

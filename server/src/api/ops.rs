@@ -72,7 +72,14 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
             let interval_ms = (last.until_ns - last.from_ns) / 1_000_000;
             let ticks = last.ticks.zip(last.idle_ticks).and_then(|(ticks, idle)| {
                 let time_ns = last.until_ns.saturating_sub(last.from_ns);
-                Ticks::new(ticks, idle, last.cpus.unwrap_or(0), time_ns, last.period_ns)
+                Ticks::new(
+                    ticks,
+                    idle,
+                    last.missed_ticks,
+                    last.cpus.unwrap_or(0),
+                    time_ns,
+                    last.period_ns,
+                )
             });
             serde_json::json!({
                 "node": last.node,
@@ -83,6 +90,7 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
                 "last_seen": last_seen,
                 "frequency_hz": last.frequency_hz,
                 "cpus": last.cpus,
+                "cpus_offline": last.cpus_offline,
                 "samples_taken": last.samples_taken,
                 "samples_lost": last.lost,
                 "limits": last.limits,

@@ -196,6 +196,8 @@ pub(super) fn resource_context<'a>(
             A::Cpus(value) => context.account.cpus = Some(value),
             A::Ticks(value) => context.account.ticks = Some(value),
             A::IdleTicks(value) => context.account.idle_ticks = Some(value),
+            A::MissedTicks(value) => context.account.missed_ticks = Some(value),
+            A::CpusOffline(value) => context.account.cpus_offline = cpu_list(value).to_owned(),
             A::SamplesTaken(value) => context.account.samples_taken = Some(value),
             A::Lost(cause, count) => drop(context.account.lost.insert(cause.to_owned(), count)),
             A::Limit(limit, count) => drop(context.account.limits.insert(limit.to_owned(), count)),
@@ -207,6 +209,20 @@ pub(super) fn resource_context<'a>(
         }
     }
     Ok(context)
+}
+
+/// Longest list of CPUs that is kept.
+const MAX_CPU_LIST_BYTES: usize = 1024;
+
+/// What is a list such as `2-3,7` in it, whole numbers only.
+fn cpu_list(text: &str) -> &str {
+    let is_foreign = |byte: &u8| !matches!(byte, b'0'..=b'9' | b',' | b'-');
+    let length = text.bytes().position(|byte| is_foreign(&byte)).unwrap_or(text.len());
+    if length <= MAX_CPU_LIST_BYTES {
+        return &text[..length];
+    }
+    let end = text[..MAX_CPU_LIST_BYTES].rfind(',').unwrap_or(0);
+    &text[..end]
 }
 
 pub(super) fn part_id(context: &ResourceContext<'_>, header: Option<&BatchId>) -> Result<Option<BatchId>, IngestError> {
@@ -252,7 +268,21 @@ pub(super) fn check_id(id: &BatchId) -> Result<(), IngestError> {
 
 #[cfg(test)]
 mod tests {
-    use super::Context;
+    use super::{Context, cpu_list};
+
+    #[test]
+    fn a_list_of_cpus_is_bounded_and_nothing_else() {
+        for (text, wanted) in [("2-3,7", "2-3,7"), ("", ""), ("1<b>", "1"), ("ä", "")] {
+            assert_eq!(cpu_list(text), wanted);
+        }
+        let long: String = (0..1000).map(|cpu| format!("{},", cpu * 2)).collect();
+        let kept = cpu_list(&long);
+        assert!(
+            (1000..=1024).contains(&kept.len()) && long[kept.len()..].starts_with(','),
+            "{kept}"
+        );
+        assert_eq!(cpu_list(&"1".repeat(2000)), "");
+    }
 
     #[test]
     fn a_process_is_called_by_its_executable_and_a_kernel_thread_by_all_of_its_name() {

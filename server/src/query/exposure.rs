@@ -216,6 +216,7 @@ async fn read_intervals(
         "ticks",
         "idle_ticks",
         "lost",
+        "missed_ticks",
     ];
     collect_rows(snapshot, "batches", filter, &columns, |batch| {
         let text = |column: usize, row: usize| batch.column(column).as_string::<i32>().value(row);
@@ -228,7 +229,7 @@ async fn read_intervals(
             };
             let known = |column: &PrimitiveArray<Int64Type>| (!column.is_null(row)).then(|| column.value(row));
             let cpus = known(number(6)).unwrap_or(0).clamp(0, 1 << 20);
-            let (ticks, idle) = (known(number(7)), known(number(8)));
+            let (ticks, idle, missed) = (known(number(7)), known(number(8)), known(number(10)));
             let period_ns = number(5).value(row);
             let (number_of, lost) = (number(2).value(row), said.lost(text(9, row)));
             let interval = Interval {
@@ -239,7 +240,7 @@ async fn read_intervals(
                 until_ns,
                 cpus,
                 ticks: ticks.zip(idle).and_then(|(ticks, idle)| {
-                    Ticks::new(ticks, idle, cpus, until_ns.saturating_sub(from_ns), period_ns)
+                    Ticks::new(ticks, idle, missed, cpus, until_ns.saturating_sub(from_ns), period_ns)
                 }),
                 lost: (lost.clone(), lost),
             };

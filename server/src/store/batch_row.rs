@@ -20,6 +20,10 @@ pub struct BatchRow {
     pub cpus: Option<i64>,
     pub ticks: Option<i64>,
     pub idle_ticks: Option<i64>,
+    /// That were due and did not come, on CPUs that were not idle; older agents do not tell.
+    pub missed_ticks: Option<i64>,
+    /// CPUs that were not sampled at any time of the interval, such as `2-3,7`.
+    pub cpus_offline: String,
     /// Rows of `samples` that came with this batch.
     pub samples: i64,
     /// Cumulative over the instance, as are `lost` and `limits`.
@@ -50,6 +54,7 @@ impl BatchRow {
             &self.agent_version,
             &self.kernel,
             &self.arch,
+            &self.cpus_offline,
         ];
         let counts = self.lost.keys().chain(self.limits.keys());
         let texts: usize = texts.into_iter().chain(counts).map(String::len).sum();
@@ -91,6 +96,8 @@ impl BatchRow {
                 maybe(|row| row.cpus),
                 maybe(|row| row.ticks),
                 maybe(|row| row.idle_ticks),
+                maybe(|row| row.missed_ticks),
+                text(|row| &row.cpus_offline),
                 int(|row| row.samples),
                 maybe(|row| row.samples_taken),
                 json(|row| &row.lost),

@@ -60,6 +60,7 @@ impl Nodes {
     /// From the table `batches`, once at the start.
     pub(super) async fn load(snapshot: &Snapshot) -> datafusion::common::Result<Self> {
         const COLUMNS: &str = "node, number, from_ns, until_ns, period_ns, frequency_hz, cpus, ticks, idle_ticks, \
+             missed_ticks, cpus_offline, \
              samples_taken, lost, limits, cpu_seconds, bpf_seconds, rss_bytes, bpf_map_bytes, agent_version, kernel, arch";
         let last: Vec<String> = COLUMNS
             .split(", ")
@@ -117,6 +118,9 @@ fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
         cpus: int("cpus"),
         ticks: int("ticks"),
         idle_ticks: int("idle_ticks"),
+        // Absent where an older server wrote the row.
+        missed_ticks: int("missed_ticks"),
+        cpus_offline: text("cpus_offline").unwrap_or_default(),
         samples: int("samples")?,
         samples_taken: int("samples_taken"),
         lost: counts("lost").unwrap_or_default(),

@@ -209,6 +209,8 @@ fn columns(table: Table) -> Schema {
             may("cpus", Int64),
             may("ticks", Int64),
             may("idle_ticks", Int64),
+            may("missed_ticks", Int64),
+            may("cpus_offline", Utf8),
             must("samples", Int64),
             may("samples_taken", Int64),
             must("lost", Utf8),

@@ -113,7 +113,9 @@ async fn every_encoding_is_taken_and_acknowledged_once() {
     assert_eq!(node["samples_taken"].as_i64(), Some(50 + 3), "stored and lost");
     assert_eq!(node["samples_lost"]["ring_full"].as_i64(), Some(3));
     assert_eq!(node["limits"], serde_json::json!({"tables_late": 2}));
-    assert_eq!(node["idle_share"].as_f64(), Some(0.25));
+    let shares = (node["idle_share"].as_f64(), node["missed_share"].as_f64());
+    assert_eq!(shares, (Some(0.2), Some(0.2)), "of the ticks that were due");
+    assert_eq!(node["cpus_offline"], "3,5-6");
     assert_eq!(node["late"], false);
     let agent = format!("node=\"node-a\",instance=\"{}\"", sender.instance);
     app.metrics_have(&[

@@ -102,6 +102,8 @@ impl Sender {
             ("stakeout.cpus", int(2)),
             ("stakeout.ticks", int(200)),
             ("stakeout.idle_ticks", int(50)),
+            ("stakeout.missed_ticks", int(50)),
+            ("stakeout.cpus_offline", text("3,5-6")),
             ("stakeout.samples_taken", int(self.taken + 3)),
             ("stakeout.lost.ring_full", int(3)),
             ("stakeout.limit.tables_late", int(2)),

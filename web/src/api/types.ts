@@ -206,6 +206,8 @@ export interface NodeRow extends Ticks {
   last_seen: number;
   frequency_hz: number;
   cpus: number;
+  /** Such as `2-3,7`: off, or not sampled, at any time of the newest interval; absent from older servers. */
+  cpus_offline?: string;
   samples_taken: number;
   samples_lost: Record<string, number>;
   limits: Record<string, number>;

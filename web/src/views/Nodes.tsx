@@ -16,7 +16,7 @@ const HEAD: readonly [string, string, boolean][] = [
   ["Node", "Host name; one row an agent that ran there", false],
   ["Last seen", "End of the newest batch", false],
   ["Rate", "Samples a second and CPU, at present", true],
-  ["CPUs", "CPUs that it watches", true],
+  ["CPUs", "CPUs that it watches, and those that were off in the newest interval", true],
   ["Idle", "Share of the newest interval; unseen: no tick came", true],
   ["Taken", "Samples that the agent took since it started", true],
   ["Stored", "Samples of this agent in the store", true],
@@ -111,7 +111,13 @@ function NodeLine({ agent: { row, state } }: { agent: Agent }) {
         {ago(row.last_seen, clockNow.value)}
       </td>
       <td class="number">{count(row.frequency_hz)} Hz</td>
-      <td class="number">{count(row.cpus)}</td>
+      <td
+        class="number"
+        title={row.cpus_offline ? `CPU ${row.cpus_offline} off, or not sampled, in the newest interval` : undefined}
+      >
+        {count(row.cpus)}
+        {row.cpus_offline ? <span class="dim">, off: {row.cpus_offline}</span> : null}
+      </td>
       <td class="number">{idleText(row) || "–"}</td>
       <td class="number" title={account}>
         {brief(row.samples_taken)}

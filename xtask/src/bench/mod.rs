@@ -20,6 +20,7 @@ mod commits;
 mod crowd;
 mod group_by;
 mod growth;
+mod lockstep;
 mod machine;
 mod mixed;
 mod start;
@@ -40,6 +41,8 @@ enum What {
     Start(start::Args),
     /// The agent's memory and descriptors, peaks included, while hundreds of programs start and end; fails where a limit is broken
     Churn(churn::Args),
+    /// Samples of programs that work at fixed rates against the CPU time they used: chi-squared, at 20 and 99 Hz
+    Lockstep(lockstep::Args),
     /// Samples per CPU second of the server over HTTP, stored bytes per sample, and times of queries, over a synthetic fleet
     Store(store::Args),
     /// First picture, frame times and memory of the page in Chromium at 10,000 to 1,000,000 frames, beside other flamegraphs
@@ -54,6 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Agent(args) => agent::run(args),
         What::Start(args) => start::run(args),
         What::Churn(args) => churn::run(args),
+        What::Lockstep(args) => lockstep::run(args),
         What::Store(args) => store::run(args),
         What::Web(args) => web::run(args),
         What::Commits(args) => commits::run(args),

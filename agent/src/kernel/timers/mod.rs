@@ -14,18 +14,34 @@ use libbpf_rs::{Link, ProgramMut};
 
 use super::{KernelError, perf};
 use crate::random::Random;
+pub use account::Unticked;
+use account::{Account, Counts, IdleTime};
 use schedule::Schedule;
 
 /// How long a stretch may go on while there is other work to do.
-const PATIENCE_NS: u64 = 2_000_000_000;
+const PATIENCE_NS: u64 = 1_000_000_000;
 /// A timer that did not tick is asked twice so far apart whether it runs.
 const LEAST_APART_NS: u64 = 500_000_000;
+/// The kernel accounts for idle time in units about as long.
+const IDLE_AGE_NS: u64 = 20_000_000;
+
+/// What a CPU's timer has counted, cumulative.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CpuTicks {
+    pub(super) ticks: u64,
+    pub(super) idle_ticks: u64,
+}
+
+fn ticks_of(all: &[CpuTicks], cpu: u32) -> CpuTicks {
+    all.get(cpu as usize).copied().unwrap_or_default()
+}
 
 struct Timer {
     /// The event, for as long as `_link` attaches the program to it: that has a descriptor of its own.
     event: OwnedFd,
     _link: Link,
     schedule: Schedule,
+    account: Account,
     /// Its ticks at the last look at which there were new ones, and when that was.
     ticks: u64,
     ticked_ns: u64,
@@ -37,6 +53,10 @@ struct Timer {
 pub(super) struct Timers {
     mean_ns: u64,
     random: Random,
+    /// None where the kernel does not show it.
+    idle_time: Option<IdleTime>,
+    /// When it was read last, and what it was of each CPU.
+    idle: (u64, BTreeMap<u32, u64>),
     running: BTreeMap<u32, Timer>,
     /// Of CPUs that are off or could not be opened, what was due before; and since when.
     resting: BTreeMap<u32, (Schedule, u64)>,
@@ -45,10 +65,15 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    pub(super) fn new(mean_ns: u64) -> Self {
+    pub(super) fn new(mean_ns: u64, possible_cpus: u32) -> Self {
+        let idle_time = IdleTime::open(possible_cpus).inspect_err(
+            |error| tracing::warn!(%error, "no idle time of CPUs: ticks that an idle guest leaves out count as missed"),
+        );
         Self {
             mean_ns,
             random: Random::from_system(),
+            idle_time: idle_time.ok(),
+            idle: (0, BTreeMap::new()),
             running: BTreeMap::new(),
             resting: BTreeMap::new(),
             failed: BTreeMap::new(),
@@ -86,8 +111,8 @@ impl Timers {
         }
     }
 
-    /// Starts the timer of a CPU that has none.
-    pub(super) fn add(&mut self, cpu: u32, program: &ProgramMut<'_>, ticks: u64) -> Result<(), KernelError> {
+    /// Starts the timer of a CPU that has none. `ticks`: of each CPU by its number.
+    pub(super) fn add(&mut self, cpu: u32, program: &ProgramMut<'_>, ticks: &[CpuTicks]) -> Result<(), KernelError> {
         let now_ns = super::monotonic_ns();
         let (mut schedule, off_since_ns) = match self.resting.get(&cpu) {
             Some((schedule, since)) => (schedule.clone(), *since),
@@ -105,11 +130,15 @@ impl Timers {
         schedule.resume(stretch, off_since_ns, super::monotonic_ns());
         self.resting.remove(&cpu);
         self.failed.remove(&cpu);
+        let ticks = ticks_of(ticks, cpu);
+        self.read_idle(now_ns);
+        let counts = counts_of(&schedule, ticks, self.idle.1.get(&cpu).copied(), now_ns);
         let timer = Timer {
             event,
             _link,
             schedule,
-            ticks,
+            account: Account::new(counts),
+            ticks: ticks.ticks,
             ticked_ns: now_ns,
             asked: None,
         };
@@ -132,12 +161,9 @@ impl Timers {
 
     /// Stops the timers that have died since the last look, and names their CPUs. `ticks`: of each CPU by its number,
     /// cumulative.
-    pub(super) fn take_dead(&mut self, ticks: &[u64], now_ns: u64) -> BTreeSet<u32> {
+    pub(super) fn take_dead(&mut self, ticks: &[CpuTicks], now_ns: u64) -> BTreeSet<u32> {
         let (running, resting) = (&mut self.running, &mut self.resting);
-        let is_dead = |cpu: &u32, timer: &mut Timer| {
-            let ticks = ticks.get(*cpu as usize).copied().unwrap_or(0);
-            !timer.lives(ticks, now_ns)
-        };
+        let is_dead = |cpu: &u32, timer: &mut Timer| !timer.lives(ticks_of(ticks, *cpu).ticks, now_ns);
         let mut dead = BTreeSet::new();
         for (cpu, timer) in running.extract_if(.., is_dead) {
             resting.insert(cpu, (timer.schedule, timer.ticked_ns));
@@ -146,8 +172,40 @@ impl Timers {
         dead
     }
 
+    /// Ticks that were due on the CPUs sampled now since the last call, and did not come.
+    pub(super) fn settle(&mut self, ticks: &[CpuTicks], now_ns: u64) -> Unticked {
+        self.read_idle(now_ns);
+        let (idle, mut sum) = (&self.idle.1, Unticked::default());
+        for (cpu, timer) in &mut self.running {
+            let counts = counts_of(&timer.schedule, ticks_of(ticks, *cpu), idle.get(cpu).copied(), now_ns);
+            let Unticked { idle, missed } = timer.account.settle(counts);
+            sum.idle += idle;
+            sum.missed += missed;
+        }
+        sum
+    }
+
+    /// Where that was not done right before: on a large machine it takes a while.
+    fn read_idle(&mut self, now_ns: u64) {
+        if now_ns >= self.idle.0 + IDLE_AGE_NS
+            && let Some(time) = &mut self.idle_time
+        {
+            self.idle = (now_ns, time.now());
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.running.clear();
+    }
+}
+
+fn counts_of(schedule: &Schedule, ticks: CpuTicks, idle_ns: Option<u64>, time_ns: u64) -> Counts {
+    Counts {
+        time_ns,
+        due: schedule.due(time_ns),
+        ticks: ticks.ticks,
+        idle_ticks: ticks.idle_ticks,
+        idle_ns,
     }
 }
 
