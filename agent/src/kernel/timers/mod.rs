@@ -19,7 +19,7 @@ use account::{Account, Counts, IdleTime};
 use schedule::Schedule;
 
 /// How long a stretch may go on while there is other work to do.
-const PATIENCE_NS: u64 = 1_000_000_000;
+const PATIENCE_NS: u64 = 300_000_000;
 /// A timer that did not tick is asked twice so far apart whether it runs.
 const LEAST_APART_NS: u64 = 500_000_000;
 /// The kernel accounts for idle time in units about as long.
