@@ -48,7 +48,10 @@ pub(super) struct Account {
 
 impl Account {
     pub(super) fn new(counts: Counts) -> Self {
-        Self { settled: counts, open: 0 }
+        Self {
+            settled: counts,
+            open: 0,
+        }
     }
 
     /// What did not come since the last call. While it is so little that it may still come, it waits.
@@ -62,12 +65,19 @@ impl Account {
         }
         let open = std::mem::take(&mut self.open) as u64;
         let passed_ns = now.time_ns.saturating_sub(before.time_ns).max(1) as f64;
-        let idle_ns = now.idle_ns.zip(before.idle_ns).map_or(0, |(now, before)| now.saturating_sub(before));
+        let idle_ns = now
+            .idle_ns
+            .zip(before.idle_ns)
+            .map_or(0, |(now, before)| now.saturating_sub(before));
         let share = (idle_ns as f64 / passed_ns).min(1.0);
         // Ticks that met the CPU busy are drawn from its time, and so are those that would have met it idle.
         let chance = DEVIATIONS * (due as f64 * share * (1.0 - share)).sqrt();
         let met = now.idle_ticks.saturating_sub(before.idle_ticks) as f64;
-        let idle = if share > 0.0 { (due as f64 * share - met + chance).ceil() } else { 0.0 };
+        let idle = if share > 0.0 {
+            (due as f64 * share - met + chance).ceil()
+        } else {
+            0.0
+        };
         let idle = (idle.max(0.0) as u64).min(open);
         Unticked {
             idle,
@@ -99,8 +109,13 @@ impl IdleTime {
         let count = self.file.read_at(&mut self.buffer, 0).unwrap_or(0);
         let ns_per_tick = self.ns_per_tick;
         let text = String::from_utf8_lossy(&self.buffer[..count]);
-        let ticks = text.lines().map_while(|line| line.strip_prefix("cpu")).filter_map(parse_idle);
-        ticks.map(|(cpu, ticks)| (cpu, ticks.saturating_mul(ns_per_tick))).collect()
+        let ticks = text
+            .lines()
+            .map_while(|line| line.strip_prefix("cpu"))
+            .filter_map(parse_idle);
+        ticks
+            .map(|(cpu, ticks)| (cpu, ticks.saturating_mul(ns_per_tick)))
+            .collect()
     }
 }
 
@@ -141,7 +156,11 @@ mod tests {
         assert_eq!(settle(100, 60, 3.0), unticked(0, 0), "all came");
         assert_eq!(settle(98, 60, 3.0), unticked(0, 0), "the last may be about to come");
         assert_eq!(settle(0, 0, 4.99), unticked(100, 0), "an idle CPU of a guest");
-        assert_eq!(settle(45, 0, 2.5), unticked(55, 0), "half busy: what came is a matter of chance");
+        assert_eq!(
+            settle(45, 0, 2.5),
+            unticked(55, 0),
+            "half busy: what came is a matter of chance"
+        );
         assert_eq!(settle(0, 0, 0.0), unticked(0, 100), "a lost CPU");
         assert_eq!(settle(0, 0, 1.0), unticked(32, 68), "a lost CPU that is mostly busy");
         assert_eq!(settle(70, 0, 0.0), unticked(0, 30), "stolen");
@@ -173,7 +192,10 @@ mod tests {
                 .missed
         };
         assert_eq!([step(100, 99), step(200, 200), step(300, 301), step(400, 400)], [0; 4]);
-        assert_eq!([step(500, 499), step(600, 598), step(700, 697), step(800, 797)], [0, 0, 3, 0]);
+        assert_eq!(
+            [step(500, 499), step(600, 598), step(700, 697), step(800, 797)],
+            [0, 0, 3, 0]
+        );
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The sampling timers of the CPUs that are online.
 //!
 //! In: which CPUs are online, what a tick stands for, how often each CPU's timer has ticked. Out: a timer with the
-//! program attached on each of them, whose period is drawn anew by its [`Schedule`]; CPUs whose timer had died. A CPU
-//! that goes off takes its timer along for good, also where it is back before anybody looked: such a timer neither
-//! ticks nor runs.
+//! program attached on each of them, whose period is drawn anew by its [`Schedule`]; CPUs whose timer had died; ticks
+//! that did not come. A CPU that goes off takes its timer along for good, also where it is back before anybody looked:
+//! such a timer neither ticks nor runs.
 
+mod account;
 mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
