@@ -8,10 +8,20 @@
 
 #define SO_INLINE static inline __attribute__((always_inline))
 
+/* What so_read_code of recover.h says where no code can be read at all. */
+#define SO_NO_CODE 2
+
 enum so_limits {
 	/* perf's own default limit (kernel.perf_event_max_stack); bpf_get_stack gives no more. */
 	SO_MAX_KERNEL_FRAMES = 127,
+	/*
+	 * Of a user stack so many frames travel: all, or where there are more, the first ones from the leaf on and the last ones
+	 * up to the root. A walk goes on beyond that, so that its root is known, up to the higher limit.
+	 */
 	SO_MAX_USER_FRAMES = 512,
+	SO_LEAF_FRAMES = 384,
+	SO_ROOT_FRAMES = 128,
+	SO_MAX_WALKED_FRAMES = 8192,
 	SO_COMM_LENGTH = 16,
 	/* Tables lie in slabs of 1 MiB. A place in them is one number: slab << SO_SLAB_BITS | word in the slab. */
 	SO_SLAB_BITS = 18,
@@ -26,6 +36,16 @@ enum so_limits {
 	SO_REGISTERS = 16,
 	SO_RBX = 3,
 	SO_SAVED_WORDS = 8,
+	/* Of a stack that is searched for a return address: words at a time, pieces in all, where a table is wrong, and above a root. */
+	SO_SCAN_WORDS = 32,
+	SO_SCAN_PIECES = 32,
+	SO_NEAR_PIECES = 2,
+	SO_ROOT_PIECES = 8,
+	/* Words in one walk. */
+	SO_MAX_SCANNED_WORDS = 4096,
+	/* The last words that may be frame pointers, and how far up they may lead. */
+	SO_SEEN_WORDS = 4,
+	SO_SEEN_BYTES = 1 << 20,
 	/* Of the stack, where the walk must be ended in user space. */
 	SO_MAX_STACK_BYTES = 32768,
 	SO_STACK_PIECE_BYTES = 4096,
@@ -42,7 +62,7 @@ enum so_walk_end {
 	SO_WALK_NONE = 0,
 	/* The outermost frame was reached. */
 	SO_WALK_ROOT = 1,
-	/* More than SO_MAX_USER_FRAMES frames. */
+	/* More than SO_MAX_WALKED_FRAMES frames. */
 	SO_WALK_CUT = 2,
 	/* It led nowhere: wrong unwinding information, or memory that is paged out. */
 	SO_WALK_BROKEN = 3,
@@ -133,8 +153,26 @@ struct so_walk {
 	u32 mapping_count;
 	u32 innermost;		/* pc is where code was interrupted, not a return address */
 	u32 has_registers;	/* all of them, or where code was not interrupted, rbx */
-	u32 guessed;		/* pc was found by the frame pointer of code that nobody describes */
+	u32 guessed;		/* pc was found by the frame pointer of code that nobody describes, or by search */
+	u32 scan_left;		/* words that may still be searched */
+	u32 doubtful;		/* since the last search no table has led on */
 	u32 unused;
+	/* Of the frame whose step led here; and the address that is taken though no call stands before it. */
+	u64 before_pc;
+	u64 before_sp;
+	u64 before_fp;
+	u64 trusted;
+};
+
+/* A search of the stack. */
+struct so_scan {
+	u64 rule;		/* of what so_look looked at last */
+	u64 code_begin;
+	u64 code_bytes;
+	u64 seen[SO_SEEN_WORDS];
+	u32 seen_count;
+	u32 only_sure;		/* without a table that leads on, nothing is taken */
+	u64 words[SO_SCAN_WORDS];
 };
 
 enum so_step {
@@ -144,6 +182,12 @@ enum so_step {
 	SO_STEP_NO_TABLE = 3,
 	/* The present frame is in no executable mapping: no frame, or the mapping is newer than what is known. */
 	SO_STEP_NO_MAPPING = 4,
+	/* The present frame is code with a table, and no call stands before it. */
+	SO_STEP_ASTRAY = 5,
+	/* The walk stands at another frame instead of its last one. */
+	SO_STEP_INSTEAD = 6,
+	/* The frame pointer of code that nobody describes is zero: at the root, or since it keeps something else there. */
+	SO_STEP_PERHAPS_ROOT = 7,
 };
 
 /* In user addresses of a sample: the frame was interrupted there (by a signal), it is no return address. */
@@ -158,8 +202,9 @@ enum so_sample_flags {
 };
 
 /*
- * One sample: this header, then kernel_frames and user_frames addresses of 8 bytes, both leaf first. With SO_WALK_NO_TABLE
- * then a struct so_walk, which stands at the last frame, and stack_bytes of the stack from SO_RED_ZONE_BYTES below its stack
+ * One sample: this header, then kernel_frames and user_frames addresses of 8 bytes, both leaf first; of more than
+ * SO_MAX_USER_FRAMES the first SO_LEAF_FRAMES, and the last SO_ROOT_FRAMES as a ring: frame n at place n % SO_ROOT_FRAMES,
+ * counted from the first one behind those of the leaf. With SO_WALK_NO_TABLE then a struct so_walk, which stands at the last frame, and stack_bytes of the stack from SO_RED_ZONE_BYTES below its stack
  * pointer on.
  */
 struct so_sample {
@@ -171,7 +216,7 @@ struct so_sample {
 	u32 cpu;
 	u32 exec_id;		/* the kernel's own count of execs that led to this program */
 	u16 kernel_frames;
-	u16 user_frames;
+	u16 user_frames;	/* that were walked */
 	u8 walk_end;		/* enum so_walk_end */
 	u8 flags;		/* enum so_sample_flags */
 	u16 stack_bytes;

@@ -22,6 +22,7 @@ struct {
 /* A record is put together here, since it is longer than the BPF stack, and copied out in its true length. */
 struct so_scratch {
 	struct so_walk walk;
+	struct so_scan scan;
 	struct so_sample header;
 	u64 words[SO_RECORD_WORDS];
 	/* Stacks copied in the second of copied_since. */

@@ -38,6 +38,25 @@ SO_INLINE struct so_cached *so_cached_at(u32 number)
 	return all ? &all->slots[number & (SO_CACHE_SLOTS - 1)] : NULL;
 }
 
+SO_INLINE int so_read_code(void *to, u32 size, u64 address)
+{
+	return bpf_probe_read_user(to, size, (const void *)address) != 0;
+}
+
+/*
+ * A function that the verifier looks at once, whatever its arguments are. Weak, so that the compiler cannot look into it
+ * either: it would leave out arguments that are not used, and the verifier wants them ("R1 is not a scalar", on 6.18).
+ */
+#define APART __attribute__((noinline, weak))
+
+/* What a search does again and again, verified once each: what they work on is in the scratch of this CPU. */
+int look_user(u64 pc);
+int try_user(u64 at, u64 word);
+int scan_user(u64 address);
+#define so_look(walk, scan, pc) look_user(pc)
+#define so_try(walk, scan, at, word) try_user(at, word)
+#define so_scan(walk, scan, address) scan_user(address)
+
 #include "unwind.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -131,7 +150,7 @@ SO_INLINE struct pt_regs *entry_registers(struct task_struct *task)
  * One step, verified once, apart from the loop that calls it: the verifier would otherwise walk through the searches again
  * for every frame (kernels before 5.17 have no bpf_loop). Its state is in the scratch of this CPU.
  */
-__attribute__((noinline)) int step_user(u32 unused)
+APART int step_user(u32 unused)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
@@ -139,19 +158,90 @@ __attribute__((noinline)) int step_user(u32 unused)
 	return record ? so_step_once(&record->walk) : SO_STEP_BROKEN;
 }
 
-/* Fills frames[] after the first *count; says how it ended. */
+APART int look_user(u64 pc)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? so_look_once(&record->walk, &record->scan, pc) : SO_FOUND_NO_MAPPING;
+}
+
+APART int try_user(u64 at, u64 word)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? so_try_once(&record->walk, &record->scan, at, word) : 0;
+}
+
+APART int scan_user(u64 address)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? so_scan_once(&record->walk, &record->scan, address) : 2;
+}
+
+APART int recover_user(u32 step)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	return record ? so_recover_once(&record->walk, &record->scan, step) : SO_STEP_BROKEN;
+}
+
+/* Frames that are walked before the verifier looks at the loop again. */
+#define PIECE_FRAMES 64
+
+/* Walks a few frames, and puts them behind those of the kernel, of which there are `first`. Says why it stopped, if it did. */
+APART int walk_piece(u32 first)
+{
+	u32 cpu = bpf_get_smp_processor_id(), i;
+	struct so_scratch *record = bpf_map_lookup_elem(&scratch, &cpu);
+
+	if (!record)
+		return SO_STEP_BROKEN;
+	for (i = 0; i < PIECE_FRAMES; i++) {
+		u32 step = step_user(0), place;
+
+		if (step == SO_STEP_ROOT || step == SO_STEP_NO_TABLE)
+			return step;
+		if (step != SO_STEP_FRAME)
+			step = recover_user(step);
+		if (step != SO_STEP_FRAME && step != SO_STEP_INSTEAD)
+			return step;
+		place = record->header.user_frames;
+		if (step == SO_STEP_FRAME)
+			record->header.user_frames = place + 1;
+		else
+			place--;
+		if (place >= SO_LEAF_FRAMES)
+			place = SO_LEAF_FRAMES + ((place - SO_LEAF_FRAMES) & (SO_ROOT_FRAMES - 1));
+		record->words[(first + place) & (SO_RECORD_FRAMES - 1)] =
+			record->walk.pc | (record->walk.innermost ? SO_EXACT_ADDRESS : 0);
+	}
+	return SO_STEP_FRAME;
+}
+
+/* User frames that are in the record. */
+SO_INLINE u32 kept_frames(const struct so_scratch *record)
+{
+	return record->header.user_frames < SO_MAX_USER_FRAMES ? record->header.user_frames : SO_MAX_USER_FRAMES;
+}
+
+/* Fills words[] after the first ones; says how it ended. */
 SO_INLINE u32 walk_user(struct so_scratch *record, struct so_process *process, u32 first)
 {
 	u32 i;
 
 	record->words[first & (SO_RECORD_FRAMES - 1)] = record->walk.pc;
 	record->header.user_frames = 1;
-	for (i = 1; i < SO_MAX_USER_FRAMES; i++) {
-		switch (step_user(0)) {
+	for (i = 0; i < SO_MAX_WALKED_FRAMES / PIECE_FRAMES; i++) {
+		switch (walk_piece(first)) {
 		case SO_STEP_FRAME:
 			break;
 		case SO_STEP_ROOT:
-			return SO_WALK_ROOT;
+			return record->walk.doubtful ? SO_WALK_BROKEN : SO_WALK_ROOT;
 		case SO_STEP_NO_TABLE:
 			return SO_WALK_NO_TABLE;
 		case SO_STEP_NO_MAPPING:
@@ -166,15 +256,13 @@ SO_INLINE u32 walk_user(struct so_scratch *record, struct so_process *process, u
 				process->unmapped_ns = record->header.time_ns;
 				return SO_WALK_NO_TABLE;
 			}
-			/* What returns to where there is no code is no frame. */
-			record->header.user_frames = i - 1;
+			/* What returns to where there is no code is no frame. Of a deep stack user space leaves it out. */
+			if (record->header.user_frames > 1 && record->header.user_frames <= SO_MAX_USER_FRAMES)
+				record->header.user_frames--;
 			return SO_WALK_BROKEN;
 		default:
 			return SO_WALK_BROKEN;
 		}
-		record->words[(first + i) & (SO_RECORD_FRAMES - 1)] =
-			record->walk.pc | (record->walk.innermost ? SO_EXACT_ADDRESS : 0);
-		record->header.user_frames = i + 1;
 	}
 	return SO_WALK_CUT;
 }
@@ -305,6 +393,9 @@ int sample(struct bpf_perf_event_data *ctx)
 		}
 		walk->innermost = 1;
 		walk->guessed = 0;
+		walk->doubtful = 0;
+		walk->trusted = 0;
+		walk->scan_left = SO_MAX_SCANNED_WORDS;
 		walk->mappings = 0;
 		walk->mapping_count = 0;
 		walk->address_space = 0;
@@ -323,8 +414,8 @@ int sample(struct bpf_perf_event_data *ctx)
 				record->words[kernel_frames & (SO_RECORD_FRAMES - 1)] = walk->pc;
 				record->header.user_frames = 1;
 			}
-			frames = kernel_frames + record->header.user_frames;
-			size += record->header.user_frames * sizeof(u64);
+			frames = kernel_frames + kept_frames(record);
+			size += kept_frames(record) * sizeof(u64);
 			counter->frames += record->header.user_frames;
 			if (walk_end == SO_WALK_NO_TABLE) {
 				if (may_copy(record, begin)) {

@@ -8,6 +8,8 @@
  *   const u64 *so_rule_at(u32 number)                   a packed rule, or NULL
  *   struct so_cached *so_cached_at(u32 number)          a slot of the cache of rules, or NULL
  *
+ * and what recover.h, which stands behind it, names.
+ *
  * A mapping of executable memory leads to a directory of chunks of 64 KiB of code, a chunk to its rows, a row to a rule
  * (abi.h says how each is laid out; agent/src/unwind makes them). Where nothing says how a function's frame looks, the chain
  * of frame pointers is tried.
@@ -81,10 +83,17 @@ enum so_found {
 	SO_FOUND_NO_MAPPING,
 	/* There is code, and its table is not there yet. */
 	SO_FOUND_NO_TABLE,
+	/* There is code with a table, and no call ends there. */
+	SO_FOUND_NO_CALL,
 };
 
-/* The rule for the code at pc, from the cache or from the tables. */
-SO_INLINE enum so_found so_find_rule(const struct so_walk *walk, u64 pc, u64 *rule)
+#include "call.h"
+
+/*
+ * The rule for the code at pc, from the cache or from the tables. Where a call is said to end behind pc, that is looked at
+ * once for each rule that enters the cache.
+ */
+SO_INLINE enum so_found so_find_rule(const struct so_walk *walk, u64 pc, u64 *rule, int is_call)
 {
 	u64 tag = pc ^ walk->address_space * 0x9e3779b97f4a7c15ULL;
 	struct so_cached *cached = so_cached_at((tag * 0xd6e8feb86659fd93ULL) >> (64 - SO_CACHE_BITS));
@@ -138,6 +147,8 @@ SO_INLINE enum so_found so_find_rule(const struct so_walk *walk, u64 pc, u64 *ru
 			*rule = *found;
 		}
 	}
+	if (is_call && so_has_caller(*rule) && so_is_behind_call(pc + 1) == SO_CALL_NO)
+		return SO_FOUND_NO_CALL;
 	if (cached) {
 		/* Another CPU may write the same slot: whoever reads half of each sees a tag that fits nothing. */
 		cached->rule = *rule;
@@ -160,8 +171,11 @@ SO_INLINE enum so_step so_step_frame_pointer(struct so_walk *walk, int other_sta
 {
 	struct so_frame_record record = {};
 
-	if (walk->fp == 0)
-		return walk->innermost ? SO_STEP_BROKEN : SO_STEP_ROOT;
+	if (walk->fp == 0) {
+		if (walk->innermost)
+			return SO_STEP_BROKEN;
+		return other_stack ? SO_STEP_ROOT : SO_STEP_PERHAPS_ROOT;
+	}
 	if (walk->fp & 7 || (walk->fp < walk->sp && !other_stack))
 		return SO_STEP_BROKEN;
 	if (so_read_user(&record, sizeof(record), walk->fp))
@@ -305,12 +319,15 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 {
 	/* A return address may lie behind its function's last instruction, which was the call. */
 	u64 pc = walk->innermost ? walk->pc : walk->pc - 1;
+	u64 before_pc = walk->pc, before_sp = walk->sp, before_fp = walk->fp;
 	enum so_step step;
 	u64 rule = SO_RULE_UNKNOWN;
 
-	switch (so_find_rule(walk, pc, &rule)) {
+	switch (so_find_rule(walk, pc, &rule, !walk->innermost && walk->pc != walk->trusted)) {
 	case SO_FOUND_NO_MAPPING:
 		return SO_STEP_NO_MAPPING;
+	case SO_FOUND_NO_CALL:
+		return SO_STEP_ASTRAY;
 	case SO_FOUND_NO_TABLE:
 		return SO_STEP_NO_TABLE;
 	default:
@@ -329,13 +346,20 @@ SO_INLINE enum so_step so_step_once(struct so_walk *walk)
 		break;
 	default:
 		step = so_step_rule(walk, rule);
+		if (step == SO_STEP_FRAME)
+			walk->doubtful = 0;
 		break;
 	}
 	if (step == SO_STEP_FRAME) {
+		walk->before_pc = before_pc;
+		walk->before_sp = before_sp;
+		walk->before_fp = before_fp;
 		walk->innermost = 0;
 		walk->guessed = (rule & 15) == SO_CFA_UNKNOWN;
 	}
 	return step;
 }
+
+#include "recover.h"
 
 #endif

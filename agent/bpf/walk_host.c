@@ -23,6 +23,10 @@ struct so_memory {
 	const u8 *stack;
 	u64 stack_address;
 	u64 stack_bytes;
+	/* And a part of the code, where it is there. */
+	const u8 *code;
+	u64 code_address;
+	u64 code_bytes;
 };
 
 static _Thread_local const struct so_memory *memory;
@@ -53,22 +57,46 @@ SO_INLINE struct so_cached *so_cached_at(u32 number)
 	return NULL;
 }
 
+SO_INLINE int so_read_code(void *to, u32 size, u64 address)
+{
+	u64 offset = address - memory->code_address;
+
+	if (memory->code_bytes == 0)
+		return SO_NO_CODE;
+	if (address < memory->code_address || offset > memory->code_bytes || size > memory->code_bytes - offset)
+		return 1;
+	memcpy(to, memory->code + offset, size);
+	return 0;
+}
+
+#define so_look(walk, scan, pc) so_look_once(walk, scan, pc)
+#define so_try(walk, scan, at, word) so_try_once(walk, scan, at, word)
+#define so_scan(walk, scan, address) so_scan_once(walk, scan, address)
+
 #include "unwind.h"
 
 /*
- * Goes on from walk, whose own frame the caller has already; adds at most capacity frames. Says why it stopped: with
- * SO_STEP_FRAME because there is no more room.
+ * Goes on from walk, whose own frame is the last of the `before` that are there already; adds at most capacity frames. Says
+ * why it stopped: with SO_STEP_FRAME because there is no more room.
  */
-u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, u32 capacity, u32 *count)
+u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, u32 before, u32 capacity, u32 *count)
 {
-	enum so_step step;
+	struct so_scan scan = {};
+	u32 step;
 
 	memory = from;
-	for (*count = 0; *count < capacity; ++*count) {
+	for (*count = 0; *count < capacity;) {
 		step = so_step_once(walk);
-		if (step != SO_STEP_FRAME)
+		if (step != SO_STEP_FRAME && step != SO_STEP_ROOT && step != SO_STEP_NO_TABLE)
+			step = so_recover_once(walk, &scan, step);
+		if (step == SO_STEP_FRAME)
+			++*count;
+		else if (step == SO_STEP_ROOT)
+			return walk->doubtful ? SO_STEP_BROKEN : SO_STEP_ROOT;
+		else if (step != SO_STEP_INSTEAD)
 			return step;
-		frames[*count] = walk->pc | (walk->innermost ? SO_EXACT_ADDRESS : 0);
+		if (before + *count > 0)
+			frames[before + *count - 1] = walk->pc | (walk->innermost ? SO_EXACT_ADDRESS : 0);
 	}
 	return SO_STEP_FRAME;
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::copies::{Copies, Kept};
 use super::unwinding::UnwindStats;
-use crate::kernel::{EXACT_ADDRESS, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, so_walk};
+use crate::kernel::{
+    EXACT_ADDRESS, LEAF_FRAMES, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
+};
 use crate::maps::FastMap;
 use crate::pace::Pace;
 use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
@@ -21,10 +23,21 @@ const MAX_THREAD_NAMES: usize = 4096;
 pub(super) struct LocatedStack {
     pub(super) kernel: Box<[Place]>,
     pub(super) user: Box<[Place]>,
+    /// What was left out of the middle of `user`.
+    pub(super) gap: Option<Gap>,
     pub(super) walk_end: WalkEnd,
     pub(super) kernel_cut: bool,
     /// What the user places refer to.
     pub(super) sources: Box<[(SourceId, Source)]>,
+}
+
+/// Frames that were left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// Before the place of this index.
+    pub(super) at: usize,
+    /// At least so many, a power of two: with their exact number, recursion would make a stack of its own for each depth.
+    pub(super) frames: u32,
 }
 
 /// One sample, referring to its program and stack.
@@ -61,6 +74,7 @@ struct LateSample {
     kernel: Box<[u64]>,
     kernel_cut: bool,
     user: Vec<u64>,
+    user_skipped: u32,
     walk: so_walk,
     /// Of the last frame's code.
     place: Place,
@@ -130,6 +144,7 @@ impl Memory {
         }
         bytes.push(sample.walk_end as u8);
         bytes.push(u8::from(sample.kernel_cut));
+        bytes.extend(left_out(sample.user_skipped).to_ne_bytes());
         bytes.extend((sample.kernel.len() as u16).to_ne_bytes());
         for address in sample.kernel.iter().chain(sample.user) {
             bytes.extend(address.to_ne_bytes());
@@ -161,6 +176,7 @@ impl LateSample {
             bytes: copies.stack(&self.stack),
         };
         let stop = tables.walk_on(self.key, &mut self.walk, stack, &mut self.user);
+        self.user_skipped += leave_out_middle(&mut self.user);
         if stop == WalkStop::NoTable {
             self.place = place_of_stop(&self.user, &self.walk, self.key, table, now_ns);
         }
@@ -304,6 +320,7 @@ impl Interval {
             kernel: sample.kernel.into(),
             kernel_cut: sample.kernel_cut,
             user: sample.user.to_vec(),
+            user_skipped: sample.user_skipped,
             walk: late.walk,
             place,
             stack,
@@ -375,6 +392,7 @@ impl Interval {
             comm: &late.comm,
             kernel: &late.kernel,
             user: &late.user,
+            user_skipped: late.user_skipped,
             walk_end,
             late: None,
             kernel_thread: false,
@@ -448,6 +466,11 @@ fn stopped_at(user: &[u64], walk: &so_walk) -> Option<(u64, bool)> {
     Some((address_of(last, innermost), walk.guessed == 0))
 }
 
+/// How many frames are said to be left out.
+fn left_out(frames: u32) -> u32 {
+    frames.checked_ilog2().map_or(0, |power| 1 << power)
+}
+
 fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u64) -> LocatedStack {
     let kernel = sample.kernel.iter().enumerate();
     let kernel = kernel
@@ -457,8 +480,13 @@ fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u6
         })
         .collect();
     let mut walk_end = sample.walk_end;
-    let mut user: Vec<Place> = Vec::with_capacity(sample.user.len());
-    for (index, address) in sample.user.iter().enumerate() {
+    // Of a walk that did not come to the root, what is on that side of the gap is somewhere in the middle.
+    let addresses = match walk_end {
+        WalkEnd::Cut => &sample.user[..sample.user.len().min(LEAF_FRAMES)],
+        _ => sample.user,
+    };
+    let mut user: Vec<Place> = Vec::with_capacity(addresses.len());
+    for (index, address) in addresses.iter().enumerate() {
         // So was the kernel's way back from a signal's handler: nothing there called the handler.
         let restores = sample.user.get(index + 1).is_some_and(|next| next & EXACT_ADDRESS != 0);
         let innermost = index == 0 || address & EXACT_ADDRESS != 0 || restores;
@@ -477,9 +505,14 @@ fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u6
         .into_iter()
         .filter_map(|id| Some((id, table.source(key, id, now_ns)?)))
         .collect();
+    let gap = (sample.user_skipped > 0 && user.len() >= LEAF_FRAMES).then(|| Gap {
+        at: LEAF_FRAMES,
+        frames: left_out(sample.user_skipped),
+    });
     LocatedStack {
         kernel,
         user: user.into(),
+        gap,
         walk_end,
         kernel_cut: sample.kernel_cut,
         sources,

@@ -11,6 +11,7 @@ mod clock;
 mod copies;
 mod gather;
 mod naming;
+mod roots;
 mod sampling;
 mod throttle;
 mod unwinding;

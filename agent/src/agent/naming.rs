@@ -6,6 +6,7 @@ use std::sync::mpsc::Receiver;
 
 use super::clock::Span;
 use super::gather::{Interval, LocatedStack};
+use super::roots::{End, Roots, is_start, mark};
 use crate::kernel::WalkEnd;
 use crate::maps::FastMap;
 use crate::process::{Place, Program, Source, SourceId};
@@ -42,9 +43,10 @@ pub(super) fn run(
     let _ending = Ending(waiting);
     namer.prepare(crate::kernel::monotonic_ns());
     let (mut batches, mut samples) = (0, 0);
+    let mut roots = Roots::default();
     for interval in finished {
         waiting.fetch_sub(1, Ordering::Release);
-        let batch = build(&mut namer, interval);
+        let batch = build(&mut namer, &mut roots, interval);
         batches += 1;
         samples += batch.samples.len() as u64;
         sink(batch);
@@ -52,7 +54,7 @@ pub(super) fn run(
     (batches, samples, namer.stats())
 }
 
-fn build(namer: &mut Namer, finished: Finished) -> Batch {
+fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
     let Finished {
         interval,
         frugality,
@@ -94,7 +96,7 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
         .limits
         .extend(left_out.into_iter().filter(|(_, count)| *count > 0));
 
-    let dictionary = Dictionary::of(&named);
+    let mut dictionary = Dictionary::of(&named);
     drop(named);
     let mut rest = stack_places.as_slice();
     let stacks = interval.stacks.iter().map(|stack| {
@@ -102,20 +104,18 @@ fn build(namer: &mut Namer, finished: Finished) -> Batch {
         rest = further;
         dictionary.stack(stack, places)
     });
-    let stacks = stacks.collect();
-    let processes = interval.programs.iter().map(|program| process(program)).collect();
-    let samples = interval
-        .samples
-        .into_iter()
-        .map(|sample| Sample {
-            ts_unix_ns: span.unix_ns(sample.time_ns),
-            cpu: sample.cpu,
-            tid: sample.tid,
-            thread: sample.thread,
-            process: sample.program,
-            stack: sample.stack,
-        })
-        .collect();
+    let (mut stacks, ends): (Vec<Stack>, Vec<End>) = stacks.unzip();
+    let processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();
+    let samples = interval.samples.into_iter().map(|sample| Sample {
+        ts_unix_ns: span.unix_ns(sample.time_ns),
+        cpu: sample.cpu,
+        tid: sample.tid,
+        thread: sample.thread,
+        process: sample.program,
+        stack: sample.stack,
+    });
+    let mut samples: Vec<Sample> = samples.collect();
+    roots.complete(&mut samples, &processes, &mut stacks, &ends, &mut dictionary.frames);
     Batch {
         from_unix_ns: span.begin_unix_ns(),
         until_unix_ns: span.until_unix_ns(),
@@ -149,6 +149,8 @@ struct Dictionary {
     of_places: Vec<u32>,
     /// Where in that each place ends, and the next one begins.
     ends: Vec<u32>,
+    /// Frames that stand for as many that were left out.
+    gaps: FastMap<u32, u32>,
 }
 
 impl Dictionary {
@@ -170,26 +172,55 @@ impl Dictionary {
             frames,
             of_places,
             ends,
+            gaps: FastMap::default(),
         }
     }
 
-    /// A stack by the numbers of its places.
-    fn stack(&self, stack: &LocatedStack, places: &[u32]) -> Stack {
-        let mut frames = Vec::with_capacity(places.len());
+    /// A stack by the numbers of its places, and how it ends.
+    fn stack(&mut self, stack: &LocatedStack, places: &[u32]) -> (Stack, End) {
+        let mut frames = Vec::with_capacity(places.len() + 1);
+        let kernel = stack.kernel.len();
+        let marks = [
+            stack.kernel_cut.then_some((kernel, 0)),
+            stack.gap.map(|gap| (kernel + gap.at, gap.frames)),
+        ];
+        let mut rest = places;
+        for (at, count) in marks.into_iter().flatten() {
+            let (before, behind) = rest.split_at(at - (places.len() - rest.len()));
+            self.extend(&mut frames, before);
+            frames.push(self.gap(count));
+            rest = behind;
+        }
+        self.extend(&mut frames, rest);
+        let end = match stack.walk_end {
+            WalkEnd::None => End::None,
+            WalkEnd::Root => End::Root,
+            WalkEnd::Cut => End::Cut { is_marked: true },
+            WalkEnd::Broken if self.ends_at_a_root(&frames) => End::Root,
+            WalkEnd::Broken => End::Cut { is_marked: false },
+        };
+        let stack = Stack {
+            truncated: stack.kernel_cut || stack.gap.is_some() || matches!(end, End::Cut { .. }),
+            frames,
+        };
+        (stack, end)
+    }
+
+    fn extend(&self, frames: &mut Vec<u32>, places: &[u32]) {
         for place in places {
             let place = *place as usize;
             let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
             frames.extend_from_slice(&self.of_places[begin as usize..self.ends[place] as usize]);
         }
-        let user_cut = match stack.walk_end {
-            WalkEnd::None | WalkEnd::Root => false,
-            WalkEnd::Cut => true,
-            WalkEnd::Broken => !self.ends_at_a_root(&frames),
-        };
-        Stack {
-            truncated: stack.kernel_cut || user_cut,
-            frames,
-        }
+    }
+
+    /// The frame that stands for at least so many that were left out; 0 where nobody knows how many.
+    fn gap(&mut self, count: u32) -> u32 {
+        *self.gaps.entry(count).or_insert_with(|| {
+            let count = if count == 0 { String::new() } else { format!("{count} ") };
+            self.frames.push(mark(format!("[… {count}frames]")));
+            (self.frames.len() - 1) as u32
+        })
     }
 
     /// A C library without frame pointers breaks the chain just above `main`: what called it is then the last frame, and
@@ -199,36 +230,6 @@ impl Dictionary {
             let index = frames.len().checked_sub(from_end)?;
             self.frames[frames[index] as usize].function.as_deref()
         };
-        function(1).is_some_and(is_root) || function(2) == Some("main")
-    }
-}
-
-/// Functions that nothing calls.
-fn is_root(function: &str) -> bool {
-    const ROOTS: [&str; 10] = [
-        "_start",
-        "__libc_start_main",
-        "__libc_start_call_main",
-        "__libc_start_main_impl",
-        "start_thread",
-        "clone",
-        "clone3",
-        "__clone3",
-        "runtime.goexit",
-        "runtime.rt0_go",
-    ];
-    let plain = function.split('@').next().unwrap_or(function);
-    let plain = plain.strip_suffix(".abi0").unwrap_or(plain);
-    ROOTS.contains(&plain)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn roots() {
-        assert!(is_root("_start") && is_root("__libc_start_main@@GLIBC_2.34") && is_root("runtime.goexit.abi0"));
-        assert!(!is_root("main") && !is_root("restart_thread"));
+        function(1).is_some_and(is_start) || function(2) == Some("main")
     }
 }

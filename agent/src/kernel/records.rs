@@ -2,7 +2,7 @@
 
 use super::lifecycle::types::{so_event, so_event_counters};
 use super::sampler::types::{so_counters, so_sample};
-use super::{Event, LateWalk, RawSample, WalkEnd, clock_ticks_per_second, so_walk};
+use super::{Event, LEAF_FRAMES, LateWalk, MAX_USER_FRAMES, RawSample, WalkEnd, clock_ticks_per_second, so_walk};
 
 #[derive(Default)]
 pub(super) struct Drained {
@@ -32,6 +32,11 @@ pub(super) fn read_record<T: Record>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
+/// User frames that are in a record.
+fn kept_frames(header: &so_sample) -> usize {
+    usize::from(header.user_frames).min(MAX_USER_FRAMES)
+}
+
 impl Drained {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let Some(header) = read_record::<so_sample>(bytes) else {
@@ -39,7 +44,7 @@ impl Drained {
             return;
         };
         let rest = &bytes[size_of::<so_sample>()..];
-        let expected = (usize::from(header.kernel_frames) + usize::from(header.user_frames)) * size_of::<u64>();
+        let expected = (usize::from(header.kernel_frames) + kept_frames(&header)) * size_of::<u64>();
         let Some((addresses, rest)) = rest.split_at_checked(expected) else {
             self.malformed += 1;
             return;
@@ -57,6 +62,13 @@ impl Drained {
         let words = addresses.chunks_exact(size_of::<u64>());
         self.addresses
             .extend(words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())));
+        let skipped = usize::from(header.user_frames) - kept_frames(&header);
+        if skipped > 0 {
+            // The last ones stand in a ring, in which the oldest is the next to be written over.
+            const RING: usize = MAX_USER_FRAMES - LEAF_FRAMES;
+            let ring = self.addresses.len() - RING;
+            self.addresses[ring..].rotate_left(skipped % RING);
+        }
         self.headers.push(header);
     }
 
@@ -67,7 +79,7 @@ impl Drained {
         let tick_ns = 1_000_000_000 / clock_ticks_per_second();
         for header in &self.headers {
             let (kernel, tail) = rest.split_at(usize::from(header.kernel_frames));
-            let (user, tail) = tail.split_at(usize::from(header.user_frames));
+            let (user, tail) = tail.split_at(kept_frames(header));
             rest = tail;
             let late = if header.walk_end == WALK_NO_TABLE {
                 let (stack, tail) = stacks.split_at(usize::from(header.stack_bytes));
@@ -88,6 +100,7 @@ impl Drained {
                 comm,
                 kernel,
                 user,
+                user_skipped: (usize::from(header.user_frames) - user.len()) as u32,
                 walk_end: match header.walk_end {
                     0 => WalkEnd::None,
                     1 => WalkEnd::Root,
@@ -148,5 +161,31 @@ mod tests {
         drained.push(&[0; 10]);
         assert_eq!(drained.addresses, [1, 2, 3]);
         assert_eq!((drained.headers.len(), drained.malformed), (1, 2));
+    }
+
+    /// As the kernel side writes them: frame n of those that do not fit behind the leaf's at place n of a ring.
+    #[test]
+    fn a_deep_stack_keeps_its_leaf_and_its_root_in_order() {
+        const RING: usize = MAX_USER_FRAMES - LEAF_FRAMES;
+        for walked in [MAX_USER_FRAMES, MAX_USER_FRAMES + 1, 1000, 8192] {
+            let frames: Vec<u64> = (1..=walked as u64).collect();
+            let mut words = frames[..LEAF_FRAMES].to_vec();
+            words.resize(MAX_USER_FRAMES, 0);
+            for (n, frame) in frames[LEAF_FRAMES..].iter().enumerate() {
+                words[LEAF_FRAMES + n % RING] = *frame;
+            }
+            let mut bytes = record(&[9], &words);
+            bytes[42..44].copy_from_slice(&(walked as u16).to_ne_bytes());
+            let mut drained = Drained::default();
+            drained.push(&bytes);
+            let mut seen = 0;
+            drained.samples(|sample| {
+                seen += 1;
+                assert_eq!(sample.user_skipped as usize, walked - MAX_USER_FRAMES);
+                assert_eq!(sample.user[..LEAF_FRAMES], frames[..LEAF_FRAMES]);
+                assert_eq!(sample.user[LEAF_FRAMES..], frames[walked - RING..], "{walked} frames");
+            });
+            assert_eq!(seen, 1);
+        }
     }
 }

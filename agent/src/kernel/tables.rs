@@ -274,7 +274,18 @@ impl Tables {
         let rules = memory.rules.as_ptr();
         let mut slab_at = |number: usize| memory.slab(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
         // SAFETY: rules are mapped in their full size for as long as this lives, and so is a slab, at least until the next is.
-        unsafe { walk::walk_on(Arch::HOST, walk, program.published, &mut slab_at, rules, stack, frames) }
+        unsafe {
+            walk::walk_on(
+                Arch::HOST,
+                walk,
+                program.published,
+                &mut slab_at,
+                rules,
+                stack,
+                None,
+                frames,
+            )
+        }
     }
 
     /// Ends a round of walks: what was mapped for them stays so for a moment.

@@ -3,11 +3,15 @@
 pub use super::sampler::types::so_walk;
 use std::ffi::c_void;
 
-use super::{MAX_USER_FRAMES, Record, WalkStop};
+use super::{LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, Record, WalkStop};
 use crate::unwind::{Memory, Published, RULES, Range, SLAB_WORDS};
 
 /// Below the stack pointer a copy of a stack begins: `SO_RED_ZONE_BYTES` of bpf/abi.h.
 pub const RED_ZONE_BYTES: u64 = 128;
+/// Frames that are added at a time: a copied stack hardly has more.
+const MAX_ADDED_FRAMES: usize = 4096;
+/// Words of a stack that one walk may search, `SO_MAX_SCANNED_WORDS` of bpf/abi.h.
+const MAX_SCANNED_WORDS: u32 = 4096;
 
 impl Record for so_walk {}
 
@@ -20,6 +24,9 @@ struct WalkMemory {
     stack: *const u8,
     stack_address: u64,
     stack_bytes: u64,
+    code: *const u8,
+    code_address: u64,
+    code_bytes: u64,
 }
 
 /// Gives the words of a slab by its number, or null. They must be good until the next one is asked for.
@@ -35,13 +42,14 @@ unsafe extern "C" fn slab_at(slabs: *mut c_void, number: u32) -> *const u32 {
     slabs(number as usize)
 }
 
-type Walker = unsafe extern "C" fn(*mut so_walk, *const WalkMemory, *mut u64, u32, *mut u32) -> u32;
+type Walker = unsafe extern "C" fn(*mut so_walk, *const WalkMemory, *mut u64, u32, u32, *mut u32) -> u32;
 
 unsafe extern "C" {
     fn so_walk_on_x86(
         walk: *mut so_walk,
         memory: *const WalkMemory,
         frames: *mut u64,
+        before: u32,
         capacity: u32,
         count: *mut u32,
     ) -> u32;
@@ -49,6 +57,7 @@ unsafe extern "C" {
         walk: *mut so_walk,
         memory: *const WalkMemory,
         frames: *mut u64,
+        before: u32,
         capacity: u32,
         count: *mut u32,
     ) -> u32;
@@ -94,7 +103,16 @@ impl<'a> StackCopy<'a> {
     }
 }
 
-/// Adds the addresses of the frames above `walk`'s own.
+/// Leaves out frames behind the first [`LEAF_FRAMES`] of a stack that has more than [`MAX_USER_FRAMES`]; gives how many.
+pub fn leave_out_middle(frames: &mut Vec<u64>) -> u32 {
+    let out = frames.len().saturating_sub(MAX_USER_FRAMES);
+    if out > 0 {
+        frames.drain(LEAF_FRAMES..LEAF_FRAMES + out);
+    }
+    out as u32
+}
+
+/// Adds the addresses of the frames above `walk`'s own, which is the last of `frames`; without the code, which nobody copied, unless it is given.
 ///
 /// # Safety
 /// Each slab that is not null has [`SLAB_WORDS`] words until the next one is asked for, and there are [`RULES`] rules.
@@ -105,8 +123,10 @@ pub(super) unsafe fn walk_on(
     mut slabs: &mut SlabAt<'_>,
     rules: *const u64,
     stack: StackCopy<'_>,
+    code: Option<StackCopy<'_>>,
     frames: &mut Vec<u64>,
 ) -> WalkStop {
+    let code = code.unwrap_or(StackCopy { address: 0, bytes: &[] });
     walk.mappings = program.mappings.place;
     walk.mapping_count = program.count;
     let memory = WalkMemory {
@@ -116,15 +136,18 @@ pub(super) unsafe fn walk_on(
         stack: stack.bytes.as_ptr(),
         stack_address: stack.address,
         stack_bytes: stack.bytes.len() as u64,
+        code: code.bytes.as_ptr(),
+        code_address: code.address,
+        code_bytes: code.bytes.len() as u64,
     };
     let before = frames.len();
-    let capacity = MAX_USER_FRAMES.saturating_sub(before);
+    let capacity = MAX_WALKED_FRAMES.saturating_sub(before).min(MAX_ADDED_FRAMES);
     frames.resize(before + capacity, 0);
     let mut count = 0;
-    let room = frames[before..].as_mut_ptr();
-    // SAFETY: `room` has `capacity` words; slabs and rules are as long as the caller says, and masks keep the walk inside;
-    // the stack is read within its length.
-    let step = unsafe { arch.walker()(walk, &memory, room, capacity as u32, &mut count) };
+    let room = frames.as_mut_ptr();
+    // SAFETY: `room` has `before` and `capacity` words; slabs and rules are as long as the caller says, and masks keep the walk inside;
+    // the stack and the code are read within their lengths.
+    let step = unsafe { arch.walker()(walk, &memory, room, before as u32, capacity as u32, &mut count) };
     frames.truncate(before + (count as usize).min(capacity));
     match step {
         0 => WalkStop::Cut,
@@ -153,6 +176,8 @@ pub struct HostMemory {
     slabs: Vec<Vec<u32>>,
     rules: Vec<u64>,
     max_slabs: usize,
+    /// Code that can be read, and its address.
+    pub code: (u64, Vec<u8>),
 }
 
 impl HostMemory {
@@ -161,6 +186,7 @@ impl HostMemory {
             slabs: Vec::new(),
             rules: vec![0; RULES],
             max_slabs,
+            code: (0, Vec::new()),
         }
     }
 
@@ -175,6 +201,7 @@ impl HostMemory {
             innermost: 1,
             has_registers: 1,
             registers: at.general,
+            scan_left: MAX_SCANNED_WORDS,
             ..so_walk::default()
         };
         let mut frames = vec![at.pc];
@@ -192,9 +219,24 @@ impl HostMemory {
         frames: &mut Vec<u64>,
     ) -> WalkStop {
         let stack = StackCopy::of(walk, stack);
+        let code = StackCopy {
+            address: self.code.0,
+            bytes: &self.code.1,
+        };
         let mut slab_at = |number: usize| self.slabs.get(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
         // SAFETY: slabs and rules have their full lengths from the beginning.
-        unsafe { walk_on(arch, walk, program, &mut slab_at, self.rules.as_ptr(), stack, frames) }
+        unsafe {
+            walk_on(
+                arch,
+                walk,
+                program,
+                &mut slab_at,
+                self.rules.as_ptr(),
+                stack,
+                Some(code),
+                frames,
+            )
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod accounting;
 mod budget;
+mod cut_stacks;
 mod deep;
 mod ground_truth;
 mod new_mappings;

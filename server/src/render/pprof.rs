@@ -186,7 +186,8 @@ fn head(graph: &Flamegraph, tables: &mut Tables) -> Profile {
 
 /// The outermost frame of the user-mode stack with the most samples.
 fn busiest_root(graph: &Flamegraph) -> Option<&Frame> {
-    let root = |stack: &Stack| stack.frames.last().map(|frame| &*graph.stacks.frames[*frame as usize]);
+    let frame = |frame: &u32| &*graph.stacks.frames[*frame as usize];
+    let root = |stack: &Stack| stack.frames.iter().rev().map(frame).find(|frame| !frame.name.is_mark());
     let stacks = graph.stacks.stacks.iter().zip(&graph.stack_samples);
     stacks
         .filter_map(|(stack, samples)| Some((root(stack)?, samples)))

@@ -66,7 +66,7 @@ export function Quality(props: Props) {
         <Figure
           name="cut stacks"
           value={percent(truncated)}
-          hint={`${plural(quality.truncated_samples, "sample")} whose root is missing; the table by process shows whose they are`}
+          hint={`${plural(quality.truncated_samples, "sample")} that lack their root or a part before it, where [cut] or [… frames] stands; the table by process shows whose they are`}
           warn={truncated > MUCH_TRUNCATED}
         />
         <Figure

@@ -32,8 +32,8 @@ pub(crate) fn eh_frame(augmentation: &str, arch: &[u8; 3], initial: &[u8], funct
 }
 
 /// Code alignment 1, data alignment -8, return address 16; CFA = rsp + 8, return address below it.
-const AMD64: &[u8; 3] = &[1, 0x78, 16];
-const AMD64_INITIAL: &[u8] = &[0x0c, 7, 8, 0x90, 1];
+pub(crate) const AMD64: &[u8; 3] = &[1, 0x78, 16];
+pub(crate) const AMD64_INITIAL: &[u8] = &[0x0c, 7, 8, 0x90, 1];
 /// Code alignment 4, data alignment -8, return address 30; CFA = sp.
 pub(crate) const AARCH64: &[u8; 3] = &[4, 0x78, 30];
 pub(crate) const AARCH64_INITIAL: &[u8] = &[0x0c, 31, 0];

@@ -1,6 +1,6 @@
 //! Code that nobody describes is walked by the chain of frame pointers.
 
-use stakeout_agent::kernel::{Arch, HostMemory, RED_ZONE_BYTES, Registers, WalkStop};
+use stakeout_agent::kernel::{Arch, HostMemory, LEAF_FRAMES, RED_ZONE_BYTES, Registers, WalkStop, leave_out_middle};
 use stakeout_agent::unwind::{Code, CodeMapping, Layout};
 
 const MAX_FRAMES: usize = 512;
@@ -55,9 +55,17 @@ fn a_return_address_of_zero_is_the_root_too() {
 }
 
 #[test]
-fn a_chain_longer_than_the_limit_is_cut_there() {
-    let (frames, stop) = walk(CODE, STACK, STACK, &chain(MAX_FRAMES as u64 + 10, 0));
-    assert_eq!((frames.len(), stop), (MAX_FRAMES, WalkStop::Cut));
+fn of_a_deep_chain_the_leaf_and_the_root_are_kept() {
+    let (mut frames, stop) = walk(CODE, STACK, STACK, &chain(2000, 0));
+    assert_eq!((frames.len(), stop), (2001, WalkStop::Root));
+    let all = frames.clone();
+    assert_eq!(leave_out_middle(&mut frames), 2001 - MAX_FRAMES as u32);
+    assert_eq!(frames[..LEAF_FRAMES], all[..LEAF_FRAMES]);
+    assert_eq!(frames[LEAF_FRAMES..], all[2001 - (MAX_FRAMES - LEAF_FRAMES)..]);
+    assert_eq!(leave_out_middle(&mut frames), 0, "once");
+    // More than a copy of a stack is likely to have.
+    let (frames, stop) = walk(CODE, STACK, STACK, &chain(5000, 0));
+    assert_eq!((frames.len(), stop), (4097, WalkStop::Cut));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod arm64;
 mod chain;
 #[cfg(target_arch = "x86_64")]
+mod search;
+#[cfg(target_arch = "x86_64")]
 mod stepped;
 #[cfg(target_arch = "x86_64")]
 mod tracee;

@@ -184,7 +184,10 @@ impl<'a> UserStack<'a> {
                 let own = self.names().filter(|name| *name == *function).count();
                 (own > 0).then(|| {
                     let cut = self.seen.stack.truncated;
-                    cut && self.frames.len() == 512 && own >= 505 || !cut && self.is_whole()
+                    // The walked stack's leaf and root, with a frame between that stands for the rest.
+                    let rest = self.names().filter(|name| name.starts_with("[… ")).count();
+                    let is_rooted = self.names().rev().take(5).any(|name| name == "main");
+                    cut && rest == 1 && is_rooted && self.frames.len() <= 513 && own >= 500 || !cut && self.is_whole()
                 })
             }
         }

@@ -503,7 +503,7 @@ fn situations() -> Vec<Row> {
                 }
             },
             shows: Some((Feature::Truncated, 0.9)),
-            note: "stacks of 512 frames are right where they say that they are cut",
+            note: "of more than 512 frames those at the leaf and at the root are kept, and the stack says that it was cut",
             ..PLAIN
         },
     ]

@@ -5,7 +5,7 @@ use super::*;
 const INSTANCE: &str = "00000000-0000-4000-8000-00000000000a";
 
 /// So many samples of each service and stack, spread over a minute.
-fn minute(start: i64, stacks: &[(&'static str, &'static str, i64)]) -> Vec<Sample> {
+pub(super) fn minute(start: i64, stacks: &[(&'static str, &'static str, i64)]) -> Vec<Sample> {
     let mut taken = Vec::new();
     for (service, stack, count) in stacks {
         taken.extend((0..*count).map(|i| Sample {
@@ -21,7 +21,7 @@ fn minute(start: i64, stacks: &[(&'static str, &'static str, i64)]) -> Vec<Sampl
     taken
 }
 
-fn batch(number: i64, from: i64, period_ns: i64, samples: Vec<Sample>) -> Batch<'static> {
+pub(super) fn batch(number: i64, from: i64, period_ns: i64, samples: Vec<Sample>) -> Batch<'static> {
     let from_ns = from + (number - 1) * 60 * S;
     Batch {
         node: "a",

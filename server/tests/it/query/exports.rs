@@ -83,6 +83,72 @@ fn read_by_pprof(profile: &[u8], all: &[(&str, Sample)]) {
     assert!(text.contains("of 1600 total"), "{text}");
 }
 
+/// Each export says where stacks were cut, as the answer for the page does: by a frame that stands for what is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_is_marked_in_every_export() {
+    let from = recent();
+    let server = Server::start().await;
+    let taken = accounting::minute(
+        from,
+        &[
+            ("web", "main;hot", 60),
+            ("web", "~hot;work", 20),
+            ("web", "~main;[… 512 frames];hot", 30),
+            ("web", "~main;[cut];lost", 5),
+        ],
+    );
+    server.ingest(&accounting::batch(1, from, PERIOD_NS, taken)).await;
+    let truth: BTreeMap<String, u64> = [
+        ("main;hot", 60),
+        ("[cut];hot;work", 20),
+        ("main;[… 512 frames];hot", 30),
+        ("main;[cut];lost", 5),
+    ]
+    .map(|(stack, count)| (stack.to_owned(), count))
+    .into();
+    let (begin, end) = (ms(from), ms(from + 60 * S));
+    let window = |format| [("from", begin.as_str()), ("until", end.as_str()), ("format", format)];
+    for committed in [false, true] {
+        if committed {
+            server.store.flush().await.unwrap();
+        }
+        let page = server.json("flamegraph", &window("json")).await;
+        let shown = paths(&page, "total", "self").into_iter();
+        let own = shown.filter(|(_, (_, own))| *own > 0);
+        let own: BTreeMap<String, u64> = own.map(|(path, (_, own))| (path[1..].to_owned(), own)).collect();
+        assert_eq!(own, truth);
+        assert_eq!(page["quality"]["truncated_samples"], 55);
+        let folded = server.text("flamegraph", &window("collapsed")).await;
+        let lines = folded.lines().map(|line| line.rsplit_once(' ').unwrap());
+        let lines: BTreeMap<String, u64> = lines.map(|(path, n)| (path.to_owned(), n.parse().unwrap())).collect();
+        assert_eq!(lines, truth);
+        let scope = server.json("flamegraph", &window("speedscope")).await.to_string();
+        let svg = server.text("flamegraph", &window("svg")).await;
+        let pprof = server.bytes("flamegraph", &window("pprof")).await;
+        let mut unpacked = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&pprof[..]), &mut unpacked).unwrap();
+        let pprof = String::from_utf8_lossy(&unpacked);
+        for mark in ["[cut]", "[… 512 frames]"] {
+            assert!(
+                scope.contains(mark) && svg.contains(mark) && pprof.contains(mark),
+                "{mark}"
+            );
+        }
+        // 20 above `hot`, 5 below `main`.
+        assert!(svg.contains("[cut] (20 samples, ") && svg.contains("[cut] (5 samples, "));
+        let csv = server
+            .text("top", &[&window("csv")[..], &[("by", "function")]].concat())
+            .await;
+        let row = |name: &str| {
+            csv.lines()
+                .find(|line| line.starts_with(name))
+                .unwrap_or_else(|| panic!("{csv}"))
+        };
+        assert!(row("[cut],").contains(",25,"), "{}", row("[cut],"));
+        assert!(row("[… 512 frames],").contains(",30,"));
+    }
+}
+
 /// Sends one sample of this type, in nanoseconds.
 async fn send_typed(server: &Server, kind: &str, ts_ns: i64) -> StatusCode {
     use opentelemetry_proto::tonic::profiles::v1development::{Profile, Sample};
