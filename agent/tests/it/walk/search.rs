@@ -144,7 +144,10 @@ fn a_frame_that_was_put_there_without_a_call_is_kept() {
     assert_eq!(stop, WalkStop::Root);
     // Where it does not, and nothing better is near, neither is it lost.
     let (frames, stop) = walk(at(0, 8), 1, &[1, 2, at(0, 10), 3, 4, 5]);
-    assert_eq!((frames.as_slice(), stop), ([at(0, 8), at(0, 10)].as_slice(), WalkStop::Broken));
+    assert_eq!(
+        (frames.as_slice(), stop),
+        ([at(0, 8), at(0, 10)].as_slice(), WalkStop::Broken)
+    );
 }
 
 #[test]
@@ -173,7 +176,11 @@ fn every_form_of_a_call_is_known() {
         &[0xff, 0x14, 0xc5, 1, 2, 3, 4],
     ];
     let others: [&[u8]; 4] = [&[0xe9, 1, 2, 3, 4], &[0xff, 0xe0], &[0xff, 0x25, 1, 2, 3, 4], &[0x90]];
-    for (form, is_call) in forms.map(|form| (form, true)).into_iter().chain(others.map(|form| (form, false))) {
+    for (form, is_call) in forms
+        .map(|form| (form, true))
+        .into_iter()
+        .chain(others.map(|form| (form, false)))
+    {
         let mut code = vec![0x90; 0x3_0000];
         let end = (CODE - 0x1_0000) as usize + 32;
         code[end - form.len()..end].copy_from_slice(form);

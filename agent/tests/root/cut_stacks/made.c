@@ -33,8 +33,8 @@ __attribute__((noinline)) static void outer(void)
 
 int main(int argc, char **argv)
 {
-	// push rbp; push rbx; sub rsp, 40; movabs rbp, NUMBER; mov ebx, 1000000; loop: dec ebx; jnz loop; call rdi; add rsp, 40; pop rbx; pop rbp; ret
-	static const unsigned char code[] = { 0x55, 0x53, 0x48, 0x83, 0xec, 0x28, 0x48, 0xbd, 0, 0, 0, 0, 0, 0, 0, 0, 0xbb, 0x40, 0x42, 0x0f, 0x00,
+	// push rbp; push rbx, six times; movabs rbp, NUMBER; mov ebx, 1000000; loop: dec ebx; jnz loop; call rdi; add rsp, 40; pop rbx; pop rbp; ret
+	static const unsigned char code[] = { 0x55, 0x53, 0x53, 0x53, 0x53, 0x53, 0x53, 0x48, 0xbd, 0, 0, 0, 0, 0, 0, 0, 0, 0xbb, 0x40, 0x42, 0x0f, 0x00,
 					      0xff, 0xcb, 0x75, 0xfc, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x28, 0x5b, 0x5d, 0xc3 };
 	const uint64_t numbers[] = { 0, 41, (uint64_t)data };
 	double end = (argc > 1 ? atof(argv[1]) : 1000) / 1000;
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 	memcpy(memory, code, sizeof(code));
 	made = (void (*)(called *))memory;
 	for (int turn = 0; (double)clock() / CLOCKS_PER_SEC < end; turn++) {
-		memcpy(memory + 8, &numbers[turn % 3], 8);
+		memcpy(memory + 9, &numbers[turn % 3], 8);
 		outer();
 	}
 	printf("0 0\n");

@@ -49,7 +49,12 @@ fn with_leaf<'a>(recorded: &'a Recorded, tgid: u32, leaf: &str) -> BTreeMap<(Vec
 }
 
 /// Fails where fewer than 97 of 100 samples are as they have to be; prints what is not.
-fn mostly(what: &str, stacks: &BTreeMap<(Vec<&str>, bool), usize>, least: usize, right: impl Fn(&[&str], bool) -> bool) {
+fn mostly(
+    what: &str,
+    stacks: &BTreeMap<(Vec<&str>, bool), usize>,
+    least: usize,
+    right: impl Fn(&[&str], bool) -> bool,
+) {
     let (mut all, mut good) = (0, 0);
     for ((names, truncated), count) in stacks {
         all += count;
@@ -86,7 +91,10 @@ fn recursion_of_any_depth_adds_up() {
     // Without turning the recursion into a loop.
     let flags = ["-O1", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
     let program = Program::compile_with(&flags, "cut_stacks/recursion.c", "calls-itself-any-number-of-times");
-    let (recorded, tgids) = record(vec![command(&program, &["6000"]), command(&program, &["3000", "60000"])]);
+    let (recorded, tgids) = record(vec![
+        command(&program, &["6000"]),
+        command(&program, &["3000", "60000"]),
+    ]);
 
     let stacks = with_leaf(&recorded, tgids[0], "burn");
     mostly("400 to 5,000 deep", &stacks, 100, |names, truncated| {
@@ -99,8 +107,15 @@ fn recursion_of_any_depth_adds_up() {
             && names.len() <= 513
     });
     // What is left out counts in powers of two, up to 4,096.
-    let deep: Vec<_> = stacks.keys().filter(|(names, _)| names.iter().any(|name| is_gap(name))).collect();
-    assert!((3..=13).contains(&deep.len()), "{} stacks of different depths", deep.len());
+    let deep: Vec<_> = stacks
+        .keys()
+        .filter(|(names, _)| names.iter().any(|name| is_gap(name)))
+        .collect();
+    assert!(
+        (3..=13).contains(&deep.len()),
+        "{} stacks of different depths",
+        deep.len()
+    );
     let samples: usize = deep.iter().map(|key| stacks[*key]).sum();
     assert!(samples > 50, "{samples} samples deeper than 512 frames");
 
@@ -146,14 +161,25 @@ fn code_made_without_frame_pointers_keeps_its_callers() {
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "there return addresses say nothing of the stack pointer")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "there return addresses say nothing of the stack pointer"
+)]
 fn code_of_luajit_and_php_keeps_its_callers() {
     if !possible() {
         return;
     }
-    let lua = Program::compile_with(&["-O2", "-fno-optimize-sibling-calls"], "cut_stacks/lua.c", "runs-lua-in-its-process");
+    let lua = Program::compile_with(
+        &["-O2", "-fno-optimize-sibling-calls"],
+        "cut_stacks/lua.c",
+        "runs-lua-in-its-process",
+    );
     let has_lua = Command::new(&lua.path).status().unwrap().code() == Some(77)
-        && Command::new("sh").args(["-c", "ldconfig -p | grep -q libluajit-5.1.so.2"]).status().unwrap().success();
+        && Command::new("sh")
+            .args(["-c", "ldconfig -p | grep -q libluajit-5.1.so.2"])
+            .status()
+            .unwrap()
+            .success();
     let php = Command::new("php").arg("-v").output();
     let has_php = php.is_ok_and(|php| String::from_utf8_lossy(&php.stdout).contains("OPcache"));
     let mut commands = Vec::new();
@@ -194,6 +220,9 @@ fn code_of_luajit_and_php_keeps_its_callers() {
         let tgid = tgids.next().unwrap();
         let rooted: usize = with_leaf(&recorded, tgid, "php_execute_script").values().sum();
         let all = recorded.of_tgid(tgid).len();
-        assert!(all > 100 && rooted * 10 >= all * 9, "{rooted} of {all} PHP stacks are whole");
+        assert!(
+            all > 100 && rooted * 10 >= all * 9,
+            "{rooted} of {all} PHP stacks are whole"
+        );
     }
 }
