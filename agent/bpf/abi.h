@@ -186,7 +186,7 @@ enum so_step {
 	SO_STEP_ASTRAY = 5,
 	/* The walk stands at another frame instead of its last one. */
 	SO_STEP_INSTEAD = 6,
-	/* The frame pointer of code that nobody describes is zero: at the root, or since it keeps something else there. */
+	/* The frame pointer of code that nobody describes leads to zero: at the root, or since it keeps something else there. */
 	SO_STEP_PERHAPS_ROOT = 7,
 };
 

@@ -182,7 +182,7 @@ SO_INLINE enum so_step so_step_frame_pointer(struct so_walk *walk, int other_sta
 		return SO_STEP_BROKEN;
 	record.return_address = SO_STRIP_ADDRESS(record.return_address);
 	if (record.return_address == 0)
-		return SO_STEP_ROOT;
+		return other_stack ? SO_STEP_ROOT : SO_STEP_PERHAPS_ROOT;
 	if (!so_is_user_address(record.return_address))
 		return SO_STEP_BROKEN;
 	walk->sp = walk->fp + sizeof(record);

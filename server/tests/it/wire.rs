@@ -68,7 +68,7 @@ impl Dictionary {
     fn location(&mut self, frame: &str) -> i32 {
         let is_mark = frame == "[cut]" || frame.starts_with("[… ");
         let (kind, module, function) = match frame.strip_prefix("k:") {
-            None if is_mark => ("unknown", "", frame),
+            None if is_mark => ("", "", frame),
             Some(function) => ("kernel", "[kernel]", function),
             None => ("native", "/usr/bin/app", frame),
         };

@@ -127,7 +127,7 @@ fn a_frame_pointer_of_zero_is_the_root_only_where_nobody_called() {
 #[test]
 fn a_table_that_is_wrong_by_some_words_is_noticed() {
     // What it takes for the return address: no code; a function's beginning; what no call can lead to.
-    for wrong in [0x7777_0000, at(0, 0), at(1, 4), 5] {
+    for wrong in [0x7777_0000, at(1, 0), at(1, 4), 5] {
         let words = [1, 2, wrong, 3, behind_call(0), 1, 2, root()];
         let (frames, stop) = walk(at(2, 8), 1, &words);
         assert_eq!(frames, [at(2, 8), behind_call(0), root()], "{wrong:x}");
@@ -187,6 +187,6 @@ fn every_form_of_a_call_is_known() {
         let of_root = end + 3 * 64;
         code[of_root - 5] = 0xe8;
         let (frames, _) = walk_with(code, MADE + 8, 1, &[3, behind_call(0), 1, 2, root()]);
-        assert_eq!(frames.len() > 1, is_call, "{form:x?}");
+        assert_eq!(frames.contains(&behind_call(0)), is_call, "{form:x?}");
     }
 }
