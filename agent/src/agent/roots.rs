@@ -1,4 +1,4 @@
-//! Where threads begin. In: the stacks of an interval, of which some were cut. Out: the same, those that were cut with the outermost
+//! Where threads begin. In: the stacks of an interval, of which some were cut. Out: the same, those that were cut with a mark and the outermost
 //! frames of their thread, as its whole stacks have shown them: they are the same for as long as the thread lives.
 
 use std::sync::Arc;
@@ -79,14 +79,17 @@ impl Roots {
         self.learn(samples, processes, stacks, ends, frames);
         let mut of_roots: FastMap<*const Frame, Vec<u32>> = FastMap::default();
         let mut completed: FastMap<(u32, *const Frame), u32> = FastMap::default();
-        let mut cut = None;
+        let (mut cut, nothing) = (None, Root::from([]));
         for sample in samples {
             let End::Cut { is_marked } = ends[sample.stack as usize] else {
                 continue;
             };
-            let Some(root) = self.find(sample, &processes[sample.process as usize]) else {
+            let root = self
+                .find(sample, &processes[sample.process as usize])
+                .unwrap_or(&nothing);
+            if is_marked && root.is_empty() {
                 continue;
-            };
+            }
             let place = *completed.entry((sample.stack, root.as_ptr())).or_insert_with(|| {
                 let root = of_roots.entry(root.as_ptr()).or_insert_with(|| {
                     let first = frames.len() as u32;
@@ -352,6 +355,16 @@ mod tests {
             .iter()
             .map(|frame| &frames[*frame as usize]);
         assert!(mains.any(|frame| frame.function.as_deref() == Some("main") && frame.line == 0));
+        // Of a thread of which nothing is known.
+        let unknown = Process {
+            tgid: 7,
+            executable_path: "/bin/q".into(),
+            ..Process::default()
+        };
+        let (mut stacks, mut samples) = (vec![stack(&[8], true)], [sample(7, 0)]);
+        let end = [End::Cut { is_marked: false }];
+        roots.complete(&mut samples, &[unknown], &mut stacks, &end, &mut frames);
+        assert_eq!(names(&stacks[samples[0].stack as usize], &frames), ["lost", "[cut]"]);
         // Another process of the same program, in another interval.
         let mut frames = vec![frame("", "lost", 0)];
         let (mut stacks, mut samples) = (vec![stack(&[0], true)], [sample(9, 0)]);

@@ -284,27 +284,19 @@ impl Dictionary {
         }
         let unknown = stacks.frames.len() as u32;
         stacks.frames.push(Arc::new(Frame::new(Kind::Unknown, "", "", None)));
-        let cut = unknown + 1;
-        stacks.frames.push(Arc::new(Frame::cut()));
         let row_of: HashMap<i64, (&[i64], bool), MixState> = rows
             .iter()
             .map(|(id, frames, truncated)| (id, (frames, truncated)))
             .collect();
         for id in ids {
             stacks.stacks.push(match row_of.get(id) {
-                Some((frames, truncated)) => {
-                    let known = frames.iter();
-                    let known = known.map(|frame| place_of.get(frame).copied().unwrap_or(unknown));
-                    let mut frames: Vec<u32> = known.collect();
-                    // As in the tree.
-                    if *truncated && !frames.iter().any(|frame| stacks.frames[*frame as usize].name.is_mark()) {
-                        frames.push(cut);
-                    }
-                    Stack {
-                        frames: frames.into(),
-                        truncated: *truncated,
-                    }
-                }
+                Some((frames, truncated)) => Stack {
+                    frames: frames
+                        .iter()
+                        .map(|frame| place_of.get(frame).copied().unwrap_or(unknown))
+                        .collect(),
+                    truncated: *truncated,
+                },
                 None => Stack {
                     frames: Box::new([unknown]),
                     truncated: false,

@@ -119,22 +119,12 @@ impl Frame {
     }
 }
 
-/// Stands where a stack was cut: for the root that it lacks, or between that and the rest.
-pub(super) const CUT: &str = "[cut]";
-
 impl Name {
-    /// The frame says that something was left out there. Senders write [`CUT`], or `[… N frames]` for at least so many.
+    /// The frame stands for others that are missing there, as the agent sends it: `[cut]`, or `[… N frames]` for at least so many.
     pub fn is_mark(&self) -> bool {
         let text = &*self.function;
         let counts = || text.starts_with("[… ") && text.ends_with("frames]");
-        self.kind == Kind::Unknown && self.module.is_empty() && (text == CUT || counts())
-    }
-}
-
-impl Frame {
-    /// What is shown above a cut stack of which no frame says so.
-    pub(super) fn cut() -> Frame {
-        Frame::new(Kind::Unknown, "", CUT, None)
+        self.kind == Kind::Unknown && self.module.is_empty() && (text == "[cut]" || counts())
     }
 }
 

@@ -9,17 +9,12 @@ use super::tree::{MixState, NONE, Names, Nodes, Shape, Tree, picked};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Of the frame above cut stacks: an id that no hash of content is likely to be.
-const CUT_ID: i64 = i64::MIN;
-
 /// What is kept of a frame.
 #[derive(Debug, Clone, Copy)]
 struct FrameEntry {
     name: u32,
     inlined: bool,
     named: bool,
-    /// It says that frames were left out.
-    is_mark: bool,
 }
 
 /// Where a stack ends, and what it lacks.
@@ -112,14 +107,7 @@ impl Trie {
         let (inlined, named) = (frame.inlined, frame.named);
         // It may have been met before it was known.
         self.path.clear();
-        let is_mark = frame.name.is_mark();
-        let entry = FrameEntry {
-            name,
-            inlined,
-            named,
-            is_mark,
-        };
-        self.frames.insert(frame_id, entry);
+        self.frames.insert(frame_id, FrameEntry { name, inlined, named });
     }
 
     fn name(&mut self, name: &Name) -> u32 {
@@ -155,9 +143,7 @@ impl Trie {
             root: truncated || frames.is_empty(),
             name: false,
         };
-        // A cut stack says so, if no frame of it does, by one above all others.
-        let cut = self.cut_above(frames, truncated);
-        let roots_first = || cut.iter().chain(frames.iter().rev());
+        let roots_first = || frames.iter().rev();
         // The very frames of the one before are not even looked up.
         let known = roots_first().zip(&self.path);
         let known = known.take_while(|(id, step)| **id == step.frame_id).count();
@@ -175,7 +161,6 @@ impl Trie {
                         name: self.name(&Frame::new(Kind::Unknown, "", "", None).name),
                         inlined: false,
                         named: false,
-                        is_mark: false,
                     }
                 }
             };
@@ -213,18 +198,6 @@ impl Trie {
             }
         }
         (Leaf { node, missing }, lacks)
-    }
-
-    /// The id of the frame above a cut stack, unless one of its own frames says that it was cut.
-    fn cut_above(&mut self, frames: &[i64], truncated: bool) -> Option<i64> {
-        let is_mark = |frame: &i64| self.frames.get(frame).is_some_and(|frame| frame.is_mark);
-        if !truncated || frames.iter().any(is_mark) {
-            return None;
-        }
-        if !self.has_frame(CUT_ID) {
-            self.add_frame(CUT_ID, &Frame::cut());
-        }
-        Some(CUT_ID)
     }
 
     /// The child of the path's last node.

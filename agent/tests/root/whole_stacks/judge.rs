@@ -149,7 +149,7 @@ impl<'a> UserStack<'a> {
     fn is_excluded(&self, why: Exclusion, truth: &Truth) -> bool {
         match (why, truth) {
             (Exclusion::InsideMusl, Truth::Chains(chains)) => {
-                let last = plain(self.outermost().function.as_deref().unwrap_or("?"));
+                let last = self.ended_at();
                 self.seen.stack.truncated && chains.iter().flatten().all(|own| own != last)
             }
             (Exclusion::InstallsContext, _) => {
@@ -158,16 +158,28 @@ impl<'a> UserStack<'a> {
                 self.frames[0].module.contains("/libgcc_s.") && names.iter().any(|name| unwinder.contains(name))
             }
             (Exclusion::OtherStack, _) => {
-                let last = plain(self.outermost().function.as_deref().unwrap_or("?"));
+                let last = self.ended_at();
                 self.seen.stack.truncated && ["runtime.asmcgocall", "runtime.cgocallback"].contains(&last)
             }
             _ => false,
         }
     }
 
+    /// Where the walk ended: of a cut stack the frame below the mark.
+    fn ended_at(&self) -> &'a str {
+        let cut = self.names().position(|name| name == "[cut]");
+        let last = cut.map_or(self.frames.len(), |at| at.max(1)) - 1;
+        plain(self.frames[last].function.as_deref().unwrap_or("?"))
+    }
+
     fn has_jit(&self) -> bool {
-        let kinds = [FrameKind::Jit, FrameKind::Unknown];
-        self.frames.iter().any(|frame| kinds.contains(&frame.kind))
+        let is_jit = |frame: &&Frame| match frame.kind {
+            FrameKind::Jit => true,
+            // Another one with a name stands for what was cut.
+            FrameKind::Unknown => frame.function.is_none(),
+            _ => false,
+        };
+        self.frames.iter().any(is_jit)
     }
 
     /// None where the truth says nothing of this stack.

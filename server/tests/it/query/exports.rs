@@ -83,7 +83,7 @@ fn read_by_pprof(profile: &[u8], all: &[(&str, Sample)]) {
     assert!(text.contains("of 1600 total"), "{text}");
 }
 
-/// Each export says where stacks were cut, as the answer for the page does: by a frame that stands for what is missing.
+/// Each export says where stacks were cut, as the answer for the page does: by the frame that its sender put there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_is_marked_in_every_export() {
     let from = recent();
@@ -92,7 +92,7 @@ async fn a_cut_is_marked_in_every_export() {
         from,
         &[
             ("web", "main;hot", 60),
-            ("web", "~hot;work", 20),
+            ("web", "~[cut];hot;work", 20),
             ("web", "~main;[… 512 frames];hot", 30),
             ("web", "~main;[cut];lost", 5),
         ],
