@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::copies::{Copies, Kept};
+use super::naming::Ahead;
 use super::unwinding::UnwindStats;
 use crate::kernel::{
     EXACT_ADDRESS, LEAF_FRAMES, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
 };
 use crate::maps::FastMap;
 use crate::pace::Pace;
-use crate::process::{Place, Program, ProgramKey, Source, SourceId, Table};
+use crate::process::{Leaving, Place, Program, ProgramKey, Source, SourceId, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
@@ -115,7 +116,7 @@ impl Memory {
         }
     }
 
-    /// Forgets what was not seen since the last call but one. Remembered stacks hold their files open.
+    /// Forgets what was not seen since the last call but one.
     pub(super) fn age(&mut self) {
         self.old = std::mem::take(&mut self.young);
     }
@@ -332,6 +333,33 @@ impl Interval {
     /// Where the code of its stacks is.
     pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
         self.stacks.iter().flat_map(|stack| &stack.user)
+    }
+
+    /// Adds its places in files that are about to be given up, and what these are.
+    pub(super) fn places_in(&self, leaving: &[Leaving], table: &mut Table, ahead: &mut Ahead, now_ns: u64) {
+        let is_leaving = |source: &Source| {
+            let id = source.held_id();
+            leaving.iter().any(|leaving| Some(leaving.id) == id)
+        };
+        for stack in &self.stacks {
+            for (id, source) in stack.sources.iter().filter(|(_, source)| is_leaving(source)) {
+                ahead.sources.entry(*id).or_insert_with(|| source.clone());
+                let places = stack.user.iter().filter(|place| place.source == *id);
+                ahead.places.extend(places);
+            }
+        }
+        for late in &self.late {
+            for (index, address) in late.user.iter().enumerate() {
+                let innermost = index == 0 || address & EXACT_ADDRESS != 0;
+                let place = table.place(late.key, address_of(*address, innermost), false, now_ns);
+                if let Some(source) = table.source(late.key, place.source, now_ns).filter(is_leaving) {
+                    ahead.sources.entry(place.source).or_insert(source);
+                    ahead.places.push(place);
+                }
+            }
+        }
+        ahead.places.sort_unstable_by_key(|place| (place.source, place.offset));
+        ahead.places.dedup();
     }
 
     /// True where stacks still wait for tables.

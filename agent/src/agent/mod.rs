@@ -110,6 +110,8 @@ pub const CAUSE_UNACCOUNTED: &str = "unaccounted";
 
 /// Intervals that may wait for their names.
 const WAITING_INTERVALS: usize = 2;
+/// Rounds of files to be given up that may wait for the naming thread.
+const WAITING_AHEAD: usize = 4;
 /// A running agent. Dropping it stops it; [`Agent::stop`] also says what it did.
 #[derive(Debug)]
 pub struct Agent {
@@ -130,7 +132,7 @@ impl Agent {
     ) -> Result<Self, AgentError> {
         config.names.pace = Pace::within(config.cpu_limit);
         let stop = Arc::new(AtomicBool::new(false));
-        let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS);
+        let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS + WAITING_AHEAD);
         let waiting = Arc::new(AtomicUsize::new(0));
         let intervals = Intervals::new(sender, Arc::clone(&waiting));
         let names = config.names.clone();

@@ -9,7 +9,7 @@ use super::gather::{Interval, LocatedStack};
 use super::roots::{End, Roots, is_start, mark};
 use crate::kernel::WalkEnd;
 use crate::maps::FastMap;
-use crate::process::{Place, Program, Source, SourceId};
+use crate::process::{Leaving, Place, Program, Source, SourceId};
 use crate::ship::{Batch, Frame, Process, Report, Sample, Stack};
 use crate::symbolize::{Frames, Frugality, Namer, NamerStats};
 
@@ -24,6 +24,21 @@ pub(super) struct Finished {
     pub(super) report: Report,
 }
 
+/// Files that no process maps any more, and the places in them whose names are still needed.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    pub(super) places: Vec<Place>,
+    pub(super) sources: FastMap<SourceId, Source>,
+    pub(super) leaving: Vec<Leaving>,
+}
+
+/// What this thread is given.
+#[derive(Debug)]
+pub(super) enum Work {
+    Interval(Box<Finished>),
+    Ahead(Box<Ahead>),
+}
+
 /// However naming ends, nobody waits for it any more: who sends then is told.
 struct Ending<'a>(&'a AtomicUsize);
 
@@ -36,7 +51,7 @@ impl Drop for Ending<'_> {
 /// Names interval after interval until the sender is gone; `waiting` is how many it has sent and this has not taken. Returns batches, samples in them, and what the namer did.
 pub(super) fn run(
     mut namer: Namer,
-    finished: &Receiver<Finished>,
+    work: &Receiver<Work>,
     waiting: &AtomicUsize,
     mut sink: impl FnMut(Batch),
 ) -> (u64, u64, NamerStats) {
@@ -44,9 +59,19 @@ pub(super) fn run(
     namer.prepare(crate::kernel::monotonic_ns());
     let (mut batches, mut samples) = (0, 0);
     let mut roots = Roots::default();
-    for interval in finished {
+    for work in work {
+        let interval = match work {
+            Work::Interval(interval) => interval,
+            Work::Ahead(ahead) => {
+                let now_ns = crate::kernel::monotonic_ns();
+                namer.name_ahead(&ahead.places, &ahead.sources, now_ns);
+                ahead.leaving.iter().for_each(Leaving::give_up);
+                namer.forget_given_up(now_ns);
+                continue;
+            }
+        };
         waiting.fetch_sub(1, Ordering::Release);
-        let batch = build(&mut namer, &mut roots, interval);
+        let batch = build(&mut namer, &mut roots, *interval);
         batches += 1;
         samples += batch.samples.len() as u64;
         sink(batch);
@@ -86,11 +111,17 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
     let NamerStats {
         symbols_left_out,
         lines_left_out,
+        perf_maps_searched,
+        perf_maps_left_out,
+        places_given_up,
         ..
     } = namer.stats();
     let left_out = [
         ("symbols_left_out", symbols_left_out),
         ("lines_left_out", lines_left_out),
+        ("perf_maps_searched", perf_maps_searched),
+        ("perf_maps_left_out", perf_maps_left_out),
+        ("places_given_up", places_given_up),
     ];
     report
         .limits

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::budget::Budget;
 use super::clock::{Moment, Span};
 use super::gather::{Interval, Memory};
-use super::naming::Finished;
+use super::naming::{Ahead, Finished, Work};
 use super::throttle::Throttle;
 use super::unwinding::Unwinding;
 use super::{
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::kernel::{self, Counters, Event, Sensor, Unticked};
 use crate::pace::Pace;
-use crate::process::{Labeller, ModuleTable, ProgramKey, Table, vdso_image};
+use crate::process::{Labeller, ModuleTable, ProgramKey, Table, stuck_reads, vdso_image};
 use crate::random::Random;
 use crate::ship::Report;
 use crate::symbolize::Frugality;
@@ -51,12 +51,12 @@ const MAX_CPU_LIST_BYTES: usize = 1024;
 
 /// The way to the naming thread.
 pub(super) struct Intervals {
-    sender: mpsc::SyncSender<Finished>,
+    sender: mpsc::SyncSender<Work>,
     waiting: Arc<AtomicUsize>,
 }
 
 impl Intervals {
-    pub(super) fn new(sender: mpsc::SyncSender<Finished>, waiting: Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(sender: mpsc::SyncSender<Work>, waiting: Arc<AtomicUsize>) -> Self {
         Self { sender, waiting }
     }
 
@@ -67,7 +67,13 @@ impl Intervals {
 
     fn send(&self, finished: Finished) -> Result<(), AgentError> {
         self.waiting.fetch_add(1, Ordering::Release);
-        self.sender.send(finished).map_err(|_| AgentError::Ended("naming"))
+        let work = Work::Interval(Box::new(finished));
+        self.sender.send(work).map_err(|_| AgentError::Ended("naming"))
+    }
+
+    /// False where too much waits: what is given up then is not named before.
+    fn send_ahead(&self, ahead: Ahead) -> bool {
+        self.sender.try_send(Work::Ahead(Box::new(ahead))).is_ok()
     }
 }
 
@@ -191,6 +197,7 @@ impl Sampling {
             let events = self.take_events(timeout)?;
             now = kernel::monotonic_ns();
             self.table.tick(now);
+            self.give_up_files(now);
             if now >= next_hotplug {
                 next_hotplug = now + HOTPLUG_NS;
                 self.unsampled.extend(self.sensor.follow_hotplug()?);
@@ -372,6 +379,22 @@ impl Sampling {
         self.want_what_is_waited_for(now);
     }
 
+    /// Has what is needed of files that no process maps any more named, and then gives them up.
+    fn give_up_files(&mut self, now: u64) {
+        let leaving = self.table.take_leaving(now);
+        if leaving.is_empty() {
+            return;
+        }
+        let mut ahead = Ahead::default();
+        let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
+        for interval in closing.chain([&self.interval, &self.next]) {
+            interval.places_in(&leaving, &mut self.table, &mut ahead, now);
+        }
+        ahead.leaving = leaving;
+        // Otherwise they are given up a few seconds later, and the count of that tells.
+        let _ = self.intervals.send_ahead(ahead);
+    }
+
     /// Hands the interval over, unless the naming thread is behind and need not have it now.
     fn finish_interval(&mut self, last: bool) -> Result<(), AgentError> {
         if self.closing.len() >= MAX_CLOSING
@@ -459,6 +482,7 @@ impl Sampling {
     /// By name, what was done less well because a limit was reached; only what happened.
     fn limits(&self, counters: &Counters) -> BTreeMap<&'static str, u64> {
         let (table, unwinding) = (self.table.stats(), self.unwinding.stats());
+        let stuck = stuck_reads();
         let all = [
             // Stacks that were left cut, since too many waited for tables at once.
             ("stacks_not_copied", counters.stacks_not_copied + self.memory.late_left),
@@ -474,6 +498,10 @@ impl Sampling {
             ("early_looks_skipped", table.early_looks_skipped),
             ("mapping_looks_put_off", table.mapping_looks_put_off),
             ("processes_forgotten", table.forgotten),
+            ("files_given_up_unread", table.given_up_unread),
+            // Of processes' own files and memory, that did not answer.
+            ("reads_abandoned", stuck.abandoned),
+            ("reads_refused", stuck.refused),
         ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }

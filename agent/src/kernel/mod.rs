@@ -2,12 +2,13 @@
 //!
 //! In: a sampling rate. Out: samples with raw addresses ([`RawSample`]), news of processes ([`Event`]), counters
 //! ([`Counters`]), clocks. Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock ticks since boot.
-//! It never names an address and never reads another process's files.
+//! It never names an address. Of other processes' files it only knows how to open them safely.
 #![allow(
     unsafe_code,
     reason = "this is the room for system calls and for the records that BPF programs write"
 )]
 
+mod files;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod mappings;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
+pub use files::{FileState, file_state, find_place, find_place_in, open_place, path_state};
 pub use mappings::Waker;
 use perf::CpuList;
 pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};

@@ -9,6 +9,9 @@ pub struct MapLine {
     /// Where in the file the mapping begins.
     pub file_offset: u64,
     pub backing: Backing,
+    /// Of the whole line: where that is the same, so is the mapping.
+    pub(super) hash: u64,
+    pub(super) executable: bool,
 }
 
 /// What a mapping shows.
@@ -30,14 +33,58 @@ pub enum Backing {
 
 /// The executable mappings, in ascending order. Lines that are not understood are left out; more than `limit` are cut.
 pub fn parse_maps(text: &str, limit: usize) -> Vec<MapLine> {
-    text.lines().filter_map(parse_line).take(limit).collect()
+    let executable = text.lines().filter_map(|line| parse_line(line, true));
+    executable.take(limit).collect()
+}
+
+/// Around each of `lines` that shows no program's file, the mappings of files right before and behind it, at most so far away: where their file
+/// says that it is code there, it is that file's code, which was copied into other memory.
+pub(super) fn neighbours(text: &str, lines: &[MapLine]) -> Vec<MapLine> {
+    const NEAR_BYTES: u64 = 1 << 30;
+    let is_made = |line: &&MapLine| line.backing.may_be_made();
+    let mut made = lines.iter().filter(is_made).peekable();
+    let mut around: Vec<MapLine> = Vec::new();
+    let mut before: Option<MapLine> = None;
+    let mut last_made: Option<u64> = None;
+    for line in text.lines().filter_map(|line| parse_line(line, false)) {
+        if made.peek().is_none() && last_made.is_none() {
+            break;
+        }
+        while let Some(next) = made.next_if(|next| next.start <= line.start) {
+            last_made = Some(next.end);
+            let near = before.take_if(|before| next.start - before.end <= NEAR_BYTES);
+            around.extend(near.filter(|near| around.last() != Some(near)));
+        }
+        if !matches!(line.backing, Backing::File { .. }) || line.backing.may_be_made() {
+            continue;
+        }
+        if let Some(end) = last_made.take()
+            && line.start.saturating_sub(end) <= NEAR_BYTES
+        {
+            around.push(line.clone());
+        }
+        before = Some(line);
+    }
+    around
+}
+
+impl Backing {
+    /// True for memory that run-time compilers write their code to: it has no file, or one that was made for it.
+    pub(super) fn may_be_made(&self) -> bool {
+        match self {
+            Self::Anonymous => true,
+            Self::File { path, .. } => path.starts_with("/memfd:") || path.starts_with("/dev/"),
+            Self::Vdso | Self::Special(_) => false,
+        }
+    }
 }
 
 /// `START-END PERMISSIONS OFFSET MAJOR:MINOR INODE   PATH`
-fn parse_line(line: &str) -> Option<MapLine> {
-    let (range, rest) = line.split_once(' ')?;
+fn parse_line(text: &str, only_executable: bool) -> Option<MapLine> {
+    let (range, rest) = text.split_once(' ')?;
     let (permissions, rest) = rest.split_once(' ')?;
-    if permissions.as_bytes().get(2) != Some(&b'x') {
+    let executable = permissions.as_bytes().get(2) == Some(&b'x');
+    if only_executable && !executable {
         return None;
     }
     let (start, end) = range.split_once('-')?;
@@ -57,8 +104,9 @@ fn parse_line(line: &str) -> Option<MapLine> {
         "[vdso]" => Backing::Vdso,
         _ if path.starts_with("[anon") => Backing::Anonymous,
         _ if path.starts_with('[') => Backing::Special(path.to_owned()),
-        // Shared anonymous memory is a file that nobody named.
-        "/dev/zero (deleted)" | "//anon" => Backing::Anonymous,
+        // Shared anonymous memory is a file that nobody named; so are large pages, and System V's segments.
+        "/dev/zero (deleted)" | "//anon" | "/anon_hugepage (deleted)" => Backing::Anonymous,
+        _ if path.starts_with("/SYSV") && path.ends_with(" (deleted)") => Backing::Anonymous,
         _ if inode == 0 => Backing::Anonymous,
         _ => Backing::File {
             device: hex(major)? << 32 | hex(minor)?,
@@ -71,6 +119,8 @@ fn parse_line(line: &str) -> Option<MapLine> {
         end,
         file_offset: hex(offset)?,
         backing,
+        hash: xxhash_rust::xxh3::xxh3_64(text.as_bytes()),
+        executable,
     })
 }
 
@@ -112,6 +162,35 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         assert_eq!(maps[3].backing, Backing::Vdso);
         assert_eq!(maps[4].backing, Backing::Anonymous);
         assert_eq!(maps[5].backing, Backing::Special("[vsyscall]".into()));
+    }
+
+    #[test]
+    fn memory_without_a_file_that_anybody_named() {
+        for path in ["/dev/zero (deleted)", "/SYSV00000000 (deleted)", "/anon_hugepage (deleted)", "[anon_shmem:x]"] {
+            let maps = parse_maps(&format!("1000-2000 rwxs 00000000 00:01 77   {path}"), 1);
+            assert_eq!(maps[0].backing, Backing::Anonymous, "{path}");
+        }
+        let memory_file = parse_maps("1000-2000 r-xs 00000000 00:01 77   /memfd:code (deleted)", 1);
+        assert!(matches!(&memory_file[0].backing, Backing::File { path, .. } if path == "/memfd:code"));
+        assert!(memory_file[0].backing.may_be_made(), "but a library may lie in one");
+    }
+
+    #[test]
+    fn around_what_was_made_lie_the_files_that_it_may_have_come_from() {
+        let text = "\
+00400000-00401000 r--p 00000000 fe:00 7 /bin/big
+00401000-00800000 rwxp 00000000 00:00 0 
+00800000-00900000 r--p 00400000 fe:00 7 /bin/big
+00900000-00901000 rw-p 00500000 fe:00 7 /bin/big
+10000000-10001000 r-xp 00000000 fe:00 8 /lib/far
+90000000-90001000 rwxp 00000000 00:00 0 
+90001000-90002000 rwxp 00000000 00:00 0 
+90003000-90004000 r-xp 00000000 fe:00 9 /lib/next
+";
+        let around = neighbours(text, &parse_maps(text, 100));
+        let starts: Vec<u64> = around.iter().map(|line| line.start).collect();
+        assert_eq!(starts, [0x40_0000, 0x80_0000, 0x9000_3000]);
+        assert!(neighbours(TEXT, &parse_maps(&TEXT[..70], 100)).is_empty());
     }
 
     #[test]

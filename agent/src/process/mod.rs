@@ -5,20 +5,24 @@
 //! never names a symbol, and never takes a reused process id for the old process.
 
 mod address_space;
-mod elf;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod holding;
 mod looks;
+mod made;
 mod maps;
 mod modules;
 mod proc_files;
+mod reading;
 mod table;
 mod vdso;
 
-pub use address_space::{CodeRange, JitCode, Place, Source, SourceId};
-pub use elf::gnu_build_id;
+pub use address_space::{CodeRange, Place, Source, SourceId};
+pub use holding::Leaving;
+pub use made::{JitCode, MadeFile, PerfMapFile};
 pub use maps::{Backing, MapLine, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub(crate) use proc_files::open_regular;
+pub(crate) use reading::{SafeFile, guarded, guarded_for, open_in_root, open_regular};
+pub use reading::{StuckReads, stuck_reads};
 pub use table::{Changes, Labeller, Program, ProgramKey, Table, TableStats};
 pub use vdso::vdso_image;

@@ -1,18 +1,15 @@
-//! Files that are mapped as code, opened once and kept open, so that they can be named after their processes ended or the
-//! file was deleted.
+//! Files that are mapped as code, opened once and held open while a process maps them.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::address_space::SourceId;
-use super::elf::gnu_build_id;
-use super::maps::MapLine;
-use super::proc_files::open_regular;
+use super::reading::{Held, SafeFile, open_in_root, open_mapped, open_regular};
+use crate::elf::{Image, Segment};
+use crate::kernel::FileState;
 
 /// One file that holds code. While it is open its inode cannot be given to another file.
 #[derive(Debug)]
@@ -24,54 +21,130 @@ pub struct Module {
     pub build_id: Option<Arc<str>>,
     /// Size of the file.
     pub bytes: u64,
-    file: Option<File>,
-    /// What the file was when it was opened.
-    version: Option<FileVersion>,
+    held: Arc<Held>,
+    /// Where the file says that its parts lie in memory.
+    segments: Box<[Segment]>,
+    /// What it was when it was opened.
+    version: Option<Version>,
+    print: u64,
     /// A process that has it mapped, or had.
     user_tgid: AtomicU32,
-    open_files: Arc<AtomicUsize>,
 }
 
-/// Tells apart what was in one file at different times: size, and time of the last change.
-type FileVersion = (u64, i64, i64);
+/// Which file, and what was in it: /proc/PID/maps repeats its numbers for files of an overlay and of subvolumes, `stat` does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Version {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified_ns: i128,
+}
 
-fn version(file: &File) -> Option<FileVersion> {
-    let metadata = file.metadata().ok()?;
-    Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+impl From<FileState> for Version {
+    fn from(state: FileState) -> Self {
+        Self {
+            device: state.device,
+            inode: state.inode,
+            bytes: state.bytes,
+            modified_ns: state.modified_ns,
+        }
+    }
+}
+
+/// A file with what its first look has told.
+#[derive(Debug)]
+pub(super) struct Opened {
+    file: SafeFile,
+    build_id: Option<String>,
+    segments: Vec<Segment>,
+    /// Of what is in it, so that a file that was closed is known again.
+    print: u64,
+    is_elf: bool,
+}
+
+/// What of a file tells it from others of its size, where it has no build id.
+const PRINT_BYTES: usize = 4096;
+
+impl Opened {
+    /// Reads the file on this thread, which may take for ever.
+    fn examine(file: SafeFile) -> Self {
+        let read = |offset: u64, into: &mut [u8]| file.read_here(offset, into);
+        let image = Image::open(read);
+        let build_id = image.as_ref().and_then(Image::build_id);
+        let mut magic = [0; 4];
+        let is_elf = read(0, &mut magic) && magic == *b"\x7fELF";
+        let print = if let Some(id) = &build_id {
+            xxhash_rust::xxh3::xxh3_64(id.as_bytes())
+        } else {
+            let bytes = file.state().bytes;
+            let mut ends = vec![0; 2 * PRINT_BYTES.min(usize::try_from(bytes).unwrap_or(PRINT_BYTES))];
+            let half = ends.len() / 2;
+            let (first, last) = ends.split_at_mut(half);
+            // What can't be read is zero each time.
+            let _ = (read(0, first), read(bytes - last.len() as u64, last));
+            xxhash_rust::xxh3::xxh3_64(&ends)
+        };
+        Self {
+            segments: image.map(|image| image.segments).unwrap_or_default(),
+            file,
+            build_id,
+            print,
+            is_elf,
+        }
+    }
+
+    /// Opens the very file that is mapped: through map_files, which also reaches deleted files and other mount namespaces, or by its path inside the
+    /// process's root if that still leads to the same inode.
+    pub(super) fn of_mapping(tgid: u32, (start, end): (u64, u64), inode: u64, path: &str) -> Option<Self> {
+        let file = open_mapped(tgid, start, end)
+            .or_else(|| open_in_root(tgid, path).filter(|file| file.state().inode == inode))?;
+        Some(Self::examine(file))
+    }
 }
 
 impl Module {
     /// A file that no process was seen to map. It counts towards no table's limit.
     pub fn open(path: &Path, id: SourceId) -> Self {
-        let file = path.to_str().and_then(open_regular);
-        let open_files = Arc::new(AtomicUsize::new(usize::from(file.is_some())));
-        Self::new(id, &path.to_string_lossy(), file, 0, open_files)
+        let opened = path.to_str().and_then(open_regular).map(Opened::examine);
+        Self::new(id, &path.to_string_lossy(), opened, 0, Arc::default())
     }
 
-    fn new(id: SourceId, path: &str, file: Option<File>, tgid: u32, open_files: Arc<AtomicUsize>) -> Self {
-        let version = file.as_ref().and_then(version);
-        Self {
+    fn new(id: SourceId, path: &str, opened: Option<Opened>, tgid: u32, open_files: Arc<AtomicUsize>) -> Self {
+        let version = opened.as_ref().map(|opened| Version::from(opened.file.state()));
+        let mut module = Self {
             id,
             path: path.into(),
-            build_id: file.as_ref().and_then(gnu_build_id).map(Arc::from),
-            bytes: version.map_or(0, |(bytes, ..)| bytes),
-            file,
+            build_id: None,
+            bytes: version.map_or(0, |version| version.bytes),
+            held: Arc::new(Held::new(None, open_files)),
+            segments: Box::default(),
             version,
+            print: 0,
             user_tgid: AtomicU32::new(tgid),
-            open_files,
+        };
+        if let Some(opened) = opened {
+            module.build_id = opened.build_id.map(Arc::from);
+            module.segments = opened.segments.into();
+            module.print = opened.print;
+            module.held.set(Some(opened.file));
         }
+        module
     }
 
-    /// A path under which the file can be opened for as long as this module lives; none where it could not be opened.
-    pub fn open_path(&self) -> Option<String> {
-        self.file
-            .as_ref()
-            .map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()))
+    /// True while it can be read.
+    pub fn is_open(&self) -> bool {
+        self.held.is_open()
+    }
+
+    /// True where it could be read, until no process mapped it any more: it may be opened again.
+    pub fn was_given_up(&self) -> bool {
+        self.held.was_given_up()
     }
 
     /// True where something was written over the file: what it has now says nothing of the code that was mapped before.
     pub fn is_overwritten(&self) -> bool {
-        self.file.as_ref().is_some_and(|file| version(file) != self.version)
+        let Some(file) = self.held.get() else { return false };
+        file.present_state().map(Version::from) != self.version
     }
 
     /// The process that was last seen to map the file; it may have ended.
@@ -81,24 +154,44 @@ impl Module {
 
     /// Fills `bytes` from the file; false where it is not open or ends before.
     pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> bool {
-        self.file
-            .as_ref()
-            .is_some_and(|file| file.read_exact_at(bytes, offset).is_ok())
+        self.held.get().is_some_and(|file| file.read_at(offset, bytes))
+    }
+
+    pub(super) fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// A process maps it.
+    pub(super) fn used_by(&self, tgid: u32) {
+        self.user_tgid.store(tgid, Ordering::Relaxed);
+        self.held.stay();
     }
 }
 
-impl Drop for Module {
-    fn drop(&mut self) {
-        if self.file.is_some() {
-            self.open_files.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
+/// How a module is found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Version(Version),
+    /// By the numbers and the path of /proc/PID/maps, where the file can't be opened.
+    Told(u64, u64, Arc<str>),
 }
 
-/// Known modules by device and inode. Bounded: what was not asked for the longest goes first.
+/// What a mapped file is.
+#[derive(Debug)]
+pub(super) enum MappedFile {
+    Module(Arc<Module>),
+    /// Code that a process has made.
+    Made,
+}
+
+/// Known modules. Bounded: what was not asked for the longest goes first.
 #[derive(Debug)]
 pub struct ModuleTable {
-    modules: HashMap<(u64, u64), (Arc<Module>, u64)>,
+    modules: HashMap<Key, (Arc<Module>, u64)>,
     uses: u64,
     capacity: usize,
     open_files: Arc<AtomicUsize>,
@@ -113,51 +206,71 @@ impl ModuleTable {
             modules: HashMap::new(),
             uses: 0,
             capacity,
-            open_files: Arc::new(AtomicUsize::new(0)),
+            open_files: Arc::default(),
             open_limit,
         }
     }
 
-    /// The module behind a mapping of the process `tgid`. A file that cannot be opened is a module without names.
-    pub(super) fn find(
+    /// The module of a file that is open and has this state, for a process that maps it.
+    pub(super) fn known(&mut self, tgid: u32, state: FileState) -> Option<Arc<Module>> {
+        self.uses += 1;
+        let (module, used) = self.modules.get_mut(&Key::Version(state.into()))?;
+        *used = self.uses;
+        module.used_by(tgid);
+        module.is_open().then(|| Arc::clone(module))
+    }
+
+    /// Files that may still be opened.
+    pub(super) fn room(&self) -> usize {
+        self.open_limit.saturating_sub(self.open_files())
+    }
+
+    /// The module of a file that was opened; one that could not be opened is a module without names. `told` is what /proc/PID/maps says of it.
+    pub(super) fn add(
         &mut self,
         tgid: u32,
-        line: &MapLine,
-        (device, inode): (u64, u64),
-        path: &str,
+        opened: Option<Opened>,
+        told: (u64, u64, &str),
         next_id: &mut impl FnMut() -> SourceId,
-    ) -> Arc<Module> {
+    ) -> MappedFile {
         self.uses += 1;
-        if let Some((module, used)) = self.modules.get_mut(&(device, inode))
-            && !module.is_overwritten()
-        {
-            module.user_tgid.store(tgid, Ordering::Relaxed);
-            // One that could not be opened may be readable through another process.
-            if module.file.is_some() || self.open_files.load(Ordering::Relaxed) >= self.open_limit {
-                *used = self.uses;
-                return Arc::clone(module);
+        let (device, inode, path) = told;
+        let key = match &opened {
+            Some(opened) if !opened.is_elf => return MappedFile::Made,
+            Some(opened) => Key::Version(opened.file.state().into()),
+            None => Key::Told(device, inode, path.into()),
+        };
+        if let Some((module, used)) = self.modules.get_mut(&key) {
+            *used = self.uses;
+            module.used_by(tgid);
+            match opened {
+                None => return MappedFile::Module(Arc::clone(module)),
+                Some(_) if module.is_open() => return MappedFile::Module(Arc::clone(module)),
+                // Its numbers may have been given to another one meanwhile, that has the same size and time.
+                Some(again) if again.print == module.print => {
+                    module.held.set(Some(again.file));
+                    return MappedFile::Module(Arc::clone(module));
+                }
+                Some(other) => return self.insert(key, tgid, path, Some(other), next_id),
             }
         }
-        let file = if self.open_files.load(Ordering::Relaxed) < self.open_limit {
-            open_mapped(tgid, line, inode, path)
-        } else {
-            None
-        };
-        if file.is_none()
-            && let Some((module, used)) = self.modules.get_mut(&(device, inode))
-        {
-            *used = self.uses;
-            return Arc::clone(module);
-        }
-        if file.is_some() {
-            self.open_files.fetch_add(1, Ordering::Relaxed);
-        }
-        let module = Arc::new(Module::new(next_id(), path, file, tgid, Arc::clone(&self.open_files)));
-        self.modules.insert((device, inode), (Arc::clone(&module), self.uses));
+        self.insert(key, tgid, path, opened, next_id)
+    }
+
+    fn insert(
+        &mut self,
+        key: Key,
+        tgid: u32,
+        path: &str,
+        opened: Option<Opened>,
+        next_id: &mut impl FnMut() -> SourceId,
+    ) -> MappedFile {
+        let module = Arc::new(Module::new(next_id(), path, opened, tgid, Arc::clone(&self.open_files)));
+        self.modules.insert(key, (Arc::clone(&module), self.uses));
         if self.modules.len() > self.capacity {
             self.forget_oldest();
         }
-        module
+        MappedFile::Module(module)
     }
 
     fn forget_oldest(&mut self) {
@@ -171,19 +284,85 @@ impl ModuleTable {
     pub fn open_files(&self) -> usize {
         self.open_files.load(Ordering::Relaxed)
     }
+
+    /// Where a file of this table's processes is counted.
+    pub(super) fn count(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.open_files)
+    }
 }
 
-/// Opens the very file that is mapped: through map_files, which also reaches deleted files and other mount namespaces, or by
-/// its path inside the process's root if that still leads to the same inode.
-fn open_mapped(tgid: u32, line: &MapLine, inode: u64, path: &str) -> Option<File> {
-    // Opening a device can do things.
-    if path.starts_with("/dev/") && !path.starts_with("/dev/shm/") {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(path: &Path) -> Option<Opened> {
+        path.to_str().and_then(open_regular).map(Opened::examine)
     }
-    open_regular(&format!("/proc/{tgid}/map_files/{:x}-{:x}", line.start, line.end)).or_else(|| {
-        let file = open_regular(&format!("/proc/{tgid}/root{path}"))?;
-        file.metadata()
-            .is_ok_and(|metadata| metadata.ino() == inode)
-            .then_some(file)
-    })
+
+    fn add(table: &mut ModuleTable, path: &Path, next: &mut u32) -> Option<Arc<Module>> {
+        let mut next_id = || {
+            *next += 1;
+            SourceId::numbered(*next)
+        };
+        match table.add(1, opened(path), (1, 2, "/same/numbers/and/path"), &mut next_id) {
+            MappedFile::Module(module) => Some(module),
+            MappedFile::Made => None,
+        }
+    }
+
+    /// A file that begins like a program.
+    fn program(folder: &Path, name: &str, content: &str) -> std::path::PathBuf {
+        let path = folder.join(name);
+        std::fs::write(&path, format!("\x7fELF{content}")).unwrap();
+        path
+    }
+
+    #[test]
+    fn files_of_which_proc_says_the_same_are_told_apart_by_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut table, mut next) = (ModuleTable::new(8, 8), 0);
+        let one = add(&mut table, &program(folder.path(), "one", "1"), &mut next).unwrap();
+        let other = add(&mut table, &program(folder.path(), "other", "2"), &mut next).unwrap();
+        assert_ne!(one.id, other.id);
+        let again = add(&mut table, &folder.path().join("one"), &mut next).unwrap();
+        assert!(Arc::ptr_eq(&one, &again));
+        std::fs::write(folder.path().join("text"), "no program").unwrap();
+        assert!(add(&mut table, &folder.path().join("text"), &mut next).is_none());
+        assert_eq!(table.open_files(), 2);
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_known_again_by_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut table, mut next) = (ModuleTable::new(8, 8), 0);
+        let path = program(folder.path(), "x", "first");
+        let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+        let first = add(&mut table, &path, &mut next).unwrap();
+        let give_up = |module: &Module| {
+            module.held.leave();
+            module.held.leave_now();
+        };
+        give_up(&first);
+        assert!(first.was_given_up() && table.known(1, crate::kernel::path_state(path.to_str().unwrap()).unwrap()).is_none());
+        let again = add(&mut table, &path, &mut next).unwrap();
+        assert!(Arc::ptr_eq(&first, &again) && first.is_open());
+        give_up(&first);
+        // Other content under the same number, of the same size and time.
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_at(&file, b"other", 4).unwrap();
+        file.set_modified(time).unwrap();
+        assert_ne!(add(&mut table, &path, &mut next).unwrap().id, first.id);
+    }
+
+    #[test]
+    fn a_file_that_was_written_over_is_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut table, mut next) = (ModuleTable::new(8, 8), 0);
+        let path = program(folder.path(), "x", "old");
+        let old = add(&mut table, &path, &mut next).unwrap();
+        assert!(!old.is_overwritten());
+        std::fs::write(&path, "\x7fELFnewer").unwrap();
+        assert!(old.is_overwritten());
+        assert_ne!(add(&mut table, &path, &mut next).unwrap().id, old.id);
+    }
 }

@@ -2,13 +2,11 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 
 /// Longer command lines are cut: arguments can be megabytes.
 const MAX_COMMAND_LINE_BYTES: u64 = 1024;
-/// A process with more mappings than this many bytes of text tells loses the rest.
-const MAX_MAPS_BYTES: u64 = 8 * 1024 * 1024;
+/// A process with more mappings than this many bytes of text tells loses the rest: as many as the kernel allows by default take 5 MiB.
+const MAX_MAPS_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_STATUS_BYTES: u64 = 16 * 1024;
 
 /// Most of these files are smaller: one read, and another that finds the end.
@@ -25,20 +23,6 @@ fn read_text(path: &str, limit: u64) -> Option<String> {
         String::from_utf8(read_some(path, limit)?)
             .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()),
     )
-}
-
-/// Opens a regular file for reading, and nothing else: what lies at a path inside a container is the container's choice, and
-/// opening a device can do things, while opening a pipe may never end.
-pub(crate) fn open_regular(path: &str) -> Option<File> {
-    let place = File::options()
-        .read(true)
-        .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
-        .open(path)
-        .ok()?;
-    if !place.metadata().ok()?.is_file() {
-        return None;
-    }
-    File::open(format!("/proc/self/fd/{}", place.as_raw_fd())).ok()
 }
 
 /// Start time in clock ticks since boot: field 22 of /proc/PID/stat.
@@ -74,9 +58,16 @@ pub(super) fn maps(tgid: u32) -> Option<String> {
     read_text(&format!("/proc/{tgid}/maps"), MAX_MAPS_BYTES)
 }
 
-/// The process id as the process itself sees it: the last of `NSpid` in /proc/PID/status.
-pub(super) fn namespaced_tgid(tgid: u32) -> Option<u32> {
-    parse_namespaced_tgid(&read_text(&format!("/proc/{tgid}/status"), MAX_STATUS_BYTES)?)
+/// The process id as the process itself sees it, the last of `NSpid` in /proc/PID/status, and the user as whom it opens files.
+pub(super) fn id_and_user(tgid: u32) -> Option<(u32, u32)> {
+    let status = read_text(&format!("/proc/{tgid}/status"), MAX_STATUS_BYTES)?;
+    Some((parse_namespaced_tgid(&status).unwrap_or(tgid), parse_user(&status)?))
+}
+
+/// `Uid:` real, effective, saved, and that of files.
+pub(super) fn parse_user(status: &str) -> Option<u32> {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_ascii_whitespace().nth(3)?.parse().ok()
 }
 
 pub(super) fn parse_namespaced_tgid(status: &str) -> Option<u32> {
@@ -108,6 +99,8 @@ mod tests {
         assert_eq!(join_arguments(b""), "");
         assert_eq!(parse_namespaced_tgid("Name:\tx\nNSpid:\t4021\t17\n"), Some(17));
         assert_eq!(parse_namespaced_tgid("Name:\tx\n"), None);
+        assert_eq!(parse_user("Name:\tx\nUid:\t0\t1\t2\t1000\nGid:\t0\n"), Some(1000));
+        assert_eq!(parse_user("Uid:\t0\t1\n"), None);
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! Processes that run or ran a moment ago, and where their code comes from.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use super::address_space::{CodeRange, JitCode, Mapping, Place, Source, SourceId, Sources, open_perf_map};
+use super::address_space::{CodeRange, Mapping, Place, Source, SourceId, Sources};
 use super::looks::Looks;
 use super::modules::{Module, ModuleTable};
 use super::proc_files;
+use super::reading::guarded_for;
 use crate::metadata::{Metadata, Subject};
 
 /// One program run by one process: execve makes another one.
@@ -50,7 +49,6 @@ struct Entry {
     /// Grows by one at each reading that found something new: addresses may mean something else since.
     generation: u32,
     read_ns: u64,
-    jit_looked_ns: u64,
 }
 
 #[derive(Debug)]
@@ -92,6 +90,8 @@ pub struct TableStats {
     pub mapping_looks_put_off: u64,
     /// Processes that were forgotten for room.
     pub forgotten: u64,
+    /// Files that no process mapped any more and that were given up before all their names were read.
+    pub given_up_unread: u64,
 }
 
 /// Finds the labels of a process. Asked once for each program, while the process lives where that is possible.
@@ -109,6 +109,7 @@ pub struct Table {
     stats: TableStats,
     swept_ns: u64,
     changes: Changes,
+    held: held::Looks,
 }
 
 impl Table {
@@ -122,6 +123,7 @@ impl Table {
             stats: TableStats::default(),
             swept_ns: 0,
             changes: Changes::default(),
+            held: held::Looks::default(),
         }
     }
 
@@ -174,6 +176,7 @@ impl Table {
             processes: self.processes.len(),
             open_files: self.sources.open_files(),
             early_looks_skipped: self.looks.skipped(),
+            given_up_unread: self.sources.holding().given_up_unread(),
             mapping_looks_put_off: self.looks.put_off(),
             ..self.stats
         }
@@ -224,7 +227,6 @@ impl Table {
             sources: Arc::clone(&entry.sources),
             generation: 0,
             read_ns: entry.read_ns,
-            jit_looked_ns: entry.jit_looked_ns,
         };
         self.insert(child, entry, now_ns);
         // What the parent mapped and nobody has looked at yet is the child's as well.
@@ -236,6 +238,7 @@ impl Table {
     pub fn on_exit(&mut self, tgid: u32, start_ticks: u64, now_ns: u64) {
         if let Some(process) = self.processes.get_mut(&(tgid, start_ticks)) {
             process.exited_ns = Some(now_ns);
+            self.held.one_ended();
         }
     }
 
@@ -259,6 +262,7 @@ impl Table {
         }
         if now_ns.saturating_sub(self.swept_ns) >= 1_000_000_000 {
             self.swept_ns = now_ns;
+            self.look_for_unmapped(now_ns);
             self.looks.forget_quiet(now_ns);
             self.forget(|process| {
                 process
@@ -352,26 +356,8 @@ impl Table {
             .iter()
             .find(|(known, _)| *known == id)
             .map(|(_, source)| source.clone())?;
-        // A program may begin to write its perf map long after its first code, or a tool may put another in its place.
-        if let Source::Jit(code) = &source
-            && code.perf_map.as_ref().is_none_or(is_deleted)
-            && now_ns.saturating_sub(entry.jit_looked_ns) >= 1_000_000_000
-        {
-            let perf_map = open_perf_map(key.tgid);
-            let entry = self.entry_mut(key)?;
-            entry.jit_looked_ns = now_ns;
-            if perf_map.is_some() {
-                let found = Source::Jit(Arc::new(JitCode {
-                    tgid: key.tgid,
-                    perf_map,
-                }));
-                for (known, source) in Arc::make_mut(&mut entry.sources) {
-                    if *known == id {
-                        *source = found.clone();
-                    }
-                }
-                return Some(found);
-            }
+        if let Source::Jit(code) = &source {
+            code.perf_map.look(now_ns);
         }
         Some(source)
     }
@@ -417,6 +403,9 @@ impl Table {
             .retain(|known| known.program.key.exec_id != key.exec_id);
         process.programs.push(entry);
         process.programs.sort_by_key(|entry| entry.program.key.exec_id);
+        if process.programs.len() > 1 {
+            self.held.one_ended();
+        }
         if process.programs.len() > PROGRAMS_PER_PROCESS {
             self.changes.gone.push(process.programs.remove(0).program.key);
         }
@@ -424,11 +413,12 @@ impl Table {
     }
 
     fn forget(&mut self, unwanted: impl Fn(&ProcessEntry) -> bool) {
-        let gone = &mut self.changes.gone;
+        let (gone, held) = (&mut self.changes.gone, &mut self.held);
         self.processes.retain(|_, process| {
             let keep = !unwanted(process);
             if !keep {
                 gone.extend(process.programs.iter().map(|entry| entry.program.key));
+                held.one_ended();
             }
             keep
         });
@@ -447,8 +437,10 @@ impl Table {
     fn load(&mut self, key: ProgramKey, now_ns: u64) -> Option<Entry> {
         let path = proc_files::executable_path(key.tgid)?;
         let executable = path.rsplit('/').next().unwrap_or(&path).to_owned();
-        let command_line = proc_files::command_line(key.tgid);
-        let (mappings, sources) = self.sources.read(key.tgid, &[])?;
+        // It lies in the process's own memory, which may be a file that nobody serves.
+        let tgid = key.tgid;
+        let command_line = guarded_for(tgid, move || proc_files::command_line(tgid)).unwrap_or_default();
+        let (mappings, sources) = self.sources.read(key.tgid, &Arc::default(), &[])?;
         let build_id = sources.iter().find_map(|(_, source)| match source {
             Source::Module(module) if *module.path == *path => module.build_id.clone(),
             _ => None,
@@ -476,7 +468,6 @@ impl Table {
             sources: Arc::new(sources),
             generation: 0,
             read_ns: now_ns,
-            jit_looked_ns: 0,
         })
     }
 
@@ -500,7 +491,6 @@ impl Table {
             sources: Arc::new(Vec::new()),
             generation: 0,
             read_ns: now_ns,
-            jit_looked_ns: 0,
         }
     }
 
@@ -517,9 +507,10 @@ impl Table {
         if exited || entry.program.executable_path.is_empty() {
             return false;
         }
-        let old_sources = Arc::clone(&entry.sources);
+        let (old_mappings, old_sources) = (Arc::clone(&entry.mappings), Arc::clone(&entry.sources));
         // The mappings of a process that is exiting are empty: what was known before is better.
-        let Some((mappings, sources)) = self.sources.read(key.tgid, &old_sources).filter(|(m, _)| !m.is_empty()) else {
+        let read = self.sources.read(key.tgid, &old_mappings, &old_sources);
+        let Some((mappings, sources)) = read.filter(|(mappings, _)| !mappings.is_empty()) else {
             return false;
         };
         // As in `load`.
@@ -527,11 +518,14 @@ impl Table {
             return false;
         }
         let Some(entry) = self.entry_mut(key) else { return false };
-        if mappings != *entry.mappings {
-            entry.mappings = Arc::new(mappings);
-            entry.sources = Arc::new(sources);
+        let is_new = mappings != *entry.mappings;
+        entry.mappings = Arc::new(mappings);
+        entry.sources = Arc::new(sources);
+        if is_new {
             entry.generation += 1;
             self.changes.changed.push(key);
+            // Something may be mapped no longer.
+            self.held.one_ended();
         }
         true
     }
@@ -548,9 +542,6 @@ impl Entry {
     }
 }
 
-fn is_deleted(file: &File) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
-}
-
+mod held;
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,8 @@
 //! A file is taken only if it has the program's build id, or, where there is none, the checksum that the program names. So it
 //! does no harm to look in a process's root, whose content is up to the process, or in our own for what ran elsewhere.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
 use crate::elf::{Image, field};
-use crate::process::open_regular;
+use crate::process::{SafeFile, guarded, guarded_for, open_in_root, open_regular};
 
 const MAX_LINK_BYTES: u64 = 4096;
 /// Larger debug files without a build id are not read to their end for their checksum.
@@ -33,14 +30,20 @@ impl Link {
 
     /// Opens the debug file of the program that lies at `path` for the process `tgid`, looked for in that process's root and
     /// then in ours.
-    pub(super) fn open(&self, path: &str, tgid: u32) -> Option<File> {
-        let roots = [format!("/proc/{tgid}/root"), String::new()];
-        roots.iter().find_map(|root| {
-            let mut candidates = self.candidates(path).into_iter();
-            candidates.find_map(|candidate| {
-                let file = open_regular(&format!("{root}{candidate}"))?;
-                self.belongs(&file).then_some(file)
-            })
+    pub(super) fn open(&self, path: &str, tgid: u32) -> Option<SafeFile> {
+        let candidates = self.candidates(path);
+        if candidates.is_empty() {
+            return None;
+        }
+        let belonging = |files: Option<Vec<SafeFile>>| files?.into_iter().find(|file| self.belongs(file));
+        let own = candidates.clone();
+        let there = guarded_for(tgid, move || {
+            let files = candidates.iter().filter_map(|path| open_in_root(tgid, path));
+            files.collect()
+        });
+        belonging(there).or_else(|| {
+            let here = move || own.iter().filter_map(|path| open_regular(path)).collect();
+            belonging(guarded(0, here))
         })
     }
 
@@ -61,8 +64,8 @@ impl Link {
         candidates
     }
 
-    fn belongs(&self, file: &File) -> bool {
-        let Some(image) = Image::open(|offset, into: &mut [u8]| file.read_exact_at(into, offset).is_ok()) else {
+    fn belongs(&self, file: &SafeFile) -> bool {
+        let Some(image) = Image::open(|offset, into: &mut [u8]| file.read_at(offset, into)) else {
             return false;
         };
         match (&self.build_id, image.build_id()) {
@@ -86,8 +89,8 @@ fn debug_link<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<(String
     plain.then(|| Some((name.to_owned(), u32::try_from(checksum).ok()?)))?
 }
 
-fn checksum(file: &File) -> Option<u32> {
-    let bytes = file.metadata().ok()?.len();
+fn checksum(file: &SafeFile) -> Option<u32> {
+    let bytes = file.state().bytes;
     if bytes > MAX_CHECKED_BYTES {
         return None;
     }
@@ -95,7 +98,7 @@ fn checksum(file: &File) -> Option<u32> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut done = 0;
     while done < bytes {
-        let count = file.read_at(&mut chunk, done).ok().filter(|count| *count > 0)?;
+        let count = file.read_some(done, &mut chunk).filter(|count| *count > 0)?;
         sum.update(&chunk[..count]);
         done += count as u64;
     }

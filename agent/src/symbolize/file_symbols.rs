@@ -1,8 +1,6 @@
 //! The symbols that belong to one file: its own, those of its debug file, those that are packed in it, Go's table.
 
 use std::cell::OnceCell;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 use super::debug_file::Link;
 use super::mini_debug;
@@ -11,6 +9,7 @@ use crate::elf::plt;
 use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SYMBOL_BYTES, SymbolReader, SymbolTable};
 use crate::elf::{Coverage, Image, Section, Segment, code_address, decompressed_bytes, read_from};
 use crate::kernel::MemoryFile;
+use crate::process::SafeFile;
 
 /// Fills a buffer from an offset of a file, or says that it cannot.
 pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
@@ -51,7 +50,7 @@ pub(super) struct FileSymbols {
     go_trees: OnceCell<Option<u64>>,
     /// Sections of entries of the procedure linkage table: for most addresses without a symbol nothing more is read.
     plts: Vec<Section>,
-    debug_file: Option<File>,
+    debug_file: Option<SafeFile>,
     /// From packed symbols.
     pub(super) unpacked: bool,
     /// Something was there but could not be read.
@@ -96,7 +95,7 @@ fn strings<'b>(table: &SymbolTable, part: usize, bytes: &'b [u8]) -> &'b [u8] {
 impl FileSymbols {
     /// Reads all tables of a file. `open_debug_file` opens the debug file that a link leads to. None where it is no ELF
     /// file of a known machine.
-    pub(super) fn read(file: ReadAt<'_>, open_debug_file: impl FnOnce(&Link) -> Option<File>) -> Option<Self> {
+    pub(super) fn read(file: ReadAt<'_>, open_debug_file: impl FnOnce(&Link) -> Option<SafeFile>) -> Option<Self> {
         let image = Image::open(file)?;
         let segments = image.segments.clone();
         let mut damaged = image.claims_sections() && image.sections().is_none();
@@ -108,7 +107,7 @@ impl FileSymbols {
         };
         let read_debug_file = |offset: u64, into: &mut [u8]| {
             let file = debug_file.as_ref();
-            file.is_some_and(|file| file.read_exact_at(into, offset).is_ok())
+            file.is_some_and(|file| file.read_at(offset, into))
         };
         let debug = Image::open(&read_debug_file as ReadAt<'_>);
         let unpacked = match mini_debug::unpack(&image).filter(|_| !own && debug.is_none()) {
@@ -206,7 +205,7 @@ impl FileSymbols {
         self.go.is_some()
     }
 
-    pub(super) fn debug_file(&self) -> Option<&File> {
+    pub(super) fn debug_file(&self) -> Option<&SafeFile> {
         self.debug_file.as_ref()
     }
 
@@ -220,7 +219,7 @@ impl FileSymbols {
         self.table.name(address, |part, offset, into| {
             match (self.names.get(part), &self.debug_file) {
                 (Some(Names::InFile), _) => file(offset, into),
-                (Some(Names::InDebugFile), Some(debug)) => debug.read_exact_at(into, offset).is_ok(),
+                (Some(Names::InDebugFile), Some(debug)) => debug.read_at(offset, into),
                 (Some(Names::Here(names)), _) => {
                     let begin = self.table.strings(part).map(|(begin, _)| begin);
                     let offset = begin.and_then(|begin| offset.checked_sub(begin));

@@ -2,8 +2,9 @@
 //!
 //! In: [`Place`]s (a source of code and an offset in it) with what their sources are. Out: frames, innermost inlined
 //! function first. Offsets are bytes in the file; kernel places are addresses. It needs no live process:
-//! what it reads are files that the process room holds open, so that ended processes and deleted files are named too. Only
-//! separate debug files are opened here, in the root of a process where one still lives.
+//! what it reads are files that the process room holds open, so that deleted files are named too. What is asked for before these are given
+//! up, some seconds after their last process ended, is remembered. Only separate debug files are opened here, in the root of a process where
+//! one still lives.
 //!
 //! One [`Namer`] lives as long as the agent, on a thread of its own (blazesym's type cannot leave its thread). Everything it
 //! remembers is bounded.
@@ -28,13 +29,13 @@ use std::sync::Arc;
 pub use crate::elf::Turns;
 pub use crate::pace::Pace;
 use crate::pace::Waits;
-use crate::process::{Place, Source, SourceId};
+use crate::process::{JitCode, Place, Source, SourceId};
 use crate::ship::{Frame, FrameKind};
 use cache::{Interner, PlaceCache};
 use kernel_modules::{KernelModules, can_cover};
 use kernel_symbols::{KernelSymbol, KernelSymbols};
 use native::NativeNames;
-use perf_map::PerfMap;
+use perf_map::{ENTRY_BYTES, MapText, PerfMap, Reached};
 
 /// The frames of one place. Shared: equal frames are the same allocation.
 pub type Frames = Arc<[Arc<Frame>]>;
@@ -55,6 +56,8 @@ pub struct NamerConfig {
     /// Files up to this size also give lines and inlined functions; 0 for none. What blazesym needs for that is
     /// several times the size of a file's debug information.
     pub lines_limit_bytes: u64,
+    /// Memory for what is known of perf maps; lines beyond it are looked through each time.
+    pub perf_map_bytes: u64,
     /// Shared with whoever else reads large files.
     pub turns: Turns,
     /// At which files are read.
@@ -67,6 +70,7 @@ impl NamerConfig {
         Self {
             symbol_table_bytes: bytes / 32 * 3,
             line_table_bytes: bytes / 16,
+            perf_map_bytes: bytes / 8,
             ..Self::default()
         }
     }
@@ -81,6 +85,7 @@ impl Default for NamerConfig {
             open_line_tables: 32,
             line_table_bytes: 4 * 1024 * 1024,
             lines_limit_bytes: 16 * 1024 * 1024,
+            perf_map_bytes: 8 * 1024 * 1024,
             turns: Turns::default(),
             pace: Pace::default(),
         }
@@ -139,6 +144,12 @@ pub struct NamerStats {
     pub lines_left_out: u64,
     /// Names that were longer than 16 KiB, or had no end.
     pub cut_names: u64,
+    /// Perf maps that were looked through, since there was no room for all their lines, counted each time.
+    pub perf_maps_searched: u64,
+    /// Those of them of which only the newest part was.
+    pub perf_maps_left_out: u64,
+    /// Places that were asked for after their file had been given up, since no process maps it.
+    pub places_given_up: u64,
 }
 
 /// Resolves and remembers names.
@@ -155,6 +166,8 @@ pub struct Namer {
     modules: KernelModules,
     modules_checked_ns: u64,
     perf_maps: HashMap<SourceId, PerfMap>,
+    /// What is named now is named for the last time: its files are about to be given up.
+    ahead: bool,
     cache: PlaceCache,
     interner: Interner,
     stats: NamerStats,
@@ -179,6 +192,7 @@ impl Namer {
             modules: KernelModules::read(),
             modules_checked_ns: 0,
             perf_maps: HashMap::new(),
+            ahead: false,
             interner: Interner::default(),
             stats: NamerStats::default(),
         }
@@ -204,6 +218,7 @@ impl Namer {
             } else {
                 plenty.lines_limit_bytes
             },
+            perf_map_bytes: plenty.perf_map_bytes,
             turns: plenty.turns.clone(),
             pace: plenty.pace.clone(),
         };
@@ -241,9 +256,14 @@ impl Namer {
         for (source, indices) in missing {
             let offsets: Vec<u64> = indices.iter().map(|index| places[*index].offset).collect();
             self.stats.places_resolved += offsets.len() as u64;
-            // Code that is made at run time can be replaced, and its map grows: such names are never remembered.
-            let remember = !matches!(sources.get(&source), Some(Source::Jit(_)));
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
+            let remember = match sources.get(&source) {
+                // Code that is made at run time can be replaced, and its map grows: such names are never remembered.
+                Some(Source::Jit(_)) => false,
+                // It may be there again.
+                Some(Source::Module(module)) => !module.was_given_up(),
+                _ => true,
+            };
             // Already in between: the first interval meets everything that runs.
             self.natives.limit(now_ns, &self.config);
             self.config.pace.rest(Waits::Nobody);
@@ -274,23 +294,59 @@ impl Namer {
                 self.natives
                     .name_module(module, offsets, now_ns, &self.config, &mut self.stats)
             }
-            (_, Some(Source::Jit(code))) => {
-                let map = self.perf_maps.entry(id).or_default();
-                if let Some(file) = &code.perf_map {
-                    map.refresh(file);
-                }
-                map.used_ns = now_ns;
-                offsets
-                    .iter()
-                    .map(|address| vec![jit_frame(map.find(*address))])
-                    .collect()
-            }
+            (_, Some(Source::Jit(code))) => self.name_made(code, offsets, now_ns),
             (_, Some(Source::Special(name))) => offsets
                 .iter()
                 .map(|offset| vec![bare_frame(FrameKind::Native, name, None, *offset)])
                 .collect(),
             (_, None) => offsets.iter().map(|_| vec![unknown_frame()]).collect(),
         }
+    }
+
+    /// Names of code that a process made, at these addresses.
+    fn name_made(&mut self, code: &JitCode, addresses: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
+        code.perf_map.look(now_ns);
+        let id = code.perf_map.id;
+        let others = self.perf_maps.iter().filter(|(other, _)| **other != id);
+        let taken: u64 = others.map(|(_, map)| map.bytes()).sum();
+        let room = self.config.perf_map_bytes.saturating_sub(taken) / ENTRY_BYTES;
+        let map = self.perf_maps.entry(id).or_default();
+        map.used_ns = now_ns;
+        let file = code.perf_map.get().and_then(|file| Some((file.present_state()?, file)));
+        let names = if let Some((state, file)) = file {
+            let read = |offset: u64, into: &mut [u8]| file.read_some(offset, into);
+            let text = MapText {
+                read: &read,
+                bytes: state.bytes,
+                inode: state.inode,
+            };
+            let rest = || self.config.pace.rest(Waits::Nobody);
+            map.refresh(text, usize::try_from(room).unwrap_or(usize::MAX), &rest);
+            let (names, Reached { searched, left_out }) = map.names(text, addresses, &rest);
+            self.stats.perf_maps_searched += u64::from(searched);
+            self.stats.perf_maps_left_out += u64::from(left_out);
+            if self.ahead {
+                map.keep(addresses, &names);
+            }
+            names
+        } else {
+            addresses.iter().map(|address| map.kept(*address)).collect()
+        };
+        let frame = |(name, address): (Option<Box<str>>, &u64)| match (&name, &code.file) {
+            (None, Some(file)) => {
+                let offset = address.wrapping_add(file.to_offset);
+                bare_frame(FrameKind::Native, &file.path, None, offset)
+            }
+            _ => jit_frame(name.as_deref()),
+        };
+        names.into_iter().zip(addresses).map(|named| vec![frame(named)]).collect()
+    }
+
+    /// Names places whose files are about to be given up, so that [`Self::name`] still knows them then.
+    pub fn name_ahead<S: BuildHasher>(&mut self, places: &[Place], sources: &HashMap<SourceId, Source, S>, now_ns: u64) {
+        self.ahead = true;
+        self.name(places, sources, now_ns);
+        self.ahead = false;
     }
 
     /// A module that was loaded may have taken the place of another: what is remembered of its addresses is then wrong.
@@ -380,6 +436,11 @@ impl Namer {
             self.interner.forget_unused();
         }
         self.interner.tidy(self.config.cached_places);
+    }
+
+    /// Drops what is held of files that were given up; their names stay remembered.
+    pub fn forget_given_up(&mut self, now_ns: u64) {
+        self.natives.limit(now_ns, &self.config);
     }
 
     /// Drops the parsed form of a source; its names stay remembered.

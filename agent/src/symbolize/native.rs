@@ -33,7 +33,7 @@ const MAX_GLANCED: usize = 1024;
 /// What may be remembered of which parts of their tables say what: 20 files with half a million symbols each.
 const MAX_COVERAGE_BYTES: u64 = 640 * 1024;
 
-/// A file whose symbols were read; the module keeps its descriptor, and with it its path, alive.
+/// A file whose symbols were read.
 struct Loaded {
     module: Arc<Module>,
     /// None for what is no ELF file of a known machine.
@@ -125,6 +125,11 @@ impl NativeNames {
         config: &NamerConfig,
         stats: &mut NamerStats,
     ) -> Vec<Vec<Frame>> {
+        if module.was_given_up() {
+            stats.places_given_up += offsets.len() as u64;
+            self.evict(module.id);
+            return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
+        }
         if module.is_overwritten() {
             stats.overwritten_files += 1;
             self.evict(module.id);
@@ -178,6 +183,10 @@ impl NativeNames {
                 .unwrap_or_else(|| vec![bare(module, offsets[index])])
         };
         let named = addresses.iter().enumerate().map(frames).collect();
+        if module.was_given_up() {
+            // Meanwhile: what was read of its tables may be a part.
+            self.evict(module.id);
+        }
         if module.is_overwritten() {
             // Meanwhile: nobody knows what of it was read before and what after.
             stats.overwritten_files += 1;
@@ -294,10 +303,13 @@ impl NativeNames {
                 || bytes > config.symbol_table_bytes
                 || with_lines > config.open_line_tables
                 || (with_lines > 1 && line_bytes > config.line_table_bytes);
-            if !too_much && now_ns.saturating_sub(used_ns) < IDLE_NS {
-                break;
+            let loaded = self.loaded.get(&id);
+            // Its debug file would be held for nobody.
+            let given_up = loaded.is_some_and(|loaded| loaded.module.was_given_up());
+            if !too_much && !given_up && now_ns.saturating_sub(used_ns) < IDLE_NS {
+                continue;
             }
-            if let Some(loaded) = self.loaded.get(&id) {
+            if let Some(loaded) = loaded {
                 files -= 1;
                 bytes -= loaded.symbols.as_ref().map_or(0, FileSymbols::bytes);
                 with_lines -= usize::from(loaded.lines.is_some());
@@ -352,18 +364,17 @@ fn load(module: &Arc<Module>, config: &NamerConfig, stats: &mut NamerStats) -> L
 
 /// Where a file's line numbers are, its own or those of its debug file.
 fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats: &mut NamerStats) -> Option<Lines> {
-    use std::os::unix::fs::FileExt;
     let limits = (config.lines_limit_bytes, config.line_table_bytes);
     let own = reader(module, config);
     let debug = symbols.debug_file();
     let of_debug_file = |offset: u64, into: &mut [u8]| {
         config.pace.rest(Waits::Nobody);
-        debug.is_some_and(|debug| debug.read_exact_at(into, offset).is_ok())
+        debug.is_some_and(|debug| debug.read_at(offset, into))
     };
     let (mut read, mut file_bytes): (ReadAt<'_>, u64) = (&own, module.bytes);
     let mut found = lines_in(read, file_bytes, limits);
     if found == LinesFound::None {
-        (read, file_bytes) = (&of_debug_file, debug?.metadata().ok()?.len());
+        (read, file_bytes) = (&of_debug_file, debug?.state().bytes);
         found = lines_in(read, file_bytes, limits);
     }
     match found {

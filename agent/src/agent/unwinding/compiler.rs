@@ -35,6 +35,8 @@ pub(super) enum Made {
     Table(Result<Box<FileTable>, TableError>),
     Outline(Box<Outline>),
     Part(u32, Result<Box<FileTable>, TableError>),
+    /// Nothing of the file, or of its part: it was given up meanwhile.
+    Unread(Option<u32>),
 }
 
 impl Made {
@@ -270,6 +272,18 @@ struct Worker {
 
 impl Worker {
     fn make(&self, job: Job) -> (SourceId, Made) {
+        let (module, part) = match &job {
+            Job::File(module) => (Arc::clone(module), None),
+            Job::Part { module, part, .. } => (Arc::clone(module), Some(*part)),
+        };
+        let made = self.make_of_file(job);
+        if module.was_given_up() {
+            return (module.id, Made::Unread(part));
+        }
+        made
+    }
+
+    fn make_of_file(&self, job: Job) -> (SourceId, Made) {
         match job {
             Job::File(module) => {
                 let read = self.reader(&module);

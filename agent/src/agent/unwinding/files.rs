@@ -21,6 +21,8 @@ const NO_ROOM_NS: u64 = 10_000_000_000;
 enum FileState {
     Pending,
     NoTable,
+    /// The file can't be read at present: its table is made when it is met again.
+    Unread,
     Installed {
         table: Installed,
         base: u64,
@@ -102,14 +104,14 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// True where the file was not known before: from now on its table is to come, or it has none.
+    /// True where the file was not known before, or could not be read: from now on its table is to come, or it has none.
     pub(super) fn meet(&mut self, id: SourceId, can_be_read: bool) -> bool {
-        let is_new = !self.states.contains_key(&id);
+        let is_new = matches!(self.states.get(&id), None | Some(FileState::Unread));
         if is_new {
             let state = if can_be_read {
                 FileState::Pending
             } else {
-                FileState::NoTable
+                FileState::Unread
             };
             self.states.insert(id, state);
         }
@@ -118,7 +120,7 @@ impl Files {
 
     pub(super) fn lack(&self, place: Place, now_ns: u64) -> Lack {
         match self.states.get(&place.source) {
-            Some(FileState::Installed { .. } | FileState::NoTable) => Lack::Nothing,
+            Some(FileState::Installed { .. } | FileState::NoTable | FileState::Unread) => Lack::Nothing,
             Some(FileState::Pending) => Lack::Pending,
             Some(FileState::Evicted { until_ns }) if *until_ns <= now_ns => Lack::File,
             Some(FileState::InParts(file)) => {
@@ -196,7 +198,7 @@ impl Files {
                 ..
             }) => table(installed, *base, segments),
             Some(FileState::InParts(file)) => table(&file.directory, file.outline.base, &file.outline.segments),
-            Some(FileState::NoTable) | None => Code::NoTable,
+            Some(FileState::NoTable | FileState::Unread) | None => Code::NoTable,
         }
     }
 
@@ -213,6 +215,17 @@ impl Files {
                     _ => self.stats.without_information += 1,
                 }
                 self.states.insert(id, FileState::NoTable);
+                Ok(())
+            }
+            Made::Unread(None) => {
+                self.states.insert(id, FileState::Unread);
+                Ok(())
+            }
+            Made::Unread(Some(part)) => {
+                if let Some(FileState::InParts(file)) = self.states.get_mut(&id) {
+                    let until_ns = now_ns + NO_ROOM_NS;
+                    file.parts.insert(part, PartState::Refused { until_ns });
+                }
                 Ok(())
             }
             Made::Outline(outline) => self.open(id, outline, tables, now_ns),
@@ -391,7 +404,7 @@ impl Files {
                 now_ns.saturating_sub(*used_ns) >= KEEP_NS
             }
             FileState::Pending => false,
-            FileState::NoTable | FileState::Evicted { .. } => true,
+            FileState::NoTable | FileState::Unread | FileState::Evicted { .. } => true,
         };
         let unused =
             |id: &SourceId, state: &mut FileState| is_old(state) && *id != SourceId::VDSO && !mapped.contains(id);

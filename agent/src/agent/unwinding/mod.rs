@@ -124,7 +124,7 @@ impl Unwinding {
             self.compiler.want_part(module, part);
         } else {
             self.files.forget(module.id);
-            if self.files.meet(module.id, module.open_path().is_some()) {
+            if self.files.meet(module.id, module.is_open()) {
                 self.compiler.want_file(module);
             }
         }
@@ -167,7 +167,7 @@ impl Unwinding {
         again.dedup();
         for key in &again {
             for module in table.modules(*key) {
-                if self.files.meet(module.id, module.open_path().is_some()) {
+                if self.files.meet(module.id, module.is_open()) {
                     self.compiler.want_file(module);
                 }
             }

@@ -1,0 +1,83 @@
+//! Which files no living process maps any more.
+
+use std::collections::HashSet;
+
+use super::Table;
+use crate::process::address_space::SourceId;
+use crate::process::holding::Leaving;
+use crate::process::proc_files;
+
+/// Processes that were not seen for this long are asked after: the word of their end may have been lost.
+const UNSEEN_NS: u64 = 10_000_000_000;
+/// So many at a time, once a second.
+const ASKED_AFTER: usize = 4;
+
+/// What makes the table look again.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    /// Processes and programs that ended when it looked last.
+    ended: u64,
+    seen_ended: u64,
+    waits: bool,
+    /// The process that was asked after last.
+    asked: (u32, u64),
+}
+
+impl Looks {
+    /// A process or a program of one has ended.
+    pub(super) fn one_ended(&mut self) {
+        self.ended += 1;
+    }
+}
+
+impl Table {
+    /// Files that no living process maps since some seconds. What is needed of them is to be read now; then they are to be given up, so that their
+    /// filesystem is not busy and their space is free. Each is told once.
+    pub fn take_leaving(&mut self, now_ns: u64) -> Vec<Leaving> {
+        self.sources.holding_mut().take_leaving(now_ns)
+    }
+
+    /// Finds out which files are held for nobody, where a process has ended since the last time.
+    pub(super) fn look_for_unmapped(&mut self, now_ns: u64) {
+        self.ask_after_unseen(now_ns);
+        if !self.held.waits && self.held.ended == self.held.seen_ended {
+            return;
+        }
+        self.held.seen_ended = self.held.ended;
+        let mapped = self.held_by_living();
+        self.held.waits = self.sources.holding_mut().look(&mapped, now_ns);
+    }
+
+    fn held_by_living(&self) -> HashSet<SourceId> {
+        let living = self.processes.values().filter(|process| process.exited_ns.is_none());
+        let programs = living.filter_map(|process| process.programs.last());
+        let sources = programs.flat_map(|entry| entry.sources.iter());
+        sources.filter_map(|(_, source)| source.held_id()).collect()
+    }
+
+    /// Looks whether processes still live of which no sample came for a while, some at a time.
+    fn ask_after_unseen(&mut self, now_ns: u64) {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let is_unseen = |process: &super::ProcessEntry| {
+            process.exited_ns.is_none() && now_ns.saturating_sub(process.used_ns) >= UNSEEN_NS
+        };
+        let next = self.processes.range((Excluded(self.held.asked), Unbounded));
+        let next: Vec<(u32, u64)> = next
+            .filter(|(_, process)| is_unseen(process))
+            .map(|(id, _)| *id)
+            .take(ASKED_AFTER)
+            .collect();
+        // From the first one again next time, where the last one was reached.
+        self.held.asked = if next.len() < ASKED_AFTER {
+            (0, 0)
+        } else {
+            next.last().copied().unwrap_or_default()
+        };
+        for (tgid, start_ticks) in next {
+            // The idle tasks have no place in /proc.
+            if tgid != 0 && proc_files::start_ticks(tgid) != Some(start_ticks) {
+                self.on_exit(tgid, start_ticks, now_ns);
+            }
+        }
+    }
+}
