@@ -125,7 +125,11 @@ mod tests {
     fn links_stay_below_the_root_that_they_are_followed_in() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("inside"), "here").unwrap();
-        for (name, target) in [("absolute", "/inside"), ("upwards", "../../../../inside"), ("outside", "/etc/passwd")] {
+        for (name, target) in [
+            ("absolute", "/inside"),
+            ("upwards", "../../../../inside"),
+            ("outside", "/etc/passwd"),
+        ] {
             std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
         }
         let root = find_place(folder.path().to_str().unwrap()).unwrap();

@@ -206,7 +206,9 @@ impl Sources {
             let Backing::File { device, inode, path } = &line.map.backing else {
                 continue;
             };
-            let real = line.state.map_or((*device, *inode), |state| (state.device, state.inode));
+            let real = line
+                .state
+                .map_or((*device, *inode), |state| (state.device, state.inode));
             match asked.entry((real.0, real.1, *inode, path)) {
                 Entry::Occupied(first) => same.push((index, *first.get())),
                 Entry::Vacant(entry) => {
@@ -332,8 +334,7 @@ impl Space<'_> {
     }
 
     fn add_special(&mut self, line: &MapLine, name: &str) {
-        let is_same =
-            |(_, source): &&(SourceId, Source)| matches!(source, Source::Special(known) if **known == *name);
+        let is_same = |(_, source): &&(SourceId, Source)| matches!(source, Source::Special(known) if **known == *name);
         let known = self.found.iter().chain(self.before).find(is_same).cloned();
         let (id, source) = known.unwrap_or_else(|| (take_id(&mut self.sources.next), Source::Special(name.into())));
         let id = self.take(id, || source);
@@ -402,14 +403,20 @@ struct Origins(Vec<Origin>);
 
 impl Origins {
     fn of(lines: &[Line], files: &[Option<MappedFile>]) -> Self {
-        if !lines.iter().any(|line| line.map.executable && line.map.backing.may_be_made()) {
+        if !lines
+            .iter()
+            .any(|line| line.map.executable && line.map.backing.may_be_made())
+        {
             return Self(Vec::new());
         }
         let mut origins: Vec<Origin> = Vec::new();
         for (line, file) in lines.iter().zip(files) {
-            let Some(MappedFile::Module(module)) = file else { continue };
+            let Some(MappedFile::Module(module)) = file else {
+                continue;
+            };
             let known = origins.iter().any(|origin| {
-                Arc::ptr_eq(&origin.module, module) && origin.to_offset.wrapping_add(line.map.start) == line.map.file_offset
+                Arc::ptr_eq(&origin.module, module)
+                    && origin.to_offset.wrapping_add(line.map.start) == line.map.file_offset
             });
             if !known {
                 origins.extend(origins_of(&line.map, module));

@@ -62,7 +62,9 @@ impl Holding {
     pub(super) fn look(&mut self, mapped: &HashSet<SourceId>, now_ns: u64) -> bool {
         let mut waits = false;
         self.watched.retain_mut(|watched| {
-            let Some(held) = watched.held.upgrade() else { return false };
+            let Some(held) = watched.held.upgrade() else {
+                return false;
+            };
             if mapped.contains(&watched.id) || !held.is_open() {
                 (watched.unmapped_ns, watched.told) = (None, false);
                 return true;
@@ -118,7 +120,10 @@ mod tests {
         let mapped = HashSet::from([id]);
         assert!(!holding.look(&mapped, 100 * SECOND));
         assert!(holding.look(&HashSet::new(), 101 * SECOND));
-        assert!(holding.take_leaving(103 * SECOND).is_empty(), "its samples may be on their way");
+        assert!(
+            holding.take_leaving(103 * SECOND).is_empty(),
+            "its samples may be on their way"
+        );
         let leaving = holding.take_leaving(104 * SECOND);
         assert_eq!(leaving.len(), 1);
         assert!(holding.take_leaving(104 * SECOND).is_empty(), "told once");

@@ -57,7 +57,8 @@ impl PerfMapFile {
     pub fn look(&self, now_ns: u64) {
         let is_there = |file: SafeFile| file.present_state().is_some_and(|state| state.links > 0);
         let looked_ns = self.looked_ns.load(Ordering::Relaxed);
-        if self.held.is_leaving() || now_ns.saturating_sub(looked_ns) < LOOK_NS || self.held.get().is_some_and(is_there) {
+        if self.held.is_leaving() || now_ns.saturating_sub(looked_ns) < LOOK_NS || self.held.get().is_some_and(is_there)
+        {
             return;
         }
         self.looked_ns.store(now_ns, Ordering::Relaxed);

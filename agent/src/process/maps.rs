@@ -166,7 +166,12 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
 
     #[test]
     fn memory_without_a_file_that_anybody_named() {
-        for path in ["/dev/zero (deleted)", "/SYSV00000000 (deleted)", "/anon_hugepage (deleted)", "[anon_shmem:x]"] {
+        for path in [
+            "/dev/zero (deleted)",
+            "/SYSV00000000 (deleted)",
+            "/anon_hugepage (deleted)",
+            "[anon_shmem:x]",
+        ] {
             let maps = parse_maps(&format!("1000-2000 rwxs 00000000 00:01 77   {path}"), 1);
             assert_eq!(maps[0].backing, Backing::Anonymous, "{path}");
         }

@@ -343,7 +343,12 @@ mod tests {
             module.held.leave_now();
         };
         give_up(&first);
-        assert!(first.was_given_up() && table.known(1, crate::kernel::path_state(path.to_str().unwrap()).unwrap()).is_none());
+        assert!(
+            first.was_given_up()
+                && table
+                    .known(1, crate::kernel::path_state(path.to_str().unwrap()).unwrap())
+                    .is_none()
+        );
         let again = add(&mut table, &path, &mut next).unwrap();
         assert!(Arc::ptr_eq(&first, &again) && first.is_open());
         give_up(&first);

@@ -339,11 +339,20 @@ impl Namer {
             }
             _ => jit_frame(name.as_deref()),
         };
-        names.into_iter().zip(addresses).map(|named| vec![frame(named)]).collect()
+        names
+            .into_iter()
+            .zip(addresses)
+            .map(|named| vec![frame(named)])
+            .collect()
     }
 
     /// Names places whose files are about to be given up, so that [`Self::name`] still knows them then.
-    pub fn name_ahead<S: BuildHasher>(&mut self, places: &[Place], sources: &HashMap<SourceId, Source, S>, now_ns: u64) {
+    pub fn name_ahead<S: BuildHasher>(
+        &mut self,
+        places: &[Place],
+        sources: &HashMap<SourceId, Source, S>,
+        now_ns: u64,
+    ) {
         self.ahead = true;
         self.name(places, sources, now_ns);
         self.ahead = false;

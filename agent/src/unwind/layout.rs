@@ -13,7 +13,7 @@ pub use super::space::SLAB_WORDS;
 /// Rules of all files together.
 pub const RULES: usize = 32_768;
 /// Executable mappings of one program; what lies in others has no table.
-const MAX_MAPPINGS: usize = 4096;
+pub const MAX_MAPPINGS: usize = 4096;
 const MAPPING_WORDS: usize = 8;
 /// Rows are written in pieces of about so many words, so that they fit into what is free.
 const PIECE_WORDS: usize = 32 * 1024;

@@ -26,7 +26,7 @@ mod table;
 use crate::elf::pclntab::Location;
 pub use crate::elf::{Segment, code_address};
 pub use layout::{
-    Code, CodeMapping, Filled, Installed, Layout, Memory, NoRoom, Published, RETIRE_NS, RULES, SLAB_WORDS,
+    Code, CodeMapping, Filled, Installed, Layout, MAX_MAPPINGS, Memory, NoRoom, Published, RETIRE_NS, RULES, SLAB_WORDS,
 };
 pub use parts::{Outline, PART_CHUNKS, compile_part, outline};
 pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};

@@ -8,6 +8,7 @@ mod accounting;
 mod budget;
 mod cut_stacks;
 mod deep;
+mod foreign_files;
 mod ground_truth;
 mod new_mappings;
 mod privileges;

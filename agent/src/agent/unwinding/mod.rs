@@ -6,6 +6,7 @@
 
 mod compiler;
 mod files;
+mod fit;
 mod room;
 
 use crate::elf::Turns;
@@ -291,7 +292,7 @@ impl Unwinding {
                 end: range.end,
                 code: self.files.code(range.source, range.start, range.offset),
             };
-            let mappings: Vec<CodeMapping<'_>> = table.code_ranges(key).map(mapping).collect();
+            let mappings: Vec<CodeMapping<'_>> = fit::fit(table.code_ranges(key).map(mapping).collect());
             if !mappings.is_empty() && !sensor.tables().publish(key, &mappings, now_ns) {
                 self.files.stats.no_room += 1;
             }

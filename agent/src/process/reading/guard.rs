@@ -138,7 +138,10 @@ pub(crate) fn guarded<T: Send + 'static>(owner: u32, work: impl FnOnce() -> T + 
         .entry(owner)
         .or_default() += 1;
     ABANDONED.fetch_add(1, Ordering::Relaxed);
-    tracing::debug!(owner, "a read of another process's files does not end: it is left behind");
+    tracing::debug!(
+        owner,
+        "a read of another process's files does not end: it is left behind"
+    );
     None
 }
 

@@ -112,7 +112,8 @@ impl Held {
     pub(crate) fn set(&self, new: Option<SafeFile>) {
         let mut file = self.file.write().unwrap_or_else(PoisonError::into_inner);
         self.open_files.fetch_add(usize::from(new.is_some()), Ordering::Relaxed);
-        self.open_files.fetch_sub(usize::from(file.is_some()), Ordering::Relaxed);
+        self.open_files
+            .fetch_sub(usize::from(file.is_some()), Ordering::Relaxed);
         self.was_open.fetch_or(new.is_some(), Ordering::Relaxed);
         *file = new;
     }

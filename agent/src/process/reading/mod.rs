@@ -7,8 +7,8 @@ mod guard;
 mod held;
 mod mounts;
 
-pub(crate) use guard::{guarded, guarded_for};
 pub use guard::{StuckReads, stuck_reads};
+pub(crate) use guard::{guarded, guarded_for};
 pub(crate) use held::{Held, SafeFile};
 
 use std::fs::File;
@@ -59,7 +59,11 @@ pub(super) fn open_own(tgid: u32, path: &str, user: u32) -> Option<SafeFile> {
     let state = kernel::file_state(&place).ok()?;
     let readable = state.owner == user || (state.owner == 0 && state.is_public());
     if !readable {
-        tracing::debug!(tgid, owner = state.owner, "a perf map is another user's: it is not read");
+        tracing::debug!(
+            tgid,
+            owner = state.owner,
+            "a perf map is another user's: it is not read"
+        );
         return None;
     }
     open_regular_at(tgid, &place)

@@ -12,8 +12,32 @@ const KNOWN_NS: u64 = 10_000_000_000;
 
 /// Filesystems that need nobody outside the kernel.
 const LOCAL: [&str; 26] = [
-    "bcachefs", "btrfs", "devtmpfs", "ecryptfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hugetlbfs", "iso9660", "jfs",
-    "minix", "msdos", "ntfs3", "overlay", "ramfs", "reiserfs", "rootfs", "squashfs", "tmpfs", "udf", "vfat", "xfs", "zfs",
+    "bcachefs",
+    "btrfs",
+    "devtmpfs",
+    "ecryptfs",
+    "erofs",
+    "exfat",
+    "ext2",
+    "ext3",
+    "ext4",
+    "f2fs",
+    "hugetlbfs",
+    "iso9660",
+    "jfs",
+    "minix",
+    "msdos",
+    "ntfs3",
+    "overlay",
+    "ramfs",
+    "reiserfs",
+    "rootfs",
+    "squashfs",
+    "tmpfs",
+    "udf",
+    "vfat",
+    "xfs",
+    "zfs",
 ];
 
 /// By device, whether it is local, and since when that is known.
@@ -89,8 +113,24 @@ fn judge(mountinfo: &str, device: u64) -> bool {
 fn is_served(mount: &Mount<'_>) -> bool {
     let kind = mount.kind.split('.').next().unwrap_or_default();
     let served = [
-        "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "lustre", "gpfs", "orangefs", "glusterfs",
-        "beegfs", "coda", "ocfs2", "gfs2",
+        "fuse",
+        "fuseblk",
+        "virtiofs",
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "9p",
+        "ceph",
+        "afs",
+        "lustre",
+        "gpfs",
+        "orangefs",
+        "glusterfs",
+        "beegfs",
+        "coda",
+        "ocfs2",
+        "gfs2",
     ];
     served.contains(&kind)
 }
@@ -115,11 +155,20 @@ nonsense
     fn what_needs_a_server_is_known_by_its_mount() {
         let local = |minor: u64| judge(TEXT, minor);
         assert!(judge(TEXT, 254 << 32) && local(41) && local(45));
-        for (minor, what) in [(40, "FUSE"), (42, "an overlay on it"), (43, "of a user's own"), (44, "NFS")] {
+        for (minor, what) in [
+            (40, "FUSE"),
+            (42, "an overlay on it"),
+            (43, "of a user's own"),
+            (44, "NFS"),
+        ] {
             assert!(!local(minor), "{what}");
         }
         assert!(!local(99), "nobody's, where something served is mounted");
-        let without: String = TEXT.lines().filter(|line| !line.contains("fuse") && !line.contains("nfs4")).map(|line| format!("{line}\n")).collect();
+        let without: String = TEXT
+            .lines()
+            .filter(|line| !line.contains("fuse") && !line.contains("nfs4"))
+            .map(|line| format!("{line}\n"))
+            .collect();
         assert!(judge(&without, 99), "a filesystem below an overlay, or of memory files");
     }
 }

@@ -136,6 +136,9 @@ impl Index {
             assert!(reached <= entry.start && entry.start < entry.end(), "ranges overlap");
             reached = entry.end();
         }
-        self.sorted.iter().flat_map(|entry| [entry.start, entry.end() - 1]).collect()
+        self.sorted
+            .iter()
+            .flat_map(|entry| [entry.start, entry.end() - 1])
+            .collect()
     }
 }

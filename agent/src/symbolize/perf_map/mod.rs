@@ -7,8 +7,8 @@ mod index;
 
 use std::collections::HashMap;
 
-use index::Index;
 pub(super) use index::ENTRY_BYTES;
+use index::Index;
 
 const MAX_NAME_BYTES: usize = 512;
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -82,7 +82,9 @@ impl PerfMap {
         let end = text.bytes.min(self.read_bytes.saturating_add(MAX_READ_BYTES));
         let mut chunk = vec![0; CHUNK_BYTES];
         while self.read_bytes < end && self.unindexed_from.is_none() {
-            let Some(got) = read_whole(text, self.read_bytes, &mut chunk) else { return };
+            let Some(got) = read_whole(text, self.read_bytes, &mut chunk) else {
+                return;
+            };
             if !self.take(&chunk[..got], got == chunk.len(), room) {
                 return;
             }
@@ -138,13 +140,7 @@ impl PerfMap {
     }
 
     /// Looks through the lines that found no room. What they say of an address is newer than what is known of it.
-    fn search(
-        &self,
-        text: MapText<'_>,
-        addresses: &[u64],
-        lines: &mut [Option<u64>],
-        rest: &dyn Fn(),
-    ) -> Reached {
+    fn search(&self, text: MapText<'_>, addresses: &[u64], lines: &mut [Option<u64>], rest: &dyn Fn()) -> Reached {
         let Some(from) = self.unindexed_from.filter(|_| !addresses.is_empty()) else {
             return Reached::default();
         };
@@ -162,7 +158,9 @@ impl PerfMap {
         // Where it begins in the middle of a line, that one is left out.
         let (mut at, mut skip) = (begin, begin > from);
         while at < text.bytes {
-            let Some(got) = read_whole(text, at, &mut chunk) else { break };
+            let Some(got) = read_whole(text, at, &mut chunk) else {
+                break;
+            };
             let piece = &chunk[..got];
             let whole = match piece.iter().rposition(|byte| *byte == b'\n') {
                 Some(end) => end + 1,
@@ -222,7 +220,9 @@ fn parse(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let bytes = hex(fields.next()?)?;
     let name = fields.next()?.trim_ascii();
     // No function has four gigabytes.
-    let end = start.checked_add(bytes.min(u64::from(u32::MAX))).filter(|end| *end > start)?;
+    let end = start
+        .checked_add(bytes.min(u64::from(u32::MAX)))
+        .filter(|end| *end > start)?;
     (!name.is_empty()).then_some((start, end, name))
 }
 
@@ -256,7 +256,10 @@ impl PerfMap {
         let read = |of: usize| {
             let all = &all[..of];
             move |offset: u64, into: &mut [u8]| {
-                let rest = usize::try_from(offset).ok().and_then(|at| all.get(at..)).unwrap_or_default();
+                let rest = usize::try_from(offset)
+                    .ok()
+                    .and_then(|at| all.get(at..))
+                    .unwrap_or_default();
                 let count = rest.len().min(into.len());
                 into[..count].copy_from_slice(&rest[..count]);
                 Some(count)

@@ -48,7 +48,11 @@ fn later_lines_win_and_growth_is_followed() {
     assert_eq!(find(&file, &map, 0x1050).as_deref(), Some("LazyCompile:~old a.js:1"));
     assert_eq!(find(&file, &map, 0x1100).as_deref(), Some("other"));
     for nothing in [0x1120, 0x2000, 0x3000] {
-        assert_eq!(find(&file, &map, nothing), None, "{nothing:x}: the last line is not whole yet");
+        assert_eq!(
+            find(&file, &map, nothing),
+            None,
+            "{nothing:x}: the last line is not whole yet"
+        );
     }
     file.text += "00 10 late\n1080 10 new\n";
     file.refresh(&mut map, MANY);
@@ -67,14 +71,20 @@ fn a_map_written_anew_replaces_the_old_one() {
     assert_eq!(file.find(&map, 0x2000).as_deref(), Some("other"));
     file.text = "1000 100 new\n3000 100 longer than before, so that length tells nothing\n".into();
     file.refresh(&mut map, MANY);
-    assert_eq!((file.find(&map, 0x1000).as_deref(), file.find(&map, 0x2000)), (Some("new"), None));
+    assert_eq!(
+        (file.find(&map, 0x1000).as_deref(), file.find(&map, 0x2000)),
+        (Some("new"), None)
+    );
     let another = Text {
         text: "1000 100 another\n".into(),
         inode: 2,
         ..Text::default()
     };
     another.refresh(&mut map, MANY);
-    assert_eq!((another.find(&map, 0x1000).as_deref(), another.find(&map, 0x3000)), (Some("another"), None));
+    assert_eq!(
+        (another.find(&map, 0x1000).as_deref(), another.find(&map, 0x3000)),
+        (Some("another"), None)
+    );
     // Written over between two looks: what a line says now is about something else.
     let other_text = Text {
         text: "9000 100 moved\n".into(),
@@ -86,7 +96,9 @@ fn a_map_written_anew_replaces_the_old_one() {
 
 /// `count` functions of 16 bytes from 0x1000 on.
 fn functions(count: u64) -> String {
-    (0..count).map(|i| format!("{:x} 10 function_{i}\n", 0x1000 + i * 16)).collect()
+    (0..count)
+        .map(|i| format!("{:x} 10 function_{i}\n", 0x1000 + i * 16))
+        .collect()
 }
 
 #[test]
@@ -130,10 +142,16 @@ fn what_finds_no_room_is_looked_for_and_newer_lines_win_there_too() {
 #[test]
 fn a_line_without_end_is_cut_and_names_no_other_function() {
     let (mut file, mut map) = (Text::default(), PerfMap::default());
-    file.text = format!("1000 10 {} 2000 10 inside\n3000 10 after\n", "x".repeat(3 * CHUNK_BYTES));
+    file.text = format!(
+        "1000 10 {} 2000 10 inside\n3000 10 after\n",
+        "x".repeat(3 * CHUNK_BYTES)
+    );
     file.refresh(&mut map, MANY);
     assert_eq!(file.find(&map, 0x1000).map(|name| name.len()), Some(MAX_NAME_BYTES));
-    assert_eq!((file.find(&map, 0x2000), file.find(&map, 0x3000).as_deref()), (None, Some("after")));
+    assert_eq!(
+        (file.find(&map, 0x2000), file.find(&map, 0x3000).as_deref()),
+        (None, Some("after"))
+    );
 }
 
 #[test]
@@ -149,11 +167,17 @@ fn names_outlive_their_file_where_they_were_asked_for() {
     let addresses = [0x1000, 0x1010];
     let (names, _) = file.with(|text| map.names(text, &addresses, &|| {}));
     map.keep(&addresses, &names);
-    assert_eq!((map.kept(0x1010).as_deref(), map.kept(0x1020)), (Some("function_1"), None));
+    assert_eq!(
+        (map.kept(0x1010).as_deref(), map.kept(0x1020)),
+        (Some("function_1"), None)
+    );
 }
 
 #[test]
 fn what_holds_of_every_map() {
-    PerfMap::check(b"1000 100 a\n10", b"80 10 b\n1000 10 c\n1090 ffffffffffffffff d\nfffffffffffffff0 f e\n");
+    PerfMap::check(
+        b"1000 100 a\n10",
+        b"80 10 b\n1000 10 c\n1090 ffffffffffffffff d\nfffffffffffffff0 f e\n",
+    );
     PerfMap::check(b"", b"");
 }
