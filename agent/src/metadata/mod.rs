@@ -17,7 +17,7 @@ use std::sync::Arc;
 use self::environ::Named;
 use self::runtime::Runtimes;
 use crate::kernel::path_state;
-use crate::process::guarded;
+use crate::process::{Owner, guarded};
 
 /// The service of everything that the kernel does on its own account.
 pub const KERNEL_SERVICE: &str = "[kernel]";
@@ -86,7 +86,7 @@ impl Resolver {
         // It lies in the process's own memory, which may be a file that nobody serves.
         let environ = process.join("environ");
         let owner = path_state(&process.to_string_lossy()).map_or(u32::MAX, |state| state.owner);
-        let environ = guarded(owner, move || read(&environ, ENVIRON_LIMIT_BYTES));
+        let environ = guarded(Owner::User(owner), move || read(&environ, ENVIRON_LIMIT_BYTES));
         let named = environ::parse(&environ.unwrap_or_default());
         let known = self.runtimes.look_up(&place);
         combine(subject.executable, place, named, known)

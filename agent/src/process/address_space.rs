@@ -9,7 +9,7 @@ use super::made::{JitCode, MadeFile, PerfMapFile};
 use super::maps::{Backing, MapLine, neighbours, parse_maps};
 use super::modules::{MappedFile, Module, ModuleTable, Opened};
 use super::proc_files;
-use super::reading::{guarded_for, mapped_state};
+use super::reading::{Owner, guarded, guarded_for, mapped_state};
 use crate::elf::Segment;
 use crate::kernel::FileState;
 
@@ -99,6 +99,8 @@ struct Line {
     map: MapLine,
     /// As the process's mapping tells it; none where that is known from the last time, or can't be told.
     state: Option<FileState>,
+    /// It is a file that needs no server.
+    local: bool,
 }
 
 /// Reads the mappings of a process, and asks of those that are new what they show. `before` is what it had when it was read last.
@@ -115,10 +117,48 @@ fn scan(tgid: u32, before: &[Mapping]) -> Option<Vec<Line>> {
     let lines = code.into_iter().chain(around.into_iter().filter(is_other));
     let state_of = |map: MapLine| {
         let is_new = matches!(map.backing, Backing::File { .. }) && known(before, &map).is_none();
-        let state = is_new.then(|| mapped_state(tgid, map.start, map.end)).flatten();
-        Line { map, state }
+        let told = is_new.then(|| mapped_state(tgid, map.start, map.end)).flatten();
+        let (state, local) = told.map_or((None, true), |(state, local)| (Some(state), local));
+        Line { map, state, local }
     };
     Some(lines.map(state_of).collect())
+}
+
+/// A file that is to be opened.
+struct Wanted {
+    /// Which line shows it.
+    line: usize,
+    range: (u64, u64),
+    inode: u64,
+    path: String,
+    /// The device of its filesystem, where that needs a server.
+    server: Option<u64>,
+}
+
+impl Wanted {
+    fn open(&self, tgid: u32) -> Option<Opened> {
+        Opened::of_mapping(tgid, self.range, self.inode, &self.path)
+    }
+}
+
+/// Opens files that a process maps: local ones together, and each of the others by itself, so that who does not answer takes none with it.
+fn open_all(tgid: u32, wanted: Vec<Wanted>) -> Vec<(usize, Option<Opened>)> {
+    let (served, local): (Vec<Wanted>, Vec<Wanted>) = wanted.into_iter().partition(|file| file.server.is_some());
+    let lines: Vec<usize> = local.iter().map(|file| file.line).collect();
+    let mut all = Vec::with_capacity(lines.len() + served.len());
+    if !local.is_empty() {
+        let opened = guarded_for(tgid, move || {
+            local.iter().map(|file| file.open(tgid)).collect::<Vec<_>>()
+        });
+        let mut opened = opened.unwrap_or_default().into_iter();
+        all.extend(lines.into_iter().map(|line| (line, opened.next().flatten())));
+    }
+    for file in served {
+        let (line, device) = (file.line, file.server.unwrap_or_default());
+        let opened = guarded(Owner::Device(device), move || file.open(tgid));
+        all.push((line, opened.flatten()));
+    }
+    all
 }
 
 /// The mapping of the same line.
@@ -199,7 +239,7 @@ impl Sources {
             .map(|line| self.recall(tgid, line, before, sources))
             .collect();
         // Each file once, by what is known of it.
-        let mut wanted: Vec<(usize, (u64, u64), u64, String)> = Vec::new();
+        let mut wanted: Vec<Wanted> = Vec::new();
         let mut asked: HashMap<(u64, u64, u64, &str), usize> = HashMap::new();
         let mut same: Vec<(usize, usize)> = Vec::new();
         for (index, line) in lines.iter().enumerate().filter(|(index, _)| files[*index].is_none()) {
@@ -213,27 +253,22 @@ impl Sources {
                 Entry::Occupied(first) => same.push((index, *first.get())),
                 Entry::Vacant(entry) => {
                     entry.insert(index);
-                    wanted.push((index, (line.map.start, line.map.end), *inode, path.clone()));
+                    wanted.push(Wanted {
+                        line: index,
+                        range: (line.map.start, line.map.end),
+                        inode: *inode,
+                        path: path.clone(),
+                        server: line.state.filter(|_| !line.local).map(|state| state.device),
+                    });
                 }
             }
         }
-        if wanted.is_empty() {
-            return files;
-        }
-        let room = self.modules.room();
-        let indices: Vec<usize> = wanted.iter().map(|(index, ..)| *index).collect();
-        let opened = guarded_for(tgid, move || {
-            let opened = wanted.into_iter().take(room);
-            let opened = opened.map(|(_, range, inode, path)| Opened::of_mapping(tgid, range, inode, &path));
-            opened.collect::<Vec<_>>()
-        });
-        let mut opened = opened.unwrap_or_default().into_iter();
-        for index in indices {
+        wanted.truncate(self.modules.room().max(1));
+        for (index, opened) in open_all(tgid, wanted) {
             let Backing::File { device, inode, path } = &lines[index].map.backing else {
                 continue;
             };
             let next = &mut self.next;
-            let opened = opened.next().flatten();
             let file = self
                 .modules
                 .add(tgid, opened, (*device, *inode, path), &mut || take_id(next));

@@ -22,7 +22,7 @@ pub use holding::Leaving;
 pub use made::{JitCode, MadeFile, PerfMapFile};
 pub use maps::{Backing, MapLine, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub(crate) use reading::{SafeFile, guarded, guarded_for, open_in_root, open_regular};
+pub(crate) use reading::{Owner, SafeFile, guarded, guarded_for, open_in_root, open_regular};
 pub use reading::{StuckReads, stuck_reads};
 pub use table::{Changes, Labeller, Program, ProgramKey, Table, TableStats};
 pub use vdso::vdso_image;

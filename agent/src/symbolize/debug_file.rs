@@ -4,7 +4,7 @@
 //! does no harm to look in a process's root, whose content is up to the process, or in our own for what ran elsewhere.
 
 use crate::elf::{Image, field};
-use crate::process::{SafeFile, guarded, guarded_for, open_in_root, open_regular};
+use crate::process::{Owner, SafeFile, guarded, guarded_for, open_in_root, open_regular};
 
 const MAX_LINK_BYTES: u64 = 4096;
 /// Larger debug files without a build id are not read to their end for their checksum.
@@ -43,7 +43,7 @@ impl Link {
         });
         belonging(there).or_else(|| {
             let here = move || own.iter().filter_map(|path| open_regular(path)).collect();
-            belonging(guarded(0, here))
+            belonging(guarded(Owner::User(0), here))
         })
     }
 

@@ -14,13 +14,23 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_millis(1500);
 /// For owners of whom a thread is stuck already.
 const SHORT_DEADLINE: Duration = Duration::from_millis(150);
-/// Threads that may be stuck in files of one owner, and in all.
+/// Threads that may be stuck in what is one owner's; in all, for who has one already; and for everybody.
 const STUCK_PER_OWNER: u32 = 4;
 const STUCK: u32 = 32;
+const STUCK_AT_MOST: u32 = 64;
 const STACK_BYTES: usize = 256 * 1024;
 
-/// By the owner's user id, how many threads are stuck in what is its own.
-static LEFT_BEHIND: Mutex<Option<HashMap<u32, u32>>> = Mutex::new(None);
+/// Who is to blame where a read does not end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Owner {
+    /// The user whose process it is.
+    User(u32),
+    /// The filesystem whose server does not answer, by its device.
+    Device(u64),
+}
+
+/// How many threads are stuck in what is whose.
+static LEFT_BEHIND: Mutex<Option<HashMap<Owner, u32>>> = Mutex::new(None);
 static ABANDONED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
@@ -43,13 +53,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// How long a read of that owner's may take; none where it may not be begun.
-fn admitted(owner: u32) -> Option<Duration> {
+fn admitted(owner: Owner) -> Option<Duration> {
     let left = locked(&LEFT_BEHIND);
     let Some(left) = left.as_ref().filter(|left| !left.is_empty()) else {
         return Some(DEADLINE);
     };
     let own = left.get(&owner).copied().unwrap_or(0);
-    if own >= STUCK_PER_OWNER || left.values().sum::<u32>() >= STUCK {
+    let all: u32 = left.values().sum();
+    if own >= STUCK_PER_OWNER || all >= STUCK_AT_MOST || (own > 0 && all >= STUCK) {
         return None;
     }
     Some(if own == 0 { DEADLINE } else { SHORT_DEADLINE })
@@ -65,7 +76,7 @@ enum Progress {
 
 /// Ends with its read, however that ends.
 struct Reading {
-    owner: u32,
+    owner: Owner,
     progress: Arc<Mutex<Progress>>,
 }
 
@@ -104,8 +115,8 @@ fn start_helper() -> Option<SyncSender<Job>> {
     Some(jobs)
 }
 
-/// Does what may never end, for what belongs to a user. None where it did not end in time, or may not be tried.
-pub(crate) fn guarded<T: Send + 'static>(owner: u32, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+/// Does what may never end, for what is somebody's. None where it did not end in time, or may not be tried.
+pub(crate) fn guarded<T: Send + 'static>(owner: Owner, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let Some(deadline) = admitted(owner) else {
         REFUSED.fetch_add(1, Ordering::Relaxed);
         return None;
@@ -148,7 +159,7 @@ pub(crate) fn guarded<T: Send + 'static>(owner: u32, work: impl FnOnce() -> T + 
 /// The same for what is a process's own.
 pub(crate) fn guarded_for<T: Send + 'static>(tgid: u32, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let owner = crate::kernel::path_state(&format!("/proc/{tgid}")).ok()?.owner;
-    guarded(owner, work)
+    guarded(Owner::User(owner), work)
 }
 
 #[cfg(test)]
@@ -157,8 +168,8 @@ mod tests {
     use std::time::Instant;
 
     /// Owners that no other test has.
-    const OWNER: u32 = 4_000_000_001;
-    const OTHER: u32 = 4_000_000_002;
+    const OWNER: Owner = Owner::Device(u64::MAX);
+    const OTHER: Owner = Owner::User(4_000_000_002);
 
     #[test]
     fn what_never_ends_costs_a_bounded_number_of_threads_and_only_its_owner() {

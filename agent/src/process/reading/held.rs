@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::guard::guarded;
+use super::guard::{Owner, guarded};
 use crate::kernel::{self, FileState};
 
 /// An open regular file, and what it was when it was opened.
@@ -41,7 +41,7 @@ impl SafeFile {
             return self.file.read_at(into, offset).ok();
         }
         let (file, room) = (Arc::clone(&self.file), into.len());
-        let bytes = guarded(self.state.owner, move || {
+        let bytes = guarded(Owner::Device(self.state.device), move || {
             let mut bytes = vec![0; room];
             let got = file.read_at(&mut bytes, offset).ok()?;
             bytes.truncate(got);

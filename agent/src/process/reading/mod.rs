@@ -7,8 +7,8 @@ mod guard;
 mod held;
 mod mounts;
 
+pub(crate) use guard::{Owner, guarded, guarded_for};
 pub use guard::{StuckReads, stuck_reads};
-pub(crate) use guard::{guarded, guarded_for};
 pub(crate) use held::{Held, SafeFile};
 
 use std::fs::File;
@@ -36,9 +36,10 @@ pub(super) fn open_mapped(tgid: u32, start: u64, end: u64) -> Option<SafeFile> {
     open_regular_at(tgid, &find_place(&map_file(tgid, start, end)).ok()?)
 }
 
-/// What it is, without opening it.
-pub(super) fn mapped_state(tgid: u32, start: u64, end: u64) -> Option<FileState> {
-    kernel::path_state(&map_file(tgid, start, end)).ok()
+/// What it is, without opening it, and whether it needs no server.
+pub(super) fn mapped_state(tgid: u32, start: u64, end: u64) -> Option<(FileState, bool)> {
+    let state = kernel::path_state(&map_file(tgid, start, end)).ok()?;
+    Some((state, mounts::is_local(tgid, state.device, kernel::monotonic_ns())))
 }
 
 fn map_file(tgid: u32, start: u64, end: u64) -> String {
