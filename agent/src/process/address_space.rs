@@ -263,8 +263,10 @@ impl Sources {
                 }
             }
         }
-        wanted.truncate(self.modules.room().max(1));
-        for (index, opened) in open_all(tgid, wanted) {
+        // What may not be opened any more is a module without names.
+        let beyond = wanted.split_off(wanted.len().min(self.modules.room()));
+        let beyond = beyond.into_iter().map(|file| (file.line, None));
+        for (index, opened) in open_all(tgid, wanted).into_iter().chain(beyond) {
             let Backing::File { device, inode, path } = &lines[index].map.backing else {
                 continue;
             };
