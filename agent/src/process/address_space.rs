@@ -297,6 +297,9 @@ impl Sources {
         before: &[Mapping],
         sources: &[(SourceId, Source)],
     ) -> Option<MappedFile> {
+        if !matches!(line.map.backing, Backing::File { .. }) {
+            return None;
+        }
         if let Some(state) = line.state {
             return self.modules.known(tgid, state).map(MappedFile::Module);
         }
