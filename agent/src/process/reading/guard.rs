@@ -150,7 +150,7 @@ pub(crate) fn guarded<T: Send + 'static>(owner: Owner, work: impl FnOnce() -> T 
         .or_default() += 1;
     ABANDONED.fetch_add(1, Ordering::Relaxed);
     tracing::debug!(
-        owner,
+        ?owner,
         "a read of another process's files does not end: it is left behind"
     );
     None
