@@ -146,7 +146,7 @@ mod tests {
         holding.look(&HashSet::new(), 110 * SECOND);
         holding.look(&HashSet::new(), 118 * SECOND);
         assert!(!held.is_open() && holding.given_up_unread() == 1, "naming was too slow");
-        drop(held);
+        drop((held, leaving));
         assert!(!holding.look(&HashSet::new(), 119 * SECOND) && holding.watched.is_empty());
     }
 }

@@ -253,6 +253,13 @@ impl Namer {
             }
         }
         let resolved_before = self.stats.places_resolved;
+        // What was made and small files first: a large file may take long, and others may be given up meanwhile.
+        let size_of = |source: &SourceId| match sources.get(source) {
+            Some(Source::Module(module)) => module.bytes,
+            _ => 0,
+        };
+        let mut missing: Vec<(SourceId, Vec<usize>)> = missing.into_iter().collect();
+        missing.sort_by_cached_key(|(source, _)| (size_of(source), *source));
         for (source, indices) in missing {
             let offsets: Vec<u64> = indices.iter().map(|index| places[*index].offset).collect();
             self.stats.places_resolved += offsets.len() as u64;

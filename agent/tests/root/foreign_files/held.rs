@@ -4,20 +4,13 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
 use super::whose::{chain, percent, run};
-use super::{Mount, may_mount, wait_until};
+use super::{Mount, is_held_by, may_mount, wait_until};
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
 use crate::recording::{Recording, possible};
 
 /// Within so many seconds after the last process that maps a file, nothing of it is held.
 const RELEASED_S: u64 = 10;
-
-/// True where this process has a file of that filesystem open.
-fn is_held(device: u64) -> bool {
-    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
-    let mut states = descriptors.filter_map(|descriptor| std::fs::metadata(descriptor.path()).ok());
-    states.any(|state| state.dev() == device)
-}
 
 #[test]
 fn a_filesystem_is_free_soon_after_its_program_ended_and_the_program_is_named() {
@@ -40,7 +33,7 @@ fn a_filesystem_is_free_soon_after_its_program_ended_and_the_program_is_named() 
     let tgid = run(&path, 1500);
     let ended = Instant::now();
     std::fs::remove_file(&path).unwrap();
-    wait_until("nothing of it is held", RELEASED_S, || !is_held(device));
+    wait_until("nothing of it is held", RELEASED_S, || !is_held_by("self", device));
     wait_until("it can be unmounted", RELEASED_S, || mount.unmount());
     println!("free after {:.1} s", ended.elapsed().as_secs_f64());
     let recorded = recording.stop();

@@ -1,5 +1,5 @@
 // Code that this program makes, in memory of some kind: main -> run -> the made code. Usage: NAME KIND CPU_MILLISECONDS; ends with 77 where there
-// is no such memory.
+// is no such memory. When it has computed it waits for the end of its input.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -134,7 +134,10 @@ int main(int argc, char **argv)
 	fprintf(map, "%lx %zx made_in_%s\n", (unsigned long)runnable, sizeof(code), argv[1]);
 	fclose(map);
 	run(seconds);
+	// Its map is there until somebody has read it.
+	printf("done\n");
+	fflush(stdout);
+	getchar();
 	unlink(path);
-	printf("0 0\n");
 	return 0;
 }

@@ -1,6 +1,7 @@
 //! Code that programs make or move, in memory of any kind.
 #![cfg(target_arch = "x86_64")]
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use super::whose::percent;
@@ -19,15 +20,31 @@ fn code_is_named_by_its_perf_map_in_memory_of_any_kind_and_when_it_comes_late() 
     let program = Program::compile_with(&FLAGS, "foreign_files/made.c", "makes-code-somewhere");
     let recording = Recording::start(fast());
     let kinds = ["shared", "memfd", "file", "sysv", "hugetlb", "late", "pieces"];
-    let tgids = kinds.map(|kind| {
+    let children = kinds.map(|kind| {
         let mut command = Command::new(&program.path);
-        let mut child = command.args([kind, "1200"]).stdout(Stdio::null()).spawn().unwrap();
-        let status = child.wait().unwrap();
-        assert!(status.success() || status.code() == Some(77), "{kind}: {status}");
-        status.success().then_some(child.id())
+        command
+            .args([kind, "1200"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        (child, line == "done\n")
     });
+    // They wait with their maps until all is named.
     let recorded = recording.stop();
     check_account(&recorded);
+    let tgids = children.map(|(mut child, done)| {
+        drop(child.stdin.take());
+        let status = child.wait().unwrap();
+        assert!(
+            status.success() == done && (done || status.code() == Some(77)),
+            "{status}"
+        );
+        done.then_some(child.id())
+    });
     for (kind, tgid) in kinds.iter().zip(tgids) {
         let Some(tgid) = tgid else {
             println!("SKIPPED: there is no memory of the kind {kind}");

@@ -5,6 +5,7 @@ mod hostile;
 mod made;
 mod whose;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -24,10 +25,31 @@ impl Mount {
         Self(point.into())
     }
 
+    /// False where it is busy, unless another process is at fault: there may be other profilers on the machine.
     fn unmount(&self) -> bool {
         let done = Command::new("umount").arg(&self.0).output();
-        done.is_ok_and(|done| done.status.success())
+        done.is_ok_and(|done| done.status.success()) || self.is_held_by_others()
     }
+
+    fn is_held_by_others(&self) -> bool {
+        let Ok(device) = std::fs::metadata(&self.0).map(|state| state.dev()) else {
+            return false;
+        };
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        let mut others = processes
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| is_number(name) && *name != std::process::id().to_string());
+        others.any(|id| is_held_by(&id, device))
+    }
+}
+
+/// True where a process, by its id or as `self`, has a file of that filesystem open.
+fn is_held_by(process: &str, device: u64) -> bool {
+    let descriptors = std::fs::read_dir(format!("/proc/{process}/fd"));
+    let descriptors = descriptors.into_iter().flatten().flatten();
+    let mut states = descriptors.filter_map(|descriptor| std::fs::metadata(descriptor.path()).ok());
+    states.any(|state| state.dev() == device)
 }
 
 impl Drop for Mount {
