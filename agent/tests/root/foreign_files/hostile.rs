@@ -23,7 +23,7 @@ impl Drop for Stuck {
     }
 }
 
-/// Starts a program whose command line nobody can read; none where that can't be done here.
+/// Starts a program of whose mapped files one is served by nobody; none where that can't be done here.
 fn start_stuck(program: &Path, point: &Path) -> Option<Stuck> {
     std::fs::create_dir_all(point).unwrap();
     let mut command = Command::new(program);
@@ -71,7 +71,6 @@ fn memory_and_files_that_nobody_serves_hold_up_nobody() {
             seen.iter()
                 .all(|seen| &*seen.process.executable == "whose-arguments-nobody-serves")
         );
-        assert!(seen.iter().all(|seen| seen.process.command_line.is_empty()));
         assert!(seen.iter().any(|seen| seen.has("compute")));
     }
     let limits = recorded
