@@ -103,11 +103,12 @@ impl PerfMap {
         let mut at = self.read_bytes;
         for line in appended[..whole].split_inclusive(|byte| *byte == b'\n') {
             let is_continued = std::mem::replace(&mut self.in_long_line, !line.ends_with(b"\n"));
-            if !is_continued && let Some((start, end, _)) = parse(line) {
-                if !self.index.insert(start, end, at, room) {
-                    self.unindexed_from = Some(at);
-                    break;
-                }
+            if !is_continued
+                && let Some((start, end, _)) = parse(line)
+                && !self.index.insert(start, end, at, room)
+            {
+                self.unindexed_from = Some(at);
+                break;
             }
             at += line.len() as u64;
         }
