@@ -133,10 +133,17 @@ struct Wanted {
     path: String,
     /// The device of its filesystem, where that needs a server.
     server: Option<u64>,
+    /// Nothing was asked about it this time.
+    unasked: bool,
 }
 
 impl Wanted {
     fn open(&self, tgid: u32) -> Option<Opened> {
+        // Was tried before: its server did not answer then.
+        let (start, end) = self.range;
+        if self.unasked && mapped_state(tgid, start, end).is_some_and(|(_, local)| !local) {
+            return None;
+        }
         Opened::of_mapping(tgid, self.range, self.inode, &self.path)
     }
 }
@@ -259,6 +266,7 @@ impl Sources {
                         inode: *inode,
                         path: path.clone(),
                         server: line.state.filter(|_| !line.local).map(|state| state.device),
+                        unasked: line.state.is_none(),
                     });
                 }
             }
