@@ -10,6 +10,7 @@ mod budget;
 mod clock;
 mod copies;
 mod gather;
+mod intervals;
 mod naming;
 mod roots;
 mod sampling;
@@ -31,7 +32,8 @@ use crate::process::{Labeller, TableStats};
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
 use clock::Moment;
-use sampling::{Intervals, Sampling};
+use intervals::Intervals;
+use sampling::Sampling;
 pub use unwinding::UnwindStats;
 
 /// How the agent samples and gathers.

@@ -1,20 +1,18 @@
 //! The sampling thread: drains the kernel side, finds out where addresses come from, ends intervals.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::budget::Budget;
 use super::clock::{Moment, Span};
 use super::gather::{Interval, Memory};
-use super::naming::{Ahead, Finished, Work};
+use super::intervals::Intervals;
+use super::naming::{Ahead, Finished};
 use super::throttle::Throttle;
 use super::unwinding::Unwinding;
 use super::{
     AgentConfig, AgentError, CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals,
-    WAITING_INTERVALS,
 };
 use crate::kernel::{self, Counters, Event, Sensor, Unticked};
 use crate::pace::Pace;
@@ -48,34 +46,6 @@ const HURRY_NS: u64 = 20_000_000_000;
 const MAX_OPEN_FILES: u64 = 4096;
 /// Of the list of CPUs that were off: room for hundreds one by one, and for any number of ranges that machines have.
 const MAX_CPU_LIST_BYTES: usize = 1024;
-
-/// The way to the naming thread.
-pub(super) struct Intervals {
-    sender: mpsc::SyncSender<Work>,
-    waiting: Arc<AtomicUsize>,
-}
-
-impl Intervals {
-    pub(super) fn new(sender: mpsc::SyncSender<Work>, waiting: Arc<AtomicUsize>) -> Self {
-        Self { sender, waiting }
-    }
-
-    /// True where one more does not make the sender wait. There is only one sender.
-    fn has_room(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) < WAITING_INTERVALS
-    }
-
-    fn send(&self, finished: Finished) -> Result<(), AgentError> {
-        self.waiting.fetch_add(1, Ordering::Release);
-        let work = Work::Interval(Box::new(finished));
-        self.sender.send(work).map_err(|_| AgentError::Ended("naming"))
-    }
-
-    /// False where too much waits: what is given up then is not named before.
-    fn send_ahead(&self, ahead: Ahead) -> bool {
-        self.sender.try_send(Work::Ahead(Box::new(ahead))).is_ok()
-    }
-}
 
 /// The sampling thread's state.
 pub(super) struct Sampling {
