@@ -51,6 +51,11 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
 
+    /// A name under which this server may be asked, beside localhost, addresses and that of --public-url; repeated or with commas. On loopback
+    /// other names are refused (421), since a page of any site can have one; beyond it only where a name is given; default: none
+    #[arg(long, env = "STAKEOUT_ALLOW_HOST", value_delimiter = ',', value_name = "NAME")]
+    pub allow_host: Vec<String>,
+
     /// Directory with stakeout-agent-linux-x86_64 and -aarch64 to hand out; default: beside this executable
     #[arg(long, env = "STAKEOUT_AGENT_DIR", value_name = "DIR")]
     pub agent_dir: Option<PathBuf>,
@@ -71,7 +76,8 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_RETENTION_HOURS", default_value = "400d", value_parser = duration, value_name = "TIME")]
     pub retention_hours: Duration,
 
-    /// Size of all tables beyond which the oldest hours are removed, of samples first, then of roll-ups; default: none
+    /// Size of all tables beyond which the oldest hours are removed, of samples first, then of roll-ups; default: 80 % of
+    /// what is free at the start, with what the tables have
     #[arg(long, env = "STAKEOUT_RETENTION_BYTES", value_parser = bytes, value_name = "SIZE")]
     pub retention_bytes: Option<u64>,
 

@@ -5,6 +5,7 @@
 
 use crate::api;
 use crate::ingest::{Decompressor, Encoding, TimeWindow, convert, read};
+use crate::query;
 use crate::query::selector::Selector;
 use crate::query::time::{Window, parse_duration};
 use crate::store::FreshSamples;
@@ -42,6 +43,11 @@ pub const TARGETS: &[Target] = &[
         name: "selector",
         memory_bytes: 64 * MIB,
         run: selector,
+    },
+    Target {
+        name: "sql",
+        memory_bytes: 128 * MIB,
+        run: query::fuzz_sql,
     },
     Target {
         name: "time",
@@ -130,6 +136,7 @@ mod tests {
             "",
             "{service=\"a\\\"b\",node=~\"db-.*\",cpu!=\"\"}",
             "now-1h\nnow",
+            "select a::int, case when b then [1, 2][1] end from (select 1 as a) t union all select 2, interval '1' day",
             "2026-11-21T08:00:00Z\n1795248000000",
             "query={}&from=now-1h&base_from=now-2h&match=a%20b&min_share=0.1&by=thread&step=10s&limit=7",
         ];

@@ -6,12 +6,33 @@
 
 pub mod api;
 pub mod config;
+pub mod durations;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod hash;
 pub mod ingest;
 pub mod memory;
+pub mod panics;
 mod profile_type;
 pub mod query;
+pub mod reload;
 pub mod render;
 pub mod store;
+
+/// Fails where `docs/threats.md` does not have these numbers, each beside the name of its constant.
+#[cfg(test)]
+fn documented(numbers: &[(&str, u64)]) {
+    let text = include_str!("../docs/threats.md");
+    for (name, number) in numbers {
+        let digits = number.to_string();
+        let mut shown = String::new();
+        for (at, digit) in digits.chars().enumerate() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                shown.push(',');
+            }
+            shown.push(digit);
+        }
+        let row = format!("| {shown} | `{name}` |");
+        assert!(text.contains(&row), "docs/threats.md has no row that ends with {row:?}");
+    }
+}

@@ -1,17 +1,17 @@
 //! The `stakeout-server` binary: reads the command line, opens the store, serves until it is told to stop.
 #![forbid(unsafe_code)]
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Parser;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use stakeout_server::api::{self, Agents, AppState, Tokens};
+use stakeout_server::api::{self, Agents, AppState, Hosts, Tokens};
 use stakeout_server::config::Config;
 use stakeout_server::ingest::{Ingest, IngestConfig};
 use stakeout_server::memory::{self, Shares};
+use stakeout_server::panics;
+use stakeout_server::reload::{self, Certificate, Sources};
 use stakeout_server::store::{Store, StoreConfig};
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -39,6 +39,9 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
+    panics::watch();
+    // What it writes is its user's alone.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -55,12 +58,17 @@ fn main() -> ExitCode {
 
 async fn run(config: Config) -> anyhow::Result<()> {
     config.check()?;
-    let tls = match (&config.tls_cert, &config.tls_key) {
-        (Some(cert), Some(key)) => Some(tls_config(cert, key)?),
+    let certificate = match (&config.tls_cert, &config.tls_key) {
+        (Some(cert), Some(key)) => Some(Certificate::read(cert, key)?),
         _ => None,
     };
-    let ingest_tokens = tokens(config.ingest_token_file.as_deref(), "--ingest-token-file")?;
-    let view_tokens = tokens(config.view_token_file.as_deref(), "--view-token-file")?;
+    let tls = certificate.clone().map(tls_config).transpose()?;
+    let mut sources = Sources {
+        certificate,
+        ..Sources::default()
+    };
+    let ingest_tokens = tokens(&config.ingest_token_file, "--ingest-token-file", &mut sources)?;
+    let view_tokens = tokens(&config.view_token_file, "--view-token-file", &mut sources)?;
     let max_connections = raise_descriptor_limit(config.max_connections);
     // Before the store is opened: a port in use is the more frequent mistake, and costs less to find.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
@@ -72,6 +80,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     // Signals from here on end in an orderly stop.
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
+    tokio::spawn(sources.watch(signal(SignalKind::hangup()).context("cannot catch SIGHUP")?));
     let memory_limit = config.memory_limit.unwrap_or_else(memory::default_limit_bytes);
     let shares = Shares::of(memory_limit, IngestConfig::decoding());
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -85,6 +94,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         retention_minutes: config.retention_minutes,
         retention_hours: config.retention_hours,
         retention_bytes: config.retention_bytes,
+        fits_disk: true,
         settle: config.settle,
         ..StoreConfig::new(&config.data)
     })
@@ -101,6 +111,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         ingest_tokens,
         view_tokens,
         tls: tls.is_some(),
+        hosts: Hosts::new(config.listen, config.public_url.as_deref(), &config.allow_host),
         public_url: config
             .public_url
             .as_deref()
@@ -131,36 +142,22 @@ async fn run(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tls_config(cert: &Path, key: &Path) -> anyhow::Result<Arc<rustls::ServerConfig>> {
-    let chain = CertificateDer::pem_file_iter(cert)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .with_context(|| format!("--tls-cert {}: not a readable PEM certificate chain", cert.display()))?;
-    if chain.is_empty() {
-        bail!("--tls-cert {}: no PEM certificate in it", cert.display());
-    }
-    let private = PrivateKeyDer::from_pem_file(key)
-        .with_context(|| format!("--tls-key {}: not a readable PEM private key", key.display()))?;
+fn tls_config(certificate: Arc<Certificate>) -> anyhow::Result<Arc<rustls::ServerConfig>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .context("TLS versions")?
         .with_no_client_auth()
-        .with_single_cert(chain, private)
-        .with_context(|| format!("{} and {} do not belong together", cert.display(), key.display()))?;
+        .with_cert_resolver(certificate);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-fn tokens(path: Option<&Path>, flag: &str) -> anyhow::Result<Tokens> {
+/// The tokens of a file, which is looked at again while the server runs; where there is none, none is needed.
+fn tokens(path: &Option<PathBuf>, flag: &'static str, sources: &mut Sources) -> anyhow::Result<Tokens> {
     let Some(path) = path else { return Ok(Tokens::default()) };
-    let text = std::fs::read_to_string(path).with_context(|| format!("{flag} {}: cannot be read", path.display()))?;
-    let tokens = Tokens::from_lines(&text);
-    if tokens.count() == Some(0) {
-        bail!(
-            "{flag} {}: no token in it; write one a line, such as from `openssl rand -hex 32`",
-            path.display()
-        );
-    }
+    let tokens = reload::tokens(flag, path)?;
+    sources.tokens.push((flag, path.clone(), tokens.clone()));
     Ok(tokens)
 }
 

@@ -415,21 +415,51 @@ fn over_tls(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-/// By systemd's own check, where systemd is installed; the program that it starts must exist, so another one stands in.
+/// The units, the program of each, and the most exposure that each may have, as systemd counts it from 0 to 10.
+const UNITS: [(&str, &str, f64); 2] = [
+    (
+        "agent/packaging/stakeout-agent.service",
+        "/usr/local/bin/stakeout-agent",
+        4.0,
+    ),
+    (
+        "server/packaging/stakeout-server.service",
+        "/usr/local/bin/stakeout-server",
+        1.5,
+    ),
+];
+
+/// By systemd's own checks, where systemd is installed; the program that a unit starts must exist, so another one stands in.
 fn unit_file(scene: &mut Scene) -> Result<()> {
     if repo::find_program("systemd-analyze").is_none() {
-        println!("systemd is not installed here: the unit file is NOT CHECKED");
+        println!("systemd is not installed here: the unit files are NOT CHECKED");
         return Ok(());
     }
-    let unit = fs::read_to_string(repo::root().join("agent/packaging/stakeout-agent.service"))?;
-    let file = scene.dir.path().join("stakeout-agent.service");
-    fs::write(&file, unit.replace("/usr/local/bin/stakeout-agent", "/bin/true"))?;
-    let output = Command::new("systemd-analyze").arg("verify").arg(&file).output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success() && !said.contains("stakeout-agent.service"),
-        "systemd-analyze says:\n{said}"
-    );
+    for (path, program, most) in UNITS {
+        let unit = fs::read_to_string(repo::root().join(path))?;
+        let name = Path::new(path).file_name().context("a unit has a name")?;
+        let file = scene.dir.path().join(name);
+        fs::write(&file, unit.replace(program, "/bin/true"))?;
+        let output = Command::new("systemd-analyze").arg("verify").arg(&file).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success() && !said.contains(&*name.to_string_lossy()),
+            "systemd-analyze says:\n{said}"
+        );
+        let output = Command::new("systemd-analyze")
+            .args(["security", "--offline=true", "--no-pager"])
+            .arg(&file)
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let exposure = said.lines().rev().find(|line| line.contains("Overall exposure level"));
+        let Some(exposure) = exposure.and_then(|line| line.rsplit_once(": ")?.1.split(' ').next()?.parse::<f64>().ok())
+        else {
+            println!("{path}: systemd-analyze security cannot look at files here: NOT CHECKED");
+            continue;
+        };
+        println!("{path}: exposure {exposure} of 10, at most {most}");
+        ensure!(exposure <= most, "{path} is more open than it was:\n{said}");
+    }
     Ok(())
 }
 

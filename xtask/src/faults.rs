@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// How often each fault is repeated [default: 100 kills, 20 power cuts; 30 batches an hour of three days]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
+    /// Only the attack on the server's doors, in its long form
+    #[arg(long, conflicts_with = "tests")]
+    doors: bool,
     /// Name the tests and do nothing
     #[arg(long)]
     list: bool,
@@ -37,7 +40,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     packages::ensure_build()?;
     packages::ensure_test()?;
-    let chosen = |name: &str| args.tests.is_empty() || args.tests.iter().any(|test| test == name);
+    let chosen = |name: &str| match args.doors {
+        true => name == e2e::DOORS,
+        false => args.tests.is_empty() || args.tests.iter().any(|test| test == name),
+    };
     if chosen(LONG_RUN.0) {
         long_run(args.rounds.unwrap_or(LONG_RUN.1))?;
     }

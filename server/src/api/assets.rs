@@ -1,19 +1,21 @@
 //! The page, the install script and the agent's binaries.
 
+use super::body::Held;
 use super::compress::accepts;
 use super::{ApiError, AppState, error::Code};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{LazyLock, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::io::AsyncReadExt;
+use tokio::sync::Semaphore;
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
@@ -27,6 +29,10 @@ struct Embedded {
 
 /// Architectures that an agent can be offered for.
 const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
+
+/// Downloads of agents at the same time, and the time within which one must have ended.
+pub(super) const MOST_DOWNLOADS: usize = 32;
+pub(super) const DOWNLOAD_SECONDS: u64 = 600;
 
 /// A file of this size is no agent; nothing larger is read.
 const MAX_AGENT_BYTES: u64 = 1 << 30;
@@ -42,7 +48,7 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/install.sh", get(install_script))
         .route("/download/{name}", get(download))
-        .fallback(get(page))
+        .fallback(page)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -53,22 +59,27 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A file of the page. An unknown path is the page itself unless it looks like a file or an API: its state is in the URL.
-async fn page(uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
-    let path = uri.path().trim_start_matches('/');
-    let find = |path: &str| FILES.iter().find(|file| file.path == path);
-    let api = path.starts_with("api/") || path.starts_with("v1development/") || path.starts_with("download/");
-    let file = match find(path) {
-        Some(file) => file,
-        None if api || path.rsplit('/').next().is_some_and(|name| name.contains('.')) => {
-            return Err(ApiError::new(Code::NotFound, format!("there is nothing at /{path}"))
-                .hint("the server's README lists the paths"));
-        }
-        None => match find("index.html") {
-            Some(file) => file,
-            None => return Ok((StatusCode::OK, Html(NOT_BUILT)).into_response()),
-        },
+/// A file of the page, which itself is at `/` only: its state is in the query. What is not there is not found, whatever the method.
+async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
+    let path = match uri.path().trim_start_matches('/') {
+        "" if uri.path() == "/" => "index.html",
+        path => path,
     };
+    let is_read = matches!(method, Method::GET | Method::HEAD);
+    let Some(file) = FILES
+        .iter()
+        .find(|file| file.path == path && !uri.path().starts_with("//"))
+    else {
+        if uri.path() == "/" && is_read {
+            return Ok((StatusCode::OK, Html(NOT_BUILT)).into_response());
+        }
+        let path: String = uri.path().chars().take(80).collect();
+        return Err(ApiError::new(Code::NotFound, format!("there is nothing at {path}"))
+            .hint("the server's README lists the paths"));
+    };
+    if !is_read {
+        return Ok((StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET,HEAD")]).into_response());
+    }
     let mut response = serve(file, &headers);
     if file.path == "index.html"
         && let Some(parts) = uri.query().and_then(view_of).and_then(|view| preloads(view, FILES))
@@ -158,6 +169,8 @@ fn content_type(path: &str) -> &'static str {
 pub struct Agents {
     /// Folders to look in, first match wins.
     dirs: Vec<PathBuf>,
+    /// Downloads at the same time: whoever asks needs no token.
+    downloads: Arc<Semaphore>,
     /// Checksum by path, as long as the file is the same.
     checksums: Mutex<HashMap<PathBuf, (SystemTime, u64, String)>>,
 }
@@ -182,6 +195,7 @@ impl Agents {
         };
         Self {
             dirs,
+            downloads: Arc::new(Semaphore::new(MOST_DOWNLOADS)),
             checksums: Mutex::default(),
         }
     }
@@ -257,14 +271,27 @@ async fn download(State(state): State<AppState>, Path(name): Path<String>) -> Re
     if checksum {
         return Ok(format!("{}  {file}\n", agent.sha256).into_response());
     }
+    let turn = state.agents.downloads.clone().try_acquire_owned().map_err(|_| {
+        ApiError::new(
+            Code::Overloaded,
+            format!("{MOST_DOWNLOADS} downloads run, the most at a time"),
+        )
+        .hint("try again shortly")
+        .retry_after(5)
+    })?;
     let content = tokio::fs::File::open(&agent.path).await.map_err(ApiError::internal)?;
-    let stream = futures::stream::try_unfold(content, |mut content| async move {
+    let ends = Instant::now() + Duration::from_secs(DOWNLOAD_SECONDS);
+    let stream = futures::stream::try_unfold(content, move |mut content| async move {
+        if Instant::now() > ends {
+            return Err(std::io::Error::from(std::io::ErrorKind::TimedOut));
+        }
         let mut buffer = vec![0; 256 * 1024];
         let read = content.read(&mut buffer).await?;
         buffer.truncate(read);
         Ok::<_, std::io::Error>((read > 0).then_some((buffer, content)))
     });
-    let mut response = Body::from_stream(stream).into_response();
+    let held = Held::new(Body::from_stream(stream), turn);
+    let mut response = Body::new(held).into_response();
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

@@ -104,6 +104,35 @@ impl Drop for Sent {
     }
 }
 
+/// A body that keeps something until it is sent, or is not wanted any more.
+pub(super) struct Held<K> {
+    body: Body,
+    _kept: K,
+}
+
+impl<K> Held<K> {
+    pub(super) fn new(body: Body, kept: K) -> Self {
+        Self { body, _kept: kept }
+    }
+}
+
+impl<K: Unpin> HttpBody for Held<K> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,9 +3,9 @@
 //! In: HTTP requests. Out: JSON, protobuf and files. Never computes: it calls `ingest`, `store`, `query` and `render`.
 
 mod assets;
-mod auth;
 mod body;
 mod compress;
+mod door;
 pub mod error;
 mod ingest;
 mod ops;
@@ -15,7 +15,8 @@ pub mod query;
 mod serve;
 
 pub use assets::Agents;
-pub use auth::Tokens;
+pub use door::hosts::Hosts;
+pub use door::{Guesses, Sessions, Tokens};
 pub use error::ApiError;
 pub use serve::serve;
 
@@ -23,14 +24,18 @@ pub use serve::serve;
 pub(crate) use parameters::fuzz_parameters;
 
 use self::error::Code;
+use crate::durations::Durations;
 use crate::ingest::Ingest;
 use crate::store::Store;
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What every handler can reach.
 #[derive(Debug, Clone)]
@@ -44,6 +49,11 @@ pub struct AppState {
     pub tls: bool,
     /// How others reach this server, without a slash at the end; else what a request's Host header says.
     pub public_url: Option<String>,
+    /// Names under which it may be asked.
+    pub hosts: Hosts,
+    pub sessions: Arc<Sessions>,
+    pub guesses: Arc<Guesses>,
+    pub times: Arc<Times>,
 }
 
 impl AppState {
@@ -57,6 +67,10 @@ impl AppState {
             view_tokens: Tokens::default(),
             tls: false,
             public_url: None,
+            hosts: Hosts::default(),
+            sessions: Arc::default(),
+            guesses: Arc::default(),
+            times: Arc::default(),
         }
     }
 
@@ -82,9 +96,12 @@ pub fn app(state: AppState) -> Router {
     let routes = Router::new()
         .merge(answers.layer(middleware::from_fn_with_state(state.clone(), compress::answers)))
         .merge(ingest::router())
-        .merge(auth::router())
+        .merge(door::router())
         .merge(assets::router())
-        .layer(middleware::from_fn_with_state(state.clone(), auth::guard))
+        .layer(middleware::from_fn_with_state(state.clone(), door::guard))
+        .layer(middleware::from_fn_with_state(state.clone(), door::hosts::check))
+        .layer(middleware::from_fn(panics))
+        .layer(middleware::from_fn_with_state(state.clone(), timed))
         .layer(middleware::from_fn(secure_headers))
         .layer(middleware::from_fn(host_header))
         .with_state(state);
@@ -105,6 +122,35 @@ async fn host_header(mut request: Request, next: Next) -> Response {
         request.headers_mut().insert(header::HOST, host);
     }
     next.run(request).await
+}
+
+/// How long requests took until their answers began, by door.
+#[derive(Debug, Default)]
+pub struct Times {
+    open: Durations,
+    ingest: Durations,
+    view: Durations,
+}
+
+async fn timed(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let times = &state.times;
+    let of_door = match door::door(request.uri().path()) {
+        door::Door::Open => &times.open,
+        door::Door::Ingest => &times.ingest,
+        door::Door::View => &times.view,
+    };
+    let begun = Instant::now();
+    let response = next.run(request).await;
+    of_door.add(begun.elapsed());
+    response
+}
+
+/// A panic ends one request, with an answer.
+async fn panics(request: Request, next: Next) -> Response {
+    AssertUnwindSafe(next.run(request))
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| ApiError::internal("it panicked, as the log says above").into_response())
 }
 
 /// A wrong method is an error like others, with the methods that are right.
@@ -144,7 +190,8 @@ async fn secure_headers(request: Request, next: Next) -> Response {
         (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // A form would not tell its origin either under `no-referrer`.
+        (header::REFERRER_POLICY, "same-origin"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     ] {

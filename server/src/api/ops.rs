@@ -1,11 +1,13 @@
 //! Health, metrics, agents.
 
+use super::door::crowd::gave_way;
 use super::{ApiError, AppState, error::Code};
+use crate::durations::Durations;
 use crate::ingest::Sender;
 use crate::query::Ticks;
 use crate::store::{DamagedFile, NodeInfo, Stale, Store, Table};
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -45,6 +47,11 @@ async fn ready(State(state): State<AppState>) -> Result<&'static str, ApiError> 
     if state.store.is_disk_full() {
         return Err(ApiError::new(Code::DiskFull, "the disk of the data directory is full")
             .hint("queries work; ingest goes on as soon as there is space"));
+    }
+    if !state.store.is_writable().await {
+        return Err(ApiError::new(Code::DiskFull, "the data directory cannot be written to")
+            .status(StatusCode::SERVICE_UNAVAILABLE)
+            .hint("queries work; ingest goes on as soon as it can be; the server's log has the cause"));
     }
     Ok("ready\n")
 }
@@ -163,7 +170,7 @@ impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let store = &self.0.store;
         let (ingest, stored) = (&self.0.ingest.counters, &store.counters);
-        let counters: [(&str, &str, &AtomicU64); 16] = [
+        let counters: [(&str, &str, &AtomicU64); 15] = [
             (
                 "stakeout_ingest_requests",
                 "Requests with profiles that were received",
@@ -221,11 +228,6 @@ impl prometheus_client::collector::Collector for Collector {
                 &stored.commits_failed,
             ),
             (
-                "stakeout_store_commit_milliseconds",
-                "Time that group commits took",
-                &stored.commit_milliseconds,
-            ),
-            (
                 "stakeout_store_written_bytes",
                 "Bytes of data files that were written",
                 &stored.bytes_written,
@@ -245,6 +247,7 @@ impl prometheus_client::collector::Collector for Collector {
             let counter = ConstCounter::new(value.load(Ordering::Relaxed));
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
         }
+        self.doors(&mut encoder)?;
         let snapshot = store.snapshot();
         let files: usize = Table::ALL.iter().map(|table| snapshot.files(*table).len()).sum();
         let bytes: u64 = Table::ALL
@@ -283,6 +286,47 @@ impl prometheus_client::collector::Collector for Collector {
         tables(store, &mut encoder)?;
         damaged(&store.damaged_files(), &mut encoder)?;
         agents(&reporting(store.nodes()), &mut encoder)
+    }
+}
+
+impl Collector {
+    /// What is built, how long it takes, and what was kept out.
+    fn doors(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let mut family = encoder.encode_descriptor(
+            "stakeout_build_info",
+            "1, with the server's version",
+            None,
+            MetricType::Gauge,
+        )?;
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        ConstGauge::new(1_u64).encode(family.encode_family(&version)?)?;
+        let times = &self.0.times;
+        let doors = [("open", &times.open), ("ingest", &times.ingest), ("view", &times.view)];
+        Durations::encode_by(
+            "stakeout_http_request_seconds",
+            "Time until the answer to a request began, by whose token its path takes",
+            "door",
+            &doors,
+            encoder,
+        )?;
+        let commits = &self.0.store.counters.commit_seconds;
+        commits.encode("stakeout_store_commit_seconds", "Time that group commits took", encoder)?;
+        for (name, help, count) in [
+            (
+                "stakeout_panics",
+                "Requests that ended in a panic of the server's",
+                crate::panics::seen(),
+            ),
+            (
+                "stakeout_http_evicted_connections",
+                "Connections of strangers that ended since others came",
+                gave_way(),
+            ),
+        ] {
+            let counter = ConstCounter::new(count);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        Ok(())
     }
 }
 

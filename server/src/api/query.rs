@@ -14,18 +14,21 @@ use crate::render::{self, Answer, RenderError, Writer};
 use crate::store::Snapshot;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Extension, Path, RawQuery, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Extension, FromRequest, Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Most damaged files that an answer names.
 const MAX_DAMAGED: usize = 100;
 
 /// Longest body of an SQL request, in bytes: the longest statement with every byte escaped.
 const MAX_SQL_BYTES: usize = 512 << 10;
+
+/// An SQL request's body must have come within this time.
+const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Routes of everything that reads, of a store whose queries may take so much memory.
 pub fn router(memory_bytes: usize) -> Router<AppState> {
@@ -155,6 +158,19 @@ async fn rendered(
         .map_err(|error| QueryError::internal("write the answer", error))?
 }
 
+/// Answers a question of these tables on the threads of questions, in its turn.
+async fn answered<T, F>(
+    engine: &Arc<Engine>,
+    tables: &Snapshot,
+    question: impl FnOnce(Arc<Engine>, Snapshot) -> F,
+) -> Result<T, QueryError>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, QueryError>> + Send + 'static,
+{
+    engine.run(question(Arc::clone(engine), tables.clone())).await
+}
+
 async fn labels(RawQuery(query): RawQuery) -> Result<Response, ApiError> {
     Parameters::read(query, &[&COMMON])?;
     Ok(json(render::labels().map_err(ApiError::internal)?.into()))
@@ -172,12 +188,11 @@ async fn label_values(
         ApiError::new(Code::NotFound, format!("unknown label `{name}`")).hint(format!("labels are {}", Label::names()))
     })?;
     let tables = snapshot(&state);
-    let answer = engine
-        .run(async {
-            let values = query::label_values(&engine, &tables, &question, label).await?;
-            rendered(&tables, move |to| render::label_values(label, &values, to)).await
-        })
-        .await?;
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let values = query::label_values(&engine, &tables, &question, label).await?;
+        rendered(&tables, move |to| render::label_values(label, &values, to)).await
+    })
+    .await?;
     json_of(&tables, answer)
 }
 
@@ -211,12 +226,11 @@ async fn series(
         limit: parameters.number("limit", 20)?,
         matching: parameters.matching()?,
     };
-    let answer = engine
-        .run(async {
-            let series = query::series(&engine, &tables, question, chart).await?;
-            rendered(&tables, move |to| render::series(&series, to)).await
-        })
-        .await?;
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let series = query::series(&engine, &tables, question, chart).await?;
+        rendered(&tables, move |to| render::series(&series, to)).await
+    })
+    .await?;
     json_of(&tables, answer)
 }
 
@@ -234,28 +248,27 @@ async fn flamegraph(
     view.sorted = format != "json";
     view.stacks = format == "pprof";
     let (title, about) = (title(&question), question.clone());
-    let answer = engine
-        .run(async {
-            let graph = query::flamegraph(&engine, &tables, question, view).await?;
-            rendered(&tables, move |to| match format {
-                "svg" => {
-                    let summary = &graph.summary;
-                    let subtitle = format!(
-                        "{} samples, {:.3} cores, {:.2} CPU seconds",
-                        summary.samples,
-                        summary.cores(),
-                        summary.cpu_seconds()
-                    );
-                    render::svg(&graph, &title, &subtitle, to)
-                }
-                "collapsed" => render::collapsed(&graph, to),
-                "pprof" => render::pprof(&graph, to),
-                "speedscope" => render::speedscope(&graph, &title, to),
-                _ => render::flamegraph(&graph, min_share, to),
-            })
-            .await
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let graph = query::flamegraph(&engine, &tables, question, view).await?;
+        rendered(&tables, move |to| match format {
+            "svg" => {
+                let summary = &graph.summary;
+                let subtitle = format!(
+                    "{} samples, {:.3} cores, {:.2} CPU seconds",
+                    summary.samples,
+                    summary.cores(),
+                    summary.cpu_seconds()
+                );
+                render::svg(&graph, &title, &subtitle, to)
+            }
+            "collapsed" => render::collapsed(&graph, to),
+            "pprof" => render::pprof(&graph, to),
+            "speedscope" => render::speedscope(&graph, &title, to),
+            _ => render::flamegraph(&graph, min_share, to),
         })
-        .await?;
+        .await
+    })
+    .await?;
     let (content_type, extension) = match format {
         "svg" => ("image/svg+xml", "svg"),
         "collapsed" => ("text/plain; charset=utf-8", "collapsed.txt"),
@@ -290,12 +303,11 @@ async fn heatmap(
         rows: parameters.number("rows", USUAL_ROWS)?,
     };
     let tables = snapshot(&state);
-    let answer = engine
-        .run(async {
-            let map = query::heatmap(&tables, question, grid).await?;
-            rendered(&tables, move |to| render::heatmap(&map, to)).await
-        })
-        .await?;
+    let answer = answered(&engine, &tables, move |_, tables| async move {
+        let map = query::heatmap(&tables, question, grid).await?;
+        rendered(&tables, move |to| render::heatmap(&map, to)).await
+    })
+    .await?;
     json_of(&tables, answer)
 }
 
@@ -316,12 +328,11 @@ async fn timeline(
             .into());
         }
         let limit = parameters.number_up_to("limit", 10_000, MAX_SAMPLES)?;
-        let answer = engine
-            .run(async {
-                let timeline = query::timeline(&engine, &tables, question, limit).await?;
-                rendered(&tables, move |to| render::timeline(&timeline, to)).await
-            })
-            .await?;
+        let answer = answered(&engine, &tables, move |engine, tables| async move {
+            let timeline = query::timeline(&engine, &tables, question, limit).await?;
+            rendered(&tables, move |to| render::timeline(&timeline, to)).await
+        })
+        .await?;
         return json_of(&tables, answer);
     };
     let before_ns = parse_duration(before, "before")?;
@@ -334,12 +345,11 @@ async fn timeline(
         }
         .into());
     };
-    let answer = engine
-        .run(async {
-            let graph = query::before(&engine, &tables, question, &wanted, before_ns, view).await?;
-            rendered(&tables, move |to| render::flamegraph(&graph, min_share, to)).await
-        })
-        .await?;
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let graph = query::before(&engine, &tables, question, &wanted, before_ns, view).await?;
+        rendered(&tables, move |to| render::flamegraph(&graph, min_share, to)).await
+    })
+    .await?;
     json_of(&tables, answer)
 }
 
@@ -377,17 +387,16 @@ async fn diff(
     view.sorted = format != "json";
     view.min_share = (format == "json").then_some(min_share);
     let about = comparison.clone();
-    let answer = engine
-        .run(async {
-            let difference = query::difference(&engine, &tables, base, comparison, criteria, view).await?;
-            rendered(&tables, move |to| match format {
-                "svg" => render::diff_svg(&difference, "Difference of two windows", to),
-                "collapsed" => render::differential(&difference, to),
-                _ => render::diff(&difference, to),
-            })
-            .await
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let difference = query::difference(&engine, &tables, base, comparison, criteria, view).await?;
+        rendered(&tables, move |to| match format {
+            "svg" => render::diff_svg(&difference, "Difference of two windows", to),
+            "collapsed" => render::differential(&difference, to),
+            _ => render::diff(&difference, to),
         })
-        .await?;
+        .await
+    })
+    .await?;
     let saved = match format {
         "svg" => attachment(answer, "image/svg+xml", "diff", &about, "svg"),
         "collapsed" => attachment(answer, "text/plain; charset=utf-8", "diff", &about, "collapsed.txt"),
@@ -432,21 +441,20 @@ async fn top(
         }
         .into());
     }
-    let answer = engine
-        .run(async {
-            let table = match base {
-                Some((base, criteria)) => {
-                    query::top_difference(&engine, &tables, base, question, criteria, by, limit).await?
-                }
-                None => query::top(&engine, &tables, question, by, limit, matching).await?,
-            };
-            rendered(&tables, move |to| match format {
-                "csv" => render::top_csv(&table, to),
-                _ => render::top(&table, to),
-            })
-            .await
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let table = match base {
+            Some((base, criteria)) => {
+                query::top_difference(&engine, &tables, base, question, criteria, by, limit).await?
+            }
+            None => query::top(&engine, &tables, question, by, limit, matching).await?,
+        };
+        rendered(&tables, move |to| match format {
+            "csv" => render::top_csv(&table, to),
+            _ => render::top(&table, to),
         })
-        .await?;
+        .await
+    })
+    .await?;
     if format == "csv" {
         let saved = attachment(answer, "text/csv; charset=utf-8", "top", &about, "csv");
         return Ok(marked(&tables, saved));
@@ -454,18 +462,43 @@ async fn top(
     json_of(&tables, answer)
 }
 
+/// A page of another site can send any text without being asked, but not JSON.
+fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or("").trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let kind: String = kind.chars().take(80).collect();
+    Err(
+        ApiError::new(Code::UnsupportedMediaType, format!("the content type is {kind:?}"))
+            .hint("send JSON, with `Content-Type: application/json`"),
+    )
+}
+
 async fn sql(
     State(state): State<AppState>,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
-    body: Result<Bytes, BytesRejection>,
+    asked: Request<Body>,
 ) -> Result<Response, ApiError> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Request {
+    struct Sql {
         query: String,
     }
     Parameters::read(query, &[])?;
+    is_json(asked.headers())?;
+    let body = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(asked, &()))
+        .await
+        .map_err(|_| {
+            ApiError::new(
+                Code::BadParameter,
+                format!("the body did not come within {} s", BODY_TIMEOUT.as_secs()),
+            )
+            .status(StatusCode::REQUEST_TIMEOUT)
+            .hint("send it at once")
+        })?;
     let body = body.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
             Code::TooLarge,
@@ -474,16 +507,15 @@ async fn sql(
         .hint("shorten the statement"),
         _ => ApiError::new(Code::BadParameter, format!("the body cannot be read: {rejection}")).hint("send it again"),
     })?;
-    let request: Request = serde_json::from_slice(&body).map_err(|error| {
+    let request: Sql = serde_json::from_slice(&body).map_err(|error| {
         ApiError::new(Code::BadParameter, format!("the body is no SQL request: {error}"))
             .hint("send JSON such as {\"query\":\"SELECT count(*) FROM samples\"}")
     })?;
     let tables = snapshot(&state);
-    let answer = engine
-        .run(async {
-            let rows = query::sql(&engine, &tables, &request.query).await?;
-            rendered(&tables, move |to| render::sql(&rows, to)).await
-        })
-        .await?;
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let rows = query::sql(&engine, &tables, &request.query).await?;
+        rendered(&tables, move |to| render::sql(&rows, to)).await
+    })
+    .await?;
     json_of(&tables, answer)
 }

@@ -1,29 +1,32 @@
-//! Listens: a bounded number of connections, each with deadlines, TLS where there is a certificate.
+//! Listens: a bounded number of connections, of strangers a part of it, each with deadlines; TLS where there is a certificate.
 
-use super::body::PIECE_TIMEOUT;
+use super::body::{Held, PIECE_TIMEOUT};
+use super::door::crowd::{Crowd, Visitor};
 use super::patience::Patient;
 use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
+use tower::Service;
 
 /// A connection must say what it speaks, and a request must have its headers, within this time.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// An HTTP/2 peer is asked this often whether it is still there, and given as long to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Requests of one HTTP/2 connection at the same time.
-const MAX_STREAMS: u32 = 128;
+pub(super) const MAX_STREAMS: u32 = 128;
 
 /// What a connection reads ahead, and so the most that a request's head may have: there may be thousands of connections.
-const BUFFER_BYTES: usize = 32 << 10;
+pub(super) const BUFFER_BYTES: usize = 32 << 10;
 
 /// What every HTTP/2 connection begins with.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -41,6 +44,7 @@ pub async fn serve(
 ) {
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(max_connections));
+    let crowd = Crowd::new(max_connections);
     let tls = tls.map(TlsAcceptor::from);
     tokio::pin!(stop);
     loop {
@@ -49,9 +53,9 @@ pub async fn serve(
             permit = room.clone().acquire_owned() => permit,
             () = &mut stop => break,
         };
-        let stream = tokio::select! {
+        let (stream, address) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of descriptors, most likely: they come back when connections end.
                     tracing::warn!(%error, "cannot accept a connection");
@@ -62,8 +66,12 @@ pub async fn serve(
             () = &mut stop => break,
         };
         let (app, tls, watcher) = (app.clone(), tls.clone(), graceful.watcher());
+        let visitor = crowd.enter(address.ip());
         tokio::spawn(async move {
-            connection(stream, app, tls, watcher).await;
+            tokio::select! {
+                () = connection(stream, app, tls, watcher, visitor.clone()) => {}
+                () = visitor.ends() => tracing::debug!(%address, "a connection was ended: it was idle, or others came"),
+            }
             drop(permit);
         });
     }
@@ -76,14 +84,14 @@ pub async fn serve(
     }
 }
 
-async fn connection(stream: TcpStream, app: Router, tls: Option<TlsAcceptor>, watcher: Watcher) {
+async fn connection(stream: TcpStream, app: Router, tls: Option<TlsAcceptor>, watcher: Watcher, visitor: Arc<Visitor>) {
     let _ = stream.set_nodelay(true);
     match tls {
         None => {
             let Ok(Some(http2)) = tokio::time::timeout(HEAD_TIMEOUT, speaks_http2(&stream)).await else {
                 return;
             };
-            speak(Patient::new(stream, PIECE_TIMEOUT), http2, app, watcher).await;
+            speak(Patient::new(stream, PIECE_TIMEOUT), http2, app, watcher, visitor).await;
         }
         Some(tls) => {
             let Ok(Ok(stream)) =
@@ -92,7 +100,7 @@ async fn connection(stream: TcpStream, app: Router, tls: Option<TlsAcceptor>, wa
                 return;
             };
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            speak(stream, http2, app, watcher).await;
+            speak(stream, http2, app, watcher, visitor).await;
         }
     }
 }
@@ -116,11 +124,17 @@ async fn speaks_http2(stream: &TcpStream) -> Option<bool> {
     }
 }
 
-async fn speak<S>(stream: S, http2: bool, app: Router, watcher: Watcher)
+async fn speak<S>(stream: S, http2: bool, app: Router, watcher: Watcher, visitor: Arc<Visitor>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = TowerToHyperService::new(app);
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        let running = visitor.request();
+        request.extensions_mut().insert(visitor.clone());
+        let answer = app.clone().call(request);
+        // It runs until its answer's body is sent.
+        async move { answer.await.map(|answer| answer.map(|body| Held::new(body, running))) }
+    });
     let io = TokioIo::new(stream);
     let ended = if http2 {
         let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());

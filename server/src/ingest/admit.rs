@@ -7,7 +7,7 @@ use super::senders::Senders;
 use super::turns::Turns;
 use super::wire;
 use crate::memory::Shares;
-use crate::store::{Ack, BatchId, Store, StoreError, Ticket};
+use crate::store::{Ack, BatchId, Owner, Sender, Store, StoreError, Ticket};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +24,9 @@ const CLOCK_WAIT: Duration = Duration::from_secs(600);
 
 /// How long a request waits for room for its body, for its turn to be decoded, and for room for its rows.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes of what an answer says was left out, about.
+const MOST_MESSAGE: usize = 2_000;
 
 /// Bodies are counted in pieces of this many bytes.
 const PIECE_BYTES: usize = 1024;
@@ -120,6 +123,21 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// A batch that will never be taken, among others.
+    fn refuse(&mut self, samples: i64, why: &StoreError) {
+        self.rejected_profiles += 1;
+        self.rejected_samples += u64::try_from(samples).unwrap_or_default();
+        if self.message.len() > MOST_MESSAGE {
+            return;
+        }
+        if !self.message.is_empty() {
+            self.message.push_str("; ");
+        }
+        self.message.push_str(&format!("{samples} samples are left out: {why}"));
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Ingest {
@@ -172,30 +190,36 @@ impl Ingest {
     }
 
     /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers. `room`: what
-    /// [`Ingest::reserve`] gave for the body; it is given back as soon as the body is decoded.
+    /// [`Ingest::reserve`] gave for the body; it is given back as soon as the body is decoded. `sender`: whose token it came with.
     pub async fn ingest(
         &self,
         body: Bytes,
         encoding: Encoding,
         id: Option<BatchId>,
         room: OwnedSemaphorePermit,
+        sender: Sender,
     ) -> Result<Outcome, IngestError> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         self.counters.body_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
-        let admitted = self.admit(body, encoding, id, room).await.inspect_err(|error| {
-            let counter = match error {
-                IngestError::Busy | IngestError::Ahead { .. } | IngestError::Store(_) => &self.counters.requests_busy,
-                _ => &self.counters.requests_invalid,
-            };
-            counter.fetch_add(1, Ordering::Relaxed);
-            if matches!(error, IngestError::Ahead { .. }) && !self.ahead_told.swap(true, Ordering::Relaxed) {
-                let wait_seconds = self.config.clock_wait.as_secs();
-                tracing::warn!(
-                    wait_seconds,
-                    "asked to come again until then, if no clock is set: {error}"
-                );
-            }
-        })?;
+        let admitted = self
+            .admit(body, encoding, id, room, sender)
+            .await
+            .inspect_err(|error| {
+                let counter = match error {
+                    IngestError::Busy | IngestError::Ahead { .. } | IngestError::Store(_) => {
+                        &self.counters.requests_busy
+                    }
+                    _ => &self.counters.requests_invalid,
+                };
+                counter.fetch_add(1, Ordering::Relaxed);
+                if matches!(error, IngestError::Ahead { .. }) && !self.ahead_told.swap(true, Ordering::Relaxed) {
+                    let wait_seconds = self.config.clock_wait.as_secs();
+                    tracing::warn!(
+                        wait_seconds,
+                        "asked to come again until then, if no clock is set: {error}"
+                    );
+                }
+            })?;
         let mut outcome = admitted.outcome;
         let appended = admitted.parts.into_iter().map(|(ticket, samples, id)| async move {
             let ack = self.store.acknowledge(ticket).await?;
@@ -220,6 +244,7 @@ impl Ingest {
         encoding: Encoding,
         id: Option<BatchId>,
         room: OwnedSemaphorePermit,
+        sender: Sender,
     ) -> Result<Admitted, IngestError> {
         let (store, runtime) = (Arc::clone(&self.store), Handle::current());
         let is_quick = said_bytes(&body, encoding).is_some_and(|bytes| bytes <= QUICK_BYTES) && store.has_room();
@@ -228,6 +253,7 @@ impl Ingest {
             encoding,
             id,
             room,
+            sender,
             config: self.config,
             store: Arc::clone(&store),
             senders: Arc::clone(&self.senders),
@@ -262,6 +288,7 @@ struct Arrived {
     encoding: Encoding,
     id: Option<BatchId>,
     room: OwnedSemaphorePermit,
+    sender: Sender,
     config: IngestConfig,
     store: Arc<Store>,
     senders: Arc<Senders>,
@@ -275,6 +302,7 @@ impl Arrived {
             encoding,
             id,
             room,
+            sender,
             config,
             store,
             senders,
@@ -288,7 +316,12 @@ impl Arrived {
             .inspect_err(|error| refused("", error))?;
         drop((body, room));
         let request = wire::read(plain, config.max_decoded_bytes).inspect_err(|error| refused("", error))?;
-        let arrival = Arrival { request, id, window };
+        let arrival = Arrival {
+            request,
+            id,
+            sender,
+            window,
+        };
         let (converted, epoch) = arrival
             .convert(&store)
             .inspect_err(|error| refused(arrival.request.node(), error))?;
@@ -321,6 +354,7 @@ struct Arrival<'a> {
     request: wire::Request<'a>,
     /// By headers.
     id: Option<BatchId>,
+    sender: Sender,
     window: TimeWindow,
 }
 
@@ -336,10 +370,10 @@ impl Arrival<'_> {
     /// Admits these rows, or all rows, where a commit failed meanwhile and took some with it that were left out.
     fn admit(self, store: &Store, converted: Converted, epoch: u64) -> Result<Admitted, IngestError> {
         let mut admitted = Admitted::new(&converted);
-        match admitted.admit(store, converted.parts, Some(epoch)) {
-            Err(StoreError::Forgotten) => {
+        match admitted.admit(store, converted.parts, Some(epoch), &self.sender) {
+            Err(IngestError::Store(StoreError::Forgotten)) => {
                 let all = convert(&self.request, self.id, self.window, &|_, _, ids| vec![false; ids.len()])?;
-                admitted.admit(store, all.parts, None)?;
+                admitted.admit(store, all.parts, None, &self.sender)?;
             }
             result => result?,
         }
@@ -352,12 +386,15 @@ struct Admitted {
     outcome: Outcome,
     /// Each batch with its samples.
     parts: Vec<(Ticket, i64, Option<BatchId>)>,
+    /// Parts that were admitted or left out.
+    done: usize,
 }
 
 impl Admitted {
     fn new(converted: &Converted) -> Self {
         Self {
             parts: Vec::new(),
+            done: 0,
             outcome: Outcome {
                 samples: 0,
                 duplicates: 0,
@@ -368,12 +405,32 @@ impl Admitted {
         }
     }
 
-    /// Admits the parts that are not yet, in their order. `relies_on`: as of [`crate::store::Rows`].
-    fn admit(&mut self, store: &Store, parts: Vec<Part>, relies_on: Option<u64>) -> Result<(), StoreError> {
-        for mut part in parts.into_iter().skip(self.parts.len()) {
+    /// Admits the parts that are not yet, in their order. `relies_on`: as of [`crate::store::Rows`]. Of several a part that will never be taken is
+    /// left out, so that the others' senders lose nothing by it.
+    fn admit(
+        &mut self,
+        store: &Store,
+        parts: Vec<Part>,
+        relies_on: Option<u64>,
+        sender: &Sender,
+    ) -> Result<(), IngestError> {
+        let is_alone = parts.len() == 1;
+        for mut part in parts.into_iter().skip(self.done) {
             part.rows.relies_on = relies_on;
-            let ticket = store.admit(part.rows, part.id.clone())?;
-            self.parts.push((ticket, part.samples, part.id));
+            part.rows.sender = Sender {
+                owner: Owner {
+                    token: sender.owner.token,
+                    ..part.rows.sender.owner
+                },
+                tokens: sender.tokens.clone(),
+            };
+            match store.admit(part.rows, part.id.clone()) {
+                Ok(ticket) => self.parts.push((ticket, part.samples, part.id)),
+                Err(error) if error.is_for_good() && is_alone => return Err(IngestError::Invalid(error.to_string())),
+                Err(error) if error.is_for_good() => self.outcome.refuse(part.samples, &error),
+                Err(error) => return Err(error.into()),
+            }
+            self.done += 1;
         }
         Ok(())
     }
@@ -458,6 +515,7 @@ mod tests {
                 instance: "b5f1d2ee-0f6c-4ab4-a6c4-0d7f3c6a1f0e".to_owned(),
                 number,
             }),
+            sender: Sender::default(),
             window: TimeWindow {
                 earliest_ns: 0,
                 latest_ns: i64::MAX,

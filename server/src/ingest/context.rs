@@ -8,6 +8,7 @@ use super::protobuf::text;
 use super::rows::{Labels, push_text};
 use super::wire::Resource;
 use crate::store::{BatchId, BatchRow};
+use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The node of samples whose sender does not name its host.
@@ -92,7 +93,7 @@ impl<'a> Context<'a> {
     }
 
     /// A name is needed to show who sends: what says nothing of itself has the same as all that do not.
-    fn node(&self) -> &'a str {
+    pub(super) fn node(&self) -> &'a str {
         first_of([self.node, self.node_fallback, NO_NODE])
     }
 
@@ -199,8 +200,8 @@ pub(super) fn resource_context<'a>(
             A::MissedTicks(value) => context.account.missed_ticks = Some(value),
             A::CpusOffline(value) => context.account.cpus_offline = cpu_list(value).to_owned(),
             A::SamplesTaken(value) => context.account.samples_taken = Some(value),
-            A::Lost(cause, count) => drop(context.account.lost.insert(cause.to_owned(), count)),
-            A::Limit(limit, count) => drop(context.account.limits.insert(limit.to_owned(), count)),
+            A::Lost(cause, count) => add_count(&mut context.account.lost, cause, count),
+            A::Limit(limit, count) => add_count(&mut context.account.limits, limit, count),
             A::CpuSeconds(value) => context.account.cpu_seconds = Some(value),
             A::BpfSeconds(value) => context.account.bpf_seconds = Some(value),
             A::RssBytes(value) => context.account.rss_bytes = Some(value),
@@ -223,6 +224,23 @@ fn cpu_list(text: &str) -> &str {
     }
     let end = text[..MAX_CPU_LIST_BYTES].rfind(',').unwrap_or(0);
     &text[..end]
+}
+
+/// Most causes of loss, and limits, that an account names, and how long a name is: an agent has a few dozen short ones.
+const MOST_COUNTS: usize = 64;
+const MAX_COUNT_NAME: usize = 64;
+
+/// What is more, or has a longer name, is counted together.
+const OTHER: &str = "other";
+
+fn add_count(counts: &mut BTreeMap<String, i64>, name: &str, count: i64) {
+    let is_named = name.len() <= MAX_COUNT_NAME && (counts.len() < MOST_COUNTS || counts.contains_key(name));
+    if is_named && name != OTHER {
+        counts.insert(name.to_owned(), count);
+        return;
+    }
+    let other = counts.entry(OTHER.to_owned()).or_default();
+    *other = other.saturating_add(count);
 }
 
 pub(super) fn part_id(context: &ResourceContext<'_>, header: Option<&BatchId>) -> Result<Option<BatchId>, IngestError> {
@@ -268,7 +286,8 @@ pub(super) fn check_id(id: &BatchId) -> Result<(), IngestError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Context, cpu_list};
+    use super::{Context, MAX_COUNT_NAME, MOST_COUNTS, add_count, cpu_list};
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_list_of_cpus_is_bounded_and_nothing_else() {
@@ -282,6 +301,19 @@ mod tests {
             "{kept}"
         );
         assert_eq!(cpu_list(&"1".repeat(2000)), "");
+    }
+
+    #[test]
+    fn causes_of_loss_are_bounded_and_their_sum_is_right() {
+        let mut counts = BTreeMap::new();
+        for at in 0..5_000 {
+            add_count(&mut counts, &format!("cause_{at}"), 1);
+        }
+        add_count(&mut counts, &"x".repeat(MAX_COUNT_NAME + 1), 10);
+        add_count(&mut counts, "cause_0", 7);
+        assert_eq!(counts.len(), MOST_COUNTS + 1);
+        assert_eq!(counts.values().sum::<i64>(), 5_000 + 10 + 6);
+        assert_eq!(counts["cause_0"], 7);
     }
 
     #[test]
@@ -301,5 +333,16 @@ mod tests {
             };
             assert_eq!(context.process(), wanted);
         }
+    }
+
+    #[test]
+    fn the_limits_are_documented() {
+        use crate::ingest::convert;
+        crate::documented(&[
+            ("MOST_COUNTS", MOST_COUNTS as u64),
+            ("MAX_COUNT_NAME", MAX_COUNT_NAME as u64),
+            ("MOST_BATCHES", convert::MOST_BATCHES as u64),
+            ("MOST_HOURS", convert::MOST_HOURS as u64),
+        ]);
     }
 }

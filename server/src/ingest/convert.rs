@@ -2,7 +2,7 @@
 
 use super::IngestError;
 use super::attributes::Attribute;
-use super::context::{ResourceContext, check_id, first_of, part_id, resource_context};
+use super::context::{NO_NODE, ResourceContext, check_id, first_of, part_id, resource_context};
 use super::dictionary::Dictionary;
 use super::room::Room;
 use super::rows::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
@@ -30,6 +30,12 @@ impl TimeWindow {
 
 /// Threads of which a request has samples, on a CPU or two each.
 const USUAL_THREADS: usize = 64;
+
+/// Batches of a request: a Collector joins those of some agents.
+pub(super) const MOST_BATCHES: usize = 1_000;
+
+/// Hours in which samples of a batch may lie: each is a file, which everybody's commit waits for.
+pub(super) const MOST_HOURS: usize = 48;
 
 /// The rows of one batch.
 #[derive(Debug)]
@@ -176,6 +182,11 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             self.parts.push(Building::new(part_id));
             self.parts.len() - 1
         });
+        if self.parts.len() > MOST_BATCHES {
+            return Err(IngestError::Invalid(format!(
+                "the request holds more than {MOST_BATCHES} batches: send them in several"
+            )));
+        }
         self.is_ahead |= context.observed_until_ns() > Some(self.samples.window.latest_ns);
         let (mut period_ns, mut first_fault) = (0, None);
         let samples_before = self.parts[at].rows.samples();
@@ -205,6 +216,9 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             }
         }
         let part = &mut self.parts[at];
+        if part.node.is_empty() {
+            part.node = context.labels.node();
+        }
         self.senders.push(Sent {
             node: context.node().to_owned(),
             samples: (part.rows.samples() - samples_before).unsigned_abs(),
@@ -225,6 +239,8 @@ struct Building<'a> {
     id: Option<BatchId>,
     rows: RowBuilder<'a>,
     account: Option<BatchRow>,
+    /// The first that is named.
+    node: &'a str,
 }
 
 impl<'a> Building<'a> {
@@ -233,12 +249,23 @@ impl<'a> Building<'a> {
             id,
             rows: RowBuilder::default(),
             account: None,
+            node: "",
         }
     }
 
     fn finish(self, all: &Samples<'a>, is_known: IsKnown<'_>) -> Result<Part, IngestError> {
         let samples = self.rows.samples();
         let mut rows = self.rows.finish(&all.dictionary, &all.origins, is_known)?;
+        if rows.samples.len() > MOST_HOURS {
+            return Err(IngestError::Invalid(format!(
+                "the samples of a batch lie in {} hours, at most {MOST_HOURS} are allowed: send them in several",
+                rows.samples.len()
+            )));
+        }
+        rows.sender.owner.node = match self.node {
+            "" | NO_NODE => 0,
+            node => xxh3_64(node.as_bytes()) as u32 | 1,
+        };
         rows.batch = self.account.map(|account| BatchRow { samples, ..account });
         rows.stand_in_ns = all.without_time.then_some(all.window.now_ns);
         Ok(Part {

@@ -3,10 +3,31 @@
 use super::dictionary::Dictionary;
 use super::error::QueryError;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::runtime::Runtime;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+/// Stack of a thread that answers questions. Of it only what is used is memory; a statement of the most parts that are allowed needs a small part.
+pub(super) const STACK_BYTES: usize = 128 << 20;
+
+/// Threads that wait for a disk, or render, for questions.
+const MOST_BLOCKING: usize = 64;
+
+/// Questions are answered on threads of their own: whatever they compute, those that take requests and commit go on. One set for the
+/// process, which ends with it.
+static THREADS: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.max(2))
+        .max_blocking_threads(MOST_BLOCKING)
+        .thread_stack_size(STACK_BYTES)
+        .thread_name("question")
+        .enable_all()
+        .build()
+});
 
 /// Bounds of queries.
 #[derive(Debug, Clone)]
@@ -82,14 +103,33 @@ impl Engine {
         }
     }
 
-    /// Runs a query when its turn comes. Dropping the returned future stops the query.
+    /// Runs a query when its turn comes, on a thread of its own kind. Dropping the returned future stops the query.
     ///
     /// # Errors
-    /// The query's own, [`QueryError::Overloaded`] at once when too many wait, [`QueryError::Timeout`].
-    pub async fn run<T>(&self, query: impl Future<Output = Result<T, QueryError>>) -> Result<T, QueryError> {
+    /// The query's own, [`QueryError::Overloaded`] at once when too many wait, [`QueryError::Timeout`]; `internal` where it panics.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        query: impl Future<Output = Result<T, QueryError>> + Send + 'static,
+    ) -> Result<T, QueryError> {
         let timed = async {
-            let _turn = self.turn().await?;
-            query.await
+            let turn = self.turn().await?;
+            let threads = THREADS
+                .as_ref()
+                .map_err(|error| QueryError::internal("start threads for questions", error))?;
+            // Dropped, it stops what runs in it.
+            let mut running = JoinSet::new();
+            let whole = async move {
+                let answer = query.await;
+                // What is stopped may work on for a moment, and has its turn as long.
+                drop(turn);
+                answer
+            };
+            running.spawn_on(whole, threads.handle());
+            match running.join_next().await {
+                Some(Ok(answer)) => answer,
+                Some(Err(error)) => Err(QueryError::internal("answer", error)),
+                None => Err(QueryError::internal("answer", "it was not begun")),
+            }
         };
         tokio::time::timeout(self.limits.timeout, timed)
             .await
@@ -98,8 +138,8 @@ impl Engine {
             }))
     }
 
-    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, QueryError> {
-        if let Ok(permit) = self.turns.try_acquire() {
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, QueryError> {
+        if let Ok(permit) = self.turns.clone().try_acquire_owned() {
             return Ok(permit);
         }
         let queue = Queue::enter(&self.waiting);
@@ -110,7 +150,8 @@ impl Engine {
             });
         }
         self.turns
-            .acquire()
+            .clone()
+            .acquire_owned()
             .await
             .map_err(|error| QueryError::internal("wait for a turn", error))
     }
@@ -159,5 +200,21 @@ mod tests {
             engine.run(async { Ok(7) }).await.is_ok_and(|v| v == 7),
             "all places are free again"
         );
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_one_question_and_gives_its_turn_back() {
+        let engine = Engine::new(Limits {
+            running: 1,
+            ..Limits::default()
+        });
+        for _ in 0..2 {
+            let failed = engine.run::<()>(async { panic!("of a test") }).await;
+            assert!(matches!(failed, Err(QueryError::Internal { .. })), "{failed:?}");
+        }
+        let name = engine
+            .run(async { Ok(std::thread::current().name().map(str::to_owned)) })
+            .await;
+        assert_eq!(name.unwrap().as_deref(), Some("question"));
     }
 }

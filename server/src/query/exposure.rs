@@ -384,6 +384,9 @@ fn gaps(covered: Vec<(i64, i64)>, window: Window) -> Vec<(i64, i64)> {
     gaps
 }
 
+/// Causes of loss that an answer names, about; what is more is `other`.
+const MOST_CAUSES: usize = 256;
+
 /// Counters at the end of the window minus counters at its start, summed over instances. An instance whose first batch lies in
 /// the window started from zero; of one that is not known from its start, losses count from its first known batch.
 fn lost_within(intervals: &[Interval], window: Window) -> BTreeMap<String, i64> {
@@ -408,7 +411,10 @@ fn lost_within(intervals: &[Interval], window: Window) -> BTreeMap<String, i64> 
                 None if first_number == 1 => 0,
                 None => first.lost.0.get(cause).copied().unwrap_or(0),
             };
-            *lost.entry(cause.clone()).or_insert(0) += count.saturating_sub(start).max(0);
+            // Of many instances each may have its own.
+            let is_named = lost.len() < MOST_CAUSES || lost.contains_key(cause);
+            let cause = if is_named { cause.as_str() } else { "other" };
+            *lost.entry(cause.to_owned()).or_insert(0) += count.saturating_sub(start).max(0);
         }
     }
     lost

@@ -29,6 +29,7 @@ mod series;
 mod sources;
 mod sql;
 mod sql_bounds;
+mod sql_shape;
 mod stats;
 mod steps;
 mod ticks;
@@ -42,6 +43,9 @@ pub mod selector;
 pub mod time;
 pub mod tree;
 pub mod trim;
+
+#[cfg(any(test, fuzzing))]
+pub(crate) use sql_shape::fuzz_sql;
 
 pub use account::Account;
 pub use difference::{Difference, difference};

@@ -4,6 +4,7 @@ use super::account::Account;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::sql_bounds::{OF_ANY_SIZE, ROWS, bounded, few_references};
+use super::sql_shape;
 use crate::store::Snapshot;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{
@@ -18,10 +19,10 @@ use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use serde_json::Value;
 
-/// Largest integer that a double, and so JavaScript, holds exactly.
-const MAX_EXACT: u64 = 1 << 53;
 /// Longest statement, in bytes.
 const MAX_STATEMENT_BYTES: usize = 64 * 1024;
+/// Longest message of the engine's that is passed on, in characters: some hold the whole statement.
+const MAX_MESSAGE: usize = 600;
 
 /// The rows of an answer.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub struct Rows {
     pub(super) held: Account,
 }
 
-/// Answers a statement that reads.
+/// Answers a statement that reads. For a thread with a large stack, as those of [`Engine::run`] are: plans are walked with a call a level.
 ///
 /// # Errors
 /// `bad_query` for what is no SQL, what would write, and what fails because of its data.
@@ -60,10 +61,12 @@ pub async fn sql(engine: &Engine, snapshot: &Snapshot, statement: &str) -> Resul
         context.deregister_udf(name);
         context.deregister_udtf(name);
     }
+    sql_shape::of_text(statement)?;
     let state = context.state();
     let dialect = state.config_options().sql_parser.dialect;
     let statement = state.sql_to_statement(statement, &dialect).map_err(statement_error)?;
     // Bounds first: whoever looks at a plan looks at a part as often as it is referred to.
+    sql_shape::of_tree(&statement)?;
     few_references(&statement)?;
     let plan = state.statement_to_plan(statement).await.map_err(statement_error)?;
     let plan = bounded(plan)?.map_err(statement_error)?;
@@ -144,11 +147,11 @@ fn value(column: &ArrayRef, row: usize) -> Result<Value, QueryError> {
         DataType::Int8 => column.as_primitive::<Int8Type>().value(row).into(),
         DataType::Int16 => column.as_primitive::<Int16Type>().value(row).into(),
         DataType::Int32 => column.as_primitive::<Int32Type>().value(row).into(),
-        DataType::Int64 => integer(i128::from(column.as_primitive::<Int64Type>().value(row))),
+        DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into(),
         DataType::UInt8 => column.as_primitive::<UInt8Type>().value(row).into(),
         DataType::UInt16 => column.as_primitive::<UInt16Type>().value(row).into(),
         DataType::UInt32 => column.as_primitive::<UInt32Type>().value(row).into(),
-        DataType::UInt64 => integer(i128::from(column.as_primitive::<UInt64Type>().value(row))),
+        DataType::UInt64 => column.as_primitive::<UInt64Type>().value(row).into(),
         DataType::Float32 => f64::from(column.as_primitive::<Float32Type>().value(row)).into(),
         DataType::Float64 => column.as_primitive::<Float64Type>().value(row).into(),
         DataType::List(_) => {
@@ -172,14 +175,6 @@ fn value(column: &ArrayRef, row: usize) -> Result<Value, QueryError> {
     })
 }
 
-fn integer(value: i128) -> Value {
-    if value.unsigned_abs() <= u128::from(MAX_EXACT) {
-        Value::from(value as i64)
-    } else {
-        Value::String(value.to_string())
-    }
-}
-
 /// What is wrong with a statement is its author's business, unless the disk or we are to blame.
 fn statement_error(error: DataFusionError) -> QueryError {
     const HINT: &str = "statements read: SELECT, EXPLAIN, or a query of information_schema; \
@@ -191,6 +186,13 @@ fn statement_error(error: DataFusionError) -> QueryError {
         | DataFusionError::ParquetError(_)
         | DataFusionError::Internal(_)
         | DataFusionError::ExecutionJoin(_) => QueryError::internal("run SQL", error),
-        _ => QueryError::bad_query(format!("SQL: {}", error.strip_backtrace()), HINT),
+        _ => {
+            let mut message = format!("SQL: {}", error.strip_backtrace());
+            if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE) {
+                message.truncate(end);
+                message.push('…');
+            }
+            QueryError::bad_query(message, HINT)
+        }
     }
 }

@@ -6,11 +6,12 @@
 use super::coded;
 use super::file::{self, Effort, Encoded};
 use super::known::{Known, NewIds};
-use super::ledger::{Ledger, Print, Seen};
+use super::ledger::{Ledger, MOST_SKIPPED, Print, Seen};
 use super::log::{CommitError, add_action};
 use super::notes::Notes;
 use super::schema::hour;
-use super::{Ack, BatchId, DataFile, Pending, Rows, Store, StoreError, Table, lock_mutex};
+use super::{Ack, BatchId, DataFile, Pending, Rows, Sender, Store, StoreError, Table, lock_mutex};
+use futures::StreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode, PutOptions};
 use std::collections::BTreeMap;
@@ -23,7 +24,10 @@ use tokio::sync::watch;
 const EARLY_COMMIT_ROWS: usize = 2_000_000;
 
 /// New instances beyond this are refused: no fleet has as many, but a broken sender can make up ids.
-const MAX_INSTANCES: usize = 1_000_000;
+pub(super) const MAX_INSTANCES: usize = 1_000_000;
+
+/// Files of a table that are written at once: each waits for the disk several times.
+const FILES_AT_ONCE: usize = 8;
 
 type Outcome = Option<Result<(), StoreError>>;
 type Waiter = watch::Receiver<Outcome>;
@@ -147,6 +151,7 @@ impl Store {
         let mut inbox = lock_mutex(&self.inbox);
         let inbox = &mut *inbox;
         if let Some(id) = &id {
+            may_send(&inbox.ledger, id, &rows.sender)?;
             let ack = if inbox.ledger.differs(&id.instance, id.number, print) {
                 Ack::Conflict
             } else {
@@ -157,6 +162,10 @@ impl Store {
                 Seen::Pending(waiter) => {
                     let waiter = Some(waiter);
                     return Ok(Ticket { waiter, ack });
+                }
+                Seen::Skipped => {
+                    let (instance, number) = (id.instance.clone(), id.number);
+                    return Err(StoreError::Skipped { instance, number });
                 }
                 Seen::New => {}
             }
@@ -182,7 +191,7 @@ impl Store {
             });
         }
         if let Some(id) = &id
-            && !inbox.ledger.has_room_for(&id.instance, MAX_INSTANCES)
+            && !has_room(&inbox.ledger, id, &rows.sender)
         {
             return Err(StoreError::TooManyInstances { limit: MAX_INSTANCES });
         }
@@ -214,7 +223,8 @@ impl Store {
         group.new_ids.append(&mut new_ids);
         let waiter = group.done.subscribe();
         if let Some(id) = id {
-            inbox.ledger.add_pending(&id.instance, id.number, print, waiter.clone());
+            let ledger = &mut inbox.ledger;
+            ledger.add_pending(&id.instance, rows.sender.owner, id.number, print, waiter.clone());
             group.batches.push((id.instance, id.number));
         }
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -253,9 +263,7 @@ impl Store {
         } else {
             self.write(&group).await
         };
-        self.counters
-            .commit_milliseconds
-            .fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);
+        self.counters.commit_seconds.add(start.elapsed());
         match result {
             Ok(files) => self.finish(group, files),
             Err((error, files)) => self.abandon(group, files, error),
@@ -318,11 +326,21 @@ impl Store {
                 parts: partitions.len(),
                 ..Notes::default()
             };
-            for (partition, rows) in partitions {
-                let file = self
-                    .write_file(table, partition, rows, Effort::Fresh, notes.clone())
-                    .await;
-                new.extend(file.map_err(CommitError::NotWritten)?);
+            let writes: Vec<_> = partitions
+                .into_iter()
+                .map(|(partition, rows)| self.write_file(table, partition, rows, Effort::Fresh, notes.clone()))
+                .collect();
+            // In their order; after an error the others end first, so that all that was written is known.
+            let written: Vec<_> = futures::stream::iter(writes).buffered(FILES_AT_ONCE).collect().await;
+            let mut failed = None;
+            for file in written {
+                match file {
+                    Ok(file) => new.extend(file),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            if let Some(error) = failed {
+                return Err(CommitError::NotWritten(error));
             }
             let add = new.iter().map(|file| add_action(table, file, true)).collect();
             self.logs[table.index()]
@@ -470,6 +488,28 @@ impl Store {
                 tracing::warn!(%error, %path, "cannot remove a file that is not needed; the next start will");
             }
         }
+    }
+}
+
+/// Whether an instance is known, or may be one more of this sender's.
+fn has_room(ledger: &Ledger<Waiter>, id: &BatchId, sender: &Sender) -> bool {
+    ledger.has_room_for(&id.instance, sender.owner, &sender.tokens, MAX_INSTANCES)
+}
+
+/// Whether a sender's batch may count as one of that instance.
+fn may_send(ledger: &Ledger<Waiter>, id: &BatchId, sender: &Sender) -> Result<(), StoreError> {
+    let instance = || id.instance.clone();
+    if !ledger.is_own(&id.instance, sender.owner, &sender.tokens) {
+        return Err(StoreError::Foreign { instance: instance() });
+    }
+    match ledger.is_far_ahead(&id.instance, id.number) {
+        Some(highest) => Err(StoreError::FarAhead {
+            instance: instance(),
+            number: id.number,
+            highest,
+            most: MOST_SKIPPED,
+        }),
+        None => Ok(()),
     }
 }
 

@@ -22,6 +22,21 @@ pub enum StoreError {
         "{limit} senders have given instance ids in the last 30 days, no new one is taken: one of them may make up an id for each batch"
     )]
     TooManyInstances { limit: usize },
+    #[error(
+        "instance {instance} was begun with another token or by another node: its batches are not taken from this sender"
+    )]
+    Foreign { instance: String },
+    #[error(
+        "batch {number} of instance {instance} is more than {most} ahead of its highest, {highest}; begin another instance"
+    )]
+    FarAhead {
+        instance: String,
+        number: i64,
+        highest: i64,
+        most: i64,
+    },
+    #[error("batch {number} of instance {instance} was skipped before; numbers go up only")]
+    Skipped { instance: String, number: i64 },
     #[error("an hour of which the batch has samples has just been removed for want of space; send the batch again")]
     HourGone,
     #[error("the server is stopping; send the batch again")]
@@ -37,6 +52,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the same batch will never be taken.
+    pub fn is_for_good(&self) -> bool {
+        matches!(
+            self,
+            Self::Foreign { .. } | Self::FarAhead { .. } | Self::Skipped { .. }
+        )
+    }
+
     /// Wraps the error of a step, and tells a full disk from everything else.
     pub(super) fn table<E>(table: super::Table, what: &'static str) -> impl FnOnce(E) -> Self
     where

@@ -16,10 +16,15 @@ use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path as FsPath, PathBuf};
 use std::sync::Arc;
 
 const STORE: &str = "local";
+
+/// Who may read and change what is stored: the server's user.
+const DIR_MODE: u32 = 0o700;
+pub(super) const FILE_MODE: u32 = 0o600;
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -99,11 +104,64 @@ pub(super) fn create_dir_durably(dir: &FsPath) -> std::io::Result<()> {
     }
     let Some(parent) = dir.parent() else { return Ok(()) };
     create_dir_durably(parent)?;
-    match fs::create_dir(dir) {
+    match fs::DirBuilder::new().mode(DIR_MODE).create(dir) {
         Ok(()) => sync_dir(parent),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Takes a folder, and all in it, from everybody but its user, where an older server or somebody else left it open. What is not ours stays, and is told.
+pub(super) fn make_private(dir: &FsPath) {
+    let is_open = |path: &FsPath| fs::symlink_metadata(path).is_ok_and(|meta| meta.mode() & 0o077 != 0);
+    if !is_open(dir) {
+        // Nobody gets to what is in it.
+        return;
+    }
+    let (mut mended, mut failed, mut dirs) = (0_u64, None, vec![dir.to_owned()]);
+    let mut mend = |path: &FsPath, mode: u32| {
+        if is_open(path) {
+            match fs::set_permissions(path, fs::Permissions::from_mode(mode)) {
+                Ok(()) => mended += 1,
+                Err(error) => failed = Some(format!("{}: {error}", path.display())),
+            }
+        }
+    };
+    while let Some(dir) = dirs.pop() {
+        mend(&dir, DIR_MODE);
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => dirs.push(entry.path()),
+                Ok(kind) if kind.is_file() => mend(&entry.path(), FILE_MODE),
+                _ => {}
+            }
+        }
+    }
+    if mended > 0 {
+        tracing::info!(dir = %dir.display(), mended, "others could read the data directory, or files in it: they can no more");
+    }
+    if let Some(failed) = failed {
+        tracing::warn!(failed, "others can still read parts of the data directory");
+    }
+}
+
+/// Writes a little to where files are begun, and takes it away again: whether anything can be stored.
+pub(super) fn probe(staging: &FsPath, dirs: &[PathBuf]) -> std::io::Result<()> {
+    let path = staging.join("probe");
+    let mut file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(FILE_MODE)
+        .open(&path)?;
+    file.write_all(b"probe")?;
+    file.sync_all()?;
+    drop(file);
+    fs::remove_file(&path)?;
+    for dir in dirs {
+        rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
+    }
+    Ok(())
 }
 
 fn write_durably(staging: &FsPath, target: &FsPath, payload: &PutPayload, replace: bool) -> std::io::Result<()> {
@@ -113,7 +171,11 @@ fn write_durably(staging: &FsPath, target: &FsPath, payload: &PutPayload, replac
     create_dir_durably(dir)?;
     let temporary = staging.join(uuid::Uuid::new_v4().simple().to_string());
     let written = (|| {
-        let mut file = File::create_new(&temporary)?;
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(FILE_MODE)
+            .open(&temporary)?;
         for chunk in payload.iter() {
             file.write_all(chunk)?;
         }
@@ -274,6 +336,26 @@ mod tests {
         assert!(error.contains("ends at 10"), "{error}");
         let error = here(&missing, &ranges).unwrap_err();
         assert!(matches!(error, object_store::Error::NotFound { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn what_is_stored_is_its_users_alone_and_what_was_open_is_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("data");
+        create_dir_durably(&root).unwrap();
+        let store = DurableStore::new(Some(&root), root.clone()).unwrap();
+        store.put(&Path::from("a/b/c"), "one".into()).await.unwrap();
+        let paths = [root.clone(), root.join("a"), root.join("a/b"), root.join("a/b/c")];
+        let modes = || paths.clone().map(|path| fs::metadata(path).unwrap().mode() & 0o777);
+        assert_eq!(modes(), [0o700, 0o700, 0o700, 0o600]);
+        for path in &paths {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        make_private(&root);
+        assert_eq!(modes(), [0o700, 0o700, 0o700, 0o600]);
+        probe(&root, &[root.join("a")]).unwrap();
+        assert!(probe(&root, &[root.join("none")]).is_err() && probe(&root.join("none"), &[]).is_err());
+        assert!(!root.join("probe").exists());
     }
 
     #[tokio::test]

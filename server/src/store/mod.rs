@@ -49,11 +49,13 @@ pub use commit::Ticket;
 pub use damage::DamagedFile;
 pub use error::StoreError;
 pub use fresh::{Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Pending};
+pub use ledger::Owner;
 pub use nodes::NodeInfo;
 pub use retain::Stale;
 pub use schema::{SERIES_LABELS, Table, day, hour};
 pub use snapshot::{ColumnRange, DataFile, Snapshot};
 
+use crate::durations::Durations;
 use arrow::array::RecordBatch;
 use commit::Inbox;
 use damage::Damage;
@@ -67,10 +69,11 @@ use nodes::Nodes;
 use salvage::Place;
 use std::collections::HashSet;
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -84,8 +87,18 @@ pub struct Rows {
     pub batch: Option<BatchRow>,
     /// What [`Store::known_epoch`] was before rows were left out since [`Store::known_rows`] has them; none: all are there.
     pub relies_on: Option<u64>,
+    /// Who sent it.
+    pub sender: Sender,
     /// The time of samples that were sent without one: another when the batch is sent again.
     pub stand_in_ns: Option<i64>,
+}
+
+/// Who sends, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub struct Sender {
+    pub owner: Owner,
+    /// All tokens that are valid now, as in [`Owner::token`].
+    pub tokens: Arc<[u32]>,
 }
 
 /// What makes a batch the same batch as another.
@@ -96,6 +109,13 @@ pub struct BatchId {
     /// From 1 up.
     pub number: i64,
 }
+
+/// It is tried to write so often at most, and given up after so long.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+const PROBE_WITHIN: Duration = Duration::from_secs(3);
+
+/// Without a size in the configuration tables may take so many hundredths of what is free, with what they have, at the start.
+pub const FREE_SHARE_PERCENT: u64 = 80;
 
 /// How an accepted batch ended up on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +149,8 @@ pub struct StoreConfig {
     pub retention_hours: Duration,
     /// Bytes of all tables, beyond which the oldest hours go; none: as many as there is space for.
     pub retention_bytes: Option<u64>,
+    /// Where there is none: take the usual share of the disk, as it is at the start.
+    pub fits_disk: bool,
     /// An hour or day that is over is rewritten, and rolled up, when nothing has come for this long.
     pub settle: Duration,
     /// How long files stay that a newer version of a table has replaced, for queries that still read them.
@@ -160,6 +182,7 @@ impl StoreConfig {
             retention_minutes: Duration::from_secs(30 * 24 * 3600),
             retention_hours: Duration::from_secs(400 * 24 * 3600),
             retention_bytes: None,
+            fits_disk: false,
             settle: Duration::from_secs(600),
             vacuum_grace: Duration::from_secs(600),
             maintenance_interval: Duration::from_secs(10),
@@ -190,7 +213,7 @@ pub struct StoreCounters {
     pub batches_conflicting: AtomicU64,
     pub commits: AtomicU64,
     pub commits_failed: AtomicU64,
-    pub commit_milliseconds: AtomicU64,
+    pub commit_seconds: Durations,
     pub bytes_written: AtomicU64,
     pub files_compacted: AtomicU64,
     pub files_expired: AtomicU64,
@@ -215,6 +238,8 @@ pub struct Store {
     /// Tells that pending rows have gone.
     committed: Notify,
     disk_full: AtomicBool,
+    /// When it was last tried to write, and whether that went well.
+    probed: tokio::sync::Mutex<Option<(Instant, bool)>>,
     /// Samples before this time are gone for want of space, and none are taken in any more.
     floor_ns: AtomicI64,
     pub counters: StoreCounters,
@@ -272,6 +297,10 @@ impl Store {
             txns.extend(loaded.txns);
             logs.push(tokio::sync::Mutex::new(loaded.log));
         }
+        let config = StoreConfig {
+            retention_bytes: config.retention_bytes.or_else(|| share_of_disk(&config, &view)),
+            ..config
+        };
         let nodes = Nodes::load(&view)
             .await
             .map_err(StoreError::table(Table::Batches, "read the agents' accounts"))?;
@@ -291,6 +320,7 @@ impl Store {
             wake: Arc::new(Notify::new()),
             committed: Notify::new(),
             disk_full: AtomicBool::new(false),
+            probed: tokio::sync::Mutex::default(),
             floor_ns: AtomicI64::new(floor_ns),
             counters: StoreCounters::default(),
             maintaining: tokio::sync::Mutex::new(()),
@@ -396,6 +426,30 @@ impl Store {
         }
     }
 
+    /// Whether anything can be stored: by trying, at most once a second.
+    pub async fn is_writable(&self) -> bool {
+        let mut probed = self.probed.lock().await;
+        if let Some((at, is_writable)) = *probed
+            && at.elapsed() < PROBE_EVERY
+        {
+            return is_writable;
+        }
+        let staging = self.config.dir.join("tmp");
+        let dirs = Table::ALL.map(|table| self.config.dir.join(table.name()));
+        let probe = tokio::task::spawn_blocking(move || local::probe(&staging, &dirs));
+        // A disk that hangs cannot be written to either.
+        let is_writable = match tokio::time::timeout(PROBE_WITHIN, probe).await {
+            Ok(Ok(Ok(()))) => true,
+            Ok(Ok(Err(error))) => {
+                tracing::warn!(%error, dir = %self.config.dir.display(), "the data directory cannot be written to");
+                false
+            }
+            Ok(Err(_)) | Err(_) => false,
+        };
+        *probed = Some((Instant::now(), is_writable));
+        is_writable
+    }
+
     /// Looks at the free space and sets whether ingest is stopped.
     fn check_space(&self) {
         let free = match rustix::fs::statvfs(&self.config.dir) {
@@ -433,6 +487,25 @@ fn data_dir(path: &Path, cause: std::io::Error) -> StoreError {
     }
 }
 
+/// How much tables may take of the disk, where nobody said.
+fn share_of_disk(config: &StoreConfig, view: &Snapshot) -> Option<u64> {
+    let stat = rustix::fs::statvfs(&config.dir).ok().filter(|_| config.fits_disk)?;
+    let free_bytes = stat
+        .f_bavail
+        .saturating_mul(stat.f_frsize)
+        .saturating_sub(config.min_free_bytes);
+    let files = Table::ALL.into_iter().flat_map(|table| view.files(table));
+    let table_bytes: u64 = files.map(|file| file.size_bytes).sum();
+    let retention_bytes = (free_bytes.saturating_add(table_bytes) / 100).saturating_mul(FREE_SHARE_PERCENT);
+    tracing::info!(
+        retention_bytes,
+        free_bytes,
+        table_bytes,
+        "tables may take {FREE_SHARE_PERCENT} % of the disk's free space; --retention-bytes says another size"
+    );
+    Some(retention_bytes)
+}
+
 fn prepare_dir(dir: &Path) -> Result<PathBuf, StoreError> {
     let text = dir.to_string_lossy();
     if let Some((scheme, _)) = text.split_once("://") {
@@ -447,6 +520,7 @@ fn prepare_dir(dir: &Path) -> Result<PathBuf, StoreError> {
     }
     let absolute = std::path::absolute(dir).map_err(|cause| data_dir(dir, cause))?;
     local::create_dir_durably(&absolute).map_err(|cause| data_dir(&absolute, cause))?;
+    local::make_private(&absolute);
     absolute.canonicalize().map_err(|cause| data_dir(&absolute, cause))
 }
 
@@ -457,6 +531,7 @@ fn lock_dir(dir: &Path) -> Result<File, StoreError> {
         .truncate(false)
         .read(true)
         .write(true)
+        .mode(local::FILE_MODE)
         .open(&path)
         .map_err(|cause| data_dir(&path, cause))?;
     match file.try_lock() {

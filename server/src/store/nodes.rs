@@ -10,6 +10,9 @@ use std::collections::HashMap;
 /// Accounts that are read together, about: those of all days may be more than there is memory for.
 const ROWS_AT_ONCE: u64 = 2_000_000;
 
+/// Most instances whose accounts are kept. Beyond them those go that were silent for longest.
+const MOST_INSTANCES: usize = 20_000;
+
 /// An agent instance as its last committed batch describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
@@ -41,9 +44,25 @@ impl Nodes {
                     cores: None,
                     samples_stored: row.samples,
                 };
+                if self.instances.len() >= MOST_INSTANCES {
+                    self.forget_silent(MOST_INSTANCES / 8);
+                }
                 self.instances.insert(row.instance.clone(), info);
             }
         }
+    }
+
+    /// So many of those that were silent for longest.
+    fn forget_silent(&mut self, count: usize) {
+        let mut untils: Vec<i64> = self.instances.values().map(|info| info.last.until_ns).collect();
+        let at = count.min(untils.len()).saturating_sub(1);
+        let (_, cutoff_ns, _) = untils.select_nth_unstable(at);
+        let (cutoff_ns, mut left) = (*cutoff_ns, count);
+        self.instances.retain(|_, info| {
+            let goes = left > 0 && info.last.until_ns <= cutoff_ns;
+            left -= usize::from(goes);
+            !goes
+        });
     }
 
     /// Newest first.
@@ -139,6 +158,22 @@ fn read_row(batch: &RecordBatch, row: usize) -> Option<BatchRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accounts_of_instances_are_bounded_and_the_oldest_go() {
+        let mut nodes = Nodes::default();
+        for number in 0..=MOST_INSTANCES as i64 {
+            nodes.add(&BatchRow {
+                instance: number.to_string(),
+                until_ns: number,
+                ..BatchRow::default()
+            });
+        }
+        let list = nodes.list();
+        assert_eq!(list.len(), MOST_INSTANCES - MOST_INSTANCES / 8 + 1);
+        assert_eq!(list[0].last.until_ns, MOST_INSTANCES as i64);
+        assert_eq!(list[list.len() - 1].last.until_ns, MOST_INSTANCES as i64 / 8);
+    }
 
     #[test]
     fn what_an_agent_takes_is_of_its_newest_interval() {

@@ -4,6 +4,7 @@
 
 mod binary;
 mod damage;
+mod doors;
 mod foreign;
 mod ingest;
 mod known;

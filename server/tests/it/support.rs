@@ -385,6 +385,12 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    }
+
     /// SIGTERM; returns whether it ended well.
     pub(crate) fn stop(&mut self) -> bool {
         let pid = rustix::process::Pid::from_child(&self.child);

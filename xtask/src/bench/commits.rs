@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let of = |name: &str| metric(&text, name).with_context(|| format!("/metrics has no {name}"));
         Ok(Moment {
             commits: of("stakeout_store_commits_total")?,
-            milliseconds: of("stakeout_store_commit_milliseconds_total")?,
+            milliseconds: of("stakeout_store_commit_seconds_sum")? * 1e3,
             cpu_s: cpu_seconds(tgid)?,
         })
     };

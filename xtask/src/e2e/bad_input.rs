@@ -340,7 +340,7 @@ pub(crate) fn ten_thousand_connections(scene: &Scene<'_>) -> Result<()> {
     while open.len() + refused < count && begin.elapsed() < Duration::from_secs(60) {
         let connection = options.listen.parse().map_err(anyhow::Error::from).and_then(|address| {
             let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
-            stream.write_all(b"POST /v1development/profiles HTTP/1.1\r\nhost: x\r\n")?;
+            stream.write_all(b"POST /v1development/profiles HTTP/1.1\r\nhost: localhost\r\n")?;
             Ok(stream)
         });
         match connection {
@@ -497,11 +497,11 @@ pub(crate) fn no_http(scene: &Scene<'_>) -> Result<()> {
         ("endless headers", &headers),
         (
             "path upwards",
-            b"GET /../../../../etc/passwd HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+            b"GET /../../../../etc/passwd HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
         ),
         (
             "encoded path upwards",
-            b"GET /download/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+            b"GET /download/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
         ),
     ] {
         let mut stream = connect(&options.listen)?;

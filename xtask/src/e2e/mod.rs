@@ -13,6 +13,7 @@ use crate::test::Tally;
 mod bad_input;
 mod crash;
 mod disk;
+mod doors;
 pub(crate) mod engines;
 mod formats;
 mod names;
@@ -68,6 +69,7 @@ const CASES: &[(&str, Case)] = &[
     ("bad_profiles", bad_input::profiles),
     ("bad_starts", bad_input::starts),
     ("bad_data_directory", bad_input::unwritable_as_user),
+    (DOORS, doors::hold),
     ("no_http", bad_input::no_http),
     ("ten_thousand_connections", bad_input::ten_thousand_connections),
 ];
@@ -79,7 +81,11 @@ pub(crate) const FAULTS: &[&str] = &[
     "slow_disk",
     "full_disk_at_every_step",
     "full_disk_under_load",
+    DOORS,
 ];
+
+/// The attack on the server's doors.
+pub(crate) const DOORS: &str = "doors_hold";
 
 /// Runs every case whose name contains `filter`.
 pub(crate) fn run(binaries: &Binaries, filter: Option<&str>) -> Result<Tally> {

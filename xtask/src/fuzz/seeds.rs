@@ -268,6 +268,15 @@ fn made_up(target: &str) -> Vec<Vec<u8>> {
             b"{service=\"kubelet\",node=~\"db-.*\",cpu!=\"0\",thread!~\"a|b\"}".to_vec(),
             b"{ unit = 'a\\'b' , tid=\"\\n\\u00e4\" }".to_vec(),
         ],
+        "sql" => vec![
+            b"SELECT service, count(*) FROM samples WHERE cpu = 1 AND mode IN ('user', 'kernel') GROUP BY service"
+                .to_vec(),
+            b"WITH a AS (SELECT 1 AS x), b AS (SELECT x + 1 AS x FROM a) SELECT CASE WHEN x > 1 THEN [x][1] END FROM b"
+                .to_vec(),
+            b"EXPLAIN SELECT a::int::array<int>, interval '1' day FROM (SELECT 1 AS a) t UNION ALL SELECT 2, NULL"
+                .to_vec(),
+            b"SELECT - - NOT ((1)), 1 + 1 + 1, $1, {'a': 1}, DATE '2026-11-21' FROM t JOIN u USING (x)".to_vec(),
+        ],
         "time" => vec![
             b"now-1h\nnow".to_vec(),
             b"2026-11-21T08:00:00Z\n2026-11-21T09:00:00.5+01:00".to_vec(),

@@ -1,8 +1,9 @@
 //! OTLP's gRPC service.
 
 use super::super::{ApiError, AppState, error::Code};
-use super::{UNKNOWN_LENGTH_BYTES, batch_id, refuse, response, status};
+use super::{UNKNOWN_LENGTH_BYTES, batch_id, refuse, response, sender, status};
 use crate::ingest::Encoding;
+use crate::store::Sender;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -36,6 +37,7 @@ pub(super) async fn export(State(state): State<AppState>, request: Request) -> R
         Export {
             state,
             room: Some(room),
+            sender: sender(request.extensions()),
         },
         request,
     );
@@ -49,6 +51,7 @@ struct Export {
     state: AppState,
     /// Kept for the message while it is received and decoded.
     room: Option<OwnedSemaphorePermit>,
+    sender: Sender,
 }
 
 impl tonic::server::UnaryService<Bytes> for Export {
@@ -58,6 +61,7 @@ impl tonic::server::UnaryService<Bytes> for Export {
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let state = self.state.clone();
         let room = self.room.take();
+        let sender = self.sender.clone();
         Box::pin(async move {
             let (metadata, _, message) = request.into_parts();
             let id = batch_id(&metadata.into_headers()).map_err(|error| {
@@ -65,7 +69,7 @@ impl tonic::server::UnaryService<Bytes> for Export {
                 status_of(&error)
             })?;
             let room = room.ok_or_else(|| Status::internal("a unary call has one message"))?;
-            match state.ingest.ingest(message, Encoding::Identity, id, room).await {
+            match state.ingest.ingest(message, Encoding::Identity, id, room, sender).await {
                 Ok(outcome) => Ok(tonic::Response::new(response(outcome))),
                 Err(error) => Err(status_of(&error.into())),
             }

@@ -8,11 +8,11 @@ pub(super) use status::refusals;
 
 use super::{ApiError, AppState, error::Code};
 use crate::ingest::{Encoding, IngestError, Outcome};
-use crate::store::{BatchId, StoreError};
+use crate::store::{BatchId, Sender, StoreError};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
@@ -59,7 +59,7 @@ async fn http(State(state): State<AppState>, request: Request) -> Result<Respons
         .inspect_err(|error| refuse(&state, error))?;
     let outcome = state
         .ingest
-        .ingest(arrived.body, arrived.encoding, arrived.id, arrived.room)
+        .ingest(arrived.body, arrived.encoding, arrived.id, arrived.room, arrived.sender)
         .await?;
     let rejected = outcome.rejected_samples;
     let body = response(outcome).encode_to_vec();
@@ -76,6 +76,7 @@ struct Arrived {
     encoding: Encoding,
     id: Option<BatchId>,
     room: OwnedSemaphorePermit,
+    sender: Sender,
 }
 
 async fn arrive(state: &AppState, request: Request) -> Result<Arrived, ApiError> {
@@ -95,6 +96,7 @@ async fn arrive(state: &AppState, request: Request) -> Result<Arrived, ApiError>
         encoding,
         id,
         room,
+        sender: sender(&parts.extensions),
     })
 }
 
@@ -107,6 +109,11 @@ fn refuse(state: &AppState, error: &ApiError) {
             .senders
             .refused("", error.code().as_str(), &error.to_string(), now_ns);
     }
+}
+
+/// Whose token the request came with.
+fn sender(extensions: &Extensions) -> Sender {
+    extensions.get().cloned().unwrap_or_default()
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
