@@ -71,7 +71,7 @@ impl Sessions {
     }
 
     pub(super) fn end(&self, cookie: &str) {
-        self.all(|all| drop(all.remove(&key(cookie))));
+        self.all(|all| all.remove(&key(cookie)));
     }
 }
 
