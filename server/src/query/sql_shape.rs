@@ -94,10 +94,12 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// Brackets are counted as such, and what stands between commas is no prefix of what follows.
+/// Brackets and the ends of `CASE` are counted as such, and what stands between commas is no prefix of what follows.
 fn is_same(last: &Token, token: &Token) -> bool {
     match (last, token) {
-        (Token::Word(last), Token::Word(word)) => last.value.eq_ignore_ascii_case(&word.value),
+        (Token::Word(last), Token::Word(word)) => {
+            !word.value.eq_ignore_ascii_case("end") && last.value.eq_ignore_ascii_case(&word.value)
+        }
         (Token::LParen | Token::RParen | Token::LBracket | Token::RBracket | Token::LBrace | Token::RBrace, _) => false,
         (last, token) => last == token,
     }

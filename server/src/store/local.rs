@@ -114,7 +114,7 @@ pub(super) fn create_dir_durably(dir: &FsPath) -> std::io::Result<()> {
 /// Takes a folder, and all in it, from everybody but its user, where an older server or somebody else left it open. What is not ours stays, and is told.
 pub(super) fn make_private(dir: &FsPath) {
     let is_open = |path: &FsPath| fs::symlink_metadata(path).is_ok_and(|meta| meta.mode() & 0o077 != 0);
-    if !is_open(dir) {
+    if !dir.is_dir() || !is_open(dir) {
         // Nobody gets to what is in it.
         return;
     }

@@ -102,7 +102,7 @@ async fn a_deep_statement_is_refused_in_words_and_the_deepest_allowed_is_answere
 #[tokio::test]
 async fn a_column_of_sql_has_one_type_in_json() {
     let server = Server::start().await;
-    let statement = "select x, cast(x as bigint unsigned), [x] from (values (1), (9007199254740993), (9223372036854775807)) as t(x) order by x";
+    let statement = "select x, cast(x as bigint unsigned) as y, [x] as z from (values (1), (9007199254740993), (9223372036854775807)) as t(x) order by x";
     let (status, answer) = server.sql(statement).await;
     assert_eq!(status, 200, "{answer}");
     let row = |value: i64| json!([value, value, [value]]);

@@ -154,7 +154,6 @@ mod tests {
             "localhost.evil.example",
             "127.0.0.1.evil.example",
             "",
-            "::1:a",
         ] {
             assert_eq!(asked(&hosts, &[("host", foreign)]), 421, "{foreign}");
         }

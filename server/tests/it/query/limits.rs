@@ -152,7 +152,7 @@ async fn an_answer_that_is_not_read_stays_on_the_account_until_its_client_leaves
     for encoding in ["identity", "gzip"] {
         let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
         let head = format!(
-            "POST /api/v1/sql HTTP/1.1\r\nhost: x\r\naccept-encoding: {encoding}\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST /api/v1/sql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\naccept-encoding: {encoding}\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         client.write_all(head.as_bytes()).await.unwrap();
