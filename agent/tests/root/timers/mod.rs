@@ -113,22 +113,31 @@ fn a_cpu_that_was_off_is_sampled_again() {
         switch.set(false).unwrap();
         std::thread::sleep(off);
         switch.set(true).unwrap();
+        let back = unix_ns();
         let mut command = preferred(&program.path.to_string_lossy());
         command.args(["8000", &cpu.to_string()]).stdout(Stdio::piped());
         let running = Running::spawn(&mut command);
         let tgid = running.tgid();
         let took = running.finish();
-        runs.push((tgid, took.user + took.system));
+        runs.push((tgid, back, took.user + took.system));
     }
     let recorded = recording.stop();
-    for (tgid, seconds) in runs {
-        // Of its own CPU time: on a machine that is busy the agent waits for a CPU too.
-        let samples = recorded
+    for (tgid, back, seconds) in runs {
+        let mut times: Vec<u64> = recorded
             .of_tgid(tgid)
             .iter()
             .filter(|seen| seen.sample.cpu == cpu)
-            .count();
-        let missed = seconds - samples as f64 / f64::from(HZ);
+            .map(|seen| seen.sample.ts_unix_ns)
+            .collect();
+        times.sort_unstable();
+        let first = times.first().copied().unwrap_or(u64::MAX);
+        assert!(
+            first < back + 5_000_000_000,
+            "{} samples, the first after {} ms",
+            times.len(),
+            first.saturating_sub(back) / 1_000_000
+        );
+        let missed = seconds - times.len() as f64 / f64::from(HZ);
         println!("{missed:.2} s of {seconds:.2} s were not sampled");
         assert!(missed < 5.0, "{missed} s of {seconds} s were not sampled");
     }
