@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(sum(reached_by(&tree, &path)), 1);
         assert_eq!(sum(reached_by(&tree, &path[..2])), 1);
         assert_eq!(sum(reached_by(&tree, &path[..1])), 11);
-        assert_eq!(sum(reached_by(&tree, &[frame.clone()])), 100);
+        assert_eq!(sum(reached_by(&tree, std::slice::from_ref(&frame))), 100);
         assert_eq!(sum(tree.reached(|name| *name == frame)), 101);
         assert_eq!(sum(tree.reached(|name| *name.function == *"f")), 1_101);
     }
