@@ -221,6 +221,9 @@ struct so_sample {
 	u8 flags;		/* enum so_sample_flags */
 	u16 stack_bytes;
 	u8 comm[SO_COMM_LENGTH];
+	u64 image;		/* the program that was executed: where its stack began, which is random */
+	u32 proc_tgid;		/* the process in the agent's /proc; 0 where it is not seen there */
+	u32 unused;
 };
 
 /* Per CPU, cumulative since load. ticks = idle_ticks + taken; taken = records in the ring + lost_ring_full. */
@@ -241,16 +244,35 @@ enum so_event_kind {
 	SO_EVENT_EXEC = 1,
 	SO_EVENT_FORK = 2,
 	SO_EVENT_EXIT = 3,
+	/* A control group was made (of version 2). */
+	SO_EVENT_GROUP = 4,
+	/* A process, or one of its threads, was moved to another control group of version 1. */
+	SO_EVENT_MOVE = 5,
 };
 
-/* A process began, became another program, or ended. */
+/*
+ * A process began, became another program, ended, or was moved; or a control group was made. text_bytes of text follow. Of an exec: the
+ * executable's own name, a zero byte, and the path under which it was executed; of a group: its path.
+ */
 struct so_event {
+	u64 time_ns;			/* CLOCK_MONOTONIC */
 	u64 start_boottime_ns;
 	u64 parent_start_boottime_ns;	/* fork only */
+	u64 image;			/* as in so_sample */
+	u64 cgroup_id;			/* of a group its own */
 	u32 kind;			/* enum so_event_kind */
 	u32 tgid;
 	u32 parent_tgid;		/* fork only */
 	u32 exec_id;
+	u32 proc_tgid;			/* as in so_sample */
+	u32 text_bytes;
+};
+
+/* An event with its text. A piece of text is cut before SO_TEXT_BYTES. */
+#define SO_TEXT_BYTES 256
+struct so_told {
+	struct so_event event;
+	u8 text[3 * SO_TEXT_BYTES];
 };
 
 /* Per CPU, cumulative since load. */

@@ -55,7 +55,63 @@ typedef struct {
 	int counter;
 } atomic_t;
 
-struct mm_struct;
+struct qstr {
+	const unsigned char *name;
+} CORE;
+
+struct dentry {
+	struct qstr d_name;
+} CORE;
+
+struct path {
+	struct dentry *dentry;
+} CORE;
+
+struct file {
+	struct path f_path;
+} CORE;
+
+struct mm_struct {
+	unsigned long start_stack;
+	struct file *exe_file;
+} CORE;
+
+/* What execve works on. */
+struct linux_binprm {
+	const char *interp;
+} CORE;
+
+struct ns_common {
+	unsigned int inum;
+} CORE;
+
+struct pid_namespace {
+	struct ns_common ns;
+} CORE;
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+} CORE;
+
+/* Ids of a process in its namespace and those around it, the outermost first. */
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} CORE;
+
+struct kernfs_node {
+	u64 id;
+} CORE;
+
+struct cgroup_root {
+	int hierarchy_id;
+} CORE;
+
+struct cgroup {
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+} CORE;
 
 struct signal_struct {
 	atomic_t live;
@@ -76,6 +132,7 @@ struct task_struct {
 	u64 self_exec_id;
 	u64 start_boottime;
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	struct signal_struct *signal;
 	char comm[16];
 } CORE;

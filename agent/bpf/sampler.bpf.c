@@ -8,6 +8,7 @@
 #include <bpf/bpf_core_read.h>
 #include "abi.h"
 #include "maps.h"
+#include "identity.h"
 
 SO_INLINE int so_read_user(void *to, u32 size, u64 address)
 {
@@ -361,6 +362,9 @@ int sample(struct bpf_perf_event_data *ctx)
 	record->header.tid = (u32)pid_tgid;
 	record->header.cpu = cpu;
 	record->header.exec_id = (u32)BPF_CORE_READ(task, self_exec_id);
+	record->header.proc_tgid = so_proc_tgid(leader, tgid);
+	record->header.unused = 0;
+	record->header.image = so_image(BPF_CORE_READ(task, mm));
 	record->header.user_frames = 0;
 	record->header.stack_bytes = 0;
 	bpf_get_current_comm(record->header.comm, sizeof(record->header.comm));

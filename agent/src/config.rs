@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::agent::AgentConfig;
+use crate::process::CommandLines;
 use crate::ship::{Identity, Retry, ShipConfig, Token};
 use crate::symbolize::NamerConfig;
 
@@ -76,6 +77,17 @@ pub struct Arguments {
     #[arg(long, env = "STAKEOUT_CPU_LIMIT", value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
     pub cpu_limit: f64,
 
+    /// What of processes' command lines is kept: cut is without what looks like a secret (behind --password, TOKEN=, in URLs, and the like),
+    /// whole is with it, off is nothing.
+    #[arg(
+        long,
+        env = "STAKEOUT_COMMAND_LINES",
+        value_name = "HOW",
+        value_enum,
+        default_value_t
+    )]
+    pub command_lines: CommandLines,
+
     /// What to log: a level (error, warn, info, debug, trace), or levels by module as in RUST_LOG.
     #[arg(long, env = "STAKEOUT_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
@@ -104,6 +116,7 @@ impl Arguments {
             // Names, processes, files that are being read and the program itself take the rest.
             table_bytes: self.memory_limit / 4,
             cpu_limit: self.cpu_limit / 100.0,
+            command_lines: self.command_lines,
             names: NamerConfig {
                 lines_limit_bytes: self.lines_limit,
                 ..NamerConfig::within(self.memory_limit)
@@ -232,6 +245,19 @@ mod tests {
             );
             assert!(argument.get_help().is_some());
         }
+    }
+
+    #[test]
+    fn command_lines_are_cut_unless_told_otherwise() {
+        let kept = |arguments: &[&str]| {
+            let all = ["stakeout-agent"].iter().chain(arguments);
+            Arguments::try_parse_from(all).map(|arguments| arguments.agent().command_lines)
+        };
+        assert_eq!(kept(&[]).unwrap(), CommandLines::Cut);
+        assert_eq!(kept(&["--command-lines", "off"]).unwrap(), CommandLines::Off);
+        assert_eq!(kept(&["--command-lines", "whole"]).unwrap(), CommandLines::Whole);
+        let error = kept(&["--command-lines", "none"]).unwrap_err().to_string();
+        assert!(error.contains("--command-lines") && error.contains("off"), "{error}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use clap::Parser;
 use stakeout_agent::agent::Agent;
 use stakeout_agent::config::Arguments;
 use stakeout_agent::kernel::{self, preflight};
-use stakeout_agent::metadata::{Resolver, Subject};
+use stakeout_agent::metadata::Resolver;
 use stakeout_agent::ship::{Shipper, Submitted};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -61,8 +61,6 @@ fn run(arguments: &Arguments) -> Result<()> {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
         let shipper = Arc::new(Shipper::start(ship)?);
-        let mut resolver = Resolver::default();
-        let labeller = Box::new(move |subject: Subject<'_>| resolver.resolve(subject));
         let sink = {
             let shipper = Arc::clone(&shipper);
             move |batch| {
@@ -71,7 +69,7 @@ fn run(arguments: &Arguments) -> Result<()> {
                 }
             }
         };
-        let mut agent = Agent::start(arguments.agent(), labeller, sink)?;
+        let mut agent = Agent::start(arguments.agent(), Resolver::default(), sink)?;
         tracing::info!(
             server = arguments.server,
             frequency_hz = arguments.frequency,

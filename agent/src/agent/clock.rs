@@ -65,6 +65,10 @@ impl Span {
         }
     }
 
+    pub(super) fn begin_mono_ns(&self) -> u64 {
+        self.from.mono_ns
+    }
+
     pub(super) fn begin_unix_ns(&self) -> u64 {
         self.from.unix_ns
     }

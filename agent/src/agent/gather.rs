@@ -10,7 +10,7 @@ use crate::kernel::{
 };
 use crate::maps::FastMap;
 use crate::pace::Pace;
-use crate::process::{Leaving, Place, Program, ProgramKey, Source, SourceId, Table};
+use crate::process::{Found, Leaving, Place, Program, ProgramKey, Sighting, Source, SourceId, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
@@ -58,7 +58,8 @@ pub(super) struct Interval {
     pub(super) samples: Vec<GatheredSample>,
     pub(super) programs: Vec<Arc<Program>>,
     pub(super) stacks: Vec<Arc<LocatedStack>>,
-    program_index: FastMap<ProgramKey, u32>,
+    /// By the control group as well, of version 2, and how often it was moved in those of version 1.
+    program_index: FastMap<(ProgramKey, u64, u32), u32>,
     stack_index: FastMap<u128, u32>,
     late: Vec<LateSample>,
 }
@@ -70,6 +71,8 @@ struct LateSample {
     cpu: u32,
     tid: u32,
     key: ProgramKey,
+    proc_tgid: u32,
+    image: u64,
     cgroup_id: u64,
     comm: Box<[u8]>,
     kernel: Box<[u64]>,
@@ -84,6 +87,8 @@ struct LateSample {
     stack_address: u64,
     /// When its program is opened at the latest; none where it was.
     opens_by_ns: Option<u64>,
+    /// As it was known when the sample came, or was opened: by the time that its tables come it may be forgotten.
+    program: Option<Arc<Program>>,
 }
 
 /// What looking again has brought.
@@ -133,8 +138,9 @@ impl Memory {
         name
     }
 
-    /// Of everything that decides what the stack's addresses mean. Kernel addresses mean the same in every process.
-    fn hash(&mut self, sample: &RawSample<'_>, key: ProgramKey, generation: u32) -> u128 {
+    /// Of everything that decides what the stack's addresses mean. Kernel addresses mean the same in every process, but where its code comes
+    /// and goes, not at every time.
+    fn hash(&mut self, sample: &RawSample<'_>, key: ProgramKey, generation: u32, table: &Table) -> u128 {
         let bytes = &mut self.hashed;
         bytes.clear();
         if !sample.user.is_empty() {
@@ -149,6 +155,9 @@ impl Memory {
         bytes.extend((sample.kernel.len() as u16).to_ne_bytes());
         for address in sample.kernel.iter().chain(sample.user) {
             bytes.extend(address.to_ne_bytes());
+        }
+        for (place, _) in kernel_addresses(sample).filter_map(|address| table.kernel_place(address, sample.time_ns)) {
+            bytes.extend(place.source.number().to_ne_bytes());
         }
         xxhash_rust::xxh3::xxh3_128(bytes)
     }
@@ -200,7 +209,7 @@ impl Interval {
         }
         let key = key_of(sample);
         let Some(late) = &sample.late else {
-            self.push(sample, key, memory, table, now_ns);
+            self.push(sample, key, None, memory, table, now_ns);
             return true;
         };
         // Met here, so that its files are opened while it lives, and its mappings read again where one is missing; unless it is sure to
@@ -219,13 +228,16 @@ impl Interval {
             return true;
         }
         let thread = memory.thread_name(sample.comm);
-        table.program(key, sample.kernel_thread, &thread, now_ns);
+        let found = table.program(&sighting(sample, &thread), now_ns);
         let place = place_of_stop(sample.user, &late.walk, key, table, now_ns);
         if let Some(stack) = memory.copies.keep(place.source, late.stack) {
             self.put_off(sample, late, stack, key, place, None);
+            if let Some(late) = self.late.last_mut() {
+                late.program = Some(found.program);
+            }
         } else {
             memory.late_left += 1;
-            self.push(sample, key, memory, table, now_ns);
+            self.push(sample, key, None, memory, table, now_ns);
         }
         true
     }
@@ -242,7 +254,17 @@ impl Interval {
                 }
             }
             late.opens_by_ns = None;
-            table.program(late.key, false, &String::from_utf8_lossy(&late.comm), now_ns);
+            let comm = String::from_utf8_lossy(&late.comm);
+            let seen = Sighting {
+                key: late.key,
+                proc_tgid: late.proc_tgid,
+                image: late.image,
+                cgroup_id: late.cgroup_id,
+                time_ns: late.time_ns,
+                kernel_thread: false,
+                comm: &comm,
+            };
+            late.program = Some(table.program(&seen, now_ns).program);
             late.place = place_of_stop(&late.user, &late.walk, late.key, table, now_ns);
         }
     }
@@ -316,6 +338,8 @@ impl Interval {
             cpu: sample.cpu,
             tid: sample.tid,
             key,
+            proc_tgid: sample.proc_tgid,
+            image: sample.image,
             cgroup_id: sample.cgroup_id,
             comm: sample.comm.into(),
             kernel: sample.kernel.into(),
@@ -327,6 +351,7 @@ impl Interval {
             stack,
             stack_address: StackCopy::of(&late.walk, late.stack).address,
             opens_by_ns,
+            program: None,
         });
     }
 
@@ -425,18 +450,47 @@ impl Interval {
             late: None,
             kernel_thread: false,
             kernel_cut: late.kernel_cut,
+            proc_tgid: late.proc_tgid,
+            image: late.image,
         };
-        self.push(&sample, late.key, memory, table, now_ns);
+        let known = late.program.take().filter(|_| !table.knows(late.key));
+        self.push(&sample, late.key, known, memory, table, now_ns);
     }
 
-    fn push(&mut self, sample: &RawSample<'_>, key: ProgramKey, memory: &mut Memory, table: &mut Table, now_ns: u64) {
-        let thread = memory.thread_name(sample.comm);
-        let (program, generation) = table.program(key, sample.kernel_thread, &thread, now_ns);
-        let program = *self.program_index.entry(key).or_insert_with(|| {
-            self.programs.push(program);
+    /// The number of a program with its labels. What is known better by now is so for all samples of it.
+    fn program(&mut self, key: ProgramKey, cgroup_id: u64, moves: u32, program: Arc<Program>) -> u32 {
+        let index = *self.program_index.entry((key, cgroup_id, moves)).or_insert_with(|| {
+            self.programs.push(Arc::clone(&program));
             (self.programs.len() - 1) as u32
         });
-        let hash = memory.hash(sample, key, generation);
+        let known = &mut self.programs[index as usize];
+        if known.command_line.is_empty() && !program.executable_path.is_empty() {
+            *known = program;
+        }
+        index
+    }
+
+    /// `known` is the program where the table has forgotten it.
+    fn push(
+        &mut self,
+        sample: &RawSample<'_>,
+        key: ProgramKey,
+        known: Option<Arc<Program>>,
+        memory: &mut Memory,
+        table: &mut Table,
+        now_ns: u64,
+    ) {
+        let thread = memory.thread_name(sample.comm);
+        let found = match known {
+            Some(program) => Found {
+                program,
+                generation: 0,
+                moves: 0,
+            },
+            None => table.program(&sighting(sample, &thread), now_ns),
+        };
+        let program = self.program(key, sample.cgroup_id, found.moves, found.program);
+        let hash = memory.hash(sample, key, found.generation, table);
         let stack = match self.stack_index.get(&hash) {
             Some(stack) => *stack,
             None => {
@@ -462,6 +516,24 @@ impl Interval {
             program,
             stack,
         });
+    }
+}
+
+/// The addresses that the kernel's code was at.
+fn kernel_addresses(sample: &RawSample<'_>) -> impl Iterator<Item = u64> {
+    let addresses = sample.kernel.iter().enumerate();
+    addresses.map(|(index, address)| if index == 0 { *address } else { address.wrapping_sub(1) })
+}
+
+fn sighting<'a>(sample: &RawSample<'_>, comm: &'a str) -> Sighting<'a> {
+    Sighting {
+        key: key_of(sample),
+        proc_tgid: sample.proc_tgid,
+        image: sample.image,
+        cgroup_id: sample.cgroup_id,
+        time_ns: sample.time_ns,
+        kernel_thread: sample.kernel_thread,
+        comm,
     }
 }
 
@@ -500,13 +572,20 @@ fn left_out(frames: u32) -> u32 {
 }
 
 fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u64) -> LocatedStack {
-    let kernel = sample.kernel.iter().enumerate();
-    let kernel = kernel
-        .map(|(i, address)| Place {
+    let mut sources: Vec<(SourceId, Source)> = Vec::new();
+    let kernel = kernel_addresses(sample).map(|address| match table.kernel_place(address, sample.time_ns) {
+        Some((place, source)) => {
+            if !sources.iter().any(|(known, _)| *known == place.source) {
+                sources.push((place.source, source));
+            }
+            place
+        }
+        None => Place {
             source: SourceId::KERNEL,
-            offset: if i == 0 { *address } else { address.wrapping_sub(1) },
-        })
-        .collect();
+            offset: address,
+        },
+    });
+    let kernel = kernel.collect();
     let mut walk_end = sample.walk_end;
     // Of a walk that did not come to the root, what is on that side of the gap is somewhere in the middle.
     let addresses = match walk_end {
@@ -529,10 +608,10 @@ fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u6
     let mut ids: Vec<SourceId> = user.iter().map(|place| place.source).collect();
     ids.sort_unstable();
     ids.dedup();
-    let sources = ids
-        .into_iter()
-        .filter_map(|id| Some((id, table.source(key, id, now_ns)?)))
-        .collect();
+    sources.extend(
+        ids.into_iter()
+            .filter_map(|id| Some((id, table.source(key, id, now_ns)?))),
+    );
     let gap = (sample.user_skipped > 0 && user.len() >= LEAF_FRAMES).then(|| Gap {
         at: LEAF_FRAMES,
         frames: left_out(sample.user_skipped),
@@ -543,6 +622,6 @@ fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u6
         gap,
         walk_end,
         kernel_cut: sample.kernel_cut,
-        sources,
+        sources: sources.into(),
     }
 }

@@ -12,6 +12,7 @@ mod copies;
 mod gather;
 mod intervals;
 mod naming;
+mod news;
 mod roots;
 mod sampling;
 mod throttle;
@@ -27,8 +28,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::kernel::{Counters, KernelError, Sensor, Unticked};
+use crate::metadata::Resolver;
 use crate::pace::Pace;
-use crate::process::{Labeller, TableStats};
+use crate::process::{CommandLines, TableStats};
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerConfig, NamerStats};
 use clock::Moment;
@@ -54,6 +56,8 @@ pub struct AgentConfig {
     /// Share of the machine's CPU time, between 0 and 1, that sampling and naming may take on average; beyond it samples are
     /// taken less often. Tables and names of new files keep near it also in each second.
     pub cpu_limit: f64,
+    /// What is kept of processes' arguments.
+    pub command_lines: CommandLines,
     pub names: NamerConfig,
 }
 
@@ -67,6 +71,7 @@ impl Default for AgentConfig {
             table_bytes: 16 << 20,
             memory_limit_bytes: 64 << 20,
             cpu_limit: 0.01,
+            command_lines: CommandLines::default(),
             names: NamerConfig::default(),
         }
     }
@@ -126,10 +131,10 @@ pub struct Agent {
 
 impl Agent {
     /// Loads the kernel side and starts to sample. `sink` gets each batch, on a thread where it may take its time;
-    /// `labeller` finds the labels of a process.
+    /// `resolver` finds the labels of a process.
     pub fn start(
         mut config: AgentConfig,
-        labeller: Labeller,
+        resolver: Resolver,
         sink: impl FnMut(Batch) + Send + 'static,
     ) -> Result<Self, AgentError> {
         config.names.pace = Pace::within(config.cpu_limit);
@@ -153,7 +158,7 @@ impl Agent {
                         let begun = Moment::now();
                         // The receiver waits for exactly this message.
                         let _ = started.send(Ok(()));
-                        Sampling::new(config, sensor, begun, labeller, intervals)?.run(&stop)
+                        Sampling::new(config, sensor, begun, resolver, intervals)?.run(&stop)
                     }
                     Err(error) => {
                         let _ = started.send(Err(error));

@@ -106,6 +106,7 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
     }
     drop(place_index);
     namer.set_frugality(frugality);
+    namer.begin(span.begin_mono_ns());
     let named = namer.name(&places, &sources, crate::kernel::monotonic_ns());
 
     let NamerStats {

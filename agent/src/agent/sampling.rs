@@ -14,9 +14,10 @@ use super::unwinding::Unwinding;
 use super::{
     AgentConfig, AgentError, CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals,
 };
-use crate::kernel::{self, Counters, Event, Sensor, Unticked};
+use crate::kernel::{self, Counters, Sensor, Unticked};
+use crate::metadata::Resolver;
 use crate::pace::Pace;
-use crate::process::{Labeller, ModuleTable, ProgramKey, Table, stuck_reads, vdso_image};
+use crate::process::{ModuleTable, Table, stuck_reads, vdso_image};
 use crate::random::Random;
 use crate::ship::Report;
 use crate::symbolize::Frugality;
@@ -50,8 +51,8 @@ const MAX_CPU_LIST_BYTES: usize = 1024;
 /// The sampling thread's state.
 pub(super) struct Sampling {
     config: AgentConfig,
-    sensor: Sensor,
-    table: Table,
+    pub(super) sensor: Sensor,
+    pub(super) table: Table,
     unwinding: Unwinding,
     /// Intervals that have ended and wait for tables, at most until then; oldest first.
     closing: VecDeque<(Finished, u64)>,
@@ -92,6 +93,10 @@ pub(super) struct Sampling {
     /// CPU time, of BPF programs and of this process, up to the interval's begin.
     used_seconds: f64,
     random: Random,
+    /// When BPF programs were listed, until when all changes of them are known, and how many changes had been lost by then.
+    pub(super) code_listed_ns: Option<u64>,
+    pub(super) code_certain_ns: u64,
+    pub(super) code_lost: u64,
 }
 
 impl Sampling {
@@ -100,13 +105,14 @@ impl Sampling {
         config: AgentConfig,
         mut sensor: Sensor,
         begun: Moment,
-        labeller: Labeller,
+        resolver: Resolver,
         intervals: Intervals,
     ) -> Result<Self, AgentError> {
         // A part of the descriptors stays free for everything else.
         let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
-        let table = Table::new(config.max_processes, ModuleTable::new(1024, open_files), labeller);
+        let modules = ModuleTable::new(1024, open_files);
+        let table = Table::new(config.max_processes, modules, resolver, config.command_lines);
         let cpus = sensor.cpus();
         let pace = config.names.pace.clone();
         pace.begin(cpus);
@@ -147,6 +153,9 @@ impl Sampling {
             throttled: 0,
             used_seconds: kernel::process_cpu_ns() as f64 / 1e9,
             random: Random::from_system(),
+            code_listed_ns: None,
+            code_certain_ns: 0,
+            code_lost: 0,
         })
     }
 
@@ -230,60 +239,13 @@ impl Sampling {
             || self.naming_is_behind
     }
 
-    fn take_events(&mut self, timeout: Duration) -> Result<usize, AgentError> {
-        let (table, mappings_told) = (&mut self.table, self.sensor.tells_mappings());
-        let count = self.sensor.wait_events(timeout, |event| {
-            let now = kernel::monotonic_ns();
-            match event {
-                Event::Exec {
-                    tgid,
-                    start_ticks,
-                    exec_id,
-                } => {
-                    table.on_exec(
-                        ProgramKey {
-                            tgid,
-                            start_ticks,
-                            exec_id,
-                        },
-                        mappings_told,
-                        now,
-                    );
-                }
-                Event::Fork {
-                    tgid,
-                    start_ticks,
-                    exec_id,
-                    parent_tgid,
-                    parent_start_ticks,
-                } => {
-                    let parent = ProgramKey {
-                        tgid: parent_tgid,
-                        start_ticks: parent_start_ticks,
-                        exec_id,
-                    };
-                    table.on_fork(
-                        ProgramKey {
-                            tgid,
-                            start_ticks,
-                            exec_id,
-                        },
-                        parent,
-                        now,
-                    );
-                }
-                Event::Exit { tgid, start_ticks } => table.on_exit(tgid, start_ticks, now),
-                Event::Map { tgid, time_ns } => table.on_map(tgid, time_ns, now),
-            }
-        })?;
-        Ok(count)
-    }
-
     /// Takes what is in the ring. Where the interval is about to end, samples from `end_ns` on are the next one's.
     fn drain(&mut self, now: u64, end_ns: Option<u64>) -> Result<(), AgentError> {
         self.sensor.fetch()?;
         // What was mapped before a sample was taken there is known before the sample is looked at.
+        let fetched_at = kernel::monotonic_ns();
         self.take_events(Duration::ZERO)?;
+        self.follow_code(fetched_at);
         self.table.tick(kernel::monotonic_ns());
         let Self {
             sensor,
@@ -472,6 +434,8 @@ impl Sampling {
             // Of processes' own files and memory, that did not answer.
             ("reads_abandoned", stuck.abandoned),
             ("reads_refused", stuck.refused),
+            ("programs_forgotten", table.programs_forgotten),
+            ("kernel_code_forgotten", table.kernel_code_forgotten),
         ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }

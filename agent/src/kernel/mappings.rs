@@ -1,8 +1,8 @@
 //! New executable mappings, told by the kernel the moment they are made.
 //!
-//! In: the CPUs that are online. Out: [`Event::Map`]s. Per CPU an event that counts nothing writes a record for each executable
+//! In: the CPUs that are online. Out: [`Event::Map`]s and [`Event::Code`]s. Per CPU an event that counts nothing writes a record for each executable
 //! mapping (mmap, mprotect, exec) into a small ring. It only says whose mappings to read: what lies where is read from /proc,
-//! which also knows what went away.
+//! which also knows what went away. The same ring tells which BPF programs come and go, at which addresses, under which names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Event, perf};
+use super::{CodeChange, Event, perf};
 
 /// Room for records of some 300 libraries, in the few milliseconds between two looks. With the control page 36 KiB, which fits
 /// fourteen times into what the kernel lets every user lock for each CPU (kernel.perf_event_mlock_kb, 516).
@@ -23,6 +23,9 @@ const DATA_TAIL: usize = 1032;
 
 const RECORD_MMAP: u32 = 1;
 const RECORD_LOST: u32 = 2;
+const RECORD_KSYMBOL: u32 = 17;
+/// In a record of code: it was unregistered.
+const KSYMBOL_UNREGISTER: u16 = 1;
 /// type, misc and size, of every record.
 const HEADER_BYTES: usize = 8;
 const WORD: usize = size_of::<u64>();
@@ -63,6 +66,10 @@ impl Told {
         let word = |at: usize| Some(u64::from_ne_bytes(record.get(at..at + WORD)?.try_into().ok()?));
         let told = match half(0) {
             Some(RECORD_MMAP) if record.len() >= HEADER_BYTES + 5 * WORD => half(8).zip(word(record.len() - WORD)),
+            Some(RECORD_KSYMBOL) => {
+                self.events.extend(code_change(record).map(Event::Code));
+                None
+            }
             Some(RECORD_LOST) => {
                 self.lost = self.lost.saturating_add(word(HEADER_BYTES + WORD).unwrap_or(1));
                 None
@@ -79,6 +86,22 @@ impl Told {
             _ => self.events.push(Event::Map { tgid, time_ns }),
         }
     }
+}
+
+/// Of a record with its header: address, length, type, flags, name, time.
+fn code_change(record: &[u8]) -> Option<CodeChange> {
+    let (rest, time) = record.get(HEADER_BYTES..)?.split_last_chunk::<WORD>()?;
+    let (start, rest) = rest.split_first_chunk::<WORD>()?;
+    let (bytes, rest) = rest.split_first_chunk::<4>()?;
+    let (flags, name) = rest.get(2..)?.split_first_chunk::<2>()?;
+    let name = name.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
+    Some(CodeChange {
+        start: u64::from_ne_bytes(*start),
+        bytes: u32::from_ne_bytes(*bytes),
+        name: String::from_utf8_lossy(name).into(),
+        time_ns: u64::from_ne_bytes(*time),
+        is_gone: u16::from_ne_bytes(*flags) & KSYMBOL_UNREGISTER != 0,
+    })
 }
 
 /// Copies what lies between the two counts out of a ring, whose bytes `copy` appends by their place in it. False where the
@@ -383,6 +406,31 @@ mod tests {
             other => panic!("{other:?}"),
         });
         (pairs.collect(), told.lost)
+    }
+
+    #[test]
+    fn code_of_the_kernel_is_told_with_its_name_and_time() {
+        let name = |text: &[u8; 16]| [0, 8].map(|at| u64::from_ne_bytes(text[at..at + 8].try_into().unwrap()));
+        let [first, second] = name(b"bpf_prog_1_own\0\0");
+        // Length, type (1: BPF) and flags in one word.
+        let record = |flags: u64| {
+            record(
+                RECORD_KSYMBOL,
+                &[0xffff_ffff_c000_1000, 0x80 | 1 << 32 | flags << 48, first, second, 77],
+            )
+        };
+        let mut told = Told::default();
+        told.read(&[record(0), record(1)].concat());
+        let change = |is_gone| {
+            Event::Code(CodeChange {
+                start: 0xffff_ffff_c000_1000,
+                bytes: 0x80,
+                name: "bpf_prog_1_own".into(),
+                time_ns: 77,
+                is_gone,
+            })
+        };
+        assert_eq!((told.events, told.lost), (vec![change(false), change(true)], 0));
     }
 
     #[test]

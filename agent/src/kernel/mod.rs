@@ -8,9 +8,11 @@
     reason = "this is the room for system calls and for the records that BPF programs write"
 )]
 
+mod events;
 mod files;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod groups;
 mod mappings;
 mod perf;
 pub mod preflight;
@@ -32,11 +34,13 @@ use std::time::Duration;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
+pub use events::{CodeChange, Event, Executed};
 pub use files::{FileState, file_state, find_place, find_place_in, open_place, path_state};
+pub use groups::GroupFolder;
 pub use mappings::Waker;
 use perf::CpuList;
 pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
-pub use programs::{LoadedProgram, bpf_functions, loaded_programs};
+pub use programs::{LoadedProgram, bpf_code, bpf_functions, loaded_programs};
 pub use system::{
     MemoryFile, clock_ticks_per_second, monotonic_ns, page_bytes, process_cpu_ns, raise_descriptor_limit,
     release_memory, thread_cpu_ns, tune_allocator, wall_ns,
@@ -64,9 +68,10 @@ macro_rules! skeleton {
 skeleton!(sampler, "/sampler.skel.rs");
 skeleton!(lifecycle, "/lifecycle.skel.rs");
 
+use events::parse_event;
 use lifecycle::types::so_event_counters;
 use mappings::Mappings;
-use records::{Drained, Record, parse_event, read_record};
+use records::{Drained, Record, read_record};
 use sampler::types::so_counters;
 pub use timers::Unticked;
 use timers::{CpuTicks, Timers};
@@ -180,33 +185,10 @@ pub struct RawSample<'a> {
     pub kernel_thread: bool,
     /// The kernel stack was longer than the kernel gives.
     pub kernel_cut: bool,
-}
-
-/// News about a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    Exec {
-        tgid: u32,
-        start_ticks: u64,
-        exec_id: u32,
-    },
-    Fork {
-        tgid: u32,
-        start_ticks: u64,
-        exec_id: u32,
-        parent_tgid: u32,
-        parent_start_ticks: u64,
-    },
-    Exit {
-        tgid: u32,
-        start_ticks: u64,
-    },
-    /// An executable mapping was made, at that time by `CLOCK_MONOTONIC`. It may come before the exec or fork that began its
-    /// process, and after the exit that ended it.
-    Map {
-        tgid: u32,
-        time_ns: u64,
-    },
+    /// The process in the agent's /proc; 0 where it is not seen there.
+    pub proc_tgid: u32,
+    /// Where the stack of the executed program began, which is drawn anew with each execve; 0 without user memory.
+    pub image: u64,
 }
 
 /// Sums over all CPUs, cumulative since the programs were loaded. `ticks` = `idle_ticks` + `taken`.
@@ -252,6 +234,8 @@ pub struct Sensor {
     online: CpuList,
     present: CpuList,
     is_filling_up: bool,
+    /// The ids of new mappings are those of the agent's /proc.
+    ids_are_of_proc: bool,
 }
 
 /// What a tick stands for: nanoseconds between two of one CPU, in the mean.
@@ -285,16 +269,20 @@ impl Sensor {
             .set_max_entries(ring_bytes(cpus.len(), frequency_hz))
             .map_err(loading)?;
         open.maps.scratch.set_max_entries(possible_cpus).map_err(loading)?;
-        let sampler = open.load().map_err(loading)?;
-        let tables = Tables::new(&sampler.maps, table_bytes)?;
 
         let loading = |source| KernelError::Load {
             what: "process events",
             source,
         };
         let slot: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
-        let open = lifecycle::LifecycleSkelBuilder::default().open(slot).map_err(loading)?;
-        let lifecycle = open.load().map_err(loading)?;
+        let mut open_lifecycle = lifecycle::LifecycleSkelBuilder::default().open(slot).map_err(loading)?;
+        events::set_proc_namespace(&mut open, &mut open_lifecycle);
+        let lifecycle = open_lifecycle.load().map_err(loading)?;
+        let sampler = open.load().map_err(|source| KernelError::Load {
+            what: "sampler",
+            source,
+        })?;
+        let tables = Tables::new(&sampler.maps, table_bytes)?;
 
         let drained = Rc::new(RefCell::new(Drained::default()));
         let events = Rc::new(RefCell::new(Vec::new()));
@@ -323,6 +311,16 @@ impl Sensor {
                 .map_err(|source| KernelError::Tracepoint { tracepoint, source })?;
             tracepoints.push(link);
         }
+        // Kernels without control groups lack these.
+        for (program, tracepoint) in [
+            (&lifecycle.progs.on_group, "cgroup_mkdir"),
+            (&lifecycle.progs.on_move, "cgroup_attach_task"),
+        ] {
+            match program.attach_raw_tracepoint(tracepoint) {
+                Ok(link) => tracepoints.push(link),
+                Err(error) => tracing::debug!(tracepoint, %error, "control groups are not followed"),
+            }
+        }
         if tracing::enabled!(tracing::Level::DEBUG) {
             for program in loaded_programs() {
                 tracing::debug!(?program, "loaded");
@@ -344,6 +342,7 @@ impl Sensor {
             online,
             present,
             is_filling_up: false,
+            ids_are_of_proc: events::events_have_ids_of_proc(),
         };
         sensor.mappings.follow(&cpus);
         for cpu in cpus {
@@ -438,7 +437,17 @@ impl Sensor {
 
     /// True where every new executable mapping is told as [`Event::Map`], but for those that are counted as lost.
     pub fn tells_mappings(&self) -> bool {
+        self.mappings.are_told() && self.ids_are_of_proc
+    }
+
+    /// True where every BPF program that comes or goes is told as [`Event::Code`], but for those that are counted as lost.
+    pub fn tells_code(&self) -> bool {
         self.mappings.are_told()
+    }
+
+    /// How many records of new mappings and of code were lost.
+    pub fn mappings_lost(&self) -> u64 {
+        self.mappings.lost()
     }
 
     /// Ends [`Self::wait_events`] before its time.
@@ -544,6 +553,7 @@ fn fixed_map_bytes(sampler: &sampler::SamplerSkel<'_>, lifecycle: &lifecycle::Li
         sampler.maps.cache.as_fd(),
         lifecycle.maps.events.as_fd(),
         lifecycle.maps.event_counters.as_fd(),
+        lifecycle.maps.told.as_fd(),
     ];
     maps.into_iter().map(charged_bytes).sum()
 }

@@ -26,6 +26,8 @@ const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FORMAT_TOTAL_TIME_ENABLED: u64 = 1;
 /// `PERF_EVENT_IOC_PERIOD`: `_IOW('$', 4, __u64)`.
 const SET_PERIOD: libc::c_ulong = 0x4008_2404;
+/// Records of code that the kernel makes at run time.
+const FLAG_KSYMBOL: u64 = 1 << 29;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
 /// The beginning of `struct perf_event_attr` (uapi/linux/perf_event.h), up to the clock.
@@ -86,14 +88,14 @@ pub(super) fn enabled_ns(timer: BorrowedFd<'_>) -> io::Result<u64> {
     }
 }
 
-/// Opens an event that counts nothing, but tells in its ring of every executable mapping that is made on `cpu`, with the time
-/// by `CLOCK_MONOTONIC` as its records' last word. Every record wakes whoever waits.
+/// Opens an event that counts nothing, but tells in its ring of every executable mapping that is made on `cpu`, and of every BPF program
+/// that is loaded or unloaded there, with the time by `CLOCK_MONOTONIC` as its records' last word. Every record wakes whoever waits.
 pub(super) fn open_mapping_events(cpu: u32) -> io::Result<OwnedFd> {
     let attributes = PerfEventAttributes {
         config: PERF_COUNT_SW_DUMMY,
         sample_type: PERF_SAMPLE_TIME,
         // Not FLAG_MMAP2: device, inode and protection would only make the records longer.
-        flags: FLAG_MMAP | FLAG_SAMPLE_ID_ALL | FLAG_USE_CLOCKID | FLAG_WATERMARK,
+        flags: FLAG_MMAP | FLAG_KSYMBOL | FLAG_SAMPLE_ID_ALL | FLAG_USE_CLOCKID | FLAG_WATERMARK,
         wakeup_events: 1,
         clockid: libc::CLOCK_MONOTONIC,
         ..Default::default()

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
-use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::btf::{Btf, BtfType, TypeId};
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
+
+use super::CodeChange;
 
 /// One program that this process holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,4 +67,64 @@ pub fn bpf_functions() -> HashMap<u64, usize> {
         places.zip(lengths).collect::<Vec<_>>()
     });
     functions.filter(|(place, bytes)| *place != 0 && *bytes > 0).collect()
+}
+
+/// More functions of BPF programs than any machine has.
+const MAX_FUNCTIONS: usize = 65_536;
+
+/// The functions of all BPF programs of the machine, under the names by which the kernel tells of them, each with the time when it was
+/// loaded. None without CAP_SYS_ADMIN; since there is always one of the agent's own, that is the same as an empty list.
+pub fn bpf_code() -> Option<Vec<CodeChange>> {
+    let options = ProgInfoQueryOptions::default()
+        .include_jited_ksyms(true)
+        .include_jited_func_lens(true)
+        .include_func_info(true)
+        .include_prog_tags(true);
+    let slept_ns = super::system::slept_ns();
+    let programs = ProgInfoIter::with_query_opts(options);
+    let functions: Vec<CodeChange> = programs
+        .flat_map(|program| functions_of(&program, slept_ns))
+        .take(MAX_FUNCTIONS)
+        .collect();
+    (!functions.is_empty()).then_some(functions)
+}
+
+fn functions_of(program: &ProgramInfo, slept_ns: u64) -> Vec<CodeChange> {
+    let types = (!program.func_info.is_empty())
+        .then(|| Btf::from_prog_id(program.id).ok())
+        .flatten();
+    let loaded_ns = u64::try_from(program.load_time.as_nanos()).unwrap_or(u64::MAX);
+    let places = program.jited_ksyms.iter().zip(&program.jited_func_lens);
+    let functions = places.enumerate().map(|(index, (place, bytes))| CodeChange {
+        start: place.addr() as u64,
+        bytes: *bytes,
+        name: name_of(program, types.as_ref(), index).into(),
+        time_ns: loaded_ns.saturating_sub(slept_ns),
+        is_gone: false,
+    });
+    functions
+        .filter(|function| function.start != 0 && function.bytes > 0)
+        .collect()
+}
+
+/// `bpf_prog_TAG_NAME`, as the kernel makes it (`bpf_get_prog_name` in kernel/bpf/core.c): the function's own tag, and its name by the
+/// program's types, else the program's own.
+fn name_of(program: &ProgramInfo, types: Option<&Btf<'_>>, index: usize) -> String {
+    let tag = program.prog_tags.get(index).unwrap_or(&program.tag);
+    let mut name = String::from("bpf_prog_");
+    name.extend(tag.0.iter().map(|byte| format!("{byte:02x}")));
+    let info = program.func_info.get(index);
+    let typed = types.zip(info).and_then(|(types, info)| {
+        let function: BtfType<'_> = types.type_by_id(TypeId::from(info.type_id))?;
+        Some(function.name()?.to_string_lossy().into_owned())
+    });
+    let own = (index == 0 && !program.name.is_empty()).then(|| program.name.to_string_lossy().into_owned());
+    if let Some(function) = typed
+        .or(own)
+        .or_else(|| (program.jited_ksyms.len() > 1).then(|| "F".into()))
+    {
+        name.push('_');
+        name.push_str(&function);
+    }
+    name
 }

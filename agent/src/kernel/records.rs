@@ -2,7 +2,7 @@
 
 use super::lifecycle::types::{so_event, so_event_counters};
 use super::sampler::types::{so_counters, so_sample};
-use super::{Event, LEAF_FRAMES, LateWalk, MAX_USER_FRAMES, RawSample, WalkEnd, clock_ticks_per_second, so_walk};
+use super::{LEAF_FRAMES, LateWalk, MAX_USER_FRAMES, RawSample, WalkEnd, clock_ticks_per_second, so_walk};
 
 #[derive(Default)]
 pub(super) struct Drained {
@@ -110,31 +110,11 @@ impl Drained {
                 late,
                 kernel_thread: header.flags & 2 != 0,
                 kernel_cut: header.flags & 4 != 0,
+                proc_tgid: header.proc_tgid,
+                image: header.image,
             });
         }
     }
-}
-
-pub(super) fn parse_event(bytes: &[u8]) -> Option<Event> {
-    let event: so_event = read_record(bytes)?;
-    let tick_ns = 1_000_000_000 / clock_ticks_per_second();
-    let (tgid, exec_id, start_ticks) = (event.tgid, event.exec_id, event.start_boottime_ns / tick_ns);
-    Some(match event.kind {
-        1 => Event::Exec {
-            tgid,
-            start_ticks,
-            exec_id,
-        },
-        2 => Event::Fork {
-            tgid,
-            start_ticks,
-            exec_id,
-            parent_tgid: event.parent_tgid,
-            parent_start_ticks: event.parent_start_boottime_ns / tick_ns,
-        },
-        3 => Event::Exit { tgid, start_ticks },
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -21,6 +21,11 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// What `CLOCK_BOOTTIME` is ahead of `CLOCK_MONOTONIC`: the time that the machine slept.
+pub(super) fn slept_ns() -> u64 {
+    read(libc::CLOCK_BOOTTIME).saturating_sub(monotonic_ns())
+}
+
 /// Nanoseconds since the Unix epoch.
 pub fn wall_ns() -> u64 {
     read(libc::CLOCK_REALTIME)

@@ -1,41 +1,69 @@
-//! /proc/PID/cgroup to the path that says most, and the path to container and unit. Pure.
+//! /proc/PID/cgroup to the paths that say most, and a path to containers and unit. Pure.
+//!
+//! Containers lie in containers. Whose runtime made which, the path does not say, but the outermost one was made by a runtime of this
+//! node, and of those further in, whatever a runtime of this node knows: the caller looks from the inside out ([`Place::containers`]). What
+//! else is in a container (another one, a systemd with units) is the container's own affair, and no unit of the node's.
 
 /// Where a process stands in the tree of control groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place {
     /// Empty where the kernel has no control groups.
     pub(super) path: String,
-    /// As its runtime prints it: 64 hex digits, or what Amazon's Fargate uses.
-    pub(super) container_id: Option<String>,
-    /// Where the path itself holds it: LXC, systemd-nspawn.
-    pub(super) container_name: Option<String>,
+    /// The outermost first.
+    pub(super) containers: Vec<Container>,
     /// Whether kubelet runs the container.
     pub(super) kubernetes: bool,
-    /// The innermost service or scope of the systemd that runs the process: inside a container, the container's.
+    /// The innermost service or scope of the systemd that runs the process. Of a container only where that is a machine of its own (LXC,
+    /// systemd-nspawn), whose name stands beside it.
     pub(super) unit: Option<String>,
 }
 
-/// Takes the whole file: one line in version 2 (`0::/path`), one a hierarchy in version 1 (`4:memory:/path`).
-pub(super) fn parse(file: &str) -> Place {
-    let mut paths: Vec<(u8, &str)> = file
-        .lines()
-        .filter_map(|line| {
-            let mut fields = line.splitn(3, ':');
-            let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-            // The unified tree and systemd's own name units; resource controllers may all be at their root.
-            let rank = match controllers {
-                "" => 0,
-                "name=systemd" => 1,
-                _ => 2,
-            };
-            Some((rank, outside(path)))
-        })
-        .collect();
-    paths.sort_by_key(|(rank, _)| *rank);
-    // With both versions mounted, a runtime may have put the container into the version 1 trees only.
-    let places = || paths.iter().map(|(_, path)| place(path));
+/// One container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Container {
+    /// As its runtime prints it: 64 hex digits, or what Amazon's Fargate uses.
+    Id(String),
+    /// Where the path itself holds it: LXC, systemd-nspawn.
+    Name(String),
+}
+
+/// What /proc/PID/cgroup says: one line in version 2 (`0::/path`), one a hierarchy in version 1 (`4:memory:/path`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Listed {
+    /// Of version 2.
+    pub(super) unified: Option<String>,
+    /// Of version 1, those first that say most.
+    pub(super) legacy: Vec<String>,
+}
+
+/// Takes the whole file.
+pub(super) fn parse(file: &str) -> Listed {
+    let mut listed = Listed::default();
+    let mut legacy: Vec<(u8, &str)> = Vec::new();
+    for line in file.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        match controllers {
+            "" if listed.unified.is_none() => listed.unified = Some(outside(path).into()),
+            "" => {}
+            // systemd's own names units; resource controllers may all be at their root.
+            "name=systemd" => legacy.push((0, outside(path))),
+            _ => legacy.push((1, outside(path))),
+        }
+    }
+    legacy.sort_by_key(|(rank, _)| *rank);
+    listed.legacy = legacy.into_iter().map(|(_, path)| path.to_owned()).collect();
+    listed
+}
+
+/// The place that says most: with both versions mounted, a runtime may have put the container into the trees of version 1 only.
+/// `unified` is the path in version 2, where there is one.
+pub(super) fn best(unified: Option<&str>, legacy: &[String]) -> Place {
+    let places = || unified.into_iter().chain(legacy.iter().map(String::as_str)).map(place);
     places()
-        .find(|place| place.container_id.is_some() || place.container_name.is_some())
+        .find(|place| !place.containers.is_empty())
         .or_else(|| places().find(|place| place.path != "/"))
         .or_else(|| places().next())
         .unwrap_or_default()
@@ -55,29 +83,31 @@ fn place(path: &str) -> Place {
         path: path.into(),
         ..Place::default()
     };
-    for segment in path.split('/') {
+    // Of LXC's old layout the second segment is the name.
+    let lxc = path.strip_prefix("/lxc/").and_then(|rest| rest.split('/').next());
+    let mut in_runtime_container = false;
+    for (index, segment) in path.split('/').enumerate() {
         if segment.contains("kubepods") {
             place.kubernetes = true;
         }
         if is_monitor(segment) {
             continue;
         }
+        let named = match lxc {
+            Some(name) if index == 2 && !name.is_empty() => Some(name.to_owned()),
+            _ => container_name(segment),
+        };
         if let Some(id) = container_id(segment) {
-            place.container_id = Some(id.into());
+            place.containers.push(Container::Id(id.into()));
             // Units further out are those of the host: the runtime's scope, or the runtime itself.
             place.unit = None;
-        } else if let Some(name) = container_name(segment) {
-            place.container_name = Some(name);
+            in_runtime_container = true;
+        } else if let Some(name) = named {
+            place.containers.push(Container::Name(name));
             place.unit = None;
-        } else if is_unit(segment) {
+        } else if is_unit(segment) && !in_runtime_container {
             place.unit = Some(segment.into());
         }
-    }
-    let mut segments = path.trim_start_matches('/').split('/');
-    if let (Some("lxc"), Some(name)) = (segments.next(), segments.next())
-        && !name.is_empty()
-    {
-        place.container_name = Some(name.into());
     }
     place
 }
@@ -149,8 +179,31 @@ mod tests {
 
     const ID: &str = "8e3f4c1a5b6d7e8f9a0b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c0d1e2f";
 
+    const INNER: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+
+    fn of_file(file: &str) -> Place {
+        let listed = parse(file);
+        best(listed.unified.as_deref(), &listed.legacy)
+    }
+
     fn of(path: &str) -> Place {
-        parse(&format!("0::{}\n", path.replace("ID", ID)))
+        of_file(&format!("0::{}\n", path.replace("ID", ID).replace("INNER", INNER)))
+    }
+
+    fn ids(place: &Place) -> Vec<&str> {
+        let containers = place.containers.iter().map(|container| match container {
+            Container::Id(id) => id.as_str(),
+            Container::Name(name) => panic!("{name}"),
+        });
+        containers.collect()
+    }
+
+    fn names(place: &Place) -> Vec<&str> {
+        let containers = place.containers.iter().map(|container| match container {
+            Container::Name(name) => name.as_str(),
+            Container::Id(id) => panic!("{id}"),
+        });
+        containers.collect()
     }
 
     #[test]
@@ -174,7 +227,7 @@ mod tests {
             "/../../kubepods-pod2b7b5d33.slice/cri-containerd-ID.scope",
         ] {
             let place = of(path);
-            assert_eq!(place.container_id.as_deref(), Some(ID), "{path}");
+            assert_eq!(ids(&place), [ID], "{path}");
             assert_eq!(place.unit, None, "{path}");
         }
         assert!(of("/kubepods/besteffort/podx/ID").kubernetes);
@@ -186,7 +239,7 @@ mod tests {
     fn fargate_has_ids_of_its_own() {
         let id = "3bd1a3c2a6e84bd7a4a1a0ed0a3a3f7e-1234567890";
         let path = format!("/ecs/3bd1a3c2a6e84bd7a4a1a0ed0a3a3f7e/{id}");
-        assert_eq!(of(&path).container_id.as_deref(), Some(id));
+        assert_eq!(ids(&of(&path)), [id]);
     }
 
     #[test]
@@ -210,7 +263,7 @@ mod tests {
             ),
         ] {
             let place = of(path);
-            assert_eq!(place.container_name.as_deref(), Some(name), "{path}");
+            assert_eq!(names(&place), [name], "{path}");
             assert_eq!(place.unit.as_deref(), unit, "{path}");
         }
     }
@@ -238,17 +291,45 @@ mod tests {
         ] {
             let place = of(path);
             assert_eq!(place.unit.as_deref(), unit, "{path}");
-            assert_eq!((place.container_id, place.container_name), (None, None), "{path}");
+            assert_eq!(place.containers, [], "{path}");
         }
     }
 
     #[test]
+    fn what_is_in_a_container_is_no_unit_of_the_nodes() {
+        // Docker in Docker, Kubernetes in Docker, a container in a pod, systemd in a container.
+        for path in [
+            "/docker/ID/docker/INNER",
+            "/system.slice/docker-ID.scope/system.slice/docker-INNER.scope",
+            "/docker/ID/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podx.slice/cri-containerd-INNER.scope",
+            "/kubepods/burstable/podx/ID/docker/INNER",
+            "/kubepods.slice/kubepods-podx.slice/crio-ID.scope/container/libpod-INNER.scope/container",
+        ] {
+            let place = of(path);
+            assert_eq!((ids(&place), place.unit.as_deref()), (vec![ID, INNER], None), "{path}");
+        }
+        for path in [
+            "/docker/ID/init.scope",
+            "/docker/ID/system.slice/containerd.service",
+            "/kubepods/podx/ID/system.slice/nginx.service",
+            "/machine.slice/libpod-ID.scope/container/system.slice/sshd.service",
+        ] {
+            let place = of(path);
+            assert_eq!((ids(&place), place.unit.as_deref()), (vec![ID], None), "{path}");
+        }
+        let place = of("/lxc.payload.web/system.slice/docker-ID.scope");
+        let containers = [Container::Name("web".into()), Container::Id(ID.into())];
+        assert_eq!((&place.containers[..], place.unit), (&containers[..], None));
+    }
+
+    #[test]
     fn monitors_are_not_in_their_container() {
-        assert_eq!(of("/machine.slice/libpod-conmon-ID.scope").container_id, None);
-        assert_eq!(
-            of("/kubepods.slice/kubepods-podx.slice/crio-conmon-ID.scope").container_id,
-            None
-        );
+        for path in [
+            "/machine.slice/libpod-conmon-ID.scope",
+            "/kubepods.slice/kubepods-podx.slice/crio-conmon-ID.scope",
+        ] {
+            assert_eq!(of(path).containers, [], "{path}");
+        }
     }
 
     #[test]
@@ -256,23 +337,23 @@ mod tests {
         let file = format!(
             "12:pids:/docker/{ID}\n4:memory:/docker/{ID}\n1:name=systemd:/docker/{ID}\n0::/system.slice/containerd.service\n"
         );
-        assert_eq!(parse(&file).container_id.as_deref(), Some(ID));
+        assert_eq!(ids(&of_file(&file)), [ID]);
         let file = "12:pids:/\n4:memory:/user.slice\n1:name=systemd:/system.slice/ssh.service\n";
-        assert_eq!(parse(file).path, "/system.slice/ssh.service");
-        assert_eq!(parse(file).unit.as_deref(), Some("ssh.service"));
+        assert_eq!(of_file(file).path, "/system.slice/ssh.service");
+        assert_eq!(of_file(file).unit.as_deref(), Some("ssh.service"));
         let file = "3:cpu,cpuacct:/jobs:odd/7\n1:name=systemd:/\n";
-        assert_eq!(parse(file).path, "/jobs:odd/7");
+        assert_eq!(of_file(file).path, "/jobs:odd/7");
     }
 
     #[test]
     fn anything_else_is_no_place() {
         for file in ["", "\n", "0", "0:", "garbage\n\n::"] {
-            assert_eq!(parse(file).container_id, None, "{file}");
+            assert_eq!(of_file(file).containers, [], "{file}");
         }
-        assert_eq!(parse(""), Place::default());
-        assert_eq!(parse("0::/\n").path, "/");
-        assert_eq!(parse("0::/../..\n").path, "/");
+        assert_eq!(of_file(""), Place::default());
+        assert_eq!(of_file("0::/\n").path, "/");
+        assert_eq!(of_file("0::/../..\n").path, "/");
         let long_hex = "a".repeat(65);
-        assert_eq!(of(&format!("/docker/{long_hex}")).container_id, None);
+        assert_eq!(of(&format!("/docker/{long_hex}")).containers, []);
     }
 }

@@ -6,8 +6,12 @@ use crate::fuzz::Input;
 /// One text, taken for each of the files.
 pub(crate) fn metadata(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let place = cgroup::parse(&text);
-    if let Some(id) = &place.container_id {
+    let listed = cgroup::parse(&text);
+    let place = cgroup::best(listed.unified.as_deref(), &listed.legacy);
+    for container in &place.containers {
+        let cgroup::Container::Id(id) = container else {
+            continue;
+        };
         // It becomes a part of a path.
         assert!(
             !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'),
@@ -29,7 +33,14 @@ pub(crate) fn metadata(bytes: &[u8]) {
     runtime::check(bytes);
     let mut input = Input(bytes);
     let half = input.bytes(bytes.len() / 2);
-    let place = cgroup::parse(&String::from_utf8_lossy(half));
-    let metadata = combine("program", place, environ::parse(input.0), runtime::Known::default());
+    let listed = cgroup::parse(&String::from_utf8_lossy(half));
+    let place = cgroup::best(listed.unified.as_deref(), &listed.legacy);
+    let metadata = combine(
+        "program",
+        &place,
+        None,
+        environ::parse(input.0),
+        runtime::Known::default(),
+    );
     assert!(!metadata.service.is_empty());
 }

@@ -1,12 +1,14 @@
-//! Who a process works for: cgroup path, environment and files of the container runtimes to service, container, pod and unit.
+//! Who a process works for: control group, environment and files of the container runtimes to service, container, pod and unit.
 //!
-//! In: a process's tgid and executable. Out: [`Metadata`]. Reads /proc and what kubelet, Docker and Podman keep on the disk, every
-//! file up to a bound; never the network, and of the environment only the two variables that name a service.
+//! In: what /proc says of a process ([`Surroundings`]), the number of its control group at a moment, its executable. Out: [`Metadata`] of
+//! that moment. Reads /proc, the tree of control groups and what kubelet, Docker and Podman keep on the disk, every file up to a bound; never
+//! the network, and of the environment only the two variables that name a service.
 
 mod cgroup;
 mod environ;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod groups;
 mod runtime;
 
 use std::fs::File;
@@ -15,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::environ::Named;
+use self::groups::{Group, Groups};
 use self::runtime::Runtimes;
 use crate::kernel::path_state;
 use crate::process::{Owner, guarded};
@@ -24,12 +27,14 @@ pub const KERNEL_SERVICE: &str = "[kernel]";
 
 const CGROUP_LIMIT_BYTES: u64 = 64 << 10;
 const ENVIRON_LIMIT_BYTES: u64 = 256 << 10;
+const MOUNTS_LIMIT_BYTES: u64 = 4 << 20;
 
 /// Labels of one process, all optional but the service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Metadata {
     /// OTEL_SERVICE_NAME, else workload or container, else systemd unit, else executable.
     pub service: Arc<str>,
+    /// Empty where it is not known.
     pub cgroup: Arc<str>,
     pub container_id: Option<Arc<str>>,
     pub container_name: Option<Arc<str>>,
@@ -39,42 +44,140 @@ pub struct Metadata {
     pub unit: Option<Arc<str>>,
 }
 
-/// The process to resolve.
+/// What /proc says of a process: read once for each program, and its groups of version 1 again when it was moved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    named: Named,
+    listed: cgroup::Listed,
+}
+
+impl Surroundings {
+    /// Of another program in the same control groups.
+    pub fn groups(&self) -> Self {
+        Self {
+            named: Named::default(),
+            listed: self.listed.clone(),
+        }
+    }
+
+    /// The same at a time of whose control groups nothing is known.
+    pub fn without_groups(&self) -> Self {
+        Self {
+            named: self.named.clone(),
+            listed: cgroup::Listed::default(),
+        }
+    }
+}
+
+/// Whose labels are asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    pub tgid: u32,
     /// Base name of the executable.
     pub executable: &'a str,
     pub kernel_thread: bool,
+    /// The control group of version 2 at the moment in question; 0 where it is not known.
+    pub cgroup_id: u64,
+    /// None where the process was gone too soon.
+    pub surroundings: Option<&'a Surroundings>,
 }
 
-/// Resolves processes; the caller keeps the answers, one for each process and exec.
+/// Resolves processes; the caller keeps the answers, one for each program and control group.
 #[derive(Debug)]
 pub struct Resolver {
     proc_root: PathBuf,
     runtimes: Runtimes,
+    groups: Groups,
+    /// Control groups of version 1 are in use, too.
+    has_legacy: bool,
+    /// They are, or those of version 2 are not told by number.
+    reads_lists: bool,
 }
 
 impl Default for Resolver {
     fn default() -> Self {
-        Self::at(Path::new("/proc"), Path::new("/"))
+        let mounts = read(Path::new("/proc/self/mountinfo"), MOUNTS_LIMIT_BYTES);
+        let own = cgroup::parse(&String::from_utf8_lossy(&read(
+            Path::new("/proc/self/cgroup"),
+            CGROUP_LIMIT_BYTES,
+        )));
+        let mut groups = Groups::mounted(&String::from_utf8_lossy(&mounts));
+        // The root of the tree is the first group.
+        let is_told = groups.get(1) != Group::Untold;
+        Self {
+            groups,
+            has_legacy: !own.legacy.is_empty(),
+            reads_lists: !is_told || !own.legacy.is_empty(),
+            ..Self::at(Path::new("/proc"), Path::new("/"))
+        }
     }
 }
 
 impl Resolver {
-    /// Reads processes below `proc_root` and the container runtimes' files below `host_root` instead of the machine's own.
+    /// Reads processes below `proc_root` and the container runtimes' files below `host_root` instead of the machine's own. It knows only
+    /// those control groups by their number that it is told of.
     pub fn at(proc_root: &Path, host_root: &Path) -> Self {
         Self {
             proc_root: proc_root.into(),
             runtimes: Runtimes::below(host_root),
+            groups: Groups::default(),
+            has_legacy: false,
+            reads_lists: true,
         }
     }
 
-    /// What cannot be read, because the process has ended or the kernel refuses, is absent; the service is always there.
+    /// A control group of version 2 was made.
+    pub fn group_made(&mut self, id: u64, path: &str) {
+        self.groups.made(id, path);
+    }
+
+    /// Reads a live process. What cannot be read is absent.
+    pub fn surroundings(&self, tgid: u32) -> Surroundings {
+        let process = self.proc_root.join(tgid.to_string());
+        // It lies in the process's own memory, which may be a file that nobody serves.
+        let environ = process.join("environ");
+        let owner = path_state(&process.to_string_lossy()).map_or(u32::MAX, |state| state.owner);
+        let environ = guarded(Owner::User(owner), move || read(&environ, ENVIRON_LIMIT_BYTES));
+        Surroundings {
+            named: environ::parse(&environ.unwrap_or_default()),
+            listed: self.listed(tgid),
+        }
+    }
+
+    /// The same, where only the control groups may have changed.
+    pub fn moved(&self, before: &Surroundings, tgid: u32) -> Surroundings {
+        Surroundings {
+            named: before.named.clone(),
+            listed: self.listed(tgid),
+        }
+    }
+
+    fn listed(&self, tgid: u32) -> cgroup::Listed {
+        if !self.reads_lists {
+            return cgroup::Listed::default();
+        }
+        let groups = read(
+            &self.proc_root.join(tgid.to_string()).join("cgroup"),
+            CGROUP_LIMIT_BYTES,
+        );
+        cgroup::parse(&String::from_utf8_lossy(&groups))
+    }
+
+    /// What is not known, because the process or its group is gone or the kernel refuses, is absent; the service is always there.
     pub fn resolve(&mut self, subject: Subject<'_>) -> Metadata {
-        let process = self.proc_root.join(subject.tgid.to_string());
-        let groups = read(&process.join("cgroup"), CGROUP_LIMIT_BYTES);
-        let place = cgroup::parse(&String::from_utf8_lossy(&groups));
+        let nothing = Surroundings::default();
+        let Surroundings { named, listed } = subject.surroundings.unwrap_or(&nothing);
+        let group = self.groups.get(subject.cgroup_id);
+        // At the root of version 2, those of version 1 tell where a process is, which nobody has asked of one that was gone too soon.
+        let is_untold = self.has_legacy && listed.legacy.is_empty() && !subject.kernel_thread;
+        let unified = match &group {
+            Group::Path(path) if is_untold && **path == *"/" => None,
+            Group::Path(path) => Some(&**path),
+            Group::Gone => None,
+            Group::Untold => listed.unified.as_deref(),
+        };
+        // A group that is gone was none at the root; what version 1 says besides would hide that it is not known.
+        let legacy: &[String] = if group == Group::Gone { &[] } else { &listed.legacy };
+        let place = cgroup::best(unified, legacy);
         if subject.kernel_thread {
             let service = KERNEL_SERVICE.into();
             return Metadata {
@@ -83,23 +186,28 @@ impl Resolver {
                 ..Metadata::default()
             };
         }
-        // It lies in the process's own memory, which may be a file that nobody serves.
-        let environ = process.join("environ");
-        let owner = path_state(&process.to_string_lossy()).map_or(u32::MAX, |state| state.owner);
-        let environ = guarded(Owner::User(owner), move || read(&environ, ENVIRON_LIMIT_BYTES));
-        let named = environ::parse(&environ.unwrap_or_default());
-        let known = self.runtimes.look_up(&place);
-        combine(subject.executable, place, named, known)
+        let (container, known) = self.runtimes.look_up(&place);
+        let id = match container {
+            Some(cgroup::Container::Id(id)) => Some(id.as_str()),
+            _ => None,
+        };
+        combine(subject.executable, &place, id, named.clone(), known)
     }
 }
 
 /// What the process itself says goes before what its surroundings say.
-fn combine(executable: &str, place: cgroup::Place, named: Named, known: runtime::Known) -> Metadata {
+fn combine(
+    executable: &str,
+    place: &cgroup::Place,
+    container_id: Option<&str>,
+    named: Named,
+    known: runtime::Known,
+) -> Metadata {
     let pod = named.pod.or(known.pod);
     let workload = named
         .workload
         .or_else(|| pod.as_deref().map(|pod| runtime::workload(pod).to_owned()));
-    let container_name = named.container.or(known.container).or(place.container_name);
+    let container_name = named.container.or(known.container);
     // A bare container id or a session's number would name nothing: then the executable says more.
     let unit_service = place.unit.as_deref().and_then(|unit| unit.strip_suffix(".service"));
     let service = named
@@ -111,13 +219,13 @@ fn combine(executable: &str, place: cgroup::Place, named: Named, known: runtime:
         .unwrap_or(executable);
     Metadata {
         service: service.into(),
-        cgroup: place.path.into(),
-        container_id: place.container_id.map(Into::into),
+        cgroup: place.path.as_str().into(),
+        container_id: container_id.map(Into::into),
         container_name: container_name.map(Into::into),
         pod: pod.map(Into::into),
         namespace: named.namespace.or(known.namespace).map(Into::into),
         workload: workload.map(Into::into),
-        unit: place.unit.map(Into::into),
+        unit: place.unit.as_deref().map(Into::into),
     }
 }
 
@@ -136,83 +244,4 @@ fn read(path: &Path, limit: u64) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn place(path: &str) -> cgroup::Place {
-        cgroup::parse(&format!("0::{path}\n"))
-    }
-
-    const ID: &str = "8e3f4c1a5b6d7e8f9a0b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c0d1e2f";
-
-    /// Of the fuzz target: a container that is called nothing named its service so.
-    #[test]
-    fn an_empty_name_names_no_service() {
-        for path in ["/lxc.payload.", "/machine-.scope", "/.service", "/.scope"] {
-            let metadata = combine("app", place(path), Named::default(), Default::default());
-            assert_eq!((&*metadata.service, metadata.container_name), ("app", None), "{path}");
-        }
-    }
-
-    #[test]
-    fn a_service_is_named_by_the_nearest_source() {
-        let scope = format!("/system.slice/docker-{ID}.scope");
-        let service = |path: &str, named: Named, known: runtime::Known| {
-            combine("app", place(path), named, known).service.to_string()
-        };
-        let text = |text: &str| Some(text.to_owned());
-        let named = Named {
-            service: text("shop"),
-            ..Named::default()
-        };
-        let pod = runtime::Known {
-            pod: text("web-7d4b9c6f5-x2x4z"),
-            container: text("nginx"),
-            ..Default::default()
-        };
-        let container = runtime::Known {
-            container: text("db"),
-            ..Default::default()
-        };
-        assert_eq!(service(&scope, named, pod.clone()), "shop");
-        assert_eq!(service(&scope, Named::default(), pod), "web");
-        assert_eq!(service(&scope, Named::default(), container), "db");
-        assert_eq!(service(&scope, Named::default(), Default::default()), "app");
-        assert_eq!(
-            service("/system.slice/cron.service", Named::default(), Default::default()),
-            "cron"
-        );
-        let session = "/user.slice/user-1000.slice/session-3.scope";
-        assert_eq!(service(session, Named::default(), Default::default()), "app");
-        assert_eq!(service("/", Named::default(), Default::default()), "app");
-    }
-
-    #[test]
-    fn this_process_and_one_that_is_gone_have_a_service() {
-        let mut resolver = Resolver::default();
-        let subject = Subject {
-            tgid: std::process::id(),
-            executable: "itself",
-            kernel_thread: false,
-        };
-        assert!(!resolver.resolve(subject).service.is_empty());
-        let gone = resolver.resolve(Subject {
-            tgid: u32::MAX,
-            executable: "gone",
-            kernel_thread: false,
-        });
-        assert_eq!(
-            gone,
-            Metadata {
-                service: "gone".into(),
-                ..Metadata::default()
-            }
-        );
-        let kernel = resolver.resolve(Subject {
-            tgid: 2,
-            executable: "kthreadd",
-            kernel_thread: true,
-        });
-        assert_eq!(&*kernel.service, KERNEL_SERVICE);
-    }
-}
+mod tests;

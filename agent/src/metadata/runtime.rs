@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::cgroup::Place;
+use super::cgroup::{Container, Place};
 use super::read;
 
 const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
@@ -61,10 +61,30 @@ impl Runtimes {
         }
     }
 
-    pub(super) fn look_up(&mut self, place: &Place) -> Known {
-        let Some(id) = place.container_id.as_deref() else {
-            return Known::default();
+    /// The container that the place is in, as a runtime of this node has it, and what that knows of it: of several within each other the
+    /// innermost that is known, else the outermost, which nobody but a runtime of this node can have made.
+    pub(super) fn look_up<'a>(&mut self, place: &'a Place) -> (Option<&'a Container>, Known) {
+        for container in place.containers.iter().rev() {
+            if let Container::Id(id) = container {
+                let known = self.known(id, place);
+                if known.container.is_some() {
+                    return (Some(container), known);
+                }
+            }
+        }
+        let outermost = place.containers.first();
+        let container = outermost.and_then(|container| match container {
+            Container::Name(name) => Some(name.clone()),
+            Container::Id(_) => None,
+        });
+        let known = Known {
+            container,
+            ..Known::default()
         };
+        (outermost, known)
+    }
+
+    fn known(&mut self, id: &str, place: &Place) -> Known {
         if place.kubernetes
             && let Some(known) = self.kubernetes.get(id, || kubelet_logs(&self.kubelet_logs))
         {
@@ -72,7 +92,9 @@ impl Runtimes {
         }
         if place.path.contains("libpod") {
             let list = || podman_list(&read(&self.podman, LIST_LIMIT_BYTES));
-            return self.podman_names.get(id, list).unwrap_or_default();
+            if let Some(known) = self.podman_names.get(id, list) {
+                return known;
+            }
         }
         // The id is hex digits: it leads nowhere else.
         docker_config(&read(&self.docker.join(id).join("config.v2.json"), CONFIG_LIMIT_BYTES))

@@ -24,6 +24,11 @@ impl SourceId {
     pub const UNKNOWN: Self = Self(2);
     const FIRST_FREE: u32 = 16;
 
+    /// For comparing.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
     #[cfg(test)]
     pub(super) fn numbered(number: u32) -> Self {
         Self(Self::FIRST_FREE + number)
@@ -45,6 +50,8 @@ pub enum Source {
     Jit(Arc<JitCode>),
     /// A name in brackets from /proc/PID/maps.
     Special(Arc<str>),
+    /// Code that the kernel made at run time; none where nobody can say what it was at the time.
+    Kernel(Option<Arc<str>>),
 }
 
 impl Source {
@@ -53,7 +60,7 @@ impl Source {
         match self {
             Self::Module(module) => Some(module.id),
             Self::Jit(code) => Some(code.perf_map.id),
-            Self::Special(_) => None,
+            Self::Special(_) | Self::Kernel(_) => None,
         }
     }
 }
@@ -191,6 +198,10 @@ impl Sources {
         }
     }
 
+    pub(super) fn take_id(&mut self) -> SourceId {
+        take_id(&mut self.next)
+    }
+
     /// Files held open.
     pub(super) fn open_files(&self) -> usize {
         self.modules.open_files()
@@ -320,7 +331,7 @@ impl Sources {
                 is_same.then(|| MappedFile::Module(Arc::clone(module)))
             }
             Source::Jit(_) => Some(MappedFile::Made),
-            Source::Special(_) => None,
+            Source::Special(_) | Source::Kernel(_) => None,
         }
     }
 }
@@ -507,7 +518,7 @@ fn origins_of(line: &MapLine, module: &Arc<Module>) -> Vec<Origin> {
     .collect()
 }
 
-fn take_id(next: &mut u32) -> SourceId {
+pub(super) fn take_id(next: &mut u32) -> SourceId {
     let id = SourceId(*next);
     *next = next.wrapping_add(1).max(SourceId::FIRST_FREE);
     id

@@ -3,8 +3,12 @@
 use std::fs::File;
 use std::io::Read;
 
-/// Longer command lines are cut: arguments can be megabytes.
-const MAX_COMMAND_LINE_BYTES: u64 = 1024;
+use super::command_line::{self, CommandLines};
+
+/// Of longer command lines the rest is not read: arguments can be megabytes.
+const MAX_COMMAND_LINE_BYTES: u64 = 4096;
+/// Threads that are looked at for one that lives, where the first has ended.
+const MAX_THREADS: usize = 64;
 /// A process with more mappings than this many bytes of text tells loses the rest: as many as the kernel allows by default take 5 MiB.
 const MAX_MAPS_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_STATUS_BYTES: u64 = 16 * 1024;
@@ -25,40 +29,68 @@ fn read_text(path: &str, limit: u64) -> Option<String> {
     )
 }
 
-/// Start time in clock ticks since boot: field 22 of /proc/PID/stat.
-pub(super) fn start_ticks(tgid: u32) -> Option<u64> {
-    parse_start_ticks(&read_text(&format!("/proc/{tgid}/stat"), 4096)?)
+/// What tells processes of one id, and programs of one process, apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// In clock ticks since boot: field 22 of /proc/PID/stat.
+    pub(super) start_ticks: u64,
+    /// Where the program's stack began: field 28; 0 where the kernel does not say.
+    pub(super) image: u64,
+}
+
+pub(super) fn stat(id: u32) -> Option<Stat> {
+    parse_stat(&read_text(&format!("/proc/{id}/stat"), 4096)?)
+}
+
+/// Start time in clock ticks since boot.
+pub(super) fn start_ticks(id: u32) -> Option<u64> {
+    stat(id).map(|stat| stat.start_ticks)
 }
 
 /// The second field is the name in parentheses and may itself hold spaces and parentheses.
-pub(super) fn parse_start_ticks(stat: &str) -> Option<u64> {
+pub(super) fn parse_stat(stat: &str) -> Option<Stat> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_ascii_whitespace().nth(19)?.parse().ok()
+    let mut fields = after_name.split_ascii_whitespace();
+    let start_ticks = fields.nth(19)?.parse().ok()?;
+    let image = fields.nth(5).and_then(|field| field.parse().ok()).unwrap_or(0);
+    Some(Stat { start_ticks, image })
 }
 
-/// The path of the executable as its process sees it; none for kernel threads and where the kernel forbids it.
-pub(super) fn executable_path(tgid: u32) -> Option<String> {
-    let path = std::fs::read_link(format!("/proc/{tgid}/exe")).ok()?;
+/// The id under which a process's files are read, and the path of its executable as it sees it itself. Where its first thread has ended,
+/// the process's own folder is empty, and another thread's is read. None for kernel threads, what has ended, and where the kernel forbids
+/// it.
+pub(super) fn readable(tgid: u32) -> Option<(u32, String)> {
+    if let Some(path) = executable_path(tgid) {
+        return Some((tgid, path));
+    }
+    let threads = std::fs::read_dir(format!("/proc/{tgid}/task")).ok()?;
+    let threads = threads.flatten().take(MAX_THREADS);
+    let ids = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|id| *id != tgid)
+        .find_map(|id| Some((id, executable_path(id)?)))
+}
+
+fn executable_path(id: u32) -> Option<String> {
+    let path = std::fs::read_link(format!("/proc/{id}/exe")).ok()?;
     let path = path.to_string_lossy();
     Some(path.strip_suffix(" (deleted)").unwrap_or(&path).to_owned())
 }
 
-/// Arguments joined by spaces, cut after 1 KiB.
-pub(super) fn command_line(tgid: u32) -> String {
-    join_arguments(&read_some(&format!("/proc/{tgid}/cmdline"), MAX_COMMAND_LINE_BYTES).unwrap_or_default())
-}
-
-pub(super) fn join_arguments(bytes: &[u8]) -> String {
-    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let text = String::from_utf8_lossy(&bytes[..end]);
-    text.replace('\0', " ")
+/// Arguments joined by spaces.
+pub(super) fn command_line(id: u32, how: CommandLines) -> String {
+    if how == CommandLines::Off {
+        return String::new();
+    }
+    let bytes = read_some(&format!("/proc/{id}/cmdline"), MAX_COMMAND_LINE_BYTES).unwrap_or_default();
+    command_line::shown(&bytes, (bytes.len() as u64) < MAX_COMMAND_LINE_BYTES, how)
 }
 
 pub(super) fn maps(tgid: u32) -> Option<String> {
     read_text(&format!("/proc/{tgid}/maps"), MAX_MAPS_BYTES)
 }
 
-/// The process id as the process itself sees it, the last of `NSpid` in /proc/PID/status, and the user as whom it opens files.
+/// The process id as the process itself sees it, the last of `NStgid` in /proc/PID/status whichever of its threads' that is, and the user
+/// as whom it opens files.
 pub(super) fn id_and_user(tgid: u32) -> Option<(u32, u32)> {
     let status = read_text(&format!("/proc/{tgid}/status"), MAX_STATUS_BYTES)?;
     Some((parse_namespaced_tgid(&status).unwrap_or(tgid), parse_user(&status)?))
@@ -73,7 +105,7 @@ pub(super) fn parse_user(status: &str) -> Option<u32> {
 pub(super) fn parse_namespaced_tgid(status: &str) -> Option<u32> {
     status
         .lines()
-        .find_map(|line| line.strip_prefix("NSpid:"))?
+        .find_map(|line| line.strip_prefix("NStgid:"))?
         .split_ascii_whitespace()
         .last()?
         .parse()
@@ -86,18 +118,22 @@ mod tests {
 
     #[test]
     fn the_start_time_is_found_behind_a_hostile_name() {
-        let stat =
-            "7 (a) b) (c) R 1 7 7 0 -1 4194304 90 0 0 0 5 6 0 0 20 0 1 0 123456 2703360 200 18446744073709551615";
-        assert_eq!(parse_start_ticks(stat), Some(123_456));
-        assert_eq!(parse_start_ticks("7 (a"), None);
-        assert_eq!(parse_start_ticks(""), None);
+        let stat = "7 (a) b) (c) R 1 7 7 0 -1 4194304 90 0 0 0 5 6 0 0 20 0 1 0 123456 2703360 200 18446744073709551615 1 2 77 8 9";
+        let found = Stat {
+            start_ticks: 123_456,
+            image: 77,
+        };
+        assert_eq!(parse_stat(stat), Some(found));
+        let short = "7 (a) R 1 7 7 0 -1 4194304 90 0 0 0 5 6 0 0 20 0 1 0 123456 2703360 200";
+        assert_eq!(parse_stat(short).map(|stat| stat.image), Some(0));
+        assert_eq!(parse_stat("7 (a"), None);
+        assert_eq!(parse_stat(""), None);
     }
 
     #[test]
-    fn arguments_and_namespaced_ids() {
-        assert_eq!(join_arguments(b"dd\0if=/dev/zero\0\0"), "dd if=/dev/zero");
-        assert_eq!(join_arguments(b""), "");
-        assert_eq!(parse_namespaced_tgid("Name:\tx\nNSpid:\t4021\t17\n"), Some(17));
+    fn namespaced_ids_are_those_of_the_process() {
+        let status = "Name:\tx\nNStgid:\t4021\t17\nNSpid:\t4050\t29\n";
+        assert_eq!(parse_namespaced_tgid(status), Some(17));
         assert_eq!(parse_namespaced_tgid("Name:\tx\n"), None);
         assert_eq!(parse_user("Name:\tx\nUid:\t0\t1\t2\t1000\nGid:\t0\n"), Some(1000));
         assert_eq!(parse_user("Uid:\t0\t1\n"), None);
@@ -106,11 +142,10 @@ mod tests {
     #[test]
     fn this_process_reads_itself() {
         let tgid = std::process::id();
-        assert!(start_ticks(tgid).is_some_and(|ticks| ticks > 0));
-        assert_eq!(
-            executable_path(tgid).as_deref(),
-            std::env::current_exe().unwrap().to_str()
-        );
+        assert!(stat(tgid).is_some_and(|stat| stat.start_ticks > 0 && stat.image > 0));
+        let path = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(readable(tgid), Some((tgid, path)));
         assert!(maps(tgid).is_some_and(|text| text.contains("r-xp")));
+        assert_eq!(command_line(tgid, CommandLines::Off), "");
     }
 }

@@ -1,14 +1,16 @@
 //! Processes that run or ran a moment ago, and where their code comes from.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::address_space::{CodeRange, Mapping, Place, Source, SourceId, Sources};
+use super::address_space::{CodeRange, Place, Source, SourceId, Sources};
+use super::command_line::CommandLines;
+use super::kernel_code::KernelCode;
 use super::looks::Looks;
 use super::modules::{Module, ModuleTable};
-use super::proc_files;
-use super::reading::guarded_for;
-use crate::metadata::{Metadata, Subject};
+use crate::metadata::{Metadata, Resolver};
+use entry::{Entry, Knowledge, ProcessEntry};
+use labels::Labels;
 
 /// One program run by one process: execve makes another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,7 +24,7 @@ pub struct ProgramKey {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
     pub key: ProgramKey,
-    /// Base name; the thread name of kernel threads and of processes that were gone too soon.
+    /// Base name; the thread name of kernel threads and of processes whose start nobody saw and that were gone too soon.
     pub executable: Arc<str>,
     /// Empty for kernel threads.
     pub executable_path: Arc<str>,
@@ -40,27 +42,53 @@ pub struct Changes {
     pub gone: Vec<ProgramKey>,
 }
 
-/// A program with its address space.
-#[derive(Debug)]
-struct Entry {
-    program: Arc<Program>,
-    mappings: Arc<Vec<Mapping>>,
-    sources: Arc<Vec<(SourceId, Source)>>,
-    /// Grows by one at each reading that found something new: addresses may mean something else since.
-    generation: u32,
-    read_ns: u64,
+/// What the kernel side tells of a process at the moment of a sample.
+#[derive(Debug, Clone, Copy)]
+pub struct Sighting<'a> {
+    pub key: ProgramKey,
+    /// The process in the /proc that is read; 0 where it is not seen there.
+    pub proc_tgid: u32,
+    /// Where the program's stack began; 0 where it has none.
+    pub image: u64,
+    pub cgroup_id: u64,
+    pub time_ns: u64,
+    pub kernel_thread: bool,
+    /// Names the program where nothing else is known.
+    pub comm: &'a str,
 }
 
-#[derive(Debug)]
-struct ProcessEntry {
-    /// By exec id, newest last; at most [`PROGRAMS_PER_PROCESS`].
-    programs: Vec<Entry>,
-    exited_ns: Option<u64>,
-    used_ns: u64,
+impl Sighting<'static> {
+    /// Of a process of which nothing is known but who it is.
+    pub fn of(key: ProgramKey, time_ns: u64) -> Self {
+        Self {
+            key,
+            proc_tgid: key.tgid,
+            image: 0,
+            cgroup_id: 0,
+            time_ns,
+            kernel_thread: false,
+            comm: "",
+        }
+    }
 }
 
-/// Programs of one process that are remembered: samples of the one before an exec may still be in the ring.
-const PROGRAMS_PER_PROCESS: usize = 3;
+/// The program of a sample.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// With the labels of the sample's moment.
+    pub program: Arc<Program>,
+    /// Changes whenever the meaning of the program's addresses may have changed.
+    pub generation: u32,
+    /// How often the process had been moved in control groups of version 1. Together with the number of that of version 2 it tells labels
+    /// of one program apart.
+    pub moves: u32,
+}
+
+/// Programs that were replaced by an exec are remembered for so long, all together so many: their samples may still be in the ring, or wait
+/// for tables.
+const REPLACED_NS: u64 = 35_000_000_000;
+const MAX_REPLACED: usize = 4096;
+const MAX_MOVES: usize = 16;
 /// How long an exited process is kept: its samples are in the ring or in the batch being gathered.
 const EXIT_GRACE_NS: u64 = 10_000_000_000;
 /// Code that runs outside all known mappings leads to another reading, but not more often than this.
@@ -92,38 +120,49 @@ pub struct TableStats {
     pub forgotten: u64,
     /// Files that no process mapped any more and that were given up before all their names were read.
     pub given_up_unread: u64,
+    /// Programs that were replaced by an exec, and forgotten for room before their samples can have come.
+    pub programs_forgotten: u64,
+    /// Code that the kernel made at run time and that was forgotten for room.
+    pub kernel_code_forgotten: u64,
 }
 
-/// Finds the labels of a process. Asked once for each program, while the process lives where that is possible.
-pub type Labeller = Box<dyn FnMut(Subject<'_>) -> Metadata + Send>;
-
 /// All processes. Bounded: those that were not seen the longest go first.
-#[allow(missing_debug_implementations, reason = "holds a closure")]
+#[derive(Debug)]
 pub struct Table {
     /// By process id and start time: whose id was given away are side by side, the present owner last.
     processes: BTreeMap<(u32, u64), ProcessEntry>,
     sources: Sources,
-    labeller: Labeller,
+    resolver: Resolver,
+    command_lines: CommandLines,
+    kernel_code: KernelCode,
     capacity: usize,
     looks: Looks,
     stats: TableStats,
     swept_ns: u64,
     changes: Changes,
     held: held::Looks,
+    /// When, in that order, which programs were replaced.
+    replaced: VecDeque<(u64, ProgramKey)>,
+    /// Of processes that have another id in /proc than in samples, the latter by the former.
+    by_proc_tgid: HashMap<u32, u32>,
 }
 
 impl Table {
-    pub fn new(capacity: usize, modules: ModuleTable, labeller: Labeller) -> Self {
+    pub fn new(capacity: usize, modules: ModuleTable, resolver: Resolver, command_lines: CommandLines) -> Self {
         Self {
             processes: BTreeMap::new(),
             sources: Sources::new(modules),
-            labeller,
+            resolver,
+            command_lines,
+            kernel_code: KernelCode::default(),
             capacity,
             looks: Looks::default(),
             stats: TableStats::default(),
             swept_ns: 0,
             changes: Changes::default(),
             held: held::Looks::default(),
+            replaced: VecDeque::new(),
+            by_proc_tgid: HashMap::new(),
         }
     }
 
@@ -167,7 +206,7 @@ impl Table {
         let programs = self.processes.values().flat_map(|process| &process.programs);
         programs
             .filter(|entry| entry.mappings.iter().any(|mapping| mapping.source == source))
-            .map(|entry| entry.program.key)
+            .map(|entry| entry.labels.key())
             .collect()
     }
 
@@ -178,67 +217,8 @@ impl Table {
             early_looks_skipped: self.looks.skipped(),
             given_up_unread: self.sources.holding().given_up_unread(),
             mapping_looks_put_off: self.looks.put_off(),
+            kernel_code_forgotten: self.kernel_code.forgotten(),
             ..self.stats
-        }
-    }
-
-    /// A process became another program: opens its files at once. Where new mappings are not told ([`Self::on_map`]), its
-    /// libraries are looked for a moment later.
-    pub fn on_exec(&mut self, key: ProgramKey, mappings_told: bool, now_ns: u64) {
-        if !self.looks.admit_exec(now_ns) {
-            return;
-        }
-        if let Some(entry) = self.load(key, now_ns) {
-            self.insert(key, entry, now_ns);
-            if !mappings_told {
-                self.looks.want(key.tgid, u64::MAX, now_ns + SECOND_LOOK_NS);
-            }
-        }
-    }
-
-    /// A process has new executable memory since `mapped_ns`: it is looked at by the next [`Self::tick`] or soon after.
-    pub fn on_map(&mut self, tgid: u32, mapped_ns: u64, now_ns: u64) {
-        self.looks.want(tgid, mapped_ns, now_ns);
-    }
-
-    /// A new process is its parent's program until it calls exec.
-    pub fn on_fork(&mut self, child: ProgramKey, parent: ProgramKey, now_ns: u64) {
-        let Some(process) = self.processes.get_mut(&(parent.tgid, parent.start_ticks)) else {
-            return;
-        };
-        let Some(entry) = process
-            .programs
-            .iter()
-            .find(|entry| entry.program.key.exec_id == parent.exec_id)
-        else {
-            return;
-        };
-        let program = Program {
-            key: child,
-            executable: Arc::clone(&entry.program.executable),
-            executable_path: Arc::clone(&entry.program.executable_path),
-            command_line: Arc::clone(&entry.program.command_line),
-            build_id: entry.program.build_id.clone(),
-            metadata: Arc::clone(&entry.program.metadata),
-        };
-        let entry = Entry {
-            program: Arc::new(program),
-            mappings: Arc::clone(&entry.mappings),
-            sources: Arc::clone(&entry.sources),
-            generation: 0,
-            read_ns: entry.read_ns,
-        };
-        self.insert(child, entry, now_ns);
-        // What the parent mapped and nobody has looked at yet is the child's as well.
-        if let Some(mapped_ns) = self.looks.wanted(parent.tgid) {
-            self.looks.want(child.tgid, mapped_ns, now_ns);
-        }
-    }
-
-    pub fn on_exit(&mut self, tgid: u32, start_ticks: u64, now_ns: u64) {
-        if let Some(process) = self.processes.get_mut(&(tgid, start_ticks)) {
-            process.exited_ns = Some(now_ns);
-            self.held.one_ended();
         }
     }
 
@@ -252,7 +232,7 @@ impl Table {
         while let Some((tgid, mapped_ns)) = self.looks.take_due(now_ns) {
             // Unknown processes are read at their first sample, and what was read since then needs no other look.
             let program = self.present_program(tgid).filter(|entry| entry.read_ns < mapped_ns);
-            if let Some(key) = program.map(|entry| entry.program.key) {
+            if let Some(key) = program.map(|entry| entry.labels.key()) {
                 self.reread(key, now_ns);
                 self.looks.looked(tgid, now_ns);
                 self.stats.mapping_looks += 1;
@@ -264,6 +244,14 @@ impl Table {
             self.swept_ns = now_ns;
             self.look_for_unmapped(now_ns);
             self.looks.forget_quiet(now_ns);
+            self.kernel_code.forget_old(now_ns);
+            while let Some((at, key)) = self.replaced.front().copied() {
+                if now_ns.saturating_sub(at) < REPLACED_NS {
+                    break;
+                }
+                self.replaced.pop_front();
+                self.forget_program(key);
+            }
             self.forget(|process| {
                 process
                     .exited_ns
@@ -275,50 +263,88 @@ impl Table {
     /// Until when a program need not be opened: who has lived for long is likely to live on for a part of that. None where it was.
     pub fn opens_by_ns(&self, key: ProgramKey, now_ns: u64) -> Option<u64> {
         let age_ns = now_ns.saturating_sub(key.start_ticks.saturating_mul(TICK_NS));
-        let is_known = self.processes.contains_key(&(key.tgid, key.start_ticks));
+        let is_known = self.entry(key).is_some_and(|entry| entry.knowledge != Knowledge::Told);
         (!is_known).then(|| now_ns + (age_ns / OPENED_LATER_PART).min(OPENED_LATER_NS))
     }
 
-    /// The program of a sample, loaded if it is new, with a number that changes whenever the meaning of its addresses may
-    /// have changed. `comm` names it where nothing else is known.
-    pub fn program(&mut self, key: ProgramKey, kernel_thread: bool, comm: &str, now_ns: u64) -> (Arc<Program>, u32) {
-        let known = self
-            .processes
-            .get_mut(&(key.tgid, key.start_ticks))
-            .and_then(|process| {
-                process.used_ns = now_ns;
-                let position = process
-                    .programs
-                    .iter()
-                    .position(|entry| entry.program.key.exec_id == key.exec_id)?;
-                let last = position + 1 == process.programs.len();
-                Some((&process.programs[position], last && process.exited_ns.is_none()))
-            });
-        if let Some((entry, current)) = known {
-            let stale = current && !kernel_thread && now_ns.saturating_sub(entry.read_ns) > STALE_NS;
-            if !stale {
-                return (Arc::clone(&entry.program), entry.generation);
+    /// True where there is something to be known of the program.
+    pub fn knows(&self, key: ProgramKey) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// The program of a sample, read if it is new.
+    pub fn program(&mut self, seen: &Sighting<'_>, now_ns: u64) -> Found {
+        if let Some(found) = self.labelled(seen, now_ns, false) {
+            return found;
+        }
+        self.meet(seen, now_ns);
+        // There is one after that, unless it was forgotten for room at once.
+        self.labelled(seen, now_ns, true).unwrap_or_else(|| Found {
+            program: Labels::nameless(seen).at(seen, 0, None, &mut self.resolver),
+            generation: 0,
+            moves: 0,
+        })
+    }
+
+    /// The program as it is known. None where it may be known better, unless that is enough.
+    fn labelled(&mut self, seen: &Sighting<'_>, now_ns: u64, is_enough: bool) -> Option<Found> {
+        let process = self.processes.get_mut(&(seen.key.tgid, seen.key.start_ticks))?;
+        process.used_ns = now_ns;
+        let moves = process.moves_until(seen.time_ns);
+        let is_present = process.exited_ns.is_none() && moves == process.moves_until(u64::MAX);
+        let entry = process.program_mut(seen.key.exec_id)?;
+        let is_fresh = entry.knowledge == Knowledge::Read && now_ns.saturating_sub(entry.read_ns) <= STALE_NS;
+        (is_enough || is_fresh || seen.kernel_thread).then(|| Found {
+            generation: entry.generation,
+            program: entry
+                .labels
+                .at(seen, moves, is_present.then_some(entry.read_id), &mut self.resolver),
+            moves,
+        })
+    }
+
+    /// Sees to it that there is an entry for a sample's program, as well known as can be.
+    fn meet(&mut self, seen: &Sighting<'_>, now_ns: u64) {
+        let key = seen.key;
+        let process = self.processes.get(&(key.tgid, key.start_ticks));
+        let is_present = process.is_none_or(|process| {
+            let newest = process.programs.last().map(|entry| entry.labels.key().exec_id);
+            process.exited_ns.is_none() && newest.is_none_or(|newest| newest <= key.exec_id)
+        });
+        let may_read = !seen.kernel_thread && seen.proc_tgid != 0 && is_present;
+        let Some(entry) = self.entry_mut(key) else {
+            let entry = Entry {
+                proc_tgid: seen.proc_tgid,
+                image: seen.image,
+                read_id: seen.proc_tgid,
+                ..Entry::nameless(Labels::nameless(seen), now_ns)
+            };
+            self.insert(key, entry, now_ns);
+            if may_read {
+                self.load(key, now_ns);
             }
-            self.reread(key, now_ns);
-            if let Some(entry) = self.entry(key) {
-                return (Arc::clone(&entry.program), entry.generation);
+            return;
+        };
+        if !may_read {
+            return;
+        }
+        match entry.knowledge {
+            Knowledge::Read => {
+                if now_ns.saturating_sub(entry.read_ns) > STALE_NS {
+                    self.reread(key, now_ns);
+                }
+            }
+            Knowledge::Told => {
+                self.load(key, now_ns);
+            }
+            Knowledge::Missed => {
+                // The sample that led to the first look may have been taken in the middle of an exec.
+                if entry.image != seen.image && seen.image != 0 && !entry.labels.is_told() {
+                    entry.image = seen.image;
+                    self.load(key, now_ns);
+                }
             }
         }
-        let newer_known = self.processes.get(&(key.tgid, key.start_ticks)).is_some_and(|process| {
-            process
-                .programs
-                .iter()
-                .any(|entry| entry.program.key.exec_id > key.exec_id)
-        });
-        let loaded = if kernel_thread || newer_known {
-            None
-        } else {
-            self.load(key, now_ns)
-        };
-        let entry = loaded.unwrap_or_else(|| self.nameless(key, kernel_thread, comm, now_ns));
-        let result = (Arc::clone(&entry.program), entry.generation);
-        self.insert(key, entry, now_ns);
-        result
     }
 
     /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_code` says that
@@ -344,7 +370,7 @@ impl Table {
         let Some(process) = self.processes.get(&(key.tgid, key.start_ticks)) else {
             return false;
         };
-        let last = process.programs.last().filter(|entry| entry.program.key == key);
+        let last = process.programs.last().filter(|entry| entry.labels.key() == key);
         process.exited_ns.is_none() && last.is_some_and(|entry| entry.read_ns < time_ns)
     }
 
@@ -363,11 +389,7 @@ impl Table {
     }
 
     fn entry(&self, key: ProgramKey) -> Option<&Entry> {
-        let process = self.processes.get(&(key.tgid, key.start_ticks))?;
-        process
-            .programs
-            .iter()
-            .find(|entry| entry.program.key.exec_id == key.exec_id)
+        self.processes.get(&(key.tgid, key.start_ticks))?.program(key.exec_id)
     }
 
     /// What a live process runs.
@@ -378,17 +400,19 @@ impl Table {
     }
 
     fn entry_mut(&mut self, key: ProgramKey) -> Option<&mut Entry> {
-        let process = self.processes.get_mut(&(key.tgid, key.start_ticks))?;
-        process
-            .programs
-            .iter_mut()
-            .find(|entry| entry.program.key.exec_id == key.exec_id)
+        self.processes
+            .get_mut(&(key.tgid, key.start_ticks))?
+            .program_mut(key.exec_id)
     }
 
     fn insert(&mut self, key: ProgramKey, entry: Entry, now_ns: u64) {
         if self.processes.len() >= self.capacity && !self.processes.contains_key(&(key.tgid, key.start_ticks)) {
             self.forget_oldest();
         }
+        if entry.proc_tgid != key.tgid && entry.proc_tgid != 0 {
+            self.by_proc_tgid.insert(entry.proc_tgid, key.tgid);
+        }
+        let has_code = !entry.mappings.is_empty();
         let process = self
             .processes
             .entry((key.tgid, key.start_ticks))
@@ -396,20 +420,46 @@ impl Table {
                 programs: Vec::new(),
                 exited_ns: None,
                 used_ns: now_ns,
+                moves: VecDeque::new(),
+                earlier_moves: 0,
             });
         process.used_ns = now_ns;
-        process
+        let at = process
             .programs
-            .retain(|known| known.program.key.exec_id != key.exec_id);
-        process.programs.push(entry);
-        process.programs.sort_by_key(|entry| entry.program.key.exec_id);
-        if process.programs.len() > 1 {
-            self.held.one_ended();
+            .partition_point(|known| known.labels.key().exec_id < key.exec_id);
+        if let Some(known) = process.programs.get_mut(at).filter(|known| known.labels.key() == key) {
+            *known = entry;
+        } else {
+            process.programs.insert(at, entry);
+            if process.programs.len() > 1 {
+                self.held.one_ended();
+            }
+            // All but the newest one were replaced.
+            let older = if at + 1 < process.programs.len() {
+                Some(key)
+            } else {
+                None
+            };
+            let before = at.checked_sub(1).map(|before| process.programs[before].labels.key());
+            self.replaced.extend(older.or(before).map(|key| (now_ns, key)));
         }
-        if process.programs.len() > PROGRAMS_PER_PROCESS {
-            self.changes.gone.push(process.programs.remove(0).program.key);
+        if has_code {
+            self.changes.changed.push(key);
         }
-        self.changes.changed.push(key);
+        if self.replaced.len() > MAX_REPLACED
+            && let Some((_, key)) = self.replaced.pop_front()
+        {
+            self.stats.programs_forgotten += 1;
+            self.forget_program(key);
+        }
+    }
+
+    /// Forgets a program of a process that runs another one.
+    fn forget_program(&mut self, key: ProgramKey) {
+        if let Some(process) = self.processes.get_mut(&(key.tgid, key.start_ticks)) {
+            process.programs.retain(|entry| entry.labels.key() != key);
+            self.changes.gone.push(key);
+        }
     }
 
     fn forget(&mut self, unwanted: impl Fn(&ProcessEntry) -> bool) {
@@ -417,11 +467,14 @@ impl Table {
         self.processes.retain(|_, process| {
             let keep = !unwanted(process);
             if !keep {
-                gone.extend(process.programs.iter().map(|entry| entry.program.key));
+                gone.extend(process.programs.iter().map(|entry| entry.labels.key()));
                 held.one_ended();
             }
             keep
         });
+        let processes = &self.processes;
+        self.by_proc_tgid
+            .retain(|_, tgid| processes.range((*tgid, 0)..=(*tgid, u64::MAX)).next().is_some());
     }
 
     fn forget_oldest(&mut self) {
@@ -432,116 +485,12 @@ impl Table {
         self.forget(|process| process.used_ns <= keep_from);
         self.stats.forgotten += (before - self.processes.len()) as u64;
     }
-
-    /// Reads a live process; none where it is gone or its id was given to another.
-    fn load(&mut self, key: ProgramKey, now_ns: u64) -> Option<Entry> {
-        let path = proc_files::executable_path(key.tgid)?;
-        let executable = path.rsplit('/').next().unwrap_or(&path).to_owned();
-        // It lies in the process's own memory, which may be a file that nobody serves.
-        let tgid = key.tgid;
-        let command_line = guarded_for(tgid, move || proc_files::command_line(tgid)).unwrap_or_default();
-        let (mappings, sources) = self.sources.read(key.tgid, &Arc::default(), &[])?;
-        let build_id = sources.iter().find_map(|(_, source)| match source {
-            Source::Module(module) if *module.path == *path => module.build_id.clone(),
-            _ => None,
-        });
-        let subject = Subject {
-            tgid: key.tgid,
-            executable: &executable,
-            kernel_thread: false,
-        };
-        let metadata = Arc::new((self.labeller)(subject));
-        // Asked after everything was read: who has the id now had it all the while, or all of it would be another process's.
-        if proc_files::start_ticks(key.tgid)? != key.start_ticks {
-            return None;
-        }
-        Some(Entry {
-            program: Arc::new(Program {
-                key,
-                executable: executable.into(),
-                executable_path: path.into(),
-                command_line: command_line.into(),
-                build_id,
-                metadata,
-            }),
-            mappings: Arc::new(mappings),
-            sources: Arc::new(sources),
-            generation: 0,
-            read_ns: now_ns,
-        })
-    }
-
-    fn nameless(&mut self, key: ProgramKey, kernel_thread: bool, comm: &str, now_ns: u64) -> Entry {
-        // Each CPU has an idle task of its own, all with process id 0.
-        let executable = if key.tgid == 0 { "swapper" } else { comm };
-        Entry {
-            program: Arc::new(Program {
-                key,
-                executable: executable.into(),
-                executable_path: "".into(),
-                command_line: "".into(),
-                build_id: None,
-                metadata: Arc::new((self.labeller)(Subject {
-                    tgid: key.tgid,
-                    executable,
-                    kernel_thread,
-                })),
-            }),
-            mappings: Arc::new(Vec::new()),
-            sources: Arc::new(Vec::new()),
-            generation: 0,
-            read_ns: now_ns,
-        }
-    }
-
-    /// Reads the mappings of the process's present program again. False where that is not the one meant, or it is gone.
-    fn reread(&mut self, key: ProgramKey, now_ns: u64) -> bool {
-        let Some(process) = self.processes.get_mut(&(key.tgid, key.start_ticks)) else {
-            return false;
-        };
-        let exited = process.exited_ns.is_some();
-        let Some(entry) = process.programs.last_mut().filter(|entry| entry.program.key == key) else {
-            return false;
-        };
-        entry.read_ns = now_ns;
-        if exited || entry.program.executable_path.is_empty() {
-            return false;
-        }
-        let (old_mappings, old_sources) = (Arc::clone(&entry.mappings), Arc::clone(&entry.sources));
-        // The mappings of a process that is exiting are empty: what was known before is better.
-        let read = self.sources.read(key.tgid, &old_mappings, &old_sources);
-        let Some((mappings, sources)) = read.filter(|(mappings, _)| !mappings.is_empty()) else {
-            return false;
-        };
-        // As in `load`.
-        if proc_files::start_ticks(key.tgid) != Some(key.start_ticks) {
-            return false;
-        }
-        let Some(entry) = self.entry_mut(key) else { return false };
-        let is_new = mappings != *entry.mappings;
-        entry.mappings = Arc::new(mappings);
-        entry.sources = Arc::new(sources);
-        if is_new {
-            entry.generation += 1;
-            self.changes.changed.push(key);
-            // Something may be mapped no longer.
-            self.held.one_ended();
-        }
-        true
-    }
 }
 
-impl Entry {
-    fn find(&self, address: u64) -> Option<Place> {
-        let after = self.mappings.partition_point(|mapping| mapping.start <= address);
-        let mapping = self.mappings[..after].last().filter(|mapping| address < mapping.end)?;
-        Some(Place {
-            source: mapping.source,
-            offset: address.wrapping_add(mapping.to_offset),
-        })
-    }
-}
-
+mod entry;
 mod held;
+mod labels;
+mod load;
+mod news;
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,48 @@ impl KernelModules {
     }
 }
 
+/// A place in which one module came after another, at some time before that was noticed: of samples until then nobody can say whose they
+/// are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Replaced {
+    noticed_ns: u64,
+    start: u64,
+    end: u64,
+}
+
+/// Places whose module has changed.
+#[derive(Debug, Default)]
+pub(super) struct ReplacedModules(Vec<Replaced>);
+
+/// Of so many the oldest go: their intervals have their names long since.
+const MAX_REPLACED: usize = 256;
+
+impl ReplacedModules {
+    /// Compares what was loaded at the last look with what is loaded now.
+    pub(super) fn notice(&mut self, before: &KernelModules, now: &KernelModules, noticed_ns: u64) {
+        let gone = before.ranges.iter().filter(|range| !now.ranges.contains(range));
+        for (start, end, _) in gone {
+            let successors = now
+                .ranges
+                .iter()
+                .filter(|(other, other_end, _)| other < end && start < other_end);
+            self.0.extend(successors.map(|(other, other_end, _)| Replaced {
+                noticed_ns,
+                start: *start.min(other),
+                end: *end.max(other_end),
+            }));
+        }
+        let surplus = self.0.len().saturating_sub(MAX_REPLACED);
+        self.0.drain(..surplus);
+    }
+
+    /// True where the address may have been another module's, in an interval that began then.
+    pub(super) fn is_unsure(&self, address: u64, begun_ns: u64) -> bool {
+        let covers = |place: &Replaced| place.noticed_ns >= begun_ns && (place.start..place.end).contains(&address);
+        self.0.iter().any(covers)
+    }
+}
+
 /// No function of the kernel is as large.
 const MAX_FUNCTION_BYTES: u64 = 1 << 20;
 
@@ -77,6 +119,24 @@ mod tests {
         ));
         assert!(!can_cover(&modules, xfs, None, xfs - 1));
         assert_ne!(modules, KernelModules::parse(""), "a change is seen");
+    }
+
+    #[test]
+    fn where_one_module_came_after_another_nothing_is_told_of_before() {
+        let before = KernelModules::parse("a 4096 1 - Live 0xffffffffc0a00000\nb 4096 1 - Live 0xffffffffc0b00000\n");
+        let now = KernelModules::parse("c 8192 1 - Live 0xffffffffc09ff000\nd 4096 1 - Live 0xffffffffc0c00000\n");
+        let mut replaced = ReplacedModules::default();
+        replaced.notice(&before, &now, 100);
+        let [a, b, d] = [0xffff_ffff_c0a0_0010, 0xffff_ffff_c0b0_0010, 0xffff_ffff_c0c0_0010];
+        assert!(replaced.is_unsure(a, 90) && replaced.is_unsure(a, 100) && !replaced.is_unsure(a, 101));
+        assert!(!replaced.is_unsure(b, 90), "nothing came after it");
+        assert!(!replaced.is_unsure(d, 90), "nothing was before it");
+        replaced.notice(&now, &now, 200);
+        assert!(!replaced.is_unsure(a, 101));
+        for at in 0..1000 {
+            replaced.notice(&before, &now, at);
+        }
+        assert_eq!(replaced.0.len(), MAX_REPLACED);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::pace::Waits;
 use crate::process::{JitCode, Place, Source, SourceId};
 use crate::ship::{Frame, FrameKind};
 use cache::{Interner, PlaceCache};
-use kernel_modules::{KernelModules, can_cover};
+use kernel_modules::{KernelModules, ReplacedModules, can_cover};
 use kernel_symbols::{KernelSymbol, KernelSymbols};
 use native::NativeNames;
 use perf_map::{ENTRY_BYTES, MapText, PerfMap, Reached};
@@ -114,10 +114,12 @@ impl Frugality {
     }
 }
 
+/// Where the kernel's own functions are.
+const KERNEL_MODULE: &str = "[kernel]";
 /// How often the kernel's symbols may be read again after an address without a name: a module or BPF program may be new.
 const KERNEL_REREAD_NS: u64 = 60_000_000_000;
-/// How often is looked whether kernel modules came or went.
-const MODULES_CHECK_NS: u64 = 10_000_000_000;
+/// How often is looked at most whether kernel modules came or went.
+const MODULES_CHECK_NS: u64 = 1_000_000_000;
 /// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
 const MAX_PERF_MAPS: usize = 32;
@@ -165,6 +167,9 @@ pub struct Namer {
     /// As of the last check.
     modules: KernelModules,
     modules_checked_ns: u64,
+    replaced_modules: ReplacedModules,
+    /// When the interval began whose places are named.
+    begun_ns: u64,
     perf_maps: HashMap<SourceId, PerfMap>,
     /// What is named now is named for the last time: its files are about to be given up.
     ahead: bool,
@@ -191,6 +196,8 @@ impl Namer {
             kernel_unknown: false,
             modules: KernelModules::read(),
             modules_checked_ns: 0,
+            replaced_modules: ReplacedModules::default(),
+            begun_ns: 0,
             perf_maps: HashMap::new(),
             ahead: false,
             interner: Interner::default(),
@@ -236,6 +243,12 @@ impl Namer {
         }
     }
 
+    /// Says when the interval began whose places are named from now on, by the same clock: what the kernel had at an address since then may
+    /// have been two things.
+    pub fn begin(&mut self, begun_ns: u64) {
+        self.begun_ns = begun_ns;
+    }
+
     /// Finds the frames of all `places`, in the same order. `sources` says what their sources are, but for the fixed ones.
     /// `now_ns` is any clock that moves on.
     pub fn name<S: BuildHasher>(
@@ -276,7 +289,9 @@ impl Namer {
             self.config.pace.rest(Waits::Nobody);
             for (index, frames) in indices.into_iter().zip(named) {
                 let frames = self.interner.intern(frames);
-                if remember {
+                let is_unsure =
+                    source == SourceId::KERNEL && self.replaced_modules.is_unsure(places[index].offset, self.begun_ns);
+                if remember && !is_unsure {
                     self.cache.insert(places[index], Arc::clone(&frames));
                 }
                 result[index] = Some(frames);
@@ -306,6 +321,10 @@ impl Namer {
                 .iter()
                 .map(|offset| vec![bare_frame(FrameKind::Native, name, None, *offset)])
                 .collect(),
+            (_, Some(Source::Kernel(name))) => {
+                let frame = code_frame(name.as_deref());
+                offsets.iter().map(|_| vec![frame.clone()]).collect()
+            }
             (_, None) => offsets.iter().map(|_| vec![unknown_frame()]).collect(),
         }
     }
@@ -373,6 +392,7 @@ impl Namer {
         self.modules_checked_ns = now_ns;
         let modules = KernelModules::read();
         if modules != self.modules {
+            self.replaced_modules.notice(&self.modules, &modules, now_ns);
             self.modules = modules;
             self.kernel = None;
             self.cache.forget_source(SourceId::KERNEL);
@@ -396,7 +416,9 @@ impl Namer {
         }
         self.stats.kernel_reads += 1;
         self.kernel_unknown = false;
-        self.modules = KernelModules::read();
+        let modules = KernelModules::read();
+        self.replaced_modules.notice(&self.modules, &modules, now_ns);
+        self.modules = modules;
         KernelNames {
             symbols: KernelSymbols::read(&self.config.pace),
             read_ns: now_ns,
@@ -406,9 +428,13 @@ impl Namer {
 
     fn name_kernel(&mut self, addresses: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
         let kernel = self.take_kernel(now_ns);
-        let kernel_text: Arc<str> = "[kernel]".into();
+        let kernel_text: Arc<str> = KERNEL_MODULE.into();
         let mut frames = Vec::with_capacity(addresses.len());
         for address in addresses {
+            if self.replaced_modules.is_unsure(*address, self.begun_ns) {
+                frames.push(vec![unsure_module_frame()]);
+                continue;
+            }
             let module = self.modules.find(*address).unwrap_or_else(|| Arc::clone(&kernel_text));
             let covers = |symbol: &KernelSymbol<'_>| can_cover(&self.modules, symbol.address, symbol.bytes, *address);
             match kernel.symbols.find(*address).filter(covers) {
@@ -490,6 +516,26 @@ fn bare_frame(kind: FrameKind, module: &Arc<str>, build_id: Option<&Arc<str>>, o
         line: 0,
         inlined: false,
         offset: Some(offset),
+    }
+}
+
+/// Of one of two modules.
+fn unsure_module_frame() -> Frame {
+    Frame {
+        kind: FrameKind::Kernel,
+        module: "[module]".into(),
+        ..unknown_frame()
+    }
+}
+
+/// Of code that the kernel made at run time.
+fn code_frame(name: Option<&str>) -> Frame {
+    let is_bpf = name.is_none_or(|name| name.starts_with("bpf_"));
+    Frame {
+        kind: FrameKind::Kernel,
+        module: if is_bpf { "[bpf]" } else { KERNEL_MODULE }.into(),
+        function: name.map(Arc::from),
+        ..unknown_frame()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Metadata of real processes, and of folders laid out as the container runtimes do.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -24,6 +25,21 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
+/// The number of the control group of this process, which its children share; 0 without version 2.
+fn own_group() -> u64 {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let mount = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        fields.next().filter(|_| fields.next() == Some("cgroup2"))
+    });
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+    let folder = mount.zip(path).map(|(mount, path)| Path::new(mount).join(path));
+    folder
+        .and_then(|folder| std::fs::metadata(folder).ok())
+        .map_or(0, |folder| folder.ino())
+}
+
 #[test]
 fn a_running_process_is_named_by_its_environment() {
     let mut command = Command::new("sleep");
@@ -40,12 +56,14 @@ fn a_running_process_is_named_by_its_environment() {
         assert!(Instant::now() < deadline, "no environment");
         std::thread::yield_now();
     }
-    let subject = Subject {
-        tgid: child.0.id(),
+    let mut resolver = Resolver::default();
+    let surroundings = resolver.surroundings(child.0.id());
+    let metadata = resolver.resolve(Subject {
         executable: "sleep",
         kernel_thread: false,
-    };
-    let metadata = Resolver::default().resolve(subject);
+        cgroup_id: own_group(),
+        surroundings: Some(&surroundings),
+    });
     assert_eq!(&*metadata.service, "shop");
     assert_eq!(metadata.namespace.as_deref(), Some("prod"));
     let line = std::fs::read_to_string("/proc/self/cgroup").unwrap();
@@ -85,10 +103,12 @@ fn pods_and_containers_are_named_by_what_their_runtimes_keep() {
 
     let mut resolver = Resolver::at(&root.path().join("proc"), root.path());
     let mut resolve = |tgid| {
+        let surroundings = resolver.surroundings(tgid);
         resolver.resolve(Subject {
-            tgid,
             executable: "x",
             kernel_thread: false,
+            cgroup_id: 0,
+            surroundings: Some(&surroundings),
         })
     };
     let pod = resolve(1);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stakeout_agent::agent::{Agent, AgentConfig};
 use stakeout_agent::kernel;
-use stakeout_agent::metadata::{Resolver, Subject};
+use stakeout_agent::metadata::Resolver;
 
 use crate::ground_truth::fast;
 use crate::program::Program;
@@ -127,9 +127,7 @@ fn an_agent_whose_naming_ends_does_not_go_on_without_it() {
         return;
     }
     let _turn = take_turn();
-    let mut resolver = Resolver::default();
-    let labeller = Box::new(move |subject: Subject<'_>| resolver.resolve(subject));
-    let mut agent = Agent::start(fast(), labeller, |_| panic!("on purpose")).unwrap();
+    let mut agent = Agent::start(fast(), Resolver::default(), |_| panic!("on purpose")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()

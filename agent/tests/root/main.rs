@@ -10,6 +10,7 @@ mod cut_stacks;
 mod deep;
 mod foreign_files;
 mod ground_truth;
+mod identity;
 mod new_mappings;
 mod privileges;
 mod program;

@@ -13,9 +13,9 @@ struct Bound {
     translated: u32,
 }
 
-/// What 6.18.44 said on 2026-11-26 of the sampler, and each kernel on 2026-11-21 of the others, and a fifth more; x86-64. For kernels before 6.12 the
+/// What 6.18.44 said on 2026-11-26 of the sampler, and of the others, and a fifth more; x86-64. For kernels before 6.12 the
 /// sampler's bound is what 6.1.0-56 followed before the loops were functions of their own.
-const BOUNDS: [Bound; 4] = [
+const BOUNDS: [Bound; 6] = [
     Bound {
         name: "sample",
         followed: [a_fifth_more(395_737), a_fifth_more(57_419)],
@@ -23,18 +23,28 @@ const BOUNDS: [Bound; 4] = [
     },
     Bound {
         name: "on_exec",
-        followed: [a_fifth_more(77); 2],
-        translated: a_fifth_more(81),
+        followed: [a_fifth_more(219); 2],
+        translated: a_fifth_more(189),
     },
     Bound {
         name: "on_fork",
-        followed: [a_fifth_more(137); 2],
-        translated: a_fifth_more(129),
+        followed: [a_fifth_more(155); 2],
+        translated: a_fifth_more(159),
     },
     Bound {
         name: "on_exit",
-        followed: [a_fifth_more(95); 2],
-        translated: a_fifth_more(98),
+        followed: [a_fifth_more(126); 2],
+        translated: a_fifth_more(130),
+    },
+    Bound {
+        name: "on_group",
+        followed: [a_fifth_more(110); 2],
+        translated: a_fifth_more(112),
+    },
+    Bound {
+        name: "on_move",
+        followed: [a_fifth_more(126); 2],
+        translated: a_fifth_more(130),
     },
 ];
 

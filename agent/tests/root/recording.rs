@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use stakeout_agent::agent::{Agent, AgentConfig, Totals};
 use stakeout_agent::kernel::preflight;
-use stakeout_agent::metadata::{Resolver, Subject};
+use stakeout_agent::metadata::Resolver;
 use stakeout_agent::ship::{Batch, Frame, FrameKind, Process, Sample, Stack};
 
 /// One agent at a time: each would see the others' work as load.
@@ -75,9 +75,7 @@ impl Recording {
                 shared.arrived.notify_all();
             }
         };
-        let mut resolver = Resolver::default();
-        let labeller = Box::new(move |subject: Subject<'_>| resolver.resolve(subject));
-        let agent = Agent::start(config, labeller, sink).unwrap();
+        let agent = Agent::start(config, Resolver::default(), sink).unwrap();
         Self {
             agent,
             shared,

@@ -18,6 +18,8 @@ const LIMIT_WORDS: Record<string, string> = {
   mapping_events_refused: "CPUs whose new mappings the kernel does not tell: such libraries may lack names",
   mapping_looks_put_off: "looks at new code made later, since a program makes code all the time or very many load some",
   early_looks_skipped: "programs not looked at when they started, since many did: a short one may lack names",
+  programs_forgotten: "programs replaced by an exec and forgotten for want of room: short ones may lack names",
+  kernel_code_forgotten: "BPF programs not kept in mind for want of room: they have no names",
   processes_forgotten: "processes forgotten for want of room: looked up anew when they run again",
 };
 

@@ -74,8 +74,13 @@ impl Table {
             next.last().copied().unwrap_or_default()
         };
         for (tgid, start_ticks) in next {
-            // The idle tasks have no place in /proc.
-            if tgid != 0 && proc_files::start_ticks(tgid) != Some(start_ticks) {
+            // The idle tasks, and others, have no place in /proc.
+            let process = self.processes.get(&(tgid, start_ticks));
+            let proc_tgid = process
+                .and_then(|process| process.programs.last())
+                .map_or(0, |entry| entry.proc_tgid);
+            let is_same = |stat: proc_files::Stat| stat.start_ticks == start_ticks;
+            if proc_tgid != 0 && !proc_files::stat(proc_tgid).is_some_and(is_same) {
                 self.on_exit(tgid, start_ticks, now_ns);
             }
         }

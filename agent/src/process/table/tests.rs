@@ -1,20 +1,60 @@
 //! The table against this process's own /proc.
 
 use super::*;
+use crate::kernel::Executed;
+use crate::process::proc_files;
 
 fn table() -> Table {
-    let labeller: Labeller = Box::new(|subject| Metadata {
-        service: subject.executable.into(),
-        ..Metadata::default()
-    });
-    Table::new(100, ModuleTable::new(100, 100), labeller)
+    Table::new(100, ModuleTable::new(100, 100), Resolver::default(), CommandLines::Cut)
+}
+
+/// A sample of that program at that time, as the kernel side tells it.
+fn seen(key: ProgramKey, comm: &str, time_ns: u64) -> Sighting<'_> {
+    Sighting {
+        key,
+        proc_tgid: key.tgid,
+        image: 0,
+        cgroup_id: 0,
+        time_ns,
+        kernel_thread: false,
+        comm,
+    }
+}
+
+impl Table {
+    fn sample(&mut self, key: ProgramKey, comm: &str, now_ns: u64) -> Arc<Program> {
+        self.program(&seen(key, comm, now_ns), now_ns).program
+    }
+}
+
+fn executed(key: ProgramKey, path: &str) -> Executed {
+    Executed {
+        tgid: key.tgid,
+        start_ticks: key.start_ticks,
+        exec_id: key.exec_id,
+        time_ns: 1,
+        proc_tgid: key.tgid,
+        image: 0,
+        cgroup_id: 0,
+        name: path.rsplit('/').next().unwrap().into(),
+        path: path.into(),
+    }
+}
+
+/// The program of the exec count, in a process that is no more.
+fn gone(exec_id: u32) -> ProgramKey {
+    ProgramKey {
+        tgid: 1_000_000_000,
+        start_ticks: 5,
+        exec_id,
+    }
 }
 
 fn own_key() -> ProgramKey {
     let tgid = std::process::id();
     ProgramKey {
         tgid,
-        start_ticks: proc_files::start_ticks(tgid).unwrap(),
+        start_ticks: proc_files::stat(tgid).unwrap().start_ticks,
         exec_id: 7,
     }
 }
@@ -23,7 +63,7 @@ fn own_key() -> ProgramKey {
 fn an_address_of_this_program_is_found_in_its_own_file() {
     let mut table = table();
     let key = own_key();
-    let (program, _) = table.program(key, false, "x", 1);
+    let program = table.sample(key, "x", 1);
     let path = std::env::current_exe().unwrap();
     assert_eq!(*program.executable_path, *path.to_str().unwrap());
     assert_eq!(*program.executable, *path.file_name().unwrap().to_str().unwrap());
@@ -45,12 +85,12 @@ fn a_reused_process_id_is_another_process() {
         start_ticks: key.start_ticks - 1,
         ..key
     };
-    let (gone, _) = table.program(old, false, "old", 1);
+    let gone = table.sample(old, "old", 1);
     assert_eq!(
         &*gone.executable, "old",
         "what /proc says now is not about the old process"
     );
-    let (present, _) = table.program(key, false, "new", 1);
+    let present = table.sample(key, "new", 1);
     assert_ne!(gone.executable, present.executable);
 }
 
@@ -69,7 +109,7 @@ fn a_program_may_wait_for_a_part_of_its_age_until_it_is_known() {
     assert_eq!(waits(&table, 3600 * second), Some(5 * second));
     let before_the_start = table.opens_by_ns(key, born_ns - second);
     assert_eq!(before_the_start, Some(born_ns - second), "not at all");
-    table.program(key, false, "x", born_ns + second);
+    table.sample(key, "x", born_ns + second);
     assert_eq!(waits(&table, second), None);
 }
 
@@ -77,28 +117,28 @@ fn a_program_may_wait_for_a_part_of_its_age_until_it_is_known() {
 fn samples_from_before_an_exec_are_not_given_the_new_program() {
     let mut table = table();
     let key = own_key();
-    table.on_exec(key, true, 1);
+    table.on_exec(&executed(key, "/x/y"), true, 1);
     let before = ProgramKey {
         exec_id: key.exec_id - 1,
         ..key
     };
-    assert_eq!(&*table.program(before, false, "sh", 2).0.executable, "sh");
-    assert_ne!(&*table.program(key, false, "sh", 2).0.executable, "sh");
+    assert_eq!(&*table.sample(before, "sh", 2).executable, "sh");
+    assert_ne!(&*table.sample(key, "sh", 2).executable, "sh");
 }
 
 #[test]
 fn a_child_is_its_parents_program_even_after_it_ended() {
     let mut table = table();
     let parent = own_key();
-    let (program, _) = table.program(parent, false, "x", 1);
+    let program = table.sample(parent, "x", 1);
     let child = ProgramKey {
         tgid: 1_000_000_000,
         start_ticks: 5,
         exec_id: parent.exec_id,
     };
-    table.on_fork(child, parent, 2);
+    table.on_fork(child, child.tgid, parent, 2);
     table.on_exit(child.tgid, child.start_ticks, 3);
-    let (inherited, _) = table.program(child, false, "x", 4);
+    let inherited = table.sample(child, "x", 4);
     assert_eq!((&inherited.executable, inherited.key), (&program.executable, child));
     let function: fn() -> ProgramKey = own_key;
     assert_ne!(
@@ -117,7 +157,7 @@ fn new_mappings_are_looked_at_once_unless_they_were_read_since() {
         table.tick(now);
         table.stats().mapping_looks
     };
-    table.program(key, false, "x", 100);
+    table.sample(key, "x", 100);
     table.on_map(key.tgid, 99, 101);
     table.on_map(1_000_000_000, 101, 101);
     assert_eq!(looks(&mut table, 101), 0, "read since, and unknown");
@@ -130,7 +170,7 @@ fn new_mappings_are_looked_at_once_unless_they_were_read_since() {
         ..key
     };
     table.on_map(key.tgid, 106, 106);
-    table.on_fork(child, key, 107);
+    table.on_fork(child, child.tgid, key, 107);
     assert_eq!(looks(&mut table, 108), 2, "the child's, which is due at once");
     table.on_exit(key.tgid, key.start_ticks, 109);
     assert_eq!(looks(&mut table, 109 + SECOND_LOOK_NS), 2, "it is gone");
@@ -140,7 +180,7 @@ fn new_mappings_are_looked_at_once_unless_they_were_read_since() {
 fn where_mappings_are_not_told_a_new_program_is_looked_at_again() {
     for told in [true, false] {
         let mut table = table();
-        table.on_exec(own_key(), told, 100);
+        table.on_exec(&executed(own_key(), "/x/y"), told, 100);
         table.tick(101);
         assert_eq!(table.stats().mapping_looks, 0);
         table.tick(100 + SECOND_LOOK_NS);
@@ -156,13 +196,18 @@ fn kernel_threads_and_the_idle_task_have_no_files() {
         start_ticks: 1,
         exec_id: 0,
     };
-    assert_eq!(&*table.program(key, true, "kthreadd", 1).0.executable, "kthreadd");
+    let kernel = |key, comm| Sighting {
+        kernel_thread: true,
+        ..seen(key, comm, 1)
+    };
+    let name = |table: &mut Table, sighting| table.program(&sighting, 1).program.executable.to_string();
+    assert_eq!(name(&mut table, kernel(key, "kthreadd")), "kthreadd");
     let idle = ProgramKey {
         tgid: 0,
         start_ticks: 0,
         exec_id: 0,
     };
-    assert_eq!(&*table.program(idle, true, "swapper/3", 1).0.executable, "swapper");
+    assert_eq!(name(&mut table, kernel(idle, "swapper/3")), "swapper");
 }
 
 #[test]
@@ -174,8 +219,154 @@ fn the_table_is_bounded() {
             start_ticks: 1,
             exec_id: 0,
         };
-        table.program(key, true, "kworker", u64::from(tgid));
+        table.sample(key, "kworker", u64::from(tgid));
     }
     assert!(table.stats().processes <= 100);
     assert!(table.stats().forgotten >= 900);
+}
+
+#[test]
+fn a_program_that_was_gone_too_soon_has_the_name_of_its_exec() {
+    let mut table = table();
+    for (exec_id, path) in [(1, "/bin/first"), (2, "/bin/second"), (3, "third")] {
+        table.on_exec(&executed(gone(exec_id), path), true, 1);
+    }
+    let link = Executed {
+        name: "dash".into(),
+        ..executed(gone(4), "/bin/sh")
+    };
+    table.on_exec(&link, true, 1);
+    for (exec_id, name, path) in [
+        (1, "first", "/bin/first"),
+        (2, "second", "/bin/second"),
+        (3, "third", ""),
+        (4, "dash", ""),
+    ] {
+        let program = table.sample(gone(exec_id), "a-thread", 2);
+        assert_eq!((&*program.executable, &*program.executable_path), (name, path));
+    }
+    // A child of one of them, and one before all that.
+    let child = ProgramKey {
+        tgid: 1_000_000_001,
+        ..gone(2)
+    };
+    table.on_fork(child, child.tgid, gone(2), 2);
+    assert_eq!(&*table.sample(child, "x", 3).executable, "second");
+    assert_eq!(&*table.sample(gone(0), "before", 3).executable, "before");
+}
+
+#[test]
+fn what_proc_says_of_another_program_of_the_process_is_not_taken() {
+    let mut table = table();
+    let key = own_key();
+    let image = proc_files::stat(key.tgid).unwrap().image;
+    let other = Executed {
+        image: image + 16,
+        ..executed(key, "/bin/before")
+    };
+    table.on_exec(&other, true, 1);
+    let program = table.sample(key, "x", 2);
+    assert_eq!((&*program.executable, &*program.command_line), ("before", ""));
+    let function: fn() -> ProgramKey = own_key;
+    assert_eq!(
+        table.place(key, function as usize as u64, true, REREAD_NS + 3).source,
+        SourceId::UNKNOWN
+    );
+    // Nobody told of its exec: the first sample was taken in the middle of it.
+    let mut table = self::table();
+    let at = |image, time_ns| Sighting {
+        image,
+        ..seen(key, "x", time_ns)
+    };
+    assert_eq!(&*table.program(&at(image + 16, 1), 1).program.executable, "x");
+    assert_ne!(&*table.program(&at(image, 2), 2).program.executable, "x");
+}
+
+#[test]
+fn a_chain_of_execs_is_remembered_for_a_while_and_bounded() {
+    let mut table = table();
+    for exec_id in 0..2000 {
+        table.on_exec(
+            &executed(gone(exec_id), &format!("/bin/p{exec_id}")),
+            true,
+            u64::from(exec_id),
+        );
+    }
+    for exec_id in [0, 1000, 1999] {
+        assert_eq!(
+            *table.sample(gone(exec_id), "x", 2000).executable,
+            format!("p{exec_id}")
+        );
+    }
+    table.tick(2000 + REPLACED_NS);
+    assert_eq!(&*table.sample(gone(1000), "x", 2001 + REPLACED_NS).executable, "x");
+    assert_eq!(
+        &*table.sample(gone(1999), "x", 2001 + REPLACED_NS).executable,
+        "p1999",
+        "that it still runs"
+    );
+    for exec_id in 2000..2100 + MAX_REPLACED as u32 {
+        table.on_exec(&executed(gone(exec_id), "/bin/x"), true, 3 * REPLACED_NS);
+    }
+    assert!(table.stats().programs_forgotten >= 100);
+    assert!(
+        table
+            .processes
+            .values()
+            .map(|process| process.programs.len())
+            .sum::<usize>()
+            <= MAX_REPLACED + 1
+    );
+}
+
+#[test]
+fn the_control_group_is_that_of_the_sample() {
+    let mut table = table();
+    for (id, path) in [(1 << 50, "/a/one.service"), (2 << 50, "/a/two.service")] {
+        table.on_group(id, path);
+    }
+    table.on_exec(&executed(gone(1), "/bin/first"), true, 1);
+    let mut group = |cgroup_id| {
+        let sighting = Sighting {
+            cgroup_id,
+            ..seen(gone(1), "x", 2)
+        };
+        let metadata = Arc::clone(&table.program(&sighting, 2).program.metadata);
+        (
+            metadata.cgroup.to_string(),
+            metadata.unit.as_deref().unwrap_or("").to_owned(),
+        )
+    };
+    assert_eq!(group(1 << 50), ("/a/one.service".into(), "one.service".into()));
+    assert_eq!(group(2 << 50), ("/a/two.service".into(), "two.service".into()));
+    assert_eq!(group(1 << 50).0, "/a/one.service", "a sample of before that came later");
+    assert_eq!(group(3 << 50).0, "", "gone before anybody knew it");
+}
+
+#[test]
+fn a_process_that_proc_does_not_show_is_not_taken_for_another() {
+    let mut table = table();
+    let key = own_key();
+    let hidden = Sighting {
+        proc_tgid: 0,
+        ..seen(key, "outside", 1)
+    };
+    assert_eq!(&*table.program(&hidden, 1).program.executable, "outside");
+    // The same process under another id than samples have.
+    let inside = ProgramKey {
+        tgid: 1_000_000_000,
+        ..key
+    };
+    let shown = Sighting {
+        proc_tgid: key.tgid,
+        ..seen(inside, "inside", 1)
+    };
+    assert_ne!(&*table.program(&shown, 1).program.executable, "inside");
+    table.on_map(key.tgid, 2, 2);
+    table.tick(3);
+    assert_eq!(
+        table.stats().mapping_looks,
+        1,
+        "mappings are told under the id in /proc"
+    );
 }

@@ -1,8 +1,8 @@
 //! Large files: their symbols are looked for around what is asked for, and read as a whole where that is dear and happens often. Both say
 //! the same.
 
-use stakeout_agent::metadata::Metadata;
-use stakeout_agent::process::{ModuleTable, Place, Source, Table};
+use stakeout_agent::metadata::Resolver;
+use stakeout_agent::process::{CommandLines, ModuleTable, Place, Sighting, Source, Table};
 use stakeout_agent::ship::Frame;
 use stakeout_agent::symbolize::{Namer, NamerConfig};
 
@@ -24,8 +24,8 @@ fn own_places() -> Vec<(Place, Option<Source>)> {
     let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();
     let (begin, end) = (hex(begin), hex(rest.split_once(' ').unwrap().0));
     let key = key_of(std::process::id());
-    let mut table = Table::new(16, ModuleTable::new(64, 64), Box::new(|_| Metadata::default()));
-    table.on_exec(key, true, 1);
+    let mut table = Table::new(16, ModuleTable::new(64, 64), Resolver::default(), CommandLines::Off);
+    table.program(&Sighting::of(key, 1), 1);
     let addresses = (begin..end).step_by(STEP_BYTES as usize);
     addresses
         .map(|address| {

@@ -11,8 +11,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use stakeout_agent::metadata::Metadata;
-use stakeout_agent::process::{ModuleTable, Place, ProgramKey, Source, SourceId, Table};
+use stakeout_agent::metadata::Resolver;
+use stakeout_agent::process::{CommandLines, ModuleTable, Place, ProgramKey, Sighting, Source, SourceId, Table};
 use stakeout_agent::ship::Frame;
 use stakeout_agent::symbolize::{Namer, NamerConfig, NamerStats};
 
@@ -72,8 +72,8 @@ impl Talker {
         let lines: Vec<String> = lines.collect();
         assert!(!lines.is_empty(), "{command:?} says nothing");
         let key = key_of(child.id());
-        let mut table = Table::new(16, ModuleTable::new(64, 64), Box::new(|_| Metadata::default()));
-        table.on_exec(key, true, 1);
+        let mut table = Table::new(16, ModuleTable::new(64, 64), Resolver::default(), CommandLines::Off);
+        table.program(&Sighting::of(key, 1), 1);
         Self {
             child,
             lines,

@@ -82,7 +82,7 @@ fn memory_and_files_that_nobody_serves_hold_up_nobody() {
 
 /// Names the code that a program made by its perf map, if that is read.
 fn name_of(tgid: u32, address: u64, now_s: u64, table: &mut stakeout_agent::process::Table) -> Option<String> {
-    use stakeout_agent::process::ProgramKey;
+    use stakeout_agent::process::{ProgramKey, Sighting};
     let stat = std::fs::read_to_string(format!("/proc/{tgid}/stat")).unwrap();
     let ticks = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
     let key = ProgramKey {
@@ -91,7 +91,7 @@ fn name_of(tgid: u32, address: u64, now_s: u64, table: &mut stakeout_agent::proc
         exec_id: 1,
     };
     let now_ns = now_s * 1_000_000_000;
-    table.program(key, false, "x", now_ns);
+    table.program(&Sighting::of(key, now_ns), now_ns);
     let place = table.place(key, address, true, now_ns);
     let source = table.source(key, place.source, now_ns)?;
     let mut namer = stakeout_agent::symbolize::Namer::new(stakeout_agent::symbolize::NamerConfig::default());
@@ -105,7 +105,8 @@ fn a_perf_map_of_another_user_or_behind_a_link_is_not_read() {
     if !possible() {
         return;
     }
-    use stakeout_agent::process::{ModuleTable, Table};
+    use stakeout_agent::metadata::Resolver;
+    use stakeout_agent::process::{CommandLines, ModuleTable, Table};
     const SOURCE: &str = "
         #include <stdio.h>
         #include <sys/mman.h>
@@ -137,7 +138,7 @@ fn a_perf_map_of_another_user_or_behind_a_link_is_not_read() {
     let child = Stuck(child, folder.path().join("nothing"));
     let map = PathBuf::from(format!("/tmp/perf-{tgid}.map"));
     let text = format!("{address:x} 1000 told\n");
-    let mut table = Table::new(16, ModuleTable::new(64, 64), Box::new(|_| Default::default()));
+    let mut table = Table::new(16, ModuleTable::new(64, 64), Resolver::default(), CommandLines::Off);
 
     std::fs::write(&map, &text).unwrap();
     let may_give = chown(&map, Some(12_345), None).is_ok();

@@ -1,0 +1,116 @@
+//! Reading a program from /proc: only what surely is about this one.
+
+use std::sync::Arc;
+
+use super::{Knowledge, Table};
+use crate::process::address_space::Source;
+use crate::process::reading::guarded_for;
+use crate::process::{ProgramKey, proc_files};
+
+impl Table {
+    /// Reads a live process into the entry of its program. False where it is gone, its id was given to another, or it runs another program
+    /// by now.
+    pub(super) fn load(&mut self, key: ProgramKey, now_ns: u64) -> bool {
+        let Some(entry) = self.entry_mut(key) else { return false };
+        entry.knowledge = Knowledge::Missed;
+        entry.read_ns = now_ns;
+        let (proc_tgid, image) = (entry.proc_tgid, entry.image);
+        if proc_tgid == 0 {
+            return false;
+        }
+        let Some((read_id, path)) = proc_files::readable(proc_tgid) else {
+            return false;
+        };
+        // It lies in the process's own memory, which may be a file that nobody serves.
+        let how = self.command_lines;
+        let command_line = guarded_for(read_id, move || proc_files::command_line(read_id, how)).unwrap_or_default();
+        let Some((mappings, sources)) = self.sources.read(read_id, &Arc::default(), &[]) else {
+            return false;
+        };
+        let surroundings = self.resolver.surroundings(read_id);
+        // Asked after everything was read: who has the id now, and what it runs, was the same all the while, or all of it would be
+        // another's.
+        if !is_still(proc_tgid, read_id, key, image) {
+            return false;
+        }
+        let build_id = sources.iter().find_map(|(_, source)| match source {
+            Source::Module(module) if *module.path == *path => module.build_id.clone(),
+            _ => None,
+        });
+        let process = self.processes.get(&(key.tgid, key.start_ticks));
+        let moves = process.map_or(0, |process| process.moves_until(u64::MAX));
+        let Some(entry) = self.entry_mut(key) else { return false };
+        entry.labels.read(&path, &command_line, build_id, surroundings, moves);
+        entry.knowledge = Knowledge::Read;
+        entry.read_id = read_id;
+        entry.mappings = Arc::new(mappings);
+        entry.sources = Arc::new(sources);
+        entry.generation += 1;
+        self.changes.changed.push(key);
+        true
+    }
+
+    /// Reads the mappings of the process's present program again. False where that is not the one meant, or it is gone.
+    pub(super) fn reread(&mut self, key: ProgramKey, now_ns: u64) -> bool {
+        let Some(process) = self.processes.get_mut(&(key.tgid, key.start_ticks)) else {
+            return false;
+        };
+        let exited = process.exited_ns.is_some();
+        let Some(entry) = process.programs.last_mut().filter(|entry| entry.labels.key() == key) else {
+            return false;
+        };
+        entry.read_ns = now_ns;
+        if exited || entry.knowledge != Knowledge::Read {
+            return false;
+        }
+        let (proc_tgid, image, mut read_id) = (entry.proc_tgid, entry.image, entry.read_id);
+        let (old_mappings, old_sources) = (Arc::clone(&entry.mappings), Arc::clone(&entry.sources));
+        let mut read = self
+            .sources
+            .read(read_id, &old_mappings, &old_sources)
+            .filter(|(mappings, _)| !mappings.is_empty());
+        if read.is_none()
+            && let Some((other, _)) = proc_files::readable(proc_tgid).filter(|(other, _)| *other != read_id)
+        {
+            read_id = other;
+            read = self
+                .sources
+                .read(read_id, &old_mappings, &old_sources)
+                .filter(|(mappings, _)| !mappings.is_empty());
+        }
+        // The mappings of a process that is exiting are empty: what was known before is better.
+        let Some((mappings, sources)) = read else { return false };
+        // As in `load`.
+        if !is_still(proc_tgid, read_id, key, image) {
+            return false;
+        }
+        let Some(entry) = self.entry_mut(key) else { return false };
+        entry.read_id = read_id;
+        let is_new = mappings != *entry.mappings;
+        entry.mappings = Arc::new(mappings);
+        entry.sources = Arc::new(sources);
+        if is_new {
+            entry.generation += 1;
+            self.changes.changed.push(key);
+            // Something may be mapped no longer.
+            self.held.one_ended();
+        }
+        true
+    }
+}
+
+/// True where /proc tells of this process and this program.
+fn is_still(proc_tgid: u32, read_id: u32, key: ProgramKey, image: u64) -> bool {
+    let Some(first) = proc_files::stat(proc_tgid) else {
+        return false;
+    };
+    let program = if read_id == proc_tgid {
+        Some(first)
+    } else {
+        proc_files::stat(read_id)
+    };
+    let Some(program) = program else { return false };
+    // Without the right to know, only the start time tells.
+    let is_same_image = image == 0 || program.image == 0 || program.image == image;
+    first.start_ticks == key.start_ticks && is_same_image
+}
