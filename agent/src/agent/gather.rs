@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::copies::{Copies, Kept};
+use super::locate::{kernel_addresses, locate};
 use super::naming::Ahead;
 use super::unwinding::UnwindStats;
 use crate::kernel::{
@@ -519,12 +520,6 @@ impl Interval {
     }
 }
 
-/// The addresses that the kernel's code was at.
-fn kernel_addresses(sample: &RawSample<'_>) -> impl Iterator<Item = u64> {
-    let addresses = sample.kernel.iter().enumerate();
-    addresses.map(|(index, address)| if index == 0 { *address } else { address.wrapping_sub(1) })
-}
-
 fn sighting<'a>(sample: &RawSample<'_>, comm: &'a str) -> Sighting<'a> {
     Sighting {
         key: key_of(sample),
@@ -546,7 +541,7 @@ fn key_of(sample: &RawSample<'_>) -> ProgramKey {
 }
 
 /// Where the code is: one byte before a return address lies the call, which may be a function's last instruction.
-fn address_of(address: u64, innermost: bool) -> u64 {
+pub(super) fn address_of(address: u64, innermost: bool) -> u64 {
     if innermost {
         address & !EXACT_ADDRESS
     } else {
@@ -564,64 +559,4 @@ fn stopped_at(user: &[u64], walk: &so_walk) -> Option<(u64, bool)> {
     let last = *user.last()?;
     let innermost = user.len() == 1 || last & EXACT_ADDRESS != 0;
     Some((address_of(last, innermost), walk.guessed == 0))
-}
-
-/// How many frames are said to be left out.
-fn left_out(frames: u32) -> u32 {
-    frames.checked_ilog2().map_or(0, |power| 1 << power)
-}
-
-fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u64) -> LocatedStack {
-    let mut sources: Vec<(SourceId, Source)> = Vec::new();
-    let kernel = kernel_addresses(sample).map(|address| match table.kernel_place(address, sample.time_ns) {
-        Some((place, source)) => {
-            if !sources.iter().any(|(known, _)| *known == place.source) {
-                sources.push((place.source, source));
-            }
-            place
-        }
-        None => Place {
-            source: SourceId::KERNEL,
-            offset: address,
-        },
-    });
-    let kernel = kernel.collect();
-    let mut walk_end = sample.walk_end;
-    // Of a walk that did not come to the root, what is on that side of the gap is somewhere in the middle.
-    let addresses = match walk_end {
-        WalkEnd::Cut => &sample.user[..sample.user.len().min(LEAF_FRAMES)],
-        _ => sample.user,
-    };
-    let mut user: Vec<Place> = Vec::with_capacity(addresses.len());
-    for (index, address) in addresses.iter().enumerate() {
-        // So was the kernel's way back from a signal's handler: nothing there called the handler.
-        let restores = sample.user.get(index + 1).is_some_and(|next| next & EXACT_ADDRESS != 0);
-        let innermost = index == 0 || address & EXACT_ADDRESS != 0 || restores;
-        let place = table.place(key, address_of(*address, innermost), innermost, now_ns);
-        // What returns to where there is no code is no frame: here the chain had already led astray.
-        if !innermost && place.source == SourceId::UNKNOWN {
-            walk_end = WalkEnd::Broken;
-            break;
-        }
-        user.push(place);
-    }
-    let mut ids: Vec<SourceId> = user.iter().map(|place| place.source).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    sources.extend(
-        ids.into_iter()
-            .filter_map(|id| Some((id, table.source(key, id, now_ns)?))),
-    );
-    let gap = (sample.user_skipped > 0 && user.len() >= LEAF_FRAMES).then(|| Gap {
-        at: LEAF_FRAMES,
-        frames: left_out(sample.user_skipped),
-    });
-    LocatedStack {
-        kernel,
-        user: user.into(),
-        gap,
-        walk_end,
-        kernel_cut: sample.kernel_cut,
-        sources: sources.into(),
-    }
 }

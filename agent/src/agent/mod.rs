@@ -11,6 +11,7 @@ mod clock;
 mod copies;
 mod gather;
 mod intervals;
+mod locate;
 mod naming;
 mod news;
 mod roots;

@@ -143,6 +143,21 @@ pub(super) fn set_proc_namespace(
     }
 }
 
+/// Attaches what tells of control groups. Kernels without them lack these tracepoints.
+pub(super) fn follow_groups(lifecycle: &super::lifecycle::LifecycleSkel<'_>) -> Vec<libbpf_rs::Link> {
+    let mut links = Vec::new();
+    for (program, tracepoint) in [
+        (&lifecycle.progs.on_group, "cgroup_mkdir"),
+        (&lifecycle.progs.on_move, "cgroup_attach_task"),
+    ] {
+        match program.attach_raw_tracepoint(tracepoint) {
+            Ok(link) => links.push(link),
+            Err(error) => tracing::debug!(tracepoint, %error, "control groups are not followed"),
+        }
+    }
+    links
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -311,16 +311,7 @@ impl Sensor {
                 .map_err(|source| KernelError::Tracepoint { tracepoint, source })?;
             tracepoints.push(link);
         }
-        // Kernels without control groups lack these.
-        for (program, tracepoint) in [
-            (&lifecycle.progs.on_group, "cgroup_mkdir"),
-            (&lifecycle.progs.on_move, "cgroup_attach_task"),
-        ] {
-            match program.attach_raw_tracepoint(tracepoint) {
-                Ok(link) => tracepoints.push(link),
-                Err(error) => tracing::debug!(tracepoint, %error, "control groups are not followed"),
-            }
-        }
+        tracepoints.extend(events::follow_groups(&lifecycle));
         if tracing::enabled!(tracing::Level::DEBUG) {
             for program in loaded_programs() {
                 tracing::debug!(?program, "loaded");

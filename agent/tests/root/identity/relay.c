@@ -1,5 +1,5 @@
 // One process that becomes one program after the other: works in relay_work for some milliseconds of CPU time, then executes the next
-// program of its list. Usage: NAME MILLISECONDS SECONDS_OF_MONOTONIC_CLOCK_TO_END_AT NUMBER PROGRAM...
+// program of its list, so many times. Usage: NAME MILLISECONDS PROGRAMS_LEFT NUMBER PROGRAM...
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -26,14 +26,16 @@ __attribute__((noinline)) void relay_work(double seconds)
 
 int main(int argc, char **argv)
 {
-	char number[16];
+	char number[16], left[16];
 	int next;
 
 	if (argc < 5)
 		return 2;
 	relay_work(atof(argv[1]) / 1000);
-	if (seconds_of(CLOCK_MONOTONIC) > atof(argv[2]))
+	if (atoi(argv[2]) <= 1)
 		return 0;
+	snprintf(left, sizeof(left), "%d", atoi(argv[2]) - 1);
+	argv[2] = left;
 	next = (atoi(argv[3]) + 1) % (argc - 4);
 	snprintf(number, sizeof(number), "%d", next);
 	argv[3] = number;
