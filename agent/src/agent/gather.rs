@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::copies::{Copies, Kept};
-use super::locate::{kernel_addresses, locate};
+use super::locate::{kernel_addresses, left_out, locate};
 use super::naming::Ahead;
 use super::unwinding::UnwindStats;
 use crate::kernel::{
-    EXACT_ADDRESS, LEAF_FRAMES, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
+    EXACT_ADDRESS, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
 };
 use crate::maps::FastMap;
 use crate::pace::Pace;

@@ -11,7 +11,7 @@ pub(super) fn kernel_addresses(sample: &RawSample<'_>) -> impl Iterator<Item = u
 }
 
 /// How many frames are said to be left out.
-fn left_out(frames: u32) -> u32 {
+pub(super) fn left_out(frames: u32) -> u32 {
     frames.checked_ilog2().map_or(0, |power| 1 << power)
 }
 
