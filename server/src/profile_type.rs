@@ -1,14 +1,54 @@
-//! What a profile's type may be: the same where profiles are taken in and where they are asked for.
+//! What a profile's type and its unit may be: the same where profiles are taken in and where they are asked for.
 
-/// Longest type, in bytes.
+/// Longest type, and longest unit, in bytes.
 pub(crate) const MAX_BYTES: usize = 128;
 
 /// In words.
 pub(crate) const ALLOWED: &str = "a text of 1 to 128 bytes without control characters, such as cpu or off-cpu";
 
+/// The unit of all types of time: values in other units of time are scaled to it.
+pub(crate) const NANOSECONDS: &str = "nanoseconds";
+
+/// The unit of what is only counted.
+pub(crate) const COUNT: &str = "count";
+
+/// The unit of sizes.
+const BYTES: &str = "bytes";
+
+/// Types that are time to everybody: counts and sizes under their names would be added to time.
+const OF_TIME: [&str; 4] = ["cpu", "off_cpu", "run_queue", "wall"];
+
 /// Types are compared and shown, never made a part of a path or a statement: all that can be read and shown on one line is allowed.
 pub(crate) fn is_allowed(text: &str) -> bool {
     (1..=MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
+/// Whether a type of this name can only be time.
+pub(crate) fn is_of_time(kind: &str) -> bool {
+    OF_TIME.contains(&kind)
+}
+
+/// How many nanoseconds a unit is; nothing where it is no unit of time. As pprof, OTLP and UCUM write them, and in words.
+pub(crate) fn nanoseconds_of(unit: &str) -> Option<i64> {
+    Some(match unit {
+        NANOSECONDS | "nanosecond" | "nanos" | "ns" => 1,
+        // The sign for micro is two characters in Unicode.
+        "microseconds" | "microsecond" | "micros" | "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+        "milliseconds" | "millisecond" | "millis" | "ms" => 1_000_000,
+        "seconds" | "second" | "secs" | "sec" | "s" => 1_000_000_000,
+        "minutes" | "minute" | "mins" | "min" => 60_000_000_000,
+        "hours" | "hour" | "hrs" | "hr" | "h" => 3_600_000_000_000,
+        _ => return None,
+    })
+}
+
+/// The one name of a unit that is no time: some have several.
+pub(crate) fn unit_name(unit: &str) -> &str {
+    match unit {
+        "" | "1" | COUNT | "counts" => COUNT,
+        BYTES | "byte" | "By" | "B" => BYTES,
+        _ => unit,
+    }
 }
 
 #[cfg(test)]
@@ -25,5 +65,28 @@ mod tests {
             assert!(!is_allowed(not), "{not:?}");
         }
         assert!(ALLOWED.contains(&MAX_BYTES.to_string()));
+    }
+
+    #[test]
+    fn units_of_time_are_known_by_all_their_names_and_others_are_no_time() {
+        for (names, ns) in [
+            (&["ns", "nanosecond", "nanoseconds"][..], 1),
+            (&["us", "µs", "μs", "microseconds"], 1_000),
+            (&["ms", "millisecond", "milliseconds"], 1_000_000),
+            (&["s", "sec", "seconds"], 1_000_000_000),
+            (&["min", "minutes"], 60_000_000_000),
+            (&["h", "hours"], 3_600_000_000_000),
+        ] {
+            assert!(names.iter().all(|name| nanoseconds_of(name) == Some(ns)), "{names:?}");
+        }
+        for (unit, name) in [
+            ("By", "bytes"),
+            ("bytes", "bytes"),
+            ("", "count"),
+            ("1", "count"),
+            ("objects", "objects"),
+        ] {
+            assert_eq!((nanoseconds_of(unit), unit_name(unit)), (None, name));
+        }
     }
 }

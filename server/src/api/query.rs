@@ -171,9 +171,19 @@ where
     engine.run(question(Arc::clone(engine), tables.clone())).await
 }
 
-async fn labels(RawQuery(query): RawQuery) -> Result<Response, ApiError> {
-    Parameters::read(query, &[&COMMON])?;
-    Ok(json(render::labels().map_err(ApiError::internal)?.into()))
+async fn labels(
+    State(state): State<AppState>,
+    Extension(engine): Extension<Arc<Engine>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let question = Parameters::read(query, &[&COMMON])?.question()?;
+    let tables = snapshot(&state);
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let types = query::profile_types(&engine, &tables, question.window).await?;
+        rendered(&tables, move |to| render::labels(&types, to)).await
+    })
+    .await?;
+    json_of(&tables, answer)
 }
 
 async fn label_values(
@@ -251,16 +261,7 @@ async fn flamegraph(
     let answer = answered(&engine, &tables, move |engine, tables| async move {
         let graph = query::flamegraph(&engine, &tables, question, view).await?;
         rendered(&tables, move |to| match format {
-            "svg" => {
-                let summary = &graph.summary;
-                let subtitle = format!(
-                    "{} samples, {:.3} cores, {:.2} CPU seconds",
-                    summary.samples,
-                    summary.cores(),
-                    summary.cpu_seconds()
-                );
-                render::svg(&graph, &title, &subtitle, to)
-            }
+            "svg" => render::svg(&graph, &title, &graph.summary.words(), to),
             "collapsed" => render::collapsed(&graph, to),
             "pprof" => render::pprof(&graph, to),
             "speedscope" => render::speedscope(&graph, &title, to),
@@ -303,8 +304,8 @@ async fn heatmap(
         rows: parameters.number("rows", USUAL_ROWS)?,
     };
     let tables = snapshot(&state);
-    let answer = answered(&engine, &tables, move |_, tables| async move {
-        let map = query::heatmap(&tables, question, grid).await?;
+    let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let map = query::heatmap(&engine, &tables, question, grid).await?;
         rendered(&tables, move |to| render::heatmap(&map, to)).await
     })
     .await?;

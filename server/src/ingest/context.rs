@@ -156,6 +156,11 @@ impl ResourceContext<'_> {
         self.until_ns
     }
 
+    /// Whether it says what its sender observed.
+    pub(super) fn keeps_account(&self) -> bool {
+        self.from_ns.is_some() && self.until_ns.is_some()
+    }
+
     /// The agent's account, where it is one: samples are counted later. Of its interval what lies where samples are taken in: it says what was
     /// observed of them, and its begin decides about a partition.
     pub(super) fn account(&self, period_ns: i64, window: TimeWindow) -> Option<BatchRow> {

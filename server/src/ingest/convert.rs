@@ -6,8 +6,10 @@ use super::context::{NO_NODE, ResourceContext, check_id, first_of, part_id, reso
 use super::dictionary::Dictionary;
 use super::room::Room;
 use super::rows::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
+use super::types::{SenderKind, TypeRow};
+use super::values::{Bad, MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
 use super::wire::{Layout, Profile, Request, Resource, Sample};
-use crate::profile_type;
+use crate::store::{BatchId, BatchRow, Rows};
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
@@ -117,6 +119,8 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             window,
             rejected: Rejected::default(),
             without_time: false,
+            spreading: Spreading::default(),
+            sender: SenderKind::AGENT,
             content: Vec::new(),
             origins: Vec::with_capacity(USUAL_THREADS),
             whence: HashMap::with_capacity_and_hasher(2 * USUAL_THREADS, Default::default()),
@@ -159,8 +163,6 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
     }
 
     fn resource(&mut self, resource: &'r Resource<'a>, id: Option<&BatchId>) -> Result<(), IngestError> {
-        self.samples.whence.clear();
-        self.samples.by_attributes.clear();
         let context = match resource_context(resource, &self.samples.dictionary) {
             Err(fault) if fault.is_of_profile() && !resource.profiles.is_empty() => {
                 for profile in &resource.profiles {
@@ -178,6 +180,10 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             context => context?,
         };
         let part_id = part_id(&context, id)?;
+        self.samples.turn_to(SenderKind {
+            accounted: part_id.is_some() && context.keeps_account(),
+            spread: false,
+        });
         let at = *self.by_id.entry(part_id.clone()).or_insert_with(|| {
             self.parts.push(Building::new(part_id));
             self.parts.len() - 1
@@ -190,14 +196,16 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
         self.is_ahead |= context.observed_until_ns() > Some(self.samples.window.latest_ns);
         let (mut period_ns, mut first_fault) = (0, None);
         let samples_before = self.parts[at].rows.samples();
-        for profile in &resource.profiles {
+        let units = Unit::of_all(&resource.profiles, &self.samples.dictionary);
+        for (profile, unit) in resource.profiles.iter().zip(units) {
             let rows = &mut self.parts[at].rows;
             let mark = rows.mark();
             let before = self.samples.rejected.clone();
-            match self
-                .samples
-                .profile(profile, self.layout, self.request.room, &context, rows)
-            {
+            let added = unit.and_then(|unit| {
+                let of = (profile, unit, self.layout);
+                self.samples.profile(of, self.request.room, &context, rows)
+            });
+            match added {
                 Ok(period) => {
                     self.good += 1;
                     if period_ns == 0 {
@@ -283,6 +291,7 @@ struct Rejected {
     negative: u64,
     /// Of profiles that are left out whole.
     of_broken: u64,
+    large: u64,
     profiles: i64,
     broken: u64,
     /// The first.
@@ -291,7 +300,7 @@ struct Rejected {
 
 impl Rejected {
     fn samples(&self) -> u64 {
-        self.future + self.past + self.negative + self.of_broken
+        self.future + self.past + self.negative + self.large + self.of_broken
     }
 
     /// A whole profile.
@@ -304,6 +313,15 @@ impl Rejected {
         self.profiles += 1;
         self.broken += 1;
         self.fault.get_or_insert_with(|| fault.clone());
+    }
+
+    fn count(&mut self, bad: Bad) {
+        *match bad {
+            Bad::Negative => &mut self.negative,
+            Bad::Large => &mut self.large,
+            Bad::Future => &mut self.future,
+            Bad::Past => &mut self.past,
+        } += 1;
     }
 
     fn message(&self, window: TimeWindow) -> String {
@@ -326,6 +344,9 @@ impl Rejected {
         if self.negative > 0 {
             reasons.push(format!("{} samples have a negative value", self.negative));
         }
+        if self.large > 0 {
+            reasons.push(format!("{} samples have a value above {MOST_VALUE}", self.large));
+        }
         if let Some(fault) = &self.fault {
             let (profiles, samples) = (self.broken, self.of_broken);
             reasons.push(format!(
@@ -340,62 +361,6 @@ impl Rejected {
     }
 }
 
-/// What a profile's values are.
-struct Unit<'a> {
-    /// The profile type in queries.
-    kind: &'a str,
-    /// What one occurrence without a value stands for.
-    per_occurrence: i64,
-    /// What a value is multiplied with.
-    factor: i64,
-    /// The profile's period, 0 when it has none.
-    period: i64,
-}
-
-impl<'a> Unit<'a> {
-    fn of(profile: &Profile<'_>, dictionary: &Dictionary<'a>) -> Result<Self, IngestError> {
-        let name = |index: i32| dictionary.string(index, "a profile's value type");
-        let (sample, unit) = match &profile.sample_type {
-            Some(sample) => (name(sample.kind)?, name(sample.unit)?),
-            None => ("", ""),
-        };
-        let period_kind = match &profile.period_type {
-            Some(kind) => name(kind.kind)?,
-            None => "",
-        };
-        let period = profile.period.max(0);
-        let unit = match (sample, unit) {
-            // Counted ticks of a clock: each stands for one period of it.
-            (_, "count" | "") if !period_kind.is_empty() && period > 0 => Self {
-                kind: period_kind,
-                per_occurrence: period,
-                factor: period,
-                period,
-            },
-            // What the OpenTelemetry eBPF profiler calls time off the CPU.
-            ("events", "nanoseconds") => Self {
-                kind: "off_cpu",
-                per_occurrence: period.max(1),
-                factor: 1,
-                period,
-            },
-            (kind, _) => Self {
-                kind: if kind.is_empty() { "samples" } else { kind },
-                per_occurrence: if unit == "nanoseconds" { period.max(1) } else { 1 },
-                factor: 1,
-                period,
-            },
-        };
-        if profile_type::is_allowed(unit.kind) {
-            return Ok(unit);
-        }
-        let (kind, allowed) = (unit.kind.chars().take(80).collect::<String>(), profile_type::ALLOWED);
-        Err(IngestError::Invalid(format!(
-            "the profile type {kind:?}: {allowed} is one"
-        )))
-    }
-}
-
 /// What all samples of a request have in common.
 struct Samples<'a> {
     dictionary: Dictionary<'a>,
@@ -403,6 +368,9 @@ struct Samples<'a> {
     rejected: Rejected,
     /// Whether there is one in a profile without any time.
     without_time: bool,
+    spreading: Spreading,
+    /// Of the last sample.
+    sender: SenderKind,
     /// What is hashed, made anew for each.
     content: Vec<u8>,
     origins: Vec<Origin<'a>>,
@@ -425,6 +393,13 @@ struct Whence {
 const MAX_ORIGIN_ATTRIBUTES: usize = 64;
 
 impl<'a> Samples<'a> {
+    /// Samples of another resource or sender follow: nothing that is known of attributes holds.
+    fn turn_to(&mut self, sender: SenderKind) {
+        self.sender = sender;
+        self.whence.clear();
+        self.by_attributes.clear();
+    }
+
     /// Where a sample comes from.
     fn whence(&mut self, sample: &Sample<'a>, resource: &ResourceContext<'a>) -> Result<Whence, IngestError> {
         let packed = sample.attributes.in_one_piece();
@@ -469,6 +444,7 @@ impl<'a> Samples<'a> {
         for label in labels {
             push_text(&mut self.content, label);
         }
+        self.content.extend(self.sender.mark());
         // Both grow by doubling.
         let remembered = attributes.len() <= MAX_ORIGIN_ATTRIBUTES;
         let entry = size_of::<(Vec<i32>, u32)>() + size_of_val(attributes);
@@ -477,6 +453,7 @@ impl<'a> Samples<'a> {
         let origin = self.origins.len() as u32;
         self.origins.push(Origin {
             series_id: xxh3_64(&self.content) as i64,
+            sender: self.sender,
             process_id: context.process_id(resource.boot_id, &mut self.content),
             process: ProcessRow {
                 node: labels[0],
@@ -501,28 +478,31 @@ impl<'a> Samples<'a> {
     /// Adds a profile's samples. Returns its period.
     fn profile(
         &mut self,
-        profile: &Profile<'a>,
-        layout: Layout,
+        (profile, unit, layout): (&Profile<'a>, Unit<'a>, Layout),
         room: Room,
         resource: &ResourceContext<'a>,
         rows: &mut RowBuilder<'a>,
     ) -> Result<i64, IngestError> {
-        let unit = Unit::of(profile, &self.dictionary)?;
         let before = self.rejected.samples();
         rows.expect(profile.samples);
-        profile.each_sample(layout, room, |sample| self.add(sample, profile, &unit, resource, rows))?;
+        self.spreading.begin();
+        profile.each_sample(layout, room, |sample| {
+            self.add((sample, profile, &unit), resource, rows)
+        })?;
         self.rejected.profiles += i64::from(self.rejected.samples() > before);
         Ok(unit.period)
     }
 
     fn add(
         &mut self,
-        sample: &Sample<'a>,
-        profile: &Profile<'a>,
-        unit: &Unit<'a>,
+        (sample, profile, unit): (&Sample<'a>, &Profile<'a>, &Unit<'a>),
         resource: &ResourceContext<'a>,
         rows: &mut RowBuilder<'a>,
     ) -> Result<(), IngestError> {
+        let spread = is_sum(sample, profile);
+        if spread != self.sender.spread {
+            self.turn_to(SenderKind { spread, ..self.sender });
+        }
         let Whence { origin, cpu, truncated } = self.whence(sample, resource)?;
         let stack = self.dictionary.stack(sample.stack, truncated)?;
         let row = SampleRow {
@@ -533,58 +513,32 @@ impl<'a> Samples<'a> {
             value: 0,
         };
         self.without_time |= profile.time_unix_nano == 0 && sample.times.as_slice().is_empty();
-        let (window, rejected, room) = (self.window, &mut self.rejected, self.dictionary.room());
-        each_occurrence(sample, profile, unit, window, |ts_ns, value| {
-            if value < 0 {
-                rejected.negative += 1;
-            } else if ts_ns > window.latest_ns {
-                rejected.future += 1;
-            } else if ts_ns < window.earliest_ns {
-                rejected.past += 1;
-            } else {
-                rows.add(&SampleRow { ts_ns, value, ..row }, &stack, room)?;
-            }
-            Ok(())
-        })
+        let (sender, rejected, room) = (self.sender, &mut self.rejected, self.dictionary.room());
+        let of = (sample, profile);
+        each_occurrence(
+            of,
+            unit,
+            self.window,
+            &mut self.spreading,
+            |occurrence| match occurrence {
+                Ok((ts_ns, value)) => {
+                    rows.add(&SampleRow { ts_ns, value, ..row }, &stack, room)?;
+                    Ok(())
+                }
+                Err(bad) => {
+                    rejected.count(bad);
+                    Ok(())
+                }
+            },
+        )?;
+        let of_type = TypeRow {
+            kind: unit.kind,
+            unit: unit.unit,
+            sender,
+        };
+        rows.add_type(of_type, self.dictionary.room())
     }
 }
 
 /// Who names an attribute, for messages.
 const ATTRIBUTE: &str = "a sample's attribute_indices";
-
-/// Time and value of each time that the sample was seen.
-fn each_occurrence(
-    sample: &Sample<'_>,
-    profile: &Profile<'_>,
-    unit: &Unit<'_>,
-    window: TimeWindow,
-    mut each: impl FnMut(i64, i64) -> Result<(), IngestError>,
-) -> Result<(), IngestError> {
-    let time = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-    let scaled = |value: &i64| value.saturating_mul(unit.factor);
-    match (sample.times.as_slice(), sample.values.as_slice()) {
-        ([], values) => {
-            let ts_ns = if profile.time_unix_nano == 0 {
-                window.now_ns
-            } else {
-                time(profile.time_unix_nano)
-            };
-            // Without times all values are of the profile's: one row says the same as many.
-            let value = match values {
-                [] => unit.per_occurrence,
-                values => values.iter().map(scaled).fold(0_i64, i64::saturating_add),
-            };
-            each(ts_ns, value)
-        }
-        (times, []) => times.iter().try_for_each(|ns| each(time(*ns), unit.per_occurrence)),
-        (times, values) if times.len() == values.len() => {
-            let mut both = times.iter().zip(values);
-            both.try_for_each(|(ns, value)| each(time(*ns), scaled(value)))
-        }
-        (times, values) => Err(IngestError::Invalid(format!(
-            "a sample has {} time stamps and {} values; give as many of both, or only one of them",
-            times.len(),
-            values.len()
-        ))),
-    }
-}

@@ -15,6 +15,8 @@ mod room;
 mod rows;
 mod senders;
 mod turns;
+mod types;
+mod values;
 mod wire;
 
 pub use admit::{Ingest, IngestConfig, IngestCounters, Outcome};

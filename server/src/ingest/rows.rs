@@ -3,11 +3,12 @@
 use super::IngestError;
 use super::dictionary::{Dictionary, Frame, Stack};
 use super::room::Room;
+use super::types::{SenderKind, TypeRow};
 use crate::hash::MixState;
 use crate::store::{Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Rows, SERIES_LABELS, Table, day, hour};
 use arrow::array::{
-    ArrayRef, BooleanBuilder, DictionaryArray, Int32Array, Int64Array, Int64Builder, ListBuilder, RecordBatch,
-    StringArray, StringBuilder,
+    ArrayRef, BooleanArray, BooleanBuilder, DictionaryArray, Int32Array, Int64Array, Int64Builder, ListBuilder,
+    RecordBatch, StringArray, StringBuilder,
 };
 use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
@@ -54,6 +55,7 @@ pub(super) struct Origin<'a> {
     pub(super) series_id: i64,
     pub(super) process_id: i64,
     pub(super) process: ProcessRow<'a>,
+    pub(super) sender: SenderKind,
     pub(super) thread: &'a str,
     pub(super) tid: Option<i64>,
     /// Its stacks are cut.
@@ -83,6 +85,8 @@ pub(super) struct RowBuilder<'a> {
     /// Profile types, each once, and where the last one stands.
     kinds: Vec<&'a str>,
     kind: u16,
+    types: HashSet<TypeRow<'a>>,
+    last_type: Option<TypeRow<'a>>,
     /// The hour of the last sample, which mostly is the next one's, nanoseconds.
     hour: Range<i64>,
     samples: i64,
@@ -124,6 +128,20 @@ impl<'a> RowBuilder<'a> {
         });
         // Like every vector's, entries count twice, since it grows by doubling.
         room.take(2 * size_of::<FreshSample>() + of_origin + of_stack)?;
+        Ok(())
+    }
+
+    /// Says of which type and sender the last sample was.
+    #[inline]
+    pub(super) fn add_type(&mut self, row: TypeRow<'a>, room: &mut Room) -> Result<(), IngestError> {
+        if self.last_type.is_some_and(|last| last.is_very(&row)) {
+            return Ok(());
+        }
+        self.last_type = Some(row);
+        if self.types.insert(row) {
+            // Gathered, and as columns.
+            room.take(4 * size_of::<TypeRow<'_>>() + row.kind.len() + row.unit.len())?;
+        }
         Ok(())
     }
 
@@ -204,7 +222,8 @@ impl<'a> RowBuilder<'a> {
         for (index, gathered) in self.days.spans {
             let name = day(index * DAY_NS);
             let origins = || gathered.origins.entries.iter().map(|origin| &origins[*origin as usize]);
-            finish.series(origins().map(|origin| (origin.series_id, &origin.labels)), &name)?;
+            finish.types(&self.types, &name)?;
+            finish.series(origins().map(|origin| (origin.series_id, origin)), &name)?;
             finish.processes(origins().map(|origin| (origin.process_id, &origin.process)), &name)?;
             finish.stacks(&gathered.stacks.entries, dictionary, &name)?;
             let common = Arc::new(finish.common(&self.kinds, origins(), &gathered.stacks.entries)?);
@@ -411,21 +430,48 @@ impl Finish<'_> {
 
     fn series<'e>(
         &mut self,
-        series: impl Iterator<Item = (i64, &'e Labels<'e>)> + Clone,
+        series: impl Iterator<Item = (i64, &'e Origin<'e>)> + Clone,
         day: &str,
     ) -> Result<(), IngestError> {
         let new = Gathered::unknown(Table::Series, day, self.is_known, series);
         let Gathered {
-            ids, entries: labels, ..
+            ids, entries: origins, ..
         } = new;
         if ids.is_empty() {
             return Ok(());
         }
         let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(ids))];
         for label in 0..SERIES_LABELS.len() {
-            columns.push(self.texts(labels.iter().map(|labels| labels[label]))?);
+            columns.push(self.texts(origins.iter().map(|origin| origin.labels[label]))?);
+        }
+        for flag in [
+            |sender: SenderKind| sender.accounted,
+            |sender: SenderKind| sender.spread,
+        ] {
+            let flags = origins.iter().map(|origin| Some(flag(origin.sender)));
+            columns.push(Arc::new(flags.collect::<BooleanArray>()));
         }
         self.put(Table::Series, Ok(columns), day)
+    }
+
+    fn types(&mut self, types: &HashSet<TypeRow<'_>>, day: &str) -> Result<(), IngestError> {
+        let types = types.iter().map(|row| (row.id(), row));
+        let new = Gathered::unknown(Table::Types, day, self.is_known, types);
+        let Gathered { ids, entries: rows, .. } = new;
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let flags = |flag: fn(&TypeRow<'_>) -> bool| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| Some(flag(row))).collect::<BooleanArray>())
+        };
+        let columns = vec![
+            Arc::new(Int64Array::from(ids)) as ArrayRef,
+            self.texts(rows.iter().map(|row| row.kind))?,
+            self.texts(rows.iter().map(|row| row.unit))?,
+            flags(|row| row.sender.accounted),
+            flags(|row| row.sender.spread),
+        ];
+        self.put(Table::Types, Ok(columns), day)
     }
 
     fn processes<'e>(
@@ -506,12 +552,7 @@ impl Finish<'_> {
             self.texts(frames.iter().map(|frame| frame.function))?,
             self.texts(frames.iter().map(|frame| frame.file))?,
             Arc::new(frames.iter().map(|frame| Some(frame.line)).collect::<Int64Array>()),
-            Arc::new(
-                frames
-                    .iter()
-                    .map(|frame| Some(frame.inlined))
-                    .collect::<arrow::array::BooleanArray>(),
-            ),
+            Arc::new(frames.iter().map(|frame| Some(frame.inlined)).collect::<BooleanArray>()),
             Arc::new(frames.iter().map(|frame| frame.offset).collect::<Int64Array>()),
         ];
         self.put(Table::Frames, Ok(columns), day)

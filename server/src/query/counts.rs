@@ -10,6 +10,7 @@ use super::scan::{Collector, PERIODS, PeriodsOf, Rows, TIMES, Times, When, codes
 use super::steps::{StepCursor, Steps};
 use super::time::Window;
 use super::tree::MixState;
+use super::types::Unit;
 use super::weighed::{Weighed, in_order};
 use crate::store::columns::{Code, Codes, List, Wanted, run_length, with_codes};
 use std::collections::{HashMap, HashSet};
@@ -418,22 +419,28 @@ impl StackCounts {
     }
 
     /// Counts of the only part.
-    pub(super) fn weighed(mut self) -> Weighed {
+    pub(super) fn weighed(mut self, unit: &Unit) -> Weighed {
         let ordered = self.ordered();
         let cells = Arc::new(std::mem::replace(&mut self.cells, Cells::new(0)));
-        self.weighed_part(0, ordered, &cells)
+        self.weighed_part((0, unit), ordered, &cells)
     }
 
     /// Counts of both sides.
-    pub(super) fn weighed_sides(mut self) -> [Weighed; 2] {
+    pub(super) fn weighed_sides(mut self, units: [&Unit; 2]) -> [Weighed; 2] {
         let ordered = self.ordered();
         let cells = Arc::new(std::mem::replace(&mut self.cells, Cells::new(0)));
-        both(|side| self.weighed_part(side, ordered.clone(), &cells))
+        both(|side| self.weighed_part((side, units[side]), ordered.clone(), &cells))
     }
 
-    fn weighed_part(&self, part: usize, ordered: (Arc<Vec<i64>>, Arc<Vec<u32>>), cells: &Arc<Cells<u32>>) -> Weighed {
+    fn weighed_part(
+        &self,
+        (part, unit): (usize, &Unit),
+        ordered: (Arc<Vec<i64>>, Arc<Vec<u32>>),
+        cells: &Arc<Cells<u32>>,
+    ) -> Weighed {
         let part = &self.parts[part];
-        Weighed::new(part.cells(), part.periods.clone(), ordered, cells, &self.values)
+        let of_part = (part.periods.clone(), unit);
+        Weighed::new(part.cells(), of_part, ordered, cells, &self.values)
     }
 
     /// Ids in their order, so that the same samples give the same answer, and the slot of each, which has all that was counted of it.

@@ -1,6 +1,7 @@
 //! Counts by stack and step equal to what rows say one by one.
 
 use super::super::scan::Counts;
+use super::super::weighed::InSteps;
 use super::*;
 use crate::store::columns::Column;
 use std::collections::BTreeMap;
@@ -32,18 +33,25 @@ fn counted(parts: &[Vec<(i64, i64)>], periods: [i64; 2]) -> StackCounts {
 }
 
 /// Counts in each step of the stack that is so many behind the first.
-fn in_steps(counts: &Weighed, at: usize) -> Vec<u32> {
-    counts.of_slots().nth(counts.slots[at] as usize).unwrap().to_vec()
+fn in_steps(counts: &Weighed, at: usize) -> Vec<u64> {
+    let slot = counts.slots[at] as usize;
+    match &counts.in_steps {
+        InSteps::Samples(cells, steps) => cells.of(slot)[steps.clone()]
+            .iter()
+            .map(|count| u64::from(*count))
+            .collect(),
+        InSteps::Values(cells) => cells.of(slot).to_vec(),
+    }
 }
 
 /// Counts of each stack by step.
 fn content(counts: &StackCounts) -> (BTreeMap<i64, Vec<u64>>, Periods) {
-    let counts = counts.clone().weighed();
+    let counts = counts.clone().weighed(&Unit::time());
     let cells = counts
         .ids
         .iter()
         .enumerate()
-        .map(|(slot, id)| (*id, in_steps(&counts, slot).into_iter().map(u64::from).collect()));
+        .map(|(slot, id)| (*id, in_steps(&counts, slot)));
     (cells.collect(), counts.periods)
 }
 
@@ -135,11 +143,11 @@ fn both_sides_count_what_each_alone_does() {
             for part in [&stacks[..2_000], &stacks[2_000..]] {
                 two.add(&rows(part, coded)).unwrap();
             }
-            let [a, b] = two.weighed_sides();
+            let [a, b] = two.weighed_sides([&Unit::time(), &Unit::time()]);
             for (both, (steps, except)) in [a, b].into_iter().zip(sides) {
                 let mut alone = StackCounts::new(steps, except, 1_000);
                 alone.add(&rows(stacks, None)).unwrap();
-                let alone = alone.weighed();
+                let alone = alone.weighed(&Unit::time());
                 assert!(alone.samples > 0);
                 assert_eq!((&both.ids, &both.totals), (&alone.ids, &alone.totals));
                 assert_eq!(both.periods, alone.periods);
@@ -154,10 +162,10 @@ fn both_sides_count_what_each_alone_does() {
 #[test]
 fn samples_of_different_periods_count_by_the_time_that_they_stand_for() {
     let samples = vec![(1, 0), (1, 1), (2, 2), (1, 600_000_000), (3, 700_000_000)];
-    let counts = counted(&[samples], [10, 40]).weighed();
+    let counts = counted(&[samples], [10, 40]).weighed(&Unit::time());
     let of = |id| counts.totals[counts.ids.iter().position(|other| *other == id).unwrap()];
     assert_eq!((of(1), of(2), of(3), counts.samples), (2 + 4, 1, 4, 11));
-    assert_eq!((counts.period_ns(), counts.periods.samples), (10.0, 5));
+    assert_eq!((counts.counted.one, counts.periods.samples), (10, 5));
 }
 
 #[test]
@@ -177,7 +185,7 @@ fn what_several_have_counted_has_the_same_limit() {
     };
     let mut whole = part(&[(1, 0), (2, 0)]);
     whole.merge(part(&[(2, 0), (3, 0)])).unwrap();
-    let counted = whole.clone().weighed();
+    let counted = whole.clone().weighed(&Unit::time());
     assert_eq!(
         (&counted.ids[..], &counted.totals[..]),
         (&[1, 2, 3][..], &[1, 2, 1][..])

@@ -1,5 +1,6 @@
 //! What a difference compares, and how sure it has to be. Pure.
 
+use super::periods::Counted;
 use super::stats;
 
 /// How sure a change has to be to be called one, as a share of 1: what is missing to 1 is the expected share of wrong discoveries among
@@ -83,12 +84,15 @@ impl Normalize {
         }
     }
 
-    /// Unit of the normalised values.
-    pub fn unit(self) -> &'static str {
+    /// Unit of the normalised values, of counts of both sides, or of the only one.
+    pub fn unit(self, counted: [&Counted; 2]) -> String {
+        // A side without samples counts nothing.
+        let known = counted.into_iter().filter(|counted| counted.one > 0);
+        let least = known.min_by_key(|counted| counted.one).unwrap_or(counted[1]);
         match self {
-            Normalize::Rate => "cores",
-            Normalize::Share => "share",
-            Normalize::Absolute => "samples",
+            Normalize::Rate => least.rate_name(),
+            Normalize::Share => "share".to_owned(),
+            Normalize::Absolute => least.name().to_owned(),
         }
     }
 }

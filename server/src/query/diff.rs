@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | rate | cores | observed seconds / period in seconds |
 //! | share | share of the side's samples | samples of the side |
-//! | absolute | samples of the shorter of both sides' periods | shorter period / period |
+//! | absolute | counts of the shorter of both sides' periods | shorter period / period |
 //!
 //! **Test.** Without change, b of n = a + b samples fall to side B by a binomial with p = E_B / (E_A + E_B) (J. Przyborowski and
 //! H. Wilenski, Biometrika 31, 1940). With shares the sides' totals N are fixed too, and the variance shrinks by 1 - n / N, as of a
@@ -100,10 +100,10 @@ impl Spread {
     }
 
     /// X² and its degrees of freedom of an item whose variance is `variance` of a Poisson's.
-    fn chi_square(&self, item: usize, variance: f64) -> (f64, f64) {
+    fn chi_square(&self, item: usize, variance: f64, sample: f64) -> (f64, f64) {
         let count = self.counts[item];
-        // Fewer than two samples cannot show how they spread.
-        if self.windows < 2 || count < 2.0 || variance <= 1e-6 {
+        // Fewer than two samples, each of so many counts, cannot show how they spread.
+        if self.windows < 2 || count < 2.0 * sample || variance <= 1e-6 {
             return (0.0, 0.0);
         }
         // Weights are rescaled to the windows that were added: C w'_k with w'_k = w_k / Σw.
@@ -255,10 +255,12 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         Normalize::Rate | Normalize::Absolute => 1.0,
     };
     let spreads = each_of(count, |i| {
-        let (x_base, df_base) = items.base_spread.chi_square(i, side_variance(items.base[i], base));
+        let (x_base, df_base) = items
+            .base_spread
+            .chi_square(i, side_variance(items.base[i], base), base.spread);
         let (x, df) = items
             .spread
-            .chi_square(i, side_variance(items.comparison[i], comparison));
+            .chi_square(i, side_variance(items.comparison[i], comparison), comparison.spread);
         (x_base + x, df_base + df)
     });
 
@@ -391,8 +393,11 @@ pub(super) struct ExactSum {
 
 impl ExactSum {
     const ONE: f64 = (1_u64 << 36) as f64;
+    const MOST: f64 = (1_u64 << 62) as f64;
 
     pub(super) fn add(&mut self, value: f64) {
+        // Beyond, where values are counted in small units, the sum is large enough without it.
+        let value = value.min(ExactSum::MOST);
         let whole = value as i64;
         self.whole += i128::from(whole);
         self.parts += ((value - whole as f64) * ExactSum::ONE) as i64;

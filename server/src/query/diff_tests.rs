@@ -294,7 +294,7 @@ fn sub_windows_at_once_count_as_they_do_one_by_one() {
         let each = spread::<u64>(&items, &weights);
         assert_eq!(spread::<Several<4>>(&items, &weights), each);
         assert_eq!(spread::<Several<6>>(&items, &weights), each);
-        assert!(each.chi_square(6, 1.0).0 > 0.0);
+        assert!(each.chi_square(6, 1.0, 1.0).0 > 0.0);
     }
 }
 

@@ -10,14 +10,14 @@ use super::exposure::{Exposure, observe_each};
 use super::flamegraph::{Side, Summary, View, blocking, side, summarize};
 use super::lanes::{Lane, Several};
 use super::parallel::{both, each_of, joined};
-use super::periods::Periods;
+use super::periods::Counted;
 use super::scan::scan;
 use super::select::{Days, Question, scope};
 use super::sources::parts;
 use super::time::Window;
 use super::tree::{NONE, Tree, add_up};
 use super::trim::Trimmed;
-use super::weighed::Weighed;
+use super::weighed::{InSteps, Weighed};
 use crate::store::Snapshot;
 use std::sync::Arc;
 
@@ -133,12 +133,18 @@ async fn together(
     let selected = scope(snapshot, &both_sides).await?;
     let limit = engine.limits.stacks;
     let windows = [(base_steps, base.except), (steps, comparison.except)];
+    let kinds = tokio::try_join!(engine.kind(snapshot, &base), engine.kind(snapshot, &comparison))?;
+    let observed = [
+        (&base, base_steps, kinds.0.marked),
+        (&comparison, steps, kinds.1.marked),
+    ];
     let new = || StackCounts::of_two(windows, limit);
     let ((counts, held), [base_exposure, exposure]) = tokio::try_join!(
         scan(snapshot, &both_sides, &selected, new),
-        observe_each(snapshot, [(&base, base_steps), (&comparison, steps)]),
+        observe_each(snapshot, observed),
     )?;
-    let [base_counts, counts] = blocking(move || counts.weighed_sides()).await?;
+    let units = [kinds.0.unit, kinds.1.unit];
+    let [base_counts, counts] = blocking(move || counts.weighed_sides(units.each_ref())).await?;
     let held = Arc::new(held);
     let side = |question, counts: Weighed, exposure: Exposure, steps| Side {
         question,
@@ -172,13 +178,12 @@ fn union(base: &Weighed, comparison: &Weighed) -> (Vec<i64>, [Vec<Option<u32>>; 
     (ids, slots)
 }
 
-/// A side as the judge needs it. `period_ns`: what one of `samples` stands for.
+/// A side as the judge needs it.
 #[derive(Clone, Copy)]
 pub(super) struct JudgedWhole<'a> {
     pub exposure: &'a Exposure,
     pub samples: u64,
-    pub period_ns: f64,
-    pub periods: &'a Periods,
+    pub counted: &'a Counted,
 }
 
 impl Side {
@@ -187,8 +192,7 @@ impl Side {
         JudgedWhole {
             exposure: &self.exposure,
             samples: self.counts.samples,
-            period_ns: self.counts.period_ns(),
-            periods: &self.counts.periods,
+            counted: &self.counts.counted,
         }
     }
 }
@@ -196,19 +200,14 @@ impl Side {
 fn totals_of(side: JudgedWhole<'_>, other: JudgedWhole<'_>) -> Totals {
     // A side without samples has no period of its own: the other's is taken.
     let known = |own: f64, other: f64| if own > 0.0 { own } else { other };
-    let period_ns = known(side.period_ns, other.period_ns);
-    let units = [side.periods.unit_ns(), other.periods.unit_ns()];
-    let unit_ns = known(units[0], units[1]);
+    let ones = [side, other].map(|side| side.counted.amount_of_one());
+    let one = known(ones[0], ones[1]);
     Totals {
-        samples_per_core: if period_ns > 0.0 {
-            side.exposure.total_s() / (period_ns / 1e9)
-        } else {
-            0.0
-        },
+        samples_per_core: if one > 0.0 { side.exposure.total_s() / one } else { 0.0 },
         samples: side.samples,
-        spread: side.periods.spread(),
-        unit: if unit_ns > 0.0 {
-            unit_ns / unit_ns.min(known(units[1], unit_ns))
+        spread: side.counted.spread,
+        unit: if one > 0.0 {
+            one / one.min(known(ones[1], one))
         } else {
             1.0
         },
@@ -225,7 +224,7 @@ pub(super) fn part_weights(normalize: Normalize, exposure: &Exposure, samples: &
     let weights: Vec<f64> = match normalize {
         Normalize::Share => samples.iter().map(|s| *s as f64).collect(),
         // A node that came later brings its samples with it.
-        Normalize::Rate | Normalize::Absolute => exposure.by_node_s.clone(),
+        Normalize::Rate | Normalize::Absolute => exposure.expected_s().to_vec(),
     };
     let sum: f64 = weights.iter().sum();
     weights
@@ -266,28 +265,84 @@ impl Pair {
                 place_of_slot[counts.slots[*slot as usize] as usize] = *place;
             }
         }
-        let placed = || {
-            let all = place_of_slot.iter().zip(counts.of_slots());
-            all.filter(|(place, _)| **place != NONE)
-                .map(|(place, counts)| (*place as usize, counts))
+        let placed = Placed {
+            place_of_slot: &place_of_slot,
+            places,
         };
-        let mut samples = vec![0; counts.step_count()];
+        match &counts.in_steps {
+            InSteps::Samples(cells, steps) => {
+                let all = || cells.iter().map(|counts| &counts[steps.clone()]);
+                let weights = placed.weights(normalize, &side.exposure, counts.step_count(), all);
+                // Counts come one after another from memory: the fewer times the better, as far as there is room for the sums.
+                if u32::try_from(counts.samples).is_err() {
+                    placed.spread_of(all, u64::of, &weights, items)
+                } else if places * size_of::<Several<PARTS>>() <= MOST_SUMS_BYTES {
+                    placed.spread_of(all, Several::<PARTS>::of, &weights, items)
+                } else {
+                    placed.spread_of(all, Several::<4>::of, &weights, items)
+                }
+            }
+            InSteps::Values(cells) => {
+                let weights = placed.weights(normalize, &side.exposure, counts.step_count(), || cells.iter());
+                let of = |counts: &[u64]| counts.first().copied().unwrap_or(0);
+                placed.spread_of(|| cells.iter(), of, &weights, items)
+            }
+        }
+    }
+}
+
+/// The place of each slot, of so many, or [`NONE`].
+struct Placed<'p> {
+    place_of_slot: &'p [u32],
+    places: usize,
+}
+
+impl Placed<'_> {
+    /// Counts of slots that have a place, with it.
+    fn of<'c, C: 'c>(&self, all: impl Iterator<Item = &'c [C]>) -> impl Iterator<Item = (usize, &'c [C])> {
+        let placed = self.place_of_slot.iter().zip(all).filter(|(place, _)| **place != NONE);
+        placed.map(|(place, counts)| (*place as usize, counts))
+    }
+
+    /// Of each step, how much of the side is expected in it.
+    fn weights<'c, C: Copy + Into<u64> + 'c, I: Iterator<Item = &'c [C]>>(
+        &self,
+        normalize: Normalize,
+        exposure: &Exposure,
+        steps: usize,
+        all: impl Fn() -> I,
+    ) -> Vec<f64> {
+        let mut samples = vec![0_u64; steps];
         if normalize == Normalize::Share {
-            for (_, counts) in placed() {
+            for (_, counts) in self.of(all()) {
                 for (sum, count) in samples.iter_mut().zip(counts) {
-                    *sum += u64::from(*count);
+                    *sum += (*count).into();
                 }
             }
         }
-        let weights = part_weights(normalize, &side.exposure, &samples);
-        // Counts come one after another from memory: the fewer times the better, as far as there is room for the sums.
-        if u32::try_from(counts.samples).is_err() {
-            spread_of::<u64, _>(placed, places, &weights, items)
-        } else if places * size_of::<Several<PARTS>>() <= MOST_SUMS_BYTES {
-            spread_of::<Several<PARTS>, _>(placed, places, &weights, items)
-        } else {
-            spread_of::<Several<4>, _>(placed, places, &weights, items)
+        part_weights(normalize, exposure, &samples)
+    }
+
+    /// As many sub-windows at once as a `T` is of. `all`: counts of each slot; `make`: the first of them.
+    fn spread_of<'c, C: 'c, T: Lane, I: Iterator<Item = &'c [C]>>(
+        &self,
+        all: impl Fn() -> I,
+        make: impl Fn(&[C]) -> T,
+        weights: &[f64],
+        items: &impl Measured,
+    ) -> Spread {
+        let mut spread = Spread::new(items.items());
+        let mut counts: Vec<T> = Vec::new();
+        for (part, weights) in weights.chunks(T::WINDOWS).enumerate() {
+            counts.clear();
+            counts.resize(self.places, T::default());
+            for (place, of_steps) in self.of(all()) {
+                counts[place] += make(&of_steps[part * T::WINDOWS..][..weights.len()]);
+            }
+            counts = items.of(counts);
+            spread.add(weights, &counts);
         }
+        spread
     }
 }
 
@@ -317,27 +372,6 @@ impl Measured for OfChains<'_> {
         }
         counts
     }
-}
-
-/// As many sub-windows at once as a `T` is of. `placed`: the place of each slot's counts.
-fn spread_of<'c, T: Lane, I: Iterator<Item = (usize, &'c [u32])>>(
-    placed: impl Fn() -> I,
-    places: usize,
-    weights: &[f64],
-    items: &impl Measured,
-) -> Spread {
-    let mut spread = Spread::new(items.items());
-    let mut counts: Vec<T> = Vec::new();
-    for (part, weights) in weights.chunks(T::WINDOWS).enumerate() {
-        counts.clear();
-        counts.resize(places, T::default());
-        for (place, of_steps) in placed() {
-            counts[place] += T::of(&of_steps[part * T::WINDOWS..][..weights.len()]);
-        }
-        counts = items.of(counts);
-        spread.add(weights, &counts);
-    }
-    spread
 }
 
 /// Answers with the difference of two questions.

@@ -2,6 +2,7 @@
 
 use super::dictionary::Dictionary;
 use super::error::QueryError;
+use super::types::Types;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -71,6 +72,7 @@ impl Default for Limits {
 pub struct Engine {
     pub limits: Limits,
     pub(super) dictionary: Dictionary,
+    pub(super) types: Types,
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
@@ -97,6 +99,7 @@ impl Engine {
     pub fn new(limits: Limits) -> Engine {
         Engine {
             dictionary: Dictionary::new(limits.dictionary_bytes),
+            types: Types::default(),
             turns: Arc::new(Semaphore::new(limits.running)),
             waiting: AtomicUsize::new(0),
             limits,

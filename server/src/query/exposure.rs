@@ -4,14 +4,16 @@
 //! seen of it, so that the mean of a chart's steps is the rate of its window, and nodes that come and go are not taken for ever present.
 //! (The mean of the nodes' covered times was wrong there: two nodes one after the other, each with two busy cores, came out as four, and a
 //! node whose agent was away raised the rates of all others.) Where the newest batches of some agents are still on their way, observed is the
-//! part of that time that has come: otherwise every chart would fall towards the present. A window with samples for which no agent accounts
-//! (other senders do not) is taken as observed throughout; one with neither as not observed.
+//! part of that time that has come: otherwise every chart would fall towards the present. Where samples of a sender that keeps no account are
+//! among the selected, all of the window is taken as observed, whatever others tell of themselves: who sends without an account was there all
+//! the time. What is idle, and how many CPUs there are, is still said of the accounts' own time. A window with neither is not observed.
 
 use super::account::Account;
 use super::error::QueryError;
 use super::intervals::{Interval, Intervals, LEAST_GAP_NS, Lost};
 use super::select::{Days, Question, collect_rows};
 use super::selector::{Label, Matcher};
+use super::senders::{Senders, senders};
 use super::steps::Steps;
 use super::ticks::Ticks;
 use super::time::Window;
@@ -69,8 +71,10 @@ fn by_name(a: &Arc<str>, b: &Arc<str>) -> Ordering {
 /// What was observed in a window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exposure {
-    /// Seconds of each step that at least one node covered, without what is still on its way.
+    /// Seconds of each step that a sender of selected samples was there, as far as is known: rates are by it.
     pub observed_s: Vec<f64>,
+    /// Of each step those that at least one node covered by its account, without what is still on its way.
+    pub accounted_s: Vec<f64>,
     /// Covered seconds of each step, a mean over the nodes.
     pub by_node_s: Vec<f64>,
     /// CPU seconds that were observed in each step, over all nodes.
@@ -87,6 +91,10 @@ pub struct Exposure {
     pub lost: BTreeMap<String, i64>,
     /// Time of the window that is left out: not observed, and no gap.
     pub except: Option<Window>,
+    /// Samples of senders without an account are among the selected.
+    pub other_senders: bool,
+    /// The sum of the values that came without time stamps and were spread over a duration.
+    pub spread_value: i64,
 }
 
 impl Exposure {
@@ -97,7 +105,7 @@ impl Exposure {
 
     /// Share of the observed time in which a node was covered, a mean over the nodes; `None` where nobody accounts for it.
     pub fn node_share(&self) -> Option<f64> {
-        let observed = self.total_s();
+        let observed: f64 = self.accounted_s.iter().sum();
         let by_node: f64 = self.by_node_s.iter().sum();
         (self.nodes > 0 && observed > 0.0).then(|| (by_node / observed).min(1.0))
     }
@@ -106,14 +114,41 @@ impl Exposure {
     #[must_use]
     pub fn with_samples(mut self, samples: u64, steps: Steps) -> Exposure {
         if self.nodes == 0 && samples > 0 {
-            for (step, observed) in self.observed_s.iter_mut().enumerate() {
-                let kept = parts(self.except, steps.bounds(step));
-                *observed = kept.into_iter().map(|(start, end)| (end - start) as f64 / 1e9).sum();
-            }
-            self.by_node_s.clone_from(&self.observed_s);
-            self.gaps.clear();
+            self.observe_all(steps);
         }
         self
+    }
+
+    /// What to think of samples whose senders do not tell everything.
+    #[must_use]
+    fn with_senders(mut self, senders: Senders, steps: Steps) -> Exposure {
+        self.spread_value = senders.spread;
+        if senders.unaccounted {
+            self.other_senders = true;
+            self.observe_all(steps);
+        }
+        self
+    }
+
+    /// Somebody was there all the time.
+    fn observe_all(&mut self, steps: Steps) {
+        for (step, observed) in self.observed_s.iter_mut().enumerate() {
+            let kept = parts(self.except, steps.bounds(step));
+            *observed = kept.into_iter().map(|(start, end)| (end - start) as f64 / 1e9).sum();
+        }
+        if self.nodes == 0 {
+            self.by_node_s.clone_from(&self.observed_s);
+        }
+        self.gaps.clear();
+    }
+
+    /// What each step is expected to have of the samples, without any change.
+    pub(super) fn expected_s(&self) -> &[f64] {
+        if self.other_senders {
+            &self.observed_s
+        } else {
+            &self.by_node_s
+        }
     }
 
     /// CPU seconds that were observed, over all nodes.
@@ -134,19 +169,24 @@ impl Exposure {
     }
 }
 
-/// Reads what the selected nodes' agents covered.
-pub(super) async fn observe(snapshot: &Snapshot, question: &Question, steps: Steps) -> Result<Exposure, QueryError> {
-    let [exposure] = observe_each(snapshot, [(question, steps)]).await?;
+/// Reads what the selected nodes' agents covered. `marked`: senders may not have told everything.
+pub(super) async fn observe(
+    snapshot: &Snapshot,
+    question: &Question,
+    steps: Steps,
+    marked: bool,
+) -> Result<Exposure, QueryError> {
+    let [exposure] = observe_each(snapshot, [(question, steps, marked)]).await?;
     Ok(exposure)
 }
 
 /// The same of several questions, whose accounts are read once: both sides of a difference often have the same files.
 pub(super) async fn observe_each<const N: usize>(
     snapshot: &Snapshot,
-    questions: [(&Question, Steps); N],
+    questions: [(&Question, Steps, bool); N],
 ) -> Result<[Exposure; N], QueryError> {
-    let mut watched = questions.map(|(question, steps)| Watched::new(snapshot, question, steps));
-    let days = questions.map(|(question, _)| Days::of(question.window).widened(86_400_000_000_000));
+    let mut watched = questions.map(|(question, steps, _)| Watched::new(snapshot, question, steps));
+    let days = questions.map(|(question, ..)| Days::of(question.window).widened(86_400_000_000_000));
     let any = |filters: Vec<Expr>| filters.into_iter().reduce(Expr::or).unwrap_or(lit(false));
     let of_windows = any(watched.iter().map(Watched::filter).collect());
     let of_days = any(days.iter().map(Days::filter).collect());
@@ -158,8 +198,13 @@ pub(super) async fn observe_each<const N: usize>(
         read_intervals(snapshot, filter, &mut said, &mut watched).await?;
     }
     let mut exposures = Vec::with_capacity(N);
-    for (watched, (question, steps)) in watched.into_iter().zip(questions) {
-        exposures.push(summarize(watched.intervals.finish()?, steps, question.except));
+    for (watched, (question, steps, marked)) in watched.into_iter().zip(questions) {
+        let exposure = summarize(watched.intervals.finish()?, steps, question.except);
+        exposures.push(if marked {
+            exposure.with_senders(senders(snapshot, question).await?, steps)
+        } else {
+            exposure
+        });
     }
     exposures
         .try_into()
@@ -283,6 +328,7 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
     intervals.sort_by(|a, b| by_name(&a.node, &b.node).then_with(|| times(a).cmp(&times(b))));
     let mut exposure = Exposure {
         observed_s: vec![0.0; steps.count],
+        accounted_s: Vec::new(),
         by_node_s: vec![0.0; steps.count],
         cpu_s: vec![0.0; steps.count],
         idle_s: vec![0.0; steps.count],
@@ -291,6 +337,8 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
         gaps: Vec::new(),
         lost,
         except,
+        other_senders: false,
+        spread_value: 0,
     };
     let mut node: Option<(&Arc<str>, i64)> = None;
     let mut covered: Vec<(i64, i64)> = Vec::new();
@@ -335,6 +383,7 @@ pub(super) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
             *observed *= seen / (seen + awaited_s[step]);
         }
     }
+    exposure.accounted_s.clone_from(&exposure.observed_s);
     covered.extend(except.map(|except| (except.from_ns, except.until_ns)));
     exposure.gaps = gaps(covered, window);
     for seconds in &mut exposure.by_node_s {
@@ -421,140 +470,5 @@ fn lost_within(intervals: &[Interval], window: Window) -> BTreeMap<String, i64> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const S: i64 = 1_000_000_000;
-
-    fn interval(node: &str, number: i64, from_s: i64, until_s: i64, lost: i64) -> Interval {
-        let lost = Arc::new(BTreeMap::from([("ring_full".to_owned(), lost)]));
-        Interval {
-            node: node.into(),
-            instance: format!("i-{node}").into(),
-            numbers: (number, number),
-            from_ns: from_s * S,
-            until_ns: until_s * S,
-            cpus: 2,
-            ticks: Some(Ticks {
-                idle: 0.25,
-                missed: 0.5,
-            }),
-            lost: (lost.clone(), lost),
-        }
-    }
-
-    fn steps(from_s: i64, until_s: i64, step_s: i64) -> Steps {
-        Steps::of(
-            Window {
-                from_ns: from_s * S,
-                until_ns: until_s * S,
-            },
-            step_s * S,
-        )
-    }
-
-    #[test]
-    fn coverage_is_cut_to_the_window_and_observed_where_any_node_was_covered() {
-        let intervals = vec![
-            interval("a", 1, 0, 10, 0),
-            interval("a", 2, 10, 20, 0),
-            interval("b", 1, 15, 60, 0),
-        ];
-        let exposure = summarize(intervals, steps(5, 25, 10), None);
-        assert_eq!(exposure.nodes, 2);
-        // a covers 5 to 20, b 15 to 25: of the steps 5-15 and 15-25.
-        assert_eq!(exposure.observed_s, [10.0, 10.0]);
-        assert_eq!(exposure.by_node_s, [5.0, 7.5]);
-        assert_eq!(exposure.node_share(), Some(0.625));
-        assert_eq!(exposure.cpu_s, [20.0, 30.0]);
-        assert_eq!(
-            (exposure.idle_share(), exposure.missed_share()),
-            (Some(0.25), Some(0.5))
-        );
-        assert!(exposure.gaps.is_empty());
-    }
-
-    /// What a chart of a long range says of a window, and what the window's own answer says.
-    #[test]
-    fn a_chart_and_its_windows_observe_the_same_where_agents_cover_differently() {
-        // Each agent covers a half of the range; b's goes on behind it.
-        let intervals = || {
-            let a = (0..6).map(|i| interval("a", i + 1, i * 10, i * 10 + 10, 0));
-            a.chain((6..30).map(|i| interval("b", i - 5, i * 10, i * 10 + 10, 0)))
-        };
-        let chart = summarize(intervals().collect(), steps(0, 120, 10), None);
-        assert_eq!((chart.nodes, &chart.observed_s), (2, &vec![10.0; 12]));
-        for (from, until, nodes) in [(0, 60, 1), (60, 120, 1), (30, 90, 2)] {
-            let window = summarize(intervals().collect(), steps(from, until, until - from), None);
-            let of_chart: f64 = chart.observed_s[from as usize / 10..until as usize / 10].iter().sum();
-            assert_eq!((window.nodes, window.total_s()), (nodes, of_chart), "{from} to {until}");
-        }
-    }
-
-    #[test]
-    fn what_is_still_on_its_way_is_not_observed_and_what_is_gone_is_not_awaited() {
-        let late = vec![interval("a", 1, 0, 20, 0), interval("b", 1, 0, 15, 0)];
-        // From 10 to 20 there are 15 of 20 seconds of both nodes.
-        assert_eq!(summarize(late, steps(0, 20, 10), None).observed_s, [10.0, 7.5]);
-        let gone = vec![interval("a", 1, 0, 60, 0), interval("b", 1, 0, 15, 0)];
-        assert_eq!(summarize(gone, steps(0, 20, 10), None).observed_s, [10.0, 10.0]);
-    }
-
-    #[test]
-    fn overlapping_instances_of_a_node_count_once_and_gaps_are_listed() {
-        let mut second = interval("a", 1, 8, 12, 0);
-        second.instance = "other".into();
-        let exposure = summarize(
-            vec![interval("a", 7, 0, 10, 0), second, interval("a", 9, 14, 16, 0)],
-            steps(0, 20, 20),
-            None,
-        );
-        assert_eq!(exposure.total_s(), 14.0);
-        assert_eq!(exposure.gaps, [(12 * S, 14 * S), (16 * S, 20 * S)]);
-    }
-
-    #[test]
-    fn without_any_account_only_samples_show_that_somebody_was_there() {
-        let steps = steps(0, 25, 10);
-        let nobody = summarize(Vec::new(), steps, None);
-        assert_eq!((nobody.nodes, nobody.total_s()), (0, 0.0));
-        assert_eq!((nobody.idle_share(), nobody.missed_share()), (None, None));
-        assert_eq!(nobody.clone().with_samples(0, steps).total_s(), 0.0);
-        assert_eq!(nobody.with_samples(1, steps).observed_s, [10.0, 10.0, 5.0]);
-        let known = summarize(vec![interval("a", 1, 0, 10, 0)], steps, None);
-        assert_eq!(known.clone().with_samples(1, steps), known);
-    }
-
-    #[test]
-    fn what_is_left_out_is_neither_observed_nor_a_gap() {
-        let except = Some(Window {
-            from_ns: 8 * S,
-            until_ns: 12 * S,
-        });
-        let steps = steps(0, 20, 10);
-        let known = summarize(vec![interval("a", 1, 0, 16, 0)], steps, except);
-        assert_eq!(known.observed_s, [8.0, 4.0]);
-        assert_eq!(known.cpu_s, [16.0, 8.0]);
-        assert_eq!(known.gaps, [(16 * S, 20 * S)]);
-        let nobody = summarize(Vec::new(), steps, except).with_samples(1, steps);
-        assert_eq!((nobody.observed_s, nobody.gaps.len()), (vec![8.0, 8.0], 0));
-    }
-
-    #[test]
-    fn losses_are_those_of_the_window() {
-        let known = vec![
-            interval("a", 4, 0, 10, 100),
-            interval("a", 5, 10, 20, 103),
-            interval("a", 6, 20, 30, 110),
-        ];
-        assert_eq!(summarize(known, steps(10, 30, 20), None).lost["ring_full"], 10);
-        assert_eq!(
-            summarize(vec![interval("a", 1, 0, 10, 3)], steps(0, 30, 30), None).lost["ring_full"],
-            3
-        );
-        assert_eq!(
-            summarize(vec![interval("a", 5, 0, 10, 3)], steps(0, 30, 30), None).lost["ring_full"],
-            0
-        );
-    }
-}
+#[path = "exposure_tests.rs"]
+mod tests;

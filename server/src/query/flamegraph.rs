@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
 use super::matching::FrameMatch;
-use super::periods::Periods;
+use super::periods::{Counted, Periods};
 use super::scan::scan;
 use super::select::{Days, Question, scope};
 use super::sources::parts;
@@ -45,10 +45,10 @@ pub(super) struct Side {
 #[derive(Debug, Clone)]
 pub struct Summary {
     pub question: Question,
-    /// Samples in the tree; where their periods differ, counts of the shortest, as in everything that is called samples here.
+    /// Counts in the tree, as everything that is called samples here.
     pub samples: u64,
-    /// Nanoseconds of CPU time that a sample stands for.
-    pub period_ns: f64,
+    /// What a count is.
+    pub counted: Counted,
     /// Of the side's samples, those outside the tree included.
     pub periods: Periods,
     pub exposure: Exposure,
@@ -63,17 +63,30 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub fn cpu_seconds(&self) -> f64 {
-        self.samples as f64 * self.period_ns / 1e9
+    /// CPU seconds; of what is no time, how much of its unit.
+    pub fn amount(&self) -> f64 {
+        self.counted.amount(self.samples)
     }
 
-    /// CPU seconds per observed second.
-    pub fn cores(&self) -> f64 {
+    /// That per observed second: cores, of time.
+    pub fn rate(&self) -> f64 {
         let observed = self.exposure.total_s();
-        if observed > 0.0 {
-            self.cpu_seconds() / observed
-        } else {
-            0.0
+        if observed > 0.0 { self.amount() / observed } else { 0.0 }
+    }
+
+    /// Counts that came without time stamps.
+    pub fn spread_samples(&self) -> u64 {
+        let whole = self.exposure.spread_value.max(0) as u64;
+        (whole / self.counted.one.max(1) as u64).min(self.samples)
+    }
+
+    /// All of it in words, with figures.
+    pub fn words(&self) -> String {
+        let (samples, rate, amount) = (self.samples, self.rate(), self.amount());
+        match (self.counted.is_time(), self.counted.name()) {
+            (true, "samples") => format!("{samples} samples, {rate:.3} cores, {amount:.2} CPU seconds"),
+            (true, _) => format!("{rate:.3} cores, {amount:.2} CPU seconds"),
+            (false, unit) => format!("{samples} {unit}, {rate:.0} {}", self.counted.rate_name()),
         }
     }
 }
@@ -118,6 +131,7 @@ pub(super) async fn side(
         parts(snapshot, question.window, count)
     };
     let selected = scope(snapshot, &question).await?;
+    let kind = engine.kind(snapshot, &question).await?;
     let limit = engine.limits.stacks;
     let ((counts, held), exposure) = tokio::try_join!(
         scan(snapshot, &question, &selected, || StackCounts::new(
@@ -125,9 +139,9 @@ pub(super) async fn side(
             question.except,
             limit
         )),
-        observe(snapshot, &question, steps),
+        observe(snapshot, &question, steps, kind.marked),
     )?;
-    let counts = counts.weighed();
+    let counts = counts.weighed(&kind.unit);
     let exposure = exposure.with_samples(counts.periods.samples, steps);
     Ok(Side {
         question,
@@ -221,7 +235,7 @@ pub(super) fn summarize(
     Summary {
         question: side.question.clone(),
         samples: own.iter().sum(),
-        period_ns: side.counts.period_ns(),
+        counted: side.counts.counted.clone(),
         periods: side.counts.periods.clone(),
         exposure: side.exposure.clone(),
         complete_samples,

@@ -2,9 +2,10 @@
 //! (2018) draws it. Stripes, gaps and single bursts show that no mean over a window does.
 
 use super::counts::period_of_code;
+use super::engine::Engine;
 use super::error::QueryError;
 use super::exposure::{Exposure, observe};
-use super::periods::Periods;
+use super::periods::{Counted, Periods};
 use super::scan::{Collector, Rows, TIMES, When, codes, scan};
 use super::select::{Question, scope};
 use super::steps::Steps;
@@ -39,10 +40,10 @@ impl Grid {
 pub struct Heatmap {
     pub question: Question,
     pub grid: Grid,
-    /// Samples of each cell; where their periods differ, counts of the shortest.
+    /// Counts of each cell.
     pub cells: Vec<u64>,
     pub samples: u64,
-    pub periods: Periods,
+    pub counted: Counted,
     pub exposure: Exposure,
 }
 
@@ -95,7 +96,12 @@ impl Collector for Cells {
 ///
 /// # Errors
 /// As every query; a grid with more cells is a bad parameter.
-pub async fn heatmap(snapshot: &Snapshot, question: Question, grid: Grid) -> Result<Heatmap, QueryError> {
+pub async fn heatmap(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    grid: Grid,
+) -> Result<Heatmap, QueryError> {
     let count = grid.columns.count.saturating_mul(grid.rows);
     if count > MAX_CELLS || grid.rows == 0 {
         return Err(QueryError::bad_parameter(
@@ -107,6 +113,7 @@ pub async fn heatmap(snapshot: &Snapshot, question: Question, grid: Grid) -> Res
         ));
     }
     let selected = scope(snapshot, &question).await?;
+    let kind = engine.kind(snapshot, &question).await?;
     let new = || Cells {
         grid,
         samples: vec![0; count],
@@ -116,17 +123,21 @@ pub async fn heatmap(snapshot: &Snapshot, question: Question, grid: Grid) -> Res
     let one = Steps::one(question.window);
     let ((cells, _held), exposure) = tokio::try_join!(
         scan(snapshot, &question, &selected, new),
-        observe(snapshot, &question, one)
+        observe(snapshot, &question, one, kind.marked)
     )?;
     let exposure = exposure.with_samples(cells.periods.samples, one);
-    let (mut weigh, differ) = (cells.periods.rounding(), cells.periods.differ());
+    let counted = Counted::of(&cells.periods, &kind.unit);
+    let mut weigh = counted.counting();
     let counts: Vec<u64> = cells
         .samples
         .iter()
         .zip(&cells.values_ns)
-        .map(|(samples, value_ns)| match (differ, *samples) {
-            (true, 1..) => weigh(*value_ns),
-            (_, samples) => u64::from(samples),
+        .map(|(samples, value)| {
+            if counted.is_number() {
+                u64::from(*samples)
+            } else {
+                weigh(*value)
+            }
         })
         .collect();
     Ok(Heatmap {
@@ -134,7 +145,7 @@ pub async fn heatmap(snapshot: &Snapshot, question: Question, grid: Grid) -> Res
         grid,
         samples: counts.iter().sum(),
         cells: counts,
-        periods: cells.periods,
+        counted,
         exposure,
     })
 }

@@ -11,6 +11,7 @@ use super::scan::{Collector, Rows, When, codes, scan};
 use super::select::{Days, Question, scope};
 use super::steps::Steps;
 use super::tree::{Kind, MixState, Name, Shape, Tree};
+use super::types::Unit;
 use super::weighed::Weighed;
 use crate::store::Snapshot;
 use crate::store::columns::Wanted;
@@ -167,7 +168,7 @@ pub(super) async fn matching_stacks(
         StackCounts::new(steps, question.except, limit)
     })
     .await?;
-    let Weighed { ids, periods, .. } = counts.weighed();
+    let Weighed { ids, periods, .. } = counts.weighed(&Unit::time());
     let leaves = engine
         .dictionary
         .leaves(snapshot, &Days::of(question.window), &ids, ONE_TREE)

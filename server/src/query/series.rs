@@ -1,4 +1,4 @@
-//! Cores over time by a label.
+//! Cores over time by a label; of types that are no time, their unit by the second.
 
 use super::engine::Engine;
 use super::error::QueryError;
@@ -10,6 +10,7 @@ use super::select::Question;
 use super::selector::Label;
 use super::steps::Steps;
 use super::time::Window;
+use super::types::Unit;
 use crate::store::Snapshot;
 use std::sync::Arc;
 
@@ -27,10 +28,11 @@ const ROUND_S: [i64; 16] = [
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub value: Arc<str>,
-    /// CPU seconds per observed second in each step, summed over nodes; `None` where no agent covered the step.
-    pub cores: Vec<Option<f64>>,
+    /// CPU seconds, or what is no time in its unit, per observed second in each step, summed over nodes; `None` where nobody covered the step.
+    pub rates: Vec<Option<f64>>,
     pub samples: u64,
-    pub cpu_seconds: f64,
+    /// Nanoseconds, or the type's unit.
+    pub total: i64,
 }
 
 /// The chart.
@@ -39,6 +41,8 @@ pub struct Series {
     pub question: Question,
     pub by: Label,
     pub steps: Steps,
+    pub unit: Unit,
+    pub other_senders: bool,
     /// Observed share of each step.
     pub covered: Vec<f64>,
     /// Covered share of each step, a mean over nodes.
@@ -91,12 +95,13 @@ pub async fn series(
         Some(wanted) => Some(matching_stacks(engine, snapshot, &question, wanted).await?),
         None => None,
     };
+    let kind = engine.kind(snapshot, &question).await?;
     let extra = matched
         .as_ref()
         .map_or(Extra::None, |matched| Extra::Only(matched.stacks.clone()));
     let (groups, exposure) = tokio::try_join!(
         by_label(engine, snapshot, &question, by, steps, extra),
-        observe(snapshot, &question, steps),
+        observe(snapshot, &question, steps, kind.marked),
     )?;
     let Grouped { mut groups, periods } = groups;
     // What was watched does not depend on the function.
@@ -117,8 +122,9 @@ pub async fn series(
         .collect();
     let per_second = |values: &[f64]| -> Vec<Option<f64>> {
         let rate = |(value, observed): (&f64, &f64)| (*observed > 0.0 && exposure.nodes > 0).then(|| value / observed);
-        values.iter().zip(&exposure.observed_s).map(rate).collect()
+        values.iter().zip(&exposure.accounted_s).map(rate).collect()
     };
+    let rate_of = |name, group: &Group| line(name, group, &exposure, &kind.unit);
     let other = (!rest.is_empty()).then(|| {
         let mut sum = Group {
             steps_ns: vec![0; steps.count],
@@ -132,31 +138,31 @@ pub async fn series(
                 .zip(&group.steps_ns)
                 .for_each(|(s, v)| *s = s.saturating_add(*v));
         }
-        (rest.len(), line("".into(), &sum, &exposure))
+        (rest.len(), rate_of("".into(), &sum))
     });
     Ok(Series {
         by,
         steps,
+        other_senders: exposure.other_senders,
         covered: share(&exposure.observed_s),
         covered_by_node: share(&exposure.by_node_s),
         idle: per_second(&idle_s),
         capacity: per_second(&exposure.cpu_s),
-        lines: groups
-            .into_iter()
-            .map(|(name, group)| line(name, &group, &exposure))
-            .collect(),
+        lines: groups.into_iter().map(|(name, group)| rate_of(name, &group)).collect(),
         other,
         question,
+        unit: kind.unit,
     })
 }
 
-fn line(value: Arc<str>, group: &Group, exposure: &Exposure) -> Line {
-    let rate = |(ns, observed): (&i64, &f64)| (*observed > 0.0).then(|| *ns as f64 / 1e9 / observed);
+fn line(value: Arc<str>, group: &Group, exposure: &Exposure, unit: &Unit) -> Line {
+    let one = if unit.is_time() { 1e9 } else { 1.0 };
+    let rate = |(sum, observed): (&i64, &f64)| (*observed > 0.0).then(|| *sum as f64 / one / observed);
     Line {
         value,
-        cores: group.steps_ns.iter().zip(&exposure.observed_s).map(rate).collect(),
+        rates: group.steps_ns.iter().zip(&exposure.observed_s).map(rate).collect(),
         samples: group.samples,
-        cpu_seconds: group.value_ns as f64 / 1e9,
+        total: group.value_ns,
     }
 }
 

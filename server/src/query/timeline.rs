@@ -376,6 +376,7 @@ pub async fn before(
     };
     let (steps, limit) = (Steps::one(around.window), engine.limits.stacks);
     let everything = scope(snapshot, &around).await?;
+    let kind = engine.kind(snapshot, &question).await?;
     let new = || Before {
         counts: StackCounts::new(steps, None, limit),
         moments: moments.clone(),
@@ -383,9 +384,9 @@ pub async fn before(
     };
     let ((found, held), exposure) = tokio::try_join!(
         scan(snapshot, &around, &everything, new),
-        observe(snapshot, &question, Steps::one(question.window))
+        observe(snapshot, &question, Steps::one(question.window), kind.marked)
     )?;
-    let counts = found.counts.weighed();
+    let counts = found.counts.weighed(&kind.unit);
     let exposure = exposure.with_samples(counts.periods.samples, Steps::one(question.window));
     let days = Days::of(around.window);
     let leaves = engine.dictionary.leaves(snapshot, &days, &counts.ids, ONE_TREE).await?;

@@ -11,7 +11,7 @@ use super::group_counts::{Group, Grouped};
 use super::lanes::Lane;
 use super::matching::{FrameMatch, matching_stacks};
 use super::parallel::both;
-use super::periods::Periods;
+use super::periods::Counted;
 use super::select::Question;
 use super::selector::Label;
 use super::sources::parts;
@@ -76,33 +76,38 @@ impl Shares {
 #[derive(Debug, Clone)]
 pub struct Whole {
     pub samples: u64,
-    /// Nanoseconds of CPU time that a sample stands for.
-    pub period_ns: f64,
+    /// What a count is.
+    pub counted: Counted,
     /// Covered seconds.
     pub observed_s: f64,
 }
 
 impl Whole {
-    fn new(samples: u64, period_ns: f64, exposure: &Exposure) -> Whole {
+    fn new(samples: u64, counted: &Counted, exposure: &Exposure) -> Whole {
         Whole {
             samples,
-            period_ns,
+            counted: counted.clone(),
             observed_s: exposure.total_s(),
         }
     }
 
-    /// CPU seconds of so many samples.
-    pub fn cpu_seconds(&self, samples: u64) -> f64 {
-        samples as f64 * self.period_ns / 1e9
+    /// CPU seconds of so many counts; nothing of what is no time.
+    pub fn cpu_seconds(&self, samples: u64) -> Option<f64> {
+        self.counted.is_time().then(|| self.counted.amount(samples))
     }
 
-    /// CPU seconds per observed second of so many samples.
-    pub fn cores(&self, samples: u64) -> f64 {
+    /// CPU seconds, or what is no time in its unit, per observed second.
+    pub fn rate(&self, samples: u64) -> f64 {
         if self.observed_s > 0.0 {
-            self.cpu_seconds(samples) / self.observed_s
+            self.counted.amount(samples) / self.observed_s
         } else {
             0.0
         }
+    }
+
+    /// CPU seconds per observed second of so many counts; nothing of what is no time.
+    pub fn cores(&self, samples: u64) -> Option<f64> {
+        self.counted.is_time().then(|| self.rate(samples))
     }
 }
 
@@ -118,6 +123,17 @@ pub struct Top {
     pub rows: Vec<Row>,
     /// No row was cut off by the limit.
     pub complete: bool,
+}
+
+impl Top {
+    /// Unit of what rows are compared by, and of their rates.
+    pub fn unit(&self) -> String {
+        let counted = &self.whole.counted;
+        match &self.base {
+            Some((base, criteria, _)) => criteria.normalize.unit([&base.counted, counted]),
+            None => counted.rate_name(),
+        }
+    }
 }
 
 /// The table of one window; with `matching`, of samples with such a frame.
@@ -155,7 +171,7 @@ async fn functions(
     let summary = &graph.summary;
     let Some(wanted) = matching else {
         let rows = function_rows(&graph.tree, &graph.totals, &graph.own);
-        return Ok((Whole::new(summary.samples, summary.period_ns, &summary.exposure), rows));
+        return Ok((Whole::new(summary.samples, &summary.counted, &summary.exposure), rows));
     };
     let (rows, samples) = blocking({
         let (tree, own) = (graph.tree, graph.own);
@@ -170,7 +186,7 @@ async fn functions(
         }
     })
     .await?;
-    Ok((Whole::new(samples, summary.period_ns, &summary.exposure), rows))
+    Ok((Whole::new(samples, &summary.counted, &summary.exposure), rows))
 }
 
 fn function_rows(tree: &Tree, totals: &[u64], own: &[u64]) -> Vec<Row> {
@@ -200,6 +216,7 @@ async fn labels(
     matching: Option<FrameMatch>,
 ) -> Result<(Whole, Vec<Row>), QueryError> {
     let steps = Steps::one(question.window);
+    let kind = engine.kind(snapshot, &question).await?;
     let matched = match matching {
         Some(wanted) => Some(matching_stacks(engine, snapshot, &question, wanted).await?),
         None => None,
@@ -209,14 +226,15 @@ async fn labels(
         .map_or(Extra::Quality, |matched| Extra::OnlyQuality(matched.stacks.clone()));
     let (grouped, exposure) = tokio::try_join!(
         by_label(engine, snapshot, &question, label, steps, extra),
-        observe(snapshot, &question, steps),
+        observe(snapshot, &question, steps, kind.marked),
     )?;
     let Grouped { mut groups, periods } = grouped;
     // What was watched does not depend on the frame.
     let samples = matched.map_or(periods.samples, |matched| matched.samples);
     let exposure = exposure.with_samples(samples, steps);
     groups.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let counts = weighed(groups.iter().map(|(_, group)| group), &periods);
+    let counted = Counted::of(&periods, &kind.unit);
+    let counts = weighed(groups.iter().map(|(_, group)| group), &counted);
     let row = |((name, group), count): ((Arc<str>, Group), u64)| Row {
         name,
         frame: None,
@@ -225,28 +243,23 @@ async fn labels(
         shares: Some(Shares::of(&group)),
         change: None,
     };
-    let (samples, period_ns) = sum(&counts, &periods);
     Ok((
-        Whole::new(samples, period_ns, &exposure),
+        Whole::new(counts.iter().sum(), &counted, &exposure),
         groups.into_iter().zip(counts).map(row).collect(),
     ))
 }
 
-/// Counts of groups, in the unit of their periods.
-fn weighed<'a>(groups: impl Iterator<Item = &'a Group>, periods: &Periods) -> Vec<u64> {
-    let mut count = periods.rounding();
-    let differ = periods.differ();
-    let counts = groups.map(|group| match (differ, group.samples) {
-        (true, samples) if samples > 0 => count(group.value_ns),
-        (_, samples) => samples,
+/// Counts of groups.
+fn weighed<'a>(groups: impl Iterator<Item = &'a Group>, counted: &Counted) -> Vec<u64> {
+    let mut count = counted.counting();
+    let counts = groups.map(|group| {
+        if counted.is_number() {
+            group.samples
+        } else {
+            count(group.value_ns)
+        }
     });
     counts.collect()
-}
-
-/// All counts, and what one stands for.
-fn sum(counts: &[u64], periods: &Periods) -> (u64, f64) {
-    let samples: u64 = counts.iter().sum();
-    (samples, periods.value_ns as f64 / samples.max(1) as f64)
 }
 
 /// The table of a difference.
@@ -319,7 +332,7 @@ fn functions_difference(pair: &super::difference::Pair, criteria: Criteria) -> T
         pair.spread(which, criteria.normalize, (&tree.leaf_of, tree.len()), &by_name)
     });
     let wholes = [&pair.base, &pair.comparison]
-        .map(|side| Whole::new(side.counts.samples, side.counts.period_ns(), &side.exposure));
+        .map(|side| Whole::new(side.counts.samples, &side.counts.counted, &side.exposure));
     let judged = both_totals([pair.base.whole(), pair.comparison.whole()]);
     let items = Items {
         base: &compared[0],
@@ -365,10 +378,15 @@ async fn labels_difference(
     label: Label,
 ) -> Result<Top, QueryError> {
     let steps = [&base, &comparison].map(|question| parts(snapshot, question.window, PARTS));
+    let kinds = tokio::try_join!(engine.kind(snapshot, &base), engine.kind(snapshot, &comparison))?;
+    let observed = [
+        (&base, steps[0], kinds.0.marked),
+        (&comparison, steps[1], kinds.1.marked),
+    ];
     let (groups_a, groups_b, [exposure_a, exposure_b]) = tokio::try_join!(
         by_label(engine, snapshot, &base, label, steps[0], Extra::None),
         by_label(engine, snapshot, &comparison, label, steps[1], Extra::Quality),
-        observe_each(snapshot, [(&base, steps[0]), (&comparison, steps[1])]),
+        observe_each(snapshot, observed),
     )?;
     let mut both: BTreeMap<Arc<str>, [Group; 2]> = BTreeMap::new();
     let periods = [groups_a.periods, groups_b.periods];
@@ -377,21 +395,19 @@ async fn labels_difference(
             both.entry(name).or_default()[which] = group;
         }
     }
-    let totals = [0, 1].map(|which| weighed(both.values().map(|groups| &groups[which]), &periods[which]));
+    let counted = [
+        Counted::of(&periods[0], &kinds.0.unit),
+        Counted::of(&periods[1], &kinds.1.unit),
+    ];
+    let totals = [0, 1].map(|which| weighed(both.values().map(|groups| &groups[which]), &counted[which]));
     let exposures = [
         exposure_a.with_samples(periods[0].samples, steps[0]),
         exposure_b.with_samples(periods[1].samples, steps[1]),
     ];
-    let wholes = [0, 1].map(|which| {
-        let (samples, period_ns) = sum(&totals[which], &periods[which]);
-        Whole::new(samples, period_ns, &exposures[which])
-    });
+    let wholes = [0, 1].map(|which| Whole::new(totals[which].iter().sum(), &counted[which], &exposures[which]));
     let spreads = [0, 1].map(|which| {
-        let unit_ns = periods[which].unit_ns();
-        let in_part = |group: &Group, part: usize| match group.steps_ns.get(part) {
-            Some(ns) if unit_ns > 0.0 => (*ns as f64 / unit_ns).round() as u64,
-            _ => 0,
-        };
+        let one = counted[which].one.max(1);
+        let in_part = |group: &Group, part: usize| group.steps_ns.get(part).map_or(0, |ns| (ns / one).max(0) as u64);
         let part_counts =
             |part: usize| -> Vec<u64> { both.values().map(|groups| in_part(&groups[which], part)).collect() };
         let samples: Vec<u64> = (0..steps[which].count)
@@ -409,8 +425,7 @@ async fn labels_difference(
     let judged = both_totals([0, 1].map(|which| JudgedWhole {
         exposure: &exposures[which],
         samples: wholes[which].samples,
-        period_ns: wholes[which].period_ns,
-        periods: &periods[which],
+        counted: &counted[which],
     }));
     let items = Items {
         base: &totals[0],

@@ -1,12 +1,48 @@
-//! What was counted, in the order of stacks and in units of the shortest period. Pure.
+//! What was counted, in the order of stacks. Pure.
 
 use super::cells::Cells;
 use super::parallel::each_part;
-use super::periods::Periods;
+use super::periods::{Counted, Periods};
+use super::types::Unit;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Counts by stack in the unit of [`Periods::unit_ns`].
+/// Counts of each slot in each step.
+#[derive(Debug, Clone)]
+pub(super) enum InSteps {
+    /// Of samples that all stand for the same, these steps of all that were counted.
+    Samples(Arc<Cells<u32>>, Range<usize>),
+    Values(Cells<u64>),
+}
+
+impl InSteps {
+    fn slots(&self) -> usize {
+        match self {
+            InSteps::Samples(cells, _) => cells.slots(),
+            InSteps::Values(cells) => cells.slots(),
+        }
+    }
+
+    fn steps(&self) -> usize {
+        match self {
+            InSteps::Samples(_, steps) => steps.len(),
+            InSteps::Values(cells) => cells.steps,
+        }
+    }
+
+    /// Counts of all steps of each slot, as they lie in memory: in the order of ids they would come one by one.
+    fn totals(&self) -> Vec<u64> {
+        match self {
+            InSteps::Samples(cells, steps) => {
+                let total = |counts: &[u32]| counts[steps.clone()].iter().map(|count| u64::from(*count)).sum();
+                cells.iter().map(total).collect()
+            }
+            InSteps::Values(cells) => cells.iter().map(|counts| counts.iter().sum()).collect(),
+        }
+    }
+}
+
+/// Counts by stack, as [`Counted`] says.
 #[derive(Debug, Clone)]
 pub(super) struct Weighed {
     /// Sorted; of two sides the same.
@@ -15,77 +51,64 @@ pub(super) struct Weighed {
     pub totals: Vec<u64>,
     /// The slot of each stack: in the order in which they were met, since neighbours have much in common.
     pub slots: Arc<Vec<u32>>,
-    /// Counts of each slot, of this side in these steps.
-    cells: Arc<Cells<u32>>,
-    steps: Range<usize>,
+    /// Counts of each slot, of this side in its steps.
+    pub in_steps: InSteps,
     /// All counts: as many as there are samples where all have the same period.
     pub samples: u64,
+    pub counted: Counted,
     pub periods: Periods,
 }
 
 impl Weighed {
-    /// Of these steps of all cells. `ids` in their order, and the slot of each; `values` in nanoseconds, where periods differ.
+    /// Of these steps of all cells. `ids` in their order, and the slot of each; `values` where they differ.
     pub(super) fn new(
         steps: Range<usize>,
-        periods: Periods,
+        (periods, unit): (Periods, &Unit),
         (ids, slots): (Arc<Vec<i64>>, Arc<Vec<u32>>),
         cells: &Arc<Cells<u32>>,
         values: &Cells<i64>,
     ) -> Weighed {
-        let (mut cells, mut steps) = (cells.clone(), steps);
-        if periods.differ() {
+        let counted = Counted::of(&periods, unit);
+        let in_steps = if counted.is_number() {
+            InSteps::Samples(cells.clone(), steps)
+        } else {
             let mut weighed = Cells::new(steps.len());
             weighed.grow(cells.slots());
-            let mut count = periods.rounding();
+            let mut count = counted.counting();
+            let only = periods.only();
             for slot in slots.iter().map(|slot| *slot as usize) {
-                let values = &values.of(slot)[steps.clone()];
                 let samples = &cells.of(slot)[steps.clone()];
-                for ((to, samples), value_ns) in weighed.of_mut(slot).iter_mut().zip(samples).zip(values) {
-                    if *samples > 0 {
-                        *to = u32::try_from(count(*value_ns)).unwrap_or(u32::MAX);
-                    }
+                for (step, to) in weighed.of_mut(slot).iter_mut().enumerate() {
+                    let value = match only {
+                        Some(only) => only.saturating_mul(i64::from(samples[step])),
+                        None => values.of(slot)[steps.start + step],
+                    };
+                    *to = count(value);
                 }
             }
-            steps = 0..steps.len();
-            cells = Arc::new(weighed);
-        }
-        // As they lie in memory: in the order of ids they would come one by one.
-        let total = |counts: &[u32]| -> u64 { counts[steps.clone()].iter().map(|count| u64::from(*count)).sum() };
-        let of_slots: Vec<u64> = cells.iter().map(total).collect();
+            InSteps::Values(weighed)
+        };
+        let of_slots = in_steps.totals();
         let totals: Vec<u64> = slots.iter().map(|slot| of_slots[*slot as usize]).collect();
         Weighed {
             samples: totals.iter().sum(),
             totals,
             ids,
             slots,
-            cells,
-            steps,
+            in_steps,
+            counted,
             periods,
         }
     }
 
     /// How many slots there are: those of stacks, and some more.
     pub(super) fn slot_count(&self) -> usize {
-        self.cells.slots()
+        self.in_steps.slots()
     }
 
     /// How many steps.
     pub(super) fn step_count(&self) -> usize {
-        self.steps.len()
-    }
-
-    /// Counts in each step, slot by slot.
-    pub(super) fn of_slots(&self) -> impl Iterator<Item = &[u32]> {
-        self.cells.iter().map(|counts| &counts[self.steps.clone()])
-    }
-
-    /// CPU time that one count stands for, in nanoseconds.
-    pub(super) fn period_ns(&self) -> f64 {
-        if self.samples == 0 {
-            0.0
-        } else {
-            self.periods.value_ns as f64 / self.samples as f64
-        }
+        self.in_steps.steps()
     }
 }
 

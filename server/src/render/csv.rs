@@ -11,15 +11,14 @@ pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
     if functions {
         header.extend(["module", "kind"]);
     }
-    header.extend([
-        "self",
-        "total",
-        "self_share",
-        "total_share",
-        "self_cores",
-        "cores",
-        "cpu_seconds",
-    ]);
+    header.extend(["self", "total", "self_share", "total_share"]);
+    let rate = top.whole.counted.rate_name();
+    let (self_rate, rate) = (quoted(&format!("self {rate}")), quoted(&rate));
+    if top.whole.counted.is_time() {
+        header.extend(["self_cores", "cores", "cpu_seconds"]);
+    } else {
+        header.extend([self_rate.as_str(), rate.as_str()]);
+    }
     if !functions {
         header.push("user_share");
         header.extend(QUALITY_SHARES);
@@ -56,14 +55,18 @@ fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
     }
     let whole = &top.whole;
     fields.extend([row.own.to_string(), row.total.to_string()]);
-    let numbers = [
-        share(row.own, whole.samples),
-        share(row.total, whole.samples),
-        whole.cores(row.own),
-        whole.cores(row.total),
-        whole.cpu_seconds(row.total),
-    ];
-    fields.extend(numbers.map(|number| number.to_string()));
+    let shares = [share(row.own, whole.samples), share(row.total, whole.samples)];
+    fields.extend(shares.map(|share| share.to_string()));
+    // Rates of types that are no time have their own heads, which tell the unit.
+    let numbers = match whole.counted.is_time() {
+        true => vec![
+            whole.cores(row.own),
+            whole.cores(row.total),
+            whole.cpu_seconds(row.total),
+        ],
+        false => vec![Some(whole.rate(row.own)), Some(whole.rate(row.total))],
+    };
+    fields.extend(numbers.into_iter().map(|number| number.unwrap_or_default().to_string()));
     if !functions {
         let shares = row.shares.unwrap_or_default();
         fields.push(shares.user.to_string());

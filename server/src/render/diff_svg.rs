@@ -148,7 +148,7 @@ fn head(svg: &mut Writer, difference: &Difference, title: &str) -> fmt::Result {
     let judgement = &difference.judgement;
     let note = format!(
         "width: before + after, in {}; {} of {} tested differ (false discovery rate {} %, dispersion {:.2})",
-        difference.criteria.normalize.unit(),
+        unit(difference),
         judgement.significant,
         judgement.tested,
         (difference.criteria.confidence.false_discovery_rate() * 1e6).round() / 1e4,
@@ -164,14 +164,18 @@ fn head(svg: &mut Writer, difference: &Difference, title: &str) -> fmt::Result {
 fn side(word: &str, summary: &Summary) -> String {
     let window = summary.question.window;
     format!(
-        "{word:<7} {} {} to {}: {} samples, {:.3} cores, {:.2} CPU s",
+        "{word:<7} {} {} to {}: {}",
         summary.question.selector,
         rfc3339(window.from_ns),
         rfc3339(window.until_ns),
-        summary.samples,
-        summary.cores(),
-        summary.cpu_seconds()
+        summary.words()
     )
+}
+
+/// Of normalised values.
+fn unit(difference: &Difference) -> String {
+    let counted = [&difference.base.counted, &difference.comparison.counted];
+    difference.criteria.normalize.unit(counted)
 }
 
 fn draw(svg: &mut Writer, difference: &Difference, frame: &Frame) -> fmt::Result {
@@ -226,11 +230,13 @@ fn tooltip(difference: &Difference, node: usize, function: &str, module: &str) -
     let v: &Verdict = &difference.verdict(node);
     let criteria = difference.criteria;
     let [base_norm, norm] = difference.norms(node);
+    let unit = unit(difference);
     let value = |x: f64| match criteria.normalize {
-        Normalize::Rate => format!("{x:.4} cores"),
+        Normalize::Rate => format!("{x:.4} {unit}"),
         Normalize::Share => format!("{:.2} %", x * 100.0),
-        Normalize::Absolute => format!("{x:.0} samples"),
+        Normalize::Absolute => format!("{x:.0} {unit}"),
     };
+    let [before, after] = [&difference.base, &difference.comparison].map(|side| side.counted.name());
     let place = if module.is_empty() {
         String::new()
     } else {
@@ -246,7 +252,7 @@ fn tooltip(difference: &Difference, node: usize, function: &str, module: &str) -
     };
     let percent = (criteria.confidence.level() * 1000.0).round() / 10.0;
     format!(
-        "{function}{place} | {word} | before {} samples, {} | after {} samples, {} | {change} {} ({percent} %: {} to {}) | self {} → {} samples",
+        "{function}{place} | {word} | before {} {before}, {} | after {} {after}, {} | {change} {} ({percent} %: {} to {}) | self {} → {} {after}",
         difference.base_totals[node],
         value(base_norm),
         difference.totals[node],

@@ -1,19 +1,19 @@
 //! The JSON answers of the HTTP API; the server's README describes each.
 
 use super::{QUALITY_SHARES, RenderError, Writer};
-use crate::query::diff::{Measure, Normalize, State, Verdict};
+use crate::query::diff::{Measure, State, Verdict};
 use crate::query::selector::Label;
 use crate::query::tree::{Kind, NONE, Name, Tree};
 use crate::query::trim::{Place, Trimmed};
 use crate::query::{
-    By, Difference, Exposure, Flamegraph, Heatmap, Line, Matching, Moment, Rows, Series, Summary, Timeline, Top, Values,
+    By, Counted, Difference, Exposure, Flamegraph, Heatmap, Matching, Moment, Rows, Summary, Timeline, Top, Values,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-const NS_PER_MS: i64 = 1_000_000;
+pub(super) const NS_PER_MS: i64 = 1_000_000;
 
 /// Memory of each node that an answer has, while it is written: its place, its columns and its part of the names, in bytes; of a difference
 /// with the verdict and its columns. Of each node of the whole tree, while it is decided whether the answer has it.
@@ -24,7 +24,7 @@ const TREE_NODE_BYTES: usize = 16;
 const MOMENT_BYTES: usize = 160;
 const ROW_BYTES: usize = 3_000;
 
-fn write(to: &mut Writer, value: &impl Serialize) -> Result<(), RenderError> {
+pub(super) fn write(to: &mut Writer, value: &impl Serialize) -> Result<(), RenderError> {
     serde_json::to_writer(to, value).map_err(|error| RenderError::new("JSON", error))
 }
 
@@ -114,6 +114,7 @@ fn exposure(exposure: &Exposure) -> Value {
         "missed_share": exposure.missed_share(),
         "gaps": gaps,
         "nodes": exposure.nodes,
+        "other_senders": exposure.other_senders,
     })
 }
 
@@ -122,6 +123,7 @@ fn quality(summary: &Summary) -> Value {
         "complete_samples": summary.complete_samples,
         "truncated_samples": summary.truncated_samples,
         "unnamed_samples": summary.unnamed_samples,
+        "spread_samples": summary.spread_samples(),
         "lost": summary.exposure.lost,
     })
 }
@@ -141,16 +143,25 @@ fn matching(summary: &Summary) -> Option<Value> {
     Some(json!({"pattern": pattern, "samples": samples, "share": share(*samples, summary.samples)}))
 }
 
+/// Nothing of what is no time.
+fn if_time(counted: &Counted, value: f64) -> Option<f64> {
+    counted.is_time().then_some(value)
+}
+
 fn side(summary: &Summary) -> Value {
-    let question = &summary.question;
+    let (question, counted) = (&summary.question, &summary.counted);
     json!({
+        "unit": counted.name(),
+        "period_ns": counted.period_ns(),
+        "is_time": counted.is_time(),
+        "rate": summary.rate(),
         "query": question.selector.to_string(),
         "from": question.window.from_ms(),
         "until": question.window.until_ms(),
         "except": question.except.map(|except| [except.from_ms(), except.until_ms()]),
         "samples": summary.samples,
-        "cores": summary.cores(),
-        "cpu_seconds": summary.cpu_seconds(),
+        "cores": if_time(counted, summary.rate()),
+        "cpu_seconds": if_time(counted, summary.amount()),
         "periods": periods(summary),
         "exposure": exposure(&summary.exposure),
         "quality": quality(summary),
@@ -175,8 +186,6 @@ pub fn flamegraph(graph: &Flamegraph, min_share: f64, to: &mut Writer) -> Result
     let (nodes, strings) = columns(&graph.tree, &trimmed, &graph.totals, &graph.own);
     let mut head = side(&graph.summary);
     head["type"] = json!(graph.summary.question.profile);
-    head["unit"] = json!("samples");
-    head["period_ns"] = json!(graph.summary.period_ns.round() as i64);
     head["match"] = matching(&graph.summary).unwrap_or(Value::Null);
     let answer = Answer {
         head,
@@ -255,10 +264,9 @@ pub fn diff(difference: &Difference, to: &mut Writer) -> Result<(), RenderError>
         strength: verdicts.iter().map(|v| v.strength).collect(),
     };
     // A side without samples has no period.
-    let period_ns = if d.comparison.period_ns > 0.0 {
-        d.comparison.period_ns
-    } else {
-        d.base.period_ns
+    let period_ns = match d.comparison.counted.period_ns() {
+        0 => d.base.counted.period_ns(),
+        own => own,
     };
     let both = d.base.matching.as_ref().zip(d.comparison.matching.as_ref());
     let head = json!({
@@ -266,8 +274,9 @@ pub fn diff(difference: &Difference, to: &mut Writer) -> Result<(), RenderError>
         "normalize": d.criteria.normalize.name(),
         "measure": d.criteria.measure.name(),
         "confidence": d.criteria.confidence.level(),
-        "unit": d.criteria.normalize.unit(),
-        "period_ns": period_ns.round() as i64,
+        "unit": d.criteria.normalize.unit([&d.base.counted, &d.comparison.counted]),
+        "period_ns": period_ns,
+        "is_time": d.comparison.counted.is_time(),
         "base": side(&d.base),
         "comparison": side(&d.comparison),
         "dispersion": d.judgement.dispersion,
@@ -297,7 +306,7 @@ pub fn heatmap(map: &Heatmap, to: &mut Writer) -> Result<(), RenderError> {
     let Heatmap {
         question,
         grid,
-        periods,
+        counted,
         ..
     } = map;
     #[derive(Serialize)]
@@ -311,8 +320,9 @@ pub fn heatmap(map: &Heatmap, to: &mut Writer) -> Result<(), RenderError> {
         "query": question.selector.to_string(),
         "from": question.window.from_ms(),
         "until": question.window.until_ms(),
-        "unit": "samples",
-        "period_ns": if map.samples == 0 { 0 } else { periods.value_ns / map.samples as i64 },
+        "unit": counted.name(),
+        "period_ns": counted.period_ns(),
+        "is_time": counted.is_time(),
         "samples": map.samples,
         "exposure": exposure(&map.exposure),
         "step_ns": grid.columns.step_ns,
@@ -396,55 +406,6 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
     write(to, &answer)
 }
 
-/// Cores over time.
-pub fn series(series: &Series, to: &mut Writer) -> Result<(), RenderError> {
-    #[derive(Serialize)]
-    struct Answer<'a> {
-        #[serde(flatten)]
-        head: Value,
-        series: Vec<OfLine<'a>>,
-    }
-    #[derive(Serialize)]
-    struct OfLine<'a> {
-        value: &'a str,
-        cores: &'a [Option<f64>],
-        samples: u64,
-        cpu_seconds: f64,
-    }
-    fn line(line: &Line) -> OfLine<'_> {
-        OfLine {
-            value: &line.value,
-            cores: &line.cores,
-            samples: line.samples,
-            cpu_seconds: line.cpu_seconds,
-        }
-    }
-    let other = series.other.as_ref().map(|(count, sum)| {
-        json!({"series": count, "cores": sum.cores, "samples": sum.samples, "cpu_seconds": sum.cpu_seconds})
-    });
-    let window = series.question.window;
-    let times: Vec<i64> = (0..series.steps.count)
-        .map(|step| series.steps.bounds(step).0.div_euclid(NS_PER_MS))
-        .collect();
-    let head = json!({
-        "type": series.question.profile,
-        "query": series.question.selector.to_string(),
-        "from": window.from_ms(),
-        "until": window.until_ms(),
-        "step_ms": series.steps.step_ns / NS_PER_MS,
-        "by": series.by.name(),
-        "unit": "cores",
-        "times": times,
-        "covered": series.covered,
-        "covered_by_node": series.covered_by_node,
-        "idle": series.idle,
-        "capacity": series.capacity,
-        "other": other,
-    });
-    let series = series.lines.iter().map(line).collect();
-    write(to, &Answer { head, series })
-}
-
 /// A ranked table.
 pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
     let whole = &top.whole;
@@ -459,6 +420,8 @@ pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
                 "total": row.total,
                 "self_share": share(row.own, whole.samples),
                 "total_share": share(row.total, whole.samples),
+                "self_rate": whole.rate(row.own),
+                "rate": whole.rate(row.total),
                 "self_cores": whole.cores(row.own),
                 "cores": whole.cores(row.total),
                 "cpu_seconds": whole.cpu_seconds(row.total),
@@ -499,7 +462,10 @@ pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
     };
     let mut answer = json!({
         "by": by,
-        "unit": top.base.as_ref().map_or(Normalize::Rate, |(_, criteria, _)| criteria.normalize).unit(),
+        "unit": top.unit(),
+        "count_unit": whole.counted.name(),
+        "period_ns": whole.counted.period_ns(),
+        "is_time": whole.counted.is_time(),
         "samples": whole.samples,
         "cpu_seconds": whole.cpu_seconds(whole.samples),
         "complete": top.complete,
@@ -516,11 +482,6 @@ pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
         answer["significant"] = json!(judgement.significant);
     }
     write(to, &answer)
-}
-
-/// The names of all labels.
-pub fn labels() -> Result<Vec<u8>, RenderError> {
-    serde_json::to_vec(&json!({"labels": Label::ALL.map(Label::name)})).map_err(|error| RenderError::new("JSON", error))
 }
 
 /// The values of one label.

@@ -1,6 +1,6 @@
 //! Answers of `query` to the formats that people and tools read: JSON, collapsed stacks, SVG, pprof, speedscope, CSV.
 //!
-//! Trees, differences and tables in, bytes out. Counts are samples, times in answers are Unix milliseconds. Computes nothing that
+//! Trees, differences and tables in, bytes out. Counts are in the unit that each answer tells, times in answers are Unix milliseconds. Computes nothing that
 //! is not a matter of presentation: every format shows the same numbers. Does no I/O. What it makes is on the account of queries.
 
 mod collapsed;
@@ -8,6 +8,7 @@ mod csv;
 mod diff_svg;
 mod json;
 mod pprof;
+mod series;
 mod speedscope;
 mod svg;
 mod writer;
@@ -15,8 +16,9 @@ mod writer;
 pub use collapsed::{collapsed, differential};
 pub use csv::top as top_csv;
 pub use diff_svg::diff_svg;
-pub use json::{diff, flamegraph, heatmap, label_values, labels, series, sql, timeline, top};
+pub use json::{diff, flamegraph, heatmap, label_values, sql, timeline, top};
 pub use pprof::pprof;
+pub use series::{labels, series};
 pub use speedscope::speedscope;
 pub use svg::svg;
 pub use writer::{Answer, Writer};

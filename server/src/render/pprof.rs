@@ -110,7 +110,7 @@ const ENTRY_BYTES: usize = 200;
 /// So many samples are written at a time.
 const PART: usize = 1_024;
 
-/// The stacks of a window with two values each: samples (count) and cpu (nanoseconds).
+/// The stacks of a window with two values each, samples (count) and cpu (nanoseconds); with one where counts are no samples.
 ///
 /// A message may be written in parts, repeated fields a few at a time
 /// (<https://protobuf.dev/programming-guides/encoding/#last-one-wins>): so only what samples refer to is kept until the end.
@@ -149,22 +149,33 @@ fn sample(graph: &Flamegraph, tables: &mut Tables, path: &[u32], count: u64) -> 
         .chunk_by(|inner, _| graph.stacks.frames[*inner as usize].inlined)
         .map(|frames| tables.location(graph, frames))
         .collect();
-    let value = vec![count as i64, (count as f64 * graph.summary.period_ns).round() as i64];
+    let counted = &graph.summary.counted;
+    let amount = i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(counted.one);
+    let value = if has_samples(graph) {
+        vec![count as i64, amount]
+    } else {
+        vec![amount]
+    };
     Sample { location_id, value }
+}
+
+/// Whether counts are samples of a clock, each of which stands for a period.
+fn has_samples(graph: &Flamegraph) -> bool {
+    graph.summary.counted.name() == "samples"
 }
 
 /// All but samples and tables.
 fn head(graph: &Flamegraph, tables: &mut Tables) -> Profile {
     tables.text("");
     let window = graph.summary.question.window;
-    let period = graph.summary.period_ns;
-    let samples = ValueType {
+    let counted = &graph.summary.counted;
+    let samples = has_samples(graph).then(|| ValueType {
         kind: tables.text("samples"),
         unit: tables.text("count"),
-    };
+    });
     let cpu = ValueType {
         kind: tables.text(&graph.summary.question.profile),
-        unit: tables.text("nanoseconds"),
+        unit: tables.text(counted.unit.name()),
     };
     let default_sample_type = cpu.kind;
     let comment = vec![tables.text(&format!("query {}", graph.summary.question.selector))];
@@ -173,11 +184,11 @@ fn head(graph: &Flamegraph, tables: &mut Tables) -> Profile {
         tables.mapping(main);
     }
     Profile {
-        sample_type: vec![samples, cpu.clone()],
+        sample_type: samples.into_iter().chain([cpu.clone()]).collect(),
         time_nanos: window.from_ns,
         duration_nanos: window.length_ns(),
         period_type: Some(cpu),
-        period: period.round() as i64,
+        period: if has_samples(graph) { counted.one } else { 1 },
         comment,
         default_sample_type,
         ..Profile::default()

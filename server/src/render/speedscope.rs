@@ -34,11 +34,11 @@ struct Profile<'a, S, W> {
     #[serde(rename = "type")]
     kind: &'static str,
     name: &'a str,
-    unit: &'static str,
+    unit: &'a str,
     #[serde(rename = "startValue")]
-    start: f64,
+    start: u64,
     #[serde(rename = "endValue")]
-    end: f64,
+    end: u64,
     samples: S,
     weights: W,
 }
@@ -64,7 +64,7 @@ impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Lazy<F> {
     }
 }
 
-/// One weighted sample a distinct path; weights are nanoseconds of CPU time.
+/// One weighted sample a distinct path; weights are nanoseconds of CPU time, bytes, or what the format has no unit for.
 pub fn speedscope(graph: &Flamegraph, title: &str, to: &mut Writer) -> Result<(), RenderError> {
     let (tree, names) = (&graph.tree, &graph.tree.names.list);
     let path = |node: usize| {
@@ -81,13 +81,18 @@ pub fn speedscope(graph: &Flamegraph, title: &str, to: &mut Writer) -> Result<()
         path
     };
     let own = || (0..tree.len()).filter(|node| graph.own[*node] > 0);
-    let weight = |node: usize| (graph.own[node] as f64 * graph.summary.period_ns).round();
+    let counted = &graph.summary.counted;
+    let weight = |node: usize| graph.own[node].saturating_mul(counted.one.max(0) as u64);
+    let unit = match counted.unit.name() {
+        known @ ("nanoseconds" | "bytes") => known,
+        _ => "none",
+    };
     let profile = Profile {
         kind: "sampled",
         name: title,
-        unit: "nanoseconds",
-        start: 0.0,
-        end: own().map(weight).sum(),
+        unit,
+        start: 0,
+        end: own().map(weight).fold(0, u64::saturating_add),
         samples: Lazy(|| own().map(path)),
         weights: Lazy(|| own().map(weight)),
     };

@@ -27,7 +27,7 @@ pub fn svg(graph: &Flamegraph, title: &str, subtitle: &str, to: &mut Writer) -> 
     let mut options = Options::default();
     options.title = title.to_owned();
     options.subtitle = Some(subtitle.to_owned());
-    options.count_name = "samples".to_owned();
+    options.count_name = graph.summary.counted.name().to_owned();
     options.direction = Direction::Inverted;
     options.deterministic = true;
     options.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));

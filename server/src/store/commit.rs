@@ -272,7 +272,13 @@ impl Store {
 
     /// Writes and commits all tables in order. An error comes with what was committed before it.
     async fn write(&self, group: &Group) -> Result<NewFiles, (StoreError, NewFiles)> {
-        const DICTIONARIES: [Table; 4] = [Table::Frames, Table::Stacks, Table::Series, Table::Processes];
+        const DICTIONARIES: [Table; 5] = [
+            Table::Frames,
+            Table::Stacks,
+            Table::Series,
+            Table::Processes,
+            Table::Types,
+        ];
         let mut files = NewFiles::default();
         let written =
             futures::future::join_all(DICTIONARIES.map(|table| self.write_table(table, group, Vec::new()))).await;

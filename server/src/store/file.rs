@@ -264,7 +264,7 @@ fn properties(table: Table, effort: Effort) -> WriterProperties {
                 .set_column_dictionary_enabled(time.clone(), false)
                 .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED);
         }
-        Table::Stacks | Table::Frames | Table::Series | Table::Processes => {
+        Table::Stacks | Table::Frames | Table::Series | Table::Processes | Table::Types => {
             // One row an id: every id is distinct and random.
             let id = ColumnPath::from(table.key()[0]);
             builder = builder
@@ -362,7 +362,7 @@ fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
             order.dedup_by_key(|row| ids[*row as usize]);
             order
         }
-        Table::Series | Table::Processes => {
+        Table::Series | Table::Processes | Table::Types => {
             let ids = int(table.key()[0])?;
             let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
             order.sort_by_key(|row| ids[*row as usize]);

@@ -18,10 +18,12 @@ pub enum Table {
     SamplesHour,
     /// Samples of ten seconds, series, mode and value, counted: without their stacks.
     SamplesTenSeconds,
+    /// Which profile types there are, in which unit.
+    Types,
 }
 
 impl Table {
-    pub const ALL: [Table; 9] = [
+    pub const ALL: [Table; 10] = [
         Table::Samples,
         Table::Series,
         Table::Stacks,
@@ -31,6 +33,7 @@ impl Table {
         Table::SamplesMinute,
         Table::SamplesHour,
         Table::SamplesTenSeconds,
+        Table::Types,
     ];
     /// Roll-ups of `samples`.
     pub const ROLLUPS: [Table; 3] = [Table::SamplesMinute, Table::SamplesHour, Table::SamplesTenSeconds];
@@ -49,6 +52,7 @@ impl Table {
             Self::SamplesMinute => "samples_minute",
             Self::SamplesHour => "samples_hour",
             Self::SamplesTenSeconds => "samples_10s",
+            Self::Types => "types",
         }
     }
 
@@ -73,6 +77,7 @@ impl Table {
             Self::Stacks => &["stack_id"],
             Self::Frames => &["frame_id"],
             Self::Processes => &["process_id"],
+            Self::Types => &["type_id"],
             Self::Batches => &["instance", "number"],
         }
     }
@@ -90,7 +95,7 @@ impl Table {
             Self::Frames => &["module", "function", "file", "frame_id"],
             // And before that by its frames, root first.
             Self::Stacks => &["stack_id"],
-            Self::Series | Self::Processes => self.key(),
+            Self::Series | Self::Processes | Self::Types => self.key(),
         }
     }
 
@@ -166,7 +171,8 @@ fn columns(table: Table) -> Schema {
         Table::Series => {
             let mut fields = vec![must("series_id", Int64)];
             fields.extend(SERIES_LABELS.iter().map(|label| must(label, Utf8)));
-            fields.push(must("day", name()));
+            // Null in rows of servers that did not have them.
+            fields.extend([may("accounted", Boolean), may("spread", Boolean), must("day", name())]);
             fields
         }
         Table::Stacks => vec![
@@ -185,6 +191,14 @@ fn columns(table: Table) -> Schema {
             must("line", Int64),
             must("inlined", Boolean),
             may("offset", Int64),
+            must("day", name()),
+        ],
+        Table::Types => vec![
+            must("type_id", Int64),
+            must("type", Utf8),
+            must("unit", Utf8),
+            must("accounted", Boolean),
+            must("spread", Boolean),
             must("day", name()),
         ],
         Table::Processes => vec![

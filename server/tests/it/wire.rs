@@ -51,6 +51,25 @@ fn place<T: PartialEq>(table: &mut Vec<T>, entry: T) -> i32 {
 struct Dictionary(otlp::ProfilesDictionary);
 
 impl Dictionary {
+    fn new() -> Self {
+        Dictionary(otlp::ProfilesDictionary {
+            mapping_table: vec![Default::default()],
+            location_table: vec![Default::default()],
+            function_table: vec![Default::default()],
+            link_table: vec![Default::default()],
+            string_table: vec![String::new()],
+            attribute_table: vec![Default::default()],
+            stack_table: vec![Default::default()],
+        })
+    }
+
+    fn value_type(&mut self, (kind, unit): (&str, &str)) -> otlp::ValueType {
+        otlp::ValueType {
+            type_strindex: self.text(kind),
+            unit_strindex: self.text(unit),
+        }
+    }
+
     fn text(&mut self, text: &str) -> i32 {
         place(&mut self.0.string_table, text.to_owned())
     }
@@ -112,17 +131,61 @@ impl Dictionary {
     }
 }
 
+/// What a profile of another sender has: values, time stamps, or both.
+#[derive(Debug, Clone)]
+pub(crate) struct Plain {
+    pub(crate) node: &'static str,
+    /// Kind and unit.
+    pub(crate) sample_type: (&'static str, &'static str),
+    pub(crate) period_type: (&'static str, &'static str),
+    pub(crate) period: i64,
+    pub(crate) time_ns: i64,
+    pub(crate) length_ns: i64,
+    /// Service, thread, stack, values and time stamps.
+    pub(crate) samples: Vec<PlainSample>,
+}
+
+pub(crate) type PlainSample = (&'static str, &'static str, &'static str, Vec<i64>, Vec<i64>);
+
+/// The encoded request of a sender without an account, of one profile or more of one node.
+pub(crate) fn plain(profiles: &[Plain]) -> Vec<u8> {
+    let mut dictionary = Dictionary::new();
+    let mut made = Vec::new();
+    for profile in profiles {
+        let samples = profile.samples.iter().map(|(service, thread, stack, values, times)| {
+            let attributes = [("service.name", service), ("thread.name", thread)];
+            let attribute = |(key, value): (&str, &&str)| (key.to_owned(), Value::StringValue(value.to_string()));
+            otlp::Sample {
+                stack_index: dictionary.stack(stack),
+                attribute_indices: attributes
+                    .into_iter()
+                    .map(attribute)
+                    .map(|(key, value)| dictionary.attribute(&key, value))
+                    .collect(),
+                values: values.clone(),
+                timestamps_unix_nano: times.iter().map(|ns| *ns as u64).collect(),
+                ..Default::default()
+            }
+        });
+        let samples = samples.collect();
+        made.push(otlp::Profile {
+            sample_type: Some(dictionary.value_type(profile.sample_type)),
+            period_type: Some(dictionary.value_type(profile.period_type)),
+            period: profile.period,
+            time_unix_nano: profile.time_ns as u64,
+            duration_nano: profile.length_ns as u64,
+            samples,
+            ..Default::default()
+        });
+    }
+    let node = Value::StringValue(profiles[0].node.to_owned());
+    let attributes = vec![key_value("host.name", node)];
+    encoded(attributes, made, dictionary)
+}
+
 /// The encoded request.
 pub(crate) fn request(batch: &Batch<'_>) -> Vec<u8> {
-    let mut dictionary = Dictionary(otlp::ProfilesDictionary {
-        mapping_table: vec![Default::default()],
-        location_table: vec![Default::default()],
-        function_table: vec![Default::default()],
-        link_table: vec![Default::default()],
-        string_table: vec![String::new()],
-        attribute_table: vec![Default::default()],
-        stack_table: vec![Default::default()],
-    });
+    let mut dictionary = Dictionary::new();
     let samples = batch
         .samples
         .iter()
@@ -152,27 +215,27 @@ pub(crate) fn request(batch: &Batch<'_>) -> Vec<u8> {
             }
         })
         .collect();
-    let value_type = |dictionary: &mut Dictionary, kind: &str, unit: &str| otlp::ValueType {
-        type_strindex: dictionary.text(kind),
-        unit_strindex: dictionary.text(unit),
-    };
     let profile = otlp::Profile {
-        sample_type: Some(value_type(&mut dictionary, "samples", "count")),
-        period_type: Some(value_type(&mut dictionary, "cpu", "nanoseconds")),
+        sample_type: Some(dictionary.value_type(("samples", "count"))),
+        period_type: Some(dictionary.value_type(("cpu", "nanoseconds"))),
         period: batch.period_ns,
         time_unix_nano: batch.from_ns as u64,
         duration_nano: (batch.until_ns - batch.from_ns) as u64,
         samples,
         ..Default::default()
     };
+    encoded(resource(batch), vec![profile], dictionary)
+}
+
+fn encoded(attributes: Vec<KeyValue>, profiles: Vec<otlp::Profile>, dictionary: Dictionary) -> Vec<u8> {
     ExportProfilesServiceRequest {
         resource_profiles: vec![otlp::ResourceProfiles {
             resource: Some(Resource {
-                attributes: resource(batch),
+                attributes,
                 ..Default::default()
             }),
             scope_profiles: vec![otlp::ScopeProfiles {
-                profiles: vec![profile],
+                profiles,
                 ..Default::default()
             }],
             ..Default::default()
@@ -180,6 +243,14 @@ pub(crate) fn request(batch: &Batch<'_>) -> Vec<u8> {
         dictionary: Some(dictionary.0),
     }
     .encode_to_vec()
+}
+
+fn key_value(key: &str, value: Value) -> KeyValue {
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..Default::default()
+    }
 }
 
 fn resource(batch: &Batch<'_>) -> Vec<KeyValue> {
@@ -209,10 +280,6 @@ fn resource(batch: &Batch<'_>) -> Vec<KeyValue> {
         ("stakeout.lost.ring_full", Value::IntValue(3)),
     ]
     .into_iter()
-    .map(|(key, value)| KeyValue {
-        key: key.to_owned(),
-        value: Some(AnyValue { value: Some(value) }),
-        ..Default::default()
-    })
+    .map(|(key, value)| key_value(key, value))
     .collect()
 }

@@ -75,6 +75,7 @@ pub(super) struct Profile<'a> {
     pub(super) period_type: Option<ValueType>,
     pub(super) period: i64,
     pub(super) time_unix_nano: u64,
+    pub(super) duration_nano: u64,
     /// How many there are.
     pub(super) samples: usize,
 }
@@ -450,6 +451,7 @@ fn profile<'a>(wire: &'a [u8], room: &mut Room) -> Result<Profile<'a>, Fault> {
             (1, field) => profile.sample_type = value_type(field.message()?, profile.sample_type)?,
             (2, _) => profile.samples += 1,
             (3, Field::Fixed64(time)) => profile.time_unix_nano = time,
+            (4, Field::Varint(duration)) => profile.duration_nano = duration,
             (5, Field::Bytes(kind)) => profile.period_type = value_type(kind, profile.period_type)?,
             (6, Field::Varint(period)) => profile.period = period as i64,
             (3, Field::Varint(_) | Field::Bytes(_)) | (5 | 7, Field::Varint(_)) | (6, Field::Bytes(_)) => {

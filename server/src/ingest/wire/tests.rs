@@ -197,8 +197,8 @@ fn same(read: &Request<'_>, prost: &ExportProfilesServiceRequest) -> bool {
             assert_eq!(ours.sample_type, expected_type(theirs.sample_type.as_ref()));
             assert_eq!(ours.period_type, expected_type(theirs.period_type.as_ref()));
             assert_eq!(
-                (ours.period, ours.time_unix_nano),
-                (theirs.period, theirs.time_unix_nano)
+                (ours.period, ours.time_unix_nano, ours.duration_nano),
+                (theirs.period, theirs.time_unix_nano, theirs.duration_nano)
             );
             let mut samples = Vec::new();
             let result = ours.each_sample(Layout::Newer, read.room, |sample| {

@@ -4,10 +4,12 @@ mod accounting;
 mod compression;
 mod difference;
 mod exports;
+mod foreign;
 mod limits;
 mod moments;
 mod refusals;
 mod rolled;
+mod senders;
 mod sql;
 mod views;
 mod windows;
@@ -124,10 +126,15 @@ impl Server {
 
     /// Hands a batch in; it is acknowledged when a test commits.
     async fn ingest(&self, batch: &Batch<'_>) {
+        self.ingest_bytes(request(batch), batch.samples.len()).await;
+    }
+
+    /// The same of a request that becomes so many rows or more.
+    async fn ingest_bytes(&self, request: Vec<u8>, least: usize) {
         let rows = self.pending().await;
         let request = Request::post("/v1development/profiles")
             .header("content-type", "application/x-protobuf")
-            .body(Body::from(request(batch)))
+            .body(Body::from(request))
             .unwrap();
         let app = self.app.clone();
         tokio::spawn(async move {
@@ -136,7 +143,7 @@ impl Server {
                 .map(|response| assert_eq!(response.status(), StatusCode::OK))
         });
         let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-        while self.pending().await < rows + batch.samples.len() {
+        while self.pending().await < rows + least {
             assert!(tokio::time::Instant::now() < deadline, "the batch is not visible");
             tokio::task::yield_now().await;
         }
