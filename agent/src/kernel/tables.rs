@@ -281,8 +281,7 @@ impl Tables {
                 program.published,
                 &mut slab_at,
                 rules,
-                stack,
-                None,
+                walk::Copied::without_code(stack),
                 frames,
             )
         }

@@ -103,6 +103,21 @@ impl<'a> StackCopy<'a> {
     }
 }
 
+/// What a walk reads of a process that nobody stops for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Copied<'a> {
+    pub(super) stack: StackCopy<'a>,
+    /// Empty where nobody copied it.
+    pub(super) code: StackCopy<'a>,
+}
+
+impl<'a> Copied<'a> {
+    pub(super) fn without_code(stack: StackCopy<'a>) -> Self {
+        let code = StackCopy { address: 0, bytes: &[] };
+        Self { stack, code }
+    }
+}
+
 /// Leaves out frames behind the first [`LEAF_FRAMES`] of a stack that has more than [`MAX_USER_FRAMES`]; gives how many.
 pub fn leave_out_middle(frames: &mut Vec<u64>) -> u32 {
     let out = frames.len().saturating_sub(MAX_USER_FRAMES);
@@ -112,7 +127,7 @@ pub fn leave_out_middle(frames: &mut Vec<u64>) -> u32 {
     out as u32
 }
 
-/// Adds the addresses of the frames above `walk`'s own, which is the last of `frames`; without the code, which nobody copied, unless it is given.
+/// Adds the addresses of the frames above `walk`'s own, which is the last of `frames`.
 ///
 /// # Safety
 /// Each slab that is not null has [`SLAB_WORDS`] words until the next one is asked for, and there are [`RULES`] rules.
@@ -123,11 +138,9 @@ pub(super) unsafe fn walk_on(
     program: Published,
     mut slabs: &mut SlabAt<'_>,
     rules: *const u64,
-    stack: StackCopy<'_>,
-    code: Option<StackCopy<'_>>,
+    Copied { stack, code }: Copied<'_>,
     frames: &mut Vec<u64>,
 ) -> WalkStop {
-    let code = code.unwrap_or(StackCopy { address: 0, bytes: &[] });
     walk.mappings = program.mappings.place;
     walk.mapping_count = program.count;
     let memory = WalkMemory {
@@ -219,25 +232,16 @@ impl HostMemory {
         stack: &[u8],
         frames: &mut Vec<u64>,
     ) -> WalkStop {
-        let stack = StackCopy::of(walk, stack);
-        let code = StackCopy {
-            address: self.code.0,
-            bytes: &self.code.1,
+        let copied = Copied {
+            stack: StackCopy::of(walk, stack),
+            code: StackCopy {
+                address: self.code.0,
+                bytes: &self.code.1,
+            },
         };
         let mut slab_at = |number: usize| self.slabs.get(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
         // SAFETY: slabs and rules have their full lengths from the beginning.
-        unsafe {
-            walk_on(
-                arch,
-                walk,
-                program,
-                &mut slab_at,
-                self.rules.as_ptr(),
-                stack,
-                Some(code),
-                frames,
-            )
-        }
+        unsafe { walk_on(arch, walk, program, &mut slab_at, self.rules.as_ptr(), copied, frames) }
     }
 }
 

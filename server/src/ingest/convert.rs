@@ -10,7 +10,6 @@ use super::types::{SenderKind, TypeRow};
 use super::values::{Bad, MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
 use super::wire::{Layout, Profile, Request, Resource, Sample};
 use crate::store::{BatchId, BatchRow, Rows};
-use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
