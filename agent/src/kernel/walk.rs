@@ -131,7 +131,6 @@ pub fn leave_out_middle(frames: &mut Vec<u64>) -> u32 {
 ///
 /// # Safety
 /// Each slab that is not null has [`SLAB_WORDS`] words until the next one is asked for, and there are [`RULES`] rules.
-#[allow(clippy::too_many_arguments, reason = "one for each of what the C side takes")]
 pub(super) unsafe fn walk_on(
     arch: Arch,
     walk: &mut so_walk,
