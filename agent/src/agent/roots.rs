@@ -338,7 +338,13 @@ mod tests {
         };
         let mut samples = [sample(1, 2), sample(2, 2), sample(3, 2), sample(1, 0), sample(2, 1)];
         let mut roots = Roots::default();
-        roots.complete(&mut samples, std::slice::from_ref(&process), &mut stacks, &ends, &mut frames);
+        roots.complete(
+            &mut samples,
+            std::slice::from_ref(&process),
+            &mut stacks,
+            &ends,
+            &mut frames,
+        );
         let of = |at: usize| names(&stacks[samples[at].stack as usize], &frames);
         let main = ["lost", "[cut]", "main", "?", "__libc_start_main@@GLIBC_2.34", "?"];
         assert_eq!(of(0), main);

@@ -447,7 +447,10 @@ fn damaged_requests_are_errors_or_read_as_prost_reads_them() {
             (Err(error), Ok(_)) => {
                 // Nor does it know which fields older versions had.
                 let error = error.to_string();
-                assert!(error.contains("wire type 3") || error.contains("1.7 or older"), "{error}");
+                assert!(
+                    error.contains("wire type 3") || error.contains("1.7 or older"),
+                    "{error}"
+                );
                 errors += 1;
             }
             (Err(_), Err(_)) => errors += 1,
