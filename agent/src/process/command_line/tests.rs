@@ -149,10 +149,9 @@ fn secrets_are_cut_wherever_they_stand() {
         (&["app", "--header", web], "app --header ***"),
     ] {
         assert_eq!(cut(arguments), expected);
-        assert!(
-            !cut(arguments).contains("SECRET") && !cut(arguments).contains("RET"),
-            "{arguments:?}"
-        );
+        // A variable's name may have the word.
+        let values = cut(arguments).replace("AWS_SECRET_ACCESS_KEY", "");
+        assert!(!values.contains("SECRET") && !values.contains("RET"), "{arguments:?}");
     }
 }
 
