@@ -278,19 +278,25 @@ async fn sql_reads_and_never_writes() {
         let (status, code, message) = error_of(status, &body);
         assert_eq!((status, code.as_str()), (400, "bad_query"), "{statement}: {message}");
     }
-    let request = Request::post("/api/v1/sql").body(Body::from("no json")).unwrap();
-    let (status, _, body) = server.send(request).await;
+    let sql = |body: String| {
+        Request::post("/api/v1/sql")
+            .header("content-type", "application/json")
+            .body(Body::from(body))
+            .unwrap()
+    };
+    let (status, _, body) = server.send(sql("no json".to_owned())).await;
     assert_eq!(error_of(status, &body).1, "bad_parameter");
+    let untyped = Request::post("/api/v1/sql").body(Body::from("{}")).unwrap();
+    let (status, _, body) = server.send(untyped).await;
+    let (status, code, _) = error_of(status, &body);
+    assert_eq!((status, code.as_str()), (415, "unsupported_media_type"));
     // The longest statement has room however it is escaped; what is longer is told what is not too long.
     for (bytes, code, text) in [
         (500_000, (400, "bad_parameter"), "no SQL request"),
         (600_000, (413, "too_large"), "more than 524288 bytes"),
         (3_000_000, (413, "too_large"), "more than 524288 bytes"),
     ] {
-        let request = Request::post("/api/v1/sql")
-            .body(Body::from("x".repeat(bytes)))
-            .unwrap();
-        let (status, _, body) = server.send(request).await;
+        let (status, _, body) = server.send(sql("x".repeat(bytes))).await;
         let (status, found, message) = error_of(status, &body);
         assert_eq!((status, found.as_str()), code, "{bytes}: {message}");
         assert!(message.contains(text), "{bytes}: {message}");
