@@ -337,6 +337,11 @@ ProtectHome=read-only
 PrivateDevices=yes
 ProtectClock=yes
 ProtectControlGroups=yes
+ProtectHostname=yes
+RemoveIPC=yes
+KeyringMode=private
+# What ProtectKernelTunables=yes would make read-only, without /proc/kallsyms, which it would hide.
+ReadOnlyPaths=-/proc/sys -/proc/sysrq-trigger -/proc/irq -/proc/bus -/proc/fs -/proc/acpi -/sys
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
@@ -344,8 +349,8 @@ RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
 SystemCallArchitectures=native
-SystemCallFilter=~@clock @cpu-emulation @module @mount @obsolete @raw-io @reboot @swap
-# Left out because a profiler needs what they hide: ProtectKernelTunables (/proc/kallsyms), ProtectKernelLogs (CAP_SYSLOG, without
+SystemCallFilter=~@clock @cpu-emulation @keyring @module @mount @obsolete @raw-io @reboot @swap
+# Left out because a profiler needs what they hide: ProtectKernelTunables (/proc/kallsyms; see ReadOnlyPaths), ProtectKernelLogs (CAP_SYSLOG, without
 # which kallsyms reads zero), ProtectKernelModules (symbols of modules), ProtectProc and PrivateUsers (other processes), PrivateTmp
 # (/tmp/perf-PID.map).
 
