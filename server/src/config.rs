@@ -1,6 +1,7 @@
 //! The command line, and what it must not allow.
 
 use crate::memory::MIN_LIMIT_BYTES;
+use crate::query::attribute::Alias;
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -109,6 +110,11 @@ pub struct Config {
     /// Connections at the same time; more wait until one ends
     #[arg(long, env = "STAKEOUT_MAX_CONNECTIONS", default_value_t = 4096, value_name = "COUNT")]
     pub max_connections: usize,
+
+    /// A short name for an attribute that senders give, for selectors and tables; repeat it for several. Every attribute can be asked for by its own
+    /// name; version=service.version and environment=deployment.environment.name are there unless told otherwise
+    #[arg(long, env = "STAKEOUT_LABEL", value_delimiter = ',', value_name = "NAME=ATTRIBUTE")]
+    pub label: Vec<Alias>,
 
     /// What is logged, as in "warn,stakeout_server=debug"
     #[arg(

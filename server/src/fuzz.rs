@@ -4,7 +4,7 @@
 //! says more than it may. No I/O.
 
 use crate::api;
-use crate::ingest::{Decompressor, Encoding, TimeWindow, convert, read};
+use crate::ingest::{About, Decompressor, Encoding, Senders, TimeWindow, convert, json_to_otlp, pprof_to_otlp, read};
 use crate::query;
 use crate::query::selector::Selector;
 use crate::query::time::{Window, parse_duration};
@@ -33,6 +33,16 @@ pub const TARGETS: &[Target] = &[
         name: "otlp",
         memory_bytes: 64 * MIB,
         run: otlp,
+    },
+    Target {
+        name: "otlp-json",
+        memory_bytes: 64 * MIB,
+        run: otlp_json,
+    },
+    Target {
+        name: "pprof",
+        memory_bytes: 64 * MIB,
+        run: pprof,
     },
     Target {
         name: "body",
@@ -70,13 +80,39 @@ fn otlp(bytes: &[u8]) {
         now_ns: NOW_NS,
     };
     let nothing_is_known: crate::ingest::IsKnown<'_> = &|_, _, ids| vec![false; ids.len()];
-    let Ok(converted) = convert(&request, None, window, nothing_is_known) else {
+    let Ok(converted) = convert(&request, None, window, nothing_is_known, &Senders::default()) else {
         return;
     };
     for part in converted.parts {
         let rows: usize = part.rows.samples.iter().map(FreshSamples::num_rows).sum();
         assert_eq!(i64::try_from(rows), Ok(part.samples), "rows of samples");
     }
+}
+
+/// What JSON says in protobuf is a request that can be read, and not much longer than it was.
+fn otlp_json(bytes: &[u8]) {
+    let Ok(wire) = json_to_otlp(bytes) else { return };
+    // The shortest text of a number has two characters, and its field eleven bytes at most.
+    assert!(
+        wire.len() <= 11 * bytes.len() + 16,
+        "{} bytes made {}",
+        bytes.len(),
+        wire.len()
+    );
+    otlp(&wire);
+}
+
+/// So is what is made of a profile.
+fn pprof(bytes: &[u8]) {
+    let about = About {
+        service: "fuzz".to_owned(),
+        frame_type: "go",
+        ..About::default()
+    };
+    let Ok(wire) = pprof_to_otlp(bytes, &about, ROOM_BYTES) else {
+        return;
+    };
+    otlp(&wire);
 }
 
 /// What is decompressed is never more than was allowed, and the same whatever was decompressed before.

@@ -112,6 +112,7 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
                 "late": now_ms - last_seen > LATE_MS.max(LATE_INTERVALS * interval_ms),
                 "has_account": true,
                 "refusals": sender.map(refusals).unwrap_or_default(),
+                "label_limits": sender.map(|sender| &sender.label_limits),
             })
         })
         .collect();
@@ -129,12 +130,15 @@ async fn nodes(State(state): State<AppState>) -> Json<serde_json::Value> {
             "kernel": "",
             "arch": "",
             "last_seen": last_seen,
+            "agent_cores": null,
+            "idle_share": null,
             "samples_lost": {},
             "limits": {},
             "samples_stored": sender.samples,
             "late": now_ms - last_seen > FOREIGN_LATE_MS,
             "has_account": false,
             "refusals": refusals(sender),
+            "label_limits": sender.label_limits,
         })
     }));
     Json(serde_json::json!({ "nodes": nodes }))

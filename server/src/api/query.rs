@@ -180,7 +180,8 @@ async fn labels(
     let tables = snapshot(&state);
     let answer = answered(&engine, &tables, move |engine, tables| async move {
         let types = query::profile_types(&engine, &tables, question.window).await?;
-        rendered(&tables, move |to| render::labels(&types, to)).await
+        let names = query::label_names(&tables, &question).await?;
+        rendered(&tables, move |to| render::labels(&names, &types, to)).await
     })
     .await?;
     json_of(&tables, answer)

@@ -3,6 +3,8 @@
 use super::IngestError;
 use super::bytes::{Decompressor, Encoding, said_bytes};
 use super::convert::{Converted, Part, TimeWindow, convert};
+use super::forms::{About, json_to_otlp, pprof_to_otlp};
+use super::rows::IsKnown;
 use super::senders::Senders;
 use super::turns::Turns;
 use super::wire;
@@ -30,6 +32,15 @@ const MOST_MESSAGE: usize = 2_000;
 
 /// Bodies are counted in pieces of this many bytes.
 const PIECE_BYTES: usize = 1024;
+
+/// What a body is, decompressed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// OTLP's.
+    Protobuf,
+    Json,
+    Pprof(About),
+}
 
 /// Sizes that ingest never goes beyond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,8 +200,7 @@ impl Ingest {
         }
     }
 
-    /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers. `room`: what
-    /// [`Ingest::reserve`] gave for the body; it is given back as soon as the body is decoded. `sender`: whose token it came with.
+    /// As [`Ingest::ingest_form`], of a request in protobuf.
     pub async fn ingest(
         &self,
         body: Bytes,
@@ -199,10 +209,24 @@ impl Ingest {
         room: OwnedSemaphorePermit,
         sender: Sender,
     ) -> Result<Outcome, IngestError> {
+        self.ingest_form(body, encoding, Form::Protobuf, id, room, sender).await
+    }
+
+    /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers. `room`: what
+    /// [`Ingest::reserve`] gave for the body; it is given back as soon as the body is decoded. `sender`: whose token it came with.
+    pub async fn ingest_form(
+        &self,
+        body: Bytes,
+        encoding: Encoding,
+        form: Form,
+        id: Option<BatchId>,
+        room: OwnedSemaphorePermit,
+        sender: Sender,
+    ) -> Result<Outcome, IngestError> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         self.counters.body_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
         let admitted = self
-            .admit(body, encoding, id, room, sender)
+            .admit(body, encoding, form, id, room, sender)
             .await
             .inspect_err(|error| {
                 let counter = match error {
@@ -242,15 +266,18 @@ impl Ingest {
         &self,
         body: Bytes,
         encoding: Encoding,
+        form: Form,
         id: Option<BatchId>,
         room: OwnedSemaphorePermit,
         sender: Sender,
     ) -> Result<Admitted, IngestError> {
         let (store, runtime) = (Arc::clone(&self.store), Handle::current());
-        let is_quick = said_bytes(&body, encoding).is_some_and(|bytes| bytes <= QUICK_BYTES) && store.has_room();
+        let is_small = said_bytes(&body, encoding).is_some_and(|bytes| bytes <= QUICK_BYTES);
+        let is_quick = is_small && form == Form::Protobuf && store.has_room();
         let arrived = Arrived {
             body,
             encoding,
+            form,
             id,
             room,
             sender,
@@ -286,6 +313,7 @@ const QUICK_BYTES: u64 = 1 << 20;
 struct Arrived {
     body: Bytes,
     encoding: Encoding,
+    form: Form,
     id: Option<BatchId>,
     room: OwnedSemaphorePermit,
     sender: Sender,
@@ -300,6 +328,7 @@ impl Arrived {
         let Self {
             body,
             encoding,
+            form,
             id,
             room,
             sender,
@@ -315,12 +344,22 @@ impl Arrived {
             .decompress(&body, encoding, config.max_plain_bytes)
             .inspect_err(|error| refused("", error))?;
         drop((body, room));
+        let plain_bytes = plain.len();
+        // What is not written as rows are read from is written anew.
+        let made = match form {
+            Form::Protobuf => None,
+            Form::Json => Some(json_to_otlp(plain)),
+            Form::Pprof(about) => Some(of_pprof(at_hand, &about, config)),
+        };
+        let made = made.transpose().inspect_err(|error| refused("", error))?;
+        let plain = made.as_deref().unwrap_or_else(|| at_hand.last());
         let request = wire::read(plain, config.max_decoded_bytes).inspect_err(|error| refused("", error))?;
         let arrival = Arrival {
             request,
             id,
             sender,
             window,
+            senders: &senders,
         };
         let (converted, epoch) = arrival
             .convert(&store)
@@ -335,8 +374,18 @@ impl Arrived {
                 now: now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
             });
         }
-        Ok((arrival.admit(&store, converted, epoch)?, plain.len()))
+        Ok((arrival.admit(&store, converted, epoch)?, plain_bytes))
     }
+}
+
+/// The profile that was decompressed last, which may be gzipped itself, as a request.
+fn of_pprof(at_hand: &mut Decompressor, about: &About, config: IngestConfig) -> Result<Vec<u8>, IngestError> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    if at_hand.last().starts_with(&GZIP) {
+        let packed = at_hand.last().to_vec();
+        at_hand.decompress(&packed, Encoding::Gzip, config.max_plain_bytes)?;
+    }
+    pprof_to_otlp(at_hand.last(), about, config.max_decoded_bytes)
 }
 
 fn window(store: &Store) -> TimeWindow {
@@ -356,6 +405,7 @@ struct Arrival<'a> {
     id: Option<BatchId>,
     sender: Sender,
     window: TimeWindow,
+    senders: &'a Senders,
 }
 
 impl Arrival<'_> {
@@ -363,7 +413,7 @@ impl Arrival<'_> {
     fn convert(&self, store: &Store) -> Result<(Converted, u64), IngestError> {
         let epoch = store.known_epoch();
         let is_known = |table, day: &str, ids: &[i64]| store.known_rows(table, day, ids);
-        let converted = convert(&self.request, self.id.clone(), self.window, &is_known)?;
+        let converted = convert(&self.request, self.id.clone(), self.window, &is_known, self.senders)?;
         Ok((converted, epoch))
     }
 
@@ -372,7 +422,8 @@ impl Arrival<'_> {
         let mut admitted = Admitted::new(&converted);
         match admitted.admit(store, converted.parts, Some(epoch), &self.sender) {
             Err(IngestError::Store(StoreError::Forgotten)) => {
-                let all = convert(&self.request, self.id, self.window, &|_, _, ids| vec![false; ids.len()])?;
+                let nothing_is_known: IsKnown<'_> = &|_, _, ids| vec![false; ids.len()];
+                let all = convert(&self.request, self.id, self.window, nothing_is_known, self.senders)?;
                 admitted.admit(store, all.parts, None, &self.sender)?;
             }
             result => result?,
@@ -521,6 +572,7 @@ mod tests {
                 latest_ns: i64::MAX,
                 now_ns: 1_800_000_000_000_000_000 + number,
             },
+            senders: Box::leak(Box::default()),
         }
     }
 

@@ -52,7 +52,9 @@ pub(super) enum Attribute<'a> {
     BpfSeconds(f64),
     RssBytes(i64),
     BpfMapBytes(i64),
-    /// Not one of ours, or of a type that makes no sense for its key.
+    /// Not one of ours: kept by its name.
+    Kept(&'a str, Value<'a>),
+    /// Of a type that makes no sense for its key.
     Other,
 }
 
@@ -142,7 +144,8 @@ pub(super) fn read<'a>(
         ) {
             (Some(cause), _, Some(count)) => A::Lost(cause, count),
             (_, Some(limit), Some(count)) => A::Limit(limit, count),
-            _ => A::Other,
+            _ if key.is_empty() || key.starts_with("stakeout.") => A::Other,
+            _ => A::Kept(key, text.map_or(value, Value::Text)),
         },
     })
 }

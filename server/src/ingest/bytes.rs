@@ -76,6 +76,11 @@ impl Default for Decompressor {
 }
 
 impl Decompressor {
+    /// What was decompressed last.
+    pub fn last(&self) -> &[u8] {
+        &self.plain
+    }
+
     /// Decompresses a body. Never yields or holds more than `limit` bytes: a larger body is an error as soon as it is known.
     pub fn decompress(&mut self, body: &[u8], encoding: Encoding, limit: usize) -> Result<&[u8], IngestError> {
         let Self { plain, zstd } = self;

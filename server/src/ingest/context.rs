@@ -6,7 +6,7 @@ use super::convert::TimeWindow;
 use super::dictionary::Dictionary;
 use super::protobuf::text;
 use super::rows::{Labels, push_text};
-use super::wire::Resource;
+use super::wire::{KeyValue, Resource, Value};
 use crate::store::{BatchId, BatchRow};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
@@ -44,6 +44,8 @@ pub(super) struct Context<'a> {
     pub(super) cluster: &'a str,
     pub(super) unit: &'a str,
     pub(super) truncated: bool,
+    /// All others, by their names; of several of one name the last counts.
+    pub(super) others: Vec<(&'a str, Value<'a>)>,
 }
 
 /// What only a resource says.
@@ -88,6 +90,7 @@ impl<'a> Context<'a> {
             A::Cluster(value) => self.cluster = value,
             A::Unit(value) => self.unit = value,
             A::Truncated(value) => self.truncated = value,
+            A::Kept(name, value) => self.others.push((name, value)),
             _ => {}
         }
     }
@@ -184,14 +187,7 @@ pub(super) fn resource_context<'a>(
     use Attribute as A;
     let mut context = ResourceContext::default();
     for attribute in &resource.attributes {
-        let key = match attribute.key {
-            [] => dictionary.string(attribute.key_strindex, "a resource attribute's key_strindex")?,
-            key => text(key)?,
-        };
-        let attribute = attributes::read(key, attribute.value, |index| {
-            dictionary.string(index, "a resource attribute's value")
-        })?;
-        match attribute {
+        match own_attribute(attribute, dictionary)? {
             A::Instance(value) => context.instance = Some(value),
             A::Batch(value) => context.number = Some(value),
             A::BootId(value) => context.boot_id = value,
@@ -246,6 +242,20 @@ fn add_count(counts: &mut BTreeMap<String, i64>, name: &str, count: i64) {
     }
     let other = counts.entry(OTHER.to_owned()).or_default();
     *other = other.saturating_add(count);
+}
+
+/// An attribute of a resource or a scope.
+pub(super) fn own_attribute<'a>(
+    attribute: &KeyValue<'a>,
+    dictionary: &Dictionary<'a>,
+) -> Result<Attribute<'a>, IngestError> {
+    let key = match attribute.key {
+        [] => dictionary.string(attribute.key_strindex, "a resource attribute's key_strindex")?,
+        key => text(key)?,
+    };
+    attributes::read(key, attribute.value, |index| {
+        dictionary.string(index, "a resource attribute's value")
+    })
 }
 
 pub(super) fn part_id(context: &ResourceContext<'_>, header: Option<&BatchId>) -> Result<Option<BatchId>, IngestError> {

@@ -2,15 +2,18 @@
 
 use super::IngestError;
 use super::attributes::Attribute;
-use super::context::{NO_NODE, ResourceContext, check_id, first_of, part_id, resource_context};
+use super::context::{NO_NODE, ResourceContext, check_id, first_of, own_attribute, part_id, resource_context};
 use super::dictionary::Dictionary;
+use super::labels::start_of;
 use super::room::Room;
 use super::rows::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
+use super::senders::{Known, Senders, lock};
 use super::types::{SenderKind, TypeRow};
 use super::values::{Bad, MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
 use super::wire::{Layout, Profile, Request, Resource, Sample};
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What times are taken in, nanoseconds since the Unix epoch. A sample outside is left out and counted.
@@ -71,6 +74,8 @@ pub struct Sent {
     pub samples: u64,
     /// Why a profile of it is left out, the first.
     pub fault: Option<IngestError>,
+    /// How often a bound of its labels was reached.
+    pub limited: u64,
 }
 
 /// Converts. `id`: the batch's identity by its headers. Rows that `is_known` are left out. A profile that refers to what is not there is left
@@ -80,12 +85,14 @@ pub fn convert(
     id: Option<BatchId>,
     window: TimeWindow,
     is_known: IsKnown<'_>,
+    senders: &Senders,
 ) -> Result<Converted, IngestError> {
     if let Some(id) = &id {
         check_id(id)?;
     }
     let layout = request.layout()?;
-    let whole = |checks_names| Converting::new(request, window, layout, checks_names)?.all(id.clone(), is_known);
+    let whole =
+        |checks_names| Converting::new(request, window, layout, checks_names, senders)?.all(id.clone(), is_known);
     match whole(false) {
         // A name that is no text is met only where its row is made. Then each is looked at, to leave out only whose it is.
         Err(IngestError::Text { .. }) => whole(true),
@@ -103,6 +110,7 @@ struct Converting<'r, 'a> {
     is_ahead: bool,
     /// Profiles without a fault.
     good: usize,
+    known: &'r Senders,
     senders: Vec<Sent>,
 }
 
@@ -112,6 +120,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
         window: TimeWindow,
         layout: Layout,
         checks_names: bool,
+        known: &'r Senders,
     ) -> Result<Self, IngestError> {
         let samples = Samples {
             dictionary: Dictionary::new(&request.tables, request.room, checks_names)?,
@@ -124,6 +133,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             origins: Vec::with_capacity(USUAL_THREADS),
             whence: HashMap::with_capacity_and_hasher(2 * USUAL_THREADS, Default::default()),
             by_attributes: HashMap::with_capacity_and_hasher(USUAL_THREADS, Default::default()),
+            known: Arc::default(),
         };
         Ok(Self {
             request,
@@ -133,6 +143,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             by_id: HashMap::new(),
             is_ahead: false,
             good: 0,
+            known,
             senders: Vec::new(),
         })
     }
@@ -155,7 +166,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             parts,
             rejected_samples: samples.rejected.samples(),
             rejected_profiles: samples.rejected.profiles,
-            message: samples.rejected.message(samples.window),
+            message: with_limited(samples.rejected.message(samples.window), &self.senders),
             is_ahead: self.is_ahead || samples.rejected.future > 0,
             senders: self.senders,
         })
@@ -173,11 +184,16 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
                     node: resource.node(&self.request.tables).to_owned(),
                     samples: 0,
                     fault: Some(fault),
+                    limited: 0,
                 });
                 return Ok(());
             }
             context => context?,
         };
+        let mut context = context;
+        self.samples.known = self.known.of(context.node(), self.samples.window.now_ns);
+        let mut of_scope = 0..0;
+        let of_resource = context.labels.clone();
         let part_id = part_id(&context, id)?;
         self.samples.turn_to(SenderKind {
             accounted: part_id.is_some() && context.keeps_account(),
@@ -195,14 +211,31 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
         self.is_ahead |= context.observed_until_ns() > Some(self.samples.window.latest_ns);
         let (mut period_ns, mut first_fault) = (0, None);
         let samples_before = self.parts[at].rows.samples();
+        let limited_before = lock(&self.samples.known).seen.limited();
         let units = Unit::of_all(&resource.profiles, &self.samples.dictionary);
         for (profile, unit) in resource.profiles.iter().zip(units) {
+            // Profiles of one scope stand together.
+            let mut scoped = Ok(());
+            if of_scope != profile.scope {
+                of_scope = profile.scope.clone();
+                context.labels = of_resource.clone();
+                let mut attributes = resource.attributes_of(profile).iter();
+                scoped = attributes.try_for_each(|attribute| {
+                    context
+                        .labels
+                        .apply(own_attribute(attribute, &self.samples.dictionary)?);
+                    Ok(())
+                });
+                self.samples.whence.clear();
+                self.samples.by_attributes.clear();
+            }
             let rows = &mut self.parts[at].rows;
             let mark = rows.mark();
             let before = self.samples.rejected.clone();
-            let added = unit.and_then(|unit| {
+            let samples = &mut self.samples;
+            let added = scoped.and(unit).and_then(|unit| {
                 let of = (profile, unit, self.layout);
-                self.samples.profile(of, self.request.room, &context, rows)
+                samples.profile(of, self.request.room, &context, rows)
             });
             match added {
                 Ok(period) => {
@@ -212,6 +245,8 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
                     }
                 }
                 Err(fault) if fault.is_of_profile() => {
+                    // Of the next profile it is looked at again.
+                    of_scope = u32::MAX..u32::MAX;
                     rows.undo(mark);
                     self.samples.rejected = before;
                     self.samples
@@ -230,6 +265,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             node: context.node().to_owned(),
             samples: (part.rows.samples() - samples_before).unsigned_abs(),
             fault: first_fault,
+            limited: lock(&self.samples.known).seen.limited() - limited_before,
         });
         if let (Some(id), Some(account)) = (&part.id, context.account(period_ns, self.samples.window)) {
             part.account = Some(BatchRow {
@@ -281,6 +317,18 @@ impl<'a> Building<'a> {
             samples,
         })
     }
+}
+
+/// A message, and what became of labels, which is no reason to send the samples again.
+fn with_limited(mut message: String, senders: &[Sent]) -> String {
+    let limited: u64 = senders.iter().map(|sent| sent.limited).sum();
+    if limited > 0 {
+        let and = if message.is_empty() { "" } else { "; " };
+        message.push_str(&format!(
+            "{and}{limited} values or names of labels are beyond what one sender may have: they are cut, left out, or stand as [other]"
+        ));
+    }
+    message
 }
 
 #[derive(Debug, Clone, Default)]
@@ -377,6 +425,8 @@ struct Samples<'a> {
     whence: HashMap<&'a [u8], Whence, foldhash::fast::RandomState>,
     /// By those but for its CPU, one by one.
     by_attributes: HashMap<Vec<i32>, u32, foldhash::fast::RandomState>,
+    /// Who sends.
+    known: Arc<Mutex<Known>>,
 }
 
 /// What the attributes of a sample say.
@@ -438,17 +488,26 @@ impl<'a> Samples<'a> {
         for index in attributes {
             context.apply(self.dictionary.attribute(*index, ATTRIBUTE)?);
         }
-        let labels = context.series();
+        let bounded = lock(&self.known)
+            .seen
+            .bound(context.series(), &context.others, self.window.now_ns);
+        let labels = bounded.fixed;
         self.content.clear();
         for label in labels {
             push_text(&mut self.content, label);
+        }
+        // Where there are none, a series is the one that it was before there were any.
+        if !bounded.others.is_empty() {
+            push_text(&mut self.content, &bounded.others);
         }
         self.content.extend(self.sender.mark());
         // Both grow by doubling.
         let remembered = attributes.len() <= MAX_ORIGIN_ATTRIBUTES;
         let entry = size_of::<(Vec<i32>, u32)>() + size_of_val(attributes);
         let entry = if remembered { entry } else { 0 };
-        self.dictionary.room().take(2 * (size_of::<Origin<'_>>() + entry))?;
+        self.dictionary
+            .room()
+            .take(2 * (size_of::<Origin<'_>>() + bounded.others.len() + entry))?;
         let origin = self.origins.len() as u32;
         self.origins.push(Origin {
             series_id: xxh3_64(&self.content) as i64,
@@ -464,7 +523,8 @@ impl<'a> Samples<'a> {
                 build_id: context.build_id,
             },
             labels,
-            thread: context.thread,
+            others: bounded.others,
+            thread: start_of(context.thread),
             tid: context.tid,
             truncated: context.truncated,
         });

@@ -24,6 +24,8 @@ pub(super) struct Frame<'a, N = &'a str> {
     pub(super) function: N,
     pub(super) file: N,
     pub(super) line: i64,
+    /// Where its function begins, if that is known.
+    pub(super) start_line: Option<i64>,
     pub(super) inlined: bool,
     /// Only where there is no function.
     pub(super) offset: Option<i64>,
@@ -305,6 +307,7 @@ impl<'a> Dictionary<'a> {
             module: read.module,
             build_id: read.build_id,
             line: read.line,
+            start_line: read.start_line,
             inlined: read.inlined,
             offset: read.offset,
         })
@@ -396,6 +399,7 @@ impl<'a> Dictionary<'a> {
             function: &[] as &[u8],
             file: &[],
             line: 0,
+            start_line: None,
             inlined: false,
             offset: None,
         };
@@ -427,6 +431,7 @@ impl<'a> Dictionary<'a> {
                     frame.function = bytes_of(raw, function.system_name, "a function's system_name_strindex")?;
                 }
                 frame.file = bytes_of(raw, function.file, "a function's filename_strindex")?;
+                frame.start_line = Some(function.start_line).filter(|line| *line > 0);
             }
         }
         if frame.function.is_empty() {
@@ -456,6 +461,10 @@ impl<'a> Dictionary<'a> {
         rest[9] = u8::from(frame.offset.is_some());
         rest[10..].copy_from_slice(&frame.offset.unwrap_or_default().to_le_bytes());
         content.extend_from_slice(&rest);
+        // Frames that don't say it have the ids that they had before any could.
+        if let Some(line) = frame.start_line {
+            content.extend_from_slice(&line.to_le_bytes());
+        }
         xxh3_64(content) as i64
     }
 }

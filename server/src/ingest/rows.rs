@@ -52,6 +52,8 @@ pub(super) struct SampleRow<'a> {
 #[derive(Debug)]
 pub(super) struct Origin<'a> {
     pub(super) labels: Labels<'a>,
+    /// Other attributes, as JSON; empty where there are none.
+    pub(super) others: String,
     pub(super) series_id: i64,
     pub(super) process_id: i64,
     pub(super) process: ProcessRow<'a>,
@@ -451,6 +453,7 @@ impl Finish<'_> {
             let flags = origins.iter().map(|origin| Some(flag(origin.sender)));
             columns.push(Arc::new(flags.collect::<BooleanArray>()));
         }
+        columns.push(self.texts(origins.iter().map(|origin| origin.others.as_str()))?);
         self.put(Table::Series, Ok(columns), day)
     }
 
@@ -554,6 +557,7 @@ impl Finish<'_> {
             Arc::new(frames.iter().map(|frame| Some(frame.line)).collect::<Int64Array>()),
             Arc::new(frames.iter().map(|frame| Some(frame.inlined)).collect::<BooleanArray>()),
             Arc::new(frames.iter().map(|frame| frame.offset).collect::<Int64Array>()),
+            Arc::new(frames.iter().map(|frame| frame.start_line).collect::<Int64Array>()),
         ];
         self.put(Table::Frames, Ok(columns), day)
     }

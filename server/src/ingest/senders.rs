@@ -3,10 +3,12 @@
 //! In: names of nodes, refusals. Out: lists for people. Everything is bounded, here and for each sender, and lasts as long as the process does. No
 //! I/O but lines of the log.
 
+use super::labels::{Seen, hour_of};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Senders that are remembered. Of more, the one that has been silent for the longest is forgotten.
+/// Senders that are remembered, each with what its labels had: a few bytes to some megabytes. Of more, the one that has been silent for the longest is forgotten.
 const MAX_SENDERS: usize = 4096;
 
 /// Of a sender's name and of what it was told last, characters.
@@ -25,7 +27,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// What is known of one sender.
+/// What is told of one sender.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sender {
     pub last_ns: i64,
@@ -33,13 +35,25 @@ pub struct Sender {
     pub samples: u64,
     /// By reason, such as `bad_profile`.
     pub refusals: BTreeMap<&'static str, Refusal>,
+    /// How often which bound of its labels was reached.
+    pub label_limits: BTreeMap<&'static str, u64>,
+}
+
+/// What is known of one sender.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    told: Sender,
+    pub(super) seen: Seen,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Senders {
-    known: Mutex<HashMap<String, Arc<Mutex<Sender>>>>,
+    known: Mutex<HashMap<String, Arc<Mutex<Known>>>>,
     lines: Mutex<Lines>,
+    /// The hour of the last one, and values of labels that are remembered of all.
+    hour: AtomicI64,
+    values: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
@@ -63,23 +77,34 @@ fn cut(text: &str) -> String {
 
 impl Senders {
     /// The sender of this name, which is its node's.
-    fn of(&self, name: &str, now_ns: i64) -> Arc<Mutex<Sender>> {
+    pub(super) fn of(&self, name: &str, now_ns: i64) -> Arc<Mutex<Known>> {
         let name = cut(name);
         let mut known = lock(&self.known);
         if known.len() >= MAX_SENDERS && !known.contains_key(&name) {
-            let oldest = known.iter().min_by_key(|(_, sender)| lock(sender).last_ns);
+            let oldest = known.iter().min_by_key(|(_, sender)| lock(sender).told.last_ns);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
                 known.remove(&oldest);
             }
         }
-        let sender = Arc::clone(known.entry(name).or_default());
-        lock(&sender).last_ns = now_ns;
+        // What was said in another hour no longer counts, whoever said it.
+        let hour = hour_of(now_ns);
+        if self.hour.swap(hour, Ordering::Relaxed) != hour {
+            known.values().for_each(|sender| lock(sender).seen.turn_to(hour));
+        }
+        let new = || {
+            Arc::new(Mutex::new(Known {
+                told: Sender::default(),
+                seen: Seen::new(Arc::clone(&self.values)),
+            }))
+        };
+        let sender = Arc::clone(known.entry(name).or_insert_with(new));
+        lock(&sender).told.last_ns = now_ns;
         sender
     }
 
     /// Samples of a sender were taken in.
     pub(super) fn took(&self, name: &str, samples: u64, now_ns: i64) {
-        lock(&self.of(name, now_ns)).samples += samples;
+        lock(&self.of(name, now_ns)).told.samples += samples;
     }
 
     /// A sender was refused something, all of a request or a part. `name`: empty where the request did not say.
@@ -87,7 +112,7 @@ impl Senders {
         {
             let sender = self.of(name, now_ns);
             let mut sender = lock(&sender);
-            let refusal = sender.refusals.entry(reason).or_insert(Refusal {
+            let refusal = sender.told.refusals.entry(reason).or_insert(Refusal {
                 count: 0,
                 last_ns: 0,
                 message: String::new(),
@@ -120,7 +145,11 @@ impl Senders {
     /// All, by name.
     pub fn list(&self) -> BTreeMap<String, Sender> {
         let known = lock(&self.known);
-        let each = known.iter().map(|(name, sender)| (name.clone(), lock(sender).clone()));
+        let told = |sender: &Known| Sender {
+            label_limits: sender.seen.reached.clone(),
+            ..sender.told.clone()
+        };
+        let each = known.iter().map(|(name, sender)| (name.clone(), told(&lock(sender))));
         each.collect()
     }
 }

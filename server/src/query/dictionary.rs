@@ -283,7 +283,9 @@ impl Dictionary {
             stacks.frames.push(Arc::new(frame));
         }
         let unknown = stacks.frames.len() as u32;
-        stacks.frames.push(Arc::new(Frame::new(Kind::Unknown, "", "", None)));
+        stacks
+            .frames
+            .push(Arc::new(Frame::new(Kind::Unknown, "", "", "", None)));
         let row_of: HashMap<i64, (&[i64], bool), MixState> = rows
             .iter()
             .map(|(id, frames, truncated)| (id, (frames, truncated)))
@@ -400,7 +402,16 @@ async fn frames(
 ) -> Result<Frames, QueryError> {
     let (mut frames, mut texts, mut room) = (Frames::new(snapshot), Texts::default(), Ok(()));
     let columns = [
-        "frame_id", "kind", "module", "function", "offset", "inlined", "file", "line", "build_id",
+        "frame_id",
+        "kind",
+        "module",
+        "function",
+        "offset",
+        "inlined",
+        "file",
+        "line",
+        "build_id",
+        "start_line",
     ];
     collect_rows(snapshot, "frames", days.filter().and(filter), &columns, |batch| {
         if room.is_ok() {
@@ -474,6 +485,7 @@ fn read_frames(batch: &RecordBatch, is_wanted: &impl Fn(i64) -> bool, texts: &mu
     let inlined = batch.column(5).as_boolean();
     let (file, build_id) = (text(6), text(8));
     let line = batch.column(7).as_primitive::<Int64Type>();
+    let start_line = batch.column(9).as_primitive::<Int64Type>();
     for row in 0..batch.num_rows() {
         if !is_wanted(ids.value(row)) {
             continue;
@@ -482,6 +494,7 @@ fn read_frames(batch: &RecordBatch, is_wanted: &impl Fn(i64) -> bool, texts: &mu
         let mut frame = Frame::new(
             Kind::of_frame(kind.value(row)),
             module.value(row),
+            build_id.value(row),
             function.value(row),
             at,
         );
@@ -490,6 +503,11 @@ fn read_frames(batch: &RecordBatch, is_wanted: &impl Fn(i64) -> bool, texts: &mu
         frame.file = texts.of(file.value(row));
         frame.line = u32::try_from(line.value(row)).unwrap_or(0);
         frame.build_id = texts.of(build_id.value(row));
+        // Absent where the sender does not say it, or an older server wrote the row.
+        frame.start_line = match start_line.is_null(row) {
+            true => 0,
+            false => u32::try_from(start_line.value(row)).unwrap_or(0),
+        };
         to.push((ids.value(row), frame));
     }
 }

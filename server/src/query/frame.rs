@@ -57,7 +57,7 @@ impl Kind {
 /// What makes frames the same node under one parent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name {
-    /// As shown: the function, or `module+0xoffset`, or `[unknown]`.
+    /// As shown: the function, or `[module]`, or `[unknown]`.
     pub function: Arc<str>,
     /// Base name; empty when unknown.
     pub module: Arc<str>,
@@ -91,16 +91,21 @@ pub struct Frame {
     pub build_id: Arc<str>,
     /// Offset in the module's file; 0 when unknown.
     pub offset: u64,
+    /// Line at which the function begins; 0 when unknown.
+    pub start_line: u32,
 }
 
 impl Frame {
-    /// A frame as the `frames` table holds it: `module` is a path, `function` may be empty.
-    pub fn new(kind: Kind, module: &str, function: &str, offset: Option<u64>) -> Frame {
+    /// A frame as the `frames` table holds it: `module` is a path, `function` may be empty. Frames without a function are one of their module, wherever
+    /// in it they are, which [`Frame::offset`] says; of a module without a name its build id is one.
+    pub fn new(kind: Kind, module: &str, build_id: &str, function: &str, offset: Option<u64>) -> Frame {
         let base = base_name(module);
-        let shown = match (function, base, offset) {
-            ("", "", _) => "[unknown]".into(),
-            ("", base, Some(offset)) => format!("{base}+{offset:#x}").into(),
-            ("", base, None) => base.into(),
+        let shown = match (function, base, build_id) {
+            ("", "", "") => "[unknown]".into(),
+            ("", "", build_id) => format!("[build {}]", first_digits(build_id)).into(),
+            // Names of the kernel's own have brackets already.
+            ("", base, _) if base.starts_with('[') => base.into(),
+            ("", base, _) => format!("[{base}]").into(),
             (function, ..) => function.into(),
         };
         Frame {
@@ -115,6 +120,7 @@ impl Frame {
             line: 0,
             build_id: Arc::default(),
             offset: offset.unwrap_or(0),
+            start_line: 0,
         }
     }
 }
@@ -126,6 +132,11 @@ impl Name {
         let counts = || text.starts_with("[… ") && text.ends_with("frames]");
         self.kind == Kind::Unknown && self.module.is_empty() && (text == "[cut]" || counts())
     }
+}
+
+/// So much of a build id as tells it from others.
+fn first_digits(build_id: &str) -> &str {
+    &build_id[..build_id.floor_char_boundary(12)]
 }
 
 fn base_name(module: &str) -> &str {
@@ -172,17 +183,21 @@ mod tests {
 
     #[test]
     fn frames_without_names_are_shown_as_what_is_known() {
-        let shown = |module, function, offset| {
-            Frame::new(Kind::Native, module, function, offset)
+        let shown = |module, build_id, function, offset| {
+            Frame::new(Kind::Native, module, build_id, function, offset)
                 .name
                 .function
                 .to_string()
         };
-        assert_eq!(shown("/usr/lib/libc.so.6", "", Some(0x1f20)), "libc.so.6+0x1f20");
-        assert_eq!(shown("", "", Some(7)), "[unknown]");
-        assert_eq!(shown("[kernel]", "do_syscall_64", Some(7)), "do_syscall_64");
+        for offset in [None, Some(0), Some(0x1f20)] {
+            assert_eq!(shown("/usr/lib/libc.so.6", "c0ffee", "", offset), "[libc.so.6]");
+            assert_eq!(shown("", "c0ffeec0ffeec0ffee", "", offset), "[build c0ffeec0ffee]");
+            assert_eq!(shown("[kernel]", "", "", offset), "[kernel]");
+        }
+        assert_eq!(shown("", "", "", Some(7)), "[unknown]");
+        assert_eq!(shown("[kernel]", "", "do_syscall_64", Some(7)), "do_syscall_64");
         assert_eq!(
-            &*Frame::new(Kind::Kernel, "[kernel]", "", Some(1)).name.module,
+            &*Frame::new(Kind::Kernel, "[kernel]", "", "", Some(1)).name.module,
             "[kernel]"
         );
     }

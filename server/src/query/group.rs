@@ -42,7 +42,7 @@ pub(super) async fn by_label(
         ))
     };
     let (column, by) = match label.home() {
-        Home::Samples => (label.name(), GroupBy::Text),
+        Home::Samples => (label.column(), GroupBy::Text),
         Home::Processes => ("process_id", GroupBy::Id(ids().await?)),
         Home::Series => ("series_id", GroupBy::Id(ids().await?)),
     };
@@ -150,13 +150,13 @@ pub(super) async fn values_by_id(
         new
     };
     let mut values = HashMap::default();
-    collect_rows(snapshot, table, days.filter(), &[id, label.name()], |batch| {
+    collect_rows(snapshot, table, days.filter(), &[id, label.column()], |batch| {
         let column = batch.column(1);
         for (row, id) in batch.column(0).as_primitive::<Int64Type>().values().iter().enumerate() {
             let value = match column.as_primitive_opt::<Int64Type>() {
                 Some(numbers) if numbers.is_null(row) => shared(""),
                 Some(numbers) => shared(&numbers.value(row).to_string()),
-                None => shared(column.as_string::<i32>().value(row)),
+                None => shared(&label.value_in(column.as_string::<i32>().value(row))),
             };
             values.insert(*id, value);
         }

@@ -1,5 +1,6 @@
 //! What can be asked for.
 
+use super::attribute;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::group::{Extra, by_label};
@@ -8,10 +9,14 @@ use super::selector::{Home, Label};
 use super::steps::Steps;
 use crate::store::Snapshot;
 use arrow::array::AsArray;
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 
 /// Most values that are listed.
 pub(super) const MAX_VALUES: usize = 10_000;
+
+/// Most attributes whose names are listed.
+const MAX_NAMES: usize = 300;
 
 /// The values that a label has in the selected samples, sorted.
 #[derive(Debug)]
@@ -56,13 +61,35 @@ pub async fn label_values(
     Ok(Values { values, complete })
 }
 
+/// The names of all labels: the fixed ones, and attributes that series of the window's days have, with their short names.
+pub async fn label_names(snapshot: &Snapshot, question: &Question) -> Result<Vec<String>, QueryError> {
+    let (mut looked_at, mut attributes) = (HashSet::new(), BTreeSet::new());
+    let days = Days::of(question.window).filter();
+    collect_rows(snapshot, "series", days, &["labels"], |batch| {
+        for labels in batch.column(0).as_string::<i32>().iter().flatten() {
+            // Many series have the same, or nearly so.
+            if attributes.len() < MAX_NAMES && looked_at.len() < MAX_VALUES && !looked_at.contains(labels) {
+                looked_at.insert(labels.to_owned());
+                attributes.extend(attribute::all_in(labels).into_keys().map(Cow::into_owned));
+            }
+        }
+    })
+    .await?;
+    let fixed = Label::ALL.iter().map(|label| label.name().to_owned());
+    let others = attributes
+        .iter()
+        .take(MAX_NAMES)
+        .flat_map(|name| attribute::label_names(name));
+    Ok(fixed.chain(others).collect())
+}
+
 async fn of_series(snapshot: &Snapshot, question: &Question, label: Label) -> Result<BTreeSet<String>, QueryError> {
     let matchers = question.selector.matchers();
-    let mut columns = vec![label.name()];
-    columns.extend(matchers.iter().map(|matcher| matcher.label().name()));
+    let mut columns = vec![label.column()];
+    columns.extend(matchers.iter().map(|matcher| matcher.label().column()));
     columns.sort_unstable();
     columns.dedup();
-    let position = |label: Label| columns.iter().position(|column| *column == label.name()).unwrap_or(0);
+    let position = |label: Label| columns.iter().position(|column| *column == label.column()).unwrap_or(0);
     let mut values = BTreeSet::new();
     collect_rows(
         snapshot,
@@ -71,11 +98,11 @@ async fn of_series(snapshot: &Snapshot, question: &Question, label: Label) -> Re
         &columns,
         |batch| {
             for row in 0..batch.num_rows() {
-                let text = |label: Label| batch.column(position(label)).as_string::<i32>().value(row);
-                if matchers.iter().all(|matcher| matcher.accepts(text(matcher.label())))
-                    && !values.contains(text(label))
+                let text = |label: Label| label.value_in(batch.column(position(label)).as_string::<i32>().value(row));
+                if matchers.iter().all(|matcher| matcher.accepts(&text(matcher.label())))
+                    && !values.contains(&*text(label))
                 {
-                    values.insert(text(label).to_owned());
+                    values.insert(text(label).into_owned());
                 }
             }
         },

@@ -4,6 +4,7 @@
 //! `time` do no I/O. Nothing here knows HTTP, and nothing writes.
 
 mod account;
+pub mod attribute;
 mod cells;
 mod counts;
 mod criteria;
@@ -56,7 +57,7 @@ pub use error::QueryError;
 pub use exposure::Exposure;
 pub use flamegraph::{Flamegraph, Matching, Summary, View, flamegraph};
 pub use heatmap::{Grid, Heatmap, USUAL_ROWS, heatmap};
-pub use labels::{Values, label_values};
+pub use labels::{Values, label_names, label_values};
 pub use matching::{FrameMatch, MOST_PATH};
 pub use periods::{Counted, Periods};
 pub use select::Question;

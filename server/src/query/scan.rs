@@ -393,7 +393,7 @@ impl RowTest {
     fn uses(&self, wanted: &[Wanted]) -> Vec<&'static str> {
         let ids = [("series_id", &self.scope.series), ("process_id", &self.scope.processes)];
         let ids = ids.into_iter().filter(|(_, ids)| ids.is_some()).map(|(name, _)| name);
-        let matchers = self.matchers.iter().map(|matcher| matcher.label().name());
+        let matchers = self.matchers.iter().map(|matcher| matcher.label().column());
         wanted
             .iter()
             .map(|column| column.name)
@@ -481,7 +481,7 @@ impl RowTest {
             Condition::Type => codes("type"),
             Condition::Series => codes("series_id"),
             Condition::Processes => codes("process_id"),
-            Condition::Matcher(index) => codes(self.matchers[index].label().name()),
+            Condition::Matcher(index) => codes(self.matchers[index].label().column()),
         }
     }
 

@@ -185,14 +185,14 @@ pub(super) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Sc
         columns.extend(
             labels
                 .iter()
-                .map(|label| label.name())
+                .map(|label| label.column())
                 .filter(|name| *name != "service"),
         );
         columns = dedup(columns);
         let matchers: Vec<(usize, &Matcher)> = question
             .selector
             .of(Home::Series)
-            .map(|m| (position(&columns, m.label().name()), m))
+            .map(|m| (position(&columns, m.label().column()), m))
             .collect();
         let mut ids: HashSet<i64, MixState> = HashSet::default();
         let mut services = BTreeSet::new();
@@ -200,7 +200,8 @@ pub(super) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Sc
             let series = batch.column(0).as_primitive::<Int64Type>();
             for row in 0..batch.num_rows() {
                 let text = |column: usize| batch.column(column).as_string::<i32>().value(row);
-                if matchers.iter().all(|(column, matcher)| matcher.accepts(text(*column))) {
+                let accepts = |matcher: &Matcher, text| matcher.accepts(&matcher.label().value_in(text));
+                if matchers.iter().all(|(column, matcher)| accepts(matcher, text(*column))) {
                     ids.insert(series.value(row));
                     if !services.contains(text(1)) {
                         services.insert(text(1).to_owned());

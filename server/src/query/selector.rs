@@ -3,8 +3,10 @@
 //! Text in, matchers out. An absent label has the empty value, and a regular expression is anchored at both ends, both as in
 //! PromQL (<https://prometheus.io/docs/prometheus/latest/querying/basics/>). Does no I/O.
 
+use super::attribute::{self, AttributeName};
 use super::error::QueryError;
 use regex::{Regex, RegexBuilder};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Longest selector, in bytes.
@@ -45,10 +47,12 @@ pub enum Label {
     Cluster,
     Unit,
     Cgroup,
+    /// What a sender said of itself, by the attribute's name.
+    Attribute(AttributeName),
 }
 
 impl Label {
-    /// Every label, in the order in which they are listed to users.
+    /// Every fixed label, in the order in which they are listed to users.
     pub const ALL: [Label; 15] = [
         Label::Node,
         Label::Service,
@@ -67,8 +71,16 @@ impl Label {
         Label::Cgroup,
     ];
 
-    /// Its name in selectors, which is also its column's name.
-    pub fn name(self) -> &'static str {
+    /// Its name in selectors.
+    pub fn name(&self) -> &str {
+        match self {
+            Label::Attribute(name) => name.as_str(),
+            fixed => fixed.column(),
+        }
+    }
+
+    /// The column that has its value, of a fixed label of the same name.
+    pub fn column(self) -> &'static str {
         match self {
             Label::Node => "node",
             Label::Service => "service",
@@ -85,12 +97,30 @@ impl Label {
             Label::Cluster => "cluster",
             Label::Unit => "unit",
             Label::Cgroup => "cgroup",
+            Label::Attribute(_) => "labels",
         }
     }
 
-    /// The label of this name.
+    /// Its value, of what its column has.
+    pub fn value_in(self, column: &str) -> Cow<'_, str> {
+        match self {
+            Label::Attribute(name) => name.value_in(column),
+            _ => Cow::Borrowed(column),
+        }
+    }
+
+    /// The label of this name; `None` for a word that is none, and is no attribute's name either.
     pub fn parse(name: &str) -> Option<Label> {
-        Label::ALL.into_iter().find(|label| label.name() == name)
+        let fixed = Label::ALL.into_iter().find(|label| label.name() == name);
+        let known = OF_ATTRIBUTES.iter().find(|(attribute, _)| *attribute == name);
+        fixed
+            .or(known.map(|(_, label)| *label))
+            .or_else(|| attribute::by_label_name(name).map(Label::Attribute))
+    }
+
+    /// Whether a name is that of a fixed label.
+    pub fn is_fixed(name: &str) -> bool {
+        Label::ALL.iter().any(|label| label.name() == name)
     }
 
     /// The table that knows the label's value.
@@ -104,9 +134,27 @@ impl Label {
 
     /// All names, for messages.
     pub fn names() -> String {
-        Label::ALL.map(Label::name).join(", ")
+        let names: Vec<&str> = Label::ALL.iter().map(Label::name).collect();
+        format!("{}, and attributes such as service.version", names.join(", "))
     }
 }
+
+/// Attributes that are fixed labels under another name.
+const OF_ATTRIBUTES: [(&str, Label); 13] = [
+    ("host.name", Label::Node),
+    ("service.name", Label::Service),
+    ("process.executable.name", Label::Process),
+    ("process.pid", Label::Tgid),
+    ("thread.name", Label::Thread),
+    ("thread.id", Label::Tid),
+    ("cpu.logical_number", Label::Cpu),
+    ("container.name", Label::Container),
+    ("k8s.pod.name", Label::Pod),
+    ("k8s.namespace.name", Label::Namespace),
+    ("k8s.workload.name", Label::Workload),
+    ("k8s.cluster.name", Label::Cluster),
+    ("systemd.unit", Label::Unit),
+];
 
 /// How a matcher compares.
 #[derive(Debug, Clone)]
@@ -199,21 +247,37 @@ impl fmt::Display for Selector {
                 Operator::MatchesNot(_) => "!~",
             };
             let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma}{}{operator}\"", matcher.label.name())?;
-            for c in matcher.value.chars() {
-                match c {
-                    '"' => f.write_str("\\\"")?,
-                    '\\' => f.write_str("\\\\")?,
-                    '\n' => f.write_str("\\n")?,
-                    '\t' => f.write_str("\\t")?,
-                    '\r' => f.write_str("\\r")?,
-                    other => write!(f, "{other}")?,
+            f.write_str(comma)?;
+            // A name that no reader of PromQL takes for one stands in quotes.
+            match matcher.label {
+                Label::Attribute(name) => {
+                    // One that could be taken for something else is named in full.
+                    let is_other = Label::parse(name.as_str()).is_some_and(|other| other != matcher.label);
+                    let prefix = if is_other { attribute::PREFIX } else { "" };
+                    write_quoted(f, &format!("{prefix}{}", name.as_str()))?;
                 }
+                fixed => f.write_str(fixed.column())?,
             }
-            f.write_str("\"")?;
+            f.write_str(operator)?;
+            write_quoted(f, &matcher.value)?;
         }
         f.write_str("}")
     }
+}
+
+fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_str("\"")?;
+    for c in text.chars() {
+        match c {
+            '"' => f.write_str("\\\"")?,
+            '\\' => f.write_str("\\\\")?,
+            '\n' => f.write_str("\\n")?,
+            '\t' => f.write_str("\\t")?,
+            '\r' => f.write_str("\\r")?,
+            other => write!(f, "{other}")?,
+        }
+    }
+    f.write_str("\"")
 }
 
 /// Compiles a pattern that users gave, within limits. `what` names it in the message, such as "the regular expression of
@@ -288,14 +352,30 @@ impl Parser<'_> {
 
     fn matcher(&mut self) -> Result<Matcher, QueryError> {
         let start = self.offset;
-        while self.peek().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let is_quoted = matches!(self.peek(), Some('"' | '\'' | '`'));
+        let quoted = if is_quoted { self.string()? } else { String::new() };
+        while !is_quoted
+            && self
+                .peek()
+                .is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
+        {
             self.offset += 1;
         }
-        let name = &self.text[start..self.offset];
+        let name = if is_quoted {
+            quoted.as_str()
+        } else {
+            &self.text[start..self.offset]
+        };
         if name.is_empty() {
             return Err(self.expected("a label's name or `}`"));
         }
-        let Some(label) = Label::parse(name) else {
+        // In quotes any name is that of an attribute, if it is no label's.
+        let attribute = || {
+            is_quoted
+                .then(|| AttributeName::new(name).map(Label::Attribute))
+                .flatten()
+        };
+        let Some(label) = Label::parse(name).or_else(attribute) else {
             self.offset = start;
             return Err(QueryError::bad_query(
                 format!("unknown label `{name}` at position {}", self.position()),
@@ -456,6 +536,22 @@ mod tests {
         assert!(error("{servcie=\"a\"}").contains("unknown label `servcie` at position 2"));
         assert!(error("{servcie=\"a\"}").contains("labels are node, service, process"));
         assert!(error("{,}").contains("expected a label's name"));
+    }
+
+    #[test]
+    fn attributes_are_named_bare_in_quotes_and_in_full() {
+        for (text, written) in [
+            ("{acme.team=\"red\"}", "{\"acme.team\"=\"red\"}"),
+            ("{\"team\"!~\"a|b\"}", "{\"team\"!~\"a|b\"}"),
+            ("{version=\"1\"}", "{\"service.version\"=\"1\"}"),
+            ("{\"attribute.node\"=\"x\"}", "{\"attribute.node\"=\"x\"}"),
+            ("{host.name=\"n\"}", "{node=\"n\"}"),
+        ] {
+            let selector = Selector::parse(text).unwrap();
+            assert_eq!(selector.to_string(), written);
+            let again = Selector::parse(written).unwrap();
+            assert_eq!(again.matchers()[0].label(), selector.matchers()[0].label(), "{text}");
+        }
     }
 
     #[test]

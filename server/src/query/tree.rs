@@ -419,8 +419,8 @@ pub(crate) mod tests {
             let mut frames = Vec::new();
             for part in line.split(';').rev() {
                 let frame = match part.strip_prefix("k:") {
-                    Some(rest) => Frame::new(Kind::Kernel, "[kernel]", rest, None),
-                    None => Frame::new(Kind::Native, "/usr/bin/app", part, None),
+                    Some(rest) => Frame::new(Kind::Kernel, "[kernel]", "", rest, None),
+                    None => Frame::new(Kind::Native, "/usr/bin/app", "", part, None),
                 };
                 let index = result.frames.iter().position(|f| **f == frame).unwrap_or_else(|| {
                     result.frames.push(Arc::new(frame));

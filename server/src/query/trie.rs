@@ -158,7 +158,7 @@ impl Trie {
                 None => {
                     lacks = true;
                     FrameEntry {
-                        name: self.name(&Frame::new(Kind::Unknown, "", "", None).name),
+                        name: self.name(&Frame::new(Kind::Unknown, "", "", "", None).name),
                         inlined: false,
                         named: false,
                     }

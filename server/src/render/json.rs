@@ -456,7 +456,7 @@ pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
             value
         })
         .collect();
-    let by = match top.by {
+    let by = match &top.by {
         By::Function => "function",
         By::Label(label) => label.name(),
     };
@@ -488,7 +488,7 @@ pub fn top(top: &Top, to: &mut Writer) -> Result<(), RenderError> {
 pub fn label_values(label: Label, values: &Values, to: &mut Writer) -> Result<(), RenderError> {
     #[derive(Serialize)]
     struct Answer<'a> {
-        label: &'static str,
+        label: &'a str,
         values: &'a [String],
         complete: bool,
     }

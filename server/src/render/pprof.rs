@@ -102,6 +102,9 @@ struct Function {
     system_name: i64,
     #[prost(int64, tag = "4")]
     filename: i64,
+    /// `go build -pgo` wants it: it knows calls by how many lines they are below it.
+    #[prost(int64, tag = "5")]
+    start_line: i64,
 }
 
 /// Memory of a frame's name while paths are made, and of an entry of the tables, in bytes.
@@ -216,7 +219,8 @@ struct Tables {
     locations: Vec<Location>,
     location_of: HashMap<Vec<u32>, u64>,
     functions: Vec<Function>,
-    function_of: HashMap<(i64, i64), u64>,
+    /// By name, file and the line at which it begins.
+    function_of: HashMap<(i64, i64, i64), u64>,
     /// Of texts, and of the lists of frames that are of one address.
     texts_bytes: usize,
     lists_bytes: usize,
@@ -292,7 +296,8 @@ impl Tables {
     }
 
     fn function(&mut self, frame: &Frame) -> u64 {
-        let key = (self.text(&frame.name.function), self.text(&frame.file));
+        let file = self.text(&frame.file);
+        let key = (self.text(&frame.name.function), file, i64::from(frame.start_line));
         let next = self.functions.len() as u64 + 1;
         let id = *self.function_of.entry(key).or_insert(next);
         if id == next {
@@ -301,6 +306,7 @@ impl Tables {
                 name: key.0,
                 system_name: key.0,
                 filename: key.1,
+                start_line: key.2,
             });
         }
         id

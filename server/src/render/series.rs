@@ -2,7 +2,6 @@
 
 use super::json::{NS_PER_MS, write};
 use super::{RenderError, Writer};
-use crate::query::selector::Label;
 use crate::query::{Line, ProfileType, Series};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -73,7 +72,7 @@ pub fn series(series: &Series, to: &mut Writer) -> Result<(), RenderError> {
 }
 
 /// The names of all labels, and the profile types of a window.
-pub fn labels(types: &[ProfileType], to: &mut Writer) -> Result<(), RenderError> {
+pub fn labels(names: &[String], types: &[ProfileType], to: &mut Writer) -> Result<(), RenderError> {
     let of_type = |of: &ProfileType| {
         json!({
             "type": of.name,
@@ -83,5 +82,5 @@ pub fn labels(types: &[ProfileType], to: &mut Writer) -> Result<(), RenderError>
         })
     };
     let types: Vec<Value> = types.iter().map(of_type).collect();
-    write(to, &json!({"labels": Label::ALL.map(Label::name), "types": types}))
+    write(to, &json!({"labels": names, "types": types}))
 }

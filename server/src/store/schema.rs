@@ -172,7 +172,8 @@ fn columns(table: Table) -> Schema {
             let mut fields = vec![must("series_id", Int64)];
             fields.extend(SERIES_LABELS.iter().map(|label| must(label, Utf8)));
             // Null in rows of servers that did not have them.
-            fields.extend([may("accounted", Boolean), may("spread", Boolean), must("day", name())]);
+            fields.extend([may("accounted", Boolean), may("spread", Boolean)]);
+            fields.extend([may("labels", Utf8), must("day", name())]);
             fields
         }
         Table::Stacks => vec![
@@ -191,6 +192,7 @@ fn columns(table: Table) -> Schema {
             must("line", Int64),
             must("inlined", Boolean),
             may("offset", Int64),
+            may("start_line", Int64),
             must("day", name()),
         ],
         Table::Types => vec![

@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::collector::profiles::v1development::{
 use opentelemetry_proto::tonic::profiles::v1development::{Profile, Sample};
 use prost::Message;
 use stakeout_server::api::{self, AppState};
-use stakeout_server::ingest::{Ingest, IngestConfig, IngestError, TimeWindow, convert, read};
+use stakeout_server::ingest::{Ingest, IngestConfig, IngestError, Senders, TimeWindow, convert, read};
 use stakeout_server::store::{Store, StoreConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -333,7 +333,13 @@ fn rows_are_counted_before_they_take_memory() {
     for (what, wire) in [("samples", samples), ("times", times)] {
         let converted = |limit| {
             let request = read(&wire, limit).unwrap();
-            convert(&request, None, window, &|_, _, ids| vec![false; ids.len()])
+            convert(
+                &request,
+                None,
+                window,
+                &|_, _, ids| vec![false; ids.len()],
+                &Senders::default(),
+            )
         };
         let error = converted(1 << 20).unwrap_err();
         assert!(matches!(error, IngestError::TooLarge { .. }), "{what}: {error}");

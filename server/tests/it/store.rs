@@ -4,7 +4,7 @@ use crate::support::{Sender, now_ns};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use prost::Message;
-use stakeout_server::ingest::{IsKnown, TimeWindow, convert, read};
+use stakeout_server::ingest::{IsKnown, Senders, TimeWindow, convert, read};
 use stakeout_server::store::{Ack, BatchId, Rows, Snapshot, Store, StoreConfig, StoreError, Table};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) fn rows_without(sender: &mut Sender, number: i64, until_ns: i64, is_k
     };
     let wire = sender.batch(number, until_ns).encode_to_vec();
     let request = read(&wire, 1 << 24).unwrap();
-    let converted = convert(&request, None, window, is_known).unwrap();
+    let converted = convert(&request, None, window, is_known, &Senders::default()).unwrap();
     assert_eq!(converted.message, "");
     let [part] = <[_; 1]>::try_from(converted.parts).unwrap();
     (part.rows, part.id.unwrap())

@@ -197,6 +197,15 @@ export interface SqlAnswer {
   complete: boolean;
 }
 
+/** What a sender was refused for one reason, since the server's start. */
+export interface Refusal {
+  reason: string;
+  count: number;
+  /** The last time, and what it was told then. */
+  last: number;
+  message: string;
+}
+
 export interface NodeRow extends Ticks {
   node: string;
   instance: string;
@@ -219,6 +228,11 @@ export interface NodeRow extends Ticks {
   rss_bytes: number;
   bpf_map_bytes: number;
   late: boolean;
+  /** False of a sender that is no agent: it says nothing of its rate, its CPUs and its own cost. */
+  has_account?: boolean;
+  refusals?: Refusal[];
+  /** Bounds of its labels that were reached, and how often. */
+  label_limits?: Record<string, number> | null;
 }
 
 export interface InfoAnswer {

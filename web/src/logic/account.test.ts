@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { accountOf, limitsOf, ratesOf } from "./account.ts";
+import { accountOf, limitsOf, ratesOf, refusalsOf } from "./account.ts";
 
 const plain = (text: string) => text.replace(/\u202f/g, " ");
 
@@ -59,5 +59,19 @@ describe("rates that are alike", () => {
     ];
     expect(ratesOf(periods)).toBeNull();
     expect(ratesOf([...periods, { period_ns: 100_000_000, samples: 3 }])?.brief).toBe("10.0 to 20.0 Hz");
+  });
+});
+
+describe("refusals", () => {
+  it("are summed, with a line for each reason", () => {
+    const refusals = [
+      { reason: "bad_profile", count: 3, last: 0, message: "stack_table[9]" },
+      { reason: "too_large", count: 1, last: 1000, message: "larger than 32" },
+    ];
+    expect(refusalsOf(refusals)).toEqual({
+      count: 4,
+      text: "bad_profile: 3, last 1970-01-01T00:00:00.000Z: stack_table[9]\ntoo_large: 1, last 1970-01-01T00:00:01.000Z: larger than 32",
+    });
+    expect(refusalsOf(undefined)).toEqual({ count: 0, text: "" });
   });
 });

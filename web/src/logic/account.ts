@@ -1,7 +1,7 @@
 /**
  * What an agent accounts for beside its samples. In: limits by name, samples by period, a node's counters. Out: text for a person.
  */
-import type { NodeRow, Period } from "../api/types.ts";
+import type { NodeRow, Period, Refusal } from "../api/types.ts";
 import { brief, count, digits, plural } from "./format.ts";
 
 /** What was done less well when a limit was reached; no sample is lost by it. */
@@ -20,6 +20,11 @@ const LIMIT_WORDS: Record<string, string> = {
   early_looks_skipped: "programs not looked at when they started, since many did: a short one may lack names",
   programs_forgotten: "programs replaced by an exec and forgotten for want of room: short ones may lack names",
   kernel_code_forgotten: "BPF programs not kept in mind for want of room: they have no names",
+  label_values: "values of a label beyond what one sender may have within an hour: shown as [other]",
+  label_names: "attributes beyond what one sender may have within an hour: left out",
+  labels_of_series: "attributes beyond what one series may have: left out",
+  label_name_length: "attributes left out for the length of their names",
+  label_value_length: "values of labels that were cut for their length",
   processes_forgotten: "processes forgotten for want of room: looked up anew when they run again",
 };
 
@@ -42,6 +47,17 @@ export function limitsOf(byName: Record<string, number> | undefined): Limits {
     brief: shown.length < reached.length ? `${named} and ${reached.length - shown.length} more` : named,
     text: reached
       .map(([name, times]) => `${name}: ${count(times)}${LIMIT_WORDS[name] ? ` ${LIMIT_WORDS[name]}` : ""}`)
+      .join("\n"),
+  };
+}
+
+/** What a sender was refused: how often in all, and a line for each reason with what it was told last. */
+export function refusalsOf(refusals: readonly Refusal[] | undefined): { count: number; text: string } {
+  const list = refusals ?? [];
+  return {
+    count: list.reduce((sum, one) => sum + one.count, 0),
+    text: list
+      .map((one) => `${one.reason}: ${count(one.count)}, last ${new Date(one.last).toISOString()}: ${one.message}`)
       .join("\n"),
   };
 }

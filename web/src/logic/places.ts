@@ -23,15 +23,13 @@ const MOST_ROWS = 2_000;
 const quoted = (text: string) => `'${text.replace(/'/g, "''")}'`;
 const day = (moment: number) => quoted(new Date(moment).toISOString().slice(0, 10));
 
-/** The columns are those that `placesOf` reads. A frame without a function's name is shown as its module. */
+/** The columns are those that `placesOf` reads. A frame without a function's name is shown as its module, in brackets. */
 export function placesQuery({ name, module, kind }: FrameKey, from: number, until: number): string {
-  const offset = name.startsWith(`${module}+0x`) ? Number.parseInt(name.slice(module.length + 3), 16) : Number.NaN;
-  const isNamed = Number.isNaN(offset) && name !== module && name !== `[${module}]`;
+  const isNamed = name !== module && name !== `[${module}]`;
   const where = [
     `day BETWEEN ${day(from)} AND ${day(until)}`,
     `kind = ${quoted(kind)}`,
     `function = ${quoted(isNamed ? name : "")}`,
-    ...(Number.isNaN(offset) ? [] : [`"offset" = ${offset}`]),
   ];
   const columns = "module, build_id, file, min(line), max(line)";
   return `SELECT ${columns} FROM frames WHERE ${where.join(" AND ")} GROUP BY module, build_id, file LIMIT ${MOST_ROWS}`;

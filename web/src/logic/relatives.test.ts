@@ -51,13 +51,13 @@ describe("callers and callees", () => {
 });
 
 describe("places of a function", () => {
-  it("are asked for by name, or by offset where there is none, and names cannot end the text", () => {
+  it("are asked for by name, or by module where there is none, and names cannot end the text", () => {
     const at = Date.UTC(2026, 10, 21, 8);
     const named = placesQuery({ name: "it's", module: "libc.so.6", kind: "native" }, at, at);
     expect(named).toContain("day BETWEEN '2026-11-21' AND '2026-11-21'");
     expect(named).toContain("function = 'it''s'");
-    const bare = placesQuery({ name: "libc.so.6+0x1f20", module: "libc.so.6", kind: "native" }, at, at);
-    expect(bare).toContain(`function = '' AND "offset" = 7968`);
+    const bare = placesQuery({ name: "[libc.so.6]", module: "libc.so.6", kind: "native" }, at, at);
+    expect(bare).toContain(`kind = 'native' AND function = '' GROUP BY`);
   });
 
   it("are put together by file of the module", () => {

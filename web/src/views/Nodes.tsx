@@ -1,6 +1,6 @@
 /** Every agent: when it was last heard of, what it took and lost, what it costs. */
 
-import { accountOf, limitsOf } from "../logic/account.ts";
+import { accountOf, limitsOf, refusalsOf } from "../logic/account.ts";
 import { type Agent, agentsOf, costOf, howMany, shareOf } from "../logic/agents.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/format.ts";
 import { idleText, lossOf } from "../logic/loss.ts";
@@ -22,6 +22,7 @@ const HEAD: readonly [string, string, boolean][] = [
   ["Stored", "Samples of this agent in the store", true],
   ["Lost", "Samples that it took and could not deliver, by cause", true],
   ["Limits", "Limits that it reached and how often: what it did less well, without losing a sample", true],
+  ["Refused", "Requests or parts of them that this server did not take since its start, and why", true],
   ["Agent CPU", "Of the machine's CPU time in the newest interval, with its BPF programs", true],
   ["per sample", "CPU time of process and BPF programs for each sample taken", true],
   ["RSS", "Resident memory of the agent", true],
@@ -71,7 +72,7 @@ export function Nodes() {
             </thead>
             <tbody>
               {rows.map((agent) => (
-                <NodeLine key={agent.row.instance} agent={agent} />
+                <NodeLine key={agent.row.instance || agent.row.node} agent={agent} />
               ))}
             </tbody>
           </table>
@@ -93,13 +94,15 @@ function NodeLine({ agent: { row, state } }: { agent: Agent }) {
   const share = shareOf(row);
   const query = formatSelector([{ label: "node", operator: "=", value: row.node }]);
   const lost = lossOf(row.samples_lost);
-  const limits = limitsOf(row.limits);
-  const account = accountOf(row);
+  const limits = limitsOf({ ...row.limits, ...row.label_limits });
+  const refused = refusalsOf(row.refusals);
+  const isAgent = row.has_account !== false;
+  const account = isAgent ? accountOf(row) : "A sender without an account: nothing is known but what came";
   return (
     <tr class={state}>
       <th scope="row">
-        <Go change={{ view: "explore", query, focus: "" }} title={`Instance ${row.instance}`}>
-          {row.node}
+        <Go change={{ view: "explore", query, focus: "" }} title={isAgent ? `Instance ${row.instance}` : account}>
+          {row.node || "[not named]"}
         </Go>
       </th>
       <td title={new Date(row.last_seen).toISOString()}>
@@ -110,17 +113,17 @@ function NodeLine({ agent: { row, state } }: { agent: Agent }) {
         )}{" "}
         {ago(row.last_seen, clockNow.value)}
       </td>
-      <td class="number">{count(row.frequency_hz)} Hz</td>
+      <td class="number">{isAgent ? `${count(row.frequency_hz)} Hz` : "–"}</td>
       <td
         class="number"
         title={row.cpus_offline ? `CPU ${row.cpus_offline} off, or not sampled, in the newest interval` : undefined}
       >
-        {count(row.cpus)}
+        {isAgent ? count(row.cpus) : "–"}
         {row.cpus_offline ? <span class="dim">, off: {row.cpus_offline}</span> : null}
       </td>
       <td class="number">{idleText(row) || "–"}</td>
       <td class="number" title={account}>
-        {brief(row.samples_taken)}
+        {isAgent ? brief(row.samples_taken) : "–"}
       </td>
       <td class="number" title={account}>
         {brief(row.samples_stored)}
@@ -132,18 +135,24 @@ function NodeLine({ agent: { row, state } }: { agent: Agent }) {
         {limits.reached === 0 ? "–" : limits.brief}
         {limits.reached > 0 && <span class="visually-hidden"> ({limits.text})</span>}
       </td>
+      <td class={`number${refused.count > 0 ? " warn-text" : ""}`} title={refused.text}>
+        {refused.count === 0 ? "–" : brief(refused.count)}
+        {refused.count > 0 && <span class="visually-hidden"> ({refused.text})</span>}
+      </td>
       <td
         class="number"
-        title={`${share === null ? "" : `${percent(row.agent_cores ?? 0)} of one CPU; `}since its start: process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`}
+        title={
+          isAgent
+            ? `${share === null ? "" : `${percent(row.agent_cores ?? 0)} of one CPU; `}since its start: process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`
+            : account
+        }
       >
         {share === null ? "–" : percent(share)}
       </td>
       <td class="number">{cost === null ? "–" : `${digits(cost * 1e6)} µs`}</td>
-      <td class="number">{bytes(row.rss_bytes)}</td>
-      <td class="number">{bytes(row.bpf_map_bytes)}</td>
-      <td class="dim">
-        {row.agent_version} · {row.kernel} · {row.arch}
-      </td>
+      <td class="number">{isAgent ? bytes(row.rss_bytes) : "–"}</td>
+      <td class="number">{isAgent ? bytes(row.bpf_map_bytes) : "–"}</td>
+      <td class="dim">{isAgent ? `${row.agent_version} · ${row.kernel} · ${row.arch}` : "no agent"}</td>
     </tr>
   );
 }

@@ -263,7 +263,22 @@ fn made_up(target: &str) -> Vec<Vec<u8>> {
             b"\x00\x90\x01{\"error\":{\"message\":\"no such table\"}}".to_vec(),
             b"\x00\xf7\x01<html>".to_vec(),
         ],
+        "otlp-json" => vec![
+            br#"{"resourceProfiles":[{"resource":{"attributes":[{"key":"host.name","value":{"stringValue":"n"}}]},"scopeProfiles":[{"profiles":[{"sampleType":{"typeStrindex":1},"period":"7","samples":[{"stackIndex":1,"values":["3",-1],"timestampsUnixNano":[1,"2"]}]}]}]}],"dictionary":{"stringTable":["","cpu"],"stackTable":[{},{"locationIndices":[1]}],"locationTable":[{},{"lines":[{"functionIndex":0}]}]}}"#
+                .to_vec(),
+            b"{\"dictionary\":{\"attribute_table\":[null,{\"key_strindex\":1,\"value\":{\"doubleValue\":1e3}}]}}".to_vec(),
+        ],
+        "pprof" => vec![
+            // A type, a sample of a location, which has a mapping and a line of a function; texts.
+            [
+                b"\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x05\x1a\x04\x08\x01\x28\x03".as_slice(),
+                b"\x22\x0c\x08\x01\x10\x01\x18\x10\x22\x04\x08\x01\x10\x05\x2a\x06\x08\x01\x10\x03\x28\x09",
+                b"\x32\x00\x32\x03cpu\x32\x0bnanoseconds\x32\x04main\x5a\x04\x08\x01\x10\x02\x60\x0a",
+            ]
+            .concat(),
+        ],
         "selector" => vec![
+            b"{\"acme.team\"=\"red\",service.version!=\"1\",version=~\"a.*\"}".to_vec(),
             b"{}".to_vec(),
             b"{service=\"kubelet\",node=~\"db-.*\",cpu!=\"0\",thread!~\"a|b\"}".to_vec(),
             b"{ unit = 'a\\'b' , tid=\"\\n\\u00e4\" }".to_vec(),

@@ -65,7 +65,7 @@ pub(super) enum Door {
 pub(super) fn door(path: &str) -> Door {
     match path {
         "/healthz" | "/readyz" | "/install.sh" | "/login" | "/logout" | "/favicon.ico" | "/favicon.svg" => Door::Open,
-        "/v1development/profiles" | "/api/v1/ingest-check" => Door::Ingest,
+        "/v1development/profiles" | "/ingest" | "/api/v1/ingest-check" => Door::Ingest,
         path if path.starts_with("/download/") => Door::Open,
         path if path.starts_with("/opentelemetry.proto.") => Door::Ingest,
         _ => Door::View,

@@ -1,13 +1,14 @@
-//! Profiles over HTTP and gRPC: OTLP's.
+//! Profiles over HTTP and gRPC: OTLP's in protobuf and JSON, and pprof.
 
 mod grpc;
+mod pyroscope;
 mod status;
 
 pub(super) use grpc::unknown_methods;
 pub(super) use status::refusals;
 
 use super::{ApiError, AppState, error::Code};
-use crate::ingest::{Encoding, IngestError, Outcome};
+use crate::ingest::{Encoding, Form, IngestError, Outcome};
 use crate::store::{BatchId, Sender, StoreError};
 use axum::Router;
 use axum::body::Body;
@@ -51,19 +52,31 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route(HTTP_PATH, post(http))
         .route(grpc::PATH, post(grpc::export))
+        .route(pyroscope::PATH, post(pyroscope::ingest))
 }
 
 async fn http(State(state): State<AppState>, request: Request) -> Result<Response, ApiError> {
-    let arrived = arrive(&state, request)
-        .await
-        .inspect_err(|error| refuse(&state, error))?;
-    let outcome = state
-        .ingest
-        .ingest(arrived.body, arrived.encoding, arrived.id, arrived.room, arrived.sender)
-        .await?;
+    let read = async {
+        let form = content_type(request.headers())?;
+        let encoding = content_encoding(request.headers())?;
+        Ok::<_, ApiError>((form, arrive(&state, request, encoding).await?))
+    };
+    let (form, arrived) = read.await.inspect_err(|error| refuse(&state, error))?;
+    let content_type = if form == Form::Json { JSON } else { PROTOBUF };
+    let Arrived {
+        body,
+        encoding,
+        id,
+        room,
+        sender,
+    } = arrived;
+    let outcome = state.ingest.ingest_form(body, encoding, form, id, room, sender).await?;
     let rejected = outcome.rejected_samples;
-    let body = response(outcome).encode_to_vec();
-    let mut answer = ([(header::CONTENT_TYPE, PROTOBUF)], body).into_response();
+    let body = match content_type {
+        JSON => json_response(outcome),
+        _ => response(outcome).encode_to_vec(),
+    };
+    let mut answer = ([(header::CONTENT_TYPE, content_type)], body).into_response();
     if rejected > 0 {
         answer.headers_mut().insert(REJECTED_HEADER, rejected.into());
     }
@@ -79,10 +92,8 @@ struct Arrived {
     sender: Sender,
 }
 
-async fn arrive(state: &AppState, request: Request) -> Result<Arrived, ApiError> {
+async fn arrive(state: &AppState, request: Request, encoding: Encoding) -> Result<Arrived, ApiError> {
     let (parts, body) = request.into_parts();
-    check_content_type(&parts.headers)?;
-    let encoding = content_encoding(&parts.headers)?;
     let id = batch_id(&parts.headers)?;
     let limit = state.ingest.config().max_body_bytes;
     let announced = parts
@@ -116,21 +127,24 @@ fn sender(extensions: &Extensions) -> Sender {
     extensions.get().cloned().unwrap_or_default()
 }
 
-fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
+fn content_type(headers: &HeaderMap) -> Result<Form, ApiError> {
     let value = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or("");
     let essence = value.split(';').next().unwrap_or("").trim();
     if essence.eq_ignore_ascii_case(PROTOBUF) {
-        return Ok(());
+        return Ok(Form::Protobuf);
+    }
+    if essence.eq_ignore_ascii_case(JSON) {
+        return Ok(Form::Json);
     }
     let message = match essence {
         "" => "the request has no content type".to_owned(),
         other => format!("content type {other:?} is not supported"),
     };
     Err(ApiError::new(Code::UnsupportedMediaType, message)
-        .hint("send OTLP profiles as application/x-protobuf, or as gRPC to the same port"))
+        .hint("send OTLP profiles as application/x-protobuf or application/json, or as gRPC to the same port"))
 }
 
 fn content_encoding(headers: &HeaderMap) -> Result<Encoding, ApiError> {
@@ -201,6 +215,18 @@ fn response(outcome: Outcome) -> ExportProfilesServiceResponse {
         error_message: outcome.message,
     });
     ExportProfilesServiceResponse { partial_success }
+}
+
+/// The same in JSON, where a number of 64 bits is a text.
+fn json_response(outcome: Outcome) -> Vec<u8> {
+    let answer = match outcome.message.is_empty() {
+        true => serde_json::json!({}),
+        false => serde_json::json!({"partialSuccess": {
+            "rejectedProfiles": outcome.rejected_profiles.to_string(),
+            "errorMessage": outcome.message,
+        }}),
+    };
+    answer.to_string().into_bytes()
 }
 
 impl From<IngestError> for ApiError {

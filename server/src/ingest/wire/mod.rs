@@ -88,6 +88,13 @@ pub(super) struct Sample<'a> {
     pub(super) times: Vec<u64>,
 }
 
+impl<'a> Resource<'a> {
+    /// The attributes of a profile's scope.
+    pub(super) fn attributes_of(&self, profile: &Profile<'a>) -> &[KeyValue<'a>] {
+        &self.scope_attributes[profile.scope.start as usize..profile.scope.end as usize]
+    }
+}
+
 impl Resource<'_> {
     /// Its node where it says it in so many words: for messages about what cannot be read as a whole.
     pub(super) fn node<'t>(&'t self, tables: &'t Tables<'_>) -> &'t str {

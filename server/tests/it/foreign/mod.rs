@@ -1,4 +1,6 @@
 //! What senders other than the agent send: other versions, broken parts, other words.
 
+mod forms;
+mod labels;
 mod layouts;
 mod refusals;

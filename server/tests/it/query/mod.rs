@@ -212,10 +212,7 @@ fn samples(random: &mut Random, from_ns: i64, seconds: i64, count: usize) -> Vec
 
 /// As it stands in collapsed text.
 fn shown(stack: &str) -> String {
-    stack
-        .replace("k:", "")
-        .replace("one 5", "one_5")
-        .replace('?', "app+0x1f20")
+    stack.replace("k:", "").replace("one 5", "one_5").replace('?', "[app]")
 }
 
 fn collapsed_truth<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<String, u64> {
@@ -308,6 +305,6 @@ fn paths(answer: &Value, total: &str, own: &str) -> BTreeMap<String, (u64, u64)>
 fn frames(stack: &str) -> Vec<String> {
     stack
         .split(';')
-        .map(|f| f.trim_start_matches("k:").replace('?', "app+0x1f20"))
+        .map(|f| f.trim_start_matches("k:").replace('?', "[app]"))
         .collect()
 }

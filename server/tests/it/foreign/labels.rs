@@ -1,0 +1,158 @@
+//! What senders say of themselves: attributes that are no fixed labels, kinds of frames, entries for nothing, nameless modules.
+
+use crate::ingest::App;
+use crate::support::{Dictionary, attributes, get, now_ns, request, text};
+use opentelemetry_proto::tonic::profiles::v1development::{Location, Profile, Sample, Stack};
+
+async fn ask(app: &App, path: &str) -> serde_json::Value {
+    let answer = get(&app.address, path).await;
+    assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    answer.json()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attributes_are_labels_by_their_own_and_by_short_names() {
+    let app = App::start().await;
+    let begin_ns = u64::try_from(now_ns()).unwrap() - 60_000_000_000;
+    for (version, team, route, samples) in [("1.4.2", "red", "/cart", 1_u64), ("1.5.0", "blue", "/pay", 3)] {
+        let mut dictionary = Dictionary::new();
+        let profile = Profile {
+            period: 50_000_000,
+            period_type: Some(dictionary.value_type("cpu", "nanoseconds")),
+            sample_type: Some(dictionary.value_type("samples", "count")),
+            samples: vec![Sample {
+                stack_index: dictionary.stack(&[("native", "/bin/app", "main")]),
+                attribute_indices: vec![
+                    dictionary.attribute("http.route", text(route)),
+                    dictionary.attribute("plain", text("x")),
+                ],
+                timestamps_unix_nano: (0..samples).map(|at| begin_ns + at).collect(),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let own = attributes([
+            ("host.name", text("n")),
+            ("service.version", text(version)),
+            ("acme.team", text(team)),
+        ]);
+        assert_eq!(app.post_plain(&request(own, profile, dictionary)).await.status, 200);
+    }
+    let labels = ask(&app, "/api/v1/labels?from=now-5m").await["labels"].take();
+    let labels: Vec<&str> = labels
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|label| label.as_str())
+        .collect();
+    for label in [
+        "node",
+        "acme.team",
+        "http.route",
+        "service.version",
+        "version",
+        "attribute.plain",
+    ] {
+        assert!(labels.contains(&label), "{label}: {labels:?}");
+    }
+    assert!(!labels.contains(&"environment"), "nobody says it: {labels:?}");
+    for (label, values) in [
+        ("acme.team", ["blue", "red"]),
+        ("version", ["1.4.2", "1.5.0"]),
+        ("http.route", ["/cart", "/pay"]),
+    ] {
+        let found = ask(&app, &format!("/api/v1/labels/{label}/values?from=now-5m")).await;
+        assert_eq!(found["values"], serde_json::json!(values), "{label}");
+        let top = ask(&app, &format!("/api/v1/top?by={label}&from=now-5m")).await;
+        assert_eq!(top["rows"].as_array().unwrap().len(), 2, "{label}: {top}");
+    }
+    for (query, samples) in [
+        ("{acme.team=\"red\"}", 1),
+        ("{\"acme.team\"=\"blue\"}", 3),
+        ("{version=~\"1[.]5.*\",http.route!=\"/cart\"}", 3),
+        ("{\"plain\"=\"x\"}", 4),
+        ("{host.name=\"n\",acme.team=\"\"}", 0),
+    ] {
+        let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
+        let flame = ask(&app, &format!("/api/v1/flamegraph?query={query}&from=now-5m")).await;
+        assert_eq!(flame["samples"], samples, "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_are_what_their_senders_call_them() {
+    let app = App::start().await;
+    let begin_ns = u64::try_from(now_ns()).unwrap() - 60_000_000_000;
+    let mut dictionary = Dictionary::new();
+    let kinds = ["go", "rust", "cuda", "unknown", "cpython", "kernel", "native"];
+    let mut samples: Vec<Sample> = kinds
+        .iter()
+        .map(|kind| Sample {
+            stack_index: dictionary.stack(&[(kind, "/bin/app", &format!("in_{kind}"))]),
+            timestamps_unix_nano: vec![begin_ns],
+            ..Default::default()
+        })
+        .collect();
+    // A walk that broke: its marker is no frame. And addresses of one module without names, and a location that is none.
+    let broken = dictionary.stack(&[("native", "/bin/app", "deep"), ("abort-marker", "", "")]);
+    let bare = dictionary.raw.location_table.len() as i32;
+    for at in 0..40 {
+        dictionary.raw.location_table.push(Location {
+            mapping_index: 1,
+            address: 0x1000 + at,
+            ..Default::default()
+        });
+    }
+    let mut stack = |location: i32| {
+        let location_indices = vec![location, 1];
+        dictionary.raw.stack_table.push(Stack { location_indices });
+        dictionary.raw.stack_table.len() as i32 - 1
+    };
+    let mut stacks: Vec<i32> = (0..40).map(|at| stack(bare + at)).collect();
+    stacks.extend([stack(0), broken]);
+    samples.extend(stacks.into_iter().map(|stack_index| Sample {
+        stack_index,
+        timestamps_unix_nano: vec![begin_ns],
+        ..Default::default()
+    }));
+    let profile = Profile {
+        period: 50_000_000,
+        period_type: Some(dictionary.value_type("cpu", "nanoseconds")),
+        sample_type: Some(dictionary.value_type("samples", "count")),
+        samples,
+        ..Default::default()
+    };
+    let own = attributes([("host.name", text("n"))]);
+    assert_eq!(app.post_plain(&request(own, profile, dictionary)).await.status, 200);
+    let flame = ask(&app, "/api/v1/flamegraph?from=now-5m").await;
+    let (nodes, strings, names_of_kinds) = (&flame["nodes"], &flame["strings"], &flame["kinds"]);
+    let of = |list: &str, at: usize| nodes[list][at].as_u64().unwrap() as usize;
+    let seen: Vec<(String, String, u64)> = (1..nodes["name"].as_array().unwrap().len())
+        .map(|at| {
+            let name = strings[of("name", at)].as_str().unwrap().to_owned();
+            let kind = names_of_kinds[of("kind", at)].as_str().unwrap().to_owned();
+            (name, kind, nodes["total"][at].as_u64().unwrap())
+        })
+        .collect();
+    for (kind, right) in kinds.iter().zip([
+        "native",
+        "native",
+        "unknown",
+        "unknown",
+        "interpreted",
+        "kernel",
+        "native",
+    ]) {
+        let found = seen.iter().find(|(name, ..)| *name == format!("in_{kind}")).unwrap();
+        assert_eq!(found.1, right, "{kind}");
+    }
+    assert!(
+        seen.iter().any(|(name, _, total)| name == "[app]" && *total == 40),
+        "{seen:?}"
+    );
+    assert!(
+        seen.iter().any(|(name, _, total)| name == "[unknown]" && *total == 1),
+        "{seen:?}"
+    );
+    assert_eq!(flame["quality"]["truncated_samples"], 1, "{flame}");
+}
