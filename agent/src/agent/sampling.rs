@@ -86,8 +86,8 @@ pub(super) struct Sampling {
     memory_limit_reached: u64,
     /// The last interval could not be handed over.
     naming_is_behind: bool,
-    /// The rate at present.
-    frequency_hz: u32,
+    /// What the configured rate is divided by at present.
+    divisor: u32,
     /// How often it was lowered.
     throttled: u64,
     /// CPU time, of BPF programs and of this process, up to the interval's begin.
@@ -121,7 +121,7 @@ impl Sampling {
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
-        let (throttle, frequency_hz) = (Throttle::new(config.cpu_limit), config.frequency_hz);
+        let throttle = Throttle::new(config.cpu_limit);
         let config_memory_limit = config.memory_limit_bytes;
         Ok(Self {
             config,
@@ -149,7 +149,7 @@ impl Sampling {
             frugality: Frugality::Nothing,
             memory_limit_reached: 0,
             naming_is_behind: false,
-            frequency_hz,
+            divisor: 1,
             throttled: 0,
             used_seconds: kernel::process_cpu_ns() as f64 / 1e9,
             random: Random::from_system(),
@@ -380,8 +380,8 @@ impl Sampling {
             frugality: self.frugality,
             interval: std::mem::replace(&mut self.interval, std::mem::take(&mut self.next)),
             span: Span::between(self.begun, ended),
-            frequency_hz: self.frequency_hz,
-            period_ns: kernel::period_ns(self.frequency_hz),
+            frequency_hz: self.config.frequency_hz / self.divisor,
+            period_ns: self.period_ns(),
             report,
         };
         let used_seconds = finished.report.cpu_seconds + finished.report.bpf_seconds;
@@ -458,11 +458,13 @@ impl Sampling {
     /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.
     fn keep_cpu_limit(&mut self, seconds: f64, used_seconds: f64) {
         let divisor = self.throttle.after(seconds, self.cpus, used_seconds);
-        let frequency_hz = (self.config.frequency_hz / divisor).max(1);
-        if frequency_hz == self.frequency_hz {
+        // At least once a second.
+        let divisor = divisor.min(self.config.frequency_hz.max(1));
+        if divisor == self.divisor {
             return;
         }
-        if frequency_hz < self.frequency_hz {
+        let frequency_hz = self.config.frequency_hz / divisor;
+        if divisor > self.divisor {
             let share = used_seconds / seconds / f64::from(self.cpus.max(1));
             tracing::warn!(
                 frequency_hz,
@@ -477,8 +479,13 @@ impl Sampling {
                 "the agent's CPU time is within --cpu-limit again: it samples more often"
             );
         }
-        self.frequency_hz = frequency_hz;
-        self.sensor.set_frequency(frequency_hz);
+        self.divisor = divisor;
+        self.sensor.set_period(self.period_ns());
+    }
+
+    /// What a sample stands for: a multiple of the configured rate's period, so that samples of all rates can be added up.
+    fn period_ns(&self) -> u64 {
+        kernel::period_ns(self.config.frequency_hz) * u64::from(self.divisor)
     }
 
     /// Hands ended intervals over, in their order, once no stack in them waits for a table, or has waited long enough.

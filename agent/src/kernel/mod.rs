@@ -356,9 +356,9 @@ impl Sensor {
         self.timers.count()
     }
 
-    /// Samples at another rate from now on.
-    pub fn set_frequency(&mut self, frequency_hz: u32) {
-        self.timers.set_mean(period_ns(frequency_hz), monotonic_ns());
+    /// Samples at another rate from now on: ticks of a CPU are so many nanoseconds apart, in the mean.
+    pub fn set_period(&mut self, period_ns: u64) {
+        self.timers.set_mean(period_ns, monotonic_ns());
     }
 
     /// Draws the periods of the timers anew where it is time. Nothing that works in step with these calls may work right

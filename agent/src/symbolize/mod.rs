@@ -439,7 +439,7 @@ impl Namer {
             let covers = |symbol: &KernelSymbol<'_>| can_cover(&self.modules, symbol.address, symbol.bytes, *address);
             match kernel.symbols.find(*address).filter(covers) {
                 Some(symbol) => {
-                    let module = if symbol.name.starts_with("bpf_prog_") {
+                    let module = if is_bpf_program(symbol.name) {
                         "[bpf]".into()
                     } else {
                         module
@@ -519,6 +519,12 @@ fn bare_frame(kind: FrameKind, module: &Arc<str>, build_id: Option<&Arc<str>>, o
     }
 }
 
+/// A program's name has its tag, 16 hexadecimal digits; the kernel has functions of its own that begin as it does.
+fn is_bpf_program(name: &str) -> bool {
+    let tag = name.strip_prefix("bpf_prog_").and_then(|rest| rest.get(..16));
+    tag.is_some_and(|tag| tag.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 /// Of one of two modules.
 fn unsure_module_frame() -> Frame {
     Frame {
@@ -559,5 +565,24 @@ fn unknown_frame() -> Frame {
         line: 0,
         inlined: false,
         offset: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_the_kernel_are_no_bpf_programs() {
+        assert!(is_bpf_program("bpf_prog_6deef7357e7b4530_case_first"));
+        assert!(is_bpf_program("bpf_prog_6deef7357e7b4530"));
+        for function in [
+            "bpf_prog_load",
+            "bpf_prog_test_run_skb",
+            "bpf_prog_",
+            "bpf_prog_select_runtime",
+        ] {
+            assert!(!is_bpf_program(function), "{function}");
+        }
     }
 }

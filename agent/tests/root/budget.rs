@@ -218,11 +218,14 @@ fn beyond_the_cpu_limit_samples_are_taken_less_often_and_each_batch_says_how_oft
     );
     assert!(recorded.totals.throttled >= 3, "{:?}", recorded.totals);
     for batch in &recorded.batches {
-        assert_eq!(batch.period_ns, stakeout_agent::kernel::period_ns(batch.frequency_hz));
+        // Whole multiples: samples of all rates add up.
+        let base_ns = stakeout_agent::kernel::period_ns(99);
+        assert_eq!(batch.period_ns % base_ns, 0, "{}", batch.period_ns);
+        assert_eq!(u64::from(batch.frequency_hz), 99 * base_ns / batch.period_ns);
         // As many ticks as the batch's own rate makes in its time, and not those of the rate before or after, which is twice or
         // half of it; what the hypervisor took from this machine no timer sees.
         let seconds = (batch.until_unix_ns - batch.from_unix_ns) as f64 / 1e9;
-        let expected = seconds * f64::from(batch.frequency_hz) * f64::from(batch.report.cpus);
+        let expected = seconds * 1e9 / batch.period_ns as f64 * f64::from(batch.report.cpus);
         let (ticks, edge) = (batch.report.ticks as f64, 2.0 * f64::from(batch.report.cpus));
         assert!(
             ticks <= expected * 1.3 + edge && ticks >= expected * 0.6 - edge,

@@ -46,6 +46,19 @@ describe("agents", () => {
     expect([howMany(agents, "live"), howMany(agents, "silent"), howMany(agents, "replaced")]).toEqual([2, 1, 2]);
   });
 
+  it("are told apart from other senders, which are silent whenever they like and stand behind", () => {
+    const sender = { ...row("a", "", 90, true), has_account: false };
+    // Newer than the agent of the same node, which is not replaced by it.
+    const beside = { ...row("gone", "", 99, false), has_account: false };
+    const told = agentsOf([sender, beside, row("gone", "e", 50, true), row("n2", "c", 100, false)]);
+    expect(told.map(({ row, state }) => `${row.node} ${state}`)).toEqual([
+      "gone silent",
+      "n2 live",
+      "a sender",
+      "gone sender",
+    ]);
+  });
+
   it("cost what they and their BPF programs take", () => {
     expect(costOf(row("a", "b", 0, false))).toBe(0.03);
     expect(costOf({ ...row("a", "b", 0, false), samples_taken: 0 })).toBeNull();

@@ -3,24 +3,30 @@ import type { NodeRow } from "../api/types.ts";
 
 /**
  * `silent`: nothing comes from it, and nothing else from its node. `replaced`: a newer instance runs on the node, such as after a restart or an
- * update, so that nothing is missing.
+ * update, so that nothing is missing. `sender`: no agent but another sender, which nobody expects to come again.
  */
-export type AgentState = "live" | "silent" | "replaced";
+export type AgentState = "live" | "silent" | "replaced" | "sender";
 
 export interface Agent {
   row: NodeRow;
   state: AgentState;
 }
 
-const ORDER: readonly AgentState[] = ["silent", "live", "replaced"];
+const ORDER: readonly AgentState[] = ["silent", "live", "replaced", "sender"];
+
+function stateOf({ has_account, late, last_seen }: NodeRow, newest: number): AgentState {
+  if (has_account === false) return "sender";
+  if (!late) return "live";
+  return last_seen < newest ? "replaced" : "silent";
+}
 
 export function agentsOf(rows: readonly NodeRow[]): Agent[] {
   const newest = new Map<string, number>();
-  for (const { node, last_seen } of rows) newest.set(node, Math.max(newest.get(node) ?? 0, last_seen));
+  for (const { node, last_seen, has_account } of rows)
+    if (has_account !== false) newest.set(node, Math.max(newest.get(node) ?? 0, last_seen));
   return rows
     .map((row): Agent => {
-      const state = !row.late ? "live" : row.last_seen < (newest.get(row.node) as number) ? "replaced" : "silent";
-      return { row, state };
+      return { row, state: stateOf(row, newest.get(row.node) ?? 0) };
     })
     .sort(
       (a, b) =>

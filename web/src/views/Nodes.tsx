@@ -36,6 +36,7 @@ export function Nodes() {
   if (answer === null) return <Missing error={error} loading={nodes.loading.value} />;
   const agents = agentsOf(answer.nodes);
   const [silent, replaced] = [howMany(agents, "silent"), howMany(agents, "replaced")];
+  const senders = howMany(agents, "sender");
   const { ended } = page.value;
   const rows = ended ? agents : agents.filter(({ state }) => state !== "replaced");
   return (
@@ -44,8 +45,9 @@ export function Nodes() {
       <div class="toolbar">
         <h2>{plural(new Set(agents.map(({ row }) => row.node)).size, "node")}</h2>
         <span class="dim">
-          {plural(agents.length - replaced, "agent")}
+          {plural(agents.length - replaced - senders, "agent")}
           {silent > 0 ? `, ${count(silent)} silent` : ""}
+          {senders > 0 ? `, ${plural(senders, "other sender")}` : ""}
         </span>
         {replaced > 0 && (
           <Check checked={ended} onToggle={() => navigate({ ended: !ended })} id="ended">
@@ -84,6 +86,7 @@ export function Nodes() {
 
 const BADGES = {
   live: null,
+  sender: null,
   silent: ["silent", "Nothing comes from this node: is the machine up, does the agent run, does it reach the server?"],
   replaced: ["replaced", "A newer agent runs on this node: nothing is missing"],
 } as const;

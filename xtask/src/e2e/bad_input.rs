@@ -260,14 +260,16 @@ pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
         "bad_profile",
         "2147483647",
     );
-    let json = ("content-type", "application/json");
+    let text = ("content-type", "text/plain");
     expect(
         "content type",
-        post(&[json], &good),
+        post(&[text], &good),
         415,
         "unsupported_media_type",
         "application/x-protobuf",
     );
+    let json = ("content-type", "application/json");
+    expect("protobuf as JSON", post(&[json], &good), 400, "bad_profile", "as JSON");
     let brotli = ("content-encoding", "br");
     expect(
         "encoding",
