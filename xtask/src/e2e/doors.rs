@@ -72,8 +72,10 @@ pub(crate) fn hold(scene: &Scene<'_>) -> Result<()> {
     )?;
     acknowledged(&client, 1, SHIPS)?;
     // Whoever had the right token from this address before others guess is let in all the same.
-    let nodes = get(&client, "/api/v1/nodes", VIEWS)?;
-    ensure!(nodes.status == 200, "the viewer is answered with {}", nodes.status);
+    for (asked, token) in [("/api/v1/nodes", VIEWS), ("/api/v1/ingest-check", ATTACKS)] {
+        let answer = get(&client, asked, token)?;
+        ensure!(answer.status < 300, "{asked} is answered with {}", answer.status);
+    }
 
     let over = AtomicBool::new(false);
     let slowest = thread::scope(|threads| -> Result<Duration> {
