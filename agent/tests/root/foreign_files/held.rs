@@ -60,8 +60,9 @@ fn a_program_that_runs_again_after_its_file_was_given_up_has_its_names_and_table
     });
     let second = run(&program.path, 1000);
     let recorded = recording.stop();
-    for tgid in [first, second] {
+    for (run, tgid) in [("first", first), ("second", second)] {
         let named = percent(&recorded, tgid, &["inner_again", "outer_again", "main"]);
-        assert!(named >= 90, "{named} %");
+        let table = &recorded.totals.table;
+        assert!(named >= 90, "{named} % of the {run} run; {table:?}");
     }
 }
