@@ -150,7 +150,7 @@ export function parameter(page: Page, name: string): string | null {
 }
 
 /** What is read once it is there and the same twice in a row. */
-async function settled(intervalMs: number, read: () => Promise<string | null>): Promise<string> {
+export async function settled(intervalMs: number, read: () => Promise<string | null>): Promise<string> {
   let last: string | null = null;
   await expect
     .poll(
