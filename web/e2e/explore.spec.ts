@@ -22,7 +22,7 @@ async function samplesShown(page: Page): Promise<number> {
 
 test.describe("explore", () => {
   test("shows who used the cores, and frames with names", async ({ page, windows, request }) => {
-    // This machine's agent alone: with the samples of other tests' senders, whose periods are others, time would be counted.
+    // This machine's agent alone, without the samples of other tests' senders.
     const query = `{node="${hostname()}"}`;
     await page.goto(at(windows.after, { by: "process", query }));
     await expect(

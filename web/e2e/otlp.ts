@@ -23,7 +23,10 @@ export interface Batch {
   stacks: readonly { frames: ArrayLike<number>; samples: number }[];
 }
 
-/** What one sample stands for. */
+/**
+ * What one sample stands for: a multiple of the agent's 10 ms, so that what both have in a window is counted in samples. Values without
+ * a common period would be counted in nanoseconds.
+ */
 export const PERIOD_NS = 50_000_000;
 
 class Writer {

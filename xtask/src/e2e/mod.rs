@@ -122,6 +122,9 @@ pub(crate) fn run_chosen(binaries: &Binaries, faults: Option<Faults>, chosen: im
     Ok(tally)
 }
 
+/// The agent's rate below the page's tests: their own samples stand for multiples of its period, `PERIOD_NS` of `web/e2e/otlp.ts`.
+const BROWSED_HZ: u32 = 100;
+
 /// Runs something on a server and an agent that have samples, and stops both in order afterwards.
 pub(crate) fn with_stack<T>(binaries: &Binaries, work: impl FnOnce(&mut Stack) -> Result<T>) -> Result<T> {
     let stop = Stop::install()?;
@@ -131,7 +134,7 @@ pub(crate) fn with_stack<T>(binaries: &Binaries, work: impl FnOnce(&mut Stack) -
         stop: &stop,
         faults: None,
     };
-    let mut stack = Stack::start(&scene.options(dir.path(), 99), &stop)?;
+    let mut stack = Stack::start(&scene.options(dir.path(), BROWSED_HZ), &stop)?;
     stack.wait_samples(Duration::from_secs(60), &stop)?;
     let outcome = work(&mut stack);
     stack.stop()?;
