@@ -13,6 +13,7 @@ mod parameters;
 mod patience;
 pub mod query;
 mod serve;
+mod unread;
 
 pub use assets::Agents;
 pub use door::hosts::Hosts;
@@ -111,6 +112,7 @@ pub fn app(state: AppState) -> Router {
         .layer(middleware::from_fn(method_errors))
         .layer(middleware::from_fn(ingest::refusals))
         .layer(middleware::from_fn(ingest::unknown_methods))
+        .layer(middleware::from_fn(unread::read_rest))
 }
 
 /// HTTP/2 names the host in the request's URI; the rooms behind read the header of HTTP/1.1.

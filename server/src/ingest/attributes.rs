@@ -7,7 +7,9 @@ use super::wire::Value;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Attribute<'a> {
     Node(&'a str),
-    NodeFallback(&'a str),
+    /// Of Kubernetes, and of the machine: each stands in where those before it are not there.
+    NodeOfCluster(&'a str),
+    NodeId(&'a str),
     Arch(&'a str),
     Kernel(&'a str),
     Service(&'a str),
@@ -89,7 +91,8 @@ pub(super) fn read<'a>(
     let of_real = |make: fn(f64) -> A<'a>| real.filter(|real| real.is_finite()).map_or(A::Other, make);
     Ok(match key {
         "host.name" => of_text(A::Node),
-        "k8s.node.name" | "host.id" => of_text(A::NodeFallback),
+        "k8s.node.name" => of_text(A::NodeOfCluster),
+        "host.id" => of_text(A::NodeId),
         "host.arch" => of_text(A::Arch),
         "os.version" => of_text(A::Kernel),
         "service.name" => of_text(A::Service),

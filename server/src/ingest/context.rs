@@ -21,7 +21,8 @@ const MAX_INSTANCE_BYTES: usize = 128;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Context<'a> {
     pub(super) node: &'a str,
-    pub(super) node_fallback: &'a str,
+    pub(super) node_of_cluster: &'a str,
+    pub(super) node_id: &'a str,
     pub(super) arch: &'a str,
     pub(super) kernel: &'a str,
     pub(super) service: &'a str,
@@ -65,7 +66,8 @@ impl<'a> Context<'a> {
         use Attribute as A;
         match attribute {
             A::Node(value) => self.node = value,
-            A::NodeFallback(value) => self.node_fallback = value,
+            A::NodeOfCluster(value) => self.node_of_cluster = value,
+            A::NodeId(value) => self.node_id = value,
             A::Arch(value) => self.arch = value,
             A::Kernel(value) => self.kernel = value,
             A::Service(value) => self.service = value,
@@ -97,7 +99,7 @@ impl<'a> Context<'a> {
 
     /// A name is needed to show who sends: what says nothing of itself has the same as all that do not.
     pub(super) fn node(&self) -> &'a str {
-        first_of([self.node, self.node_fallback, NO_NODE])
+        first_of([self.node, self.node_of_cluster, self.node_id, NO_NODE])
     }
 
     /// The executable's base name, whole. A name that is no path keeps its slash: the kernel's thread `kworker/u8:0` is no file.
@@ -347,6 +349,23 @@ mod tests {
                 ..Context::default()
             };
             assert_eq!(context.process(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_node_has_the_best_of_its_names_whatever_their_order() {
+        use crate::ingest::attributes::Attribute as A;
+        let names = [A::NodeId("4c8b"), A::Node("node-a"), A::NodeOfCluster("worker-1")];
+        for (known, wanted) in [
+            (&names[..], "node-a"),
+            (&[names[2], names[0]], "worker-1"),
+            (&[names[0], names[2]], "worker-1"),
+            (&names[..1], "4c8b"),
+            (&[], "unknown"),
+        ] {
+            let mut context = Context::default();
+            known.iter().for_each(|name| context.apply(*name));
+            assert_eq!(context.node(), wanted);
         }
     }
 

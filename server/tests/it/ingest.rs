@@ -137,13 +137,13 @@ async fn grpc_is_taken_on_the_same_port() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, &plain).unwrap();
     let zstd = zstd::stream::encode_all(plain.as_slice(), 1).unwrap();
-    for (encoding, message) in [
-        (None, plain),
-        (Some("zstd"), zstd),
-        (Some("gzip"), gzip.finish().unwrap()),
+    for (headers, message) in [
+        (&[][..], plain),
+        (&[("grpc-encoding", "zstd")], zstd),
+        (&[("grpc-encoding", "gzip")], gzip.finish().unwrap()),
     ] {
-        let (status, body) = grpc(&app.address, encoding, &message).await;
-        assert_eq!(status, "0", "{encoding:?}");
+        let (status, body) = grpc(&app.address, headers, &message).await;
+        assert_eq!(status, "0", "{headers:?}");
         assert_eq!(
             ExportProfilesServiceResponse::decode(&body[5..])
                 .unwrap()
@@ -155,8 +155,11 @@ async fn grpc_is_taken_on_the_same_port() {
     let mut bad = sender.batch(2, now_ns());
     bad.dictionary.as_mut().unwrap().stack_table.truncate(1);
     let invalid_argument = "3";
-    assert_eq!(grpc(&app.address, None, &bad.encode_to_vec()).await.0, invalid_argument);
-    assert_eq!(grpc(&app.address, Some("zstd"), &bomb()).await.1.len(), 0);
+    assert_eq!(grpc(&app.address, &[], &bad.encode_to_vec()).await.0, invalid_argument);
+    assert_eq!(
+        grpc(&app.address, &[("grpc-encoding", "zstd")], &bomb()).await.1.len(),
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -195,22 +198,23 @@ fn bomb() -> Vec<u8> {
     bomb
 }
 
-/// One unary call, as the gRPC specification frames it; returns `grpc-status` and the body.
-async fn grpc(address: &str, encoding: Option<&str>, message: &[u8]) -> (String, Bytes) {
+/// One unary call, as the gRPC specification frames it; returns `grpc-status` and the body. `headers`: with `grpc-encoding` the message is compressed so.
+pub(crate) async fn grpc(address: &str, headers: &[(&str, &str)], message: &[u8]) -> (String, Bytes) {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (mut client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
         .await
         .unwrap();
     tokio::spawn(connection);
-    let mut framed = vec![u8::from(encoding.is_some())];
+    let is_compressed = headers.iter().any(|(name, _)| *name == "grpc-encoding");
+    let mut framed = vec![u8::from(is_compressed)];
     framed.extend_from_slice(&(message.len() as u32).to_be_bytes());
     framed.extend_from_slice(message);
     let path = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export";
     let mut request = Request::post(format!("http://{address}{path}"))
         .header("content-type", "application/grpc")
         .header("te", "trailers");
-    if let Some(encoding) = encoding {
-        request = request.header("grpc-encoding", encoding);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
     }
     let response = client
         .send_request(request.body(Full::new(Bytes::from(framed))).unwrap())

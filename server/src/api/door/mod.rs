@@ -380,10 +380,14 @@ mod tests {
 
     #[test]
     fn the_limits_are_documented() {
-        use crate::api::{assets, serve};
+        use crate::api::{assets, serve, unread};
         crate::documented(&[
             ("STRANGER_BODY_BYTES", STRANGER_BODY_BYTES as u64),
             ("STRANGER_BODY_SECONDS", STRANGER_BODY_SECONDS),
+            ("STRANGER_UNREAD_BYTES", unread::STRANGER_UNREAD_BYTES as u64),
+            ("STRANGER_UNREAD_SECONDS", unread::STRANGER_UNREAD_SECONDS),
+            ("UNREAD_BYTES", unread::UNREAD_BYTES as u64),
+            ("UNREAD_SECONDS", unread::UNREAD_SECONDS),
             ("HEAD_TIMEOUT", serve::HEAD_TIMEOUT.as_secs()),
             ("BUFFER_BYTES", serve::BUFFER_BYTES as u64),
             ("MAX_STREAMS", serve::MAX_STREAMS.into()),

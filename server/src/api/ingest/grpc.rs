@@ -1,8 +1,8 @@
 //! OTLP's gRPC service.
 
 use super::super::{ApiError, AppState, error::Code};
-use super::{UNKNOWN_LENGTH_BYTES, batch_id, refuse, response, sender, status};
-use crate::ingest::Encoding;
+use super::{UNKNOWN_LENGTH_BYTES, batch_id, check_version, refuse, response, sender, status};
+use crate::ingest::{Encoding, IngestError};
 use crate::store::Sender;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -25,24 +25,25 @@ pub(super) const PATH: &str = "/opentelemetry.proto.collector.profiles.v1develop
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) async fn export(State(state): State<AppState>, request: Request) -> Response {
-    let room = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES).await {
+    let most = state.ingest.config().max_body_bytes;
+    let room = match state.ingest.reserve(UNKNOWN_LENGTH_BYTES.min(most)).await {
         Ok(room) => room,
         Err(error) => return status_of(&error.into()).into_http(),
     };
     let mut grpc = tonic::server::Grpc::new(RawCodec)
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Zstd)
-        .apply_max_message_size_config(Some(state.ingest.config().max_body_bytes), None);
+        .apply_max_message_size_config(Some(most), None);
     let call = grpc.unary(
         Export {
-            state,
+            state: state.clone(),
             room: Some(room),
             sender: sender(request.extensions()),
         },
         request,
     );
     match tokio::time::timeout(CALL_TIMEOUT, call).await {
-        Ok(response) => for_good(response.map(Body::new)),
+        Ok(response) => for_good(&state, response.map(Body::new)),
         Err(_) => Status::unavailable("the call took too long; send the batch again").into_http(),
     }
 }
@@ -64,7 +65,9 @@ impl tonic::server::UnaryService<Bytes> for Export {
         let sender = self.sender.clone();
         Box::pin(async move {
             let (metadata, _, message) = request.into_parts();
-            let id = batch_id(&metadata.into_headers()).map_err(|error| {
+            let headers = metadata.into_headers();
+            let id = check_version(&headers).and_then(|()| batch_id(&headers));
+            let id = id.map_err(|error| {
                 refuse(&state, &error);
                 status_of(&error)
             })?;
@@ -83,6 +86,8 @@ fn status_of(error: &ApiError) -> Status {
         Code::Overloaded | Code::DiskFull | Code::Timeout | Code::Internal => GrpcCode::Unavailable,
         Code::Unauthorized => GrpcCode::Unauthenticated,
         Code::NotFound | Code::MethodNotAllowed => GrpcCode::Unimplemented,
+        // Without a time to wait it is for good.
+        Code::TooLarge => GrpcCode::ResourceExhausted,
         _ => GrpcCode::InvalidArgument,
     };
     match (code, error.retry_after_seconds()) {
@@ -95,12 +100,17 @@ fn status_of(error: &ApiError) -> Status {
 }
 
 /// The codec says OUT_OF_RANGE of a message that is too large, which exporters repeat: it stays too large.
-fn for_good(mut response: Response) -> Response {
+fn for_good(state: &AppState, response: Response) -> Response {
     const CODE: &str = "grpc-status";
     let code = response.headers().get(CODE).map(HeaderValue::as_bytes);
     if code == Some(b"11") {
-        let code = HeaderValue::from(GrpcCode::ResourceExhausted as i32);
-        response.headers_mut().insert(CODE, code);
+        let error = IngestError::TooLarge {
+            what: "the message",
+            limit_bytes: state.ingest.config().max_body_bytes,
+        };
+        let error = ApiError::from(error);
+        refuse(state, &error);
+        return status_of(&error).into_http();
     }
     response
 }

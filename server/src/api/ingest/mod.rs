@@ -34,6 +34,10 @@ const HTTP_PATH: &str = "/v1development/profiles";
 const INSTANCE_HEADER: &str = "stakeout-instance";
 const BATCH_HEADER: &str = "stakeout-batch";
 
+/// The version of the profiles' schema, as OTLP numbers it while that may still change. Who says none speaks the first.
+const VERSION_HEADER: &str = "otlp-profiles-development-version";
+const VERSION: &str = "1";
+
 /// Samples that were left out: OTLP's own answer counts profiles only, and an agent's account is exact.
 const REJECTED_HEADER: &str = "stakeout-rejected-samples";
 
@@ -42,6 +46,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Room that is kept for a body or message that does not say its length: more than an agent's, less than the largest.
 const UNKNOWN_LENGTH_BYTES: usize = 8 << 20;
+
+/// Of a header that is refused so many values, and characters, are shown.
+const MOST_SHOWN: usize = 60;
 
 /// What a sender is asked to wait before it tries again, seconds.
 const RETRY_SECONDS: u32 = 2;
@@ -58,6 +65,7 @@ pub(super) fn router() -> Router<AppState> {
 async fn http(State(state): State<AppState>, request: Request) -> Result<Response, ApiError> {
     let read = async {
         let form = content_type(request.headers())?;
+        check_version(request.headers())?;
         let encoding = content_encoding(request.headers())?;
         Ok::<_, ApiError>((form, arrive(&state, request, encoding).await?))
     };
@@ -100,7 +108,10 @@ async fn arrive(state: &AppState, request: Request, encoding: Encoding) -> Resul
         .headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let room = state.ingest.reserve(announced.unwrap_or(UNKNOWN_LENGTH_BYTES)).await?;
+    let room = state
+        .ingest
+        .reserve(announced.unwrap_or(UNKNOWN_LENGTH_BYTES.min(limit)))
+        .await?;
     let body = receive(body, limit).await?;
     Ok(Arrived {
         body,
@@ -159,6 +170,24 @@ fn content_encoding(headers: &HeaderMap) -> Result<Encoding, ApiError> {
         )
         .hint("allowed: identity, gzip, zstd")
     })
+}
+
+/// Refuses another version than is read here: its fields would be taken for others. OTLP asks for the exact number, given once.
+fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
+    let given: Vec<_> = headers.get_all(VERSION_HEADER).iter().take(MOST_SHOWN).collect();
+    if matches!(given[..], []) || matches!(given[..], [one] if one == VERSION) {
+        return Ok(());
+    }
+    let given: Vec<_> = given
+        .iter()
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .collect();
+    let given: String = given.join(", ").chars().take(MOST_SHOWN).collect();
+    Err(ApiError::new(
+        Code::BadProfile,
+        format!("{VERSION_HEADER} is {given:?}; only version {VERSION} is read, given once or not at all"),
+    )
+    .hint("have the sender's version of OpenTelemetry profiles match the server's, or update the server"))
 }
 
 fn batch_id(headers: &HeaderMap) -> Result<Option<BatchId>, ApiError> {

@@ -98,18 +98,22 @@ impl<'a> Resource<'a> {
 impl Resource<'_> {
     /// Its node where it says it in so many words: for messages about what cannot be read as a whole.
     pub(super) fn node<'t>(&'t self, tables: &'t Tables<'_>) -> &'t str {
+        let string = |index: i32| tables.strings.get(usize::try_from(index).ok()?).copied();
         let key = |attribute: &'t KeyValue<'_>| match attribute.key {
-            [] => usize::try_from(attribute.key_strindex)
-                .ok()
-                .and_then(|at| tables.strings.get(at).copied()),
+            [] => string(attribute.key_strindex),
             key => Some(key),
         };
-        let named = self
-            .attributes
-            .iter()
-            .find(|attribute| key(attribute) == Some(b"host.name"));
-        match named.map(|attribute| attribute.value) {
-            Some(Value::Text(node)) => node,
+        let mut attributes = self.attributes.iter();
+        match attributes.find(|attribute| key(attribute) == Some(b"host.name")) {
+            Some(KeyValue {
+                value: Value::Text(node),
+                ..
+            }) => node,
+            // As a Collector sends it.
+            Some(KeyValue {
+                value: Value::TextIndex(index),
+                ..
+            }) => string(*index).and_then(|node| text(node).ok()).unwrap_or_default(),
             _ => "",
         }
     }

@@ -553,3 +553,9 @@ fn many_small_entries_are_refused_before_they_take_memory() {
         .unwrap_err();
     assert!(matches!(error, IngestError::TooLarge { .. }), "{error}");
 }
+
+#[test]
+fn a_node_is_known_that_a_collector_names_by_indices() {
+    let recorded = include_bytes!("../../../tests/data/opentelemetry/collector.binpb");
+    assert_eq!(read(recorded, 1 << 20).unwrap().node(), "node-a");
+}

@@ -3,4 +3,6 @@
 mod forms;
 mod labels;
 mod layouts;
+mod recorded;
 mod refusals;
+mod unread;
