@@ -256,6 +256,10 @@ impl Ingest {
                 (Ack::Conflict, samples, id) => outcome.leave_out(samples, id),
             }
         }
+        // Not before: what is refused comes again.
+        for (node, samples) in admitted.senders {
+            self.senders.took(&node, samples, admitted.now_ns);
+        }
         self.counters
             .samples_rejected
             .fetch_add(outcome.rejected_samples, Ordering::Relaxed);
@@ -365,7 +369,6 @@ impl Arrived {
             .convert(&store)
             .inspect_err(|error| refused(arrival.request.node(), error))?;
         for sent in &converted.senders {
-            senders.took(&sent.node, sent.samples, window.now_ns);
             sent.fault.iter().for_each(|fault| refused(&sent.node, fault));
         }
         if converted.is_ahead && store.clock().running() < config.clock_wait {
@@ -419,7 +422,7 @@ impl Arrival<'_> {
 
     /// Admits these rows, or all rows, where a commit failed meanwhile and took some with it that were left out.
     fn admit(self, store: &Store, converted: Converted, epoch: u64) -> Result<Admitted, IngestError> {
-        let mut admitted = Admitted::new(&converted);
+        let mut admitted = Admitted::new(&converted, self.window.now_ns);
         match admitted.admit(store, converted.parts, Some(epoch), &self.sender) {
             Err(IngestError::Store(StoreError::Forgotten)) => {
                 let nothing_is_known: IsKnown<'_> = &|_, _, ids| vec![false; ids.len()];
@@ -439,13 +442,19 @@ struct Admitted {
     parts: Vec<(Ticket, i64, Option<BatchId>)>,
     /// Parts that were admitted or left out.
     done: usize,
+    /// Nodes, with how many samples they have in these parts.
+    senders: Vec<(String, u64)>,
+    now_ns: i64,
 }
 
 impl Admitted {
-    fn new(converted: &Converted) -> Self {
+    fn new(converted: &Converted, now_ns: i64) -> Self {
+        let senders = converted.senders.iter();
         Self {
             parts: Vec::new(),
             done: 0,
+            senders: senders.map(|sent| (sent.node.clone(), sent.samples)).collect(),
+            now_ns,
             outcome: Outcome {
                 samples: 0,
                 duplicates: 0,

@@ -114,3 +114,23 @@ async fn a_name_that_is_no_text_costs_its_profile() {
     assert!(partial.error_message.contains("UTF-8"), "{}", partial.error_message);
     assert_eq!(app.stored(), 5);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_to_come_again_is_not_shown_as_stored() {
+    let app = App::start().await;
+    let ahead_ns = now_ns() + 48 * 3_600_000_000_000;
+    for (until_ns, status, stored) in [(ahead_ns, 503, 0), (ahead_ns, 503, 0), (now_ns(), 200, 5)] {
+        let mut request = Sender::new("node-a", 5).batch(1, until_ns);
+        let resource = request.resource_profiles[0].resource.as_mut().unwrap();
+        resource.attributes.retain(|one| !one.key.starts_with("stakeout."));
+        assert_eq!(app.post_plain(&request).await.status, status);
+        let nodes = get(&app.address, "/api/v1/nodes").await.json();
+        let node = nodes["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|node| node["node"] == "node-a");
+        let shown = node.map_or(0, |node| node["samples_stored"].as_u64().unwrap());
+        assert_eq!(shown, stored, "{nodes}");
+    }
+}
