@@ -11,6 +11,7 @@ use std::io::Write;
 
 const PROFILER: &[u8] = include_bytes!("../../data/opentelemetry/profiler.binpb");
 const COLLECTOR: &[u8] = include_bytes!("../../data/opentelemetry/collector.binpb");
+const COLLECTOR_JSON: &str = include_str!("../../data/opentelemetry/collector.json");
 const TRUTH: &str = include_str!("../../data/opentelemetry/truth.tsv");
 
 /// A sample: nanoseconds after the first time, executable, process id, thread, thread id, CPU, value, frames leaf first.
@@ -96,6 +97,17 @@ fn recent(request: &[u8]) -> (Vec<u8>, i64) {
         at += 1;
     }
     (moved, begin_ns)
+}
+
+/// The same of JSON, where times are texts of digits.
+fn recent_json(request: &str) -> (String, i64) {
+    let (first, last) = times();
+    let begin_ns = now_ns() - 60_000_000_000;
+    let moved = request.split('"').map(|text| match text.parse::<i64>() {
+        Ok(time) if (first..=last).contains(&time) => (time - first + begin_ns).to_string(),
+        _ => text.to_owned(),
+    });
+    (moved.collect::<Vec<_>>().join("\""), begin_ns)
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -266,6 +278,21 @@ async fn what_a_collector_sends_on_is_stored_as_it_was() {
     let answer = post(&app.address, gzip(&request), &headers).await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 0), "{answer:?}");
     is_as_recorded(&app, begin_ns, "node-a", "a Collector over HTTP").await;
+
+    let (request, begin_ns) = recent_json(COLLECTOR_JSON);
+    let app = App::start().await;
+    let headers = [
+        ("content-type", "application/json"),
+        ("content-encoding", "gzip"),
+        version,
+    ];
+    let answer = post(&app.address, gzip(request.as_bytes()), &headers).await.unwrap();
+    assert_eq!(
+        (answer.status.as_u16(), answer.body.as_ref()),
+        (200, &b"{}"[..]),
+        "{answer:?}"
+    );
+    is_as_recorded(&app, begin_ns, "node-a", "a Collector in JSON").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
