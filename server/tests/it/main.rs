@@ -9,6 +9,7 @@ mod foreign;
 mod ingest;
 mod known;
 mod long_run;
+mod pprof;
 mod query;
 mod rollups;
 mod store;

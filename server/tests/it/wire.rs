@@ -283,3 +283,73 @@ fn resource(batch: &Batch<'_>) -> Vec<KeyValue> {
     .map(|(key, value)| key_value(key, value))
     .collect()
 }
+
+/// A request of a sender without an account as OTLP/JSON.
+pub(crate) fn json_of(request: &[u8]) -> Vec<u8> {
+    use serde_json::{Value as Json, json};
+    let request = ExportProfilesServiceRequest::decode(request).unwrap();
+    let dictionary = request.dictionary.unwrap();
+    let text = |value: &Option<AnyValue>| match value.as_ref().and_then(|value| value.value.as_ref()) {
+        Some(Value::StringValue(text)) => json!({"stringValue": text}),
+        None => json!({}),
+        other => panic!("no text: {other:?}"),
+    };
+    let of_type = |of: &Option<otlp::ValueType>| {
+        let of = of.unwrap_or_default();
+        json!({"typeStrindex": of.type_strindex, "unitStrindex": of.unit_strindex})
+    };
+    let sample = |sample: &otlp::Sample| {
+        json!({
+            "stackIndex": sample.stack_index,
+            "attributeIndices": sample.attribute_indices,
+            "values": sample.values.iter().map(i64::to_string).collect::<Vec<_>>(),
+            "timestampsUnixNano": sample.timestamps_unix_nano.iter().map(u64::to_string).collect::<Vec<_>>(),
+        })
+    };
+    let profile = |profile: &otlp::Profile| {
+        json!({
+            "sampleType": of_type(&profile.sample_type),
+            "periodType": of_type(&profile.period_type),
+            "period": profile.period.to_string(),
+            "timeUnixNano": profile.time_unix_nano.to_string(),
+            "durationNano": profile.duration_nano.to_string(),
+            "samples": profile.samples.iter().map(sample).collect::<Vec<_>>(),
+        })
+    };
+    let of_resource = |of: &otlp::ResourceProfiles| {
+        let attributes = of.resource.iter().flat_map(|resource| &resource.attributes);
+        let attributes = attributes.map(|one| json!({"key": one.key, "value": text(&one.value)}));
+        let profiles = of.scope_profiles.iter().flat_map(|scope| &scope.profiles);
+        json!({
+            "resource": {"attributes": attributes.collect::<Vec<_>>()},
+            "scopeProfiles": [{"profiles": profiles.map(profile).collect::<Vec<_>>()}],
+        })
+    };
+    let location = |location: &otlp::Location| {
+        let lines = location.lines.iter();
+        let lines = lines.map(|line| json!({"functionIndex": line.function_index, "line": line.line.to_string()}));
+        json!({
+            "mappingIndex": location.mapping_index,
+            "lines": lines.collect::<Vec<_>>(),
+            "attributeIndices": location.attribute_indices,
+        })
+    };
+    let function = |function: &otlp::Function| json!({"nameStrindex": function.name_strindex, "filenameStrindex": function.filename_strindex});
+    fn table<T>(of: &[T], each: impl Fn(&T) -> Json) -> Vec<Json> {
+        of.iter().map(each).collect()
+    }
+    let answer = json!({
+        "resourceProfiles": table(&request.resource_profiles, of_resource),
+        "dictionary": {
+            "stringTable": dictionary.string_table,
+            "mappingTable": table(&dictionary.mapping_table, |one| json!({"filenameStrindex": one.filename_strindex})),
+            "functionTable": table(&dictionary.function_table, function),
+            "locationTable": table(&dictionary.location_table, location),
+            "attributeTable": table(&dictionary.attribute_table, |one| {
+                json!({"keyStrindex": one.key_strindex, "value": text(&one.value)})
+            }),
+            "stackTable": table(&dictionary.stack_table, |one| json!({"locationIndices": one.location_indices})),
+        },
+    });
+    answer.to_string().into_bytes()
+}

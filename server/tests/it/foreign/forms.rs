@@ -8,7 +8,6 @@ use hyper::Request;
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use prost::Message;
 use stakeout_server::ingest::{About, pprof_to_otlp};
-use std::io::Write;
 
 async fn post(app: &App, path: &str, content_type: &str, body: Vec<u8>) -> crate::support::Answer {
     let request = Request::post(path)
@@ -19,54 +18,9 @@ async fn post(app: &App, path: &str, content_type: &str, body: Vec<u8>) -> crate
     send(&app.address, request).await.unwrap()
 }
 
-/// Protobuf fields: numbers, and contents.
-fn int(field: u32, value: u64) -> Vec<u8> {
-    let mut wire = Vec::new();
-    prost::encoding::uint64::encode(field, &value, &mut wire);
-    wire
-}
-
-fn blob(field: u32, content: &[u8]) -> Vec<u8> {
-    let mut wire = Vec::new();
-    prost::encoding::bytes::encode(field, &content.to_vec(), &mut wire);
-    wire
-}
-
-/// As a Go program's: ticks and their time, 7 of `left` and 10 of `right`, 10 ms each.
+/// 7 ticks of `left` and 10 of `right`, 10 ms each.
 fn pprof() -> Vec<u8> {
-    let texts = [
-        "",
-        "samples",
-        "count",
-        "cpu",
-        "nanoseconds",
-        "main",
-        "left",
-        "right",
-        "/bin/app",
-        "thread.name",
-    ];
-    let mut wire = [
-        blob(1, &[int(1, 1), int(2, 2)].concat()),
-        blob(1, &[int(1, 3), int(2, 4)].concat()),
-        blob(3, &[int(1, 1), int(5, 8)].concat()),
-    ]
-    .concat();
-    for (location, ticks) in [(2, 7), (3, 10)] {
-        let label = blob(3, &[int(1, 9), int(2, 4 + location)].concat());
-        let values = [int(2, ticks), int(2, ticks * 10_000_000)].concat();
-        wire.extend(blob(2, &[int(1, location), int(1, 1), values, label].concat()));
-    }
-    for at in 1..=3 {
-        wire.extend(blob(
-            4,
-            &[int(1, at), int(2, 1), blob(4, &[int(1, at), int(2, 33)].concat())].concat(),
-        ));
-        wire.extend(blob(5, &[int(1, at), int(2, 4 + at), int(5, 30)].concat()));
-    }
-    texts.iter().for_each(|text| wire.extend(blob(6, text.as_bytes())));
-    wire.extend([blob(11, &[int(1, 3), int(2, 4)].concat()), int(12, 10_000_000)].concat());
-    wire
+    crate::pprof::pprof(&[("left", "main;left", 7), ("right", "main;right", 10)], 10_000_000)
 }
 
 fn json(node: &str, begin_ns: i64) -> Vec<u8> {
@@ -151,9 +105,7 @@ async fn every_form_of_a_profile_says_the_same() {
             begin_ns + 10_000_000_000
         )
     };
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&pprof()).unwrap();
-    let gzip = gzip.finish().unwrap();
+    let gzip = crate::pprof::gzip(&pprof());
     let form = [
         b"--b\r\nContent-Disposition: form-data; name=\"profile\"; filename=\"profile.pprof\"\r\n\r\n".as_slice(),
         &gzip,

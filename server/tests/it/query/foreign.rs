@@ -1,7 +1,8 @@
 //! What others send: values without time stamps, units, types, senders without an account. Every answer to one question has the truth.
 
 use super::*;
-use crate::wire::{Plain, PlainSample, plain};
+use crate::pprof::{gzip, pprof};
+use crate::wire::{Plain, PlainSample, json_of, plain};
 
 /// Service, thread and stack of what is sent in several ways, and how many samples of [`PERIOD_NS`] it has in each of two minutes.
 const RECORDED: [(&str, &str, &str, [i64; 2]); 4] = [
@@ -32,8 +33,33 @@ pub(super) fn times(from_ns: i64, count: i64) -> Vec<i64> {
     (0..count).map(|at| from_ns + at * MINUTE / count).collect()
 }
 
+/// A request of one route: path, content type and body.
+type Sent = (String, &'static str, Vec<u8>);
+
+/// What Pyroscope's agents send: a request for each service, with the node as a label of its name and threads as labels of samples.
+fn as_pprof(node: &str, minute: usize, from_ns: i64) -> Vec<Sent> {
+    let of = |service: &str| {
+        let samples = RECORDED
+            .iter()
+            .filter(|(of, .., counts)| *of == service && counts[minute] > 0);
+        let samples: Vec<_> = samples
+            .map(|(_, thread, stack, counts)| (*thread, *stack, counts[minute] as u64))
+            .collect();
+        let name: String =
+            url::form_urlencoded::byte_serialize(format!("{service}{{hostname={node}}}").as_bytes()).collect();
+        let until_ns = from_ns + MINUTE;
+        let path = format!("/ingest?name={name}&from={from_ns}&until={until_ns}&spyName=gospy&format=pprof");
+        (
+            path,
+            "application/octet-stream",
+            gzip(&pprof(&samples, PERIOD_NS as u64)),
+        )
+    };
+    ["web", "db"].map(of).into()
+}
+
 /// The ways to send a minute of what was recorded, by the node that it is sent for. All but the first are of senders without an account.
-fn routes(minute: usize, from_ns: i64) -> Vec<(&'static str, Vec<u8>)> {
+fn routes(minute: usize, from_ns: i64) -> Vec<(&'static str, Vec<Sent>)> {
     let recorded = || RECORDED.iter().filter(|(.., counts)| counts[minute] > 0);
     let moments = |(service, thread, stack, counts): &(&'static str, &'static str, &'static str, [i64; 2])| {
         let sample = Sample {
@@ -91,8 +117,20 @@ fn routes(minute: usize, from_ns: i64) -> Vec<(&'static str, Vec<u8>)> {
         sample_type: CPU,
         ..profile("both", from_ns, with(|count| vec![PERIOD_NS; count as usize], true))
     };
-    let mut routes = vec![("agent", request(&batch))];
-    routes.extend([counted, valued, scaled, timed, of_times].map(|profile| (profile.node, plain(&[profile]))));
+    let json = Plain {
+        node: "json",
+        ..counted.clone()
+    };
+    let otlp = |content_type, body| vec![("/v1development/profiles".to_owned(), content_type, body)];
+    let protobuf = "application/x-protobuf";
+    let mut routes = vec![
+        ("agent", otlp(protobuf, request(&batch))),
+        ("json", otlp("application/json", json_of(&plain(&[json])))),
+        ("pprof", as_pprof("pprof", minute, from_ns)),
+    ];
+    routes.extend(
+        [counted, valued, scaled, timed, of_times].map(|profile| (profile.node, otlp(protobuf, plain(&[profile])))),
+    );
     routes
 }
 
@@ -115,8 +153,11 @@ async fn one_recorded_profile_has_the_same_answers_whichever_way_it_came() {
     let (server, from) = (Server::start().await, recent());
     let mut nodes = Vec::new();
     for minute in 0..2 {
-        for (node, bytes) in routes(minute, from + minute as i64 * MINUTE) {
-            server.ingest_bytes(bytes, 4 - minute).await;
+        for (node, requests) in routes(minute, from + minute as i64 * MINUTE) {
+            let least = (4 - minute) / requests.len();
+            for (path, content_type, body) in requests {
+                server.ingest_as(&path, content_type, body, least).await;
+            }
             nodes.push(node);
         }
         server.store.flush().await.unwrap();

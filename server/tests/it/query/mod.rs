@@ -131,10 +131,17 @@ impl Server {
 
     /// The same of a request that becomes so many rows or more.
     async fn ingest_bytes(&self, request: Vec<u8>, least: usize) {
+        let protobuf = "application/x-protobuf";
+        self.ingest_as("/v1development/profiles", protobuf, request, least)
+            .await;
+    }
+
+    /// The same of what is sent to this path, as content of this type.
+    async fn ingest_as(&self, path: &str, content_type: &str, body: Vec<u8>, least: usize) {
         let rows = self.pending().await;
-        let request = Request::post("/v1development/profiles")
-            .header("content-type", "application/x-protobuf")
-            .body(Body::from(request))
+        let request = Request::post(path)
+            .header("content-type", content_type)
+            .body(Body::from(body))
             .unwrap();
         let app = self.app.clone();
         tokio::spawn(async move {
