@@ -1,6 +1,6 @@
 //! Answers of the API, compressed as the asker accepts it: a large flamegraph is megabytes of JSON.
 
-use super::{ApiError, AppState, body};
+use super::{ApiError, AppState, body, tags};
 use crate::query::{Account, QueryError};
 use crate::render::Writer;
 use axum::body::{Bytes, HttpBody};
@@ -81,6 +81,11 @@ impl Encoding {
     }
 }
 
+/// How an answer of some size to who asks so is packed.
+pub(super) fn encoding_of(headers: &HeaderMap) -> Option<&'static str> {
+    Encoding::choose(headers).map(Encoding::name)
+}
+
 /// Compresses text of some size. Other content (pprof is gzip already) and answers without an end pass as they are.
 pub(super) async fn answers(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let encoding = Encoding::choose(request.headers());
@@ -120,6 +125,7 @@ async fn compressed(response: Response, encoding: Encoding, account: Account) ->
     parts
         .headers
         .insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+    tags::packed(&mut parts.headers, encoding.name());
     Ok(Response::from_parts(parts, body::body(answer)))
 }
 

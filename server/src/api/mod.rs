@@ -13,6 +13,7 @@ mod parameters;
 mod patience;
 pub mod query;
 mod serve;
+mod tags;
 mod unread;
 
 pub use assets::Agents;
@@ -91,9 +92,10 @@ impl AppState {
 
 /// The whole application.
 pub fn app(state: AppState) -> Router {
+    let questions = query::router(state.store.query_memory_bytes());
     let answers = Router::new()
         .merge(ops::router())
-        .merge(query::router(state.store.query_memory_bytes()));
+        .merge(questions.layer(middleware::from_fn_with_state(state.clone(), tags::answers)));
     let routes = Router::new()
         .merge(answers.layer(middleware::from_fn_with_state(state.clone(), compress::answers)))
         .merge(ingest::router())

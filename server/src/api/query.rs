@@ -4,6 +4,7 @@ use super::AppState;
 use super::body::body;
 use super::error::{ApiError, Code};
 use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, MATCH, Parameters, VIEW};
+use super::tags::{CACHING, DAMAGED, Tables};
 use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
@@ -14,7 +15,7 @@ use crate::render::{self, Answer, RenderError, Writer};
 use crate::store::Snapshot;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, Extension, FromRequest, Path, RawQuery, State};
+use axum::extract::{DefaultBodyLimit, Extension, FromRequest, Path, RawQuery};
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -74,15 +75,10 @@ impl From<QueryError> for ApiError {
     }
 }
 
-/// The snapshot that a query reads.
-fn snapshot(state: &AppState) -> Snapshot {
-    state.store.snapshot()
-}
-
 fn json(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/json"),
-        (header::CACHE_CONTROL, "no-store"),
+        (header::CACHE_CONTROL, CACHING),
     ];
     (headers, body).into_response()
 }
@@ -104,9 +100,7 @@ fn json_of(tables: &Snapshot, answer: Answer) -> Result<Response, ApiError> {
 fn marked(tables: &Snapshot, mut response: Response) -> Response {
     let count = tables.left_out().len();
     if count > 0 {
-        response
-            .headers_mut()
-            .insert("stakeout-damaged-files", HeaderValue::from(count));
+        response.headers_mut().insert(DAMAGED, HeaderValue::from(count));
     }
     response
 }
@@ -137,7 +131,7 @@ fn attachment(
     let headers = [
         (header::CONTENT_TYPE, content_type.to_owned()),
         (header::CONTENT_DISPOSITION, disposition),
-        (header::CACHE_CONTROL, "no-store".to_owned()),
+        (header::CACHE_CONTROL, CACHING.to_owned()),
     ];
     (headers, body(answer)).into_response()
 }
@@ -172,12 +166,11 @@ where
 }
 
 async fn labels(
-    State(state): State<AppState>,
+    Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let question = Parameters::read(query, &[&COMMON])?.question()?;
-    let tables = snapshot(&state);
     let answer = answered(&engine, &tables, move |engine, tables| async move {
         let types = query::profile_types(&engine, &tables, question.window).await?;
         let names = query::label_names(&tables, &question).await?;
@@ -188,7 +181,7 @@ async fn labels(
 }
 
 async fn label_values(
-    State(state): State<AppState>,
+    Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
@@ -198,7 +191,6 @@ async fn label_values(
         let name: String = name.chars().take(80).collect();
         ApiError::new(Code::NotFound, format!("unknown label `{name}`")).hint(format!("labels are {}", Label::names()))
     })?;
-    let tables = snapshot(&state);
     let answer = answered(&engine, &tables, move |engine, tables| async move {
         let values = query::label_values(&engine, &tables, &question, label).await?;
         rendered(&tables, move |to| render::label_values(label, &values, to)).await
@@ -208,12 +200,11 @@ async fn label_values(
 }
 
 async fn series(
-    State(state): State<AppState>,
+    Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::read(query, &[&COMMON, &["by", "step", "limit"], &MATCH])?;
-    let tables = snapshot(&state);
     let question = of_whole_hours(&tables, parameters.question()?);
     let by = parameters.label("service")?;
     let step_ns = match parameters.get("step") {
@@ -246,14 +237,13 @@ async fn series(
 }
 
 async fn flamegraph(
-    State(state): State<AppState>,
+    Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &["format"], &VIEW, &MATCH])?;
     let formats = ["json", "svg", "collapsed", "pprof", "speedscope"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
-    let tables = snapshot(&state);
     let question = of_whole_hours(&tables, parameters.question()?);
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.sorted = format != "json";
@@ -294,7 +284,7 @@ fn title(question: &Question) -> String {
 }
 
 async fn heatmap(
-    State(state): State<AppState>,
+    Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
@@ -304,7 +294,6 @@ async fn heatmap(
         columns: Steps::of(question.window, parse_duration(parameters.or("step", "1s"), "step")?),
         rows: parameters.number("rows", USUAL_ROWS)?,
     };
-    let tables = snapshot(&state);
     let answer = answered(&engine, &tables, move |engine, tables| async move {
         let map = query::heatmap(&engine, &tables, question, grid).await?;
         rendered(&tables, move |to| render::heatmap(&map, to)).await
@@ -314,13 +303,12 @@ async fn heatmap(
 }
 
 async fn timeline(
-    State(state): State<AppState>,
+    Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::read(query, &[&COMMON, &["limit", "before"], &VIEW, &MATCH])?;
     let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
-    let tables = snapshot(&state);
     let Some(before) = parameters.get("before") else {
         if let Some(name) = VIEW.iter().chain(&MATCH).find(|name| parameters.get(name).is_some()) {
             return Err(QueryError::BadParameter {
@@ -363,7 +351,7 @@ fn without_base() -> QueryError {
 }
 
 async fn diff(
-    State(state): State<AppState>,
+    Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
@@ -380,7 +368,6 @@ async fn diff(
     let parameters = Parameters::read(query, &known)?;
     let formats = ["json", "svg", "collapsed"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
-    let tables = snapshot(&state);
     let comparison = of_whole_hours(&tables, parameters.question()?);
     let base = parameters.base_question()?.ok_or_else(without_base)?;
     let base = of_whole_hours(&tables, base);
@@ -408,14 +395,13 @@ async fn diff(
 }
 
 async fn top(
-    State(state): State<AppState>,
+    Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let own: &[&str] = &["by", "limit", "format"];
     let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &MATCH, own])?;
     let format = parameters.word("format", &[("json", "json"), ("csv", "csv")], "json")?;
-    let tables = snapshot(&state);
     let question = of_whole_hours(&tables, parameters.question()?);
     let by = match parameters.or("by", "function") {
         "function" => By::Function,
@@ -479,7 +465,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 async fn sql(
-    State(state): State<AppState>,
+    Tables(tables): Tables,
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
     asked: Request<Body>,
@@ -513,7 +499,6 @@ async fn sql(
         ApiError::new(Code::BadParameter, format!("the body is no SQL request: {error}"))
             .hint("send JSON such as {\"query\":\"SELECT count(*) FROM samples\"}")
     })?;
-    let tables = snapshot(&state);
     let answer = answered(&engine, &tables, move |engine, tables| async move {
         let rows = query::sql(&engine, &tables, &request.query).await?;
         rendered(&tables, move |to| render::sql(&rows, to)).await

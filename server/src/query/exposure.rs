@@ -26,9 +26,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Batches that ended so long before the window still tell what had been lost before it began.
-const LOOK_BACK_NS: i64 = 600 * 1_000_000_000;
+pub(super) const LOOK_BACK_NS: i64 = 600 * 1_000_000_000;
 /// A node whose newest batch ended at most so long before the newest of all nodes is late, and not gone: six usual intervals.
-const LATE_NS: i64 = 30 * 1_000_000_000;
+pub(super) const LATE_NS: i64 = 30 * 1_000_000_000;
 /// Accounts that are read together, about: of a week of a hundred nodes there are six times as many.
 const ROWS_AT_ONCE: u64 = 2_000_000;
 /// Most gaps that are listed.

@@ -164,6 +164,11 @@ pub fn of_whole_hours(snapshot: &Snapshot, mut question: Question) -> Question {
     question
 }
 
+/// The window as [`of_whole_hours`] makes it.
+pub(super) fn in_whole_hours(snapshot: &Snapshot, window: Window) -> Window {
+    widened(window, &coarse_hours(snapshot, window))
+}
+
 /// The window with the whole of those of these hours in which it begins and ends.
 fn widened(window: Window, hours: &HashSet<&str>) -> Window {
     let begin = |ns: i64| ns.div_euclid(HOUR_NS) * HOUR_NS;

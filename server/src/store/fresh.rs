@@ -12,6 +12,7 @@ use arrow::error::ArrowError;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Samples of one hour, of one request.
 #[derive(Debug, Clone)]
@@ -20,7 +21,11 @@ pub struct FreshSamples {
     pub(super) hour: String,
     pub(super) rows: Vec<FreshSample>,
     pub(super) common: Arc<Common>,
+    /// No others of this process have it.
+    number: u64,
 }
+
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// One row. Indices are those of a [`Common`].
 #[derive(Debug, Clone, Copy)]
@@ -155,12 +160,27 @@ impl FreshSample {
 impl FreshSamples {
     /// Rows of this hour, each of which has indices of `common`.
     pub fn new(hour: String, rows: Vec<FreshSample>, common: Arc<Common>) -> Self {
-        Self { hour, rows, common }
+        Self {
+            hour,
+            rows,
+            common,
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// How many there are.
     pub fn num_rows(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Which ones they are: no others of this process have this number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether any was taken from then on and before that.
+    pub fn any_within(&self, from_ns: i64, until_ns: i64) -> bool {
+        self.rows.iter().any(|row| (from_ns..until_ns).contains(&row.ts_ns))
     }
 
     /// How many stacks they have in common with others of their request.
@@ -286,7 +306,7 @@ impl Pending {
     }
 
     /// The partition of all of them; none where there are none.
-    pub(super) fn partition(&self) -> Option<String> {
+    pub fn partition(&self) -> Option<String> {
         match self {
             Self::Samples(samples) => (samples.num_rows() > 0).then(|| samples.hour.clone()),
             Self::Account(account) => Some(account.day()),

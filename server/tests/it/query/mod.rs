@@ -11,6 +11,7 @@ mod refusals;
 mod rolled;
 mod senders;
 mod sql;
+mod tags;
 mod views;
 mod windows;
 

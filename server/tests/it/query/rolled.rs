@@ -249,6 +249,14 @@ async fn where_only_rollups_are_left_they_answer_what_they_can() {
     let server = reopened(server, quiet).await;
     let (from, until) = (first, first + 3 * HOUR);
     let truth = answers(&server, from, until).await;
+    let tag = async |server: &Server| {
+        let (from, until) = (ms(from), ms(until));
+        let (_, headers, _) = server.get("flamegraph", &[("from", &from), ("until", &until)]).await;
+        headers["etag"].clone()
+    };
+    let whole = tag(&server).await;
+    let server = reopened(server, quiet).await;
+    assert_eq!(tag(&server).await, whole, "of the same files");
     let server = reopened(server, |dir| StoreConfig {
         retention_samples: Duration::from_secs(3_600),
         ..eager(dir)
@@ -259,6 +267,7 @@ async fn where_only_rollups_are_left_they_answer_what_they_can() {
     })
     .await;
     assert_eq!(answers(&server, from, until).await, truth);
+    assert_ne!(tag(&server).await, whole);
     // By the minute, where the hour is cut.
     let (from, until) = (ms(first + HOUR / 2), ms(first + HOUR));
     let window = [("from", from.as_str()), ("until", until.as_str())];
