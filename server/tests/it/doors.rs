@@ -254,6 +254,46 @@ async fn an_instance_is_its_beginners_and_numbers_neither_jump_nor_silence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_sender_may_show_its_token_as_a_password() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = secured(dir.path());
+    let profile = crate::pprof::gzip(&crate::pprof::pprof(&[("main", "main;work", 7)], 10_000_000));
+    let until_ns = crate::support::now_ns();
+    let from_ns = until_ns - 10_000_000_000;
+    let path = format!("/ingest?name=shop%7Bhostname%3Dn%7D&from={from_ns}&until={until_ns}");
+    let sends = async |authorization: &str| {
+        let request = hyper::Request::post(&path)
+            .header("host", &server.address)
+            .header("authorization", authorization)
+            .body(http_body_util::Full::new(bytes::Bytes::from(profile.clone())));
+        let answer = crate::support::send(&server.address, request.unwrap()).await.unwrap();
+        answer.status.as_u16()
+    };
+    // any:of-a, x:of-b, a viewer's token, a wrong one, one that is no pair.
+    let (right, wrong) = ("Basic YW55Om9mLWE=", "Basic MTpndWVzcw==");
+    for (authorization, status) in [
+        (right, 200),
+        ("basic eDpvZi1i", 200),
+        ("Bearer of-a", 200),
+        ("Basic OnNlZS1pdA==", 401),
+        (wrong, 401),
+        ("Basic of-a", 401),
+    ] {
+        assert_eq!(sends(authorization).await, status, "{authorization}");
+    }
+    // It does not let anybody read.
+    let headers = [("authorization", "Basic OnNlZS1pdA==")];
+    let answer = asked(&server.address, "GET", "/api/v1/labels", &headers, "").await;
+    assert_eq!(answer.status, 401);
+    let mut statuses = std::collections::BTreeSet::new();
+    for _ in 0..40 {
+        statuses.insert(sends(wrong).await);
+    }
+    assert_eq!(statuses, [401, 429].into());
+    assert_eq!(sends(right).await, 200, "it was right before from here");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sessions_end_guesses_wait_and_secrets_are_read_again() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();

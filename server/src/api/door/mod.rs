@@ -25,6 +25,7 @@ use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Router, routing};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,49 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The token as the password of HTTP's basic authentication, as Pyroscope's clients send it; the user's name says nothing here.
+fn basic(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, pair) = value.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    // What cannot be read is a wrong token, and no missing one.
+    let pair = base64(pair.trim()).and_then(|pair| String::from_utf8(pair).ok());
+    let pair = pair.unwrap_or_default();
+    let (_, password) = pair.split_once(':').unwrap_or_default();
+    Some(password.trim().to_owned())
+}
+
+/// Reads base64 (RFC 4648), with or without `=` at its end.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=');
+    let (mut bytes, mut bits, mut held) = (Vec::with_capacity(digits.len()), 0_u32, 0);
+    for digit in digits.bytes() {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        (bits, held) = (bits << 6 | u32::from(value), held + 6);
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+        }
+    }
+    (digits.len() % 4 != 1).then_some(bytes)
+}
+
+/// The token that a request shows by itself.
+fn token_in(headers: &HeaderMap, door: Door) -> Option<Cow<'_, str>> {
+    let bearer = bearer(headers).map(Cow::Borrowed);
+    let with_password = || basic(headers).filter(|_| door == Door::Ingest).map(Cow::Owned);
+    bearer.or_else(with_password)
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
@@ -122,13 +166,19 @@ pub(super) async fn guard(State(state): State<AppState>, mut request: Request, n
     } else {
         "a viewing token"
     };
-    let given = if bearer(headers).is_some() {
+    let given = if token_in(headers, door).is_some() {
         "is not valid here"
     } else {
         "is needed"
     };
+    let how = if door == Door::Ingest {
+        "send it as \"Authorization: Bearer TOKEN\", or as the password of basic authentication; tokens for sending and for \
+         viewing are not the same"
+    } else {
+        "send it as \"Authorization: Bearer TOKEN\"; tokens for sending and for viewing are not the same"
+    };
     ApiError::new(Code::Unauthorized, format!("{what} {given}"))
-        .hint("send it as \"Authorization: Bearer TOKEN\"; tokens for sending and for viewing are not the same")
+        .hint(how)
         .into_response()
 }
 
@@ -143,8 +193,8 @@ fn shown(
         Door::Ingest => (&state.ingest_tokens, &state.view_tokens),
         _ => (&state.view_tokens, &state.ingest_tokens),
     };
-    if let Some(token) = bearer(headers) {
-        return tried(state, tokens, Some(others), token, address);
+    if let Some(token) = token_in(headers, door) {
+        return tried(state, tokens, Some(others), &token, address);
     }
     if let Some(holder) = tokens.holder(None) {
         return Ok(Some(holder));
@@ -367,6 +417,27 @@ mod tests {
         ] {
             assert_eq!(local(elsewhere), "/", "{elsewhere}");
         }
+    }
+
+    #[test]
+    fn a_password_is_read_whatever_the_users_name_is() {
+        let of = |value: &'static str| {
+            let headers = [(header::AUTHORIZATION, HeaderValue::from_static(value))];
+            token_in(&headers.into_iter().collect(), Door::Ingest).map(Cow::into_owned)
+        };
+        // user:pass, :pass, a user whose password has a colon and more than ASCII, and one without padding.
+        assert_eq!(of("Basic dXNlcjpwYXNz").as_deref(), Some("pass"));
+        assert_eq!(of("basic OnBhc3M=").as_deref(), Some("pass"));
+        assert_eq!(of("Basic dTrDvDo+").as_deref(), Some("\u{fc}:>"));
+        assert_eq!(of("Basic OnBhc3M").as_deref(), Some("pass"));
+        assert_eq!(of("Bearer t").as_deref(), Some("t"));
+        // What is no pair is a wrong token.
+        for broken in ["Basic !", "Basic dXNlcg==", "Basic /w==", "Basic dXNlcjpwY"] {
+            assert_eq!(of(broken).as_deref(), Some(""), "{broken}");
+        }
+        assert_eq!(of("Digest x"), None);
+        let headers = [(header::AUTHORIZATION, HeaderValue::from_static("Basic OnBhc3M="))];
+        assert_eq!(token_in(&headers.into_iter().collect(), Door::View), None);
     }
 
     #[test]
