@@ -6,6 +6,9 @@ pub(crate) const MAX_BYTES: usize = 128;
 /// In words.
 pub(crate) const ALLOWED: &str = "a text of 1 to 128 bytes without control characters, such as cpu or off-cpu";
 
+/// The same of a unit.
+pub(crate) const ALLOWED_UNIT: &str = "a text of 1 to 128 bytes without control characters, such as bytes or count";
+
 /// The unit of all types of time: values in other units of time are scaled to it.
 pub(crate) const NANOSECONDS: &str = "nanoseconds";
 
@@ -13,7 +16,7 @@ pub(crate) const NANOSECONDS: &str = "nanoseconds";
 pub(crate) const COUNT: &str = "count";
 
 /// The unit of sizes.
-const BYTES: &str = "bytes";
+pub(crate) const BYTES: &str = "bytes";
 
 /// Types that are time to everybody: counts and sizes under their names would be added to time.
 const OF_TIME: [&str; 4] = ["cpu", "off_cpu", "run_queue", "wall"];

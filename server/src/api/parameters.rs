@@ -20,6 +20,8 @@ const MAX_LIMIT: usize = 10_000;
 /// Parameters that endpoints share: what is asked for, side A of a difference, and how a tree is looked at.
 pub(super) const COMMON: [&str; 4] = ["type", "query", "from", "until"];
 pub(super) const BASE: [&str; 3] = ["base_query", "base_from", "base_until"];
+/// Which values of a type with several units.
+pub(super) const UNIT: [&str; 1] = ["unit"];
 /// Time that is left out, of side B and of side A.
 pub(super) const EXCEPT: [&str; 2] = ["except_from", "except_until"];
 pub(super) const BASE_EXCEPT: [&str; 2] = ["base_except_from", "base_except_until"];
@@ -127,6 +129,7 @@ impl Parameters {
             selector: Selector::parse(self.or("query", "{}"))?,
             window,
             except: self.except(EXCEPT, window)?,
+            unit: None,
         })
     }
 
@@ -173,6 +176,7 @@ impl Parameters {
             selector,
             window,
             except: self.except(BASE_EXCEPT, window)?,
+            unit: None,
         }))
     }
 
@@ -182,6 +186,16 @@ impl Parameters {
             Ok(profile.to_owned())
         } else {
             Err(self.bad("type", profile_type::ALLOWED.to_owned()))
+        }
+    }
+
+    /// In which unit the values of a type are wanted that has several.
+    pub(super) fn unit(&self) -> Result<Option<String>, QueryError> {
+        match self.get("unit") {
+            Some(unit) if !profile_type::is_allowed(unit) => {
+                Err(self.bad("unit", profile_type::ALLOWED_UNIT.to_owned()))
+            }
+            unit => Ok(unit.map(str::to_owned)),
         }
     }
 

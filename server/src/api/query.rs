@@ -3,7 +3,7 @@
 use super::AppState;
 use super::body::body;
 use super::error::{ApiError, Code};
-use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, MATCH, Parameters, VIEW};
+use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, MATCH, Parameters, UNIT, VIEW};
 use super::tags::{CACHING, DAMAGED, Tables};
 use crate::query::selector::Label;
 use crate::query::time::{parse_duration, rfc3339};
@@ -85,19 +85,34 @@ fn json(body: Body) -> Response {
 
 /// An answer from tables whose damaged files were left out says so: in a header, and JSON with their names.
 fn json_of(tables: &Snapshot, answer: Answer) -> Result<Response, ApiError> {
-    let mut left_out = tables.left_out();
-    if left_out.is_empty() {
-        return Ok(json(body(answer)));
-    }
-    left_out.truncate(MAX_DAMAGED);
-    let names = serde_json::to_string(&left_out).map_err(ApiError::internal)?;
-    // Every answer is an object with fields: this one is put before them, whoever has written them.
-    let head = format!("{{\"damaged_files\":{names},").into_bytes();
-    Ok(marked(tables, json(body(answer.with_head(head)))))
+    json_of_unit(tables, (answer, None))
 }
 
-/// The header of an answer from which damaged files were left out: how many.
-fn marked(tables: &Snapshot, mut response: Response) -> Response {
+/// The same of an answer that says which of several units it is of.
+fn json_of_unit(tables: &Snapshot, (answer, choice): (Answer, Option<String>)) -> Result<Response, ApiError> {
+    let mut left_out = tables.left_out();
+    if left_out.is_empty() && choice.is_none() {
+        return Ok(json(body(answer)));
+    }
+    // Every answer is an object with fields: these are put before them, whoever has written them.
+    let mut head = String::from("{");
+    if !left_out.is_empty() {
+        left_out.truncate(MAX_DAMAGED);
+        let names = serde_json::to_string(&left_out).map_err(ApiError::internal)?;
+        head.push_str(&format!("\"damaged_files\":{names},"));
+    }
+    if let Some(words) = &choice {
+        let words = serde_json::to_string(words).map_err(ApiError::internal)?;
+        head.push_str(&format!("\"unit_choice\":{words},"));
+    }
+    Ok(marked(tables, choice, json(body(answer.with_head(head.into_bytes())))))
+}
+
+/// The headers of an answer from which damaged files were left out (how many), and of one of several units (in words).
+fn marked(tables: &Snapshot, choice: Option<String>, mut response: Response) -> Response {
+    if let Some(words) = choice.and_then(|words| HeaderValue::from_bytes(words.as_bytes()).ok()) {
+        response.headers_mut().insert("stakeout-unit-choice", words);
+    }
     let count = tables.left_out().len();
     if count > 0 {
         response.headers_mut().insert(DAMAGED, HeaderValue::from(count));
@@ -204,7 +219,7 @@ async fn series(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &["by", "step", "limit"], &MATCH])?;
+    let parameters = Parameters::read(query, &[&COMMON, &UNIT, &["by", "step", "limit"], &MATCH])?;
     let question = of_whole_hours(&tables, parameters.question()?);
     let by = parameters.label("service")?;
     let step_ns = match parameters.get("step") {
@@ -228,12 +243,14 @@ async fn series(
         limit: parameters.number("limit", 20)?,
         matching: parameters.matching()?,
     };
+    let unit = parameters.unit()?;
     let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
         let series = query::series(&engine, &tables, question, chart).await?;
-        rendered(&tables, move |to| render::series(&series, to)).await
+        Ok((rendered(&tables, move |to| render::series(&series, to)).await?, choice))
     })
     .await?;
-    json_of(&tables, answer)
+    json_of_unit(&tables, answer)
 }
 
 async fn flamegraph(
@@ -241,7 +258,7 @@ async fn flamegraph(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &["format"], &VIEW, &MATCH])?;
+    let parameters = Parameters::read(query, &[&COMMON, &UNIT, &EXCEPT, &["format"], &VIEW, &MATCH])?;
     let formats = ["json", "svg", "collapsed", "pprof", "speedscope"].map(|name| (name, name));
     let format = parameters.word("format", &formats, "json")?;
     let question = of_whole_hours(&tables, parameters.question()?);
@@ -249,16 +266,18 @@ async fn flamegraph(
     view.sorted = format != "json";
     view.stacks = format == "pprof";
     let (title, about) = (title(&question), question.clone());
-    let answer = answered(&engine, &tables, move |engine, tables| async move {
+    let unit = parameters.unit()?;
+    let (answer, choice) = answered(&engine, &tables, move |engine, tables| async move {
+        let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
         let graph = query::flamegraph(&engine, &tables, question, view).await?;
-        rendered(&tables, move |to| match format {
+        let answer = rendered(&tables, move |to| match format {
             "svg" => render::svg(&graph, &title, &graph.summary.words(), to),
             "collapsed" => render::collapsed(&graph, to),
             "pprof" => render::pprof(&graph, to),
             "speedscope" => render::speedscope(&graph, &title, to),
             _ => render::flamegraph(&graph, min_share, to),
-        })
-        .await
+        });
+        Ok((answer.await?, choice))
     })
     .await?;
     let (content_type, extension) = match format {
@@ -266,10 +285,10 @@ async fn flamegraph(
         "collapsed" => ("text/plain; charset=utf-8", "collapsed.txt"),
         "pprof" => ("application/octet-stream", "pb.gz"),
         "speedscope" => ("application/json", "speedscope.json"),
-        _ => return json_of(&tables, answer),
+        _ => return json_of_unit(&tables, (answer, choice)),
     };
     let saved = attachment(answer, content_type, "flamegraph", &about, extension);
-    Ok(marked(&tables, saved))
+    Ok(marked(&tables, choice, saved))
 }
 
 fn title(question: &Question) -> String {
@@ -288,18 +307,20 @@ async fn heatmap(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &["step", "rows"]])?;
+    let parameters = Parameters::read(query, &[&COMMON, &UNIT, &["step", "rows"]])?;
     let question = parameters.question()?;
     let grid = Grid {
         columns: Steps::of(question.window, parse_duration(parameters.or("step", "1s"), "step")?),
         rows: parameters.number("rows", USUAL_ROWS)?,
     };
+    let unit = parameters.unit()?;
     let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
         let map = query::heatmap(&engine, &tables, question, grid).await?;
-        rendered(&tables, move |to| render::heatmap(&map, to)).await
+        Ok((rendered(&tables, move |to| render::heatmap(&map, to)).await?, choice))
     })
     .await?;
-    json_of(&tables, answer)
+    json_of_unit(&tables, answer)
 }
 
 async fn timeline(
@@ -307,8 +328,9 @@ async fn timeline(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &["limit", "before"], &VIEW, &MATCH])?;
+    let parameters = Parameters::read(query, &[&COMMON, &UNIT, &["limit", "before"], &VIEW, &MATCH])?;
     let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
+    let unit = parameters.unit()?;
     let Some(before) = parameters.get("before") else {
         if let Some(name) = VIEW.iter().chain(&MATCH).find(|name| parameters.get(name).is_some()) {
             return Err(QueryError::BadParameter {
@@ -319,11 +341,15 @@ async fn timeline(
         }
         let limit = parameters.number_up_to("limit", 10_000, MAX_SAMPLES)?;
         let answer = answered(&engine, &tables, move |engine, tables| async move {
+            let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
             let timeline = query::timeline(&engine, &tables, question, limit).await?;
-            rendered(&tables, move |to| render::timeline(&timeline, to)).await
+            Ok((
+                rendered(&tables, move |to| render::timeline(&timeline, to)).await?,
+                choice,
+            ))
         })
         .await?;
-        return json_of(&tables, answer);
+        return json_of_unit(&tables, answer);
     };
     let before_ns = parse_duration(before, "before")?;
     let Some(wanted) = view.matching.take() else {
@@ -336,11 +362,13 @@ async fn timeline(
         .into());
     };
     let answer = answered(&engine, &tables, move |engine, tables| async move {
+        let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
         let graph = query::before(&engine, &tables, question, &wanted, before_ns, view).await?;
-        rendered(&tables, move |to| render::flamegraph(&graph, min_share, to)).await
+        let answer = rendered(&tables, move |to| render::flamegraph(&graph, min_share, to));
+        Ok((answer.await?, choice))
     })
     .await?;
-    json_of(&tables, answer)
+    json_of_unit(&tables, answer)
 }
 
 fn without_base() -> QueryError {
@@ -355,8 +383,9 @@ async fn diff(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let known: [&[&str]; 8] = [
+    let known: [&[&str]; 9] = [
         &COMMON,
+        &UNIT,
         &EXCEPT,
         &BASE,
         &BASE_EXCEPT,
@@ -376,22 +405,25 @@ async fn diff(
     view.sorted = format != "json";
     view.min_share = (format == "json").then_some(min_share);
     let about = comparison.clone();
-    let answer = answered(&engine, &tables, move |engine, tables| async move {
+    let unit = parameters.unit()?;
+    let (answer, choice) = answered(&engine, &tables, move |engine, tables| async move {
+        let sides = query::of_one_unit(&engine, &tables, [base, comparison], unit.as_deref()).await?;
+        let ([base, comparison], choice) = sides;
         let difference = query::difference(&engine, &tables, base, comparison, criteria, view).await?;
-        rendered(&tables, move |to| match format {
+        let answer = rendered(&tables, move |to| match format {
             "svg" => render::diff_svg(&difference, "Difference of two windows", to),
             "collapsed" => render::differential(&difference, to),
             _ => render::diff(&difference, to),
-        })
-        .await
+        });
+        Ok((answer.await?, choice))
     })
     .await?;
     let saved = match format {
         "svg" => attachment(answer, "image/svg+xml", "diff", &about, "svg"),
         "collapsed" => attachment(answer, "text/plain; charset=utf-8", "diff", &about, "collapsed.txt"),
-        _ => return json_of(&tables, answer),
+        _ => return json_of_unit(&tables, (answer, choice)),
     };
-    Ok(marked(&tables, saved))
+    Ok(marked(&tables, choice, saved))
 }
 
 async fn top(
@@ -400,7 +432,10 @@ async fn top(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let own: &[&str] = &["by", "limit", "format"];
-    let parameters = Parameters::read(query, &[&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &MATCH, own])?;
+    let parameters = Parameters::read(
+        query,
+        &[&COMMON, &UNIT, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &MATCH, own],
+    )?;
     let format = parameters.word("format", &[("json", "json"), ("csv", "csv")], "json")?;
     let question = of_whole_hours(&tables, parameters.question()?);
     let by = match parameters.or("by", "function") {
@@ -429,25 +464,36 @@ async fn top(
         }
         .into());
     }
-    let answer = answered(&engine, &tables, move |engine, tables| async move {
-        let table = match base {
+    let unit = parameters.unit()?;
+    let (answer, choice) = answered(&engine, &tables, move |engine, tables| async move {
+        let unit = unit.as_deref();
+        let (table, choice) = match base {
             Some((base, criteria)) => {
-                query::top_difference(&engine, &tables, base, question, criteria, by, limit).await?
+                let sides = query::of_one_unit(&engine, &tables, [base, question], unit).await?;
+                let ([base, question], choice) = sides;
+                let table = query::top_difference(&engine, &tables, base, question, criteria, by, limit).await?;
+                (table, choice)
             }
-            None => query::top(&engine, &tables, question, by, limit, matching).await?,
+            None => {
+                let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit).await?;
+                (
+                    query::top(&engine, &tables, question, by, limit, matching).await?,
+                    choice,
+                )
+            }
         };
-        rendered(&tables, move |to| match format {
+        let answer = rendered(&tables, move |to| match format {
             "csv" => render::top_csv(&table, to),
             _ => render::top(&table, to),
-        })
-        .await
+        });
+        Ok((answer.await?, choice))
     })
     .await?;
     if format == "csv" {
         let saved = attachment(answer, "text/csv; charset=utf-8", "top", &about, "csv");
-        return Ok(marked(&tables, saved));
+        return Ok(marked(&tables, choice, saved));
     }
-    json_of(&tables, answer)
+    json_of_unit(&tables, (answer, choice))
 }
 
 /// A page of another site can send any text without being asked, but not JSON.

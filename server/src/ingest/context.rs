@@ -371,12 +371,13 @@ mod tests {
 
     #[test]
     fn the_limits_are_documented() {
-        use crate::ingest::convert;
+        use crate::ingest::{convert, labels};
         crate::documented(&[
             ("MOST_COUNTS", MOST_COUNTS as u64),
             ("MAX_COUNT_NAME", MAX_COUNT_NAME as u64),
             ("MOST_BATCHES", convert::MOST_BATCHES as u64),
             ("MOST_HOURS", convert::MOST_HOURS as u64),
+            ("MAX_TYPES", labels::MAX_TYPES as u64),
         ]);
     }
 }

@@ -4,13 +4,14 @@ use super::IngestError;
 use super::attributes::Attribute;
 use super::context::{NO_NODE, ResourceContext, check_id, first_of, own_attribute, part_id, resource_context};
 use super::dictionary::Dictionary;
-use super::labels::start_of;
+use super::labels::{MAX_TYPES, start_of, with_unit};
 use super::room::Room;
 use super::rows::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
 use super::senders::{Known, Senders, lock};
 use super::types::{SenderKind, TypeRow};
 use super::values::{Bad, MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
 use super::wire::{Layout, Profile, Request, Resource, Sample};
+use crate::profile_type::NANOSECONDS;
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -129,6 +130,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             without_time: false,
             spreading: Spreading::default(),
             sender: SenderKind::AGENT,
+            unit: "",
             content: Vec::new(),
             origins: Vec::with_capacity(USUAL_THREADS),
             whence: HashMap::with_capacity_and_hasher(2 * USUAL_THREADS, Default::default()),
@@ -418,6 +420,8 @@ struct Samples<'a> {
     spreading: Spreading,
     /// Of the last sample.
     sender: SenderKind,
+    /// Of the profile that is read, where its values are no time.
+    unit: &'a str,
     /// What is hashed, made anew for each.
     content: Vec<u8>,
     origins: Vec<Origin<'a>>,
@@ -492,13 +496,18 @@ impl<'a> Samples<'a> {
             .seen
             .bound(context.series(), &context.others, self.window.now_ns);
         let labels = bounded.fixed;
+        // Values of other units are other series, so that they can be told apart.
+        let others = match self.unit {
+            "" => bounded.others,
+            unit => with_unit(&bounded.others, unit),
+        };
         self.content.clear();
         for label in labels {
             push_text(&mut self.content, label);
         }
         // Where there are none, a series is the one that it was before there were any.
-        if !bounded.others.is_empty() {
-            push_text(&mut self.content, &bounded.others);
+        if !others.is_empty() {
+            push_text(&mut self.content, &others);
         }
         self.content.extend(self.sender.mark());
         // Both grow by doubling.
@@ -507,7 +516,7 @@ impl<'a> Samples<'a> {
         let entry = if remembered { entry } else { 0 };
         self.dictionary
             .room()
-            .take(2 * (size_of::<Origin<'_>>() + bounded.others.len() + entry))?;
+            .take(2 * (size_of::<Origin<'_>>() + others.len() + entry))?;
         let origin = self.origins.len() as u32;
         self.origins.push(Origin {
             series_id: xxh3_64(&self.content) as i64,
@@ -523,7 +532,7 @@ impl<'a> Samples<'a> {
                 build_id: context.build_id,
             },
             labels,
-            others: bounded.others,
+            others,
             thread: start_of(context.thread),
             tid: context.tid,
             truncated: context.truncated,
@@ -542,6 +551,20 @@ impl<'a> Samples<'a> {
         resource: &ResourceContext<'a>,
         rows: &mut RowBuilder<'a>,
     ) -> Result<i64, IngestError> {
+        let may = lock(&self.known)
+            .seen
+            .may_have_type(unit.kind, unit.unit, self.window.now_ns);
+        if !may {
+            let kind: String = unit.kind.chars().take(80).collect();
+            return Err(IngestError::Invalid(format!(
+                "the profile type {kind:?}: the sender has {MAX_TYPES} others within this hour, and may have no more"
+            )));
+        }
+        let of_series = if unit.unit == NANOSECONDS { "" } else { unit.unit };
+        if of_series != self.unit {
+            self.unit = of_series;
+            self.turn_to(self.sender);
+        }
         let before = self.rejected.samples();
         rows.expect(profile.samples);
         self.spreading.begin();

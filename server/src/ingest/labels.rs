@@ -6,6 +6,7 @@
 use super::rows::{Labels, push_text};
 use super::wire::Value;
 use crate::store::SERIES_LABELS;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,8 +27,15 @@ const MAX_FIXED_VALUES: usize = 20_000;
 /// Values of all labels of one sender within an hour with the series that have them, and those of all senders.
 const MAX_SEEN: usize = 200_000;
 const MAX_SEEN_OF_ALL: usize = 2_000_000;
+/// Profile types, each with its unit, of one sender within an hour.
+pub(super) const MAX_TYPES: usize = 100;
+/// The attribute under which a series has the unit of its values, where they are no time: no sender can give one of this name.
+pub(super) const UNIT: &str = "stakeout.unit";
 /// What stands for a value beyond these.
 const OTHER: &str = "[other]";
+
+/// As which it is counted that a sender has more types than it may.
+const PROFILE_TYPES: &str = "profile_types";
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
@@ -155,9 +163,22 @@ impl Seen {
         Bounded { fixed, others }
     }
 
-    /// How often any bound was reached so far.
+    /// How often any bound of labels was reached so far.
     pub(super) fn limited(&self) -> u64 {
-        self.reached.values().sum()
+        let of_labels = self.reached.iter().filter(|(bound, _)| **bound != PROFILE_TYPES);
+        of_labels.map(|(_, count)| count).sum()
+    }
+
+    /// Whether the sender may have values of this type in this unit. Where it may not, that is counted.
+    pub(super) fn may_have_type(&mut self, kind: &str, unit: &str, now_ns: i64) -> bool {
+        self.turn_to(hour_of(now_ns));
+        let both = format!("{unit}\0{kind}");
+        // The attribute is no sender's.
+        let may = self.admit(UNIT, &both, MAX_TYPES);
+        if !may {
+            self.reach(PROFILE_TYPES);
+        }
+        may
     }
 
     /// A bound was reached. Returns that the series is not whole.
@@ -223,6 +244,13 @@ fn in_order<'a>(attributes: &[(&'a str, Value<'a>)]) -> Vec<(&'a str, String)> {
     texts
 }
 
+/// Labels of a series as JSON with the unit of its values among them.
+pub(super) fn with_unit(others: &str, unit: &str) -> String {
+    let mut labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(others).unwrap_or_default();
+    labels.insert(UNIT.into(), unit.into());
+    serde_json::to_string(&labels).unwrap_or_default()
+}
+
 fn hash_of(fixed: &Labels<'_>, attributes: &[(&str, String)]) -> u64 {
     let mut content = Vec::new();
     fixed.iter().for_each(|value| push_text(&mut content, value));
@@ -268,6 +296,24 @@ mod tests {
         assert_eq!(seen.bound(fixed("s"), &said, 0).others, bounded.others);
         assert_eq!(seen.bound(fixed("s"), &[], 0).others, "");
         assert!(seen.reached.is_empty());
+    }
+
+    #[test]
+    fn types_are_bounded_and_their_units_are_labels_whatever_else_there_is() {
+        let mut seen = Seen::default();
+        for at in 0..MAX_TYPES {
+            assert!(seen.may_have_type(&format!("t{at}"), "count", 0));
+        }
+        assert!(!seen.may_have_type("more", "count", 0) && !seen.may_have_type("t0", "bytes", 0));
+        assert!(seen.may_have_type("t7", "count", 0));
+        // That is told by itself.
+        assert_eq!((seen.reached["profile_types"], seen.limited()), (2, 0));
+        assert!(seen.may_have_type("more", "count", HOUR_NS));
+        assert_eq!(with_unit("", "MB"), r#"{"stakeout.unit":"MB"}"#);
+        assert_eq!(
+            with_unit(r#"{"z":"x\"y","a":"b"}"#, "By"),
+            r#"{"a":"b","stakeout.unit":"By","z":"x\"y"}"#
+        );
     }
 
     #[test]

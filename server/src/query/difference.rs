@@ -112,7 +112,9 @@ fn common(base: &Question, comparison: &Question) -> Option<Window> {
         from_ns: a.from_ns.min(b.from_ns),
         until_ns: a.until_ns.max(b.until_ns),
     };
-    let is_same = base.profile == comparison.profile && base.selector.to_string() == comparison.selector.to_string();
+    let is_same = base.profile == comparison.profile
+        && base.selector.to_string() == comparison.selector.to_string()
+        && base.unit == comparison.unit;
     (is_same && all.length_ns() <= a.length_ns() + b.length_ns()).then_some(all)
 }
 

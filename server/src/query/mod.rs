@@ -70,4 +70,4 @@ pub use steps::Steps;
 pub use ticks::Ticks;
 pub use timeline::{MAX_SAMPLES, Moment, Timeline, before, timeline};
 pub use top::{By, Row, Shares, Top, Whole, top, top_difference};
-pub use types::{ProfileType, Unit, profile_types};
+pub use types::{ProfileType, Unit, of_one_unit, profile_types};

@@ -4,6 +4,7 @@ use super::error::QueryError;
 use super::selector::{Home, Label, Matcher, Selector};
 use super::time::Window;
 use super::tree::MixState;
+use super::types::Unit;
 use crate::store::Snapshot;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
@@ -11,6 +12,7 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::{Expr, SessionConfig, SessionContext, col, lit};
 use futures::StreamExt;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -23,6 +25,17 @@ pub struct Question {
     pub window: Window,
     /// A time of the window whose samples do not count: the window is then the rest around it.
     pub except: Option<Window>,
+    /// Of a type with values in several units the one that is asked for.
+    pub unit: Option<Unit>,
+}
+
+impl Question {
+    /// What is asked of a series: conditions on its labels, and the unit of its values.
+    fn of_series(&self) -> Vec<Cow<'_, Matcher>> {
+        let of_unit = self.unit.as_ref().and_then(Unit::matcher);
+        let of_labels = self.selector.of(Home::Series).map(Cow::Borrowed);
+        of_labels.chain(of_unit.map(Cow::Owned)).collect()
+    }
 }
 
 /// The days and hours that a window touches, as the partitions are named.
@@ -179,8 +192,9 @@ pub(super) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Sc
         processes: None,
         services: None,
     };
-    if question.selector.has(Home::Series) {
-        let labels: Vec<Label> = question.selector.of(Home::Series).map(Matcher::label).collect();
+    let of_series = question.of_series();
+    if !of_series.is_empty() {
+        let labels: Vec<Label> = of_series.iter().map(|matcher| matcher.label()).collect();
         let mut columns = vec!["series_id", "service"];
         columns.extend(
             labels
@@ -189,11 +203,8 @@ pub(super) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Sc
                 .filter(|name| *name != "service"),
         );
         columns = dedup(columns);
-        let matchers: Vec<(usize, &Matcher)> = question
-            .selector
-            .of(Home::Series)
-            .map(|m| (position(&columns, m.label().column()), m))
-            .collect();
+        let of_columns = of_series.iter().map(|m| (position(&columns, m.label().column()), &**m));
+        let matchers: Vec<(usize, &Matcher)> = of_columns.collect();
         let mut ids: HashSet<i64, MixState> = HashSet::default();
         let mut services = BTreeSet::new();
         collect_rows(snapshot, "series", days.filter(), &columns, |batch| {

@@ -174,6 +174,15 @@ pub struct Matcher {
 }
 
 impl Matcher {
+    /// That a label has this value, or none where it is empty.
+    pub(super) fn equal(label: Label, value: &str) -> Matcher {
+        Matcher {
+            label,
+            operator: Operator::Equal,
+            value: value.to_owned(),
+        }
+    }
+
     /// The label that is compared.
     pub fn label(&self) -> Label {
         self.label

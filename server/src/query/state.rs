@@ -2,7 +2,7 @@
 //!
 //! It is made of names of files and numbers of pending rows, of which none is ever given twice, and reads no file. In it are: files of samples, and pending
 //! ones, of which any may lie in the window; all roll-ups of the window's hours; accounts of batches from ten minutes before the window to half a minute
-//! behind it; all series and types of its days. Stacks, frames and processes are not: their rows are named by their content, and come with the first sample
+//! behind it; all series of its days; all types. Stacks, frames and processes are not: their rows are named by their content, and come with the first sample
 //! that has them. So the number also changes where what is there is only written anew, and where a new series or type comes in the same days.
 
 use super::exposure::{LATE_NS, LOOK_BACK_NS};
@@ -96,11 +96,13 @@ fn of_accounts(snapshot: &Snapshot, window: Window, hash: &mut Xxh3) {
 fn of_days(snapshot: &Snapshot, days: &Days, hash: &mut Xxh3) {
     for table in [Table::Series, Table::Types] {
         push(hash, table.name());
-        for file in snapshot.files(table).iter().filter(|file| days.has(&file.partition)) {
+        // Which units of a type were there first is seen in all days.
+        let has = |day: &str| table == Table::Types || days.has(day);
+        for file in snapshot.files(table).iter().filter(|file| has(&file.partition)) {
             push(hash, &file.path);
         }
         for pending in snapshot.pending(table) {
-            let of_days = pending.partition().is_some_and(|day| days.has(&day));
+            let of_days = pending.partition().is_some_and(|day| has(&day));
             if let Pending::Rows(rows) = pending
                 && of_days
                 && let Some(ids) = rows.column(0).as_primitive_opt::<Int64Type>()

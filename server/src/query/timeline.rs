@@ -373,6 +373,7 @@ pub async fn before(
             until_ns: question.window.until_ns,
         },
         except: None,
+        unit: question.unit.clone(),
     };
     let (steps, limit) = (Steps::one(around.window), engine.limits.stacks);
     let everything = scope(snapshot, &around).await?;

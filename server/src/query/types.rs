@@ -1,13 +1,17 @@
-//! Which profile types there are, in which unit, and what their senders give beside values: from the table `types`.
+//! Which profile types there are, in which units, and what their senders give beside values: from the table `types`.
 //!
 //! That is a row a day for each, which is read once and kept until there is another one. Types of hours that were stored before there was this
 //! table are time, as they were then.
+//!
+//! Senders may give one name to values of different units. These are never added up: series tell the unit of their values, and a question is of one of them.
 
+use super::attribute::AttributeName;
 use super::engine::Engine;
 use super::error::QueryError;
 use super::select::{Days, Question, collect_rows};
+use super::selector::{Label, Matcher};
 use super::time::Window;
-use crate::profile_type::NANOSECONDS;
+use crate::profile_type::{BYTES, COUNT, NANOSECONDS, nanoseconds_of, unit_name};
 use crate::store::{Pending, Snapshot, Table};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
@@ -19,8 +23,11 @@ use xxhash_rust::xxh3::Xxh3;
 /// Most types that are listed.
 const MAX_TYPES: usize = 1_000;
 
-/// The unit of a type whose senders do not agree on it.
-const MIXED: &str = "mixed";
+/// Units that are taken first of several, unless another one is asked for.
+const FIRST: [&str; 3] = [NANOSECONDS, BYTES, COUNT];
+
+/// The label of a series that has the unit of its values; those of time have none.
+const LABEL: &str = "stakeout.unit";
 
 /// The unit of a type's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +45,12 @@ impl Unit {
 
     pub fn name(&self) -> &str {
         &self.0
+    }
+
+    /// The condition on series that their values are in it.
+    pub(super) fn matcher(&self) -> Option<Matcher> {
+        let label = Label::Attribute(AttributeName::new(LABEL)?);
+        Some(Matcher::equal(label, if self.is_time() { "" } else { self.name() }))
     }
 
     /// Whether values are nanoseconds.
@@ -58,7 +71,10 @@ pub(super) struct Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileType {
     pub name: String,
+    /// The one that answers are of, unless another is asked for.
     pub unit: Unit,
+    /// All that there are.
+    pub units: Vec<Unit>,
     /// The last day of the window on which it came, such as `2026-11-21`.
     pub last_day: String,
 }
@@ -135,14 +151,21 @@ async fn read(snapshot: &Snapshot) -> Result<All, QueryError> {
     error.map_or(Ok(all), Err)
 }
 
-/// What all these days say; time where none does.
-fn unit<'d>(days: impl Iterator<Item = &'d OfDay>) -> Unit {
-    let units: BTreeSet<&Arc<str>> = days.flat_map(|day| &day.units).collect();
-    match (units.first(), units.len()) {
-        (None, _) => Unit::time(),
-        (Some(unit), 1) => Unit((*unit).clone()),
-        _ => Unit::named(MIXED),
+/// The units that a type has in some days: first what is best known, and then what was there first of all days, so that who comes later takes nobody's
+/// place.
+fn units(of_type: &BTreeMap<String, OfDay>, has: impl Fn(&str) -> bool) -> Vec<Unit> {
+    let mut units: Vec<&Arc<str>> = Vec::new();
+    for unit in of_type.values().flat_map(|day| &day.units) {
+        if !units.contains(&unit) {
+            units.push(unit);
+        }
     }
+    units.retain(|unit| {
+        let mut days = of_type.iter();
+        days.any(|(day, of_day)| has(day) && of_day.units.contains(*unit))
+    });
+    units.sort_by_key(|unit| FIRST.iter().position(|first| **first == ***unit).unwrap_or(FIRST.len()));
+    units.into_iter().map(|unit| Unit(unit.clone())).collect()
 }
 
 impl Engine {
@@ -150,15 +173,73 @@ impl Engine {
     pub(super) async fn kind(&self, snapshot: &Snapshot, question: &Question) -> Result<Kind, QueryError> {
         let all = self.types.all(snapshot).await?;
         let days = Days::of(question.window);
-        let of_days = || {
-            let of_type = all.get(&question.profile).into_iter().flatten();
-            of_type.filter(|(day, _)| days.has(day)).map(|(_, of_day)| of_day)
-        };
+        let of_type = all.get(&question.profile);
+        let first = || units(of_type?, |day| days.has(day)).into_iter().next();
+        let mut of_days = of_type.into_iter().flatten().filter(|(day, _)| days.has(day));
         Ok(Kind {
-            unit: unit(of_days()),
-            marked: of_days().any(|of_day| of_day.marked),
+            unit: question.unit.clone().or_else(first).unwrap_or_else(Unit::time),
+            marked: of_days.any(|(_, of_day)| of_day.marked),
         })
     }
+}
+
+/// Makes questions about one type, of which there are values in several units in their days, questions of one unit, and says in words which it is. `wanted`:
+/// the one that is asked for.
+///
+/// # Errors
+/// The type has values in other units only.
+pub async fn of_one_unit<const N: usize>(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    mut questions: [Question; N],
+    wanted: Option<&str>,
+) -> Result<([Question; N], Option<String>), QueryError> {
+    let Some(kind) = questions.first().map(|question| question.profile.clone()) else {
+        return Ok((questions, None));
+    };
+    let all = engine.types.all(snapshot).await?;
+    let has = |day: &str| questions.iter().any(|question| Days::of(question.window).has(day));
+    let there = all.get(&kind).map_or_else(Vec::new, |of_type| units(of_type, has));
+    let one = match wanted {
+        None => there.first(),
+        Some(name) => {
+            let name = match nanoseconds_of(name) {
+                Some(_) => NANOSECONDS,
+                None => unit_name(name),
+            };
+            let found = there.iter().find(|unit| unit.name() == name);
+            if found.is_none() && !there.is_empty() {
+                return Err(QueryError::bad_parameter(
+                    format!("`{kind}` has no values in {name} here"),
+                    format!("`unit` is one of {}", names(&there)),
+                ));
+            }
+            found
+        }
+    };
+    let Some(one) = one.filter(|_| there.len() > 1) else {
+        return Ok((questions, None));
+    };
+    let others: Vec<Unit> = there.iter().filter(|unit| *unit != one).cloned().collect();
+    let words = format!(
+        "`{kind}` has values in several units here: this is of those in {} alone, and `unit` chooses others: {}",
+        one.name(),
+        names(&others)
+    );
+    for question in &mut questions {
+        question.unit = Some(one.clone());
+    }
+    Ok((questions, Some(words)))
+}
+
+/// The first ones' names, for messages.
+fn names(units: &[Unit]) -> String {
+    const MOST: usize = 10;
+    let mut names: Vec<&str> = units.iter().take(MOST).map(Unit::name).collect();
+    if units.len() > MOST {
+        names.push("…");
+    }
+    names.join(", ")
 }
 
 /// The types of a window's days, by name.
@@ -174,10 +255,9 @@ pub async fn profile_types(
     let all = engine.types.all(snapshot).await?;
     let mut types = BTreeMap::new();
     for (name, of_type) in &*all {
-        let of_days = || of_type.iter().filter(|(day, _)| days.has(day));
-        if let Some((last_day, _)) = of_days().next_back() {
-            let unit = unit(of_days().map(|(_, of_day)| of_day));
-            types.insert(name.clone(), (unit, last_day.clone()));
+        if let Some(last_day) = of_type.keys().rfind(|day| days.has(day)) {
+            let units = units(of_type, |day| days.has(day));
+            types.insert(name.clone(), (units, last_day.clone()));
         }
     }
     // Files that are older than the table say at least which types are the first and last of them.
@@ -190,7 +270,7 @@ pub async fn profile_types(
             for name in [&range.min, &range.max] {
                 let (_, last_day) = types
                     .entry(name.clone())
-                    .or_insert_with(|| (Unit::time(), day.to_owned()));
+                    .or_insert_with(|| (vec![Unit::time()], day.to_owned()));
                 if day > last_day.as_str() {
                     *last_day = day.to_owned();
                 }
@@ -198,9 +278,13 @@ pub async fn profile_types(
         }
     }
     let listed = types.into_iter().take(MAX_TYPES);
-    Ok(listed
-        .map(|(name, (unit, last_day))| ProfileType { name, unit, last_day })
-        .collect())
+    let of_type = |(name, (units, last_day)): (String, (Vec<Unit>, String))| ProfileType {
+        name,
+        unit: units.first().cloned().unwrap_or_else(Unit::time),
+        units,
+        last_day,
+    };
+    Ok(listed.map(of_type).collect())
 }
 
 #[cfg(test)]
@@ -208,15 +292,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_has_the_unit_of_all_its_senders_or_none() {
+    fn of_several_units_the_best_known_or_the_first_is_taken() {
         let day = |units: &[&str]| OfDay {
             units: units.iter().map(|unit| Arc::from(*unit)).collect(),
             marked: false,
         };
-        let of = |days: &[OfDay]| unit(days.iter());
-        assert!(of(&[]).is_time());
-        assert_eq!(of(&[day(&["bytes"]), day(&["bytes"])]).name(), "bytes");
-        assert_eq!(of(&[day(&["bytes"]), day(&["nanoseconds"])]).name(), "mixed");
-        assert!(!of(&[day(&["count", "nanoseconds"])]).is_time());
+        let from = |first: &'static str, days: &[OfDay]| -> Vec<String> {
+            let of_type = (0..)
+                .zip(days)
+                .map(|(day, of_day)| (format!("2026-11-2{day}"), of_day.clone()));
+            let found = units(&of_type.collect(), |day| day >= first);
+            found.iter().map(|unit| unit.name().to_owned()).collect()
+        };
+        let of = |days: &[OfDay]| from("", days);
+        assert!(of(&[]).is_empty());
+        assert_eq!(of(&[day(&["bytes"]), day(&["bytes"])]), ["bytes"]);
+        assert_eq!(of(&[day(&["bytes"]), day(&["nanoseconds"])]), ["nanoseconds", "bytes"]);
+        let both = [day(&["z"]), day(&["a", "count", "z"]), day(&["a", "z"]), day(&["a"])];
+        assert_eq!(of(&both), ["count", "z", "a"]);
+        assert_eq!(from("2026-11-22", &both), ["z", "a"]);
+        assert_eq!(from("2026-11-23", &both), ["a"]);
     }
 }

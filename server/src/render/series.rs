@@ -2,7 +2,7 @@
 
 use super::json::{NS_PER_MS, write};
 use super::{RenderError, Writer};
-use crate::query::{Line, ProfileType, Series};
+use crate::query::{Line, ProfileType, Series, Unit};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -77,6 +77,7 @@ pub fn labels(names: &[String], types: &[ProfileType], to: &mut Writer) -> Resul
         json!({
             "type": of.name,
             "unit": of.unit.name(),
+            "units": of.units.iter().map(Unit::name).collect::<Vec<_>>(),
             "is_time": of.unit.is_time(),
             "last_day": of.last_day,
         })

@@ -23,6 +23,7 @@ const LIMIT_WORDS: Record<string, string> = {
   label_values: "values of a label beyond what one sender may have within an hour: shown as [other]",
   label_names: "attributes beyond what one sender may have within an hour: left out",
   labels_of_series: "attributes beyond what one series may have: left out",
+  profile_types: "profiles left out: of a type beyond those that one sender may have within an hour",
   label_name_length: "attributes left out for the length of their names",
   label_value_length: "values of labels that were cut for their length",
   processes_forgotten: "processes forgotten for want of room: looked up anew when they run again",

@@ -12,6 +12,7 @@ mod rolled;
 mod senders;
 mod sql;
 mod tags;
+mod units;
 mod views;
 mod windows;
 
