@@ -122,6 +122,11 @@ pub(super) fn read<'a>(
             Value::Bool(truncated) => A::Truncated(truncated),
             _ => A::Other,
         },
+        // The image's tags, of which the first is as good as any.
+        "container.image.tags" => match value {
+            Value::List(first) => A::Kept(key, Value::Text(first)),
+            _ => A::Kept(key, text.map_or(value, Value::Text)),
+        },
         "profile.frame.type" => of_text(A::FrameType),
         "stakeout.instance" => of_text(A::Instance),
         "stakeout.batch" => of_int(A::Batch),

@@ -16,7 +16,15 @@ pub(super) const PREFIX: &str = "attribute.";
 pub struct AttributeName {
     bytes: [u8; MAX_NAME_BYTES],
     length: u8,
+    /// Where a series lacks it, the tag of its image is its value: what the label [`VERSION`] means.
+    or_tag: bool,
 }
+
+/// The label that is the version of a service.
+const VERSION: &str = "version";
+
+/// Attributes that tell an image's tag, the better first; the last is a whole name.
+const TAGS: [&str; 3] = ["container.image.tag", "container.image.tags", "container.image.name"];
 
 impl AttributeName {
     /// `None` where it is empty or too long.
@@ -24,7 +32,16 @@ impl AttributeName {
         let length = u8::try_from(name.len()).ok()?;
         let mut bytes = [0; MAX_NAME_BYTES];
         bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
-        (length > 0).then_some(Self { bytes, length })
+        (length > 0).then_some(Self {
+            bytes,
+            length,
+            or_tag: false,
+        })
+    }
+
+    /// The short name by which alone it can be asked for as it is.
+    pub(super) fn short(&self) -> Option<&'static str> {
+        self.or_tag.then_some(VERSION)
     }
 
     pub fn as_str(&self) -> &str {
@@ -38,7 +55,10 @@ impl AttributeName {
             return Cow::Borrowed("");
         }
         let mut labels = all_in(labels);
-        labels.remove(self.as_str()).unwrap_or_default()
+        match labels.remove(self.as_str()) {
+            None if self.or_tag => image_tag(labels),
+            value => value.unwrap_or_default(),
+        }
     }
 }
 
@@ -46,6 +66,19 @@ impl fmt::Debug for AttributeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)
     }
+}
+
+/// The tag of the image that a series' container is of.
+fn image_tag<'l>(mut labels: BTreeMap<Cow<'l, str>, Cow<'l, str>>) -> Cow<'l, str> {
+    let [tag, tags, name] = TAGS.map(|name| labels.remove(name));
+    let of_name = || {
+        let name = name.as_deref()?;
+        // Behind a digest there is nothing, and a colon before a slash is that of a port.
+        let (name, _) = name.split_once('@').unwrap_or((name, ""));
+        let (_, tag) = name.rsplit_once('/').unwrap_or(("", name)).1.split_once(':')?;
+        Some(Cow::Owned(tag.to_owned()))
+    };
+    tag.or(tags).or_else(of_name).unwrap_or_default()
 }
 
 /// All labels of a series beyond the fixed ones.
@@ -85,7 +118,7 @@ impl std::str::FromStr for Alias {
 
 /// Those that there are without being asked for.
 const USUAL: [(&str, &str); 2] = [
-    ("version", "service.version"),
+    (VERSION, "service.version"),
     ("environment", "deployment.environment.name"),
 ];
 
@@ -98,9 +131,10 @@ pub fn name_attributes(more: Vec<Alias>) {
 
 fn with_usual(mut aliases: Vec<Alias>) -> Vec<Alias> {
     for (name, attribute) in USUAL {
-        if let Some(attribute) = AttributeName::new(attribute)
+        if let Some(mut attribute) = AttributeName::new(attribute)
             && !aliases.iter().any(|alias| alias.name == name)
         {
+            attribute.or_tag = name == VERSION;
             let name = name.to_owned();
             aliases.push(Alias { name, attribute });
         }
@@ -131,7 +165,9 @@ pub(super) fn label_names(attribute: &str) -> Vec<String> {
         Some(of_label) if of_label.as_str() == attribute => attribute.to_owned(),
         _ => format!("{PREFIX}{attribute}"),
     };
-    let short = aliases().iter().filter(|alias| alias.attribute.as_str() == attribute);
+    let is_meant =
+        |alias: &&Alias| alias.attribute.as_str() == attribute || (alias.attribute.or_tag && TAGS.contains(&attribute));
+    let short = aliases().iter().filter(is_meant);
     std::iter::once(own)
         .chain(short.map(|alias| alias.name.clone()))
         .collect()
@@ -151,9 +187,33 @@ mod tests {
         assert_eq!(meant(&format!("a.{}", "x".repeat(MAX_NAME_BYTES))), None);
         assert_eq!(label_names("service.version"), ["service.version", "version"]);
         assert_eq!(label_names("team"), ["attribute.team"]);
+        assert_eq!(label_names("container.image.tag"), ["container.image.tag", "version"]);
         let name = AttributeName::new("a.b").unwrap();
         assert_eq!(name.value_in(r#"{"a":"1","a.b":"x\"y"}"#), "x\"y");
         assert_eq!((name.value_in("{}"), name.value_in("")), ("".into(), "".into()));
+    }
+
+    #[test]
+    fn a_version_is_the_services_or_else_the_images_tag() {
+        let version = by_label_name("version").unwrap();
+        let own = by_label_name("service.version").unwrap();
+        for (labels, right) in [
+            (r#"{"service.version":"1","container.image.tag":"2"}"#, "1"),
+            (r#"{"container.image.tag":"2","container.image.tags":"3"}"#, "2"),
+            (r#"{"container.image.tags":"3","container.image.name":"a:4"}"#, "3"),
+            (r#"{"container.image.name":"a:4"}"#, "4"),
+            (
+                r#"{"container.image.name":"localhost:5000/a/b:4.1-rc@sha256:00"}"#,
+                "4.1-rc",
+            ),
+            (r#"{"container.image.name":"localhost:5000/a/b"}"#, ""),
+            (r#"{"container.image.name":"a@sha256:00"}"#, ""),
+            ("{}", ""),
+            ("", ""),
+        ] {
+            assert_eq!(version.value_in(labels), right, "{labels}");
+            assert_eq!(own.value_in(labels), if right == "1" { "1" } else { "" });
+        }
     }
 
     #[test]

@@ -80,7 +80,11 @@ pub async fn label_names(snapshot: &Snapshot, question: &Question) -> Result<Vec
         .iter()
         .take(MAX_NAMES)
         .flat_map(|name| attribute::label_names(name));
-    Ok(fixed.chain(others).collect())
+    let mut named = HashSet::new();
+    let mut names: Vec<String> = fixed.chain(others).collect();
+    // Several attributes may have one short name.
+    names.retain(|name| named.insert(name.clone()));
+    Ok(names)
 }
 
 async fn of_series(snapshot: &Snapshot, question: &Question, label: Label) -> Result<BTreeSet<String>, QueryError> {

@@ -259,6 +259,7 @@ impl fmt::Display for Selector {
             f.write_str(comma)?;
             // A name that no reader of PromQL takes for one stands in quotes.
             match matcher.label {
+                Label::Attribute(name) if name.short().is_some() => f.write_str(name.short().unwrap_or_default())?,
                 Label::Attribute(name) => {
                     // One that could be taken for something else is named in full.
                     let is_other = Label::parse(name.as_str()).is_some_and(|other| other != matcher.label);
@@ -552,7 +553,8 @@ mod tests {
         for (text, written) in [
             ("{acme.team=\"red\"}", "{\"acme.team\"=\"red\"}"),
             ("{\"team\"!~\"a|b\"}", "{\"team\"!~\"a|b\"}"),
-            ("{version=\"1\"}", "{\"service.version\"=\"1\"}"),
+            ("{version=\"1\"}", "{version=\"1\"}"),
+            ("{service.version=\"1\"}", "{\"service.version\"=\"1\"}"),
             ("{\"attribute.node\"=\"x\"}", "{\"attribute.node\"=\"x\"}"),
             ("{host.name=\"n\"}", "{node=\"n\"}"),
         ] {

@@ -30,7 +30,7 @@ enum Kind {
     Fixeds,
     Real,
     Bool,
-    /// Lists and bytes: that there is one is all that counts.
+    /// Lists of pairs and bytes: that there is one is all that counts.
     Any,
     /// A field that no layout has since 1.8.
     Older,
@@ -64,11 +64,14 @@ const VALUE: Message = &[
     field("boolValue", 2, Kind::Bool),
     field("intValue", 3, Kind::Int),
     field("doubleValue", 4, Kind::Real),
-    field("arrayValue", 5, Kind::Any),
+    field("arrayValue", 5, Kind::One(LIST)),
     field("kvlistValue", 6, Kind::Any),
     field("bytesValue", 7, Kind::Any),
     field("stringValueStrindex", 8, Kind::Int),
 ];
+/// Of a list its texts.
+const LIST: Message = &[field("values", 1, Kind::Many(TEXT))];
+const TEXT: Message = &[field("stringValue", 1, Kind::Text)];
 const VALUE_TYPE: Message = &[field("typeStrindex", 1, Kind::Int), field("unitStrindex", 2, Kind::Int)];
 const PROFILE: Message = &[
     field("sampleType", 1, Kind::One(VALUE_TYPE)),

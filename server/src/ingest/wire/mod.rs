@@ -51,7 +51,9 @@ pub(super) enum Value<'a> {
     Bool(bool),
     Int(i64),
     Real(f64),
-    /// Absent, bytes, or a list.
+    /// A list, by its first text; empty where there is none.
+    List(&'a str),
+    /// Absent, bytes, or a list of pairs.
     #[default]
     Other,
 }
@@ -428,13 +430,41 @@ fn value<'a>(wire: &'a [u8], before: Value<'a>) -> Result<Value<'a>, Fault> {
             2 => Value::Bool(field.int()? != 0),
             3 => Value::Int(field.int()? as i64),
             4 => Value::Real(f64::from_bits(field.fixed()?)),
-            // A list or bytes.
-            5..=7 => field.message().map(|_| Value::Other)?,
+            5 => match (value, first_text(field.message()?)?) {
+                // The second part of a list that comes in two.
+                (Value::List(first), _) if !first.is_empty() => value,
+                (_, first) => Value::List(first),
+            },
+            // A list of pairs, or bytes.
+            6 | 7 => field.message().map(|_| Value::Other)?,
             8 => Value::TextIndex(field.int()? as i32),
             _ => continue,
         };
     }
     Ok(value)
+}
+
+/// Of a list its first text that is not empty.
+fn first_text(wire: &[u8]) -> Result<&str, Fault> {
+    let mut fields = Fields { wire };
+    while let Some((number, field)) = fields.next()? {
+        let (mut of_value, mut found) = (Fields { wire: &[] }, "");
+        if number == 1 {
+            of_value.wire = field.message()?;
+        }
+        while let Some((number, field)) = of_value.next()? {
+            found = match number {
+                // The last counts.
+                1 => text(field.message()?).unwrap_or(""),
+                2..=8 => "",
+                _ => found,
+            };
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok("")
 }
 
 fn value_type(wire: &[u8], before: Option<ValueType>) -> Result<Option<ValueType>, Fault> {

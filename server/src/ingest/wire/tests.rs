@@ -166,6 +166,13 @@ fn expected_value(value: Option<&AnyValue>) -> Value<'_> {
         Some(ProstValue::IntValue(value)) => Value::Int(*value),
         Some(ProstValue::DoubleValue(value)) => Value::Real(*value),
         Some(ProstValue::StringValueStrindex(index)) => Value::TextIndex(*index),
+        Some(ProstValue::ArrayValue(list)) => {
+            let texts = list.values.iter().filter_map(|value| match value.value.as_ref()? {
+                ProstValue::StringValue(text) => Some(text.as_str()),
+                _ => None,
+            });
+            Value::List(texts.into_iter().find(|text| !text.is_empty()).unwrap_or(""))
+        }
         _ => Value::Other,
     }
 }

@@ -80,6 +80,86 @@ async fn attributes_are_labels_by_their_own_and_by_short_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_version_is_the_services_own_or_the_tag_of_its_image() {
+    use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, any_value::Value};
+    let app = App::start().await;
+    let begin_ns = u64::try_from(now_ns()).unwrap() - 60_000_000_000;
+    let of_value = |value| AnyValue { value: Some(value) };
+    let list = Value::ArrayValue(ArrayValue {
+        values: vec![of_value(text("2.1")), of_value(text("latest"))],
+    });
+    for (service, attribute, value) in [
+        ("own", "service.version", text("1.0")),
+        ("tag", "container.image.tag", text("2.0")),
+        ("tags", "container.image.tags", list),
+        ("name", "container.image.name", text("registry:5000/shop/web:2.2")),
+        ("none", "container.image.name", text("registry:5000/shop/web")),
+    ] {
+        let mut dictionary = Dictionary::new();
+        let profile = Profile {
+            period: 50_000_000,
+            period_type: Some(dictionary.value_type("cpu", "nanoseconds")),
+            sample_type: Some(dictionary.value_type("samples", "count")),
+            samples: vec![Sample {
+                stack_index: dictionary.stack(&[("native", "/bin/app", "main")]),
+                timestamps_unix_nano: vec![begin_ns],
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let own = attributes([
+            ("host.name", text("n")),
+            ("service.name", text(service)),
+            (attribute, value),
+        ]);
+        assert_eq!(app.post_plain(&request(own, profile, dictionary)).await.status, 200);
+    }
+    let json = serde_json::json!({
+        "resourceProfiles": [{
+            "resource": {"attributes": [
+                {"key": "service.name", "value": {"stringValue": "json"}},
+                {"key": "container.image.tags", "value": {"arrayValue": {"values": [{"stringValue": "2.3"}, {"intValue": "7"}]}}},
+            ]},
+            "scopeProfiles": [{"profiles": [{
+                "sampleType": {"typeStrindex": 1, "unitStrindex": 2},
+                "timeUnixNano": begin_ns.to_string(),
+                "samples": [{"values": ["50000000"]}],
+            }]}],
+        }],
+        "dictionary": {"stringTable": ["", "cpu", "nanoseconds"], "stackTable": [{}]},
+    });
+    let headers = [("content-type", "application/json")];
+    let answer = crate::support::post(&app.address, json.to_string(), &headers)
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let top = ask(&app, "/api/v1/top?by=version&from=now-5m").await;
+    let mut versions: Vec<_> = top["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["name"].as_str().unwrap())
+        .collect();
+    versions.sort_unstable();
+    assert_eq!(versions, ["", "1.0", "2.0", "2.1", "2.2", "2.3"]);
+    let values = ask(&app, "/api/v1/labels/version/values?from=now-5m").await;
+    assert_eq!(values["values"], serde_json::json!(["1.0", "2.0", "2.1", "2.2", "2.3"]));
+    let query: String = url::form_urlencoded::byte_serialize(b"{version=~\"2.*\"}").collect();
+    let flame = ask(&app, &format!("/api/v1/flamegraph?query={query}&from=now-5m")).await;
+    assert_eq!(
+        (&flame["samples"], &flame["query"]),
+        (&4.into(), &"{version=~\"2.*\"}".into())
+    );
+    // By its own name an attribute is what was sent.
+    let query: String = url::form_urlencoded::byte_serialize(b"{service.version!=\"\"}").collect();
+    let flame = ask(&app, &format!("/api/v1/flamegraph?query={query}&from=now-5m")).await;
+    assert_eq!(flame["samples"], 1);
+    let labels = ask(&app, "/api/v1/labels?from=now-5m").await["labels"].take();
+    let names = labels.as_array().unwrap().iter();
+    assert_eq!(names.filter(|name| **name == "version").count(), 1, "{labels}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn frames_are_what_their_senders_call_them() {
     let app = App::start().await;
     let begin_ns = u64::try_from(now_ns()).unwrap() - 60_000_000_000;
