@@ -48,10 +48,12 @@ thread_local! {
 
 /// Who waits for a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub enum Waits {
     Nobody,
     /// Stacks that were sampled.
     Stacks,
+    /// Files that are soon given up, read or not.
+    Files,
 }
 
 /// Shared by all threads whose work can wait. The default sets no limit.
@@ -243,7 +245,7 @@ impl Account {
             LEAST_FOR_STACKS
         };
         let least = match waits {
-            Waits::Stacks => least.max(for_stacks * SLOWNESS * self.hurry()),
+            Waits::Stacks | Waits::Files => least.max(for_stacks * SLOWNESS * self.hurry()),
             Waits::Nobody if self.comes_later(waits) => least * MEANWHILE_PART,
             Waits::Nobody => least,
         };

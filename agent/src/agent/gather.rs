@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::ahead::Ahead;
 use super::copies::{Copies, Kept};
 use super::locate::{kernel_addresses, left_out, locate};
-use super::naming::Ahead;
 use super::unwinding::UnwindStats;
 use crate::kernel::{
     EXACT_ADDRESS, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,

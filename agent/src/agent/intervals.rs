@@ -1,23 +1,21 @@
-//! What the sampling thread hands to the naming thread.
+//! What the sampling thread hands to the threads that name.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use super::naming::{Ahead, Finished, Work};
+use super::ahead::Ahead;
+use super::naming::{Finished, Work};
 use super::{AgentError, WAITING_INTERVALS};
 
-/// The way to the naming thread.
+/// The way to both.
 pub(super) struct Intervals {
-    sender: mpsc::SyncSender<Work>,
-    waiting: Arc<AtomicUsize>,
+    pub(super) sender: mpsc::SyncSender<Work>,
+    pub(super) waiting: Arc<AtomicUsize>,
+    pub(super) ahead: mpsc::SyncSender<Ahead>,
 }
 
 impl Intervals {
-    pub(super) fn new(sender: mpsc::SyncSender<Work>, waiting: Arc<AtomicUsize>) -> Self {
-        Self { sender, waiting }
-    }
-
     /// True where one more does not make the sender wait. There is only one sender.
     pub(super) fn has_room(&self) -> bool {
         self.waiting.load(Ordering::Acquire) < WAITING_INTERVALS
@@ -31,6 +29,6 @@ impl Intervals {
 
     /// False where too much waits: what is given up then is not named before.
     pub(super) fn send_ahead(&self, ahead: Ahead) -> bool {
-        self.sender.try_send(Work::Ahead(Box::new(ahead))).is_ok()
+        self.ahead.try_send(ahead).is_ok()
     }
 }

@@ -1,11 +1,13 @@
 //! The way of a sample through the agent: kernel, process table, names, batch.
 //!
-//! In: a rate. Out: one [`Batch`] about every five seconds, handed to a sink. Three threads: `stakeout-sample` drains the
+//! In: a rate. Out: one [`Batch`] about every five seconds, handed to a sink. Four threads: `stakeout-sample` drains the
 //! kernel side and finds out where each address comes from while the process still lives; `stakeout-table` compiles the
-//! tables by which the kernel side walks user stacks; `stakeout-name` names and builds the batch. Between sampling and naming
+//! tables by which the kernel side walks user stacks; `stakeout-name` names and builds the batch; `stakeout-ahead` names what is in files
+//! that are about to be given up. Between sampling and naming
 //! stand at most two intervals; while both wait, the present one goes on. Every sample that the kernel side took is in a
 //! batch or counted as lost, also at a clean stop.
 
+mod ahead;
 mod budget;
 mod clock;
 mod copies;
@@ -33,7 +35,7 @@ use crate::metadata::Resolver;
 use crate::pace::Pace;
 use crate::process::{CommandLines, TableStats};
 use crate::ship::Batch;
-use crate::symbolize::{Namer, NamerConfig, NamerStats};
+use crate::symbolize::{Namer, NamerConfig, NamerStats, Names};
 use clock::Moment;
 use intervals::Intervals;
 use sampling::Sampling;
@@ -118,8 +120,9 @@ pub const CAUSE_UNACCOUNTED: &str = "unaccounted";
 
 /// Intervals that may wait for their names.
 const WAITING_INTERVALS: usize = 2;
-/// Rounds of files to be given up that may wait for the naming thread.
+/// Rounds of files to be given up that may wait for their names.
 const WAITING_AHEAD: usize = 4;
+
 /// A running agent. Dropping it stops it; [`Agent::stop`] also says what it did.
 #[derive(Debug)]
 pub struct Agent {
@@ -128,6 +131,7 @@ pub struct Agent {
     /// Its other half goes with the sampling thread.
     ended: oneshot::Receiver<()>,
     naming: Option<JoinHandle<(u64, u64, NamerStats)>>,
+    ahead: Option<JoinHandle<()>>,
 }
 
 impl Agent {
@@ -141,11 +145,22 @@ impl Agent {
         config.names.pace = Pace::within(config.cpu_limit);
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS + WAITING_AHEAD);
+        let (ahead_sender, leaving) = mpsc::sync_channel(WAITING_AHEAD);
         let waiting = Arc::new(AtomicUsize::new(0));
-        let intervals = Intervals::new(sender, Arc::clone(&waiting));
-        let names = config.names.clone();
+        let given_up = sender.clone();
+        let intervals = Intervals {
+            sender,
+            waiting: Arc::clone(&waiting),
+            ahead: ahead_sender,
+        };
+        let names = Names::within(config.names.cached_places);
+        let (of_intervals, of_leaving) = (config.names.clone(), config.names.ahead());
+        let shared = names.clone();
         let naming = spawn("stakeout-name", move || {
-            naming::run(Namer::new(names), &finished, &waiting, sink)
+            naming::run(Namer::with(of_intervals, shared), &finished, &waiting, sink)
+        })?;
+        let ahead = spawn("stakeout-ahead", move || {
+            ahead::run(Namer::with(of_leaving, names), &leaving, &given_up);
         })?;
         // The kernel side stays on the thread that loads it; only whether that went well comes back.
         let (started, outcome) = mpsc::sync_channel(1);
@@ -173,6 +188,7 @@ impl Agent {
             sampling: Some(sampling),
             ended,
             naming: Some(naming),
+            ahead: Some(ahead),
         };
         match outcome.recv() {
             Ok(Ok(())) => Ok(agent),
@@ -200,6 +216,8 @@ impl Agent {
         };
         let naming = self.naming.take().ok_or(AgentError::Ended("naming"))?;
         let (batches, batched, names) = naming.join().map_err(|_| AgentError::Ended("naming"))?;
+        let ahead = self.ahead.take().map(JoinHandle::join);
+        ahead.transpose().map_err(|_| AgentError::Ended("naming ahead"))?;
         Ok(Totals {
             batches,
             batched,

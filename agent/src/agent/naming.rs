@@ -9,7 +9,7 @@ use super::gather::{Interval, LocatedStack};
 use super::roots::{End, Roots, is_start, mark};
 use crate::kernel::WalkEnd;
 use crate::maps::FastMap;
-use crate::process::{Leaving, Place, Program, Source, SourceId};
+use crate::process::{Place, Program, Source, SourceId};
 use crate::ship::{Batch, Frame, Process, Report, Sample, Stack};
 use crate::symbolize::{Frames, Frugality, Namer, NamerStats};
 
@@ -24,19 +24,12 @@ pub(super) struct Finished {
     pub(super) report: Report,
 }
 
-/// Files that no process maps any more, and the places in them whose names are still needed.
-#[derive(Debug, Default)]
-pub(super) struct Ahead {
-    pub(super) places: Vec<Place>,
-    pub(super) sources: FastMap<SourceId, Source>,
-    pub(super) leaving: Vec<Leaving>,
-}
-
 /// What this thread is given.
 #[derive(Debug)]
 pub(super) enum Work {
     Interval(Box<Finished>),
-    Ahead(Box<Ahead>),
+    /// Files were given up: what is held beside them is to be closed, too.
+    GivenUp,
 }
 
 /// However naming ends, nobody waits for it any more: who sends then is told.
@@ -60,15 +53,9 @@ pub(super) fn run(
     let (mut batches, mut samples) = (0, 0);
     let mut roots = Roots::default();
     for work in work {
-        let interval = match work {
-            Work::Interval(interval) => interval,
-            Work::Ahead(ahead) => {
-                let now_ns = crate::kernel::monotonic_ns();
-                namer.name_ahead(&ahead.places, &ahead.sources, now_ns);
-                ahead.leaving.iter().for_each(Leaving::give_up);
-                namer.forget_given_up(now_ns);
-                continue;
-            }
+        let Work::Interval(interval) = work else {
+            namer.forget_given_up(crate::kernel::monotonic_ns());
+            continue;
         };
         waiting.fetch_sub(1, Ordering::Release);
         let batch = build(&mut namer, &mut roots, *interval);

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::ahead::Ahead;
 use super::budget::Budget;
 use super::clock::{Moment, Span};
 use super::gather::{Interval, Memory};
 use super::intervals::Intervals;
-use super::naming::{Ahead, Finished};
+use super::naming::Finished;
 use super::throttle::Throttle;
 use super::unwinding::Unwinding;
 use super::{
@@ -317,7 +318,10 @@ impl Sampling {
         if leaving.is_empty() {
             return;
         }
-        let mut ahead = Ahead::default();
+        let mut ahead = Ahead {
+            frugality: self.frugality,
+            ..Ahead::default()
+        };
         let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
         for interval in closing.chain([&self.interval, &self.next]) {
             interval.places_in(&leaving, &mut self.table, &mut ahead, now);

@@ -1,9 +1,9 @@
 //! Bounded memory of names.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Frames;
+use super::{Frames, NamerStats};
 use crate::maps::FastMap;
 use crate::process::{Place, SourceId};
 use crate::ship::Frame;
@@ -11,6 +11,42 @@ use crate::ship::Frame;
 /// How long a generation of names lasts. A compiler that runs now and then meets other places each time: without an end, what is
 /// remembered of such programs grows for as long as they come.
 const GENERATION_NS: u64 = 120_000_000_000;
+
+/// Places in made code whose names are remembered beyond their perf map.
+const MADE_PLACES: usize = 16_384;
+
+/// What namers on several threads know together.
+#[derive(Debug, Clone)]
+pub struct Names(Arc<Mutex<Known>>);
+
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) cache: PlaceCache,
+    /// Of code that was made at run time, by perf maps that are given up. While a map is there it is asked: it grows, and what it
+    /// says of an address changes.
+    pub(super) made: PlaceCache,
+    pub(super) interner: Interner,
+    /// What the namer did that names ahead.
+    pub(super) ahead: NamerStats,
+}
+
+impl Names {
+    /// Remembers so many places.
+    pub fn within(places: usize) -> Self {
+        Self(Arc::new(Mutex::new(Known {
+            cache: PlaceCache::new(places),
+            made: PlaceCache::new(MADE_PLACES.min(places)),
+            interner: Interner::default(),
+            ahead: NamerStats::default(),
+        })))
+    }
+
+    /// To be let go before anything is read.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
+        // Whoever panicked has put a name there, or has not.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Names by place, in two generations: when the younger is full, or has lasted long enough, it becomes the older, and what was in the
 /// older and was not asked for since is forgotten.

@@ -6,8 +6,9 @@
 //! up, some seconds after their last process ended, is remembered. Only separate debug files are opened here, in the root of a process where
 //! one still lives.
 //!
-//! One [`Namer`] lives as long as the agent, on a thread of its own (blazesym's type cannot leave its thread). Everything it
-//! remembers is bounded.
+//! A [`Namer`] lives as long as the agent, on a thread of its own (blazesym's type cannot leave its thread). There are two: one names
+//! intervals, and one what is about to be given up, which can't wait until the other has read a large file. What they remember is
+//! common to both, and bounded.
 
 mod cache;
 mod debug_file;
@@ -27,11 +28,11 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 pub use crate::elf::Turns;
-pub use crate::pace::Pace;
-use crate::pace::Waits;
+pub use crate::pace::{Pace, Waits};
 use crate::process::{JitCode, Place, Source, SourceId};
 use crate::ship::{Frame, FrameKind};
-use cache::{Interner, PlaceCache};
+use cache::Known;
+pub use cache::Names;
 use kernel_modules::{KernelModules, ReplacedModules, can_cover};
 use kernel_symbols::{KernelSymbol, KernelSymbols};
 use native::NativeNames;
@@ -62,6 +63,8 @@ pub struct NamerConfig {
     pub turns: Turns,
     /// At which files are read.
     pub pace: Pace,
+    /// Who waits for that.
+    pub waits: Waits,
 }
 
 impl NamerConfig {
@@ -72,6 +75,19 @@ impl NamerConfig {
             line_table_bytes: bytes / 16,
             perf_map_bytes: bytes / 8,
             ..Self::default()
+        }
+    }
+
+    /// For a second namer beside one of this: of what is about to be given up it holds a few files for a moment.
+    pub fn ahead(&self) -> Self {
+        Self {
+            open_symbol_tables: 4,
+            symbol_table_bytes: self.symbol_table_bytes / 4,
+            open_line_tables: 1,
+            line_table_bytes: self.line_table_bytes / 4,
+            perf_map_bytes: self.perf_map_bytes / 4,
+            waits: Waits::Files,
+            ..self.clone()
         }
     }
 }
@@ -88,6 +104,7 @@ impl Default for NamerConfig {
             perf_map_bytes: 8 * 1024 * 1024,
             turns: Turns::default(),
             pace: Pace::default(),
+            waits: Waits::Nobody,
         }
     }
 }
@@ -154,6 +171,29 @@ pub struct NamerStats {
     pub places_given_up: u64,
 }
 
+impl NamerStats {
+    /// What both did.
+    fn and(&self, other: &Self) -> Self {
+        Self {
+            cached_places: self.cached_places + other.cached_places,
+            open_symbol_tables: self.open_symbol_tables + other.open_symbol_tables,
+            symbol_table_bytes: self.symbol_table_bytes + other.symbol_table_bytes,
+            kernel_reads: self.kernel_reads + other.kernel_reads,
+            places_resolved: self.places_resolved + other.places_resolved,
+            debug_files: self.debug_files + other.debug_files,
+            unpacked_files: self.unpacked_files + other.unpacked_files,
+            damaged_files: self.damaged_files + other.damaged_files,
+            overwritten_files: self.overwritten_files + other.overwritten_files,
+            symbols_left_out: self.symbols_left_out + other.symbols_left_out,
+            lines_left_out: self.lines_left_out + other.lines_left_out,
+            cut_names: self.cut_names + other.cut_names,
+            perf_maps_searched: self.perf_maps_searched + other.perf_maps_searched,
+            perf_maps_left_out: self.perf_maps_left_out + other.perf_maps_left_out,
+            places_given_up: self.places_given_up + other.places_given_up,
+        }
+    }
+}
+
 /// Resolves and remembers names.
 #[allow(missing_debug_implementations, reason = "holds blazesym's symbolizer")]
 pub struct Namer {
@@ -173,8 +213,7 @@ pub struct Namer {
     perf_maps: HashMap<SourceId, PerfMap>,
     /// What is named now is named for the last time: its files are about to be given up.
     ahead: bool,
-    cache: PlaceCache,
-    interner: Interner,
+    names: Names,
     stats: NamerStats,
 }
 
@@ -185,9 +224,16 @@ struct KernelNames {
 }
 
 impl Namer {
+    /// One that shares its names with nobody.
     pub fn new(config: NamerConfig) -> Self {
+        let names = Names::within(config.cached_places);
+        Self::with(config, names)
+    }
+
+    /// One that knows, and adds to, these names.
+    pub fn with(config: NamerConfig, names: Names) -> Self {
         Self {
-            cache: PlaceCache::new(config.cached_places),
+            names,
             plenty: config.clone(),
             frugality: Frugality::Nothing,
             config,
@@ -200,7 +246,6 @@ impl Namer {
             begun_ns: 0,
             perf_maps: HashMap::new(),
             ahead: false,
-            interner: Interner::default(),
             stats: NamerStats::default(),
         }
     }
@@ -228,18 +273,21 @@ impl Namer {
             perf_map_bytes: plenty.perf_map_bytes,
             turns: plenty.turns.clone(),
             pace: plenty.pace.clone(),
+            waits: plenty.waits,
         };
         self.natives.start_lines_anew(frugality < Frugality::NoInlines);
-        self.cache.resize(self.config.cached_places);
+        self.names.lock().cache.resize(self.config.cached_places);
     }
 
+    /// With what the namer did that names ahead.
     pub fn stats(&self) -> NamerStats {
+        let known = self.names.lock();
         let (open_symbol_tables, symbol_table_bytes) = self.natives.holds();
         NamerStats {
-            cached_places: self.cache.len(),
+            cached_places: known.cache.len() + known.made.len(),
             open_symbol_tables,
             symbol_table_bytes,
-            ..self.stats
+            ..self.stats.and(&known.ahead)
         }
     }
 
@@ -258,7 +306,9 @@ impl Namer {
         now_ns: u64,
     ) -> Vec<Frames> {
         self.notice_kernel_modules(now_ns);
-        let mut result: Vec<Option<Frames>> = places.iter().map(|place| self.cache.get(place)).collect();
+        let mut known = self.names.lock();
+        let mut result: Vec<Option<Frames>> = places.iter().map(|place| known.cache.get(place)).collect();
+        drop(known);
         let mut missing: HashMap<SourceId, Vec<usize>> = HashMap::new();
         for (index, place) in places.iter().enumerate() {
             if result[index].is_none() {
@@ -273,7 +323,18 @@ impl Namer {
         };
         let mut missing: Vec<(SourceId, Vec<usize>)> = missing.into_iter().collect();
         missing.sort_by_cached_key(|(source, _)| (size_of(source), *source));
-        for (source, indices) in missing {
+        for (source, mut indices) in missing {
+            if matches!(sources.get(&source), Some(Source::Module(module)) if module.was_given_up()) {
+                // Before, it was named ahead, perhaps while those before it were read.
+                let mut known = self.names.lock();
+                indices.retain(|index| {
+                    result[*index] = known.cache.get(&places[*index]);
+                    result[*index].is_none()
+                });
+            }
+            if indices.is_empty() {
+                continue;
+            }
             let offsets: Vec<u64> = indices.iter().map(|index| places[*index].offset).collect();
             self.stats.places_resolved += offsets.len() as u64;
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
@@ -284,15 +345,22 @@ impl Namer {
                 Some(Source::Module(module)) => !module.was_given_up(),
                 _ => true,
             };
+            let is_made = matches!(sources.get(&source), Some(Source::Jit(_)));
             // Already in between: the first interval meets everything that runs.
             self.natives.limit(now_ns, &self.config);
-            self.config.pace.rest(Waits::Nobody);
+            self.config.pace.rest(self.config.waits);
+            let mut known = self.names.lock();
+            let Known {
+                cache, made, interner, ..
+            } = &mut *known;
             for (index, frames) in indices.into_iter().zip(named) {
-                let frames = self.interner.intern(frames);
+                let frames = interner.intern(frames);
                 let is_unsure =
                     source == SourceId::KERNEL && self.replaced_modules.is_unsure(places[index].offset, self.begun_ns);
                 if remember && !is_unsure {
-                    self.cache.insert(places[index], Arc::clone(&frames));
+                    cache.insert(places[index], Arc::clone(&frames));
+                } else if self.ahead && is_made {
+                    made.insert(places[index], Arc::clone(&frames));
                 }
                 result[index] = Some(frames);
             }
@@ -301,11 +369,10 @@ impl Namer {
         if self.stats.places_resolved > resolved_before {
             crate::kernel::release_memory();
         }
-        let nothing = || self.interner.lookup_only(unknown_frame());
-        result
-            .into_iter()
-            .map(|frames| frames.unwrap_or_else(nothing))
-            .collect()
+        let known = self.names.lock();
+        let nothing = || known.interner.lookup_only(unknown_frame());
+        let named = result.into_iter().map(|frames| frames.unwrap_or_else(nothing));
+        named.collect()
     }
 
     fn name_source(&mut self, id: SourceId, offsets: &[u64], source: Option<&Source>, now_ns: u64) -> Vec<Vec<Frame>> {
@@ -316,7 +383,7 @@ impl Namer {
                 self.natives
                     .name_module(module, offsets, now_ns, &self.config, &mut self.stats)
             }
-            (_, Some(Source::Jit(code))) => self.name_made(code, offsets, now_ns),
+            (_, Some(Source::Jit(code))) => self.name_made(id, code, offsets, now_ns),
             (_, Some(Source::Special(name))) => offsets
                 .iter()
                 .map(|offset| vec![bare_frame(FrameKind::Native, name, None, *offset)])
@@ -330,7 +397,7 @@ impl Namer {
     }
 
     /// Names of code that a process made, at these addresses.
-    fn name_made(&mut self, code: &JitCode, addresses: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
+    fn name_made(&mut self, source: SourceId, code: &JitCode, addresses: &[u64], now_ns: u64) -> Vec<Vec<Frame>> {
         code.perf_map.look(now_ns);
         let id = code.perf_map.id;
         let others = self.perf_maps.iter().filter(|(other, _)| **other != id);
@@ -338,41 +405,44 @@ impl Namer {
         let room = self.config.perf_map_bytes.saturating_sub(taken) / ENTRY_BYTES;
         let map = self.perf_maps.entry(id).or_default();
         map.used_ns = now_ns;
-        let file = code.perf_map.get().and_then(|file| Some((file.present_state()?, file)));
-        let names = if let Some((state, file)) = file {
-            let read = |offset: u64, into: &mut [u8]| file.read_some(offset, into);
-            let text = MapText {
-                read: &read,
-                bytes: state.bytes,
-                inode: state.inode,
-            };
-            let rest = || self.config.pace.rest(Waits::Nobody);
-            map.refresh(text, usize::try_from(room).unwrap_or(usize::MAX), &rest);
-            let (names, Reached { searched, left_out }) = map.names(text, addresses, &rest);
-            self.stats.perf_maps_searched += u64::from(searched);
-            self.stats.perf_maps_left_out += u64::from(left_out);
-            if self.ahead {
-                map.keep(addresses, &names);
-            }
-            names
-        } else {
-            addresses.iter().map(|address| map.kept(*address)).collect()
-        };
-        let frame = |(name, address): (Option<Box<str>>, &u64)| match (&name, &code.file) {
+        let frame = |name: Option<&str>, address: u64| match (name, &code.file) {
             (None, Some(file)) => {
                 let offset = address.wrapping_add(file.to_offset);
                 bare_frame(FrameKind::Native, &file.path, None, offset)
             }
-            _ => jit_frame(name.as_deref()),
+            _ => jit_frame(name),
         };
-        names
-            .into_iter()
-            .zip(addresses)
-            .map(|named| vec![frame(named)])
+        let file = code.perf_map.get().and_then(|file| Some((file.present_state()?, file)));
+        let Some((state, file)) = file else {
+            // Before it was given up, it was asked for what would be needed.
+            let mut known = self.names.lock();
+            let name = |address: &u64| {
+                let offset = *address;
+                known.made.get(&Place { source, offset }).map_or_else(
+                    || vec![frame(None, offset)],
+                    |frames| frames.iter().map(|frame| (**frame).clone()).collect(),
+                )
+            };
+            return addresses.iter().map(name).collect();
+        };
+        let read = |offset: u64, into: &mut [u8]| file.read_some(offset, into);
+        let text = MapText {
+            read: &read,
+            bytes: state.bytes,
+            inode: state.inode,
+        };
+        let rest = || self.config.pace.rest(self.config.waits);
+        map.refresh(text, usize::try_from(room).unwrap_or(usize::MAX), &rest);
+        let (names, Reached { searched, left_out }) = map.names(text, addresses, &rest);
+        self.stats.perf_maps_searched += u64::from(searched);
+        self.stats.perf_maps_left_out += u64::from(left_out);
+        let named = names.iter().zip(addresses);
+        named
+            .map(|(name, address)| vec![frame(name.as_deref(), *address)])
             .collect()
     }
 
-    /// Names places whose files are about to be given up, so that [`Self::name`] still knows them then.
+    /// Names places whose files are about to be given up, so that whoever shares the names still knows them then.
     pub fn name_ahead<S: BuildHasher>(
         &mut self,
         places: &[Place],
@@ -382,11 +452,12 @@ impl Namer {
         self.ahead = true;
         self.name(places, sources, now_ns);
         self.ahead = false;
+        self.names.lock().ahead = self.stats;
     }
 
     /// A module that was loaded may have taken the place of another: what is remembered of its addresses is then wrong.
     fn notice_kernel_modules(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.modules_checked_ns) < MODULES_CHECK_NS {
+        if self.ahead || now_ns.saturating_sub(self.modules_checked_ns) < MODULES_CHECK_NS {
             return;
         }
         self.modules_checked_ns = now_ns;
@@ -395,7 +466,7 @@ impl Namer {
             self.replaced_modules.notice(&self.modules, &modules, now_ns);
             self.modules = modules;
             self.kernel = None;
-            self.cache.forget_source(SourceId::KERNEL);
+            self.names.lock().cache.forget_source(SourceId::KERNEL);
         }
     }
 
@@ -409,7 +480,7 @@ impl Namer {
         let known = self.kernel.take();
         let is_due = |kernel: &KernelNames| now_ns.saturating_sub(kernel.read_ns) >= KERNEL_REREAD_NS;
         if self.kernel_unknown && known.as_ref().is_some_and(is_due) {
-            self.cache.forget_source(SourceId::KERNEL);
+            self.names.lock().cache.forget_source(SourceId::KERNEL);
         } else if let Some(mut kernel) = known {
             kernel.used_ns = now_ns;
             return kernel;
@@ -474,15 +545,24 @@ impl Namer {
         }
         self.perf_maps
             .retain(|_, map| now_ns.saturating_sub(map.used_ns) < IDLE_NS);
-        if self.cache.age(now_ns) {
-            self.interner.forget_unused();
+        let mut known = self.names.lock();
+        if known.cache.age(now_ns) {
+            known.made.age(now_ns);
+            known.interner.forget_unused();
         }
-        self.interner.tidy(self.config.cached_places);
+        known.interner.tidy(self.config.cached_places);
     }
 
     /// Drops what is held of files that were given up; their names stay remembered.
     pub fn forget_given_up(&mut self, now_ns: u64) {
         self.natives.limit(now_ns, &self.config);
+    }
+
+    /// Drops all that is held of files; their names stay remembered.
+    pub fn forget_files(&mut self) {
+        self.natives.evict_all();
+        self.perf_maps = HashMap::new();
+        crate::kernel::release_memory();
     }
 
     /// Drops the parsed form of a source; its names stay remembered.

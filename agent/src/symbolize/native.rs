@@ -17,7 +17,6 @@ use super::vdso::Vdso;
 use super::{NamerConfig, NamerStats, bare_frame, named_frame};
 use crate::elf::Coverage;
 use crate::kernel::MemoryFile;
-use crate::pace::Waits;
 use crate::process::{Module, SourceId};
 use crate::ship::{Frame, FrameKind};
 
@@ -319,6 +318,12 @@ impl NativeNames {
         }
     }
 
+    pub(super) fn evict_all(&mut self) {
+        let all: Vec<SourceId> = self.loaded.keys().copied().collect();
+        all.into_iter().for_each(|id| self.evict(id));
+        self.glanced = HashMap::new();
+    }
+
     pub(super) fn evict(&mut self, id: SourceId) {
         if let Some(loaded) = self.loaded.remove(&id)
             && let Some(Lines { path, .. }) = loaded.lines
@@ -335,7 +340,7 @@ impl NativeNames {
 fn reader<'a>(module: &'a Module, config: &'a NamerConfig) -> impl Fn(u64, &mut [u8]) -> bool + use<'a> {
     |offset, into| {
         if !config.turns.is_waited_for() {
-            config.pace.rest(Waits::Nobody);
+            config.pace.rest(config.waits);
         }
         module.read_at(offset, into)
     }
@@ -368,7 +373,7 @@ fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats:
     let own = reader(module, config);
     let debug = symbols.debug_file();
     let of_debug_file = |offset: u64, into: &mut [u8]| {
-        config.pace.rest(Waits::Nobody);
+        config.pace.rest(config.waits);
         debug.is_some_and(|debug| debug.read_at(offset, into))
     };
     let (mut read, mut file_bytes): (ReadAt<'_>, u64) = (&own, module.bytes);

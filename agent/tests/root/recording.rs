@@ -94,6 +94,11 @@ impl Recording {
         }
     }
 
+    /// As long as this is held, the thread that names is busy once it has a batch.
+    pub(crate) fn keep_naming_busy(&self) -> MutexGuard<'_, Vec<Batch>> {
+        self.shared.batches.lock().unwrap()
+    }
+
     pub(crate) fn stop(self) -> Recorded {
         let Self { agent, shared, _turn } = self;
         let totals = agent.stop().unwrap();

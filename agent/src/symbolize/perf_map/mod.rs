@@ -5,8 +5,6 @@
 
 mod index;
 
-use std::collections::HashMap;
-
 pub(super) use index::ENTRY_BYTES;
 use index::Index;
 
@@ -20,8 +18,6 @@ const MAX_READ_BYTES: u64 = 64 << 20;
 const MAX_SEARCHED_BYTES: u64 = 16 << 20;
 /// A name is read with so much of its line.
 const LINE_BYTES: usize = MAX_NAME_BYTES + 64;
-/// Names of one map that outlive its file.
-const MAX_KEPT: usize = 65_536;
 
 /// Fills a buffer from an offset with what there is, at least a byte, and says how much; none at the end, or where it fails.
 pub(super) type ReadSome<'a> = &'a dyn Fn(u64, &mut [u8]) -> Option<usize>;
@@ -47,8 +43,6 @@ pub(super) struct PerfMap {
     /// Where the first line lies for which there was no room.
     unindexed_from: Option<u64>,
     inode: u64,
-    /// Names of addresses that were asked for when the file was given up.
-    kept: HashMap<u64, Box<str>>,
     pub(super) used_ns: u64,
 }
 
@@ -64,7 +58,7 @@ pub(super) struct Reached {
 impl PerfMap {
     /// Memory that it takes.
     pub(super) fn bytes(&self) -> u64 {
-        self.index.bytes() + self.kept.len() as u64 * 64
+        self.index.bytes()
     }
 
     /// Reads what was appended since, with room for so many lines in all. Some compilers write their whole map anew, into the same file or another.
@@ -182,22 +176,6 @@ impl PerfMap {
             searched: true,
             left_out: begin > from,
         }
-    }
-
-    /// Keeps the names of these addresses: the file is about to be given up.
-    pub(super) fn keep(&mut self, addresses: &[u64], names: &[Option<Box<str>>]) {
-        for (address, name) in addresses.iter().zip(names) {
-            if let Some(name) = name
-                && self.kept.len() < MAX_KEPT
-            {
-                self.kept.insert(*address, name.clone());
-            }
-        }
-    }
-
-    /// The name of an address that was kept.
-    pub(super) fn kept(&self, address: u64) -> Option<Box<str>> {
-        self.kept.get(&address).cloned()
     }
 }
 

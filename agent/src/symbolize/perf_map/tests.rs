@@ -155,25 +155,6 @@ fn a_line_without_end_is_cut_and_names_no_other_function() {
 }
 
 #[test]
-fn names_outlive_their_file_where_they_were_asked_for() {
-    let (file, mut map) = (
-        Text {
-            text: functions(10),
-            ..Text::default()
-        },
-        PerfMap::default(),
-    );
-    file.refresh(&mut map, MANY);
-    let addresses = [0x1000, 0x1010];
-    let (names, _) = file.with(|text| map.names(text, &addresses, &|| {}));
-    map.keep(&addresses, &names);
-    assert_eq!(
-        (map.kept(0x1010).as_deref(), map.kept(0x1020)),
-        (Some("function_1"), None)
-    );
-}
-
-#[test]
 fn what_holds_of_every_map() {
     PerfMap::check(
         b"1000 100 a\n10",

@@ -44,6 +44,31 @@ fn a_filesystem_is_free_soon_after_its_program_ended_and_the_program_is_named() 
 }
 
 #[test]
+fn names_are_read_in_time_while_others_take_long() {
+    if !possible() {
+        return;
+    }
+    let program = chain("program-beside-a-large-one", "outer_beside", "inner_beside", 64);
+    let device_and_inode = |state: std::fs::Metadata| (state.dev(), state.ino());
+    let file = device_and_inode(std::fs::metadata(&program.path).unwrap());
+    let is_held = || {
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        descriptors
+            .filter_map(|descriptor| std::fs::metadata(descriptor.path()).ok())
+            .any(|state| device_and_inode(state) == file)
+    };
+    let recording = Recording::start(fast());
+    let busy = recording.keep_naming_busy();
+    let tgid = run(&program.path, 1500);
+    wait_until("its file is closed", RELEASED_S, || !is_held());
+    drop(busy);
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let named = percent(&recorded, tgid, &["inner_beside", "outer_beside", "main"]);
+    assert!(named >= 95, "{named} % are whole and named");
+}
+
+#[test]
 fn a_program_that_runs_again_after_its_file_was_given_up_has_its_names_and_tables() {
     if !possible() {
         return;
