@@ -15,7 +15,7 @@ const LIMIT_PART: u64 = 8;
 const SHARED_PART: usize = 2;
 const FILE_PART: usize = 8;
 /// Of what all may take, so much holds copies as they are. Further ones are packed: a fifth of the size, for 50 µs of CPU time.
-const PLAIN_PART: usize = 4;
+const PLAIN_PART: usize = 16;
 /// Higher levels take twice the time to save a twentieth more.
 const LEVEL: i32 = -1;
 /// Nothing is packed where not even so small a part of it has room.

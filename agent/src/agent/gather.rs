@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, is_of};
 use super::copies::{Copies, Kept};
 use super::locate::{kernel_addresses, left_out, locate};
 use super::unwinding::UnwindStats;
@@ -361,31 +361,20 @@ impl Interval {
         self.stacks.iter().flat_map(|stack| &stack.user)
     }
 
-    /// Adds its places in files that are about to be given up, and what these are.
-    pub(super) fn places_in(&self, leaving: &[Leaving], table: &mut Table, ahead: &mut Ahead, now_ns: u64) {
-        let is_leaving = |source: &Source| {
-            let id = source.held_id();
-            leaving.iter().any(|leaving| Some(leaving.id) == id)
-        };
-        for stack in &self.stacks {
-            for (id, source) in stack.sources.iter().filter(|(_, source)| is_leaving(source)) {
-                ahead.sources.entry(*id).or_insert_with(|| source.clone());
-                let places = stack.user.iter().filter(|place| place.source == *id);
-                ahead.places.extend(places);
-            }
-        }
+    /// Adds the places of stacks that wait, in files that are about to be given up, and what these are.
+    pub(super) fn late_places_in(&self, leaving: &[Leaving], table: &mut Table, ahead: &mut Ahead, now_ns: u64) {
         for late in &self.late {
             for (index, address) in late.user.iter().enumerate() {
                 let innermost = index == 0 || address & EXACT_ADDRESS != 0;
                 let place = table.place(late.key, address_of(*address, innermost), false, now_ns);
-                if let Some(source) = table.source(late.key, place.source, now_ns).filter(is_leaving) {
+                if let Some(source) = table.source(late.key, place.source, now_ns)
+                    && is_of(leaving, &source)
+                {
                     ahead.sources.entry(place.source).or_insert(source);
                     ahead.places.push(place);
                 }
             }
         }
-        ahead.places.sort_unstable_by_key(|place| (place.source, place.offset));
-        ahead.places.dedup();
     }
 
     /// True where stacks still wait for tables.

@@ -23,7 +23,7 @@ mod unwinding;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -37,7 +37,7 @@ use crate::process::{CommandLines, TableStats};
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerConfig, NamerStats, Names};
 use clock::Moment;
-use intervals::Intervals;
+use intervals::{Behind, Intervals};
 use sampling::Sampling;
 pub use unwinding::UnwindStats;
 
@@ -146,18 +146,14 @@ impl Agent {
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS + WAITING_AHEAD);
         let (ahead_sender, leaving) = mpsc::sync_channel(WAITING_AHEAD);
-        let waiting = Arc::new(AtomicUsize::new(0));
+        let behind = Arc::new(Behind::default());
         let given_up = sender.clone();
-        let intervals = Intervals {
-            sender,
-            waiting: Arc::clone(&waiting),
-            ahead: ahead_sender,
-        };
+        let intervals = Intervals::new(sender, ahead_sender, Arc::clone(&behind));
         let names = Names::within(config.names.cached_places);
         let (of_intervals, of_leaving) = (config.names.clone(), config.names.ahead());
         let shared = names.clone();
         let naming = spawn("stakeout-name", move || {
-            naming::run(Namer::with(of_intervals, shared), &finished, &waiting, sink)
+            naming::run(Namer::with(of_intervals, shared), &finished, &behind, sink)
         })?;
         let ahead = spawn("stakeout-ahead", move || {
             ahead::run(Namer::with(of_leaving, names), &leaving, &given_up);

@@ -1,11 +1,12 @@
 //! The naming thread: intervals in, batches out.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
 use super::clock::Span;
 use super::gather::{Interval, LocatedStack};
+use super::intervals::Behind;
 use super::roots::{End, Roots, is_start, mark};
 use crate::kernel::WalkEnd;
 use crate::maps::FastMap;
@@ -33,22 +34,24 @@ pub(super) enum Work {
 }
 
 /// However naming ends, nobody waits for it any more: who sends then is told.
-struct Ending<'a>(&'a AtomicUsize);
+struct Ending<'a>(&'a Behind);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
+        self.0.waiting.store(0, Ordering::Release);
+        self.0.unnamed.store(0, Ordering::Release);
     }
 }
 
-/// Names interval after interval until the sender is gone; `waiting` is how many it has sent and this has not taken. Returns batches, samples in them, and what the namer did.
+/// Names interval after interval until the sender is gone, to whom `behind` says how far it is. Returns batches, samples in them, and what
+/// the namer did.
 pub(super) fn run(
     mut namer: Namer,
     work: &Receiver<Work>,
-    waiting: &AtomicUsize,
+    behind: &Behind,
     mut sink: impl FnMut(Batch),
 ) -> (u64, u64, NamerStats) {
-    let _ending = Ending(waiting);
+    let _ending = Ending(behind);
     namer.prepare(crate::kernel::monotonic_ns());
     let (mut batches, mut samples) = (0, 0);
     let mut roots = Roots::default();
@@ -57,8 +60,9 @@ pub(super) fn run(
             namer.forget_given_up(crate::kernel::monotonic_ns());
             continue;
         };
-        waiting.fetch_sub(1, Ordering::Release);
+        behind.waiting.fetch_sub(1, Ordering::Release);
         let batch = build(&mut namer, &mut roots, *interval);
+        behind.unnamed.fetch_sub(1, Ordering::Release);
         batches += 1;
         samples += batch.samples.len() as u64;
         sink(batch);

@@ -324,8 +324,11 @@ impl Sampling {
         };
         let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
         for interval in closing.chain([&self.interval, &self.next]) {
-            interval.places_in(&leaving, &mut self.table, &mut ahead, now);
+            interval.late_places_in(&leaving, &mut self.table, &mut ahead, now);
+            ahead.add(&interval.stacks, &leaving);
         }
+        ahead.add(self.intervals.unnamed(), &leaving);
+        ahead.order();
         ahead.leaving = leaving;
         // Otherwise they are given up a few seconds later, and the count of that tells.
         let _ = self.intervals.send_ahead(ahead);
