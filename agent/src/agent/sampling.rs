@@ -314,7 +314,10 @@ impl Sampling {
 
     /// Has what is needed of files that no process maps any more named, and then gives them up.
     fn give_up_files(&mut self, now: u64) {
-        let leaving = self.table.take_leaving(now);
+        let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
+        let intervals = closing.chain([&self.interval, &self.next]);
+        let waiting = intervals.flat_map(Interval::late_places).map(|(key, _)| key);
+        let leaving = self.table.take_leaving(waiting, now);
         if leaving.is_empty() {
             return;
         }

@@ -8,6 +8,8 @@ use super::reading::Held;
 
 /// How long after the last process that maps it a file is still held: its samples are in the ring, and their stacks wait for tables.
 const LEAVE_AFTER_NS: u64 = 3_000_000_000;
+/// Stacks that wait for a table keep the files of their program for so long: which places of them they have is not known before.
+const WAITED_FOR_NS: u64 = 6_000_000_000;
 /// When it is given up whatever its samples still lack.
 const LEAVE_AT_LAST_NS: u64 = 8_000_000_000;
 
@@ -81,11 +83,16 @@ impl Holding {
         waits
     }
 
-    /// Files that are to be given up; each is told once.
-    pub(super) fn take_leaving(&mut self, now_ns: u64) -> Vec<Leaving> {
+    /// Files that are to be given up; each is told once. `waited_for` gives those that stacks wait for, and is called only where some are due.
+    pub(super) fn take_leaving(&mut self, now_ns: u64, waited_for: impl FnOnce() -> HashSet<SourceId>) -> Vec<Leaving> {
+        let unmapped_for = |watched: &Watched| now_ns.saturating_sub(watched.unmapped_ns.unwrap_or(now_ns));
+        let is_due = |watched: &Watched| !watched.told && unmapped_for(watched) >= LEAVE_AFTER_NS;
+        if !self.watched.iter().any(is_due) {
+            return Vec::new();
+        }
+        let waited_for = waited_for();
         let due = |watched: &&mut Watched| {
-            let since_ns = watched.unmapped_ns;
-            !watched.told && since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) >= LEAVE_AFTER_NS)
+            is_due(watched) && (unmapped_for(watched) >= WAITED_FOR_NS || !waited_for.contains(&watched.id))
         };
         let tell = |watched: &mut Watched| {
             let held = watched.held.upgrade().filter(|held| held.is_open())?;
@@ -121,12 +128,12 @@ mod tests {
         assert!(!holding.look(&mapped, 100 * SECOND));
         assert!(holding.look(&HashSet::new(), 101 * SECOND));
         assert!(
-            holding.take_leaving(103 * SECOND).is_empty(),
+            holding.take_leaving(103 * SECOND, HashSet::new).is_empty(),
             "its samples may be on their way"
         );
-        let leaving = holding.take_leaving(104 * SECOND);
+        let leaving = holding.take_leaving(104 * SECOND, HashSet::new);
         assert_eq!(leaving.len(), 1);
-        assert!(holding.take_leaving(104 * SECOND).is_empty(), "told once");
+        assert!(holding.take_leaving(104 * SECOND, HashSet::new).is_empty(), "told once");
         assert!(held.is_open());
         leaving[0].give_up();
         assert!(held.was_given_up() && !holding.look(&HashSet::new(), 105 * SECOND));
@@ -134,11 +141,32 @@ mod tests {
     }
 
     #[test]
+    fn stacks_that_wait_for_its_table_keep_a_file_a_little_longer() {
+        let (mut holding, held, id) = (Holding::default(), open_file(), SourceId::numbered(1));
+        holding.watch(id, &held);
+        holding.look(&HashSet::new(), 100 * SECOND);
+        let leaving = |holding: &mut Holding, second, waited_for: &[SourceId]| {
+            let waited_for = waited_for.iter().copied().collect();
+            holding.take_leaving(second * SECOND, || waited_for).len()
+        };
+        assert_eq!(leaving(&mut holding, 104, &[id]), 0);
+        assert_eq!(
+            leaving(&mut holding, 104, &[SourceId::numbered(2)]),
+            1,
+            "of another file"
+        );
+        holding.look(&HashSet::from([id]), 105 * SECOND);
+        holding.look(&HashSet::new(), 110 * SECOND);
+        assert_eq!(leaving(&mut holding, 115, &[id]), 0);
+        assert_eq!(leaving(&mut holding, 116, &[id]), 1, "its names have two seconds left");
+    }
+
+    #[test]
     fn who_comes_back_keeps_it_and_nobody_waits_for_ever() {
         let (mut holding, held, id) = (Holding::default(), open_file(), SourceId::numbered(1));
         holding.watch(id, &held);
         holding.look(&HashSet::new(), 100 * SECOND);
-        let leaving = holding.take_leaving(103 * SECOND);
+        let leaving = holding.take_leaving(103 * SECOND, HashSet::new);
         held.stay();
         holding.look(&HashSet::from([id]), 104 * SECOND);
         leaving[0].give_up();

@@ -338,13 +338,9 @@ impl Namer {
             let offsets: Vec<u64> = indices.iter().map(|index| places[*index].offset).collect();
             self.stats.places_resolved += offsets.len() as u64;
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
-            let remember = match sources.get(&source) {
-                // Code that is made at run time can be replaced, and its map grows: such names are never remembered.
-                Some(Source::Jit(_)) => false,
-                // It may be there again.
-                Some(Source::Module(module)) => !module.was_given_up(),
-                _ => true,
-            };
+            let given_up = matches!(sources.get(&source), Some(Source::Module(module)) if module.was_given_up());
+            // Code that is made at run time can be replaced, and its map grows: such names are never remembered. A file may be there again.
+            let remember = !given_up && !matches!(sources.get(&source), Some(Source::Jit(_)));
             let is_made = matches!(sources.get(&source), Some(Source::Jit(_)));
             // Already in between: the first interval meets everything that runs.
             self.natives.limit(now_ns, &self.config);
@@ -354,7 +350,9 @@ impl Namer {
                 cache, made, interner, ..
             } = &mut *known;
             for (index, frames) in indices.into_iter().zip(named) {
-                let frames = interner.intern(frames);
+                // It may have been given up while it was read here, and named ahead before.
+                let ahead = if given_up { cache.get(&places[index]) } else { None };
+                let frames = ahead.unwrap_or_else(|| interner.intern(frames));
                 let is_unsure =
                     source == SourceId::KERNEL && self.replaced_modules.is_unsure(places[index].offset, self.begun_ns);
                 if remember && !is_unsure {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::Table;
+use super::{ProgramKey, Table};
 use crate::process::address_space::SourceId;
 use crate::process::holding::Leaving;
 use crate::process::proc_files;
@@ -32,9 +32,20 @@ impl Looks {
 
 impl Table {
     /// Files that no living process maps since some seconds. What is needed of them is to be read now; then they are to be given up, so that their
-    /// filesystem is not busy and their space is free. Each is told once.
-    pub fn take_leaving(&mut self, now_ns: u64) -> Vec<Leaving> {
-        self.sources.holding_mut().take_leaving(now_ns)
+    /// filesystem is not busy and their space is free. Each is told once. Stacks of the programs in `waiting` wait for tables, which keeps their
+    /// files a little longer.
+    pub fn take_leaving(&mut self, waiting: impl IntoIterator<Item = ProgramKey>, now_ns: u64) -> Vec<Leaving> {
+        let Self { processes, sources, .. } = self;
+        let waited_for = || {
+            let programs: HashSet<ProgramKey> = waiting.into_iter().collect();
+            let entries = programs.iter().filter_map(|key| {
+                let process = processes.get(&(key.tgid, key.start_ticks))?;
+                process.program(key.exec_id)
+            });
+            let sources = entries.flat_map(|entry| entry.sources.iter());
+            sources.filter_map(|(_, source)| source.held_id()).collect()
+        };
+        sources.holding_mut().take_leaving(now_ns, waited_for)
     }
 
     /// Finds out which files are held for nobody, where a process has ended since the last time.
