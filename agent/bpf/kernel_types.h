@@ -150,6 +150,11 @@ struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, cs, sp;
 } CORE;
 
+/* The same whole, as ptrace(2) shows it, which no kernel changes: read at once. */
+struct user_registers {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
 #elif defined(__TARGET_ARCH_arm64)
 
 struct bpf_perf_event_data {

@@ -96,10 +96,42 @@ SO_INLINE int in_user_mode(struct bpf_perf_event_data *ctx)
 #endif
 }
 
-/* The registers with which the thread entered the kernel. Linux 5.15 has a helper; before, they are where every kernel keeps them. */
+/* Linux 5.15 gives the task as something whose fields are loaded without a helper each, and where its registers are. */
+SO_INLINE int has_loadable_task(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id___stakeout, BPF_FUNC_task_pt_regs___stakeout);
+}
+
+/* Whom the sample is of. Returns the task's user memory. */
+SO_INLINE struct mm_struct *set_task(struct so_sample *header, struct task_struct *task, u32 tgid, u32 *flags)
+{
+	struct task_struct *leader;
+	struct mm_struct *mm;
+
+	if (has_loadable_task()) {
+		task = bpf_get_current_task_btf();
+		leader = task->group_leader;
+		mm = task->mm;
+		header->start_boottime_ns = leader->start_boottime;
+		header->exec_id = (u32)task->self_exec_id;
+		header->image = mm ? mm->start_stack : 0;
+		*flags = task->flags;
+	} else {
+		leader = BPF_CORE_READ(task, group_leader);
+		mm = BPF_CORE_READ(task, mm);
+		header->start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
+		header->exec_id = (u32)BPF_CORE_READ(task, self_exec_id);
+		header->image = so_image(mm);
+		*flags = BPF_CORE_READ(task, flags);
+	}
+	header->proc_tgid = so_proc_tgid(leader, tgid);
+	return mm;
+}
+
+/* The registers with which the thread entered the kernel. Before the helper, they are where every kernel keeps them. */
 SO_INLINE struct pt_regs *entry_registers(struct task_struct *task)
 {
-	if (bpf_core_enum_value_exists(enum bpf_func_id___stakeout, BPF_FUNC_task_pt_regs___stakeout))
+	if (has_loadable_task())
 		return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	return (struct pt_regs *)(BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - bpf_core_type_size(struct pt_regs));
 }
@@ -335,7 +367,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct so_scratch *record;
 	struct so_walk *walk;
 	struct so_process *process;
-	struct task_struct *task, *leader;
+	struct task_struct *task;
+	struct mm_struct *mm;
 	u64 pid_tgid = bpf_get_current_pid_tgid();
 	u32 zero = 0, cpu = bpf_get_smp_processor_id(), kernel_frames = 0, walk_end = SO_WALK_NONE, flags = 0, task_flags, tgid = pid_tgid >> 32;
 	u64 size;
@@ -354,21 +387,16 @@ int sample(struct bpf_perf_event_data *ctx)
 	}
 	counter->taken++;
 
-	leader = BPF_CORE_READ(task, group_leader);
 	record->header.time_ns = begin;
-	record->header.start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
+	mm = set_task(&record->header, task, tgid, &task_flags);
 	record->header.cgroup_id = bpf_get_current_cgroup_id();
 	record->header.tgid = tgid;
 	record->header.tid = (u32)pid_tgid;
 	record->header.cpu = cpu;
-	record->header.exec_id = (u32)BPF_CORE_READ(task, self_exec_id);
-	record->header.proc_tgid = so_proc_tgid(leader, tgid);
 	record->header.unused = 0;
-	record->header.image = so_image(BPF_CORE_READ(task, mm));
 	record->header.user_frames = 0;
 	record->header.stack_bytes = 0;
 	bpf_get_current_comm(record->header.comm, sizeof(record->header.comm));
-	task_flags = BPF_CORE_READ(task, flags);
 
 	if (in_user_mode(ctx)) {
 		flags |= SO_SAMPLE_IN_USER;
@@ -385,14 +413,22 @@ int sample(struct bpf_perf_event_data *ctx)
 
 	if (task_flags & PF_KTHREAD || (u32)pid_tgid == 0) {
 		flags |= SO_SAMPLE_KERNEL_THREAD;
-	} else if (BPF_CORE_READ(task, mm)) {
+	} else if (mm) {
 		walk = &record->walk;
 		if (flags & SO_SAMPLE_IN_USER) {
 #define INTERRUPTED(field) ctx->field
 			SET_REGISTERS(walk, INTERRUPTED);
 		} else {
-			struct pt_regs *regs = entry_registers(task);
-#define ENTERED(field) BPF_CORE_READ(regs, field)
+#if defined(__TARGET_ARCH_x86)
+			struct user_registers entered;
+
+			/* What cannot be read is zero. */
+			bpf_probe_read_kernel(&entered, sizeof(entered), entry_registers(task));
+#define ENTERED(field) entered.field
+#else
+			struct pt_regs *entered = entry_registers(task);
+#define ENTERED(field) BPF_CORE_READ(entered, field)
+#endif
 			SET_REGISTERS(walk, ENTERED);
 		}
 		walk->innermost = 1;

@@ -363,6 +363,7 @@ impl Sampling {
         }
         self.settle_ticks()?;
         let counters = self.sensor.counters()?;
+        self.table.note_lost_events(counters.events_lost);
         let mut taken = self.drained - self.drained_next + counters.lost_ring_full;
         if last && counters.taken > taken {
             let missing = counters.taken - taken;

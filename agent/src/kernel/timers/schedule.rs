@@ -18,7 +18,7 @@ const LEAST: f64 = 0.03;
 /// How long a stretch is at least and at most, in periods, but never shorter than these seconds. It ends when somebody
 /// looks after that.
 const STRETCH_PERIODS: (f64, f64) = (5.0, 25.0);
-const STRETCH_NS: (f64, f64) = (125_000_000.0, 625_000_000.0);
+const STRETCH_NS: (f64, f64) = (250_000_000.0, 1_250_000_000.0);
 /// Up to this part of a stretch's length may be owed, to either side, before only one of the two signs is drawn.
 const OWED: f64 = 0.025;
 

@@ -9,8 +9,10 @@ use crate::process::proc_files;
 
 /// Processes that were not seen for this long are asked after: the word of their end may have been lost.
 const UNSEEN_NS: u64 = 10_000_000_000;
-/// So many at a time, once a second.
-const ASKED_AFTER: usize = 4;
+/// So many once a second: asking takes the kernel longer than it looks.
+const ASKED_AFTER: usize = 1;
+/// And so many, each once, after words were lost.
+const ASKED_AFTER_LOSS: usize = 16;
 
 /// What makes the table look again.
 #[derive(Debug, Default)]
@@ -21,6 +23,9 @@ pub(super) struct Looks {
     waits: bool,
     /// The process that was asked after last.
     asked: (u32, u64),
+    /// Words that were lost in all, and how many processes are still to be asked after for that.
+    lost: u64,
+    left: usize,
 }
 
 impl Looks {
@@ -48,6 +53,13 @@ impl Table {
         sources.holding_mut().take_leaving(now_ns, waited_for)
     }
 
+    /// Takes how many words of processes were lost in all. Where there are new ones, all processes are asked after soon.
+    pub fn note_lost_events(&mut self, lost: u64) {
+        if lost > self.held.lost {
+            (self.held.lost, self.held.left) = (lost, self.processes.len());
+        }
+    }
+
     /// Finds out which files are held for nobody, where a process has ended since the last time.
     pub(super) fn look_for_unmapped(&mut self, now_ns: u64) {
         self.ask_after_unseen(now_ns);
@@ -72,14 +84,20 @@ impl Table {
         let is_unseen = |process: &super::ProcessEntry| {
             process.exited_ns.is_none() && now_ns.saturating_sub(process.used_ns) >= UNSEEN_NS
         };
+        let most = if self.held.left > 0 {
+            ASKED_AFTER_LOSS
+        } else {
+            ASKED_AFTER
+        };
         let next = self.processes.range((Excluded(self.held.asked), Unbounded));
         let next: Vec<(u32, u64)> = next
             .filter(|(_, process)| is_unseen(process))
             .map(|(id, _)| *id)
-            .take(ASKED_AFTER)
+            .take(most)
             .collect();
+        self.held.left = self.held.left.saturating_sub(most);
         // From the first one again next time, where the last one was reached.
-        self.held.asked = if next.len() < ASKED_AFTER {
+        self.held.asked = if next.len() < most {
             (0, 0)
         } else {
             next.last().copied().unwrap_or_default()

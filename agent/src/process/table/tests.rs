@@ -370,3 +370,25 @@ fn a_process_that_proc_does_not_show_is_not_taken_for_another() {
         "mappings are told under the id in /proc"
     );
 }
+
+#[test]
+fn processes_whose_end_was_not_told_are_asked_after_and_sooner_where_words_were_lost() {
+    let mut table = table();
+    let second = 1_000_000_000;
+    for number in 0..40 {
+        let key = ProgramKey {
+            tgid: gone(1).tgid + number,
+            ..gone(1)
+        };
+        table.sample(key, "unseen", second);
+    }
+    let mut living_at = |table: &mut Table, at_s: u64| {
+        table.tick(at_s * second);
+        let living = table.processes.values().filter(|process| process.exited_ns.is_none());
+        living.count()
+    };
+    assert_eq!(living_at(&mut table, 10), 40, "seen lately");
+    assert_eq!([11, 12].map(|at_s| living_at(&mut table, at_s)), [39, 38]);
+    table.note_lost_events(3);
+    assert_eq!([13, 14, 15].map(|at_s| living_at(&mut table, at_s)), [22, 6, 0]);
+}
