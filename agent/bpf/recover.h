@@ -53,11 +53,17 @@ SO_INLINE u32 so_try_once(struct so_walk *walk, struct so_scan *scan, u64 at, u6
 			return 0;
 		is_sure = 1;
 	} else if (found == SO_FOUND_RULE && kind == SO_CFA_FP) {
-		/* Its frame pointer is still in its register, or whoever it called has saved it right below. */
-		is_sure = so_leads_on(walk, scan, rule, sp, fp);
-		for (i = 0; i < SO_SEEN_WORDS && !is_sure; i++) {
-			fp = scan->seen[(scan->seen_count - 1 - i) & (SO_SEEN_WORDS - 1)];
-			is_sure = fp != 0 && so_leads_on(walk, scan, rule, sp, fp);
+		/*
+		 * Its frame pointer is still in its register, or whoever it called has saved it right below. One loop for both:
+		 * kernels before 6.3 refuse one that is entered in its middle.
+		 */
+		for (i = 0; i <= SO_SEEN_WORDS; i++) {
+			if (i > 0)
+				fp = scan->seen[(scan->seen_count - i) & (SO_SEEN_WORDS - 1)];
+			if ((i == 0 || fp != 0) && so_leads_on(walk, scan, rule, sp, fp)) {
+				is_sure = 1;
+				break;
+			}
 		}
 		if (!is_sure)
 			return 0;

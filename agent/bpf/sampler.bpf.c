@@ -420,16 +420,18 @@ int sample(struct bpf_perf_event_data *ctx)
 			SET_REGISTERS(walk, INTERRUPTED);
 		} else {
 #if defined(__TARGET_ARCH_x86)
-			struct user_registers entered;
+			/* Where nothing is searched yet: on the BPF stack there is no room. What cannot be read is zero. */
+			struct user_registers *entered = (struct user_registers *)record->scan.words;
 
-			/* What cannot be read is zero. */
-			bpf_probe_read_kernel(&entered, sizeof(entered), entry_registers(task));
-#define ENTERED(field) entered.field
+			bpf_probe_read_kernel(entered, sizeof(*entered), entry_registers(task));
+#define ENTERED(field) entered->field
 #else
 			struct pt_regs *entered = entry_registers(task);
 #define ENTERED(field) BPF_CORE_READ(entered, field)
 #endif
 			SET_REGISTERS(walk, ENTERED);
+			/* Else both ways share their last loads, and the verifier wants each load to be of one kind of memory. */
+			asm volatile("" ::: "memory");
 		}
 		walk->innermost = 1;
 		walk->guessed = 0;
