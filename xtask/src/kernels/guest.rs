@@ -13,21 +13,27 @@ use super::{Tests, lines_of};
 use crate::{repo, run};
 
 /// Programs of this machine that the tests start.
-const PROGRAMS: [&str; 9] = ["cc", "as", "ld", "dd", "nice", "kill", "setpriv", "prlimit", "chrt"];
+const PROGRAMS: [&str; 10] = [
+    "cc", "as", "ld", "sh", "dd", "nice", "kill", "setpriv", "prlimit", "chrt",
+];
 /// The last line that the guest writes.
 pub(super) const END: &str = "guest: the tests have ended";
 
 /// Tests whose bounds are those of a processor that keeps up with its clock.
-const NOT_EMULATED: [&str; 15] = [
+const NOT_EMULATED: [&str; 19] = [
     "a_library_that_a_short_process_loads_late",
+    "a_program_that_runs_again_after_its_file_was_given_up",
     "a_ring_that_overflows_loses_samples",
     "a_stream_of_short_processes_arrives_with_names",
+    "code_is_named_by_its_perf_map_in_memory",
     "code_made_at_run_time",
+    "code_that_was_copied_to_its_own_place",
     "copies_of_stacks_don_t_wait",
     "a_program_that_is_opened_late_has_room",
     "of_a_large_program_only_what_runs",
     "processes_of_a_few_milliseconds",
     "processes_of_one_executable_on_two_cpus",
+    "recursion_of_any_depth_adds_up",
     "shares_roots_and_cpu_time",
     "tables_that_do_not_fit_are_counted",
     "the_documented_capabilities_are_enough",
@@ -38,11 +44,13 @@ const NOT_EMULATED: [&str; 15] = [
 
 /// Needs a dozen compilers and run-time environments; the guest has one of C, and deep stacks in it.
 const NOT_IN_GUEST: &str = "stacks_of_all_kinds_of_programs_are_whole";
+/// The folder of its programs.
+const NOT_IN_GUEST_FOLDER: &str = "whole_stacks";
 
 /// What runs as process 1. The kernel hands over `EMULATED` from its command line. The kernel's own messages go to the first serial port, all else to the second.
 const INIT: &str = r#"#!/bin/busybox sh
 b=/bin/busybox
-export PATH=/usr/bin:/usr/sbin
+export PATH=/usr/bin:/usr/sbin:/bin
 $b mount -t devtmpfs devtmpfs /dev
 exec >/dev/ttyS1 2>&1 </dev/null
 $b mount -t proc proc /proc
@@ -101,16 +109,11 @@ pub(super) fn write(to: &Path, tests: &Tests, filter: Option<&str>) -> Result<()
     files.extend(programs);
     // -pthread asks for it, though the C library has had all of it since 2.34.
     files.insert(compiler_says("-print-file-name=libpthread.a")?);
-    for entry in fs::read_dir(&sources).with_context(|| format!("can't read {}", sources.display()))? {
-        let source = entry?.path();
-        match source.extension().and_then(|extension| extension.to_str()) {
-            Some("c") => {
-                files.extend(compiled_from(&source)?);
-                files.insert(source);
-            }
-            Some("h") => drop(files.insert(source)),
-            _ => {}
+    for source in sources_in(&sources)? {
+        if source.extension().is_some_and(|extension| extension == "c") {
+            files.extend(compiled_from(&source)?);
         }
+        files.insert(source);
     }
     for file in &files {
         archive.copy(file)?;
@@ -146,6 +149,21 @@ fn compiler_says(question: &str) -> Result<PathBuf> {
 fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     let said = lines_of(Command::new("ldd").arg(program))?;
     Ok(paths(said.iter().flat_map(|line| line.split_whitespace())))
+}
+
+/// C sources and headers in a folder and those below it.
+fn sources_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut sources = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("can't read {}", folder.display()))? {
+        let path = entry?.path();
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if path.is_dir() && !path.ends_with(NOT_IN_GUEST_FOLDER) {
+            sources.extend(sources_in(&path)?);
+        } else if matches!(extension, Some("c" | "h")) {
+            sources.push(path);
+        }
+    }
+    Ok(sources)
 }
 
 /// What the compiler reads to make a program of this source, or a library where it has no `main`: headers, and what it links.

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#ifndef FRAME
+#define FRAME 64
+#endif
+
 static volatile unsigned long sink;
 
 __attribute__((noinline)) void INNER(unsigned long turns)
