@@ -382,7 +382,7 @@ fn processes_whose_end_was_not_told_are_asked_after_and_sooner_where_words_were_
         };
         table.sample(key, "unseen", second);
     }
-    let mut living_at = |table: &mut Table, at_s: u64| {
+    let living_at = |table: &mut Table, at_s: u64| {
         table.tick(at_s * second);
         let living = table.processes.values().filter(|process| process.exited_ns.is_none());
         living.count()
