@@ -14,11 +14,11 @@ struct Bound {
 }
 
 /// What 6.18.44 said on 2026-11-26 of the sampler, and of the others, and a fifth more; x86-64. For kernels before 6.12 the
-/// sampler's bound is what 6.1.0-56 followed before the loops were functions of their own.
+/// sampler's bound is what 6.1.0-56 says.
 const BOUNDS: [Bound; 6] = [
     Bound {
         name: "sample",
-        followed: [a_fifth_more(395_737), a_fifth_more(57_419)],
+        followed: [a_fifth_more(85_907), a_fifth_more(57_419)],
         translated: a_fifth_more(3_131),
     },
     Bound {

@@ -216,7 +216,7 @@ mod tests {
                 let passed = (hour + 1) * 3600 * S;
                 assert_eq!(ticks, schedule.due(passed));
                 let rest = passed as i64 - (ticks * mean_ns) as i64;
-                // The longest stretch is 25 periods, or 0.6 s, and a look; a quarter of it.
+                // The longest stretch is 25 periods, or 1.25 s, and a look; a quarter of it.
                 let bound = (S as i64).max(12 * mean_ns as i64);
                 assert!(rest.abs() < bound, "{hz} Hz, hour {hour}: {rest}");
             }
