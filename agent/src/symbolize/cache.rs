@@ -98,14 +98,17 @@ impl PlaceCache {
         self.young.insert(place, frames);
     }
 
-    /// Holds at most so many from now on; what is beyond that is forgotten.
+    /// Holds at most so many from now on; only what is beyond that is forgotten: names of files that were given up can't be read again.
     pub(super) fn resize(&mut self, capacity: usize) {
         self.capacity = capacity.max(2);
-        if self.young.len() > self.capacity / 2 {
-            self.young = FastMap::default();
-        }
-        if self.old.len() > self.capacity / 2 {
-            self.old = FastMap::default();
+        for generation in [&mut self.young, &mut self.old] {
+            let mut room = self.capacity / 2;
+            generation.retain(|_, _| {
+                let stays = room > 0;
+                room -= usize::from(stays);
+                stays
+            });
+            generation.shrink_to_fit();
         }
     }
 
@@ -182,6 +185,19 @@ mod tests {
         assert!(cache.get(&place(5)).is_none());
         cache.forget_source(SourceId::VDSO);
         assert_eq!(cache.len(), 0);
+    }
+
+    #[test]
+    fn a_smaller_cache_forgets_only_what_is_too_much() {
+        let mut interner = Interner::default();
+        let mut cache = PlaceCache::new(100);
+        for offset in 0..40 {
+            cache.insert(place(offset), interner.intern(vec![super::super::unknown_frame()]));
+        }
+        cache.resize(200);
+        assert_eq!(cache.len(), 40);
+        cache.resize(50);
+        assert_eq!(cache.len(), 25);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
+use stakeout_agent::agent::AgentConfig;
+
 use super::whose::{chain, percent, run};
 use super::{Mount, is_held_by, may_mount, wait_until};
 use crate::accounting::check_account;
@@ -25,7 +27,7 @@ fn a_filesystem_is_free_soon_after_its_program_ended_and_the_program_is_named() 
     let path = point.join("program-to-be-unmounted");
     std::fs::copy(&program.path, &path).unwrap();
     // Names are read late: the interval goes on when the program has ended.
-    let config = stakeout_agent::agent::AgentConfig {
+    let config = AgentConfig {
         interval: std::time::Duration::from_secs(20),
         ..fast()
     };
@@ -65,7 +67,13 @@ fn names_are_read_in_time_while_others_take_long() {
     let recorded = recording.stop();
     check_account(&recorded);
     let named = percent(&recorded, tgid, &["inner_beside", "outer_beside", "main"]);
-    assert!(named >= 95, "{named} % are whole and named");
+    let limits = &recorded.batches.last().unwrap().report.limits;
+    let stacks: std::collections::BTreeSet<_> = recorded.of_tgid(tgid).iter().map(|seen| seen.functions()).collect();
+    assert!(
+        named >= 95,
+        "{named} % are whole and named; {limits:?}; {stacks:?}; {:?}",
+        recorded.totals
+    );
 }
 
 #[test]
