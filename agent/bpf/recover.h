@@ -55,7 +55,7 @@ SO_INLINE u32 so_try_once(struct so_walk *walk, struct so_scan *scan, u64 at, u6
 	} else if (found == SO_FOUND_RULE && kind == SO_CFA_FP) {
 		/*
 		 * Its frame pointer is still in its register, or whoever it called has saved it right below. One loop for both:
-		 * kernels before 6.3 refuse one that is entered in its middle.
+		 * Linux 6.1 refuses one that is entered in its middle.
 		 */
 		for (i = 0; i <= SO_SEEN_WORDS; i++) {
 			if (i > 0)

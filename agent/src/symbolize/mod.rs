@@ -324,7 +324,8 @@ impl Namer {
         let mut missing: Vec<(SourceId, Vec<usize>)> = missing.into_iter().collect();
         missing.sort_by_cached_key(|(source, _)| (size_of(source), *source));
         for (source, mut indices) in missing {
-            if matches!(sources.get(&source), Some(Source::Module(module)) if module.was_given_up()) {
+            let is_given_up = || matches!(sources.get(&source), Some(Source::Module(module)) if module.was_given_up());
+            if is_given_up() {
                 // Before, it was named ahead, perhaps while those before it were read.
                 let mut known = self.names.lock();
                 indices.retain(|index| {
@@ -338,10 +339,10 @@ impl Namer {
             let offsets: Vec<u64> = indices.iter().map(|index| places[*index].offset).collect();
             self.stats.places_resolved += offsets.len() as u64;
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
-            let given_up = matches!(sources.get(&source), Some(Source::Module(module)) if module.was_given_up());
-            // Code that is made at run time can be replaced, and its map grows: such names are never remembered. A file may be there again.
-            let remember = !given_up && !matches!(sources.get(&source), Some(Source::Jit(_)));
+            let given_up = is_given_up();
             let is_made = matches!(sources.get(&source), Some(Source::Jit(_)));
+            // Code that is made at run time can be replaced, and its map grows: such names are never remembered. A file may be there again.
+            let remember = !given_up && !is_made;
             // Already in between: the first interval meets everything that runs.
             self.natives.limit(now_ns, &self.config);
             self.config.pace.rest(self.config.waits);
