@@ -63,6 +63,9 @@ test("what a search leaves as it is, is not drawn again", async ({ page, windows
   await page.goto(at(windows.after, { match: "e" }));
   await expect.poll(() => colours(page)).toBeGreaterThan(4);
   await expect(page.getByTestId("toplists").getByRole("button").first()).toBeVisible();
+  // What was asked for before may come after the rest, and is drawn then.
+  await expect.poll(() => colours(page, "timechart")).toBeGreaterThan(2);
+  await page.waitForLoadState("networkidle");
   // What is drawn from here on, by canvas.
   await page.evaluate(() => {
     const drawn: Record<string, number> = {};

@@ -41,7 +41,7 @@ pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table,
         // So was the kernel's way back from a signal's handler: nothing there called the handler.
         let restores = sample.user.get(index + 1).is_some_and(|next| next & EXACT_ADDRESS != 0);
         let innermost = index == 0 || address & EXACT_ADDRESS != 0 || restores;
-        let place = table.place(key, address_of(*address, innermost), innermost, now_ns);
+        let place = table.place_at(key, address_of(*address, innermost), sample.time_ns, innermost, now_ns);
         // What returns to where there is no code is no frame: here the chain had already led astray.
         if !innermost && place.source == SourceId::UNKNOWN {
             walk_end = WalkEnd::Broken;

@@ -41,7 +41,7 @@ impl Sampling {
                 } => table.on_move(tgid, start_ticks, time_ns),
                 Event::Group { id, path } => table.on_group(id, &path),
                 // Of other ids than those in /proc nobody knows whose they are.
-                Event::Map { tgid, time_ns } if mappings_told => table.on_map(tgid, time_ns, now),
+                Event::Map { tgid, new } if mappings_told => table.on_map(tgid, &new, now),
                 Event::Map { .. } => {}
                 Event::Code(change) => table.on_code(&change),
             }

@@ -35,7 +35,8 @@ pub enum Event {
     /// ended it. The process id is that of the agent's own namespace.
     Map {
         tgid: u32,
-        time_ns: u64,
+        /// Several where they follow each other.
+        new: Vec<NewCode>,
     },
     Code(CodeChange),
 }
@@ -55,6 +56,16 @@ pub struct Executed {
     pub name: Box<str>,
     /// Under which it was executed: perhaps a link, or relative.
     pub path: Box<str>,
+}
+
+/// Memory of a process that is executable since then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewCode {
+    pub start: u64,
+    pub end: u64,
+    /// No file on a disk is mapped there.
+    pub is_made: bool,
+    pub time_ns: u64,
 }
 
 /// Code that the kernel made at run time came or went: BPF programs and what leads to them.

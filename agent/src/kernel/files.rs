@@ -15,6 +15,8 @@ pub struct FileState {
     pub bytes: u64,
     /// When its content was changed last.
     pub modified_ns: i128,
+    /// The same where nobody has set that time; where somebody has, the earlier of what was set and when.
+    pub written_ns: i128,
     pub mode: u16,
     pub owner: u32,
     pub links: u32,
@@ -42,11 +44,14 @@ fn state(directory: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<FileSt
     }
     // SAFETY: it was all zero before, which is a value of it, and the kernel has filled it.
     let stat = unsafe { buffer.assume_init() };
+    let ns = |time: libc::statx_timestamp| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    let modified_ns = ns(stat.stx_mtime);
     Ok(FileState {
         device: u64::from(stat.stx_dev_major) << 32 | u64::from(stat.stx_dev_minor),
         inode: stat.stx_ino,
         bytes: stat.stx_size,
-        modified_ns: i128::from(stat.stx_mtime.tv_sec) * 1_000_000_000 + i128::from(stat.stx_mtime.tv_nsec),
+        modified_ns,
+        written_ns: modified_ns.min(ns(stat.stx_ctime)),
         mode: stat.stx_mode,
         owner: stat.stx_uid,
         links: stat.stx_nlink,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{CodeChange, Event, perf};
+use super::{CodeChange, Event, NewCode, perf};
 
 /// Room for records of some 300 libraries, in the few milliseconds between two looks. With the control page 36 KiB, which fits
 /// fourteen times into what the kernel lets every user lock for each CPU (kernel.perf_event_mlock_kb, 516).
@@ -65,7 +65,7 @@ impl Told {
         let half = |at: usize| Some(u32::from_ne_bytes(record.get(at..at + 4)?.try_into().ok()?));
         let word = |at: usize| Some(u64::from_ne_bytes(record.get(at..at + WORD)?.try_into().ok()?));
         let told = match half(0) {
-            Some(RECORD_MMAP) if record.len() >= HEADER_BYTES + 5 * WORD => half(8).zip(word(record.len() - WORD)),
+            Some(RECORD_MMAP) if record.len() >= HEADER_BYTES + 5 * WORD => half(8).zip(new_code(record)),
             Some(RECORD_KSYMBOL) => {
                 self.events.extend(code_change(record).map(Event::Code));
                 None
@@ -76,16 +76,30 @@ impl Told {
             }
             _ => None,
         };
-        let Some((tgid, time_ns)) = told else { return };
-        // A program that starts maps one library after the other: the last one says it all.
+        let Some((tgid, code)) = told else { return };
+        // A program that starts maps one library after the other.
         match self.events.last_mut() {
-            Some(Event::Map {
-                tgid: last,
-                time_ns: at,
-            }) if *last == tgid => *at = time_ns.max(*at),
-            _ => self.events.push(Event::Map { tgid, time_ns }),
+            Some(Event::Map { tgid: last, new }) if *last == tgid => new.push(code),
+            _ => self.events.push(Event::Map { tgid, new: vec![code] }),
         }
     }
+}
+
+/// Of a record with its header: ids, address, length, offset, name, time.
+fn new_code(record: &[u8]) -> Option<NewCode> {
+    let (rest, time) = record.split_last_chunk::<WORD>()?;
+    let word = |at: usize| Some(u64::from_ne_bytes(rest.get(at..at + WORD)?.try_into().ok()?));
+    let (start, bytes) = (word(2 * WORD)?, word(3 * WORD)?);
+    let name = rest.get(5 * WORD..)?;
+    // As the kernel names memory that no file on a disk stands behind.
+    let is_made = ["//anon", "/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"];
+    let is_made = !name.starts_with(b"/") || is_made.iter().any(|made| name.starts_with(made.as_bytes()));
+    Some(NewCode {
+        start,
+        end: start.saturating_add(bytes),
+        is_made,
+        time_ns: u64::from_ne_bytes(*time),
+    })
 }
 
 /// Of a record with its header: address, length, type, flags, name, time.
@@ -401,8 +415,8 @@ mod tests {
     fn read(bytes: &[u8]) -> (Vec<(u32, u64)>, u64) {
         let mut told = Told::default();
         told.read(bytes);
-        let pairs = told.events.iter().map(|event| match event {
-            Event::Map { tgid, time_ns } => (*tgid, *time_ns),
+        let pairs = told.events.iter().flat_map(|event| match event {
+            Event::Map { tgid, new } => new.iter().map(|code| (*tgid, code.time_ns)),
             other => panic!("{other:?}"),
         });
         (pairs.collect(), told.lost)
@@ -434,6 +448,31 @@ mod tests {
     }
 
     #[test]
+    fn a_mapping_is_told_with_its_place_and_whether_a_file_is_there() {
+        let told = |name: &[u8; 8]| {
+            let mut told = Told::default();
+            told.read(&record(
+                RECORD_MMAP,
+                &[5, 0x1000, 0x2000, 0, u64::from_ne_bytes(*name), 10],
+            ));
+            told.events.pop()
+        };
+        let new = |is_made| {
+            let new = vec![NewCode {
+                start: 0x1000,
+                end: 0x3000,
+                is_made,
+                time_ns: 10,
+            }];
+            Some(Event::Map { tgid: 5, new })
+        };
+        for name in [b"//anon\0\0", b"/memfd:x", b"[heap]\0\0"] {
+            assert_eq!(told(name), new(true), "{name:?}");
+        }
+        assert_eq!(told(b"/lib/x\0\0"), new(false));
+    }
+
+    #[test]
     fn mappings_and_losses_are_told_and_other_records_passed_over() {
         let lost = record(RECORD_LOST, &[9, 41, 7]);
         let unknown = record(77, &[1, 2, 3, 4, 5, 6]);
@@ -446,7 +485,7 @@ mod tests {
             mapping(5, 13),
         ]
         .concat();
-        assert_eq!(read(&bytes), (vec![(5, 11), (6, 12), (5, 13)], 41));
+        assert_eq!(read(&bytes), (vec![(5, 10), (5, 11), (6, 12), (5, 13)], 41));
         assert_eq!(read(&[]), (vec![], 0));
     }
 

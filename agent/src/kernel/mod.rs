@@ -34,7 +34,7 @@ use std::time::Duration;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
-pub use events::{CodeChange, Event, Executed};
+pub use events::{CodeChange, Event, Executed, NewCode};
 pub use files::{FileState, file_state, find_place, find_place_in, open_place, path_state};
 pub use groups::GroupFolder;
 pub use mappings::Waker;
@@ -42,8 +42,8 @@ use perf::CpuList;
 pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_code, bpf_functions, loaded_programs};
 pub use system::{
-    MemoryFile, clock_ticks_per_second, monotonic_ns, page_bytes, process_cpu_ns, raise_descriptor_limit,
-    release_memory, thread_cpu_ns, tune_allocator, wall_ns,
+    MemoryFile, clock_ticks_per_second, monotonic_ns, monotonic_of_file_time, page_bytes, process_cpu_ns,
+    raise_descriptor_limit, release_memory, thread_cpu_ns, tune_allocator, wall_ns,
 };
 pub use tables::Tables;
 pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, leave_out_middle, so_walk};

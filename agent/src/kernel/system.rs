@@ -21,6 +21,14 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// The moment that the clock of files showed so, by the monotonic clock. None where it lies ahead: the clock was set back since, or somebody
+/// has chosen it.
+pub fn monotonic_of_file_time(time_ns: i128) -> Option<u64> {
+    let passed_ns = i128::from(wall_ns()) - time_ns;
+    let passed_ns = u64::try_from(passed_ns).ok()?;
+    Some(monotonic_ns().saturating_sub(passed_ns))
+}
+
 /// What `CLOCK_BOOTTIME` is ahead of `CLOCK_MONOTONIC`: the time that the machine slept.
 pub(super) fn slept_ns() -> u64 {
     read(libc::CLOCK_BOOTTIME).saturating_sub(monotonic_ns())

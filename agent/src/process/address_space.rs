@@ -22,6 +22,8 @@ impl SourceId {
     pub const VDSO: Self = Self(1);
     /// Nothing is mapped at the address, or its process is gone.
     pub const UNKNOWN: Self = Self(2);
+    /// Something else was mapped at the address between the sample and the look.
+    pub const REPLACED: Self = Self(3);
     const FIRST_FREE: u32 = 16;
 
     /// For comparing.

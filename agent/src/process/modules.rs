@@ -26,6 +26,8 @@ pub struct Module {
     segments: Box<[Segment]>,
     /// What it was when it was opened.
     version: Option<Version>,
+    /// When it was written last before that, where that can be told.
+    written_ns: Option<u64>,
     print: u64,
     /// A process that has it mapped, or had.
     user_tgid: AtomicU32,
@@ -119,6 +121,7 @@ impl Module {
             held: Arc::new(Held::new(None, open_files)),
             segments: Box::default(),
             version,
+            written_ns: opened.as_ref().and_then(|opened| opened.file.written_ns()),
             print: 0,
             user_tgid: AtomicU32::new(tgid),
         };
@@ -143,8 +146,22 @@ impl Module {
 
     /// True where something was written over the file: what it has now says nothing of the code that was mapped before.
     pub fn is_overwritten(&self) -> bool {
-        let Some(file) = self.held.get() else { return false };
+        self.file().is_some_and(|file| self.is_another(&file))
+    }
+
+    /// The file; none while it is not open. Whoever takes it keeps it open as long.
+    pub(crate) fn file(&self) -> Option<SafeFile> {
+        self.held.get()
+    }
+
+    /// The same of what it was opened as.
+    pub(crate) fn is_another(&self, file: &SafeFile) -> bool {
         file.present_state().map(Version::from) != self.version
+    }
+
+    /// When it was written last before it was opened, by the monotonic clock: what ran before may have been something else.
+    pub(super) fn written_ns(&self) -> Option<u64> {
+        self.written_ns
     }
 
     /// The process that was last seen to map the file; it may have ended.

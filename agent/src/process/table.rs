@@ -124,6 +124,8 @@ pub struct TableStats {
     pub programs_forgotten: u64,
     /// Code that the kernel made at run time and that was forgotten for room.
     pub kernel_code_forgotten: u64,
+    /// Addresses that had other code before or after the look that tells what is there.
+    pub code_replaced: u64,
 }
 
 /// All processes. Bounded: those that were not seen the longest go first.
@@ -295,7 +297,7 @@ impl Table {
         let entry = process.program_mut(seen.key.exec_id)?;
         let is_fresh = entry.knowledge == Knowledge::Read && now_ns.saturating_sub(entry.read_ns) <= STALE_NS;
         (is_enough || is_fresh || seen.kernel_thread).then(|| Found {
-            generation: entry.generation,
+            generation: entry.generation_at(seen.time_ns),
             program: entry
                 .labels
                 .at(seen, moves, is_present.then_some(entry.read_id), &mut self.resolver),
@@ -365,6 +367,20 @@ impl Table {
         self.entry(key).and_then(|entry| entry.find(address)).unwrap_or(unknown)
     }
 
+    /// Where an address of a sample of that time comes from: [`SourceId::REPLACED`] where something else may have been there than the last
+    /// look has found.
+    pub fn place_at(&mut self, key: ProgramKey, address: u64, time_ns: u64, is_code: bool, now_ns: u64) -> Place {
+        let place = self.place(key, address, is_code, now_ns);
+        if !self.entry(key).is_some_and(|entry| entry.is_unsure(address, time_ns)) {
+            return place;
+        }
+        self.stats.code_replaced += 1;
+        Place {
+            source: SourceId::REPLACED,
+            offset: address,
+        }
+    }
+
     /// True where the program's mappings were last read before that time, and can still be read again.
     pub fn may_read_after(&self, key: ProgramKey, time_ns: u64) -> bool {
         let Some(process) = self.processes.get(&(key.tgid, key.start_ticks)) else {
@@ -397,6 +413,12 @@ impl Table {
         let owners = self.processes.range((tgid, 0)..=(tgid, u64::MAX));
         let mut live = owners.rev().filter(|(_, process)| process.exited_ns.is_none());
         live.next().and_then(|(_, process)| process.programs.last())
+    }
+
+    fn present_program_mut(&mut self, tgid: u32) -> Option<&mut Entry> {
+        let owners = self.processes.range_mut((tgid, 0)..=(tgid, u64::MAX));
+        let mut live = owners.rev().filter(|(_, process)| process.exited_ns.is_none());
+        live.next().and_then(|(_, process)| process.programs.last_mut())
     }
 
     fn entry_mut(&mut self, key: ProgramKey) -> Option<&mut Entry> {
@@ -492,5 +514,6 @@ mod held;
 mod labels;
 mod load;
 mod news;
+mod replaced;
 #[cfg(test)]
 mod tests;

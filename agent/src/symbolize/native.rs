@@ -129,7 +129,10 @@ impl NativeNames {
             self.evict(module.id);
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         }
-        if module.is_overwritten() {
+        // Kept for the second look: who gives it up meanwhile does not hide that it was written over.
+        let file = module.file();
+        let is_overwritten = || file.as_ref().is_some_and(|file| module.is_another(file));
+        if is_overwritten() {
             stats.overwritten_files += 1;
             self.evict(module.id);
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
@@ -186,7 +189,7 @@ impl NativeNames {
             // Meanwhile: what was read of its tables may be a part.
             self.evict(module.id);
         }
-        if module.is_overwritten() {
+        if is_overwritten() {
             // Meanwhile: nobody knows what of it was read before and what after.
             stats.overwritten_files += 1;
             self.evict(module.id);

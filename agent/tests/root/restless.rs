@@ -42,6 +42,10 @@ fn held_open(name: &str) -> usize {
 }
 
 fn library(name: &str) -> Program {
+    library_in(name, "librestless-of-one-name.so")
+}
+
+fn library_in(name: &str, file: &str) -> Program {
     let define = format!("-DNAME={name}");
     let flags = [
         "-O1",
@@ -51,7 +55,7 @@ fn library(name: &str) -> Program {
         "-fno-optimize-sibling-calls",
         &define,
     ];
-    Program::compile_with(&flags, "restless_library.c", "librestless-of-one-name.so")
+    Program::compile_with(&flags, "restless_library.c", file)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -107,4 +111,48 @@ fn what_changes_while_it_is_read_does_no_harm_and_has_no_wrong_name() {
     assert!(after <= before + MOST_GROWN_KIB, "{before} KiB grew to {after}");
     assert!(held <= MOST_HELD_OPEN, "{held} descriptors");
     assert!(names.overwritten_files > 0, "{names:?}");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn who_is_loaded_where_another_one_lay_has_not_its_name() {
+    if !possible() {
+        return;
+    }
+    let flags = [
+        "-O1",
+        "-fno-omit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+        "-pthread",
+    ];
+    let program = Program::compile_with(&flags, "swapped_libraries.c", "swapped-libraries");
+    let one = library_in("one", "libswapped-one.so");
+    let other = library_in("other", "libswapped-other.so");
+    let recording = Recording::start(fast());
+    let mut command = Command::new(&program.path);
+    command.args([&one.path, &other.path]).arg("6");
+    let running = Running::spawn(&mut command);
+    let tgid = running.tgid();
+    running.wait();
+    let recorded = recording.stop();
+    check_account(&recorded);
+    let (mut called, mut named) = (0, 0);
+    for seen in recorded.of_tgid(tgid) {
+        let has = |wanted: &str| {
+            let mut functions = seen.frames().filter_map(|frame| frame.function.as_deref());
+            functions.any(|function| function == wanted)
+        };
+        for (caller, right, wrong) in [("call_one", "one", "other"), ("call_other", "other", "one")] {
+            if has(caller) {
+                called += 1;
+                named += usize::from(has(right));
+                assert!(!has(wrong), "{:?}", seen.frames().collect::<Vec<_>>());
+            }
+        }
+    }
+    let table = recorded.totals.table;
+    println!("{called} samples, {named} with names, {table:?}");
+    // Five of six turns pass before the next look, and who was seen running in that one has its name.
+    assert!(called > 300 && named > 30, "{called}, {named}");
+    assert!(table.code_replaced > 0, "{table:?}");
 }

@@ -19,6 +19,7 @@ const LIMIT_WORDS: Record<string, string> = {
   mapping_looks_put_off: "looks at new code made later, since a program makes code all the time or very many load some",
   early_looks_skipped: "programs not looked at when they started, since many did: a short one may lack names",
   programs_forgotten: "programs replaced by an exec and forgotten for want of room: short ones may lack names",
+  code_replaced: "addresses without a name: other code was loaded there between the sample and the look at it",
   kernel_code_forgotten: "BPF programs not kept in mind for want of room: they have no names",
   label_values: "values of a label beyond what one sender may have within an hour: shown as [other]",
   label_names: "attributes beyond what one sender may have within an hour: left out",

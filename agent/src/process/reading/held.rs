@@ -30,6 +30,11 @@ impl SafeFile {
         self.state
     }
 
+    /// When it was written last, by the monotonic clock. None where the clock is not this machine's.
+    pub(crate) fn written_ns(&self) -> Option<u64> {
+        kernel::monotonic_of_file_time(self.state.written_ns).filter(|_| self.local)
+    }
+
     /// What the file is now, as far as the kernel knows.
     pub(crate) fn present_state(&self) -> Option<FileState> {
         kernel::file_state(&self.file).ok()

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::labels::Labels;
+use super::replaced::{Reading, ReplacedCode};
 use crate::process::address_space::{Mapping, Place, Source, SourceId};
 
 /// What is known of where a program's code comes from.
@@ -31,6 +32,9 @@ pub(super) struct Entry {
     /// Grows by one at each reading that found something new: addresses may mean something else since.
     pub(super) generation: u32,
     pub(super) read_ns: u64,
+    /// When it was read with success.
+    pub(super) reading: Reading,
+    pub(super) replaced: ReplacedCode,
 }
 
 #[derive(Debug)]
@@ -78,7 +82,27 @@ impl Entry {
             sources: Arc::new(Vec::new()),
             generation: 0,
             read_ns: now_ns,
+            reading: Reading::default(),
+            replaced: ReplacedCode::default(),
         }
+    }
+
+    /// Changes whenever addresses may have come to mean something else by that time.
+    pub(super) fn generation_at(&self, time_ns: u64) -> u32 {
+        self.generation.wrapping_add(self.replaced.until(time_ns))
+    }
+
+    /// Takes what was read.
+    pub(super) fn set_code(&mut self, mappings: Vec<Mapping>, sources: Vec<(SourceId, Source)>, reading: Reading) {
+        self.mappings = Arc::new(mappings);
+        self.sources = Arc::new(sources);
+        self.reading = reading;
+        self.note_written_files();
+    }
+
+    /// Addresses mean something else from now on, whatever was replaced before.
+    pub(super) fn begin_generation(&mut self) {
+        self.generation = self.generation_at(u64::MAX).wrapping_add(1);
     }
 
     pub(super) fn find(&self, address: u64) -> Option<Place> {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::replaced::Reading;
 use super::{Knowledge, Table};
+use crate::kernel::monotonic_ns;
 use crate::process::address_space::Source;
 use crate::process::reading::guarded_for;
 use crate::process::{ProgramKey, proc_files};
@@ -15,6 +17,7 @@ impl Table {
         entry.knowledge = Knowledge::Missed;
         entry.read_ns = now_ns;
         let (proc_tgid, image) = (entry.proc_tgid, entry.image);
+        let begun_ns = monotonic_ns();
         if proc_tgid == 0 {
             return false;
         }
@@ -27,6 +30,7 @@ impl Table {
         let Some((mappings, sources)) = self.sources.read(read_id, &Arc::default(), &[]) else {
             return false;
         };
+        let reading = Reading::since(begun_ns);
         let surroundings = self.resolver.surroundings(read_id);
         // Asked after everything was read: who has the id now, and what it runs, was the same all the while, or all of it would be
         // another's.
@@ -43,9 +47,8 @@ impl Table {
         entry.labels.read(&path, &command_line, build_id, surroundings, moves);
         entry.knowledge = Knowledge::Read;
         entry.read_id = read_id;
-        entry.mappings = Arc::new(mappings);
-        entry.sources = Arc::new(sources);
-        entry.generation += 1;
+        entry.begin_generation();
+        entry.set_code(mappings, sources, reading);
         self.changes.changed.push(key);
         true
     }
@@ -64,6 +67,7 @@ impl Table {
             return false;
         }
         let (proc_tgid, image, mut read_id) = (entry.proc_tgid, entry.image, entry.read_id);
+        let begun_ns = monotonic_ns();
         let (old_mappings, old_sources) = (Arc::clone(&entry.mappings), Arc::clone(&entry.sources));
         let mut read = self
             .sources
@@ -80,6 +84,7 @@ impl Table {
         }
         // The mappings of a process that is exiting are empty: what was known before is better.
         let Some((mappings, sources)) = read else { return false };
+        let reading = Reading::since(begun_ns);
         // As in `load`.
         if !is_still(proc_tgid, read_id, key, image) {
             return false;
@@ -87,10 +92,12 @@ impl Table {
         let Some(entry) = self.entry_mut(key) else { return false };
         entry.read_id = read_id;
         let is_new = mappings != *entry.mappings;
-        entry.mappings = Arc::new(mappings);
-        entry.sources = Arc::new(sources);
+        // What was replaced before this reading is known now, also where it looks the same.
+        if is_new || entry.replaced.is_known() {
+            entry.begin_generation();
+        }
+        entry.set_code(mappings, sources, reading);
         if is_new {
-            entry.generation += 1;
             self.changes.changed.push(key);
             // Something may be mapped no longer.
             self.held.one_ended();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::labels::Labels;
 use super::{Entry, MAX_MOVES, ProgramKey, SECOND_LOOK_NS, Table};
-use crate::kernel::{CodeChange, Executed};
+use crate::kernel::{CodeChange, Executed, NewCode};
 use crate::process::address_space::{Place, Source};
 
 impl Table {
@@ -36,9 +36,13 @@ impl Table {
         }
     }
 
-    /// A process has new executable memory since `mapped_ns`: it is looked at by the next [`Self::tick`] or soon after.
-    pub fn on_map(&mut self, proc_tgid: u32, mapped_ns: u64, now_ns: u64) {
+    /// A process has new executable memory: it is looked at by the next [`Self::tick`] or soon after.
+    pub fn on_map(&mut self, proc_tgid: u32, new: &[NewCode], now_ns: u64) {
         let tgid = self.by_proc_tgid.get(&proc_tgid).copied().unwrap_or(proc_tgid);
+        let mapped_ns = new.iter().map(|code| code.time_ns).max().unwrap_or(now_ns);
+        if let Some(entry) = self.present_program_mut(tgid) {
+            new.iter().for_each(|code| entry.note_new_code(code));
+        }
         self.looks.want(tgid, mapped_ns, now_ns);
     }
 
@@ -57,6 +61,8 @@ impl Table {
             sources: Arc::clone(&entry.sources),
             generation: 0,
             read_ns: entry.read_ns,
+            reading: entry.reading,
+            replaced: entry.replaced.clone(),
         };
         self.insert(child, entry, now_ns);
         // What the parent mapped and nobody has looked at yet is the child's as well.

@@ -1,7 +1,7 @@
 //! The table against this process's own /proc.
 
 use super::*;
-use crate::kernel::Executed;
+use crate::kernel::{Executed, NewCode, monotonic_ns};
 use crate::process::proc_files;
 
 fn table() -> Table {
@@ -25,6 +25,16 @@ impl Table {
     fn sample(&mut self, key: ProgramKey, comm: &str, now_ns: u64) -> Arc<Program> {
         self.program(&seen(key, comm, now_ns), now_ns).program
     }
+}
+
+/// News of a mapping where none is known.
+fn mapped(time_ns: u64) -> [NewCode; 1] {
+    [NewCode {
+        start: 0,
+        end: 0,
+        is_made: true,
+        time_ns,
+    }]
 }
 
 fn executed(key: ProgramKey, path: &str) -> Executed {
@@ -158,18 +168,18 @@ fn new_mappings_are_looked_at_once_unless_they_were_read_since() {
         table.stats().mapping_looks
     };
     table.sample(key, "x", 100);
-    table.on_map(key.tgid, 99, 101);
-    table.on_map(1_000_000_000, 101, 101);
+    table.on_map(key.tgid, &mapped(99), 101);
+    table.on_map(1_000_000_000, &mapped(101), 101);
     assert_eq!(looks(&mut table, 101), 0, "read since, and unknown");
-    table.on_map(key.tgid, 102, 103);
-    table.on_map(key.tgid, 103, 103);
+    table.on_map(key.tgid, &mapped(102), 103);
+    table.on_map(key.tgid, &mapped(103), 103);
     assert_eq!(looks(&mut table, 104), 1);
     assert_eq!((looks(&mut table, 105), table.next_look_ns()), (1, None));
     let child = ProgramKey {
         tgid: 1_000_000_000,
         ..key
     };
-    table.on_map(key.tgid, 106, 106);
+    table.on_map(key.tgid, &mapped(106), 106);
     table.on_fork(child, child.tgid, key, 107);
     assert_eq!(looks(&mut table, 108), 2, "the child's, which is due at once");
     table.on_exit(key.tgid, key.start_ticks, 109);
@@ -362,7 +372,7 @@ fn a_process_that_proc_does_not_show_is_not_taken_for_another() {
         ..seen(inside, "inside", 1)
     };
     assert_ne!(&*table.program(&shown, 1).program.executable, "inside");
-    table.on_map(key.tgid, 2, 2);
+    table.on_map(key.tgid, &mapped(2), 2);
     table.tick(3);
     assert_eq!(
         table.stats().mapping_looks,
@@ -391,4 +401,41 @@ fn processes_whose_end_was_not_told_are_asked_after_and_sooner_where_words_were_
     assert_eq!([11, 12].map(|at_s| living_at(&mut table, at_s)), [39, 38]);
     table.note_lost_events(3);
     assert_eq!([13, 14, 15].map(|at_s| living_at(&mut table, at_s)), [22, 6, 0]);
+}
+
+#[test]
+fn an_address_that_something_else_was_mapped_at_has_no_name_before_or_after() {
+    let mut table = table();
+    let key = own_key();
+    let function: fn() -> ProgramKey = own_key;
+    let address = function as usize as u64;
+    let begun_ns = monotonic_ns();
+    let generation = |table: &mut Table, at| table.program(&seen(key, "x", at), monotonic_ns()).generation;
+    let first = generation(&mut table, begun_ns);
+    // This program's file may have been made a moment ago.
+    let read_ns = monotonic_ns();
+    let source = table.place(key, address, true, read_ns).source;
+    let source_at = |table: &mut Table, at, address| table.place_at(key, address, at, true, monotonic_ns()).source;
+    assert_eq!(source_at(&mut table, read_ns, address), source);
+    let mapped_ns = monotonic_ns();
+    let page = address & !4095;
+    let new = |start, is_made| NewCode {
+        start,
+        end: start + 4096,
+        is_made,
+        time_ns: mapped_ns,
+    };
+    table.on_map(key.tgid, &[new(0x1000, false), new(page, true)], mapped_ns);
+    assert_eq!(source_at(&mut table, read_ns, address), source);
+    assert_eq!(source_at(&mut table, mapped_ns, address), SourceId::REPLACED);
+    assert_eq!(
+        source_at(&mut table, mapped_ns, page + 4096),
+        source_at(&mut table, read_ns, page + 4096)
+    );
+    assert_eq!(generation(&mut table, mapped_ns), generation(&mut table, read_ns) + 1);
+    table.tick(monotonic_ns() + 1);
+    assert_eq!(table.stats().mapping_looks, 1);
+    assert_eq!(source_at(&mut table, mapped_ns, address), source);
+    assert_eq!(source_at(&mut table, mapped_ns - 1, address), SourceId::REPLACED);
+    assert!(generation(&mut table, mapped_ns) > first + 1 && table.stats().code_replaced == 2);
 }

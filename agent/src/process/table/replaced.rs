@@ -1,0 +1,211 @@
+//! Code that came to an address before or after the look that tells what is there.
+//!
+//! A look at a process tells of one moment, and a sample is of another. Where something was mapped, or a file was written, between the two,
+//! nobody knows what the sample's address meant.
+
+use std::collections::VecDeque;
+
+use super::Entry;
+use crate::kernel::{NewCode, monotonic_ns};
+use crate::process::address_space::{Mapping, Source};
+
+/// Of one program. Before the last of those that are forgotten, nothing is certain.
+const MAX_REPLACED_CODE: usize = 64;
+/// What was written before it concerns no sample that is still on its way.
+const WRITTEN_LATELY_NS: u64 = 60_000_000_000;
+
+/// What is at these addresses is so since then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Replaced {
+    start: u64,
+    end: u64,
+    since_ns: u64,
+    /// The file that is mapped was written; the look has told what is in it since.
+    is_content: bool,
+}
+
+/// When a program's mappings were read: some time between these.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reading {
+    pub(super) begun_ns: u64,
+    pub(super) ended_ns: u64,
+}
+
+impl Reading {
+    /// One that has just ended. Not by the time that is handed around: that is of a moment before.
+    pub(super) fn since(begun_ns: u64) -> Self {
+        Self {
+            begun_ns,
+            ended_ns: monotonic_ns(),
+        }
+    }
+}
+
+/// Where code was replaced, as long as it may matter.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ReplacedCode {
+    known: VecDeque<Replaced>,
+    forgotten: u32,
+    certain_from_ns: u64,
+}
+
+impl Replaced {
+    /// True where the sample's code and that which the look found may be two things.
+    fn is_between(&self, sample_ns: u64, reading: Reading) -> bool {
+        if self.is_content || self.since_ns <= reading.begun_ns {
+            sample_ns < self.since_ns
+        } else {
+            self.since_ns <= reading.ended_ns || sample_ns >= self.since_ns
+        }
+    }
+}
+
+impl ReplacedCode {
+    fn add(&mut self, replaced: Replaced) {
+        if self.known.contains(&replaced) {
+            return;
+        }
+        self.known.push_back(replaced);
+        if self.known.len() > MAX_REPLACED_CODE
+            && let Some(oldest) = self.known.pop_front()
+        {
+            self.forgotten = self.forgotten.wrapping_add(1);
+            self.certain_from_ns = self.certain_from_ns.max(oldest.since_ns);
+        }
+    }
+
+    /// True where any was.
+    pub(super) fn is_known(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// How often that was by then.
+    pub(super) fn until(&self, time_ns: u64) -> u32 {
+        let known = self.known.iter().filter(|replaced| replaced.since_ns <= time_ns);
+        self.forgotten.wrapping_add(known.count() as u32)
+    }
+
+    fn is_unsure(&self, address: u64, sample_ns: u64, reading: Reading) -> bool {
+        let is_there = |replaced: &&Replaced| replaced.start <= address && address < replaced.end;
+        sample_ns.min(reading.begun_ns) < self.certain_from_ns
+            || self
+                .known
+                .iter()
+                .filter(is_there)
+                .any(|replaced| replaced.is_between(sample_ns, reading))
+    }
+}
+
+impl Entry {
+    /// Something was mapped, perhaps in the place of what is known.
+    pub(super) fn note_new_code(&mut self, code: &NewCode) {
+        let after = self.mappings.partition_point(|mapping| mapping.end <= code.start);
+        let there = self.mappings[after..]
+            .iter()
+            .take_while(|mapping| mapping.start < code.end);
+        // A compiler makes its own memory executable again and again: what it had there, it has.
+        let is_other = |mapping: &Mapping| match self.sources.iter().find(|(id, _)| *id == mapping.source) {
+            Some((_, Source::Module(_))) => true,
+            Some((_, Source::Jit(made))) => made.file.is_none() && !code.is_made,
+            _ => false,
+        };
+        if there.into_iter().any(is_other) {
+            self.replaced.add(Replaced {
+                start: code.start,
+                end: code.end,
+                since_ns: code.time_ns,
+                is_content: false,
+            });
+        }
+    }
+
+    /// The mappings were read: files that were written lately had something else in them before.
+    pub(super) fn note_written_files(&mut self) {
+        let now_ns = self.reading.ended_ns;
+        for (id, source) in self.sources.iter() {
+            let Source::Module(module) = source else { continue };
+            let lately = |written_ns: &u64| now_ns.saturating_sub(*written_ns) < WRITTEN_LATELY_NS;
+            let Some(since_ns) = module.written_ns().filter(lately) else {
+                continue;
+            };
+            for mapping in self.mappings.iter().filter(|mapping| mapping.source == *id) {
+                self.replaced.add(Replaced {
+                    start: mapping.start,
+                    end: mapping.end,
+                    since_ns,
+                    is_content: true,
+                });
+            }
+        }
+    }
+
+    /// True where nobody knows what a sample of that time meant by the address.
+    pub(super) fn is_unsure(&self, address: u64, sample_ns: u64) -> bool {
+        self.replaced.is_unsure(address, sample_ns, self.reading)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaced(start: u64, since_ns: u64) -> Replaced {
+        Replaced {
+            start,
+            end: start + 10,
+            since_ns,
+            is_content: false,
+        }
+    }
+
+    const READING: Reading = Reading {
+        begun_ns: 100,
+        ended_ns: 110,
+    };
+
+    #[test]
+    fn what_was_mapped_between_sample_and_look_is_unsure() {
+        for (since_ns, sure, unsure) in [
+            (90, &[90, 95, 105, 200][..], &[0, 89][..]),
+            (100, &[100, 101], &[99]),
+            (105, &[], &[50, 104, 106, 200]),
+            (120, &[50, 105, 119], &[120, 200]),
+        ] {
+            let mut code = ReplacedCode::default();
+            code.add(replaced(1000, since_ns));
+            for (times, expected) in [(sure, false), (unsure, true)] {
+                for at in times {
+                    assert_eq!(code.is_unsure(1009, *at, READING), expected, "{since_ns}, {at}");
+                    assert!(!code.is_unsure(1010, *at, READING) && !code.is_unsure(999, *at, READING));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_look_knows_what_is_in_a_file_that_was_written_while_it_lasted() {
+        let mut code = ReplacedCode::default();
+        code.add(Replaced {
+            is_content: true,
+            ..replaced(1000, 105)
+        });
+        assert!(code.is_unsure(1000, 104, READING) && !code.is_unsure(1000, 105, READING));
+    }
+
+    #[test]
+    fn what_is_forgotten_for_room_makes_all_before_it_unsure() {
+        let mut code = ReplacedCode::default();
+        for since_ns in 1..=MAX_REPLACED_CODE as u64 + 2 {
+            code.add(replaced(1000 * since_ns, since_ns));
+            code.add(replaced(1000 * since_ns, since_ns));
+        }
+        assert_eq!((code.known.len(), code.forgotten), (MAX_REPLACED_CODE, 2));
+        assert!(code.is_unsure(7, 1, READING) && !code.is_unsure(7, 2, READING));
+        assert_eq!([0, 1, 2, 3, 4].map(|at| code.until(at)), [2, 2, 2, 3, 4]);
+        let early = Reading {
+            begun_ns: 1,
+            ended_ns: 1,
+        };
+        assert!(code.is_unsure(7, 50, early));
+    }
+}
