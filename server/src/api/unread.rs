@@ -7,7 +7,6 @@
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{StatusCode, Version, header};
-use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Frame, SizeHint};
@@ -24,10 +23,14 @@ pub(super) const UNREAD_SECONDS: u64 = 60;
 pub(super) const STRANGER_UNREAD_BYTES: usize = 4 << 20;
 pub(super) const STRANGER_UNREAD_SECONDS: u64 = 10;
 
-/// Reads what nobody wanted of a request that is refused.
-pub(super) async fn read_rest(request: Request, next: Next) -> Response {
+/// Answers a request, and reads what nobody wanted of it where it is refused. `is_strangers`: nobody was asked who he is.
+pub(super) async fn read_rest<F: Future<Output = Response>>(
+    request: Request,
+    is_strangers: bool,
+    answer: impl FnOnce(Request) -> F,
+) -> Response {
     if request.version() >= Version::HTTP_2 || request.body().is_end_stream() {
-        return next.run(request).await;
+        return answer(request).await;
     }
     // Who waits to be told to send has not begun.
     let asks_first = request.headers().contains_key(header::EXPECT);
@@ -39,28 +42,36 @@ pub(super) async fn read_rest(request: Request, next: Next) -> Response {
             back: back.clone(),
         })
     };
-    let response = next.run(request.map(lend)).await;
+    let response = answer(request.map(lend)).await;
     let status = response.status();
     let rest = back.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match rest {
-        Some((body, is_begun)) if !status.is_success() && (is_begun || !asks_first) => throw_away(body, status).await,
-        _ => {}
+    if let Some((body, is_begun)) = rest
+        && !status.is_success()
+        && (is_begun || !asks_first)
+        && let Some(bounds) = bounds(status, is_strangers)
+    {
+        throw_away(body, bounds).await;
     }
     response
 }
 
-async fn throw_away(mut body: Body, status: StatusCode) {
-    let is_stranger = matches!(
+/// How much is read of what is left, and for how many seconds; none where it was waited for already.
+fn bounds(status: StatusCode, is_strangers: bool) -> Option<(usize, u64)> {
+    let was_refused = matches!(
         status,
         StatusCode::UNAUTHORIZED
             | StatusCode::FORBIDDEN
             | StatusCode::MISDIRECTED_REQUEST
             | StatusCode::TOO_MANY_REQUESTS
     );
-    let (most, seconds) = match is_stranger {
-        true => (STRANGER_UNREAD_BYTES, STRANGER_UNREAD_SECONDS),
-        false => (UNREAD_BYTES, UNREAD_SECONDS),
-    };
+    match status {
+        StatusCode::REQUEST_TIMEOUT => None,
+        _ if is_strangers || was_refused => Some((STRANGER_UNREAD_BYTES, STRANGER_UNREAD_SECONDS)),
+        _ => Some((UNREAD_BYTES, UNREAD_SECONDS)),
+    }
+}
+
+async fn throw_away(mut body: Body, (most, seconds): (usize, u64)) {
     // What says that it is larger is not worth a beginning.
     if body.size_hint().lower() > most as u64 {
         return;
@@ -110,6 +121,22 @@ impl Drop for Lent {
         let body = std::mem::take(&mut self.body);
         if !body.is_end_stream() {
             *self.back.lock().unwrap_or_else(PoisonError::into_inner) = Some((body, self.is_begun));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_waited_for_by_who_sends_it_and_once() {
+        let seconds = |status, is_strangers| bounds(status, is_strangers).map(|(_, seconds)| seconds);
+        assert_eq!(seconds(StatusCode::BAD_REQUEST, false), Some(UNREAD_SECONDS));
+        assert_eq!(seconds(StatusCode::BAD_REQUEST, true), Some(STRANGER_UNREAD_SECONDS));
+        assert_eq!(seconds(StatusCode::UNAUTHORIZED, false), Some(STRANGER_UNREAD_SECONDS));
+        for is_strangers in [false, true] {
+            assert_eq!(seconds(StatusCode::REQUEST_TIMEOUT, is_strangers), None);
         }
     }
 }

@@ -3,12 +3,8 @@
 //! A browser lets any page send requests to this machine's loopback, and a page whose name was bound to 127.0.0.1 read the answers. So on loopback
 //! `Host` must be a name of this server, and what a page of another origin asks is refused everywhere.
 
-use crate::api::AppState;
 use crate::api::error::{ApiError, Code};
-use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -42,7 +38,7 @@ impl Hosts {
             || self.names.contains(&name)
     }
 
-    fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+    pub(in crate::api) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
         let host = text(header::HOST);
         if headers.get_all(header::HOST).iter().count() > 1 {
@@ -102,18 +98,11 @@ fn without_port(authority: &str) -> String {
     authority[..end].trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Refuses what is asked under a foreign name or by a foreign page, before anything else is looked at.
-pub(in crate::api) async fn check(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    match state.hosts.check(request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use axum::http::StatusCode;
+    use axum::response::IntoResponse;
 
     fn asked(hosts: &Hosts, headers: &[(&str, &str)]) -> u16 {
         let mut map = HeaderMap::new();

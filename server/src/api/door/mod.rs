@@ -117,14 +117,14 @@ pub(super) fn door(path: &str) -> Door {
 }
 
 /// Lets through who may, before anything of the body is read.
-pub(super) async fn guard(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+pub(super) async fn guard(state: &AppState, mut request: Request, next: Next) -> Response {
     let door = door(request.uri().path());
     if door == Door::Open {
         return next.run(request).await;
     }
     let visitor = request.extensions().get::<Arc<Visitor>>().cloned();
     let address = visitor.as_ref().map(|visitor| visitor.address);
-    let holder = match shown(&state, door, request.headers(), address) {
+    let holder = match shown(state, door, request.headers(), address) {
         Ok(holder) => holder,
         Err(error) => return error.into_response(),
     };
@@ -133,7 +133,7 @@ pub(super) async fn guard(State(state): State<AppState>, mut request: Request, n
             visitor.let_in();
         }
         // A link with a token, followed by someone who is signed in: the token leaves the address bar all the same.
-        if let Some(response) = sign_in_by_link(&state, &request, address) {
+        if let Some(response) = sign_in_by_link(state, &request, address) {
             return response;
         }
         if door == Door::Ingest {
@@ -148,7 +148,7 @@ pub(super) async fn guard(State(state): State<AppState>, mut request: Request, n
         return next.run(request).await;
     }
     if door == Door::View
-        && let Some(response) = sign_in_by_link(&state, &request, address)
+        && let Some(response) = sign_in_by_link(state, &request, address)
     {
         return response;
     }

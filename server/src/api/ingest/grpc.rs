@@ -6,8 +6,7 @@ use crate::ingest::{Encoding, IngestError};
 use crate::store::Sender;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::Next;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use bytes::{Buf, Bytes};
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceResponse;
@@ -115,20 +114,30 @@ fn for_good(state: &AppState, response: Response) -> Response {
     response
 }
 
-/// A call of a method or service that is not there, whatever the path is: gRPC has its own word for that, and it is not an error of HTTP.
-pub(in super::super) async fn unknown_methods(request: Request, next: Next) -> Response {
-    let content_type = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let is_call = content_type.is_some_and(|kind| kind.starts_with(b"application/grpc"));
-    let path: String = request.uri().path().chars().take(120).collect();
-    let response = next.run(request).await;
-    let told = match response.status() {
-        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
-            Status::unimplemented(format!("there is no method {path} here; profiles go to {PATH}"))
+/// Whether a request is a call of gRPC, whatever its path is.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Call(bool);
+
+impl Call {
+    pub(in super::super) fn of(request: &Request) -> Self {
+        let content_type = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        Self(content_type.is_some_and(|kind| kind.starts_with(b"application/grpc")))
+    }
+
+    /// Of a method or service that is not there gRPC has its own word, and it is not an error of HTTP.
+    pub(in super::super) fn told(self, uri: &Uri, response: Response) -> Response {
+        if !self.0 {
+            return response;
         }
-        StatusCode::UNAUTHORIZED => Status::unauthenticated("the token is missing or wrong"),
-        _ => return response,
-    };
-    if is_call { told.into_http() } else { response }
+        match response.status() {
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+                let path: String = uri.path().chars().take(120).collect();
+                Status::unimplemented(format!("there is no method {path} here; profiles go to {PATH}")).into_http()
+            }
+            StatusCode::UNAUTHORIZED => Status::unauthenticated("the token is missing or wrong").into_http(),
+            _ => response,
+        }
+    }
 }
 
 /// Hands the message over undecoded: `ingest` decodes, with its own limits.

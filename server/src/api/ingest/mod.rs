@@ -4,8 +4,8 @@ mod grpc;
 mod pyroscope;
 mod status;
 
-pub(super) use grpc::unknown_methods;
-pub(super) use status::refusals;
+pub(super) use grpc::Call;
+pub(super) use status::Refused;
 
 use super::{ApiError, AppState, error::Code};
 use crate::ingest::{Encoding, Form, IngestError, Outcome};

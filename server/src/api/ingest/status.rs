@@ -7,7 +7,6 @@ use super::super::error::Told;
 use super::{HTTP_PATH, JSON, PROTOBUF};
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::Response;
 use prost::encoding::{int32, string, uint32};
 use tonic::Code;
@@ -48,19 +47,32 @@ fn code_of(status: StatusCode) -> Code {
     }
 }
 
-/// Says errors of the path for profiles in protobuf to who sent protobuf, and in JSON as protobuf maps it to who sent that.
-pub(in super::super) async fn refusals(request: Request, next: Next) -> Response {
-    let content_type = request
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
-    let essence = content_type.map(|kind| kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase());
-    let asked = match (request.uri().path(), essence.as_deref()) {
-        (HTTP_PATH, Some(PROTOBUF)) => PROTOBUF,
-        (HTTP_PATH, Some(JSON)) => JSON,
-        _ => return next.run(request).await,
-    };
-    let mut response = next.run(request).await;
+/// How whoever sends profiles is told errors: in protobuf who sent protobuf, and in JSON as protobuf maps it who sent that; none for all other
+/// requests.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Refused(Option<&'static str>);
+
+impl Refused {
+    pub(in super::super) fn of(request: &Request) -> Self {
+        if request.uri().path() != HTTP_PATH {
+            return Self(None);
+        }
+        let content_type = request.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|kind| kind.to_str().ok());
+        let essence = content_type.map(|kind| kind.split(';').next().unwrap_or("").trim());
+        let is_asked = |kind: &&&str| essence.is_some_and(|essence| essence.eq_ignore_ascii_case(kind));
+        Self([PROTOBUF, JSON].iter().find(is_asked).copied())
+    }
+
+    pub(in super::super) fn told(self, response: Response) -> Response {
+        match self.0 {
+            Some(asked) => tell(asked, response),
+            None => response,
+        }
+    }
+}
+
+fn tell(asked: &'static str, mut response: Response) -> Response {
     let Some(told) = response.extensions_mut().remove::<Told>() else {
         return response;
     };
