@@ -447,7 +447,7 @@ impl Sampling {
             ("reads_refused", stuck.refused),
             ("programs_forgotten", table.programs_forgotten),
             ("kernel_code_forgotten", table.kernel_code_forgotten),
-            // Not a limit, but what is lacking for it.
+            // No limit is reached here, but names are lacking all the same.
             ("code_replaced", table.code_replaced),
         ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()

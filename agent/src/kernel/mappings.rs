@@ -85,19 +85,29 @@ impl Told {
     }
 }
 
+/// Whether the kernel names memory so that has no file: shared anonymous memory is one that nobody named, and so are large pages and System V's
+/// segments.
+pub fn is_unnamed_memory(path: &str) -> bool {
+    let is_segment = || path.starts_with("/SYSV") && path.ends_with(" (deleted)");
+    matches!(path, "/dev/zero (deleted)" | "//anon" | "/anon_hugepage (deleted)") || is_segment()
+}
+
+/// Whether a file is one that no disk has.
+pub fn is_memory_file(path: &str) -> bool {
+    path.starts_with("/memfd:") || path.starts_with("/dev/")
+}
+
 /// Of a record with its header: ids, address, length, offset, name, time.
 fn new_code(record: &[u8]) -> Option<NewCode> {
     let (rest, time) = record.split_last_chunk::<WORD>()?;
     let word = |at: usize| Some(u64::from_ne_bytes(rest.get(at..at + WORD)?.try_into().ok()?));
     let (start, bytes) = (word(2 * WORD)?, word(3 * WORD)?);
-    let name = rest.get(5 * WORD..)?;
-    // As the kernel names memory that no file on a disk stands behind.
-    let is_made = ["//anon", "/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"];
-    let is_made = !name.starts_with(b"/") || is_made.iter().any(|made| name.starts_with(made.as_bytes()));
+    let name = rest.get(5 * WORD..)?.split(|byte| *byte == 0).next()?;
+    let name = String::from_utf8_lossy(name);
     Some(NewCode {
         start,
         end: start.saturating_add(bytes),
-        is_made,
+        is_made: !name.starts_with('/') || is_unnamed_memory(&name) || is_memory_file(&name),
         time_ns: u64::from_ne_bytes(*time),
     })
 }

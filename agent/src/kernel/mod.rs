@@ -37,7 +37,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuild
 pub use events::{CodeChange, Event, Executed, NewCode};
 pub use files::{FileState, file_state, find_place, find_place_in, open_place, path_state};
 pub use groups::GroupFolder;
-pub use mappings::Waker;
+pub use mappings::{Waker, is_memory_file, is_unnamed_memory};
 use perf::CpuList;
 pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_code, bpf_functions, loaded_programs};

@@ -356,7 +356,7 @@ impl Space<'_> {
             }
             (Backing::Anonymous, _) => self.add_made(line, None, origins),
             (Backing::File { path, .. }, _) => {
-                let is_memory = line.backing.may_be_made() || path.starts_with("/dev/");
+                let is_memory = line.backing.may_be_made();
                 let file = (!is_memory).then(|| MadeFile {
                     path: path.as_str().into(),
                     to_offset: line.file_offset.wrapping_sub(line.start),

@@ -1,5 +1,7 @@
 //! The text of /proc/PID/maps.
 
+use crate::kernel::{is_memory_file, is_unnamed_memory};
+
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapLine {
@@ -73,7 +75,7 @@ impl Backing {
     pub(super) fn may_be_made(&self) -> bool {
         match self {
             Self::Anonymous => true,
-            Self::File { path, .. } => path.starts_with("/memfd:") || path.starts_with("/dev/"),
+            Self::File { path, .. } => is_memory_file(path),
             Self::Vdso | Self::Special(_) => false,
         }
     }
@@ -104,9 +106,7 @@ fn parse_line(text: &str, only_executable: bool) -> Option<MapLine> {
         "[vdso]" => Backing::Vdso,
         _ if path.starts_with("[anon") => Backing::Anonymous,
         _ if path.starts_with('[') => Backing::Special(path.to_owned()),
-        // Shared anonymous memory is a file that nobody named; so are large pages, and System V's segments.
-        "/dev/zero (deleted)" | "//anon" | "/anon_hugepage (deleted)" => Backing::Anonymous,
-        _ if path.starts_with("/SYSV") && path.ends_with(" (deleted)") => Backing::Anonymous,
+        _ if is_unnamed_memory(path) => Backing::Anonymous,
         _ if inode == 0 => Backing::Anonymous,
         _ => Backing::File {
             device: hex(major)? << 32 | hex(minor)?,
