@@ -61,12 +61,16 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Recording {
-    pub(crate) fn start(mut config: AgentConfig) -> Self {
+    pub(crate) fn start(config: AgentConfig) -> Self {
+        Self::start_in(take_turn(), config)
+    }
+
+    /// For who had the turn already.
+    pub(crate) fn start_in(turn: MutexGuard<'static, ()>, mut config: AgentConfig) -> Self {
         // Hardly optimised, the agent would soon lower its rate: only the test of that sets a limit of its own.
         if config.cpu_limit == AgentConfig::default().cpu_limit {
             config.cpu_limit = 1.0;
         }
-        let turn = take_turn();
         let shared = Arc::new(Shared::default());
         let sink = {
             let shared = Arc::clone(&shared);

@@ -4,7 +4,7 @@ use super::IngestError;
 use super::attributes::Attribute;
 use super::context::{NO_NODE, ResourceContext, check_id, first_of, own_attribute, part_id, resource_context};
 use super::dictionary::Dictionary;
-use super::labels::{MAX_TYPES, start_of, with_unit};
+use super::labels::{MAX_TYPES, push_labels, start_of, with_unit};
 use super::room::Room;
 use super::rows::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
 use super::senders::{Known, Senders, lock};
@@ -130,6 +130,7 @@ impl<'r, 'a: 'r> Converting<'r, 'a> {
             without_time: false,
             spreading: Spreading::default(),
             sender: SenderKind::AGENT,
+            of_profile: [false; 2],
             unit: "",
             content: Vec::new(),
             origins: Vec::with_capacity(USUAL_THREADS),
@@ -420,6 +421,8 @@ struct Samples<'a> {
     spreading: Spreading,
     /// Of the last sample.
     sender: SenderKind,
+    /// Whether the profile that is read has samples whose values are not spread, and such whose are.
+    of_profile: [bool; 2],
     /// Of the profile that is read, where its values are no time.
     unit: &'a str,
     /// What is hashed, made anew for each.
@@ -492,18 +495,18 @@ impl<'a> Samples<'a> {
         for index in attributes {
             context.apply(self.dictionary.attribute(*index, ATTRIBUTE)?);
         }
-        let bounded = lock(&self.known)
-            .seen
-            .bound(context.series(), &context.others, self.window.now_ns);
+        let bounded =
+            lock(&self.known)
+                .seen
+                .bound(context.series(), &context.others, self.window.now_ns, &mut self.content);
         let labels = bounded.fixed;
         // Values of other units are other series, so that they can be told apart.
         let others = match self.unit {
             "" => bounded.others,
             unit => with_unit(&bounded.others, unit),
         };
-        self.content.clear();
-        for label in labels {
-            push_text(&mut self.content, label);
+        if !bounded.is_all_hashed {
+            push_labels(&mut self.content, &labels);
         }
         // Where there are none, a series is the one that it was before there were any.
         if !others.is_empty() {
@@ -568,9 +571,20 @@ impl<'a> Samples<'a> {
         let before = self.rejected.samples();
         rows.expect(profile.samples);
         self.spreading.begin();
+        self.of_profile = [false; 2];
         profile.each_sample(layout, room, |sample| {
             self.add((sample, profile, &unit), resource, rows)
         })?;
+        for spread in [false, true] {
+            if self.of_profile[usize::from(spread)] {
+                let row = TypeRow {
+                    kind: unit.kind,
+                    unit: unit.unit,
+                    sender: SenderKind { spread, ..self.sender },
+                };
+                rows.add_type(row, self.dictionary.room())?;
+            }
+        }
         self.rejected.profiles += i64::from(self.rejected.samples() > before);
         Ok(unit.period)
     }
@@ -585,6 +599,7 @@ impl<'a> Samples<'a> {
         if spread != self.sender.spread {
             self.turn_to(SenderKind { spread, ..self.sender });
         }
+        self.of_profile[usize::from(spread)] = true;
         let Whence { origin, cpu, truncated } = self.whence(sample, resource)?;
         let stack = self.dictionary.stack(sample.stack, truncated)?;
         let row = SampleRow {
@@ -595,7 +610,7 @@ impl<'a> Samples<'a> {
             value: 0,
         };
         self.without_time |= profile.time_unix_nano == 0 && sample.times.as_slice().is_empty();
-        let (sender, rejected, room) = (self.sender, &mut self.rejected, self.dictionary.room());
+        let (rejected, room) = (&mut self.rejected, self.dictionary.room());
         let of = (sample, profile);
         each_occurrence(
             of,
@@ -603,22 +618,13 @@ impl<'a> Samples<'a> {
             self.window,
             &mut self.spreading,
             |occurrence| match occurrence {
-                Ok((ts_ns, value)) => {
-                    rows.add(&SampleRow { ts_ns, value, ..row }, &stack, room)?;
-                    Ok(())
-                }
+                Ok((ts_ns, value)) => rows.add(&SampleRow { ts_ns, value, ..row }, &stack, room),
                 Err(bad) => {
                     rejected.count(bad);
                     Ok(())
                 }
             },
-        )?;
-        let of_type = TypeRow {
-            kind: unit.kind,
-            unit: unit.unit,
-            sender,
-        };
-        rows.add_type(of_type, self.dictionary.room())
+        )
     }
 }
 

@@ -153,7 +153,9 @@ impl<'a> Dictionary<'a> {
         room.take(raw.attributes.len() * size_of::<Option<Attribute<'_>>>())?;
         room.take(raw.mappings.len() * size_of::<Option<(&str, &str)>>())?;
         room.take(raw.locations.len() * (size_of::<Place>() + size_of::<i64>()))?;
-        room.take(raw.lines.len() * (size_of::<FrameAt>() + size_of::<i64>()))?;
+        // A location without lines is a frame too.
+        let frames = raw.locations.iter().map(|location| location.lines.len().max(1)).sum();
+        room.take(frames * (size_of::<FrameAt>() + size_of::<i64>()))?;
         room.take(raw.stacks.len() * size_of::<[Option<Stack>; 2]>())?;
         let attributes = raw
             .attributes
@@ -167,8 +169,8 @@ impl<'a> Dictionary<'a> {
             checks_names,
             mappings: Vec::with_capacity(raw.mappings.len()),
             // Mostly all are asked for.
-            frames: Vec::with_capacity(raw.lines.len()),
-            frame_ids: Vec::with_capacity(raw.lines.len()),
+            frames: Vec::with_capacity(frames),
+            frame_ids: Vec::with_capacity(frames),
             places: vec![Place::default(); raw.locations.len()],
             only: vec![NO_ONE; raw.locations.len()],
             stacks: vec![[None, None]; raw.stacks.len().max(1)],
@@ -455,16 +457,14 @@ impl<'a> Dictionary<'a> {
             push_text(content, part);
         }
         // In one piece: of what a frame costs a good part is to look whether there is room for the next.
-        let mut rest = [0; 2 * size_of::<i64>() + 2];
+        let mut rest = [0; 3 * size_of::<i64>() + 2];
         rest[..8].copy_from_slice(&frame.line.to_le_bytes());
         rest[8] = u8::from(frame.inlined);
         rest[9] = u8::from(frame.offset.is_some());
-        rest[10..].copy_from_slice(&frame.offset.unwrap_or_default().to_le_bytes());
-        content.extend_from_slice(&rest);
-        // Frames that don't say it have the ids that they had before any could.
-        if let Some(line) = frame.start_line {
-            content.extend_from_slice(&line.to_le_bytes());
-        }
+        rest[10..18].copy_from_slice(&frame.offset.unwrap_or_default().to_le_bytes());
+        rest[18..].copy_from_slice(&frame.start_line.unwrap_or_default().to_le_bytes());
+        // Frames that don't say where their function begins have the ids that they had before any could.
+        content.extend_from_slice(if frame.start_line.is_some() { &rest } else { &rest[..18] });
         xxh3_64(content) as i64
     }
 }

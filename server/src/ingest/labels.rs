@@ -6,6 +6,7 @@
 use super::rows::{Labels, push_text};
 use super::wire::Value;
 use crate::store::SERIES_LABELS;
+use foldhash::fast::RandomState;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -46,11 +47,11 @@ const FIRST: [&str; 3] = ["service.version", "deployment.environment.name", "k8s
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     hour: i64,
-    values: HashSet<u64>,
+    values: HashSet<u64, RandomState>,
     /// How many of each label, by its name's hash.
-    of_label: HashMap<u64, usize>,
+    of_label: HashMap<u64, usize, RandomState>,
     /// By the hash of all that they say.
-    series: HashSet<u64>,
+    series: HashSet<u64, RandomState>,
     /// How often which bound was reached.
     pub(super) reached: BTreeMap<&'static str, u64>,
     /// What this and what all senders remember.
@@ -69,6 +70,8 @@ pub(super) struct Bounded<'a> {
     pub(super) fixed: Labels<'a>,
     /// Other attributes as a JSON object; empty where there are none.
     pub(super) others: String,
+    /// What was hashed is the fixed labels as they are here, and nothing else.
+    pub(super) is_all_hashed: bool,
 }
 
 impl Seen {
@@ -76,9 +79,9 @@ impl Seen {
     pub(super) fn new(of_all: Arc<AtomicUsize>) -> Self {
         Self {
             hour: 0,
-            values: HashSet::new(),
-            of_label: HashMap::new(),
-            series: HashSet::new(),
+            values: HashSet::default(),
+            of_label: HashMap::default(),
+            series: HashSet::default(),
             reached: BTreeMap::new(),
             held: 0,
             of_all,
@@ -109,19 +112,29 @@ impl Seen {
         true
     }
 
-    /// The labels within the bounds. `attributes` may name one several times: the last counts.
+    /// The labels within the bounds. `attributes` may name one several times: the last counts. `content` is what is hashed.
     pub(super) fn bound<'a>(
         &mut self,
         mut fixed: Labels<'a>,
         attributes: &[(&'a str, Value<'a>)],
         now_ns: i64,
+        content: &mut Vec<u8>,
     ) -> Bounded<'a> {
         self.turn_to(hour_of(now_ns));
         let attributes = in_order(attributes);
-        let said = hash_of(&fixed, &attributes);
+        push_labels(content, &fixed);
+        for (name, value) in &attributes {
+            push_text(content, name);
+            push_text(content, value);
+        }
+        let said = xxh3_64(content);
         if self.series.contains(&said) {
             let others = json(attributes.iter().map(|(name, value)| (*name, value.as_str())));
-            return Bounded { fixed, others };
+            return Bounded {
+                fixed,
+                others,
+                is_all_hashed: attributes.is_empty(),
+            };
         }
         let mut is_whole = true;
         for (label, value) in SERIES_LABELS.iter().zip(&mut fixed) {
@@ -160,7 +173,11 @@ impl Seen {
             self.series.insert(said);
         }
         let others = json(kept.into_iter());
-        Bounded { fixed, others }
+        Bounded {
+            fixed,
+            others,
+            is_all_hashed: false,
+        }
     }
 
     /// How often any bound of labels was reached so far.
@@ -229,7 +246,7 @@ fn text_of(value: Value<'_>) -> Option<String> {
 
 /// Each name once, those first that are kept first.
 fn in_order<'a>(attributes: &[(&'a str, Value<'a>)]) -> Vec<(&'a str, String)> {
-    let mut last: HashMap<&str, usize> = HashMap::new();
+    let mut last: HashMap<&str, usize, RandomState> = HashMap::default();
     for (at, (name, _)) in attributes.iter().enumerate() {
         last.insert(name, at);
     }
@@ -251,14 +268,10 @@ pub(super) fn with_unit(others: &str, unit: &str) -> String {
     serde_json::to_string(&labels).unwrap_or_default()
 }
 
-fn hash_of(fixed: &Labels<'_>, attributes: &[(&str, String)]) -> u64 {
-    let mut content = Vec::new();
-    fixed.iter().for_each(|value| push_text(&mut content, value));
-    for (name, value) in attributes {
-        push_text(&mut content, name);
-        push_text(&mut content, value);
-    }
-    xxh3_64(&content)
+/// Makes fixed labels what is hashed.
+pub(super) fn push_labels(content: &mut Vec<u8>, fixed: &Labels<'_>) {
+    content.clear();
+    fixed.iter().for_each(|value| push_text(content, value));
 }
 
 /// Sorted by name, so that what says the same is the same.
@@ -280,6 +293,10 @@ mod tests {
         labels
     }
 
+    fn bound<'a>(seen: &mut Seen, fixed: Labels<'a>, said: &[(&'a str, Value<'a>)], now_ns: i64) -> Bounded<'a> {
+        seen.bound(fixed, said, now_ns, &mut Vec::new())
+    }
+
     #[test]
     fn attributes_are_kept_by_name_and_the_last_counts() {
         let mut seen = Seen::default();
@@ -290,11 +307,11 @@ mod tests {
             ("list", Value::Other),
             ("empty", Value::Text("")),
         ];
-        let bounded = seen.bound(fixed("s"), &said, 0);
+        let bounded = bound(&mut seen, fixed("s"), &said, 0);
         assert_eq!(bounded.others, r#"{"a":"x\"y","b":"true"}"#);
         // What was said before is the same, by the shorter way.
-        assert_eq!(seen.bound(fixed("s"), &said, 0).others, bounded.others);
-        assert_eq!(seen.bound(fixed("s"), &[], 0).others, "");
+        assert_eq!(bound(&mut seen, fixed("s"), &said, 0).others, bounded.others);
+        assert_eq!(bound(&mut seen, fixed("s"), &[], 0).others, "");
         assert!(seen.reached.is_empty());
     }
 
@@ -322,7 +339,8 @@ mod tests {
         let names: Vec<String> = (0..1000).map(|at| format!("key{at:03}")).collect();
         let mut said: Vec<_> = names.iter().map(|name| (name.as_str(), Value::Int(1))).collect();
         said.push(("k8s.node.uid", Value::Int(2)));
-        let others: BTreeMap<String, String> = serde_json::from_str(&seen.bound(fixed("s"), &said, 0).others).unwrap();
+        let others: BTreeMap<String, String> =
+            serde_json::from_str(&bound(&mut seen, fixed("s"), &said, 0).others).unwrap();
         assert_eq!(others.len(), MAX_ATTRIBUTES);
         // What is a label by default comes first.
         assert_eq!(others["k8s.node.uid"], "2");
@@ -330,24 +348,25 @@ mod tests {
 
         let mut seen = Seen::default();
         for at in 0..=MAX_VALUES as i64 {
-            let others = seen.bound(fixed("s"), &[("id", Value::Int(at))], 0).others;
+            let others = bound(&mut seen, fixed("s"), &[("id", Value::Int(at))], 0).others;
             let kept = at < MAX_VALUES as i64;
             assert_eq!(others == format!(r#"{{"id":"{at}"}}"#), kept, "{others}");
         }
         assert_eq!(
-            seen.bound(fixed("s"), &[("id", Value::Int(-1))], 0).others,
+            bound(&mut seen, fixed("s"), &[("id", Value::Int(-1))], 0).others,
             r#"{"id":"[other]"}"#
         );
         assert_eq!(seen.reached["label_values"], 2);
         // Another hour begins anew, and what was counted stays so.
         assert_eq!(
-            seen.bound(fixed("s"), &[("id", Value::Int(-1))], HOUR_NS).others,
+            bound(&mut seen, fixed("s"), &[("id", Value::Int(-1))], HOUR_NS).others,
             r#"{"id":"-1"}"#
         );
         assert_eq!(seen.reached["label_values"], 2);
 
         let long = "ü".repeat(MAX_VALUE_BYTES);
-        let bounded = seen.bound(
+        let bounded = bound(
+            &mut seen,
             fixed(&long),
             &[(&long, Value::Int(1)), ("v", Value::Text(&long))],
             HOUR_NS,
@@ -361,7 +380,7 @@ mod tests {
         let services: Vec<String> = (0..MAX_FIXED_VALUES + 9).map(|at| at.to_string()).collect();
         let other = services
             .iter()
-            .filter(|name| seen.bound(fixed(name), &[], HOUR_NS).fixed[1] == OTHER);
+            .filter(|name| bound(&mut seen, fixed(name), &[], HOUR_NS).fixed[1] == OTHER);
         // Two services were there before.
         assert_eq!(other.count(), 11);
     }

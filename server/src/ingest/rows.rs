@@ -88,7 +88,6 @@ pub(super) struct RowBuilder<'a> {
     kinds: Vec<&'a str>,
     kind: u16,
     types: HashSet<TypeRow<'a>>,
-    last_type: Option<TypeRow<'a>>,
     /// The hour of the last sample, which mostly is the next one's, nanoseconds.
     hour: Range<i64>,
     samples: i64,
@@ -133,13 +132,8 @@ impl<'a> RowBuilder<'a> {
         Ok(())
     }
 
-    /// Says of which type and sender the last sample was.
-    #[inline]
+    /// Says of which type and sender samples of a profile are.
     pub(super) fn add_type(&mut self, row: TypeRow<'a>, room: &mut Room) -> Result<(), IngestError> {
-        if self.last_type.is_some_and(|last| last.is_very(&row)) {
-            return Ok(());
-        }
-        self.last_type = Some(row);
         if self.types.insert(row) {
             // Gathered, and as columns.
             room.take(4 * size_of::<TypeRow<'_>>() + row.kind.len() + row.unit.len())?;

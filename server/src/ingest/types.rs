@@ -42,9 +42,4 @@ impl TypeRow<'_> {
         content.extend(self.sender.mark());
         xxh3_64(&content) as i64
     }
-
-    /// Whether it is the same, of the same text in the request, which need not even be looked at then.
-    pub(super) fn is_very(&self, other: &Self) -> bool {
-        std::ptr::eq(self.kind, other.kind) && std::ptr::eq(self.unit, other.unit) && self.sender == other.sender
-    }
 }

@@ -211,8 +211,9 @@ impl Spreading {
 
 /// Whether a sample's values are a sum over the profile's duration. Without any time it is not known when that was.
 pub(super) fn is_sum(sample: &Sample<'_>, profile: &Profile<'_>) -> bool {
-    let has_length = profile.time_unix_nano > 0 && (1..=LONGEST_NS).contains(&profile.duration_nano);
-    has_length && sample.times.as_slice().is_empty()
+    sample.times.as_slice().is_empty()
+        && profile.time_unix_nano > 0
+        && (1..=LONGEST_NS).contains(&profile.duration_nano)
 }
 
 /// Calls with time and value of each row that a sample becomes, or with the reason for which it is left out: once a sample or time stamp.

@@ -36,13 +36,16 @@ const busiest = resource(() => {
   if (!isWanted.value) return null;
   const [type, query, from, until] = [fields.type.value, fields.query.value, fields.from.value, fields.until.value];
   return ask("the busiest CPU", { type, query, from, until }, async (aborted) => {
-    const most = async (by: string, of: string) =>
-      (await api.ranking({ type, query: of, from, until, by, limit: 2 }, aborted)).rows;
+    // Samples of senders that tell no CPU have no lane, however many they are.
+    const most = async (by: string, of: string) => {
+      const onCpus = withMatcher(of, { label: "cpu", operator: "!=", value: "" });
+      return (await api.ranking({ type, query: onCpus, from, until, by, limit: 2 }, aborted)).rows;
+    };
     const [node, ...others] = await most("node", query);
     if (node === undefined) return { query, lane: null };
     const there = others.length === 0 ? query : withMatcher(query, { label: "node", operator: "=", value: node.name });
     const [cpu] = await most("cpu", there);
-    if (cpu === undefined || cpu.name === "") return { query, lane: null };
+    if (cpu === undefined) return { query, lane: null };
     return { query, lane: withMatcher(there, { label: "cpu", operator: "=", value: cpu.name }) };
   });
 });

@@ -10,7 +10,7 @@ use super::whose::chain;
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
 use crate::program::Program;
-use crate::recording::{Recording, possible};
+use crate::recording::{Recording, possible, take_turn};
 
 /// A child that does not outlive its test, nor does what it has mounted.
 struct Stuck(Child, PathBuf);
@@ -46,10 +46,12 @@ fn memory_and_files_that_nobody_serves_hold_up_nobody() {
     }
     let folder = tempfile::tempdir().unwrap();
     let program = Program::compile("foreign_files/served.c", "whose-arguments-nobody-serves");
+    // Of other tests, too, an agent would wait for the first read that nobody serves.
+    let turn = take_turn();
     let Some(before) = start_stuck(&program.path, &folder.path().join("before")) else {
         return;
     };
-    let recording = Recording::start(fast());
+    let recording = Recording::start_in(turn, fast());
     let Some(after) = start_stuck(&program.path, &folder.path().join("after")) else {
         return;
     };
