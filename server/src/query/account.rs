@@ -37,6 +37,11 @@ impl Account {
             .map_err(|_| self.no_room(bytes - held))
     }
 
+    /// What it has taken.
+    pub(super) fn bytes(&self) -> usize {
+        self.reservation.size()
+    }
+
     /// So many bytes of it, or all where it has fewer, on an account of their own.
     #[must_use]
     pub fn split(&self, bytes: usize) -> Account {

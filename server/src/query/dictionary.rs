@@ -12,6 +12,7 @@ use super::trie::{Leaf, Trie};
 use crate::store::{Snapshot, Table};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::{Expr, col, lit};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -123,9 +124,15 @@ impl Dictionary {
         }
     }
 
-    fn current(&self) -> Shared {
+    /// What is kept, on the account of queries: one that was given up while it added something could not see to that.
+    fn current(&self, pool: &Arc<dyn MemoryPool>) -> Shared {
         let mut current = self.trie.lock().unwrap_or_else(PoisonError::into_inner);
-        if read(&current).bytes() > self.limit_bytes {
+        let (bytes, is_held) = {
+            let trie = read(&current);
+            let held_bytes = trie.held.as_ref().map_or(0, Account::bytes);
+            (trie.bytes(), trie.nodes() == 1 || held_bytes == trie.bytes())
+        };
+        if bytes > self.limit_bytes || !(is_held || hold(pool, &current).is_ok()) {
             *current = Shared::default();
         }
         current.clone()
@@ -148,7 +155,7 @@ impl Dictionary {
         ids: &[i64],
         node_bytes: usize,
     ) -> Result<Leaves, QueryError> {
-        let trie = self.current();
+        let trie = self.current(snapshot.memory_pool());
         let find = || {
             let known = read(&trie);
             each_of(ids.len(), |place| known.leaf(ids[place]))
@@ -164,7 +171,7 @@ impl Dictionary {
             drop(reading);
             // What there is no room for is not kept either.
             let lacking = added
-                .and_then(|lacking| hold(snapshot, &trie).map(|()| lacking))
+                .and_then(|lacking| hold(snapshot.memory_pool(), &trie).map(|()| lacking))
                 .inspect_err(|_| self.forget(&trie))?;
             found = find();
             for (id, leaf) in ids.iter().zip(&mut found).filter(|(_, leaf)| leaf.is_none()) {
@@ -325,12 +332,12 @@ fn distinct(ids: &[i64]) -> HashSet<i64, MixState> {
 }
 
 /// Accounts for a tree as it is now.
-fn hold(snapshot: &Snapshot, trie: &Shared) -> Result<(), QueryError> {
+fn hold(pool: &Arc<dyn MemoryPool>, trie: &Shared) -> Result<(), QueryError> {
     let mut trie = write(trie);
     let bytes = trie.bytes();
     let held = trie
         .held
-        .get_or_insert_with(|| Account::new(snapshot, "the stacks that are kept"));
+        .get_or_insert_with(|| Account::of_pool(pool.clone(), "the stacks that are kept"));
     held.resize(bytes)
 }
 
@@ -515,6 +522,7 @@ fn read_frames(batch: &RecordBatch, is_wanted: &impl Fn(i64) -> bool, texts: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion::execution::memory_pool::GreedyMemoryPool;
 
     #[test]
     fn ids_that_take_each_others_place_are_all_found() {
@@ -523,5 +531,20 @@ mod tests {
         let expected: HashSet<i64, MixState> = ids.iter().copied().collect();
         assert_eq!(distinct(&ids), expected);
         assert!(distinct(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_a_query_added_that_was_given_up_is_on_the_account_of_the_next() {
+        let pool = |bytes| Arc::new(GreedyMemoryPool::new(bytes)) as Arc<dyn MemoryPool>;
+        for (room, is_kept) in [(1 << 20, true), (16, false)] {
+            let (pool, dictionary) = (pool(room), Dictionary::new(1 << 20));
+            let given_up = dictionary.current(&pool);
+            assert_eq!(pool.reserved(), 0, "nothing is kept yet");
+            write(&given_up).add_frame(1, &Frame::new(Kind::Native, "lib", "f", "", None));
+            assert!(write(&given_up).add_stack(7, &[1], false).is_none());
+            let next = dictionary.current(&pool);
+            assert_eq!(read(&next).leaf(7).is_some(), is_kept);
+            assert_eq!(pool.reserved(), if is_kept { read(&next).bytes() } else { 0 });
+        }
     }
 }

@@ -199,6 +199,15 @@ fn recent() -> i64 {
     (now / 60 - 30) * 60 * S
 }
 
+/// The same, or a little before it, so that so many seconds from there on are of one day.
+fn recent_of_one_day(seconds: i64) -> i64 {
+    let (from, day) = (recent(), 86_400 * S);
+    match from / day == (from + seconds * S) / day {
+        true => from,
+        false => from - (seconds / 60 + 1) * 60 * S,
+    }
+}
+
 /// Samples in `[from, from + seconds)`.
 fn samples(random: &mut Random, from_ns: i64, seconds: i64, count: usize) -> Vec<Sample> {
     (0..count)

@@ -41,7 +41,7 @@ fn batch(number: i64, from_ns: i64, service: &'static str) -> Batch<'static> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_still_holds_is_not_counted_again() {
-    let (server, from) = (Server::start().await, recent());
+    let (server, from) = (Server::start().await, recent_of_one_day(1_320));
     server.ingest(&batch(1, from, "db")).await;
     server.store.flush().await.unwrap();
     let window = format!("from={}&until={}", ms(from), ms(from + 60 * S));
