@@ -34,7 +34,8 @@ SO_INLINE int so_leads_on(struct so_walk *walk, struct so_scan *scan, u64 rule, 
 	if (!so_is_user_address(address))
 		return 0;
 	found = so_look(walk, scan, address - 1);
-	return found == SO_FOUND_NO_TABLE || (found == SO_FOUND_RULE && so_is_behind_call(address) != SO_CALL_NO);
+	/* Of code whose table is still to come its instructions can be read all the same. */
+	return (found == SO_FOUND_RULE || found == SO_FOUND_NO_TABLE) && so_is_behind_call(address) != SO_CALL_NO;
 }
 
 /* Whether the word at an address of the stack is a return address: the walk then stands at that frame. */

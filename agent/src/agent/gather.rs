@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ahead::{Ahead, is_of};
-use super::copies::{Copies, Kept};
+use super::copies::{Copies, Kept, Wanted};
 use super::locate::{kernel_addresses, left_out, locate};
 use super::unwinding::UnwindStats;
 use crate::kernel::{
@@ -84,8 +84,6 @@ struct LateSample {
     /// Of the last frame's code.
     place: Place,
     stack: Kept,
-    /// Of the copy's first byte: the walk goes on more than once.
-    stack_address: u64,
     /// When its program is opened at the latest; none where it was.
     opens_by_ns: Option<u64>,
     /// As it was known when the sample came, or was opened: by the time that its tables come it may be forgotten.
@@ -180,12 +178,20 @@ impl Memory {
     }
 }
 
+/// The copy of a sample's stack, of which the walk stopped in the code of a file.
+fn wanted<'a>(sample: &RawSample<'_>, late: &LateWalk<'a>, file: SourceId) -> Wanted<'a> {
+    let addresses = sample.kernel.len() + sample.user.len();
+    Wanted {
+        file,
+        tid: sample.tid,
+        stack: StackCopy::of(&late.walk, late.stack),
+        beside_bytes: size_of::<LateSample>() + addresses * size_of::<u64>() + sample.comm.len(),
+    }
+}
+
 impl LateSample {
     fn walk_on(&mut self, tables: &mut Tables, copies: &mut Copies, table: &mut Table, now_ns: u64) -> WalkStop {
-        let stack = StackCopy {
-            address: self.stack_address,
-            bytes: copies.stack(&self.stack),
-        };
+        let stack = copies.stack(&self.stack);
         let stop = tables.walk_on(self.key, &mut self.walk, stack, &mut self.user);
         self.user_skipped += leave_out_middle(&mut self.user);
         if stop == WalkStop::NoTable {
@@ -223,7 +229,7 @@ impl Interval {
             offset: 0,
         };
         if opens_by_ns.is_some()
-            && let Some(stack) = memory.copies.keep(unopened.source, late.stack)
+            && let Some(stack) = memory.copies.keep(wanted(sample, late, unopened.source))
         {
             self.put_off(sample, late, stack, key, unopened, opens_by_ns);
             return true;
@@ -231,7 +237,7 @@ impl Interval {
         let thread = memory.thread_name(sample.comm);
         let found = table.program(&sighting(sample, &thread), now_ns);
         let place = place_of_stop(sample.user, &late.walk, key, table, now_ns);
-        if let Some(stack) = memory.copies.keep(place.source, late.stack) {
+        if let Some(stack) = memory.copies.keep(wanted(sample, late, place.source)) {
             self.put_off(sample, late, stack, key, place, None);
             if let Some(late) = self.late.last_mut() {
                 late.program = Some(found.program);
@@ -350,7 +356,6 @@ impl Interval {
             walk: late.walk,
             place,
             stack,
-            stack_address: StackCopy::of(&late.walk, late.stack).address,
             opens_by_ns,
             program: None,
         });
@@ -406,7 +411,7 @@ impl Interval {
         stats: &mut UnwindStats,
         now_ns: u64,
     ) {
-        memory.copies.release(&late.stack);
+        memory.copies.release(late.stack);
         stats.walked_late += 1;
         let walk_end = match stop {
             WalkStop::Root => WalkEnd::Root,

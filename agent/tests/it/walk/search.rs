@@ -11,6 +11,8 @@ const STACK: u64 = 0x7f00_0000;
 const BIAS: u64 = 0x5500_0000_0000;
 /// Of a run-time compiler: no table.
 const MADE: u64 = BIAS + 0x3_0000;
+/// Of a file whose table is still to come.
+const PENDING: u64 = BIAS + 0x3_8000;
 /// Each function of 64 bytes has a call before the byte 32, and nothing else.
 const BEHIND_CALL: u64 = 32;
 
@@ -57,6 +59,11 @@ fn walk_with(code: Vec<u8>, pc: u64, fp: u64, words: &[u64]) -> (Vec<u64>, WalkS
                 end: MADE + 0x1000,
                 code: Code::NoTable,
             },
+            CodeMapping {
+                begin: PENDING,
+                end: PENDING + 0x1000,
+                code: Code::Pending,
+            },
         ])
         .unwrap();
     layout.memory.code = (BIAS + 0x1_0000, code);
@@ -90,6 +97,19 @@ fn made_code_finds_its_caller_and_passes_over_what_earlier_calls_left() {
     let (frames, stop) = walk(MADE + 8, 1, &words);
     assert_eq!(frames, [MADE + 8, behind_call(0), root()]);
     assert_eq!(stop, WalkStop::Root, "tables led on from there");
+}
+
+#[test]
+fn what_an_earlier_call_left_is_passed_over_while_tables_are_to_come() {
+    let called = PENDING + BEHIND_CALL;
+    let (frames, stop) = walk(MADE + 8, 1, &[7, behind_call(0), 1, 2, called]);
+    assert_eq!(frames, [MADE + 8, behind_call(0), called]);
+    assert_eq!(stop, WalkStop::NoTable);
+    // No call ends in the middle of that code.
+    let words = [7, behind_call(0), 1, 2, PENDING + 8, behind_call(2), 1, 2, called];
+    let (frames, stop) = walk(MADE + 8, 1, &words);
+    assert_eq!(frames, [MADE + 8, behind_call(2), called]);
+    assert_eq!(stop, WalkStop::NoTable);
 }
 
 #[test]
