@@ -1,7 +1,7 @@
 //! The command line, and what it must not allow.
 
+use crate::label::attribute::Alias;
 use crate::memory::MIN_LIMIT_BYTES;
-use crate::query::attribute::Alias;
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;

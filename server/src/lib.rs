@@ -11,6 +11,7 @@ pub mod durations;
 pub mod fuzz;
 mod hash;
 pub mod ingest;
+pub mod label;
 pub mod memory;
 pub mod panics;
 mod profile_type;

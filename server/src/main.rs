@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 
 async fn run(config: Config) -> anyhow::Result<()> {
     config.check()?;
-    stakeout_server::query::attribute::name_attributes(config.label.clone());
+    stakeout_server::label::attribute::name_attributes(config.label.clone());
     let certificate = match (&config.tls_cert, &config.tls_key) {
         (Some(cert), Some(key)) => Some(Certificate::read(cert, key)?),
         _ => None,

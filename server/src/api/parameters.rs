@@ -1,12 +1,13 @@
 //! The parameters of the query endpoints: text to questions. What is wrong with one is said with its name and what is allowed.
 
+use crate::label::Label;
 use crate::profile_type;
-use crate::query::diff::{Confidence, Criteria, Measure, Normalize};
-use crate::query::selector::{Label, Selector, compile_regex};
+use crate::query::judge::{Confidence, Criteria, Measure, Normalize};
+use crate::query::nodes::Shape;
+use crate::query::selector::{Selector, compile_regex};
 use crate::query::time::Window;
 #[cfg(any(test, fuzzing))]
 use crate::query::time::parse_duration;
-use crate::query::tree::Shape;
 #[cfg(any(test, fuzzing))]
 use crate::query::{self, MAX_STEPS, Steps};
 use crate::query::{FrameMatch, MOST_PATH, QueryError, Question, View};

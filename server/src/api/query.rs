@@ -5,7 +5,7 @@ use super::body::body;
 use super::error::{ApiError, Code};
 use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, MATCH, Parameters, UNIT, VIEW};
 use super::tags::{CACHING, DAMAGED, Tables};
-use crate::query::selector::Label;
+use crate::label::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
     self, Account, By, Chart, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS,
@@ -546,7 +546,7 @@ async fn sql(
             .hint("send JSON such as {\"query\":\"SELECT count(*) FROM samples\"}")
     })?;
     let answer = answered(&engine, &tables, move |engine, tables| async move {
-        let rows = query::sql(&engine, &tables, &request.query).await?;
+        let rows = query::sql(&engine.admission, &tables, &request.query).await?;
         rendered(&tables, move |to| render::sql(&rows, to)).await
     })
     .await?;

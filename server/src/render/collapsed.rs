@@ -2,7 +2,7 @@
 //! `flamegraph.pl` read them (<https://github.com/brendangregg/FlameGraph#2-fold-stacks>).
 
 use super::{RenderError, Writer};
-use crate::query::tree::{Name, Tree};
+use crate::query::nodes::{Name, Tree};
 use crate::query::{Difference, Flamegraph};
 use std::fmt::{self, Write as _};
 
@@ -118,7 +118,7 @@ pub(super) fn sanitized(name: &Name) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::tree::Kind;
+    use crate::query::nodes::Kind;
 
     #[test]
     fn names_cannot_break_lines() {

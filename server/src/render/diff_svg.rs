@@ -5,7 +5,7 @@
 
 use super::svg::{escaped, rgb};
 use super::{RenderError, Writer};
-use crate::query::diff::{Measure, Normalize, State, Verdict};
+use crate::query::judge::{Measure, Normalize, State, Verdict};
 use crate::query::time::rfc3339;
 use crate::query::{Difference, Summary};
 use std::fmt::{self, Write};

@@ -1,9 +1,9 @@
 //! The JSON answers of the HTTP API; the server's README describes each.
 
 use super::{QUALITY_SHARES, RenderError, Writer};
-use crate::query::diff::{Measure, State, Verdict};
-use crate::query::selector::Label;
-use crate::query::tree::{Kind, NONE, Name, Tree};
+use crate::label::Label;
+use crate::query::judge::{Measure, State, Verdict};
+use crate::query::nodes::{Kind, NONE, Name, Tree};
 use crate::query::trim::{Place, Trimmed};
 use crate::query::{
     By, Counted, Difference, Exposure, Flamegraph, Heatmap, Matching, Moment, Rows, Summary, Timeline, Top, Values,

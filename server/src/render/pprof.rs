@@ -2,7 +2,7 @@
 
 use super::{RenderError, Writer};
 use crate::query::Flamegraph;
-use crate::query::tree::{Frame, Kind, Paths, Stack};
+use crate::query::nodes::{Frame, Kind, Paths, Stack};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::Write;

@@ -2,7 +2,7 @@
 
 use super::{RenderError, Writer};
 use crate::query::Flamegraph;
-use crate::query::tree::Name;
+use crate::query::nodes::Name;
 use serde::{Serialize, Serializer};
 
 #[derive(Serialize)]

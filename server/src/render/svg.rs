@@ -3,7 +3,7 @@
 use super::collapsed::{lines, lines_bytes, sanitized};
 use super::{RenderError, Writer};
 use crate::query::Flamegraph;
-use crate::query::tree::{Kind, Name};
+use crate::query::nodes::{Kind, Name};
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Direction, Options};
 use std::io::Write;

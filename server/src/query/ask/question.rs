@@ -1,0 +1,29 @@
+//! What is asked for.
+
+use crate::label::Home;
+use crate::query::ask::selector::{Matcher, Selector};
+use crate::query::ask::time::Window;
+use crate::query::ask::unit::Unit;
+use std::borrow::Cow;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Type of profile, such as `cpu`.
+    pub profile: String,
+    pub selector: Selector,
+    pub window: Window,
+    /// A time of the window whose samples do not count: the window is then the rest around it.
+    pub except: Option<Window>,
+    /// Of a type with values in several units the one that is asked for.
+    pub unit: Option<Unit>,
+}
+
+impl Question {
+    /// What is asked of a series: conditions on its labels, and the unit of its values.
+    pub(crate) fn of_series(&self) -> Vec<Cow<'_, Matcher>> {
+        let of_unit = self.unit.as_ref().and_then(Unit::matcher);
+        let of_labels = self.selector.of(Home::Series).map(Cow::Borrowed);
+        of_labels.chain(of_unit.map(Cow::Owned)).collect()
+    }
+}

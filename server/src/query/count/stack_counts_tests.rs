@@ -1,0 +1,195 @@
+//! Counts by stack and step equal to what rows say one by one.
+
+use super::*;
+use crate::query::count::scan::Counts;
+use crate::query::count::weighted::InSteps;
+use crate::store::columns::Column;
+use std::collections::BTreeMap;
+
+const WINDOW: Window = Window {
+    from_ns: 0,
+    until_ns: 1_000_000_000,
+};
+
+/// Stacks with their times. Samples of the second half have the second period.
+fn rows(stacks: &[(i64, i64)], periods: [i64; 2]) -> Rows {
+    let values = stacks
+        .iter()
+        .map(|(_, ts)| Some(periods[usize::from(*ts >= 500_000_000)]));
+    let columns = vec![
+        Column::Codes(Codes::of_numbers(stacks.iter().map(|(id, _)| Some(*id)))),
+        Column::Codes(Codes::of_numbers(values)),
+        Column::Numbers(stacks.iter().map(|(_, ts)| *ts).collect()),
+    ];
+    Rows::new(columns, None)
+}
+
+fn counted(parts: &[Vec<(i64, i64)>], periods: [i64; 2]) -> StackCounts {
+    let mut counts = StackCounts::new(Steps::parts(WINDOW, 4), None, 1_000);
+    for part in parts {
+        counts.add(&rows(part, periods)).unwrap();
+    }
+    counts
+}
+
+/// Counts in each step of the stack that is so many behind the first.
+fn in_steps(counts: &Weighed, at: usize) -> Vec<u64> {
+    let slot = counts.slots[at] as usize;
+    match &counts.in_steps {
+        InSteps::Samples(cells, steps) => cells.of(slot)[steps.clone()]
+            .iter()
+            .map(|count| u64::from(*count))
+            .collect(),
+        InSteps::Values(cells) => cells.of(slot).to_vec(),
+    }
+}
+
+/// Counts of each stack by step.
+fn content(counts: &StackCounts) -> (BTreeMap<i64, Vec<u64>>, Periods) {
+    let counts = counts.clone().weighed(&Unit::time());
+    let cells = counts
+        .ids
+        .iter()
+        .enumerate()
+        .map(|(slot, id)| (*id, in_steps(&counts, slot)));
+    (cells.collect(), counts.periods)
+}
+
+#[test]
+fn merging_is_associative_and_commutative_and_loses_nothing() {
+    let mut state = 0x5eed_u64;
+    let mut next = move |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for turn in 0..50 {
+        let periods = if turn % 2 == 0 { [50, 50] } else { [10, 40] };
+        let parts: Vec<Vec<(i64, i64)>> = (0..3)
+            .map(|_| {
+                (0..next(40))
+                    .map(|_| (next(7) as i64 - 3, next(1_000_000_000) as i64))
+                    .collect()
+            })
+            .collect();
+        let whole = counted(&parts, periods);
+        let [a, b, c] = [0, 1, 2].map(|i| counted(&parts[i..=i], periods));
+        let merged = |x: &StackCounts, y: &StackCounts| {
+            let mut x = x.clone();
+            x.merge(y.clone()).unwrap();
+            x
+        };
+        let left = merged(&merged(&a, &b), &c);
+        let right = merged(&a, &merged(&b, &c));
+        let turned = merged(&merged(&c, &a), &b);
+        assert_eq!(content(&left), content(&whole));
+        assert_eq!(content(&right), content(&whole));
+        assert_eq!(content(&turned), content(&whole));
+    }
+}
+
+#[test]
+fn both_sides_count_what_each_alone_does() {
+    const MINUTE: i64 = 60_000_000_000;
+    let side = |from: i64, until: i64| Window {
+        from_ns: from * MINUTE,
+        until_ns: until * MINUTE,
+    };
+    let stacks: Vec<(i64, i64)> = (0..6_000).map(|n| (n % 11, n * 7 % 60 * MINUTE)).collect();
+    let mut by_stack = stacks.clone();
+    by_stack.sort_unstable();
+    type Coded = fn(Vec<u32>) -> List;
+    let words: Coded = List::Words;
+    let bytes: Coded = |codes| List::Bytes(codes.into_iter().map(|code| code as u8).collect());
+    // `coded`: how times and counts are, where times are not numbers.
+    let rows = |stacks: &[(i64, i64)], coded: Option<Coded>| {
+        let numbers = |numbers: Vec<i64>| Codes::of_numbers(numbers.into_iter().map(Some));
+        let times = stacks.iter().map(|(_, ts_ns)| *ts_ns).collect();
+        let times = match coded {
+            Some(coded) => {
+                let Codes { codes, values } = numbers(times);
+                let codes = coded(codes.into_words());
+                Column::Codes(Codes { codes, values })
+            }
+            None => Column::Numbers(times),
+        };
+        let ids = numbers(stacks.iter().map(|(id, _)| *id).collect());
+        let values = numbers(vec![50; stacks.len()]);
+        let counts = stacks.iter().map(|(id, ts_ns)| ((id + ts_ns / MINUTE) % 2) as u32);
+        Rows::new(
+            vec![Column::Codes(ids), Column::Codes(values), times],
+            Some(Counts {
+                codes: coded.unwrap_or(words)(counts.collect()),
+                of_code: vec![3, 50],
+            }),
+        )
+    };
+    // Side by side; one within the other, without which it is taken; and both in part.
+    for (windows, except) in [
+        ([side(0, 30), side(30, 60)], None),
+        ([side(10, 30), side(0, 50)], Some(side(10, 30))),
+        ([side(0, 40), side(20, 60)], None),
+    ] {
+        let sides = [(windows[0], None), (windows[1], except)].map(|(w, except)| (Steps::parts(w, 20), except));
+        // In any order, and as roll-ups stand: by stack, in two row groups that have one stack in common.
+        for (stacks, coded) in [
+            (&stacks, None),
+            (&stacks, Some(bytes)),
+            (&by_stack, Some(words)),
+            (&by_stack, Some(bytes)),
+        ] {
+            let mut two = StackCounts::of_two(sides, 1_000);
+            for part in [&stacks[..2_000], &stacks[2_000..]] {
+                two.add(&rows(part, coded)).unwrap();
+            }
+            let [a, b] = two.weighed_sides([&Unit::time(), &Unit::time()]);
+            for (both, (steps, except)) in [a, b].into_iter().zip(sides) {
+                let mut alone = StackCounts::new(steps, except, 1_000);
+                alone.add(&rows(stacks, None)).unwrap();
+                let alone = alone.weighed(&Unit::time());
+                assert!(alone.samples > 0);
+                assert_eq!((&both.ids, &both.totals), (&alone.ids, &alone.totals));
+                assert_eq!(both.periods, alone.periods);
+                for at in 0..alone.ids.len() {
+                    assert_eq!(in_steps(&both, at), in_steps(&alone, at));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_of_different_periods_count_by_the_time_that_they_stand_for() {
+    let samples = vec![(1, 0), (1, 1), (2, 2), (1, 600_000_000), (3, 700_000_000)];
+    let counts = counted(&[samples], [10, 40]).weighed(&Unit::time());
+    let of = |id| counts.totals[counts.ids.iter().position(|other| *other == id).unwrap()];
+    assert_eq!((of(1), of(2), of(3), counts.samples), (2 + 4, 1, 4, 11));
+    assert_eq!((counts.counted.one, counts.periods.samples), (10, 5));
+}
+
+#[test]
+fn more_stacks_than_allowed_is_an_error_and_not_an_answer() {
+    let mut counts = StackCounts::new(Steps::one(WINDOW), None, 2);
+    counts.add(&rows(&[(1, 0), (2, 0), (1, 5)], [50; 2])).unwrap();
+    let error = counts.add(&rows(&[(3, 0)], [50; 2])).unwrap_err();
+    assert!(error.to_string().contains("more than 2 distinct stacks"));
+}
+
+#[test]
+fn what_several_have_counted_has_the_same_limit() {
+    let part = |stacks: &[(i64, i64)]| {
+        let mut counts = StackCounts::new(Steps::one(WINDOW), None, 3);
+        counts.add(&rows(stacks, [50; 2])).unwrap();
+        counts
+    };
+    let mut whole = part(&[(1, 0), (2, 0)]);
+    whole.merge(part(&[(2, 0), (3, 0)])).unwrap();
+    let counted = whole.clone().weighed(&Unit::time());
+    assert_eq!(
+        (&counted.ids[..], &counted.totals[..]),
+        (&[1, 2, 3][..], &[1, 2, 1][..])
+    );
+    let error = whole.merge(part(&[(4, 0)])).unwrap_err();
+    assert!(error.to_string().contains("more than 3 distinct stacks"));
+}

@@ -1,0 +1,127 @@
+//! What was counted, in the order of stacks. Pure.
+
+use crate::query::ask::unit::Unit;
+use crate::query::count::matrix::Cells;
+use crate::query::count::periods::{Counted, Periods};
+use crate::query::limits::parallel::each_part;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Counts of each slot in each step.
+#[derive(Debug, Clone)]
+pub(crate) enum InSteps {
+    /// Of samples that all stand for the same, these steps of all that were counted.
+    Samples(Arc<Cells<u32>>, Range<usize>),
+    Values(Cells<u64>),
+}
+
+impl InSteps {
+    fn slots(&self) -> usize {
+        match self {
+            InSteps::Samples(cells, _) => cells.slots(),
+            InSteps::Values(cells) => cells.slots(),
+        }
+    }
+
+    fn steps(&self) -> usize {
+        match self {
+            InSteps::Samples(_, steps) => steps.len(),
+            InSteps::Values(cells) => cells.steps,
+        }
+    }
+
+    /// Counts of all steps of each slot, as they lie in memory: in the order of ids they would come one by one.
+    fn totals(&self) -> Vec<u64> {
+        match self {
+            InSteps::Samples(cells, steps) => {
+                let total = |counts: &[u32]| counts[steps.clone()].iter().map(|count| u64::from(*count)).sum();
+                cells.iter().map(total).collect()
+            }
+            InSteps::Values(cells) => cells.iter().map(|counts| counts.iter().sum()).collect(),
+        }
+    }
+}
+
+/// Counts by stack, as [`Counted`] says.
+#[derive(Debug, Clone)]
+pub(crate) struct Weighed {
+    /// Sorted; of two sides the same.
+    pub ids: Arc<Vec<i64>>,
+    /// Counts of each stack.
+    pub totals: Vec<u64>,
+    /// The slot of each stack: in the order in which they were met, since neighbours have much in common.
+    pub slots: Arc<Vec<u32>>,
+    /// Counts of each slot, of this side in its steps.
+    pub in_steps: InSteps,
+    /// All counts: as many as there are samples where all have the same period.
+    pub samples: u64,
+    pub counted: Counted,
+    pub periods: Periods,
+}
+
+impl Weighed {
+    /// Of these steps of all cells. `ids` in their order, and the slot of each; `values` where they differ.
+    pub(crate) fn new(
+        steps: Range<usize>,
+        (periods, unit): (Periods, &Unit),
+        (ids, slots): (Arc<Vec<i64>>, Arc<Vec<u32>>),
+        cells: &Arc<Cells<u32>>,
+        values: &Cells<i64>,
+    ) -> Weighed {
+        let counted = Counted::of(&periods, unit);
+        let in_steps = if counted.is_number() {
+            InSteps::Samples(cells.clone(), steps)
+        } else {
+            let mut weighed = Cells::new(steps.len());
+            weighed.grow(cells.slots());
+            let mut count = counted.counting();
+            let only = periods.only();
+            for slot in slots.iter().map(|slot| *slot as usize) {
+                let samples = &cells.of(slot)[steps.clone()];
+                for (step, to) in weighed.of_mut(slot).iter_mut().enumerate() {
+                    let value = match only {
+                        Some(only) => only.saturating_mul(i64::from(samples[step])),
+                        None => values.of(slot)[steps.start + step],
+                    };
+                    *to = count(value);
+                }
+            }
+            InSteps::Values(weighed)
+        };
+        let of_slots = in_steps.totals();
+        let totals: Vec<u64> = slots.iter().map(|slot| of_slots[*slot as usize]).collect();
+        Weighed {
+            samples: totals.iter().sum(),
+            totals,
+            ids,
+            slots,
+            in_steps,
+            counted,
+            periods,
+        }
+    }
+
+    /// How many slots there are: those of stacks, and some more.
+    pub(crate) fn slot_count(&self) -> usize {
+        self.in_steps.slots()
+    }
+
+    /// How many steps.
+    pub(crate) fn step_count(&self) -> usize {
+        self.in_steps.steps()
+    }
+}
+
+/// Stacks with their slots in the order of ids.
+pub(crate) fn in_order(lists: &[Vec<(i64, u32)>]) -> Vec<(i64, u32)> {
+    let count = lists.iter().map(Vec::len).sum();
+    let sorted = each_part(count, |part| {
+        // Ids are hashes: as many lie in one part of all numbers as in another.
+        let about = |id: i64| ((id.wrapping_sub(i64::MIN) as u64 as u128 * count as u128) >> u64::BITS) as usize;
+        let mut own: Vec<(i64, u32)> = Vec::with_capacity(part.len() + count / 16);
+        own.extend(lists.iter().flatten().filter(|(id, _)| part.contains(&about(*id))));
+        own.sort_unstable();
+        own
+    });
+    sorted.concat()
+}

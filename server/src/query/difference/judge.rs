@@ -1,0 +1,559 @@
+//! Two sides of counts to a judged difference. Pure: numbers in, numbers out, no I/O.
+//!
+//! Each side has an exposure E, in expected samples per unit of the answer, so that count / E is in that unit:
+//!
+//! | normalisation | unit | E |
+//! |---|---|---|
+//! | rate | cores | observed seconds / period in seconds |
+//! | share | share of the side's samples | samples of the side |
+//! | absolute | counts of the shorter of both sides' periods | shorter period / period |
+//!
+//! **Test.** Without change, b of n = a + b samples fall to side B by a binomial with p = E_B / (E_A + E_B) (J. Przyborowski and
+//! H. Wilenski, Biometrika 31, 1940). With shares the sides' totals N are fixed too, and the variance shrinks by 1 - n / N, as of a
+//! hypergeometric distribution.
+//!
+//! **Over-dispersion.** Samples come in bursts. With K sub-windows of a side, whose parts of the exposure are w_k, Pearson's
+//! X² = Σ (c_k - C w_k)² / (C w_k) has mean φ (K - 1), where φ is the variance in units of a Poisson's. φ is pooled over all tested
+//! items (ΣX² / Σdf). An item whose own X² lies more than [`OUTLIER`] standard deviations above what the pooled φ makes one expect gets its own φ,
+//! drawn towards the pooled one by [`PRIOR_DF`] degrees of freedom as in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004). No φ is
+//! less than the larger [`Side::spread`]. Counts divided by φ are tested as if
+//! they were samples; the tail is then that of Student's t, since φ is an estimate.
+//!
+//! **Discoveries.** Benjamini and Hochberg at the false discovery rate that the [`Confidence`] leaves, over the items that could be
+//! significant at all, chosen by a + b alone, which does not depend on the difference. Items that are found must also have an interval of
+//! this confidence without zero: by G. Zou and A. Donner, Statist. Med. 27 (2008), from score intervals of both sides.
+
+use crate::query::difference::criteria::two_sided_point;
+pub use crate::query::difference::criteria::{Confidence, Criteria, Measure, Normalize};
+use crate::query::difference::packed_sums::{Lane, MOST_LANES};
+use crate::query::difference::stats;
+use crate::query::limits::parallel::{each_of, each_part};
+use std::ops::Range;
+
+/// Weight of the pooled dispersion in an item's own, in degrees of freedom.
+const PRIOR_DF: f64 = 8.0;
+/// X² / φ has the mean df and the variance 2 df: an item so many standard deviations above is noisier than the others.
+const OUTLIER: f64 = 2.0;
+/// In parts of a normal variable's point: below so many standard deviations no p is as small as the one of that point. A lower tail
+/// is at worst exp(-d²), of no sample where some were expected.
+const NO_DISCOVERY: f64 = 0.61;
+/// An item is tested when all its samples on one side would give a p below this part of the false discovery rate.
+const REACHABLE_PART: f64 = 0.1;
+/// Colour's strength of a discovery is never less: it has to be told from grey.
+const LEAST_STRENGTH: f64 = 0.05;
+
+/// One side as a whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Side {
+    /// Observed seconds divided by the period in seconds: samples that one busy core gives. 0: nothing was observed.
+    pub samples_per_core: f64,
+    /// All samples of the side.
+    pub samples: u64,
+    /// Variance of a count in units of a Poisson's, at least 1: more where samples of different periods were added up.
+    pub spread: f64,
+    /// What a count stands for, in that of the side whose counts stand for less: 1 where both have the same period.
+    pub unit: f64,
+}
+
+/// Sums the squares of one side's sub-windows, item by item.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spread {
+    /// Σ c_k² / w_k of each item.
+    squares: Vec<f64>,
+    counts: Vec<f64>,
+    windows: usize,
+    /// Of the windows that were added; 1 when all of the side was.
+    weight: f64,
+}
+
+impl Spread {
+    /// Of so many items, still without any sub-window.
+    pub fn new(items: usize) -> Spread {
+        Spread {
+            squares: written_zeros(items),
+            counts: written_zeros(items),
+            windows: 0,
+            weight: 0.0,
+        }
+    }
+
+    /// Adds sub-windows: `weights` are their parts of the side's exposure; one without exposure says nothing and is left out.
+    pub(crate) fn add<T: Lane>(&mut self, weights: &[f64], counts: &[T]) {
+        let (mut inverse, mut kept) = ([0.0; MOST_LANES], [0.0; MOST_LANES]);
+        for (window, weight) in weights.iter().enumerate() {
+            if *weight > 0.0 && weight.is_finite() {
+                self.windows += 1;
+                self.weight += weight;
+                inverse[window] = 1.0 / weight;
+                kept[window] = 1.0;
+            }
+        }
+        let sums = self.squares.iter_mut().zip(&mut self.counts);
+        // Nothing is decided for each, and nothing divided: several at a time.
+        for ((squares, sum), counts) in sums.zip(counts) {
+            for window in 0..T::WINDOWS {
+                let count = counts.count(window) * kept[window];
+                *squares += count * count * inverse[window];
+                *sum += count;
+            }
+        }
+    }
+
+    /// X² and its degrees of freedom of an item whose variance is `variance` of a Poisson's.
+    fn chi_square(&self, item: usize, variance: f64, sample: f64) -> (f64, f64) {
+        let count = self.counts[item];
+        // Fewer than two samples, each of so many counts, cannot show how they spread.
+        if self.windows < 2 || count < 2.0 * sample || variance <= 1e-6 {
+            return (0.0, 0.0);
+        }
+        // Weights are rescaled to the windows that were added: C w'_k with w'_k = w_k / Σw.
+        let x2 = self.squares[item] * self.weight / count - count;
+        (x2.max(0.0) / variance, (self.windows - 1) as f64)
+    }
+}
+
+/// Zeros that stand in memory: those that the allocator only promises cost two interrupts a page where they are read before they are written.
+fn written_zeros(count: usize) -> Vec<f64> {
+    let mut zeros = Vec::with_capacity(count);
+    zeros.resize(count, 0.0);
+    zeros
+}
+
+/// What became of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Not shown to differ.
+    Same,
+    Grew,
+    Shrank,
+    /// Grew from nothing.
+    New,
+    /// Shrank to nothing.
+    Gone,
+}
+
+impl State {
+    /// In the order of the numbers that stand in answers.
+    pub const ALL: [State; 5] = [State::Same, State::Grew, State::Shrank, State::New, State::Gone];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Same => "same",
+            State::Grew => "grew",
+            State::Shrank => "shrank",
+            State::New => "new",
+            State::Gone => "gone",
+        }
+    }
+}
+
+/// The judgement on one item, in the unit of the normalisation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Verdict {
+    pub base_norm: f64,
+    pub norm: f64,
+    /// `norm - base_norm`.
+    pub delta: f64,
+    /// Interval of `delta`, of the confidence that was asked for.
+    pub low: f64,
+    pub high: f64,
+    pub state: State,
+    /// 0 for [`State::Same`], else in (0, 1]: the bound nearest to zero, as a share of the larger side.
+    pub strength: f64,
+}
+
+/// All judgements.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// Counts of each item on both sides.
+    counts: Vec<[u64; 2]>,
+    /// How the samples of each item spread: X² and its degrees of freedom, of both sides together.
+    spreads: Vec<(f64, f64)>,
+    /// Degrees of freedom of the pooled factor.
+    df: f64,
+    /// Whether an item is among the discoveries.
+    found: Vec<bool>,
+    /// The pooled over-dispersion factor, at least 1.
+    pub dispersion: f64,
+    /// Items that could be significant.
+    pub tested: usize,
+    /// Items that are.
+    pub significant: usize,
+    scale: Scale,
+}
+
+impl Judgement {
+    /// The verdict on an item; none where there is no such item. It is made when it is asked for: most are not.
+    pub fn verdict(&self, item: usize) -> Option<Verdict> {
+        let (counts, spread) = (self.counts.get(item)?, self.spreads.get(item)?);
+        let own = own_dispersion(*spread, (self.dispersion, self.df));
+        Some(verdict(self.scale, *counts, own, self.found[item]))
+    }
+
+    /// The verdicts on all items.
+    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> + '_ {
+        (0..self.counts.len()).filter_map(|item| self.verdict(item))
+    }
+
+    /// Values and interval of counts that were not tested: never more than [`State::Same`].
+    pub fn describe(&self, base: u64, comparison: u64) -> Verdict {
+        verdict(self.scale, [base, comparison], (self.dispersion, f64::INFINITY), false)
+    }
+
+    /// The normalised value of a count of one side (0: base, 1: comparison).
+    pub fn normalized(&self, side: usize, count: u64) -> f64 {
+        if self.scale.exposures[side] > 0.0 {
+            count as f64 / self.scale.exposures[side]
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Counts of all items of both sides.
+#[derive(Debug, Clone, Copy)]
+pub struct Items<'a> {
+    pub base: &'a [u64],
+    pub comparison: &'a [u64],
+    pub base_spread: &'a Spread,
+    pub spread: &'a Spread,
+}
+
+/// The normalised value of a count is the count divided by this.
+pub fn exposure(normalize: Normalize, side: Side) -> f64 {
+    match normalize {
+        Normalize::Rate => side.samples_per_core,
+        Normalize::Share => side.samples as f64,
+        Normalize::Absolute => 1.0 / side.unit,
+    }
+}
+
+/// Judges every item.
+pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>) -> Judgement {
+    let Criteria {
+        normalize, confidence, ..
+    } = criteria;
+    let discovery_rate = confidence.false_discovery_rate();
+    let z = confidence.z();
+    let exposures = [exposure(normalize, base), exposure(normalize, comparison)];
+    let all = (base.samples + comparison.samples) as f64;
+    let count = items.base.len();
+    let observed = exposures.iter().all(|e| *e > 0.0);
+    let p = if observed {
+        exposures[1] / (exposures[0] + exposures[1])
+    } else {
+        0.5
+    };
+
+    // The variance of an item in units of a Poisson's, dispersion apart.
+    let variance = |a: u64, b: u64| match normalize {
+        Normalize::Share => 1.0 - (a + b) as f64 / all.max(1.0),
+        Normalize::Rate | Normalize::Absolute => 1.0,
+    };
+    let side_variance = |count: u64, side: Side| match normalize {
+        Normalize::Share => 1.0 - count as f64 / (side.samples as f64).max(1.0),
+        Normalize::Rate | Normalize::Absolute => 1.0,
+    };
+    let spreads = each_of(count, |i| {
+        let (x_base, df_base) = items
+            .base_spread
+            .chi_square(i, side_variance(items.base[i], base), base.spread);
+        let (x, df) = items
+            .spread
+            .chi_square(i, side_variance(items.comparison[i], comparison), comparison.spread);
+        (x_base + x, df_base + df)
+    });
+
+    let least_count = reachable_from(p, discovery_rate);
+    let candidate = |i: usize, dispersion: f64| {
+        let (a, b) = (items.base[i], items.comparison[i]);
+        observed && a + b > 0 && variance(a, b) > 1e-6 && (a + b) as f64 / dispersion > least_count
+    };
+    let least = base.spread.max(comparison.spread).max(1.0);
+    // Those that could be significant without over-dispersion tell how large it is; those that still could be are tested.
+    let of_part = |part: Range<usize>| {
+        let mut sums = [ExactSum::default(); 2];
+        for i in part.filter(|i| candidate(*i, least)) {
+            sums[0].add(spreads[i].0);
+            sums[1].add(spreads[i].1);
+        }
+        sums
+    };
+    let mut sums = [ExactSum::default(); 2];
+    for part in each_part(count, of_part) {
+        sums[0].merge(part[0]);
+        sums[1].merge(part[1]);
+    }
+    let [x2, df] = sums.map(ExactSum::value);
+    let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
+    let own = |i: usize| own_dispersion(spreads[i], (pooled, df));
+    let scaled = |i: usize| {
+        let (a, b) = (items.base[i], items.comparison[i]);
+        let scale = own(i).0 * variance(a, b);
+        (a as f64 / scale, b as f64 / scale)
+    };
+    let deviation = |i: usize| {
+        let (a, b) = scaled(i);
+        ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs()
+    };
+    // Most lie so near that they need not be remembered.
+    let least_far = NO_DISCOVERY * two_sided_point(discovery_rate);
+    let of_part = |part: Range<usize>| -> (usize, Vec<(usize, f64)>) {
+        let (mut tested, mut far) = (0, Vec::new());
+        for i in part.filter(|i| candidate(*i, own(*i).0)) {
+            tested += 1;
+            let deviation = deviation(i);
+            if deviation >= least_far {
+                far.push((i, deviation));
+            }
+        }
+        (tested, far)
+    };
+    let (tested, parts): (Vec<usize>, Vec<_>) = each_part(count, of_part).into_iter().unzip();
+    let tested: usize = tested.iter().sum();
+    // What lies far out by its deviation, which costs little; of that, what does by its deviance; of that, what has a small p.
+    let mut far = further(parts, NO_DISCOVERY, tested, discovery_rate);
+    let reaches = each_of(far.len(), |place| {
+        let (i, _) = far[place];
+        let (a, b) = scaled(i);
+        (i, stats::binomial_reach(a, b, p))
+    });
+    far = further(vec![reaches], 1.0, tested, discovery_rate);
+    let p_values = each_of(far.len(), |place| {
+        let (i, _) = far[place];
+        let (a, b) = scaled(i);
+        let exact = stats::binomial_p(a, b, p);
+        2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), own(i).1)
+    });
+    let threshold = stats::false_discovery_threshold(&p_values, tested, discovery_rate);
+    let is_found = |p_value: f64| threshold.is_some_and(|threshold| p_value <= threshold);
+    let discoveries = far.iter().zip(&p_values).filter(|(_, p_value)| is_found(**p_value));
+    let discoveries: Vec<usize> = discoveries.map(|((i, _), _)| *i).collect();
+    let mut found = vec![false; count];
+    discoveries.iter().for_each(|i| found[*i] = true);
+    let scale = Scale {
+        normalize,
+        exposures,
+        z,
+    };
+    let counts = each_of(count, |i| [items.base[i], items.comparison[i]]);
+    let is_change = |i: &&usize| verdict(scale, counts[**i], own(**i), true).state != State::Same;
+    let significant = discoveries.iter().filter(is_change).count();
+    Judgement {
+        counts,
+        spreads,
+        df,
+        found,
+        dispersion: pooled,
+        tested,
+        significant,
+        scale,
+    }
+}
+
+/// The dispersion that holds for an item, and its degrees of freedom: the pooled one, or its own where it is noisier. `x`, `own_df`: how its samples spread.
+fn own_dispersion((x, own_df): (f64, f64), (pooled, df): (f64, f64)) -> (f64, f64) {
+    let is_noisier = x / pooled > own_df + OUTLIER * (2.0 * own_df).sqrt();
+    if is_noisier || df == 0.0 {
+        let shrunk = (PRIOR_DF * pooled + x) / (PRIOR_DF + own_df);
+        (shrunk.max(pooled), PRIOR_DF + own_df)
+    } else {
+        (pooled, df)
+    }
+}
+
+/// Items that lie so far out that they can be discoveries: of k discoveries among all that are `tested` the largest p is at most k / `tested` of the false discovery
+/// rate, and only so many lie so far out. `parts`: items, each with standard deviations of which no p is smaller than the one of a normal variable at 1 / `least_part` of
+/// them. What is left out has no small p.
+fn further(parts: Vec<Vec<(usize, f64)>>, least_part: f64, tested: usize, discovery_rate: f64) -> Vec<(usize, f64)> {
+    let (mut parts, mut left) = (parts, tested);
+    loop {
+        let largest_p = discovery_rate * left as f64 / tested.max(1) as f64;
+        let least = least_part * two_sided_point(largest_p);
+        for part in &mut parts {
+            part.retain(|(_, deviations)| *deviations >= least);
+        }
+        let further = parts.iter().map(Vec::len).sum();
+        // Another look that leaves out little costs more than it saves.
+        if further == 0 || further * 10 > left * 9 {
+            return parts.concat();
+        }
+        left = further;
+    }
+}
+
+/// The sum of numbers that are not negative, the same to the last bit in whatever order they come: items stand in the order in which the
+/// server has met their stacks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ExactSum {
+    whole: i128,
+    /// What was behind the point, in parts of [`ExactSum::ONE`]: there is room for 2^26 numbers.
+    parts: i64,
+}
+
+impl ExactSum {
+    const ONE: f64 = (1_u64 << 36) as f64;
+    const MOST: f64 = (1_u64 << 62) as f64;
+
+    pub(crate) fn add(&mut self, value: f64) {
+        // Beyond, where values are counted in small units, the sum is large enough without it.
+        let value = value.min(ExactSum::MOST);
+        let whole = value as i64;
+        self.whole += i128::from(whole);
+        self.parts += ((value - whole as f64) * ExactSum::ONE) as i64;
+    }
+
+    pub(crate) fn merge(&mut self, other: ExactSum) {
+        self.whole += other.whole;
+        self.parts += other.parts;
+    }
+
+    pub(crate) fn value(self) -> f64 {
+        self.whole as f64 + self.parts as f64 / ExactSum::ONE
+    }
+}
+
+/// More effective samples than so many, all on one side, would be a small p.
+fn reachable_from(p: f64, discovery_rate: f64) -> f64 {
+    (REACHABLE_PART * discovery_rate / 2.0).ln() / p.min(1.0 - p).ln()
+}
+
+/// What turns counts into values and intervals.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    normalize: Normalize,
+    exposures: [f64; 2],
+    /// The two-sided point of a standard normal variable at the confidence.
+    z: f64,
+}
+
+fn verdict(scale: Scale, counts: [u64; 2], (dispersion, df): (f64, f64), found: bool) -> Verdict {
+    let Scale {
+        normalize, exposures, ..
+    } = scale;
+    let z = stats::student_point(scale.z, df);
+    let side = |i: usize| {
+        let (count, exposure) = (counts[i] as f64, exposures[i]);
+        if exposure <= 0.0 {
+            return (0.0, 0.0, 0.0);
+        }
+        let scaled = count / dispersion;
+        let (low, high) = match normalize {
+            Normalize::Share => stats::share_interval(scaled, exposure / dispersion, z),
+            Normalize::Rate | Normalize::Absolute => {
+                let (low, high) = stats::poisson_interval(scaled, z);
+                (low * dispersion / exposure, high * dispersion / exposure)
+            }
+        };
+        (count / exposure, low, high)
+    };
+    let (base_norm, base_low, base_high) = side(0);
+    let (norm, norm_low, norm_high) = side(1);
+    let delta = norm - base_norm;
+    let low = delta - (norm - norm_low).hypot(base_high - base_norm);
+    let high = delta + (norm_high - norm).hypot(base_norm - base_low);
+    let nearest = if low > 0.0 {
+        low
+    } else if high < 0.0 {
+        -high
+    } else {
+        0.0
+    };
+    let state = match (found && nearest > 0.0, delta > 0.0) {
+        (false, _) => State::Same,
+        (true, true) if counts[0] == 0 => State::New,
+        (true, true) => State::Grew,
+        (true, false) if counts[1] == 0 => State::Gone,
+        (true, false) => State::Shrank,
+    };
+    let strength = if state == State::Same {
+        0.0
+    } else {
+        (nearest / norm.max(base_norm)).clamp(LEAST_STRENGTH, 1.0)
+    };
+    Verdict {
+        base_norm,
+        norm,
+        delta,
+        low,
+        high,
+        state,
+        strength,
+    }
+}
+
+/// Nodes of a tree that are judged by themselves. A node with the same counts on both sides as its parent is in its parent's
+/// chain and shares its judgement: the same samples are tested once.
+#[derive(Debug, Clone)]
+pub struct Chains {
+    /// One node of each chain, its topmost.
+    pub heads: Vec<u32>,
+    /// The chain above each; smaller than the chain itself. The first one's means nothing. Empty where chains are single nodes.
+    pub parent: Vec<u32>,
+    /// Chain of each node.
+    pub chain_of: Vec<u32>,
+}
+
+impl Chains {
+    /// `parent` of nodes whose parents come before them; `base` and `comparison` are inclusive counts.
+    pub fn of(parent: &[u32], base: &[u64], comparison: &[u64]) -> Chains {
+        let (mut heads, mut above_heads) = (vec![0; parent.len()], vec![0; parent.len()]);
+        let mut chain_of: Vec<u32> = Vec::with_capacity(parent.len());
+        let mut count = 0;
+        let counts = parent.iter().zip(base.iter().zip(comparison));
+        for (node, (above, (a, b))) in counts.enumerate() {
+            let above = *above as usize;
+            // Of the root, which has none above it.
+            let (base_above, comparison_above, chain_above) = match node {
+                0 => (u64::MAX, u64::MAX, u32::MAX),
+                _ => (base[above], comparison[above], chain_of[above]),
+            };
+            // A node without samples is not part of this tree, and needs no judgement of its own.
+            let is_same = (*a == base_above) & (*b == comparison_above) | (node > 0) & (*a | *b == 0);
+            // Written in any case, and stays where it is one: whether the next is the begin of a chain cannot be foretold.
+            heads[count] = node as u32;
+            above_heads[count] = chain_above;
+            chain_of.push(if is_same { chain_above } else { count as u32 });
+            count += usize::from(!is_same);
+        }
+        heads.truncate(count);
+        above_heads.truncate(count);
+        Chains {
+            heads,
+            parent: above_heads,
+            chain_of,
+        }
+    }
+
+    /// Every node at which samples end is judged by itself, the others are in no chain. `base` and `comparison` are own counts.
+    pub fn of_own(base: &[u64], comparison: &[u64]) -> Chains {
+        let mut heads = Vec::new();
+        let chain_of = base.iter().zip(comparison).enumerate().map(|(node, counts)| {
+            if counts == (&0, &0) {
+                return u32::MAX;
+            }
+            heads.push(node as u32);
+            heads.len() as u32 - 1
+        });
+        let chain_of = chain_of.collect();
+        Chains {
+            heads,
+            parent: Vec::new(),
+            chain_of,
+        }
+    }
+
+    /// The counts of the heads.
+    pub fn pick(&self, totals: &[u64]) -> Vec<u64> {
+        self.heads.iter().map(|head| totals[*head as usize]).collect()
+    }
+
+    /// The chain of the node at which a stack ends; no node is in no chain.
+    pub fn of_leaf(&self, leaf: u32) -> u32 {
+        self.chain_of.get(leaf as usize).copied().unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

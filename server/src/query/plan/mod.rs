@@ -1,0 +1,10 @@
+//! Where the answer is: which series, days, files and roll-ups a question needs, and how finely they tell time.
+//!
+//! In: a question and a snapshot. Out: sets of ids, sources, steps. Reads small tables only, never samples.
+
+pub(crate) mod days;
+pub(crate) mod resolution;
+pub(crate) mod scope;
+pub(crate) mod small_tables;
+pub(crate) mod sources;
+pub(crate) mod steps;

@@ -1,0 +1,204 @@
+//! Frames and stacks as queries see them, names ready to be shown. Does no I/O.
+
+use crate::query::limits::account::Account;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// The node above all stacks.
+    Root,
+    Kernel,
+    Native,
+    Interpreted,
+    Jit,
+    Unknown,
+    /// Several nodes below the threshold of a view.
+    Trimmed,
+}
+
+impl Kind {
+    /// In the order of the numbers that stand in answers.
+    pub const ALL: [Kind; 7] = [
+        Kind::Root,
+        Kind::Kernel,
+        Kind::Native,
+        Kind::Interpreted,
+        Kind::Jit,
+        Kind::Unknown,
+        Kind::Trimmed,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Root => "root",
+            Kind::Kernel => "kernel",
+            Kind::Native => "native",
+            Kind::Interpreted => "interpreted",
+            Kind::Jit => "jit",
+            Kind::Unknown => "unknown",
+            Kind::Trimmed => "trimmed",
+        }
+    }
+
+    /// The kind that the `frames` table calls by this name.
+    pub fn of_frame(name: &str) -> Kind {
+        match name {
+            "kernel" => Kind::Kernel,
+            "native" => Kind::Native,
+            "interpreted" => Kind::Interpreted,
+            "jit" => Kind::Jit,
+            _ => Kind::Unknown,
+        }
+    }
+}
+
+/// What makes frames the same node under one parent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Name {
+    /// As shown: the function, or `[module]`, or `[unknown]`.
+    pub function: Arc<str>,
+    /// Base name; empty when unknown.
+    pub module: Arc<str>,
+    pub kind: Kind,
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (&self.function, &self.module, self.kind).cmp(&(&other.function, &other.module, other.kind))
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// One frame of the dictionary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    pub name: Name,
+    /// The function's name is known.
+    pub named: bool,
+    pub inlined: bool,
+    /// Source file; empty when unknown.
+    pub file: Arc<str>,
+    /// 1-based; 0 when unknown.
+    pub line: u32,
+    /// GNU build id of the module in lower-case hex; empty when unknown.
+    pub build_id: Arc<str>,
+    /// Offset in the module's file; 0 when unknown.
+    pub offset: u64,
+    /// Line at which the function begins; 0 when unknown.
+    pub start_line: u32,
+}
+
+impl Frame {
+    /// A frame as the `frames` table holds it: `module` is a path, `function` may be empty. Frames without a function are one of their module, wherever
+    /// in it they are, which [`Frame::offset`] says; of a module without a name its build id is one.
+    pub fn new(kind: Kind, module: &str, build_id: &str, function: &str, offset: Option<u64>) -> Frame {
+        let base = base_name(module);
+        let shown = match (function, base, build_id) {
+            ("", "", "") => "[unknown]".into(),
+            ("", "", build_id) => format!("[build {}]", first_digits(build_id)).into(),
+            // Names of the kernel's own have brackets already.
+            ("", base, _) if base.starts_with('[') => base.into(),
+            ("", base, _) => format!("[{base}]").into(),
+            (function, ..) => function.into(),
+        };
+        Frame {
+            name: Name {
+                function: shown,
+                module: base.into(),
+                kind,
+            },
+            named: !function.is_empty(),
+            inlined: false,
+            file: Arc::default(),
+            line: 0,
+            build_id: Arc::default(),
+            offset: offset.unwrap_or(0),
+            start_line: 0,
+        }
+    }
+}
+
+impl Name {
+    /// The frame stands for others that are missing there, as the agent sends it: `[cut]`, or `[… N frames]` for at least so many.
+    pub fn is_mark(&self) -> bool {
+        let text = &*self.function;
+        let counts = || text.starts_with("[… ") && text.ends_with("frames]");
+        self.kind == Kind::Unknown && self.module.is_empty() && (text == "[cut]" || counts())
+    }
+}
+
+/// So much of a build id as tells it from others.
+fn first_digits(build_id: &str) -> &str {
+    &build_id[..build_id.floor_char_boundary(12)]
+}
+
+fn base_name(module: &str) -> &str {
+    module.trim_end_matches('/').rsplit('/').next().unwrap_or(module)
+}
+
+/// The stacks that one query met, with the frames that they index.
+#[derive(Debug, Clone, Default)]
+pub struct Stacks {
+    pub frames: Vec<Arc<Frame>>,
+    pub stacks: Vec<Stack>,
+    /// What all this takes.
+    pub(crate) _held: Option<Arc<Account>>,
+}
+
+/// One stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// Indices into [`Stacks::frames`], leaf first.
+    pub frames: Box<[u32]>,
+    /// The walk ended before the root.
+    pub truncated: bool,
+}
+
+/// What is missing of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// The walk ended before the root, or there is no frame at all.
+    pub root: bool,
+    /// A frame's function is not known.
+    pub name: bool,
+}
+
+impl Missing {
+    /// The stack is complete. That one has kernel frames only says nothing against it: kernel threads have no others.
+    pub fn nothing(self) -> bool {
+        !self.root && !self.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_without_names_are_shown_as_what_is_known() {
+        let shown = |module, build_id, function, offset| {
+            Frame::new(Kind::Native, module, build_id, function, offset)
+                .name
+                .function
+                .to_string()
+        };
+        for offset in [None, Some(0), Some(0x1f20)] {
+            assert_eq!(shown("/usr/lib/libc.so.6", "c0ffee", "", offset), "[libc.so.6]");
+            assert_eq!(shown("", "c0ffeec0ffeec0ffee", "", offset), "[build c0ffeec0ffee]");
+            assert_eq!(shown("[kernel]", "", "", offset), "[kernel]");
+        }
+        assert_eq!(shown("", "", "", Some(7)), "[unknown]");
+        assert_eq!(shown("[kernel]", "", "do_syscall_64", Some(7)), "do_syscall_64");
+        assert_eq!(
+            &*Frame::new(Kind::Kernel, "[kernel]", "", "", Some(1)).name.module,
+            "[kernel]"
+        );
+    }
+}

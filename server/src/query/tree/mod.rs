@@ -1,0 +1,9 @@
+//! Trees of frames, made of counted stacks.
+//!
+//! In: ids of stacks with their counts. Out: merged trees, trimmed for whoever shows them. Judges nothing.
+
+pub(crate) mod calling_context;
+pub(crate) mod frame;
+pub mod nodes;
+pub(crate) mod stack_cache;
+pub mod trim;

@@ -1,0 +1,46 @@
+//! What queries share: their turns, and what is kept from one to the next. One engine serves the whole process.
+
+use crate::query::limits::admission::{Admission, Limits};
+use crate::query::limits::error::QueryError;
+use crate::query::tree::stack_cache::Dictionary;
+use crate::query::views::type_table::Types;
+use std::future::Future;
+
+/// Runs queries within limits, and keeps the dictionary entries that they share.
+#[derive(Debug)]
+pub struct Engine {
+    pub admission: Admission,
+    pub(crate) dictionary: Dictionary,
+    pub(crate) types: Types,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Engine::new(Limits::default())
+    }
+}
+
+impl Engine {
+    pub fn new(limits: Limits) -> Engine {
+        Engine {
+            dictionary: Dictionary::new(limits.dictionary_bytes),
+            types: Types::default(),
+            admission: Admission::new(limits),
+        }
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.admission.limits
+    }
+
+    /// See [`Admission::run`].
+    ///
+    /// # Errors
+    /// Those of [`Admission::run`].
+    pub async fn run<T: Send + 'static>(
+        &self,
+        query: impl Future<Output = Result<T, QueryError>> + Send + 'static,
+    ) -> Result<T, QueryError> {
+        self.admission.run(query).await
+    }
+}

@@ -1,0 +1,242 @@
+//! One window to one tree.
+
+use crate::query::ask::question::Question;
+use crate::query::count::exposure::{Exposure, observe};
+use crate::query::count::periods::{Counted, Periods};
+use crate::query::count::scan::scan;
+use crate::query::count::stack_counts::StackCounts;
+use crate::query::count::weighted::Weighed;
+use crate::query::limits::account::Account;
+use crate::query::limits::error::QueryError;
+use crate::query::limits::parallel::blocking;
+use crate::query::plan::days::Days;
+use crate::query::plan::scope::scope;
+use crate::query::plan::sources::parts;
+use crate::query::plan::steps::Steps;
+use crate::query::tree::nodes::{NONE, Shape, Stacks, Tree};
+use crate::query::tree::stack_cache::{Leaves, ONE_TREE};
+use crate::query::views::engine::Engine;
+use crate::query::views::matching::FrameMatch;
+use crate::store::Snapshot;
+use std::sync::Arc;
+
+/// How a tree is looked at.
+#[derive(Debug, Default)]
+pub struct View {
+    pub shape: Shape,
+    /// Samples with such a frame are counted.
+    pub matching: Option<FrameMatch>,
+    /// Nodes are wanted in pre-order, siblings by name.
+    pub sorted: bool,
+    /// Whole stacks are wanted too.
+    pub stacks: bool,
+    /// Of a difference the nodes that have this share of the samples of a side are wanted apart, the others folded.
+    pub min_share: Option<f64>,
+}
+
+/// Samples of one side, counted, with what was observed.
+#[derive(Debug)]
+pub(crate) struct Side {
+    pub question: Question,
+    pub counts: Weighed,
+    pub exposure: Exposure,
+    /// What the counts take.
+    pub _held: Arc<Account>,
+}
+
+/// What a side's tree says about itself.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    pub question: Question,
+    /// Counts in the tree, as everything that is called samples here.
+    pub samples: u64,
+    /// What a count is.
+    pub counted: Counted,
+    /// Of the side's samples, those outside the tree included.
+    pub periods: Periods,
+    pub exposure: Exposure,
+    /// Samples whose stack is whole and has all its names.
+    pub complete_samples: u64,
+    /// Samples whose stack lacks its root.
+    pub truncated_samples: u64,
+    /// Samples with a frame whose function is not known.
+    pub unnamed_samples: u64,
+    /// Samples with a matching frame.
+    pub matching: Option<Matching>,
+}
+
+impl Summary {
+    /// CPU seconds; of what is no time, how much of its unit.
+    pub fn amount(&self) -> f64 {
+        self.counted.amount(self.samples)
+    }
+
+    /// That per observed second: cores, of time.
+    pub fn rate(&self) -> f64 {
+        let observed = self.exposure.total_s();
+        if observed > 0.0 { self.amount() / observed } else { 0.0 }
+    }
+
+    /// Counts that came without time stamps.
+    pub fn spread_samples(&self) -> u64 {
+        let whole = self.exposure.spread_value.max(0) as u64;
+        (whole / self.counted.one.max(1) as u64).min(self.samples)
+    }
+
+    /// All of it in words, with figures.
+    pub fn words(&self) -> String {
+        let (samples, rate, amount) = (self.samples, self.rate(), self.amount());
+        match (self.counted.is_time(), self.counted.name()) {
+            (true, "samples") => format!("{samples} samples, {rate:.3} cores, {amount:.2} CPU seconds"),
+            (true, _) => format!("{rate:.3} cores, {amount:.2} CPU seconds"),
+            (false, unit) => format!("{samples} {unit}, {rate:.0} {}", self.counted.rate_name()),
+        }
+    }
+}
+
+/// The answer to a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matching {
+    /// What was looked for, as it was given.
+    pub pattern: String,
+    pub samples: u64,
+}
+
+/// A tree with its counts.
+#[derive(Debug)]
+pub struct Flamegraph {
+    pub summary: Summary,
+    /// How the stacks became the tree.
+    pub shape: Shape,
+    /// Where they are wanted.
+    pub stacks: Stacks,
+    pub tree: Tree,
+    /// Samples of each stack.
+    pub stack_samples: Vec<u64>,
+    /// Samples that end in each node.
+    pub own: Vec<u64>,
+    /// Samples of each node and what is below it.
+    pub totals: Vec<u64>,
+    /// What all this takes.
+    _held: Arc<Account>,
+}
+
+/// Counts the samples of one side; `count` sub-windows.
+pub(crate) async fn side(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    count: usize,
+) -> Result<Side, QueryError> {
+    let steps = if count == 1 {
+        Steps::one(question.window)
+    } else {
+        parts(snapshot, question.window, count)
+    };
+    let selected = scope(snapshot, &question).await?;
+    let kind = engine.kind(snapshot, &question).await?;
+    let limit = engine.limits().stacks;
+    let ((counts, held), exposure) = tokio::try_join!(
+        scan(snapshot, &question, &selected, || StackCounts::new(
+            steps,
+            question.except,
+            limit
+        )),
+        observe(snapshot, &question, steps, kind.marked),
+    )?;
+    let counts = counts.weighed(&kind.unit);
+    let exposure = exposure.with_samples(counts.periods.samples, steps);
+    Ok(Side {
+        question,
+        counts,
+        exposure,
+        _held: Arc::new(held),
+    })
+}
+
+/// Answers with the tree of one window.
+pub async fn flamegraph(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    view: View,
+) -> Result<Flamegraph, QueryError> {
+    let days = Days::of(question.window);
+    let side = side(engine, snapshot, question, 1).await?;
+    let leaves = engine
+        .dictionary
+        .leaves(snapshot, &days, &side.counts.ids, ONE_TREE)
+        .await?;
+    let stacks = if view.stacks {
+        engine.dictionary.stacks(snapshot, &days, &side.counts.ids).await?
+    } else {
+        Stacks::default()
+    };
+    blocking(move || build(&side, &leaves, stacks, view)).await
+}
+
+pub(crate) fn build(side: &Side, leaves: &Leaves, stacks: Stacks, view: View) -> Flamegraph {
+    let mut tree = leaves.tree(&view.shape, view.sorted);
+    if view.sorted {
+        tree.sort();
+    }
+    let stack_samples = side.counts.totals.clone();
+    let own = tree.own_counts(stack_samples.iter().copied());
+    let totals = tree.totals(&own);
+    let summary = summarize(side, leaves, &tree, &own, &stack_samples, &view);
+    Flamegraph {
+        summary,
+        shape: view.shape,
+        stacks,
+        tree,
+        stack_samples,
+        own,
+        totals,
+        _held: leaves.held.clone(),
+    }
+}
+
+/// `own` and `stack_samples` are those of the side.
+pub(crate) fn summarize(
+    side: &Side,
+    leaves: &Leaves,
+    tree: &Tree,
+    own: &[u64],
+    stack_samples: &[u64],
+    view: &View,
+) -> Summary {
+    let (mut complete_samples, mut truncated_samples, mut unnamed_samples) = (0, 0, 0);
+    for ((stack, samples), leaf) in leaves.leaves.iter().zip(stack_samples).zip(&tree.leaf_of) {
+        if *leaf == NONE {
+            continue;
+        }
+        let if_so = |so: bool| if so { *samples } else { 0 };
+        complete_samples += if_so(stack.missing.nothing());
+        truncated_samples += if_so(stack.missing.root);
+        unnamed_samples += if_so(stack.missing.name);
+    }
+    let matching = view.matching.as_ref().map(|wanted| {
+        let reached = wanted.reached(tree);
+        let samples = own
+            .iter()
+            .zip(&reached)
+            .filter(|(_, reached)| **reached)
+            .map(|(count, _)| count)
+            .sum();
+        Matching {
+            pattern: wanted.text(),
+            samples,
+        }
+    });
+    Summary {
+        question: side.question.clone(),
+        samples: own.iter().sum(),
+        counted: side.counts.counted.clone(),
+        periods: side.counts.periods.clone(),
+        exposure: side.exposure.clone(),
+        complete_samples,
+        truncated_samples,
+        unnamed_samples,
+        matching,
+    }
+}

@@ -1,0 +1,480 @@
+//! Samples one by one, in the order of time; and what ran on a CPU shortly before samples with a given frame.
+
+use crate::hash::MixState;
+use crate::label::Label;
+use crate::query::ask::question::Question;
+use crate::query::ask::selector::Selector;
+use crate::query::ask::time::Window;
+use crate::query::count::exposure::observe;
+use crate::query::count::scan::{Collector, Rows, TIMES, codes, scan};
+use crate::query::count::stack_counts::StackCounts;
+use crate::query::limits::error::QueryError;
+use crate::query::limits::parallel::blocking;
+use crate::query::plan::days::Days;
+use crate::query::plan::resolution::When;
+use crate::query::plan::scope::scope;
+use crate::query::plan::steps::Steps;
+use crate::query::tree::frame::Stacks;
+use crate::query::tree::nodes::{Shape, Tree};
+use crate::query::tree::stack_cache::ONE_TREE;
+use crate::query::views::by_label::values_by_id;
+use crate::query::views::engine::Engine;
+use crate::query::views::flamegraph::{Flamegraph, Side, View, build};
+use crate::query::views::matching::{FrameMatch, has_match};
+use crate::store::Snapshot;
+use crate::store::columns::{Codes, Wanted};
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+
+/// Most samples of an answer.
+pub const MAX_SAMPLES: usize = 100_000;
+/// Most samples that may be searched for.
+const MAX_HITS: usize = 1_000_000;
+
+/// What is the same for many samples.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lane {
+    pub node: Arc<str>,
+    /// None: the sender does not say.
+    pub cpu: Option<i64>,
+}
+
+/// One sample.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    pub ts_ns: i64,
+    pub lane: Lane,
+    pub tid: Option<i64>,
+    pub stack_id: i64,
+    pub series_id: i64,
+    pub process_id: i64,
+    pub thread: Arc<str>,
+    pub mode: Arc<str>,
+    /// CPU time that it stands for, in nanoseconds.
+    pub value_ns: i64,
+}
+
+/// Samples in the order of time.
+#[derive(Debug)]
+pub struct Timeline {
+    pub question: Question,
+    pub moments: Vec<Moment>,
+    /// Of each sample.
+    pub services: Vec<Arc<str>>,
+    /// Of each sample; empty: not known.
+    pub tgids: Vec<Arc<str>>,
+    /// The tree of their stacks; a sample's stack is the path to its node.
+    pub tree: Tree,
+    /// No sample was left out: otherwise these are the earliest.
+    pub complete: bool,
+}
+
+/// The earliest samples of a selection.
+#[derive(Debug)]
+struct Earliest {
+    limit: usize,
+    /// The latest on top.
+    moments: BinaryHeap<Moment>,
+    complete: bool,
+}
+
+/// The texts of a column's codes, each allocated once.
+fn texts(codes: &Codes) -> Vec<Arc<str>> {
+    (0..codes.distinct()).map(|code| codes.text(code).into()).collect()
+}
+
+impl Earliest {
+    fn take(&mut self, moment: Moment) {
+        if self.moments.len() < self.limit {
+            self.moments.push(moment);
+            return;
+        }
+        self.complete = false;
+        if self.moments.peek().is_some_and(|latest| moment < *latest) {
+            self.moments.pop();
+            self.moments.push(moment);
+        }
+    }
+}
+
+impl Collector for Earliest {
+    fn columns(&self) -> Vec<Wanted> {
+        let names = [
+            "node",
+            "cpu",
+            "tid",
+            "stack_id",
+            "series_id",
+            "process_id",
+            "thread",
+            "mode",
+            "value",
+        ];
+        names.into_iter().map(codes).chain([TIMES]).collect()
+    }
+
+    fn when(&self) -> When {
+        When::Exact
+    }
+
+    fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
+        let column = |index| rows.codes(index);
+        let [node, cpu, tid, stack, series] = [column(0)?, column(1)?, column(2)?, column(3)?, column(4)?];
+        let [process, thread, mode, value] = [column(5)?, column(6)?, column(7)?, column(8)?];
+        let (nodes, threads, modes) = (texts(node), texts(thread), texts(mode));
+        for (row, ts_ns) in rows.numbers(9)?.iter().enumerate() {
+            // Of a long window nearly all samples are later than all that are kept.
+            if self.moments.len() == self.limit && self.moments.peek().is_some_and(|latest| latest.ts_ns < *ts_ns) {
+                self.complete = false;
+                continue;
+            }
+            let number = |codes: &Codes| codes.number(codes.codes.at(row) as usize);
+            self.take(Moment {
+                ts_ns: *ts_ns,
+                lane: Lane {
+                    node: nodes[node.codes.at(row) as usize].clone(),
+                    cpu: number(cpu),
+                },
+                tid: number(tid),
+                stack_id: number(stack).unwrap_or_default(),
+                series_id: number(series).unwrap_or_default(),
+                process_id: number(process).unwrap_or_default(),
+                thread: threads[thread.codes.at(row) as usize].clone(),
+                mode: modes[mode.codes.at(row) as usize].clone(),
+                value_ns: number(value).unwrap_or_default(),
+            });
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.moments.capacity() * size_of::<Moment>()
+    }
+
+    fn merge(&mut self, other: Self) -> Result<(), QueryError> {
+        self.complete &= other.complete;
+        for moment in other.moments {
+            self.take(moment);
+        }
+        Ok(())
+    }
+}
+
+/// Answers with the first `limit` samples of the window, at most [`MAX_SAMPLES`].
+pub async fn timeline(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    limit: usize,
+) -> Result<Timeline, QueryError> {
+    let limit = limit.clamp(1, MAX_SAMPLES);
+    let days = Days::of(question.window);
+    let selected = scope(snapshot, &question).await?;
+    let new = || Earliest {
+        limit,
+        moments: BinaryHeap::new(),
+        complete: true,
+    };
+    let (earliest, _held) = scan(snapshot, &question, &selected, new).await?;
+    let complete = earliest.complete;
+    let moments = earliest.moments.into_sorted_vec();
+    let ids: Vec<i64> = moments.iter().map(|moment| moment.stack_id).collect();
+    let leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
+    let (services, tgids) = tokio::try_join!(
+        values_by_id(snapshot, &days, Label::Service),
+        values_by_id(snapshot, &days, Label::Tgid)
+    )?;
+    let unknown: Arc<str> = "".into();
+    let of = |names: &HashMap<i64, Arc<str>, MixState>, id: i64| names.get(&id).unwrap_or(&unknown).clone();
+    Ok(Timeline {
+        services: moments.iter().map(|moment| of(&services, moment.series_id)).collect(),
+        tgids: moments.iter().map(|moment| of(&tgids, moment.process_id)).collect(),
+        tree: leaves.tree(&Shape::default(), true),
+        question,
+        moments,
+        complete,
+    })
+}
+
+/// Where and when samples of each stack were taken.
+#[derive(Debug, Default)]
+struct Places {
+    lanes: Vec<Lane>,
+    index: HashMap<Lane, u32>,
+    /// Time, lane and stack.
+    hits: Vec<(i64, u32, i64)>,
+}
+
+impl Places {
+    fn lane(&mut self, lane: Lane) -> u32 {
+        let next = self.lanes.len() as u32;
+        let index = *self.index.entry(lane.clone()).or_insert(next);
+        if index == next {
+            self.lanes.push(lane);
+        }
+        index
+    }
+
+    fn take(&mut self, hits: impl Iterator<Item = (i64, u32, i64)>) -> Result<(), QueryError> {
+        for hit in hits {
+            if self.hits.len() == MAX_HITS {
+                return Err(QueryError::too_large(
+                    format!("more than {MAX_HITS} samples are selected to look before"),
+                    "ask for a shorter window or a narrower selector",
+                ));
+            }
+            self.hits.push(hit);
+        }
+        Ok(())
+    }
+}
+
+/// Lanes of the pairs of codes that rows have.
+#[derive(Debug, Default)]
+struct LaneOfCodes(HashMap<(u32, u32), u32, MixState>);
+
+impl LaneOfCodes {
+    fn of(&mut self, node: &Codes, cpu: &Codes, row: usize, mut lane: impl FnMut(Lane) -> u32) -> u32 {
+        let (node_code, cpu_code) = (node.codes.at(row), cpu.codes.at(row));
+        *self.0.entry((node_code, cpu_code)).or_insert_with(|| {
+            lane(Lane {
+                node: node.text(node_code as usize).into(),
+                cpu: cpu.number(cpu_code as usize),
+            })
+        })
+    }
+}
+
+impl Collector for Places {
+    fn columns(&self) -> Vec<Wanted> {
+        vec![codes("node"), codes("cpu"), codes("stack_id"), TIMES]
+    }
+
+    fn when(&self) -> When {
+        When::Exact
+    }
+
+    fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
+        let (node, cpu, stack) = (rows.codes(0)?, rows.codes(1)?, rows.codes(2)?);
+        let mut known = LaneOfCodes::default();
+        let mut hits = Vec::with_capacity(node.codes.len());
+        for (row, ts_ns) in rows.numbers(3)?.iter().enumerate() {
+            let lane = known.of(node, cpu, row, |lane| self.lane(lane));
+            hits.push((
+                *ts_ns,
+                lane,
+                stack.number(stack.codes.at(row) as usize).unwrap_or_default(),
+            ));
+        }
+        self.take(hits.into_iter())
+    }
+
+    fn bytes(&self) -> usize {
+        self.hits.capacity() * size_of::<(i64, u32, i64)>()
+    }
+
+    fn merge(&mut self, other: Self) -> Result<(), QueryError> {
+        let lanes: Vec<u32> = other.lanes.into_iter().map(|lane| self.lane(lane)).collect();
+        self.take(
+            other
+                .hits
+                .into_iter()
+                .map(|(ts_ns, lane, id)| (ts_ns, lanes[lane as usize], id)),
+        )
+    }
+}
+
+/// Moments by lane, each in order.
+type Moments = HashMap<Lane, Vec<i64>>;
+
+/// Samples on a lane shortly before one of its moments, by stack.
+#[derive(Debug)]
+struct Before {
+    counts: StackCounts,
+    moments: Arc<Moments>,
+    before_ns: i64,
+}
+
+impl Before {
+    fn is_before(&self, lane: &[i64], ts_ns: i64) -> bool {
+        let next = lane.partition_point(|moment| *moment <= ts_ns);
+        lane.get(next).is_some_and(|moment| moment - ts_ns <= self.before_ns)
+    }
+}
+
+impl Collector for Before {
+    fn columns(&self) -> Vec<Wanted> {
+        let mut columns = self.counts.columns();
+        columns.extend([codes("node"), codes("cpu"), TIMES]);
+        columns
+    }
+
+    fn when(&self) -> When {
+        When::Exact
+    }
+
+    fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
+        let at = self.counts.columns().len();
+        let (node, cpu, times) = (rows.codes(at)?, rows.codes(at + 1)?, rows.numbers(at + 2)?);
+        let (mut lanes, mut known) = (Vec::new(), LaneOfCodes::default());
+        let moments = self.moments.clone();
+        let mut keep = Vec::with_capacity(times.len());
+        for (row, ts_ns) in times.iter().enumerate() {
+            let lane = known.of(node, cpu, row, |lane| {
+                lanes.push(moments.get(&lane).map_or(&[][..], Vec::as_slice));
+                lanes.len() as u32 - 1
+            });
+            keep.push(self.is_before(lanes[lane as usize], *ts_ns));
+        }
+        self.counts.add(&rows.only(&keep))
+    }
+
+    fn bytes(&self) -> usize {
+        self.counts.bytes()
+    }
+
+    fn merge(&mut self, other: Self) -> Result<(), QueryError> {
+        self.counts.merge(other.counts)
+    }
+}
+
+/// The tree of what ran on the same CPU up to `before_ns` before each selected sample whose stack has a matching frame: samples of
+/// everything there, each counted once.
+pub async fn before(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    question: Question,
+    wanted: &FrameMatch,
+    before_ns: i64,
+    view: View,
+) -> Result<Flamegraph, QueryError> {
+    let days = Days::of(question.window);
+    let selected = scope(snapshot, &question).await?;
+    let (places, _of_places) = scan(snapshot, &question, &selected, Places::default).await?;
+    let mut ids: Vec<i64> = places.hits.iter().map(|(_, _, id)| *id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let leaves = engine.dictionary.leaves(snapshot, &days, &ids, ONE_TREE).await?;
+    let wanted = wanted.clone();
+    let moments = blocking(move || {
+        let is_hit = has_match(&leaves, &wanted);
+        let mut moments = Moments::new();
+        for (ts_ns, lane, id) in &places.hits {
+            if ids.binary_search(id).is_ok_and(|at| is_hit[at]) {
+                let lane = &places.lanes[*lane as usize];
+                moments.entry(lane.clone()).or_default().push(*ts_ns);
+            }
+        }
+        for times in moments.values_mut() {
+            times.sort_unstable();
+        }
+        Arc::new(moments)
+    })
+    .await?;
+    let around = Question {
+        profile: question.profile.clone(),
+        selector: Selector::default(),
+        window: Window {
+            from_ns: question.window.from_ns.saturating_sub(before_ns).max(0),
+            until_ns: question.window.until_ns,
+        },
+        except: None,
+        unit: question.unit.clone(),
+    };
+    let (steps, limit) = (Steps::one(around.window), engine.limits().stacks);
+    let everything = scope(snapshot, &around).await?;
+    let kind = engine.kind(snapshot, &question).await?;
+    let new = || Before {
+        counts: StackCounts::new(steps, None, limit),
+        moments: moments.clone(),
+        before_ns,
+    };
+    let ((found, held), exposure) = tokio::try_join!(
+        scan(snapshot, &around, &everything, new),
+        observe(snapshot, &question, Steps::one(question.window), kind.marked)
+    )?;
+    let counts = found.counts.weighed(&kind.unit);
+    let exposure = exposure.with_samples(counts.periods.samples, Steps::one(question.window));
+    let days = Days::of(around.window);
+    let leaves = engine.dictionary.leaves(snapshot, &days, &counts.ids, ONE_TREE).await?;
+    let side = Side {
+        question,
+        counts,
+        exposure,
+        _held: Arc::new(held),
+    };
+    blocking(move || build(&side, &leaves, Stacks::default(), view)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(ts_ns: i64) -> Moment {
+        Moment {
+            ts_ns,
+            lane: Lane {
+                node: "n".into(),
+                cpu: Some(0),
+            },
+            tid: None,
+            stack_id: 1,
+            series_id: 1,
+            process_id: 1,
+            thread: "t".into(),
+            mode: "user".into(),
+            value_ns: 50,
+        }
+    }
+
+    fn earliest(limit: usize, times: &[i64]) -> Earliest {
+        let mut earliest = Earliest {
+            limit,
+            moments: BinaryHeap::new(),
+            complete: true,
+        };
+        for ts_ns in times {
+            earliest.take(moment(*ts_ns));
+        }
+        earliest
+    }
+
+    #[test]
+    fn the_earliest_stay_in_whatever_order_they_come() {
+        let times = |earliest: Earliest| -> Vec<i64> {
+            earliest
+                .moments
+                .into_sorted_vec()
+                .iter()
+                .map(|moment| moment.ts_ns)
+                .collect()
+        };
+        let mut a = earliest(3, &[9, 2, 7, 5, 1]);
+        assert!(!a.complete);
+        a.merge(earliest(3, &[3, 8])).unwrap();
+        assert_eq!(times(a), [1, 2, 3]);
+        let all = earliest(3, &[2, 1, 3]);
+        assert!(all.complete);
+        assert_eq!(times(all), [1, 2, 3]);
+    }
+
+    #[test]
+    fn before_means_before_and_not_at_or_after() {
+        let before = Before {
+            counts: StackCounts::new(
+                Steps::one(Window {
+                    from_ns: 0,
+                    until_ns: 100,
+                }),
+                None,
+                1,
+            ),
+            moments: Arc::default(),
+            before_ns: 10,
+        };
+        let lane = [20, 50];
+        let told: Vec<i64> = (0..60).filter(|ts_ns| before.is_before(&lane, *ts_ns)).collect();
+        let expected: Vec<i64> = (10..20).chain(40..50).collect();
+        assert_eq!(told, expected);
+    }
+}
