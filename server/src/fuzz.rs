@@ -3,12 +3,11 @@
 //! In: bytes, as a sender or a person could make them up. A target panics where its decoder does more work, takes more room or
 //! says more than it may. No I/O.
 
-use crate::api;
 use crate::ingest::{About, Decompressor, Encoding, Senders, TimeWindow, convert, json_to_otlp, pprof_to_otlp, read};
-use crate::query;
 use crate::query::selector::Selector;
 use crate::query::time::{Window, parse_duration};
 use crate::store::FreshSamples;
+use crate::{api, query};
 
 /// One decoder, or some that read the same thing.
 #[derive(Debug)]

@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+mod clock;
+mod column;
 pub mod config;
 pub mod durations;
 #[cfg(any(test, fuzzing))]
@@ -12,6 +14,7 @@ pub mod fuzz;
 mod hash;
 pub mod ingest;
 pub mod label;
+mod lock;
 pub mod memory;
 pub mod panics;
 mod profile_type;

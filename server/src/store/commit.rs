@@ -3,14 +3,21 @@
 //! Order on the disk: dictionaries, then `batches`, then `samples` together with each instance's highest number. So a crash in
 //! between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
 
-use super::coded;
-use super::file::{self, Effort, Encoded};
-use super::known::{Known, NewIds};
-use super::ledger::{Ledger, MOST_SKIPPED, Print, Seen};
-use super::log::{CommitError, add_action};
-use super::notes::Notes;
-use super::schema::hour;
-use super::{Ack, BatchId, DataFile, Pending, Rows, Sender, Store, StoreError, Table, lock_mutex};
+use crate::lock::lock_mutex;
+use crate::store::buffer::arriving::Pending;
+use crate::store::buffer::batch::{Ack, BatchId, Rows, Sender};
+use crate::store::buffer::commit_queue::{Group, Waiter, outcome};
+use crate::store::buffer::sender_window::{Ledger, MOST_SKIPPED, Print, Seen};
+use crate::store::format::provenance::Notes;
+use crate::store::format::write::row_group;
+use crate::store::format::write::rows_file::{self, Effort, Encoded};
+use crate::store::log::table_log::{CommitError, add_action};
+use crate::store::state::Store;
+use crate::store::table::data_file::DataFile;
+use crate::store::table::error::StoreError;
+use crate::store::table::file_list::add_files;
+use crate::store::table::partition::hour;
+use crate::store::table::schema::Table;
 use futures::StreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode, PutOptions};
@@ -24,93 +31,10 @@ use tokio::sync::watch;
 const EARLY_COMMIT_ROWS: usize = 2_000_000;
 
 /// New instances beyond this are refused: no fleet has as many, but a broken sender can make up ids.
-pub(super) const MAX_INSTANCES: usize = 1_000_000;
+pub(crate) const MAX_INSTANCES: usize = 1_000_000;
 
 /// Files of a table that are written at once: each waits for the disk several times.
 const FILES_AT_ONCE: usize = 8;
-
-type Outcome = Option<Result<(), StoreError>>;
-type Waiter = watch::Receiver<Outcome>;
-
-/// What one commit takes.
-#[derive(Debug)]
-pub(super) struct Group {
-    rows: [Vec<Pending>; Table::COUNT],
-    batches: Vec<(String, i64)>,
-    new_ids: Vec<NewIds>,
-    bytes: u64,
-    samples: usize,
-    /// Accepted requests, those without rows included.
-    requests: usize,
-    done: watch::Sender<Outcome>,
-}
-
-impl Group {
-    fn new() -> Self {
-        Self {
-            rows: Default::default(),
-            batches: Vec::new(),
-            new_ids: Vec::new(),
-            bytes: 0,
-            samples: 0,
-            requests: 0,
-            done: watch::Sender::new(None),
-        }
-    }
-}
-
-/// What has been accepted and is not committed.
-#[derive(Debug)]
-pub(super) struct Inbox {
-    group: Group,
-    ledger: Ledger<Waiter>,
-    known: Known,
-    /// Of the gathering group and of the one that is being written.
-    bytes: u64,
-    stopping: bool,
-}
-
-impl Inbox {
-    pub(super) fn new(ledger: Ledger<Waiter>) -> Self {
-        Self {
-            group: Group::new(),
-            ledger,
-            known: Known::default(),
-            bytes: 0,
-            stopping: false,
-        }
-    }
-
-    pub(super) fn pending_bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// What tells the end of the gathering group; none when it is empty.
-    pub(super) fn waiter(&self) -> Option<Waiter> {
-        (self.group.requests > 0).then(|| self.group.done.subscribe())
-    }
-
-    pub(super) fn stop(&mut self) {
-        self.stopping = true;
-    }
-
-    pub(super) fn ledger_mut(&mut self) -> &mut Ledger<Waiter> {
-        &mut self.ledger
-    }
-
-    pub(super) fn known_mut(&mut self) -> &mut Known {
-        &mut self.known
-    }
-}
-
-/// Waits until a group's end is known.
-pub(super) async fn outcome(mut waiter: Waiter) -> Result<(), StoreError> {
-    match waiter.wait_for(Option::is_some).await {
-        Ok(outcome) => outcome.clone().unwrap_or(Err(StoreError::Stopping)),
-        // The group was dropped without an end: the store is gone.
-        Err(_) => Err(StoreError::Stopping),
-    }
-}
 
 impl Store {
     /// Takes rows in and returns when they are committed and synced: [`Store::admit`] and [`Store::acknowledge`].
@@ -309,7 +233,7 @@ impl Store {
         &self,
         table: Table,
         group: &Group,
-        txns: Vec<super::txns::Txn>,
+        txns: Vec<crate::store::table::transaction::Txn>,
     ) -> Result<Vec<Arc<DataFile>>, StoreError> {
         let mut partitions: BTreeMap<String, Vec<Pending>> = BTreeMap::new();
         for rows in &group.rows[table.index()] {
@@ -363,7 +287,7 @@ impl Store {
     }
 
     /// Encodes rows of one partition and puts them on the disk, not yet part of the table.
-    pub(super) async fn write_file(
+    pub(crate) async fn write_file(
         &self,
         table: Table,
         partition: String,
@@ -373,10 +297,10 @@ impl Store {
     ) -> Result<Option<Arc<DataFile>>, StoreError> {
         let encode = move || {
             if table == Table::Samples {
-                return coded::encode(&partition, &Pending::samples(rows), effort, &notes);
+                return row_group::encode(&partition, &Pending::samples(rows), effort, &notes);
             }
             let batches = Pending::batches(rows).map_err(StoreError::table(table, "gather rows"))?;
-            file::encode(table, &partition, &batches, effort, &notes)
+            rows_file::encode(table, &partition, &batches, effort, &notes)
         };
         let encoded = tokio::task::spawn_blocking(encode)
             .await
@@ -393,7 +317,7 @@ impl Store {
     }
 
     /// Puts an encoded file on the disk, and dates it.
-    pub(super) async fn put_file(&self, table: Table, encoded: Encoded) -> Result<Arc<DataFile>, StoreError> {
+    pub(crate) async fn put_file(&self, table: Table, encoded: Encoded) -> Result<Arc<DataFile>, StoreError> {
         let Encoded { bytes, mut file } = encoded;
         file.modified_ms = self.config.clock.wall_ns() / 1_000_000;
         let path = Path::from(format!("{}/{}", table.name(), file.path));
@@ -478,7 +402,7 @@ impl Store {
     }
 
     /// After a failed commit: removes its files, unless the log may name them.
-    pub(super) async fn clear_up(&self, table: Table, files: &[Arc<DataFile>], error: CommitError) -> StoreError {
+    pub(crate) async fn clear_up(&self, table: Table, files: &[Arc<DataFile>], error: CommitError) -> StoreError {
         if matches!(error, CommitError::NotWritten(_)) {
             self.delete_now(table, files).await;
         }
@@ -486,7 +410,7 @@ impl Store {
     }
 
     /// Removes files that never became part of a table.
-    pub(super) async fn delete_now(&self, table: Table, files: &[Arc<DataFile>]) {
+    pub(crate) async fn delete_now(&self, table: Table, files: &[Arc<DataFile>]) {
         use object_store::ObjectStoreExt;
         for file in files {
             let path = Path::from(format!("{}/{}", table.name(), file.path));
@@ -521,18 +445,6 @@ fn may_send(ledger: &Ledger<Waiter>, id: &BatchId, sender: &Sender) -> Result<()
 
 type NewFiles = [Vec<Arc<DataFile>>; Table::COUNT];
 
-/// Adds files in order of partition.
-pub(super) fn add_files(files: &mut Arc<Vec<Arc<DataFile>>>, new: Vec<Arc<DataFile>>) {
-    if new.is_empty() {
-        return;
-    }
-    let files = Arc::make_mut(files);
-    for file in new {
-        let at = files.partition_point(|other| other.partition <= file.partition);
-        files.insert(at, file);
-    }
-}
-
 /// An admitted batch, until it is acknowledged.
 #[derive(Debug)]
 pub struct Ticket {
@@ -557,8 +469,20 @@ fn fingerprint(rows: &Rows) -> Print {
     print
 }
 
+impl Store {
+    /// Commits what is pending now, and returns when that is done.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        let waiter = lock_mutex(&self.inbox).waiter();
+        self.wake.notify_one();
+        match waiter {
+            Some(waiter) => outcome(waiter).await,
+            None => Ok(()),
+        }
+    }
+}
+
 /// Commits on every interval until told to stop, and once more then.
-pub(super) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn run(store: Weak<Store>, mut stop: watch::Receiver<bool>) {
     let Some((interval, wake)) = store
         .upgrade()
         .map(|store| (store.config.commit_interval, store.wake.clone()))

@@ -1,6 +1,6 @@
 //! Tests of commits whose end is not known: the call failed, but the log may have the entry.
 
-use super::log::Over;
+use super::log::location::Over;
 use super::{Ack, BatchId, FreshSamples, Rows, Store, StoreConfig, StoreError, Table, hour};
 use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int64Type};
@@ -12,7 +12,8 @@ use object_store::{
     PutOptions, PutPayload, PutResult, Result,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// A store that fails as it is told to.

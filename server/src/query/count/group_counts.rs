@@ -2,6 +2,8 @@
 //!
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
+use crate::column::coded::{Codes, Wanted};
+use crate::column::runs::run_length;
 use crate::hash::MixState;
 use crate::query::ask::time::Window;
 use crate::query::count::periods::Periods;
@@ -10,7 +12,6 @@ use crate::query::count::stack_counts::{MOST_SUMS, period_of_code};
 use crate::query::limits::error::QueryError;
 use crate::query::plan::resolution::{Times, When};
 use crate::query::plan::steps::{StepCursor, Steps};
-use crate::store::columns::{Codes, Wanted, run_length};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;

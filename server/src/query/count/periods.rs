@@ -5,8 +5,8 @@
 //! unit (an agent's rate changes to a part of it), so that every count is whole and exact; values that have no period in common are counted
 //! in nanoseconds. What is no time is counted in its own unit.
 
+use crate::column::coded::Codes;
 use crate::query::ask::unit::Unit;
-use crate::store::columns::Codes;
 use std::collections::BTreeMap;
 
 /// Distinct periods that are counted one by one. An agent has a handful; senders of plain values may have any number.

@@ -4,6 +4,9 @@
 //! read as codes, row group by row group on as many threads as there are CPUs; what is left of the conditions is decided once for each
 //! value of a row group, and conditions that all of its rows satisfy cost nothing.
 
+use crate::column::bounds::{Bounds, Known};
+use crate::column::coded::{Codes, Column, Form, Wanted};
+use crate::column::list::{Code, List, only, with_codes};
 use crate::label::Home;
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Matcher;
@@ -14,9 +17,8 @@ use crate::query::plan::days::Days;
 use crate::query::plan::resolution::{Times, When};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::sources::Sources;
-use crate::store::columns::{
-    self, Bounds, Code, Codes, Column, Fetched, Form, Known, List, ReadError, Unit, Unzip, Wanted, only, with_codes,
-};
+use crate::store::format::read::groups::{Fetched, ReadError, Unit};
+use crate::store::format::read::unzip::Unzip;
 use crate::store::{Snapshot, Table};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -232,7 +234,7 @@ pub(crate) async fn scan<C: Collector>(
     let mut units = Vec::new();
     for table in [Table::Samples].into_iter().chain(Table::ROLLUPS) {
         let may = |known: Known<'_>| sources.may(table, known) && test.may(known);
-        units.extend(columns::units(snapshot, table, may).await.map_err(read_error)?);
+        units.extend(snapshot.units(table, may).await.map_err(read_error)?);
     }
     let threads = std::thread::available_parallelism()
         .map_or(2, usize::from)
@@ -301,6 +303,7 @@ fn collect<C: Collector>(
     test: &RowTest,
 ) -> Result<(C, Account), QueryError> {
     let held = Account::new(snapshot, "counts of the selected samples");
+    let store = snapshot.objects();
     let all_wanted = collector.columns();
     let mut unzip = Unzip::new().map_err(|damage| QueryError::internal("read samples", damage))?;
     while let Some(unit) = queue.next(thread) {
@@ -314,7 +317,7 @@ fn collect<C: Collector>(
             columns.push(codes("count"));
         }
         held.resize(collector.bytes() + unit.rows() * columns.iter().map(row_bytes).sum::<usize>())?;
-        let fetched = unit.clone().fetch_here(snapshot, &columns).map_err(read_error)?;
+        let fetched = unit.clone().fetch_here(store.as_ref(), &columns).map_err(read_error)?;
         let mut rows = test.select(&fetched, (&columns, wanted.len()), &conditions, &mut unzip)?;
         rows.one_period = one_period;
         collector.add(&rows)?;

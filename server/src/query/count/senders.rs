@@ -3,6 +3,7 @@
 //! The table `series` tells it. Only where the table `types` says that there are such senders is it looked which of the selected samples are
 //! theirs: of agents alone nothing is read for it.
 
+use crate::column::coded::Wanted;
 use crate::hash::MixState;
 use crate::query::ask::question::Question;
 use crate::query::count::scan::{Collector, PERIODS, Rows, codes, scan};
@@ -12,7 +13,6 @@ use crate::query::plan::resolution::When;
 use crate::query::plan::scope::scope;
 use crate::query::plan::small_tables::collect_rows;
 use crate::store::Snapshot;
-use crate::store::columns::Wanted;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 use std::collections::HashMap;
@@ -115,7 +115,7 @@ pub(crate) async fn senders(snapshot: &Snapshot, question: &Question) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::columns::{Codes, Column};
+    use crate::column::coded::{Codes, Column};
 
     #[test]
     fn what_a_sample_lacks_is_what_its_series_does() {

@@ -2,6 +2,9 @@
 //!
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
+use crate::column::coded::{Codes, Wanted};
+use crate::column::list::{Code, List, with_codes};
+use crate::column::runs::run_length;
 use crate::hash::MixState;
 use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
@@ -13,7 +16,6 @@ use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::both;
 use crate::query::plan::resolution::{Times, When};
 use crate::query::plan::steps::{StepCursor, Steps};
-use crate::store::columns::{Code, Codes, List, Wanted, run_length, with_codes};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Counts by stack and step equal to what rows say one by one.
 
 use super::*;
+use crate::column::coded::Column;
 use crate::query::count::scan::Counts;
 use crate::query::count::weighted::InSteps;
-use crate::store::columns::Column;
 use std::collections::BTreeMap;
 
 const WINDOW: Window = Window {

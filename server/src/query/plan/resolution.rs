@@ -1,6 +1,6 @@
 //! How well times have to be known, and how well they are.
 
-use crate::store::columns::Codes;
+use crate::column::coded::Codes;
 
 /// How well a collector has to know when samples were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

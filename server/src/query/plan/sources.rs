@@ -4,12 +4,12 @@
 //! samples do, from a part of the rows, where the question tells nothing apart within one of those minutes or hours. Other hours are read
 //! from the samples. Of hours whose samples are gone by retention only roll-ups are left.
 
+use crate::column::bounds::{Bounds, Known};
 use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::resolution::When;
 use crate::query::plan::steps::Steps;
-use crate::store::columns::{Bounds, Known};
 use crate::store::{Snapshot, Table, hour};
 use std::collections::{HashMap, HashSet};
 

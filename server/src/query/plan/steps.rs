@@ -1,8 +1,10 @@
 //! A window cut into steps of time, and the step of each row.
 
+use crate::column::coded::Codes;
+use crate::column::list::{Code, with_codes};
+use crate::column::runs::run_length;
 use crate::query::ask::time::Window;
 use crate::query::plan::resolution::{Times, When};
-use crate::store::columns::{Code, Codes, run_length, with_codes};
 
 /// The steps of roll-ups, the longest first.
 const GRAINS_NS: [i64; 3] = [3_600_000_000_000, 60_000_000_000, 10_000_000_000];

@@ -7,13 +7,13 @@ use crate::query::count::periods::Counted;
 use crate::query::count::scan::scan;
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::count::weighted::{InSteps, Weighed};
-use crate::query::difference::judge::Side as Totals;
-use crate::query::difference::judge::{Chains, Criteria, Items, Judgement, Measure, Normalize, Spread, Verdict, judge};
+use crate::query::difference::judge::{
+    Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge,
+};
 use crate::query::difference::packed_sums::{Lane, Several};
 use crate::query::limits::account::Account;
 use crate::query::limits::error::QueryError;
-use crate::query::limits::parallel::blocking;
-use crate::query::limits::parallel::{both, each_of, joined};
+use crate::query::limits::parallel::{blocking, both, each_of, joined};
 use crate::query::plan::days::Days;
 use crate::query::plan::scope::scope;
 use crate::query::plan::sources::parts;

@@ -1,6 +1,7 @@
 //! When within each second samples were taken: columns of time against the offset in the column, as B. Gregg and M. Spier's FlameScope
 //! (2018) draws it. Stripes, gaps and single bursts show that no mean over a window does.
 
+use crate::column::coded::Wanted;
 use crate::query::ask::question::Question;
 use crate::query::count::exposure::{Exposure, observe};
 use crate::query::count::periods::{Counted, Periods};
@@ -12,7 +13,6 @@ use crate::query::plan::scope::scope;
 use crate::query::plan::steps::Steps;
 use crate::query::views::engine::Engine;
 use crate::store::Snapshot;
-use crate::store::columns::Wanted;
 
 /// Rows that an answer has when the question does not say: of columns of a second, 20 ms each.
 pub const USUAL_ROWS: usize = 50;

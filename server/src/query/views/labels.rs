@@ -1,7 +1,6 @@
 //! What can be asked for.
 
-use crate::label::attribute;
-use crate::label::{Home, Label};
+use crate::label::{Home, Label, attribute};
 use crate::query::ask::question::Question;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::days::Days;

@@ -1,6 +1,7 @@
 //! Samples whose stack has a frame that is looked for: how a frame is named, which stacks have it, and a collector that leaves
 //! out the others.
 
+use crate::column::coded::Wanted;
 use crate::hash::MixState;
 use crate::query::ask::question::Question;
 use crate::query::ask::unit::Unit;
@@ -18,7 +19,6 @@ use crate::query::tree::nodes::{Kind, Name, Shape, Tree};
 use crate::query::tree::stack_cache::{Leaves, ONE_TREE};
 use crate::query::views::engine::Engine;
 use crate::store::Snapshot;
-use crate::store::columns::Wanted;
 use regex::Regex;
 use std::collections::HashSet;
 use std::sync::Arc;

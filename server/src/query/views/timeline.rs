@@ -1,5 +1,6 @@
 //! Samples one by one, in the order of time; and what ran on a CPU shortly before samples with a given frame.
 
+use crate::column::coded::{Codes, Wanted};
 use crate::hash::MixState;
 use crate::label::Label;
 use crate::query::ask::question::Question;
@@ -22,7 +23,6 @@ use crate::query::views::engine::Engine;
 use crate::query::views::flamegraph::{Flamegraph, Side, View, build};
 use crate::query::views::matching::{FrameMatch, has_match};
 use crate::store::Snapshot;
-use crate::store::columns::{Codes, Wanted};
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 

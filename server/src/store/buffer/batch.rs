@@ -1,0 +1,51 @@
+//! One accepted batch: its rows, its sender, and how it ends.
+
+use crate::store::buffer::arriving::FreshSamples;
+use crate::store::buffer::report::BatchRow;
+use crate::store::buffer::sender_window::Owner;
+use crate::store::table::schema::Table;
+use arrow::array::RecordBatch;
+use std::sync::Arc;
+
+/// The rows of one accepted batch. Every record batch has its table's whole schema (partition column included), and holds rows
+/// of one partition only; of `samples` and `batches` there are none, their rows are [`Rows::samples`] and [`Rows::batch`].
+#[derive(Debug, Clone, Default)]
+pub struct Rows {
+    pub samples: Vec<FreshSamples>,
+    pub tables: [Vec<RecordBatch>; Table::COUNT],
+    /// The sender's account of the batch, where there is one.
+    pub batch: Option<BatchRow>,
+    /// What [`Store::known_epoch`] was before rows were left out since [`Store::known_rows`] has them; none: all are there.
+    pub relies_on: Option<u64>,
+    /// Who sent it.
+    pub sender: Sender,
+    /// The time of samples that were sent without one: another when the batch is sent again.
+    pub stand_in_ns: Option<i64>,
+}
+
+/// Who sends, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub struct Sender {
+    pub owner: Owner,
+    /// All tokens that are valid now, as in [`Owner::token`].
+    pub tokens: Arc<[u32]>,
+}
+
+/// What makes a batch the same batch as another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BatchId {
+    /// The sender's instance, a UUID.
+    pub instance: String,
+    /// From 1 up.
+    pub number: i64,
+}
+
+/// How an accepted batch ended up on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ack {
+    Stored,
+    /// It was stored, or on its way, before.
+    Duplicate,
+    /// Its number was stored, or on its way, before, and held other samples: these are left out.
+    Conflict,
+}

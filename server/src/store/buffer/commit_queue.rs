@@ -1,0 +1,92 @@
+//! What has been accepted and waits for its commit.
+
+use crate::store::buffer::arriving::Pending;
+use crate::store::buffer::seen_ids::{Known, NewIds};
+use crate::store::buffer::sender_window::Ledger;
+use crate::store::table::error::StoreError;
+use crate::store::table::schema::Table;
+use tokio::sync::watch;
+
+type Outcome = Option<Result<(), StoreError>>;
+
+pub(crate) type Waiter = watch::Receiver<Outcome>;
+
+/// What one commit takes.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) rows: [Vec<Pending>; Table::COUNT],
+    pub(crate) batches: Vec<(String, i64)>,
+    pub(crate) new_ids: Vec<NewIds>,
+    pub(crate) bytes: u64,
+    pub(crate) samples: usize,
+    /// Accepted requests, those without rows included.
+    pub(crate) requests: usize,
+    pub(crate) done: watch::Sender<Outcome>,
+}
+
+impl Group {
+    pub(crate) fn new() -> Self {
+        Self {
+            rows: Default::default(),
+            batches: Vec::new(),
+            new_ids: Vec::new(),
+            bytes: 0,
+            samples: 0,
+            requests: 0,
+            done: watch::Sender::new(None),
+        }
+    }
+}
+
+/// What has been accepted and is not committed.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    pub(crate) group: Group,
+    pub(crate) ledger: Ledger<Waiter>,
+    pub(crate) known: Known,
+    /// Of the gathering group and of the one that is being written.
+    pub(crate) bytes: u64,
+    pub(crate) stopping: bool,
+}
+
+impl Inbox {
+    pub(crate) fn new(ledger: Ledger<Waiter>) -> Self {
+        Self {
+            group: Group::new(),
+            ledger,
+            known: Known::default(),
+            bytes: 0,
+            stopping: false,
+        }
+    }
+
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What tells the end of the gathering group; none when it is empty.
+    pub(crate) fn waiter(&self) -> Option<Waiter> {
+        (self.group.requests > 0).then(|| self.group.done.subscribe())
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    pub(crate) fn ledger_mut(&mut self) -> &mut Ledger<Waiter> {
+        &mut self.ledger
+    }
+
+    pub(crate) fn known_mut(&mut self) -> &mut Known {
+        &mut self.known
+    }
+}
+
+/// Waits until a group's end is known.
+pub(crate) async fn outcome(mut waiter: Waiter) -> Result<(), StoreError> {
+    match waiter.wait_for(Option::is_some).await {
+        Ok(outcome) => outcome.clone().unwrap_or(Err(StoreError::Stopping)),
+        // The group was dropped without an end: the store is gone.
+        Err(_) => Err(StoreError::Stopping),
+    }
+}

@@ -1,0 +1,246 @@
+//! Columns of `samples` and its roll-ups as codes: what counting needs of a Parquet file, and no more.
+//!
+//! In: the files and the pending rows of a [`Snapshot`], conditions that leave out whole files and row groups, names of columns. Out: for
+//! one row group after another each column as a code a row with the value of each code, or as plain numbers. A label's value is then
+//! looked at once a row group instead of once a row, and counting is an index into an array. Files hold their columns in just this form, so
+//! that nothing is hashed on the way. A file that cannot be read is an error that names it.
+
+use crate::column::bounds::Bounds;
+use crate::column::coded::{Codes, Column, Form, Wanted};
+use crate::column::malformed::Damage;
+use crate::store::buffer::arriving::Pending;
+use crate::store::format::read::column_chunk::{Chunk, read};
+use crate::store::format::read::unzip::Unzip;
+use crate::store::root::local;
+use crate::store::table::data_file::DataFile;
+use crate::store::table::schema::Table;
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+use bytes::Bytes;
+use futures::executor::block_on;
+use object_store::ObjectStore;
+use object_store::path::Path;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
+use std::ops::Range;
+use std::sync::Arc;
+
+#[cfg(test)]
+#[path = "groups_tests.rs"]
+mod tests;
+
+/// A file of the store that could not be read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{path}: {what}")]
+pub(crate) struct ReadError {
+    /// Below the data directory.
+    pub(crate) path: String,
+    pub(crate) what: String,
+}
+
+/// Rows that are read at once.
+#[derive(Debug, Clone)]
+pub(crate) enum Unit {
+    /// A row group of a file.
+    File {
+        table: Table,
+        file: Arc<DataFile>,
+        footer: Arc<ParquetMetaData>,
+        group: usize,
+    },
+    /// Rows that wait for their commit.
+    Pending(Pending),
+}
+
+fn path_of(table: Table, file: &DataFile) -> Path {
+    Path::from(format!("{}/{}", table.name(), file.path))
+}
+
+pub(crate) fn read_error(table: Table, file: &DataFile) -> impl Fn(String) -> ReadError + use<> {
+    let path = format!("{}/{}", table.name(), file.path);
+    move |what| ReadError {
+        path: path.clone(),
+        what,
+    }
+}
+
+pub(crate) fn of_file(table: Table, file: &DataFile, column: &str) -> Option<Bounds> {
+    if column == table.partition_column() {
+        return Some(Bounds::Texts(file.partition.clone(), file.partition.clone()));
+    }
+    let numbers = file
+        .int_range(column)
+        .map(|range| Bounds::Numbers(range.min, range.max));
+    numbers.or_else(|| {
+        let range = file.string_range(column)?;
+        Some(Bounds::Texts(range.min.clone(), range.max.clone()))
+    })
+}
+
+pub(crate) fn of_group(table: Table, file: &DataFile, group: &RowGroupMetaData, column: &str) -> Option<Bounds> {
+    let found = group.columns().iter().find(|c| c.column_path().string() == column);
+    let Some(statistics) = found.and_then(|chunk| chunk.statistics()) else {
+        return of_file(table, file, column);
+    };
+    match statistics {
+        Statistics::Int64(range) => Some(Bounds::Numbers(*range.min_opt()?, *range.max_opt()?)),
+        Statistics::ByteArray(range) if range.min_is_exact() && range.max_is_exact() => {
+            let text = |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.to_owned());
+            Some(Bounds::Texts(
+                text(range.min_opt()?.data())?,
+                text(range.max_opt()?.data())?,
+            ))
+        }
+        _ => of_file(table, file, column),
+    }
+}
+
+impl Unit {
+    /// Whether its rows are counted samples, `count` of each.
+    pub(crate) fn is_rollup(&self) -> bool {
+        matches!(self, Unit::File { table, .. } if Table::ROLLUPS.contains(table))
+    }
+
+    /// How many rows it has.
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Unit::File { footer, group, .. } => footer.row_group(*group).num_rows() as usize,
+            Unit::Pending(rows) => rows.num_rows(),
+        }
+    }
+
+    /// Whether all its rows satisfy a condition, by what is known of a column.
+    pub(crate) fn known(&self, column: &str) -> Option<Bounds> {
+        match self {
+            Unit::File {
+                table,
+                file,
+                footer,
+                group,
+            } => of_group(*table, file, footer.row_group(*group), column),
+            Unit::Pending(_) => None,
+        }
+    }
+
+    /// The number that all rows have in a column, where that is known without reading it.
+    pub(crate) fn only(&self, column: &str) -> Option<i64> {
+        let Unit::File { footer, group, .. } = self else {
+            return None;
+        };
+        let columns = footer.row_group(*group).columns();
+        let found = columns.iter().find(|chunk| chunk.column_path().string() == column);
+        match found?.statistics()? {
+            Statistics::Int64(range) if range.null_count_opt() == Some(0) => {
+                let least = range.min_opt()?;
+                (Some(least) == range.max_opt()).then_some(*least)
+            }
+            _ => None,
+        }
+    }
+
+    /// Gets the bytes of the columns, on a thread that may wait for them.
+    pub(crate) fn fetch_here(self, store: &dyn ObjectStore, columns: &[Wanted]) -> Result<Fetched, ReadError> {
+        local::reading_here(|| block_on(self.fetch_from(store, columns)))
+    }
+
+    async fn fetch_from(self, store: &dyn ObjectStore, columns: &[Wanted]) -> Result<Fetched, ReadError> {
+        let mut chunks = Vec::new();
+        if let Unit::File {
+            table,
+            file,
+            footer,
+            group,
+        } = &self
+        {
+            let (failed, rows) = (read_error(*table, file), footer.row_group(*group));
+            let mut places = Vec::with_capacity(columns.len());
+            for column in columns {
+                let index = index_of(rows, column.name).map_err(|damage| failed(damage.what))?;
+                let (start, length) = rows.column(index).byte_range();
+                places.push((index, start..start.saturating_add(length)));
+            }
+            let ranges: Vec<_> = places.iter().map(|(_, range)| range.clone()).collect();
+            let bytes = fetch(store, *table, file, &ranges).await?;
+            let chunk = |((index, range), bytes): ((usize, Range<u64>), Bytes)| Chunk {
+                index,
+                start: range.start,
+                bytes,
+            };
+            chunks = places.into_iter().zip(bytes).map(chunk).collect();
+        }
+        Ok(Fetched { chunks, unit: self })
+    }
+}
+
+pub(crate) async fn fetch(
+    store: &dyn ObjectStore,
+    table: Table,
+    file: &DataFile,
+    ranges: &[Range<u64>],
+) -> Result<Vec<Bytes>, ReadError> {
+    let failed = read_error(table, file);
+    if let Some(range) = ranges.iter().find(|range| range.end > file.size_bytes) {
+        return Err(failed(format!(
+            "a column is said to end at {}, behind the file's end",
+            range.end
+        )));
+    }
+    store
+        .get_ranges(&path_of(table, file), ranges)
+        .await
+        .map_err(|error| failed(error.to_string()))
+}
+
+pub(crate) fn index_of(rows: &RowGroupMetaData, name: &str) -> Result<usize, Damage> {
+    rows.columns()
+        .iter()
+        .position(|chunk| chunk.column_path().string() == name)
+        .ok_or_else(|| Damage::new(format!("there is no column `{name}`")))
+}
+
+/// A unit with the bytes of its columns.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) unit: Unit,
+    chunks: Vec<Chunk>,
+}
+
+impl Fetched {
+    /// The columns, in the order in which they were asked for. Takes CPU time and waits for nothing.
+    pub(crate) fn read(&self, columns: &[Wanted], unzip: &mut Unzip) -> Result<Vec<Column>, ReadError> {
+        match &self.unit {
+            Unit::Pending(rows) => columns.iter().map(|wanted| pending(rows, *wanted)).collect(),
+            Unit::File {
+                table,
+                file,
+                footer,
+                group,
+            } => {
+                let (failed, rows) = (read_error(*table, file), footer.row_group(*group));
+                self.chunks
+                    .iter()
+                    .zip(columns)
+                    .map(|(chunk, wanted)| read(chunk, footer, *group, rows, wanted.form, unzip))
+                    .collect::<Result<_, Damage>>()
+                    .map_err(|damage| failed(damage.what))
+            }
+        }
+    }
+}
+
+fn pending(rows: &Pending, wanted: Wanted) -> Result<Column, ReadError> {
+    let failed = |what: String| ReadError {
+        path: "rows that wait for their commit".to_owned(),
+        what,
+    };
+    let column = rows
+        .column(wanted.name)
+        .ok_or_else(|| failed(format!("there is no column `{}`", wanted.name)))?
+        .map_err(|error| failed(error.to_string()))?;
+    match wanted.form {
+        Form::Codes => Codes::of_array(&column)
+            .map(Column::Codes)
+            .map_err(|damage| failed(damage.what)),
+        Form::Numbers => Ok(Column::Numbers(column.as_primitive::<Int64Type>().values().to_vec())),
+    }
+}

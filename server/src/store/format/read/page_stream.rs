@@ -1,0 +1,263 @@
+//! A file read from its begin to its end, some thousand rows at a time: what a merge of many files needs.
+//!
+//! In: a file, names of columns. Out: for one piece of rows after another each column as codes or numbers, and the dictionaries of the row
+//! group that they are of. Many are open at a time: each holds a page of every column and the dictionaries of a row group, no more, and all
+//! are decompressed by one decompressor.
+
+use crate::column::coded::{Codes, Column, Form, Values, Wanted};
+use crate::column::malformed::Damage;
+use crate::store::format::read::column_chunk::{Chunk, Dictionary, add_differences, read};
+use crate::store::format::read::groups::index_of;
+use crate::store::format::read::unzip::{Plain, Unzip, as_they_lie};
+use bytes::Bytes;
+use parquet::column::page::PageReader;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Rows of a piece, at most.
+const PIECE_ROWS: usize = 8 * 1024;
+
+/// What is read of a file for a page's header: most have half as many bytes.
+const HEADER_BYTES: usize = 128;
+
+/// A file of which pages are read where they lie.
+struct Pieces(Arc<File>);
+
+impl Length for Pieces {
+    fn len(&self) -> u64 {
+        self.0.metadata().map_or(0, |metadata| metadata.len())
+    }
+}
+
+impl ChunkReader for Pieces {
+    type T = BufReader<Rest>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let rest = Rest {
+            file: self.0.clone(),
+            at: start,
+        };
+        Ok(BufReader::with_capacity(HEADER_BYTES, rest))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let mut bytes = vec![0; length];
+        self.0.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+/// What follows in a file.
+struct Rest {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for Rest {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read_at(to, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// What of a column has been read and not been taken.
+#[derive(Default)]
+struct Pages {
+    /// Of a column of codes, once it has come.
+    dictionary: Option<Dictionary>,
+    codes: Vec<u32>,
+    numbers: Vec<i64>,
+}
+
+/// One column of a row group, of which a few pages are in memory.
+struct OneColumn {
+    index: usize,
+    form: Form,
+    meta: ColumnChunkMetaData,
+    reader: SerializedPageReader<Pieces>,
+    pages: Pages,
+}
+
+impl OneColumn {
+    fn open(file: &Arc<File>, footer: &ParquetMetaData, group: usize, wanted: Wanted) -> Result<Self, Damage> {
+        let rows = footer.row_group(group);
+        let index = index_of(rows, wanted.name)?;
+        let meta = rows.column(index).clone();
+        let count = rows.num_rows() as usize;
+        Ok(OneColumn {
+            index,
+            form: wanted.form,
+            reader: as_they_lie(Pieces(file.clone()), &meta, count)?,
+            meta,
+            pages: Pages::default(),
+        })
+    }
+
+    /// Reads on until there are so many rows. False: a page is written in another way.
+    fn fill(&mut self, rows: usize, left: usize, unzip: &mut Unzip) -> Result<bool, Damage> {
+        while self.rows() < rows {
+            let Some(page) = self.reader.get_next_page()? else {
+                return Err(Damage::new("a column has fewer values than its row group has rows"));
+            };
+            let Some(page) = unzip.open(&page, self.meta.compression())? else {
+                return Ok(false);
+            };
+            let (left, meta) = (left - self.rows(), &self.meta);
+            let Pages {
+                dictionary,
+                codes,
+                numbers,
+            } = &mut self.pages;
+            let is_read = match (self.form, page, &*dictionary) {
+                (Form::Codes, Plain::Dictionary(bytes), _) => {
+                    *dictionary = Dictionary::of(bytes, meta)?;
+                    dictionary.is_some()
+                }
+                (Form::Codes, page, Some(dictionary)) => dictionary.add_codes(page, meta, left, codes)?,
+                (Form::Codes, _, None) => false,
+                (Form::Numbers, page, _) => add_differences(page, meta, left, numbers)?,
+            };
+            if !is_read {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn rows(&self) -> usize {
+        match self.form {
+            Form::Codes => self.pages.codes.len(),
+            Form::Numbers => self.pages.numbers.len(),
+        }
+    }
+
+    fn drop_rows(&mut self, rows: usize) {
+        match self.form {
+            Form::Codes => drop(self.pages.codes.drain(..rows)),
+            Form::Numbers => drop(self.pages.numbers.drain(..rows)),
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct FileStream {
+    file: Arc<File>,
+    footer: Arc<ParquetMetaData>,
+    wanted: &'static [Wanted],
+    /// The row group that comes next.
+    next_group: usize,
+    columns: Vec<OneColumn>,
+    /// Rows of the group that are still to come, those of the piece included.
+    left: usize,
+    piece: usize,
+}
+
+/// Rows that have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) rows: usize,
+    /// The dictionaries are others than before.
+    pub(crate) is_new: bool,
+}
+
+impl FileStream {
+    pub(crate) fn open(path: &std::path::Path, wanted: &'static [Wanted]) -> Result<FileStream, Damage> {
+        let file = File::open(path).map_err(|error| Damage::new(error.to_string()))?;
+        let footer = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+        Ok(FileStream {
+            file: Arc::new(file),
+            footer: Arc::new(footer),
+            wanted,
+            next_group: 0,
+            columns: Vec::new(),
+            left: 0,
+            piece: 0,
+        })
+    }
+
+    /// Reads on; none at the end.
+    pub(crate) fn next(&mut self, unzip: &mut Unzip) -> Result<Option<Piece>, Damage> {
+        for column in &mut self.columns {
+            column.drop_rows(self.piece);
+        }
+        self.left -= self.piece;
+        self.piece = 0;
+        let mut is_new = false;
+        while self.left == 0 {
+            if self.next_group == self.footer.num_row_groups() {
+                self.columns.clear();
+                return Ok(None);
+            }
+            let open = |wanted: &Wanted| OneColumn::open(&self.file, &self.footer, self.next_group, *wanted);
+            self.columns = self.wanted.iter().map(open).collect::<Result<_, _>>()?;
+            self.left = self.footer.row_group(self.next_group).num_rows() as usize;
+            self.next_group += 1;
+            is_new = true;
+        }
+        let rows = self.left.min(PIECE_ROWS);
+        for column in &mut self.columns {
+            if !column.fill(rows, self.left, unzip)? {
+                self.read_whole(unzip)?;
+                is_new = true;
+                break;
+            }
+        }
+        self.piece = rows;
+        Ok(Some(Piece { rows, is_new }))
+    }
+
+    /// Reads the row group in one piece, whatever its encoding: files of others.
+    fn read_whole(&mut self, unzip: &mut Unzip) -> Result<(), Damage> {
+        let group = self.next_group - 1;
+        let rows = self.footer.row_group(group);
+        let gone = rows.num_rows() as usize - self.left;
+        for column in &mut self.columns {
+            let (start, length) = rows.column(column.index).byte_range();
+            let chunk = Chunk {
+                index: column.index,
+                start,
+                bytes: Pieces(self.file.clone()).get_bytes(start, length as usize)?,
+            };
+            column.pages = match read(&chunk, &self.footer, group, rows, column.form, unzip)? {
+                Column::Codes(Codes { codes, values }) => Pages {
+                    dictionary: Some(Dictionary::whole(values)),
+                    codes: codes.into_words(),
+                    numbers: Vec::new(),
+                },
+                Column::Numbers(numbers) => Pages {
+                    numbers,
+                    ..Pages::default()
+                },
+            };
+            column.drop_rows(gone);
+        }
+        Ok(())
+    }
+
+    /// The codes of the piece's rows in a column that was asked for as codes, and what they stand for.
+    pub(crate) fn codes(&self, column: usize) -> (&[u32], &Values) {
+        static NONE: Values = Values::Numbers(Vec::new());
+        let pages = &self.columns[column].pages;
+        let values = pages.dictionary.as_ref().map(|dictionary| &dictionary.values);
+        (&pages.codes[..self.piece], values.unwrap_or(&NONE))
+    }
+
+    /// What the codes of a column stand for will not be asked for again.
+    pub(crate) fn forget(&mut self, column: usize) {
+        if let Some(dictionary) = &mut self.columns[column].pages.dictionary {
+            dictionary.values = Values::Numbers(Vec::new());
+        }
+    }
+
+    /// The numbers of the piece's rows in a column that was asked for as numbers.
+    pub(crate) fn numbers(&self, column: usize) -> &[i64] {
+        &self.columns[column].pages.numbers[..self.piece]
+    }
+}

@@ -1,0 +1,191 @@
+//! In which way the codes of a column are written, where there is a choice.
+
+use crate::column::runs::{ABSENT, Runs};
+use crate::store::format::write::bits::{Codes, hybrid};
+use crate::store::format::write::code_order::{by_frequency, by_home, pages_of_homes};
+use crate::store::format::write::rows_file::Effort;
+use parquet::errors::ParquetError;
+use zstd::bulk::Compressor;
+
+/// Values by which it is decided how many bits codes are written with: a small part of a row group's, since each of them is written thrice.
+const TRIED_VALUES: usize = 8 * 1024;
+
+/// The same of the order of stacks, and of what pages end with. What may become of them is compared as it would be written: in few values none
+/// comes often, and there are few pages.
+const TRIED_ROWS: usize = 32 * 1024;
+
+/// A page is not ended with its home before it has so many rows: below, what zstd begins with costs more than is won.
+const LEAST_PAGE_OF_HOME: usize = 2 * 1024;
+
+/// About what a page takes beside its codes.
+const PAGE_BYTES: usize = 50;
+
+/// How the codes of a column are written.
+#[derive(Debug, Default)]
+pub(crate) struct Way {
+    /// The code that takes the place of each.
+    pub(crate) places: Option<Vec<u32>>,
+    /// Bits of a code; none: what [`Group::width`] says.
+    pub(crate) width: Option<u32>,
+    /// Without runs.
+    is_each: bool,
+    /// By the frequency of bytes alone, see [`crate::store::format::write::column_writer::counting`].
+    pub(crate) is_fast: bool,
+    /// Rows of each page; none: all the same.
+    pages: Vec<usize>,
+}
+
+impl Way {
+    pub(crate) fn cut<'c>(&self, codes: &'c Codes<'_>, effort: Effort) -> Vec<Codes<'c>> {
+        match self.pages.as_slice() {
+            [] => codes.pages(effort.page_rows()),
+            pages => codes.cut(pages),
+        }
+    }
+
+    pub(crate) fn write(&self, codes: &Codes<'_>, width: u32, to: &mut Vec<u8>) {
+        if self.is_each {
+            codes.write_each(width, to);
+        } else {
+            codes.write(width, to);
+        }
+    }
+}
+
+/// What pages are compressed with, when encodings are tried and when one is written.
+pub(crate) struct Compressors<'g> {
+    pub(crate) effort: Effort,
+    pub(crate) compressor: &'g mut Compressor<'static>,
+    /// By the frequency of bytes alone.
+    pub(crate) fast: &'g mut Compressor<'static>,
+}
+
+impl Compressors<'_> {
+    pub(crate) fn zstd(&mut self, way: &Way) -> &mut Compressor<'static> {
+        if way.is_fast { self.fast } else { self.compressor }
+    }
+
+    /// Of the ways in which stacks can be written the one by which the first of them become smallest.
+    pub(crate) fn way_of_stacks(&mut self, keys: &[u32], values: usize, homes: &Runs) -> Result<Way, ParquetError> {
+        if self.effort != Effort::Compact || !(1 << 8..1 << 16).contains(&values) {
+            return Ok(Way::default());
+        }
+        let (keys_tried, width) = (&keys[..keys.len().min(TRIED_ROWS)], Some(u16::BITS));
+        let least = self.width(values, &Codes::of_rows(keys_tried))?;
+        let mut ways = vec![
+            Way {
+                width: Some(least),
+                ..Way::default()
+            },
+            Way {
+                places: Some(by_frequency(keys, values)),
+                width,
+                is_fast: true,
+                ..Way::default()
+            },
+        ];
+        if homes.is_empty() {
+            // Each stack's rows follow each other: as a run of the format, or as what is one to zstd.
+            ways.extend([false, true].map(|is_each| Way {
+                width,
+                is_each,
+                ..Way::default()
+            }));
+        }
+        if let Some(places) = by_home(keys, homes, values) {
+            ways.push(Way {
+                places: Some(places),
+                width,
+                is_fast: true,
+                pages: pages_of_homes(homes, LEAST_PAGE_OF_HOME, self.effort.page_rows()),
+                ..Way::default()
+            });
+        }
+        self.smallest(keys_tried, ways)
+    }
+
+    /// The same of codes of which rows of one home have few.
+    pub(crate) fn way_of_pages(&mut self, keys: &[u32], values: usize, homes: &Runs) -> Result<Way, ParquetError> {
+        let tried = &keys[..keys.len().min(TRIED_ROWS)];
+        if self.effort != Effort::Compact || homes.is_empty() || values < 2 || tried.contains(&ABSENT) {
+            return Ok(Way::default());
+        }
+        let pages = pages_of_homes(homes, LEAST_PAGE_OF_HOME, self.effort.page_rows());
+        let mut ways = vec![Way {
+            width: Some(self.width(values, &Codes::of_rows(tried))?),
+            ..Way::default()
+        }];
+        // Of few codes eight in a row are equal now and then by chance: a run there breaks up what zstd would count.
+        let with_and_without_runs = |width| [false, true].map(|is_each| (width, is_each));
+        ways.extend(
+            widths(values)
+                .flat_map(with_and_without_runs)
+                .map(|(width, is_each)| Way {
+                    width: Some(width),
+                    is_each,
+                    is_fast: true,
+                    pages: pages.clone(),
+                    ..Way::default()
+                }),
+        );
+        self.smallest(tried, ways)
+    }
+
+    fn smallest(&mut self, keys: &[u32], ways: Vec<Way>) -> Result<Way, ParquetError> {
+        let mut smallest = (usize::MAX, Way::default());
+        for way in ways {
+            let size = self.size(keys, &way)?;
+            if size < smallest.0 {
+                smallest = (size, way);
+            }
+        }
+        Ok(smallest.1)
+    }
+
+    /// What these codes take in this way.
+    fn size(&mut self, keys: &[u32], way: &Way) -> Result<usize, ParquetError> {
+        let placed: Vec<u32> = match &way.places {
+            Some(places) => keys.iter().map(|key| places[*key as usize]).collect(),
+            None => keys.to_vec(),
+        };
+        let (mut size, mut plain) = (0, Vec::new());
+        for page in way.cut(&Codes::of_rows(&placed), self.effort) {
+            plain.clear();
+            way.write(&page, way.width.unwrap_or(u32::BITS), &mut plain);
+            size += PAGE_BYTES + self.zstd(way).compress(&plain)?.len();
+        }
+        Ok(size)
+    }
+    /// How many bits codes are written with, by how small the first ones become: as few as the greatest code needs, or whole or half bytes. Those
+    /// are more, but zstd finds in them which codes are frequent.
+    pub(crate) fn width(&mut self, values: usize, codes: &Codes<'_>) -> Result<u32, ParquetError> {
+        let [least, ..] = of_values(values);
+        let Codes::Rows(codes) = codes else { return Ok(least) };
+        if self.effort != Effort::Compact {
+            return Ok(least);
+        }
+        let given = codes.iter().copied().filter(|code| *code != ABSENT);
+        let (first, mut plain): (Vec<u32>, _) = (given.take(TRIED_VALUES).collect(), Vec::new());
+        let mut smallest = (usize::MAX, least);
+        for width in widths(values) {
+            plain.clear();
+            hybrid(&first, width, &mut plain);
+            let size = self.compressor.compress(&plain)?.len().min(plain.len());
+            smallest = smallest.min((size, width));
+        }
+        Ok(smallest.1)
+    }
+}
+
+/// As few bits as the codes of so many values need, and as many half and whole bytes.
+fn of_values(values: usize) -> [u32; 3] {
+    let least = u32::BITS - (values.saturating_sub(1) as u32).leading_zeros();
+    [least, least.next_multiple_of(4), least.next_multiple_of(8)]
+}
+
+/// The different ones of these.
+fn widths(values: usize) -> impl Iterator<Item = u32> {
+    let mut widths = of_values(values).to_vec();
+    widths.dedup();
+    widths.into_iter()
+}

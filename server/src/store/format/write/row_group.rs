@@ -1,0 +1,177 @@
+//! Row groups of `samples` and its roll-ups written from codes: the form in which rows lie in memory, and in which files hold them.
+//!
+//! In: columns of sorted rows, names as codes. Out: the bytes of a Parquet file in which every column but the time is a dictionary and
+//! codes. A general writer is given values and looks each of them up, row by row, in a table that it keeps; here a name's code
+//! is known, and a number is looked up once a run of equal ones. Formats: parquet-format, `Encodings.md` ("RLE / Bit-Packing Hybrid",
+//! "Dictionary Encoding") and `README.md` ("Data Pages").
+
+use crate::column::runs::{Runs, dense, runs};
+use crate::store::buffer::arriving::FreshSamples;
+use crate::store::buffer::coded_rows::{Recent, Samples};
+use crate::store::buffer::interner::Book;
+use crate::store::format::provenance::Notes;
+use crate::store::format::write::column_writer::{Group, counting, homes};
+use crate::store::format::write::page_plan::Compressors;
+use crate::store::format::write::rows_file::{self, Effort, Encoded, PART, ROW_GROUP_ROWS, Ranges};
+use crate::store::table::error::StoreError;
+use crate::store::table::schema::Table;
+use parquet::arrow::ArrowWriter;
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
+use std::ops::Range;
+use std::sync::Arc;
+use zstd::bulk::Compressor;
+
+/// A stack is named in about so many of the requests that a commit has, or more.
+const NAMED_IN: usize = 8;
+
+/// Sorts the rows of one hour and encodes them. CPU-bound: call it on a blocking thread. None comes back when there are no rows.
+pub(crate) fn encode(
+    partition: &str,
+    samples: &[Arc<FreshSamples>],
+    effort: Effort,
+    notes: &Notes,
+) -> Result<Option<Encoded>, StoreError> {
+    let (mut rows, mut book, mut recent) = (Samples::default(), Book::default(), Recent::default());
+    rows.reserve(samples.iter().map(|samples| samples.num_rows()).sum());
+    book.stacks
+        .reserve(samples.iter().map(|samples| samples.stacks()).sum::<usize>() / NAMED_IN);
+    for samples in samples {
+        rows.add(samples, &mut book, &mut recent);
+    }
+    if rows.len() == 0 {
+        return Ok(None);
+    }
+    rows.sort(&book);
+    let mut file = CodedFile::new(Table::Samples, effort, notes, rows.len() * effort.sample_bytes())?;
+    file.write_groups(&rows, ROW_GROUP_ROWS, &book)?;
+    file.finish(partition, PART).map(Some)
+}
+
+/// A file that grows by row groups.
+pub(crate) struct CodedFile {
+    table: Table,
+    writer: SerializedFileWriter<Vec<u8>>,
+    effort: Effort,
+    compressor: Compressor<'static>,
+    /// For codes in an order in which frequent bytes are all that there is to find.
+    fast: Compressor<'static>,
+    rows: u64,
+    ranges: Ranges,
+}
+
+impl CodedFile {
+    /// A file of about so many bytes: one that grows is copied again and again. `notes`: what it says of itself.
+    pub(crate) fn new(table: Table, effort: Effort, notes: &Notes, bytes: usize) -> Result<Self, StoreError> {
+        let (writer, _) = rows_file::writer(table, effort, notes, bytes)
+            .and_then(ArrowWriter::into_serialized_writer)
+            .map_err(failed(table))?;
+        let compressor = |effort: Effort| {
+            let compressor = Compressor::new(effort.level());
+            compressor.map_err(StoreError::table(table, "encode a file"))
+        };
+        Ok(Self {
+            table,
+            writer,
+            effort,
+            compressor: compressor(effort)?,
+            fast: counting().map_err(StoreError::table(table, "encode a file"))?,
+            rows: 0,
+            ranges: Ranges::default(),
+        })
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Adds all rows of `samples` in row groups of so many.
+    pub(crate) fn write_groups(&mut self, rows: &Samples, of: usize, book: &Book) -> Result<(), StoreError> {
+        let begins = (0..rows.len()).step_by(of);
+        begins
+            .map(|begin| begin..rows.len().min(begin + of))
+            .try_for_each(|group| self.write_samples(rows, group, book))
+    }
+
+    /// Adds these rows of `samples` as a row group.
+    pub(crate) fn write_samples(&mut self, rows: &Samples, range: Range<usize>, book: &Book) -> Result<(), StoreError> {
+        self.write(range.len(), |group| write_samples(group, rows, range, book))
+    }
+
+    /// Adds a row group of so many rows; `columns` adds all columns in the order of the table's.
+    pub(crate) fn write(
+        &mut self,
+        rows: usize,
+        columns: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
+    ) -> Result<(), StoreError> {
+        let failed = failed(self.table);
+        let ranges = self.write_group(columns).map_err(failed)?;
+        if self.rows == 0 {
+            self.ranges = ranges;
+        } else {
+            self.ranges.widen(&ranges);
+        }
+        self.rows += rows as u64;
+        Ok(())
+    }
+
+    /// Returns the bounds of its columns.
+    fn write_group(
+        &mut self,
+        columns: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
+    ) -> Result<Ranges, ParquetError> {
+        let of_table = self.writer.schema_descr().columns().to_vec();
+        let mut group = Group {
+            table: self.table,
+            rows: self.writer.next_row_group()?,
+            columns: of_table.into_iter(),
+            zstd: Compressors {
+                effort: self.effort,
+                compressor: &mut self.compressor,
+                fast: &mut self.fast,
+            },
+            ranges: Ranges::default(),
+        };
+        columns(&mut group)?;
+        let Group { rows, ranges, .. } = group;
+        rows.close()?;
+        Ok(ranges)
+    }
+
+    /// `name`: how the file's name begins.
+    pub(crate) fn finish(self, partition: &str, name: &str) -> Result<Encoded, StoreError> {
+        let bytes = self.writer.into_inner().map_err(failed(self.table))?;
+        Ok(Encoded::new(self.table, partition, name, bytes, self.rows, self.ranges))
+    }
+}
+
+fn failed(table: Table) -> impl Fn(ParquetError) -> StoreError {
+    move |cause| StoreError::table(table, "encode a file")(cause)
+}
+
+/// Adds the columns of `samples` in their order.
+fn write_samples(group: &mut Group<'_>, rows: &Samples, range: Range<usize>, book: &Book) -> Result<(), ParquetError> {
+    let origins = runs(rows.origins[range.clone()].iter().copied());
+    let homes = homes(&origins, book);
+    group.times(&rows.ts_ns[range.clone()], &origins)?;
+    let names = &book.names;
+    group.texts_of_runs("type", &origins, names, |origin| book.series_of(origin).kind)?;
+    group.texts_of_runs("node", &origins, names, |origin| book.origins[origin].node)?;
+    group.texts_of_runs("service", &origins, names, |origin| book.series_of(origin).service)?;
+    group.numbers_of_runs("series_id", &origins, |origin| Some(book.series_of(origin).id))?;
+    group.numbers_of_runs("process_id", &origins, |origin| Some(book.origins[origin].process_id))?;
+    group.texts_of_runs("thread", &origins, names, |origin| book.origins[origin].thread)?;
+    group.numbers_of_runs("tid", &origins, |origin| book.origins[origin].tid)?;
+    let (manners, kept) = dense(rows.manners[range.clone()].iter().copied(), book.manners.len());
+    let manner = |code: &u32| book.manners[*code];
+    let cpus = kept.iter().map(|code| manner(code).cpu);
+    group.numbers_of("cpu", &manners, cpus, size_of::<i32>(), &homes)?;
+    group.texts_of("mode", &manners, kept.iter().map(|code| manner(code).mode), names)?;
+    group.stacks(rows.stacks[range].iter().copied(), &homes, book)?;
+    let values = kept.iter().map(|code| Some(manner(code).value));
+    group.numbers_of("value", &manners, values, size_of::<i64>(), &Runs::new())
+}
+
+#[cfg(test)]
+#[path = "row_group_tests.rs"]
+mod tests;

@@ -1,0 +1,328 @@
+//! What tells a sound log from a damaged one.
+//!
+//! An entry that the server writes carries the hash of itself in its `commitInfo`. What the library writes (a table's first
+//! entries, checkpoints, `_last_checkpoint`) is listed with its hashes in `_stakeout_sums` beside it, which other readers of the
+//! table pass over.
+
+use crate::store::table::error::StoreError;
+use crate::store::table::integrity::Fault;
+use crate::store::table::schema::Table;
+use bytes::Bytes;
+use deltalake_core::logstore::LogStoreRef;
+use object_store::ObjectStoreExt;
+use object_store::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path as FsPath;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The field of `commitInfo`.
+pub(crate) const CHECKSUM: &str = "stakeoutChecksum";
+
+/// What stands there while the hash is taken.
+pub(crate) const UNSEALED: &str = "0000000000000000";
+
+/// Names of a log's files.
+pub(crate) const SUMS: &str = "_stakeout_sums";
+
+pub(crate) const HINT: &str = "_last_checkpoint";
+
+fn fault(name: &str, what: impl Into<String>) -> Fault {
+    Fault {
+        name: name.to_owned(),
+        what: what.into(),
+    }
+}
+
+/// Puts the hash of an entry into it. The entry was made with [`UNSEALED`] in the place.
+pub(crate) fn seal(entry: &Bytes) -> Bytes {
+    let Some(at) = place(entry) else { return entry.clone() };
+    let mut sealed = entry.to_vec();
+    let hash = format!("{:016x}", xxh3_64(entry));
+    sealed[at..at + hash.len()].copy_from_slice(hash.as_bytes());
+    sealed.into()
+}
+
+/// Where an entry's hash stands.
+fn place(entry: &[u8]) -> Option<usize> {
+    let key = format!("\"{CHECKSUM}\":\"");
+    let found = entry.windows(key.len()).position(|bytes| bytes == key.as_bytes())?;
+    let at = found + key.len();
+    (at + UNSEALED.len() <= entry.len()).then_some(at)
+}
+
+/// Whether a sealed entry is what was written; none for an entry without a hash.
+fn is_as_sealed(entry: &[u8]) -> Option<bool> {
+    let at = place(entry)?;
+    let digits = at..at + UNSEALED.len();
+    let mut unsealed = entry.to_vec();
+    unsealed[digits.clone()].copy_from_slice(UNSEALED.as_bytes());
+    Some(entry[digits] == *format!("{:016x}", xxh3_64(&unsealed)).as_bytes())
+}
+
+/// Names with hashes of their content.
+#[derive(Debug, Default)]
+pub(crate) struct Sums(BTreeMap<String, String>);
+
+impl Sums {
+    /// Those of a log's folder; none where there are none, a fault where they cannot be trusted.
+    fn read(dir: &FsPath) -> Result<Option<Sums>, Fault> {
+        let Ok(content) = std::fs::read(dir.join(SUMS)) else {
+            return Ok(None);
+        };
+        let damaged = || fault(SUMS, "its content is not what was written");
+        let text = std::str::from_utf8(&content).map_err(|_| damaged())?;
+        let (hash, json) = text.split_once('\n').ok_or_else(damaged)?;
+        if hash != format!("{:016x}", xxh3_64(json.as_bytes())) {
+            return Err(damaged());
+        }
+        serde_json::from_str(json)
+            .map(|sums| Some(Sums(sums)))
+            .map_err(|_| damaged())
+    }
+
+    /// Those of a folder as it is now: of the named files, which were just written, and of others what was known.
+    pub(crate) fn of(dir: &FsPath, written: &[String]) -> std::io::Result<Bytes> {
+        let known = Sums::read(dir).ok().flatten().unwrap_or_default();
+        let mut sums = BTreeMap::new();
+        for name in Listed::read(dir)?.all() {
+            if written.contains(&name) {
+                let hash = format!("{:016x}", xxh3_64(&std::fs::read(dir.join(&name))?));
+                sums.insert(name, hash);
+            } else if let Some(hash) = known.0.get(&name) {
+                sums.insert(name, hash.clone());
+            }
+        }
+        let json = serde_json::to_string(&sums)?;
+        Ok(format!("{:016x}\n{json}", xxh3_64(json.as_bytes())).into())
+    }
+}
+
+/// The files of a log's folder that count.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) entries: BTreeSet<u64>,
+    pub(crate) checkpoints: BTreeSet<u64>,
+    has_hint: bool,
+}
+
+pub(crate) fn entry_name(version: u64) -> String {
+    format!("{version:020}.json")
+}
+
+pub(crate) fn checkpoint_name(version: u64) -> String {
+    format!("{version:020}.checkpoint.parquet")
+}
+
+/// Entries without a hash that are not listed either: the library's, since the last look.
+pub(crate) fn unlisted_entries(dir: &FsPath) -> std::io::Result<Vec<String>> {
+    let listed = Listed::read(dir)?;
+    let sums = Sums::read(dir).ok().flatten().unwrap_or_default();
+    let checkpoint = listed.checkpoints.last().copied().unwrap_or_default();
+    let names = listed.entries.range(checkpoint..).map(|version| entry_name(*version));
+    let mut unlisted = Vec::new();
+    for name in names.filter(|name| !sums.0.contains_key(name)) {
+        if place(&std::fs::read(dir.join(&name))?).is_none() {
+            unlisted.push(name);
+        }
+    }
+    Ok(unlisted)
+}
+
+impl Listed {
+    /// Nothing where there is no folder.
+    pub(crate) fn read(dir: &FsPath) -> std::io::Result<Listed> {
+        let mut listed = Listed::default();
+        let entries = match std::fs::read_dir(dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(listed),
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            listed.has_hint |= name == HINT;
+            let Some((Ok(version), kind)) = name.split_once('.').map(|(digits, kind)| (digits.parse(), kind)) else {
+                continue;
+            };
+            match kind {
+                "json" => drop(listed.entries.insert(version)),
+                "checkpoint.parquet" => drop(listed.checkpoints.insert(version)),
+                _ => {}
+            }
+        }
+        Ok(listed)
+    }
+
+    fn all(&self) -> Vec<String> {
+        let entries = self.entries.iter().map(|version| entry_name(*version));
+        let checkpoints = self.checkpoints.iter().map(|version| checkpoint_name(*version));
+        let hint = self.has_hint.then(|| HINT.to_owned());
+        entries.chain(checkpoints).chain(hint).collect()
+    }
+}
+
+/// Looks at what a start reads: the newest checkpoint, the entries after it, and the file that names the checkpoint.
+pub(crate) fn faults(dir: &FsPath) -> std::io::Result<Vec<Fault>> {
+    let listed = Listed::read(dir)?;
+    let mut faults = Vec::new();
+    let sums = Sums::read(dir).unwrap_or_else(|fault| {
+        faults.push(fault);
+        None
+    });
+    let checkpoint = listed.checkpoints.last().copied();
+    faults.extend(checkpoint.and_then(|version| checkpoint_fault(dir, version, sums.as_ref())));
+    let first = checkpoint.map_or(0, |version| version + 1);
+    if let Some(last) = listed.entries.last() {
+        for version in first..=*last {
+            faults.extend(entry_fault(dir, version, sums.as_ref()));
+        }
+    }
+    if listed.has_hint {
+        faults.extend(hint_fault(dir, &listed, sums.as_ref()));
+    }
+    Ok(faults)
+}
+
+fn read(dir: &FsPath, name: &str) -> Result<Vec<u8>, Fault> {
+    std::fs::read(dir.join(name)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => fault(name, "it is missing"),
+        _ => fault(name, format!("it cannot be read: {error}")),
+    })
+}
+
+/// Whether content has the hash that is listed; none where none is.
+fn is_as_listed(sums: Option<&Sums>, name: &str, content: &[u8]) -> Option<bool> {
+    let hash = sums?.0.get(name)?;
+    Some(*hash == format!("{:016x}", xxh3_64(content)))
+}
+
+/// What is wrong with a checkpoint. One that is not listed was written just before the server ended: it must be readable.
+pub(crate) fn checkpoint_fault(dir: &FsPath, version: u64, sums: Option<&Sums>) -> Option<Fault> {
+    let name = checkpoint_name(version);
+    let content = match read(dir, &name) {
+        Ok(content) => content,
+        Err(fault) => return Some(fault),
+    };
+    let sound = is_as_listed(sums, &name, &content)
+        .unwrap_or_else(|| crate::store::log::transactions::checkpoint_txns(content.into()).is_ok());
+    (!sound).then(|| fault(&name, "its content is not what was written"))
+}
+
+/// What is wrong with an entry. One without a hash is the library's, which writes entries that change the table itself: only
+/// in a table of an older server are there others.
+pub(crate) fn entry_fault(dir: &FsPath, version: u64, sums: Option<&Sums>) -> Option<Fault> {
+    let name = entry_name(version);
+    let content = match read(dir, &name) {
+        Ok(content) => content,
+        Err(fault) => return Some(fault),
+    };
+    let sealed = is_as_sealed(&content).or_else(|| is_as_listed(sums, &name, &content));
+    let sound = sealed.unwrap_or_else(|| {
+        let mut lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let read = lines
+            .clone()
+            .all(|line| serde_json::from_slice::<serde_json::Value>(line).is_ok());
+        !content.is_empty() && read && (sums.is_none() || lines.any(|line| line.starts_with(b"{\"metaData\"")))
+    });
+    (!sound).then(|| fault(&name, "its content is not what was written"))
+}
+
+fn hint_fault(dir: &FsPath, listed: &Listed, sums: Option<&Sums>) -> Option<Fault> {
+    let content = match read(dir, HINT) {
+        Ok(content) => content,
+        Err(fault) => return Some(fault),
+    };
+    let hint: Option<serde_json::Value> = serde_json::from_slice(&content).ok();
+    let version = hint.and_then(|hint| hint["version"].as_u64());
+    // The library replaces the file before the sums are: then it names a checkpoint that they don't have.
+    let is_newer = version.is_some_and(|version| {
+        listed.checkpoints.contains(&version) && sums.is_none_or(|sums| !sums.0.contains_key(&checkpoint_name(version)))
+    });
+    if !is_newer && is_as_listed(sums, HINT, &content) != Some(true) {
+        return Some(fault(HINT, "its content is not what was written"));
+    }
+    let named = version.filter(|version| !listed.checkpoints.contains(version))?;
+    Some(fault(&checkpoint_name(named), "it is missing"))
+}
+
+/// The newest checkpoint that can be trusted, and the entries after it without a gap (from the first on, where there is none).
+pub(crate) fn trusted(dir: &FsPath) -> std::io::Result<(Option<u64>, Vec<u64>)> {
+    let listed = Listed::read(dir)?;
+    let sums = Sums::read(dir).ok().flatten();
+    let sound = |version: &&u64| checkpoint_fault(dir, **version, sums.as_ref()).is_none();
+    let checkpoint = listed.checkpoints.iter().rev().find(sound).copied();
+    let first = checkpoint.map_or(0, |version| version + 1);
+    let entries = (first..)
+        .take_while(|version| listed.entries.contains(version) && entry_fault(dir, *version, sums.as_ref()).is_none())
+        .collect();
+    Ok((checkpoint, entries))
+}
+
+/// Lists the hashes of what the library has just written.
+pub(crate) async fn list_sums(
+    table: Table,
+    log_store: &LogStoreRef,
+    log_dir: &FsPath,
+    written: std::io::Result<Vec<String>>,
+) -> Result<(), StoreError> {
+    let failed = StoreError::table(table, "list its log's hashes");
+    let sums = match written {
+        Ok(written) if written.is_empty() => return Ok(()),
+        Ok(written) => Sums::of(log_dir, &written),
+        Err(error) => Err(error),
+    };
+    let sums = sums.map_err(failed)?;
+    let path = Path::from("_delta_log").join(SUMS);
+    let listed = log_store.object_store(None).put(&path, sums.into()).await;
+    listed.map_err(StoreError::table(table, "list its log's hashes"))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> Bytes {
+        let info = format!("{{\"commitInfo\":{{\"a\":1,\"{CHECKSUM}\":\"{UNSEALED}\"}}}}");
+        seal(&format!("{info}\n{{\"add\":{{\"path\":\"x\"}}}}").into())
+    }
+
+    #[test]
+    fn a_sealed_entry_shows_every_flipped_byte() {
+        let sealed = entry();
+        assert_eq!(is_as_sealed(&sealed), Some(true));
+        assert!(sealed.starts_with(b"{\"commitInfo\""));
+        for at in 0..sealed.len() {
+            let mut flipped = sealed.to_vec();
+            flipped[at] ^= 0x04;
+            assert_ne!(is_as_sealed(&flipped), Some(true), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn entries_without_a_hash_are_those_that_are_listed_or_change_the_table() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |version, content: &[u8]| std::fs::write(dir.path().join(entry_name(version)), content).unwrap();
+        let first = b"{\"protocol\":{}}\n{\"metaData\":{}}\n";
+        write(0, first);
+        write(1, &entry());
+        assert_eq!(unlisted_entries(dir.path()).unwrap(), [entry_name(0)]);
+        let sums = Sums::of(dir.path(), &[entry_name(0)]).unwrap();
+        std::fs::write(dir.path().join(SUMS), &sums).unwrap();
+        assert_eq!(faults(dir.path()).unwrap(), []);
+        // In the name of the hash's field, so that the entry looks like one without a hash.
+        let mut flipped = entry().to_vec();
+        let at = place(&flipped).unwrap() - 6;
+        flipped[at] ^= 0x01;
+        write(1, &flipped);
+        assert_eq!(faults(dir.path()).unwrap()[0].name, entry_name(1));
+        write(1, &entry());
+        let mut flipped = first.to_vec();
+        flipped[5] ^= 0x01;
+        write(0, &flipped);
+        assert_eq!(faults(dir.path()).unwrap()[0].name, entry_name(0));
+        write(0, first);
+        write(3, &entry());
+        assert_eq!(faults(dir.path()).unwrap()[0], fault(&entry_name(2), "it is missing"));
+        assert_eq!(trusted(dir.path()).unwrap(), (None, vec![0, 1]));
+    }
+}

@@ -1,0 +1,73 @@
+//! Opens a table: mends its log where that is corrupt, and takes in files of commits without an entry.
+
+use crate::store::log::location::Place;
+use crate::store::log::table_log::{TableLog, add_action};
+use crate::store::log::{orphan_commit, recover};
+use crate::store::root::local;
+use crate::store::table::data_file::DataFile;
+use crate::store::table::error::StoreError;
+use crate::store::table::integrity::Fault;
+use crate::store::table::transaction::Txn;
+use std::sync::Arc;
+
+/// What a table holds when it is opened.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) log: TableLog,
+    pub(crate) files: Vec<Arc<DataFile>>,
+    pub(crate) txns: Vec<Txn>,
+    /// What was wrong with the log, and is not any more.
+    pub(crate) faults: Vec<Fault>,
+}
+
+impl Loaded {
+    /// Commits what lies in the table's folder and should be part of it.
+    async fn take_unlogged(&mut self, place: Place) -> Result<(), StoreError> {
+        let table = place.table;
+        let failed = StoreError::table(table, "look for files without an entry in its log");
+        let (files, txns) = (self.files.clone(), self.txns.clone());
+        let found = tokio::task::spawn_blocking(move || orphan_commit::find(&place, &files, &txns)).await;
+        let found = found
+            .map_err(StoreError::table(table, "look at its files"))?
+            .map_err(failed)?;
+        if found.files.is_empty() {
+            return Ok(());
+        }
+        let add = found.files.iter().map(|file| add_action(table, file, true)).collect();
+        self.log.commit(add, &[], &found.txns, true).await?;
+        let (table, files) = (table.name(), found.files.len());
+        tracing::info!(table, files, "took in files of a commit that has no entry in the log");
+        self.txns.extend(found.txns);
+        self.files.extend(found.files);
+        self.files
+            .sort_by(|a, b| (&a.partition, &a.path).cmp(&(&b.partition, &b.path)));
+        Ok(())
+    }
+}
+
+/// Opens a table, creating it where there is none. A damaged log is mended first.
+pub(crate) async fn open(place: Place) -> Result<Loaded, StoreError> {
+    let table = place.table;
+    local::create_dir_durably(&place.table_dir()).map_err(StoreError::table(table, "create its folder"))?;
+    let faults = recover::faults(&place).map_err(StoreError::table(table, "look at its log"))?;
+    if !faults.is_empty() {
+        let (table, first) = (table.name(), &faults[0]);
+        tracing::error!(
+            table,
+            count = faults.len(),
+            file = first.name,
+            fault = first.what,
+            "the log is damaged: mending it"
+        );
+        recover::mend(&place, &faults).await?;
+    }
+    let (log, files, txns) = TableLog::over(&place).await?;
+    let mut loaded = Loaded {
+        log,
+        files,
+        txns,
+        faults,
+    };
+    loaded.take_unlogged(place).await?;
+    Ok(loaded)
+}

@@ -1,0 +1,308 @@
+//! A log that cannot be trusted: what is left of it and the files in the table's folder become a new log.
+//!
+//! Up to the first damaged entry the log is believed. Of the rest each line counts that can be read. Files that nothing names are
+//! part of the table, unless a line or another file says that they were replaced. The new log is made beside the table and
+//! put into its place in one step; the old one stays in `damaged/` for whoever wants to look at it.
+
+use crate::store::format::provenance::Notes;
+use crate::store::format::read::rows::FileRows;
+use crate::store::format::write::rows_file;
+use crate::store::log::checksums::{self, Listed};
+use crate::store::log::location::Place;
+use crate::store::log::table_log::{TableLog, add_action, load};
+use crate::store::root::local;
+use crate::store::table::data_file::DataFile;
+use crate::store::table::error::{StoreError, chain};
+use crate::store::table::file_list::add_files;
+use crate::store::table::integrity::{self, Fault};
+use crate::store::table::schema::Table;
+use crate::store::table::transaction::Txn;
+use deltalake_core::kernel::Transaction;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Rows of a file that are read at a time.
+const BATCH_ROWS: usize = 64 * 1024;
+
+/// Where damaged logs are kept, below the data directory.
+const ASIDE: &str = "damaged";
+
+/// What is wrong with a log. A folder with data files and without a log is a log that is missing.
+pub(crate) fn faults(place: &Place) -> std::io::Result<Vec<Fault>> {
+    let listed = Listed::read(&place.log_dir())?;
+    if listed.entries.is_empty() && listed.checkpoints.is_empty() {
+        let files = data_files(place);
+        let missing = Fault {
+            name: String::new(),
+            what: "it is missing".to_owned(),
+        };
+        return Ok(if files.is_empty() { vec![] } else { vec![missing] });
+    }
+    checksums::faults(&place.log_dir())
+}
+
+/// Makes a log sound again. A file that only names the newest checkpoint is put aside: the library does without it.
+pub(crate) async fn mend(place: &Place, faults: &[Fault]) -> Result<(), StoreError> {
+    let is_side_file = |fault: &Fault| fault.name == checksums::HINT || fault.name == checksums::SUMS;
+    let aside = aside(place).map_err(place.failed("make a folder for its damaged log"))?;
+    if !faults.iter().all(is_side_file) {
+        return rebuild(place, &aside).await;
+    }
+    for fault in faults {
+        std::fs::rename(place.log_dir().join(&fault.name), aside.join(&fault.name))
+            .and_then(|()| local::sync_dir(&place.log_dir()))
+            .map_err(place.failed("put a damaged file aside"))?;
+    }
+    Ok(())
+}
+
+/// A new folder in `damaged/`.
+fn aside(place: &Place) -> std::io::Result<PathBuf> {
+    let now = chrono::Utc::now().format("%Y%m%dT%H%M%S%.3fZ");
+    let aside = place.dir.join(ASIDE).join(format!("{}-{now}", place.table.name()));
+    local::create_dir_durably(&aside)?;
+    Ok(aside)
+}
+
+async fn rebuild(place: &Place, aside: &Path) -> Result<(), StoreError> {
+    let believed = match believed(place, aside).await {
+        Ok(believed) => believed,
+        Err(error) => {
+            tracing::warn!(%error, "nothing of a damaged log can be believed: its files are all that is left");
+            Believed::default()
+        }
+    };
+    let (of, at) = (place.clone(), aside.to_owned());
+    let whole = tokio::task::spawn_blocking(move || believed.and_the_rest(&of, &at))
+        .await
+        .map_err(place.failed("read its files"))?
+        .map_err(place.failed("read its files"))?;
+    let new = place.elsewhere(aside.join("new"));
+    let (mut log, _, _) = TableLog::over(&new).await?;
+    let add = whole
+        .files
+        .iter()
+        .map(|file| add_action(place.table, file, true))
+        .collect();
+    let txns: Vec<Txn> = whole.txns.into_values().collect();
+    log.commit(add, &[], &txns, true).await.map_err(StoreError::from)?;
+    swap(&new.log_dir(), &place.log_dir()).map_err(place.failed("put a new log into its place"))?;
+    let _ = std::fs::remove_dir_all(aside.join("trusted"));
+    let (table, files) = (place.table.name(), whole.files.len());
+    tracing::warn!(table, files, old = %aside.display(), "a damaged log was made anew from what is left of it and from the files");
+    Ok(())
+}
+
+/// The new log to the old one's place, and the other way round, in one step where the file system can do that.
+fn swap(new: &Path, old: &Path) -> std::io::Result<()> {
+    local::create_dir_durably(old)?;
+    if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_err() {
+        let kept = new.with_extension("old");
+        std::fs::rename(old, &kept)?;
+        std::fs::rename(new, old)?;
+    }
+    for dir in [new, old].into_iter().filter_map(Path::parent) {
+        local::sync_dir(dir)?;
+    }
+    Ok(())
+}
+
+/// What a table holds.
+#[derive(Debug, Default)]
+struct Believed {
+    /// The last entry that is part of it; none if there is none.
+    version: Option<u64>,
+    files: Vec<Arc<DataFile>>,
+    txns: HashMap<String, Txn>,
+}
+
+/// The log up to its first damaged entry, by the library, in a folder that has the sound files only.
+async fn believed(place: &Place, aside: &Path) -> Result<Believed, StoreError> {
+    let log_dir = place.log_dir();
+    let (checkpoint, entries) = checksums::trusted(&log_dir).map_err(place.failed("read its log"))?;
+    let version = entries.last().copied().or(checkpoint);
+    if version.is_none() {
+        return Ok(Believed::default());
+    }
+    let trusted = place.elsewhere(aside.join("trusted"));
+    let names = checkpoint.map(checksums::checkpoint_name).into_iter();
+    let linked = (|| {
+        local::create_dir_durably(&trusted.log_dir())?;
+        for name in names.chain(entries.into_iter().map(checksums::entry_name)) {
+            std::fs::hard_link(log_dir.join(&name), trusted.log_dir().join(&name))?;
+        }
+        Ok::<_, std::io::Error>(())
+    })();
+    linked.map_err(place.failed("read its log"))?;
+    let (_, files, txns) = load(&trusted).await?;
+    Ok(Believed {
+        version,
+        files,
+        txns: txns.into_iter().map(|txn| (txn.app_id.clone(), txn)).collect(),
+    })
+}
+
+impl Believed {
+    /// Adds what the lines of damaged entries and the folder say.
+    fn and_the_rest(mut self, place: &Place, aside: &Path) -> std::io::Result<Believed> {
+        let mut gone = self.read_lines(&place.log_dir())?;
+        let known: HashSet<String> = self.files.iter().map(|file| file.path.clone()).collect();
+        let mut found: Vec<(Arc<DataFile>, Vec<String>)> = Vec::new();
+        for path in data_files(place) {
+            if known.contains(&path) || gone.contains(&path) {
+                continue;
+            }
+            match read_file(place, &path) {
+                Ok((file, notes)) => {
+                    notes.txns.into_iter().for_each(|txn| self.add_txn(txn));
+                    found.push((Arc::new(file), notes.replaces));
+                }
+                Err(fault) => put_aside(place, aside, &path, &fault)?,
+            }
+        }
+        gone.extend(self.replaced(place, &found));
+        let mut files = Arc::new(self.files);
+        add_files(&mut files, found.into_iter().map(|(file, _)| file).collect());
+        self.files = Arc::unwrap_or_clone(files);
+        self.files.retain(|file| !gone.contains(&file.path));
+        if Table::ROLLUPS.contains(&place.table) {
+            one_a_partition(&mut self.files);
+        }
+        Ok(self)
+    }
+
+    /// Of found files and those that they replace the ones that are not part of the table: the old ones, or the new ones where
+    /// the server ended before all of them were written.
+    fn replaced(&self, place: &Place, found: &[(Arc<DataFile>, Vec<String>)]) -> HashSet<String> {
+        let known = self.files.iter().chain(found.iter().map(|(file, _)| file));
+        let rows: HashMap<&str, u64> = known.map(|file| (file.path.as_str(), file.rows)).collect();
+        let mut rewrites: BTreeMap<&[String], Vec<&DataFile>> = BTreeMap::new();
+        for (file, replaces) in found.iter().filter(|(_, replaces)| !replaces.is_empty()) {
+            rewrites.entry(replaces).or_default().push(file);
+        }
+        let mut gone = HashSet::new();
+        for (old, new) in rewrites {
+            // Where an old file is deleted already, the new ones have taken its place.
+            let are_there = old.iter().all(|path| place.table_dir().join(path).is_file());
+            let before: Option<u64> = old.iter().map(|path| rows.get(path.as_str()).copied()).sum();
+            let after: u64 = new.iter().map(|file| file.rows).sum();
+            let is_whole = !place.table.key().is_empty() || !are_there || before.is_none_or(|before| before == after);
+            if is_whole {
+                gone.extend(old.iter().cloned());
+            } else {
+                gone.extend(new.into_iter().map(|file| file.path.clone()));
+            }
+        }
+        gone
+    }
+
+    /// Every line that can be read: files that some entry removed, and transactions of entries that are not part of this yet.
+    fn read_lines(&mut self, log_dir: &Path) -> std::io::Result<HashSet<String>> {
+        let mut gone = HashSet::new();
+        for version in Listed::read(log_dir)?.entries {
+            let is_new = self.version.is_none_or(|last| version > last);
+            for line in lines(log_dir, version) {
+                gone.extend(line.remove.map(|removed| removed.path));
+                if let Some(txn) = line.txn.filter(|_| is_new) {
+                    let txn = Txn {
+                        app_id: txn.app_id,
+                        version: txn.version,
+                        updated_ms: txn.last_updated.unwrap_or_default(),
+                    };
+                    self.add_txn(txn);
+                }
+            }
+        }
+        Ok(gone)
+    }
+
+    /// The latest of an application's counts.
+    fn add_txn(&mut self, txn: Txn) {
+        match self.txns.get(&txn.app_id) {
+            Some(known) if known.updated_ms > txn.updated_ms => {}
+            _ => drop(self.txns.insert(txn.app_id.clone(), txn)),
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Removed {
+    path: String,
+}
+
+/// What counts of an entry's line.
+#[derive(serde::Deserialize)]
+struct Line {
+    remove: Option<Removed>,
+    txn: Option<Transaction>,
+}
+
+/// The lines of an entry that can be read.
+fn lines(log_dir: &Path, version: u64) -> Vec<Line> {
+    let content = std::fs::read(log_dir.join(checksums::entry_name(version))).unwrap_or_default();
+    let lines = content.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+/// Files that some entry removed.
+pub(crate) fn removed(log_dir: &Path) -> std::io::Result<HashSet<String>> {
+    let versions = Listed::read(log_dir)?.entries;
+    let lines = versions.into_iter().flat_map(|version| lines(log_dir, version));
+    Ok(lines.filter_map(|line| Some(line.remove?.path)).collect())
+}
+
+/// An hour has one roll-up of each kind: the newest.
+fn one_a_partition(files: &mut Vec<Arc<DataFile>>) {
+    files.sort_by(|a, b| (&a.partition, b.modified_ms).cmp(&(&b.partition, a.modified_ms)));
+    files.dedup_by(|later, first| later.partition == first.partition);
+}
+
+/// The Parquet files in a table's partitions, by path below its folder.
+fn data_files(place: &Place) -> Vec<String> {
+    paths(place, &[])
+}
+
+/// Those of them that are none of these.
+pub(crate) fn paths(place: &Place, but: &[Arc<DataFile>]) -> Vec<String> {
+    let unnamed = crate::store::table::orphans::unreferenced(place.table, &place.dir, but);
+    let prefix = format!("{}/", place.table.name());
+    let mut paths: Vec<String> = unnamed
+        .into_iter()
+        .filter_map(|file| file.path().strip_prefix(&prefix).map(str::to_owned))
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// What the log would say of a file, and what it says itself.
+pub(crate) fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), String> {
+    let whole = place.table_dir().join(path);
+    let metadata = std::fs::metadata(&whole).map_err(|error| error.to_string())?;
+    if let Some(fault) = integrity::fault(&whole, metadata.len()).map_err(|error| error.to_string())? {
+        return Err(fault);
+    }
+    let folder = path.split_once('/').map_or("", |(folder, _)| folder);
+    let partition = folder.split_once('=').map_or("", |(_, value)| value).to_owned();
+    let rows = FileRows::open(place.table, whole.clone(), BATCH_ROWS).map_err(|error| error.to_string())?;
+    let batches: Vec<_> = rows.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let notes = Notes::read(&whole).map_err(|error| chain(error.as_ref()))?;
+    let modified = metadata.modified().map(chrono::DateTime::<chrono::Utc>::from);
+    let described = rows_file::describe(place.table, &batches).map_err(|error| error.to_string())?;
+    let described = DataFile {
+        path: path.to_owned(),
+        partition,
+        size_bytes: metadata.len(),
+        modified_ms: modified.map(|time| time.timestamp_millis()).unwrap_or_default(),
+        ..described
+    };
+    Ok((described, notes))
+}
+
+/// A file that cannot be part of the table, kept from being deleted as one that nobody names.
+fn put_aside(place: &Place, aside: &Path, path: &str, fault: &str) -> std::io::Result<()> {
+    let file = format!("{}/{path}", place.table.name());
+    tracing::error!(file, fault, aside = %aside.display(), "a data file that the damaged log may have named is damaged too");
+    std::fs::rename(place.table_dir().join(path), aside.join(path.replace('/', "_")))
+}

@@ -1,0 +1,433 @@
+//! One table's Delta log: create, load, commit, checkpoint.
+//!
+//! The data directory is locked by one server, so a commit is "write the next version": nothing is listed or read before it,
+//! however many commits there are.
+
+use crate::clock::Clock;
+use crate::store::log::checkpoint::Checkpoint;
+use crate::store::log::checksums::{self, CHECKSUM, UNSEALED, list_sums};
+use crate::store::log::location::Place;
+use crate::store::log::schema::{create, with_every_column};
+use crate::store::log::transactions::read_txns;
+use crate::store::root::local::{self, DurableStore};
+use crate::store::table::data_file::{ColumnRange, DataFile};
+use crate::store::table::error::StoreError;
+use crate::store::table::schema::Table;
+use crate::store::table::transaction::Txn;
+use bytes::Bytes;
+use deltalake_core::DeltaTable;
+use deltalake_core::kernel::transaction::CommitData;
+use deltalake_core::kernel::{Action, Add, LogicalFileView, Remove, Transaction};
+use deltalake_core::logstore::{CommitOrBytes, LogStoreRef, StorageConfig, default_logstore};
+use deltalake_core::protocol::{DeltaOperation, SaveMode};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Pause between looks at a log that cannot be read.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A commit that did not end well.
+#[derive(Debug)]
+pub(crate) enum CommitError {
+    /// The log does not have it: its files are waste.
+    NotWritten(StoreError),
+    /// The log may have it, and the server stopped before that was known: its files stay, and the next start reads the truth.
+    Unknown,
+}
+
+impl From<CommitError> for StoreError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::NotWritten(error) => error,
+            CommitError::Unknown => Self::Stopping,
+        }
+    }
+}
+
+/// What the log has under a version.
+enum Entry {
+    /// What was meant to be written.
+    Ours,
+    Absent,
+    /// Something of a stranger in the directory.
+    Foreign,
+}
+
+/// The writer's end of a table's log.
+pub(crate) struct TableLog {
+    table: Table,
+    log_store: LogStoreRef,
+    log_dir: PathBuf,
+    version: u64,
+    /// Version of the last checkpoint that was begun; 0 at the start, so that a log that has grown long gets one at once.
+    checkpointed: u64,
+    clock: Arc<Clock>,
+    /// Whether the server stops.
+    stop: watch::Receiver<bool>,
+    /// A commit's end is not known: nothing more may be written.
+    in_doubt: bool,
+}
+
+impl std::fmt::Debug for TableLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableLog")
+            .field("table", &self.table)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TableLog {
+    /// Opens a log that is sound, creating it where there is none. Gives the table's files and transactions, too.
+    pub(crate) async fn over(place: &Place) -> Result<(Self, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
+        let (table, log_dir) = (place.table, place.log_dir());
+        local::create_dir_durably(&place.table_dir()).map_err(StoreError::table(table, "create its folder"))?;
+        let log_store = open_log_store(place)?;
+        let exists = log_store
+            .is_delta_table_location()
+            .await
+            .map_err(StoreError::table(table, "look for its log"))?;
+        if !exists {
+            create(table, log_store.clone()).await?;
+        }
+        let (delta, files, txns) = load(place).await?;
+        list_sums(table, &log_store, &log_dir, checksums::unlisted_entries(&log_dir)).await?;
+        let log = Self {
+            table,
+            version: delta.version().unwrap_or_default(),
+            log_store,
+            log_dir,
+            checkpointed: 0,
+            clock: place.clock.clone(),
+            stop: place.stop.clone(),
+            in_doubt: false,
+        };
+        Ok((log, files, txns))
+    }
+
+    /// Commits. When this returns well, the commit is on the disk. `data_change` is false for a rewrite of the same rows.
+    pub(crate) async fn commit(
+        &mut self,
+        add: Vec<Add>,
+        remove: &[Arc<DataFile>],
+        txns: &[Txn],
+        data_change: bool,
+    ) -> Result<(), CommitError> {
+        if self.in_doubt {
+            return Err(CommitError::Unknown);
+        }
+        let now_ms = self.clock.wall_ns() / 1_000_000;
+        let removes = remove.iter().map(|file| {
+            Action::Remove(Remove {
+                path: file.path.clone(),
+                data_change,
+                deletion_timestamp: Some(now_ms),
+                extended_file_metadata: Some(true),
+                partition_values: Some(partition_values(self.table, &file.partition)),
+                size: Some(i64::try_from(file.size_bytes).unwrap_or(i64::MAX)),
+                ..Remove::default()
+            })
+        });
+        let actions: Vec<Action> = removes.chain(add.into_iter().map(Action::Add)).collect();
+        let operation = DeltaOperation::Write {
+            mode: SaveMode::Append,
+            partition_by: Some(vec![self.table.partition_column().to_owned()]),
+            predicate: None,
+        };
+        let txns = txns
+            .iter()
+            .map(|txn| Transaction::new_with_last_update(&txn.app_id, txn.version, Some(txn.updated_ms)))
+            .collect();
+        let unsealed = HashMap::from([(CHECKSUM.to_owned(), UNSEALED.into())]);
+        let bytes = CommitData::new(actions, operation, unsealed, txns)
+            .get_bytes()
+            .map_err(StoreError::table(self.table, "encode a commit"))
+            .map_err(CommitError::NotWritten)?;
+        let bytes = checksums::seal(&bytes);
+        let version = self.version + 1;
+        let entry = CommitOrBytes::LogBytes(bytes.clone());
+        let written = self
+            .log_store
+            .write_commit_entry(version, entry, uuid::Uuid::new_v4())
+            .await;
+        let Err(error) = written else {
+            self.version = version;
+            return Ok(());
+        };
+        let error = StoreError::table(self.table, "write a commit")(error);
+        match self.settle(version, &bytes, &error).await? {
+            Entry::Ours => {
+                self.version = version;
+                Ok(())
+            }
+            Entry::Absent => Err(CommitError::NotWritten(error)),
+            Entry::Foreign => {
+                self.version = version;
+                Err(CommitError::NotWritten(error))
+            }
+        }
+    }
+
+    /// Finds out what a failed call left behind: the log may have the entry all the same. Returns only when that is known, since
+    /// until then the rows may neither be answered for nor be stored again.
+    async fn settle(&mut self, version: u64, bytes: &Bytes, error: &StoreError) -> Result<Entry, CommitError> {
+        loop {
+            let cause = match self.entry(version, bytes).await {
+                Ok(entry) => return Ok(entry),
+                Err(cause) => cause,
+            };
+            let (table, cause) = (self.table.name(), crate::store::table::error::chain(&cause));
+            tracing::error!(table, version, %error, cause, "cannot see whether a commit was written; looking again");
+            if *self.stop.borrow() {
+                self.in_doubt = true;
+                return Err(CommitError::Unknown);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                _ = self.stop.changed() => {}
+            }
+        }
+    }
+
+    /// What the log has under a version, compared to what was meant. An entry of ours is written over by itself: whoever sees
+    /// it does not know yet that it is synced.
+    async fn entry(&self, version: u64, bytes: &Bytes) -> object_store::Result<Entry> {
+        let store = self.log_store.object_store(None);
+        let path = Path::from(format!("_delta_log/{version:020}.json"));
+        let found = match store.get(&path).await {
+            Ok(found) => found.bytes().await?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(Entry::Absent),
+            Err(error) => return Err(error),
+        };
+        if found != *bytes {
+            return Ok(Entry::Foreign);
+        }
+        store.put(&path, bytes.clone().into()).await?;
+        Ok(Entry::Ours)
+    }
+
+    /// What a checkpoint needs, so that it can be written while commits go on. None before there are so many commits since the
+    /// last.
+    pub(crate) fn due_checkpoint(&mut self, commits: u64) -> Option<Checkpoint> {
+        if self.version < self.checkpointed + commits {
+            return None;
+        }
+        self.checkpointed = self.version;
+        let (log_store, log_dir) = (self.log_store.clone(), self.log_dir.clone());
+        Some(Checkpoint::new(self.table, log_store, log_dir, self.version))
+    }
+}
+
+fn open_log_store(place: &Place) -> Result<LogStoreRef, StoreError> {
+    let (table, dir, staging) = (place.table, place.table_dir(), place.staging.clone());
+    let prefixed =
+        Arc::new(DurableStore::new(Some(&dir), staging.clone()).map_err(StoreError::table(table, "open its folder"))?);
+    let prefixed = (place.over)(table, prefixed);
+    let root: Arc<dyn ObjectStore> =
+        Arc::new(DurableStore::new(None, staging).map_err(StoreError::table(table, "open its folder"))?);
+    let url = url::Url::from_directory_path(&dir).map_err(|()| StoreError::Table {
+        table: table.name(),
+        what: "open its folder",
+        cause: format!("{} is not an absolute path", dir.display()),
+    })?;
+    Ok(default_logstore(prefixed, root, &url, &StorageConfig::default()))
+}
+
+/// Reads a table: with the columns that it lacks added, its files in order, and its transactions.
+pub(crate) async fn load(place: &Place) -> Result<(DeltaTable, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
+    let table = place.table;
+    let log_store = open_log_store(place)?;
+    // A server that was killed may have written an entry and not have synced it: what is read now counts from now on.
+    local::sync_dir(&place.log_dir()).map_err(StoreError::table(table, "sync its log"))?;
+    let mut delta = DeltaTable::new(log_store.clone());
+    delta.load().await.map_err(StoreError::table(table, "read its log"))?;
+    let delta = with_every_column(table, delta).await?;
+    let state = delta.snapshot().map_err(StoreError::table(table, "read its log"))?;
+    let mut files: Vec<_> = state
+        .log_data()
+        .iter()
+        .filter_map(|file| data_file(table, &file))
+        .map(Arc::new)
+        .collect();
+    files.sort_by(|a, b| (&a.partition, &a.path).cmp(&(&b.partition, &b.path)));
+    let txns = match table {
+        Table::Samples => read_txns(log_store.object_store(None), state.version())
+            .await
+            .map_err(|cause| StoreError::Table {
+                table: table.name(),
+                what: "read its transactions",
+                cause,
+            })?,
+        _ => Vec::new(),
+    };
+    Ok((delta, files, txns))
+}
+
+fn partition_values(table: Table, partition: &str) -> HashMap<String, Option<String>> {
+    HashMap::from([(table.partition_column().to_owned(), Some(partition.to_owned()))])
+}
+
+/// The log's action that adds a file.
+pub(crate) fn add_action(table: Table, file: &DataFile, data_change: bool) -> Add {
+    let mut min = serde_json::Map::new();
+    let mut max = serde_json::Map::new();
+    for (column, range) in &file.int_ranges {
+        min.insert(column.clone(), range.min.into());
+        max.insert(column.clone(), range.max.into());
+    }
+    for (column, range) in &file.string_ranges {
+        min.insert(column.clone(), range.min.as_str().into());
+        max.insert(column.clone(), range.max.as_str().into());
+    }
+    let nulls: serde_json::Map<_, _> = min.keys().map(|column| (column.clone(), 0.into())).collect();
+    let stats = serde_json::json!({"numRecords": file.rows, "minValues": min, "maxValues": max, "nullCount": nulls});
+    Add {
+        path: file.path.clone(),
+        partition_values: partition_values(table, &file.partition),
+        size: i64::try_from(file.size_bytes).unwrap_or(i64::MAX),
+        modification_time: file.modified_ms,
+        data_change,
+        stats: Some(stats.to_string()),
+        ..Add::default()
+    }
+}
+
+/// A file as the log has it; none when it lacks what Stakeout always writes.
+fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
+    let partition = file.partition_values_map().remove(table.partition_column())??;
+    let stats: serde_json::Value = serde_json::from_str(&file.stats()?).ok()?;
+    let mut int_ranges = Vec::new();
+    let mut string_ranges = Vec::new();
+    if let (Some(min), Some(max)) = (stats["minValues"].as_object(), stats["maxValues"].as_object()) {
+        for (column, min) in min {
+            let Some(max) = max.get(column) else { continue };
+            if let (Some(min), Some(max)) = (min.as_i64(), max.as_i64()) {
+                int_ranges.push((column.clone(), ColumnRange { min, max }));
+            } else if let (Some(min), Some(max)) = (min.as_str(), max.as_str()) {
+                string_ranges.push((
+                    column.clone(),
+                    ColumnRange {
+                        min: min.to_owned(),
+                        max: max.to_owned(),
+                    },
+                ));
+            }
+        }
+    }
+    Some(DataFile {
+        path: file.path().into_owned(),
+        partition,
+        size_bytes: u64::try_from(file.size()).ok()?,
+        rows: stats["numRecords"].as_u64()?,
+        modified_ms: file.modification_time(),
+        int_ranges,
+        string_ranges,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::log::opening::open;
+    use deltalake_core::kernel::{DataType, PrimitiveType, StructField};
+    use deltalake_core::operations::create::CreateBuilder;
+    use std::path::Path as FsPath;
+
+    fn place(table: Table, dir: &FsPath, stop: &watch::Sender<bool>) -> Place {
+        Place {
+            table,
+            dir: dir.to_owned(),
+            staging: dir.join("tmp"),
+            over: |_, store| store,
+            clock: Arc::new(Clock::system()),
+            stop: stop.subscribe(),
+        }
+    }
+
+    fn file(table: Table, name: &str) -> DataFile {
+        DataFile {
+            path: format!("{}=2026-11-21T08/{name}.parquet", table.partition_column()),
+            partition: "2026-11-21T08".to_owned(),
+            size_bytes: 10,
+            rows: 3,
+            modified_ms: 1,
+            int_ranges: vec![("ts_ns".to_owned(), ColumnRange { min: -5, max: i64::MAX })],
+            string_ranges: vec![(
+                "service".to_owned(),
+                ColumnRange {
+                    min: "a".to_owned(),
+                    max: "ü".to_owned(),
+                },
+            )],
+        }
+    }
+
+    #[tokio::test]
+    async fn a_table_that_lacks_what_must_be_there_is_refused_with_a_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let (staging, folder) = (dir.path().join("tmp"), dir.path().join("batches"));
+        std::fs::create_dir(&staging).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        let stop = watch::Sender::new(false);
+        let place = place(Table::Batches, dir.path(), &stop);
+        let log_store = open_log_store(&place).unwrap();
+        let text = |name| StructField::new(name, DataType::Primitive(PrimitiveType::String), false);
+        CreateBuilder::new()
+            .with_log_store(log_store)
+            .with_columns([text("node"), text("day")])
+            .with_partition_columns(["day"])
+            .await
+            .unwrap();
+        let message = open(place).await.unwrap_err().to_string();
+        assert!(message.contains("column instance is missing"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn files_and_transactions_are_read_back_from_commits_and_from_a_checkpoint() {
+        let dir = tempfile::tempdir().unwrap();
+        let staging = dir.path().join("tmp");
+        std::fs::create_dir(&staging).unwrap();
+        let stop = watch::Sender::new(false);
+        let open = || open(place(Table::Samples, dir.path(), &stop));
+        let now_ms = chrono::Utc::now().timestamp_millis();
+        let txn = |id: &str, version| Txn {
+            app_id: id.to_owned(),
+            version,
+            updated_ms: now_ms,
+        };
+        let mut log = open().await.unwrap().log;
+        let first = file(Table::Samples, "one");
+        log.commit(
+            vec![add_action(Table::Samples, &first, true)],
+            &[],
+            &[txn("a", 1), txn("b", 7)],
+            true,
+        )
+        .await
+        .unwrap();
+        log.due_checkpoint(1).unwrap().write(1000).await.unwrap();
+        let second = file(Table::Samples, "two");
+        log.commit(
+            vec![add_action(Table::Samples, &second, true)],
+            &[],
+            &[txn("a", 2)],
+            true,
+        )
+        .await
+        .unwrap();
+        let loaded = open().await.unwrap();
+        let files: Vec<_> = loaded.files.iter().map(|file| file.as_ref().clone()).collect();
+        assert_eq!(files, [first.clone(), second.clone()]);
+        let mut txns = loaded.txns;
+        txns.sort_by(|a, b| a.app_id.cmp(&b.app_id));
+        assert_eq!(txns, [txn("a", 2), txn("b", 7)]);
+        let mut log = loaded.log;
+        log.commit(vec![], &[Arc::new(first)], &[], true).await.unwrap();
+        assert_eq!(open().await.unwrap().files.len(), 1);
+    }
+}

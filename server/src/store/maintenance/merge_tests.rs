@@ -1,0 +1,141 @@
+use super::*;
+use crate::store::buffer::coded_rows::Scratch;
+use crate::store::buffer::interner::{Manner, Origin, Series};
+use crate::store::format::provenance::Notes;
+use crate::store::format::write::row_group::CodedFile;
+use crate::store::format::write::rows_file::Effort;
+use std::collections::BTreeMap;
+
+/// A row with all that it says as text, so that rows of different books can be compared.
+type Row = (String, Option<i64>, i64, String);
+
+fn row(rows: &Samples, at: usize, book: &Book) -> Row {
+    let (origin, manner) = (book.origins[rows.origins[at]], book.manners[rows.manners[at]]);
+    let series = book.series[origin.series];
+    let name = |code| book.names.text(code);
+    let of_series = format!("{} {} {:04}", name(series.kind), name(series.service), series.id + 1000);
+    let rest = format!(
+        "{} {} {} {} {:?} {} {}",
+        name(origin.node),
+        name(origin.thread),
+        origin.process_id,
+        name(manner.mode),
+        manner.cpu,
+        manner.value,
+        book.stacks[rows.stacks[at]]
+    );
+    (of_series, origin.tid, rows.ts_ns[at], rest)
+}
+
+/// Rows of which each is other than in the files before and behind.
+fn rows(file: i64, count: i64) -> (Samples, Book) {
+    let (mut rows, mut book) = (Samples::default(), Book::default());
+    for at in 0..count {
+        let of = (at * 7 + file * 3) % 23;
+        rows.ts_ns.push(1_000_000 - at * 37 + file);
+        let series = book.series.code(Series {
+            kind: book.names.code(["cpu", "off_cpu"][(of % 2) as usize]),
+            service: book.names.code(&format!("service-{}", of % 5)),
+            id: of - 11,
+        });
+        rows.origins.push(book.origins.code(Origin {
+            series,
+            node: book.names.code(&format!("node-{}", of % 3)),
+            thread: book.names.code(&format!("thread-{}", (at + file) % 4)),
+            process_id: file % 2,
+            tid: (at % 6 > 0).then_some(at % 4),
+        }));
+        rows.manners.push(book.manners.code(Manner {
+            mode: book.names.code(["user", "kernel"][(at % 2) as usize]),
+            cpu: (at % 5 > 0).then_some(at % 8),
+            value: 10 + at % 3,
+        }));
+        rows.stacks.push(book.stacks.code((at * at + file) % 1000 - 500));
+    }
+    (rows, book)
+}
+
+fn write(dir: &std::path::Path, file: i64, count: i64, effort: Effort, group_rows: usize) -> (PathBuf, Vec<Row>) {
+    let (mut rows, book) = rows(file, count);
+    let written = (0..rows.len()).map(|at| row(&rows, at, &book)).collect();
+    rows.sort(&book);
+    let mut coded = CodedFile::new(Table::Samples, effort, &Notes::default(), 0).unwrap();
+    coded.write_groups(&rows, group_rows, &book).unwrap();
+    let path = dir.join(format!("{file}.parquet"));
+    std::fs::write(&path, coded.finish("2026-11-21T08", "part").unwrap().bytes).unwrap();
+    (path, written)
+}
+
+/// Keeps what it is given, and says when.
+#[derive(Default)]
+struct Kept {
+    rows: Samples,
+    done: usize,
+    scratch: Scratch,
+    found: Vec<Row>,
+    series: BTreeMap<String, usize>,
+}
+
+impl Sink for Kept {
+    fn rows(&mut self) -> &mut Samples {
+        &mut self.rows
+    }
+
+    fn end_series(&mut self, book: &Book) -> Result<(), StoreError> {
+        let range = self.done..self.rows.len();
+        let (of_series, ..) = row(&self.rows, range.start, book);
+        for at in range.clone() {
+            assert_eq!(row(&self.rows, at, book).0, of_series);
+        }
+        *self.series.entry(of_series).or_default() += 1;
+        self.rows.order(range, book, &mut self.scratch);
+        self.done = self.rows.len();
+        Ok(())
+    }
+
+    fn flush(&mut self, book: &Book) -> Result<(), StoreError> {
+        self.found
+            .extend((0..self.rows.len()).map(|at| row(&self.rows, at, book)));
+        self.rows.clear();
+        self.done = 0;
+        Ok(())
+    }
+}
+
+#[test]
+fn every_row_comes_once_in_the_order_of_files() {
+    let dir = tempfile::tempdir().unwrap();
+    // Files of one piece, of many, of several row groups, and of pages of both sizes.
+    let files = [
+        write(dir.path(), 0, 1, Effort::Fresh, 1000),
+        write(dir.path(), 1, 30_000, Effort::Fresh, 1 << 20),
+        write(dir.path(), 2, 30_000, Effort::Compact, 1 << 20),
+        write(dir.path(), 3, 5_000, Effort::Fresh, 700),
+        write(dir.path(), 4, 100_000, Effort::Compact, 90_000),
+    ];
+    let mut wanted: Vec<Row> = files.iter().flat_map(|(_, rows)| rows.clone()).collect();
+    wanted.sort();
+    for most_new_entries in [MAX_NEW_ENTRIES, 0] {
+        let mut kept = Kept::default();
+        let paths = files.iter().map(|(path, _)| path.clone()).collect();
+        merge_with(paths, 1 << 20, most_new_entries, &mut kept).unwrap();
+        assert!(kept.series.values().all(|times| *times == 1), "each series at one time");
+        let key = |row: &Row| (row.0.clone(), row.1, row.2);
+        assert!(kept.found.is_sorted_by_key(key));
+        kept.found.sort();
+        assert!(kept.found == wanted, "book of {most_new_entries} new entries");
+    }
+}
+
+#[test]
+fn a_large_series_comes_in_pieces() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = [1, 2].map(|file| write(dir.path(), file, 20_000, Effort::Fresh, 1 << 20));
+    let mut wanted: Vec<Row> = files.iter().flat_map(|(_, rows)| rows.clone()).collect();
+    wanted.sort();
+    let mut kept = Kept::default();
+    merge(files.iter().map(|(path, _)| path.clone()).collect(), 500, &mut kept).unwrap();
+    assert!(kept.series.values().any(|times| *times > 1));
+    kept.found.sort();
+    assert!(kept.found == wanted);
+}

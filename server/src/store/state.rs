@@ -1,0 +1,277 @@
+//! The open store: what it is configured with, what it holds, what it counts.
+
+use crate::clock::Clock;
+use crate::durations::Durations;
+use crate::lock::lock_mutex;
+use crate::memory::query_pool::QueryPool;
+use crate::store::buffer::commit_queue::Inbox;
+use crate::store::log::table_log::TableLog;
+use crate::store::root::local::{self, DurableStore};
+use crate::store::table::integrity::Damage;
+use crate::store::table::orphans::{self, Stale};
+use crate::store::table::schema::Table;
+use crate::store::view::agents::{NodeInfo, Nodes};
+use crate::store::view::snapshot::Snapshot;
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// It is tried to write so often at most, and given up after so long.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+const PROBE_WITHIN: Duration = Duration::from_secs(3);
+
+/// Without a size in the configuration tables may take so many hundredths of what is free, with what they have, at the start.
+pub const FREE_SHARE_PERCENT: u64 = 80;
+
+/// How the store behaves.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    pub dir: PathBuf,
+    /// Time from one commit to the next.
+    pub commit_interval: Duration,
+    /// Memory that rows may take while they wait for their commit.
+    pub max_pending_bytes: u64,
+    /// Below this much free space nothing is taken in.
+    pub min_free_bytes: u64,
+    /// Memory for queries, all together.
+    pub query_memory_bytes: usize,
+    /// The same while nothing is taken in, where that is more.
+    pub quiet_query_memory_bytes: usize,
+    /// How long samples are kept.
+    pub retention_samples: Duration,
+    /// How long the roll-ups by minute and by ten seconds are kept.
+    pub retention_minutes: Duration,
+    /// How long the roll-up by hour is kept.
+    pub retention_hours: Duration,
+    /// Bytes of all tables, beyond which the oldest hours go; none: as many as there is space for.
+    pub retention_bytes: Option<u64>,
+    /// Where there is none: take the usual share of the disk, as it is at the start.
+    pub fits_disk: bool,
+    /// An hour or day that is over is rewritten, and rolled up, when nothing has come for this long.
+    pub settle: Duration,
+    /// How long files stay that a newer version of a table has replaced, for queries that still read them.
+    pub vacuum_grace: Duration,
+    /// Time from one round of compaction and retention to the next.
+    pub maintenance_interval: Duration,
+    /// Memory that the rows of a dictionary may take which are merged at a time.
+    pub merge_bytes: usize,
+    /// An hour or day that still changes is rewritten when it has this many files.
+    pub compact_files: usize,
+    /// Commits from one checkpoint of a table's log to the next.
+    pub checkpoint_commits: u64,
+    /// The newest entries of a table's log that stay, whatever checkpoints there are, for readers that are at an older version.
+    pub log_commits: u64,
+    pub clock: Arc<Clock>,
+}
+
+impl StoreConfig {
+    /// The defaults, for a directory.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            commit_interval: Duration::from_secs(2),
+            max_pending_bytes: 256 << 20,
+            min_free_bytes: 256 << 20,
+            query_memory_bytes: 2 << 30,
+            quiet_query_memory_bytes: 0,
+            retention_samples: Duration::from_secs(30 * 24 * 3600),
+            retention_minutes: Duration::from_secs(30 * 24 * 3600),
+            retention_hours: Duration::from_secs(400 * 24 * 3600),
+            retention_bytes: None,
+            fits_disk: false,
+            settle: Duration::from_secs(600),
+            vacuum_grace: Duration::from_secs(600),
+            maintenance_interval: Duration::from_secs(10),
+            merge_bytes: 128 << 20,
+            compact_files: 16,
+            checkpoint_commits: 100,
+            log_commits: 300,
+            clock: Arc::new(Clock::system()),
+        }
+    }
+
+    /// How long the rows of `samples` or a roll-up are kept.
+    pub(crate) fn retention_of(&self, table: Table) -> Duration {
+        match table {
+            Table::SamplesMinute | Table::SamplesTenSeconds => self.retention_minutes,
+            Table::SamplesHour => self.retention_hours,
+            _ => self.retention_samples,
+        }
+    }
+}
+
+/// Counters since the start.
+#[derive(Debug, Default)]
+pub struct StoreCounters {
+    pub samples_stored: AtomicU64,
+    pub batches_stored: AtomicU64,
+    pub batches_duplicate: AtomicU64,
+    pub batches_conflicting: AtomicU64,
+    pub commits: AtomicU64,
+    pub commits_failed: AtomicU64,
+    pub commit_seconds: Durations,
+    pub bytes_written: AtomicU64,
+    pub files_compacted: AtomicU64,
+    pub files_expired: AtomicU64,
+}
+
+/// The open tables. One process at a time has a data directory open.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) config: StoreConfig,
+    pub(crate) view: RwLock<Snapshot>,
+    pub(crate) inbox: Mutex<Inbox>,
+    pub(crate) nodes: Mutex<Nodes>,
+    pub(crate) logs: [tokio::sync::Mutex<TableLog>; Table::COUNT],
+    pub(crate) files: DurableStore,
+    pub(crate) query_pool: Arc<QueryPool>,
+    pub(crate) damage: Arc<Damage>,
+    pub(crate) garbage: Mutex<Vec<orphans::Garbage>>,
+    /// Files of dictionaries that are not merged for their size, by path below their table's folder.
+    pub(crate) too_large: Mutex<HashSet<String>>,
+    /// Wakes the committer before its time.
+    pub(crate) wake: Arc<Notify>,
+    /// Tells that pending rows have gone.
+    pub(crate) committed: Notify,
+    pub(crate) disk_full: AtomicBool,
+    /// When it was last tried to write, and whether that went well.
+    pub(crate) probed: tokio::sync::Mutex<Option<(Instant, bool)>>,
+    /// Samples before this time are gone for want of space, and none are taken in any more.
+    pub(crate) floor_ns: AtomicI64,
+    pub counters: StoreCounters,
+    /// Held by the one round of maintenance that runs.
+    pub(crate) maintaining: tokio::sync::Mutex<()>,
+    pub(crate) tasks: tokio::sync::Mutex<Vec<JoinHandle<()>>>,
+    pub(crate) stop: tokio::sync::watch::Sender<bool>,
+    /// Locked as long as the store is open.
+    pub(crate) _lock: File,
+}
+
+impl Store {
+    /// A cheap, consistent view: rows appended before this call are in it exactly once, later ones never.
+    pub fn snapshot(&self) -> Snapshot {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).of_one_reader()
+    }
+
+    /// Every agent's latest account, newest first.
+    pub fn nodes(&self) -> Vec<NodeInfo> {
+        lock_mutex(&self.nodes).list()
+    }
+
+    /// Memory that queries may take, all together.
+    pub fn query_memory_bytes(&self) -> usize {
+        self.config.query_memory_bytes
+    }
+
+    /// Bytes that wait for their commit.
+    pub fn pending_bytes(&self) -> u64 {
+        lock_mutex(&self.inbox).pending_bytes()
+    }
+
+    /// Returns when there is room for more rows, which may be at once. What is made of a request when there is none was made in vain.
+    pub async fn room(&self) {
+        loop {
+            let committed = self.committed.notified();
+            tokio::pin!(committed);
+            // From here on no commit is missed.
+            committed.as_mut().enable();
+            if self.has_room() {
+                return;
+            }
+            committed.await;
+        }
+    }
+
+    /// Whether [`Store::room`] would return at once.
+    pub fn has_room(&self) -> bool {
+        self.pending_bytes() <= self.config.max_pending_bytes
+    }
+
+    /// Whether ingest is stopped for want of disk space. Checked anew on every commit interval.
+    pub fn is_disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// What time it is.
+    pub fn clock(&self) -> &Clock {
+        &self.config.clock
+    }
+
+    /// Samples before this time are not taken in: they are older than the retention, or than what there is room for.
+    pub fn earliest_ns(&self, now_ns: i64) -> i64 {
+        let age = i64::try_from(self.config.retention_samples.as_nanos()).unwrap_or(i64::MAX);
+        now_ns.saturating_sub(age).max(self.floor_ns.load(Ordering::SeqCst))
+    }
+
+    /// Files on the disk that no table has any more, by table and reason: number and bytes.
+    pub fn stale_files(&self) -> Vec<(Table, Stale, usize, u64)> {
+        orphans::stale(&lock_mutex(&self.garbage))
+    }
+
+    /// Takes nothing more in, commits what is pending, and ends the background tasks.
+    pub async fn close(&self) {
+        lock_mutex(&self.inbox).stop();
+        self.stop.send_replace(true);
+        // A second caller waits for the first: whoever returns may rely on the commit.
+        let mut tasks = self.tasks.lock().await;
+        for task in tasks.drain(..) {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a background task of the store failed");
+            }
+        }
+    }
+
+    /// Whether anything can be stored: by trying, at most once a second.
+    pub async fn is_writable(&self) -> bool {
+        let mut probed = self.probed.lock().await;
+        if let Some((at, is_writable)) = *probed
+            && at.elapsed() < PROBE_EVERY
+        {
+            return is_writable;
+        }
+        let staging = self.config.dir.join("tmp");
+        let dirs = Table::ALL.map(|table| self.config.dir.join(table.name()));
+        let probe = tokio::task::spawn_blocking(move || local::probe(&staging, &dirs));
+        // A disk that hangs cannot be written to either.
+        let is_writable = match tokio::time::timeout(PROBE_WITHIN, probe).await {
+            Ok(Ok(Ok(()))) => true,
+            Ok(Ok(Err(error))) => {
+                tracing::warn!(%error, dir = %self.config.dir.display(), "the data directory cannot be written to");
+                false
+            }
+            Ok(Err(_)) | Err(_) => false,
+        };
+        *probed = Some((Instant::now(), is_writable));
+        is_writable
+    }
+
+    /// Looks at the free space and sets whether ingest is stopped.
+    pub(crate) fn check_space(&self) {
+        let free = match rustix::fs::statvfs(&self.config.dir) {
+            Ok(stat) => stat.f_bavail.saturating_mul(stat.f_frsize),
+            Err(error) => {
+                tracing::warn!(%error, dir = %self.config.dir.display(), "cannot read the free space");
+                return;
+            }
+        };
+        let full = free < self.config.min_free_bytes;
+        if full != self.disk_full.swap(full, Ordering::Relaxed) {
+            let (free_bytes, min_free_bytes) = (free, self.config.min_free_bytes);
+            if full {
+                tracing::error!(
+                    free_bytes,
+                    min_free_bytes,
+                    "disk full: taking nothing in until there is space"
+                );
+            } else {
+                tracing::info!(free_bytes, min_free_bytes, "there is space again: taking batches in");
+            }
+        }
+    }
+}

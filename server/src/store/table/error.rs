@@ -1,0 +1,129 @@
+//! What can go wrong at the store's door.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Errors are cheap to clone: one failed commit is reported to every batch that waited for it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    #[error("data directory {path}: {cause}; give one that this user can write with --data")]
+    DataDir { path: PathBuf, cause: Arc<std::io::Error> },
+    #[error(
+        "data directory {path} is in use by another stakeout-server; stop it, or give another directory with --data"
+    )]
+    Locked { path: PathBuf },
+    #[error("--data {url}: object stores are not supported yet; give a local directory")]
+    Unsupported { url: String },
+    #[error("the disk of the data directory is full ({detail}); free space or lower --retention-samples")]
+    DiskFull { detail: String },
+    #[error("{pending_bytes} bytes already wait to be written, the limit is {limit_bytes}; try again shortly")]
+    Overloaded { pending_bytes: u64, limit_bytes: u64 },
+    #[error(
+        "{limit} senders have given instance ids in the last 30 days, no new one is taken: one of them may make up an id for each batch"
+    )]
+    TooManyInstances { limit: usize },
+    #[error(
+        "instance {instance} was begun with another token or by another node: its batches are not taken from this sender"
+    )]
+    Foreign { instance: String },
+    #[error(
+        "batch {number} of instance {instance} is more than {most} ahead of its highest, {highest}; begin another instance"
+    )]
+    FarAhead {
+        instance: String,
+        number: i64,
+        highest: i64,
+        most: i64,
+    },
+    #[error("batch {number} of instance {instance} was skipped before; numbers go up only")]
+    Skipped { instance: String, number: i64 },
+    #[error("an hour of which the batch has samples has just been removed for want of space; send the batch again")]
+    HourGone,
+    #[error("the server is stopping; send the batch again")]
+    Stopping,
+    #[error("rows that were left out as known are not stored after all; give all rows")]
+    Forgotten,
+    #[error("table {table}: {what}: {cause}")]
+    Table {
+        table: &'static str,
+        what: &'static str,
+        cause: String,
+    },
+}
+
+impl StoreError {
+    /// Whether the same batch will never be taken.
+    pub fn is_for_good(&self) -> bool {
+        matches!(
+            self,
+            Self::Foreign { .. } | Self::FarAhead { .. } | Self::Skipped { .. }
+        )
+    }
+
+    /// Wraps the error of a step, and tells a full disk from everything else.
+    pub(crate) fn table<E>(table: crate::store::table::schema::Table, what: &'static str) -> impl FnOnce(E) -> Self
+    where
+        E: std::error::Error + 'static,
+    {
+        move |error| {
+            if is_disk_full(&error) {
+                return Self::DiskFull {
+                    detail: format!("{what} of table {}", table.name()),
+                };
+            }
+            Self::Table {
+                table: table.name(),
+                what,
+                cause: chain(&error),
+            }
+        }
+    }
+}
+
+/// Whether an ENOSPC or EDQUOT stands anywhere in the chain of causes.
+fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
+            && matches!(io.kind(), StorageFull | QuotaExceeded)
+        {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// All causes in one line; some libraries repeat the cause in their own message.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        let cause = error.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+        next = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_found_behind_wrappers() {
+        let io = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let wrapped = object_store::Error::Generic {
+            store: "local",
+            source: Box::new(io),
+        };
+        let error = StoreError::table(crate::store::table::schema::Table::Samples, "write")(wrapped);
+        assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
+        let other = StoreError::table(crate::store::table::schema::Table::Samples, "write")(std::io::Error::other("x"));
+        assert!(matches!(other, StoreError::Table { .. }), "{other}");
+    }
+}
