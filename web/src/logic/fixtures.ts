@@ -1,7 +1,7 @@
 /** Small trees and answers that the unit tests build by hand. Used by tests only. */
 import type { DiffAnswer, FlamegraphAnswer, SeriesAnswer } from "../api/types.ts";
-import { type Stack, stackOf } from "./stack.ts";
-import { treeOf } from "./tree.ts";
+import { type Stack, stackOf } from "./series/stack.ts";
+import { treeOf } from "./tree/tree.ts";
 
 export interface Frame {
   name: string;

@@ -1,10 +1,10 @@
 /** What a comparison says beside the difference itself: findings, the A/A control, versions of the agents. */
 import { computed } from "@preact/signals";
 import { api, type DiffAnswer, type SeriesAnswer } from "../api/index.ts";
-import { versionsStatement, type Watchers, watchersOf } from "../logic/caveats.ts";
-import { findings } from "../logic/grew.ts";
-import { stackOf } from "../logic/stack.ts";
-import { halves } from "../logic/windows.ts";
+import { versionsStatement, type Watchers, watchersOf } from "../logic/compare/caveats.ts";
+import { findings } from "../logic/compare/findings.ts";
+import { stackOf } from "../logic/series/stack.ts";
+import { halves } from "../logic/time/windows.ts";
 import { ask, comparing, criteria, diff, isPaired, pair, sent } from "./data.ts";
 import { page } from "./index.ts";
 import { type Resource, resource } from "./resource.ts";

@@ -1,10 +1,10 @@
 /** What is asked about the selected frame. */
 import { computed, effect, signal } from "@preact/signals";
 import { api } from "../api/index.ts";
-import { type FrameMatch, matchOf, pathMatchOf } from "../logic/framematch.ts";
-import { type FrameKey, placesOf, placesQuery } from "../logic/places.ts";
-import { parseTime } from "../logic/time.ts";
-import { frameName, kindName, moduleName } from "../logic/tree.ts";
+import { parseTime } from "../logic/time/time.ts";
+import { type FrameMatch, matchOf, pathMatchOf } from "../logic/tree/frameMatch.ts";
+import { type FrameKey, placesOf, placesQuery } from "../logic/tree/places.ts";
+import { frameName, kindName, moduleName } from "../logic/tree/tree.ts";
 import { ask, pair, present, selected, transforms, tree } from "./data.ts";
 import { fields, page } from "./index.ts";
 import { resource } from "./resource.ts";

@@ -1,5 +1,5 @@
 /** Grows trees beside the page: what arrives are an answer's bytes, what leaves is the answer with its tree, or null for what is no JSON. */
-import { buffersOf, grow, type Kind } from "../logic/grown.ts";
+import { buffersOf, grow, type Kind } from "../logic/tree/answer.ts";
 
 addEventListener("message", ({ data }: MessageEvent<{ kind: Kind; bytes: ArrayBuffer }>) => {
   try {

@@ -3,7 +3,7 @@
  * long as its answer takes: what it needed is then given back, and a question that nobody waits for any more ends it.
  */
 import { notJson } from "../api/index.ts";
-import { type Growths, grow, type Kind } from "../logic/grown.ts";
+import { type Growths, grow, type Kind } from "../logic/tree/answer.ts";
 
 /** Bytes of an answer that take a few hundredths of a second to grow: a worker has begun by then. */
 const LARGE = 2_000_000;

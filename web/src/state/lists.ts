@@ -1,10 +1,10 @@
 /** The lists of what takes most, one series each, and the kernel's part of the chart's layers. */
 import { computed } from "@preact/signals";
 import { api, type SeriesAnswer } from "../api/index.ts";
-import { andMatcher, anyOf } from "../logic/selector.ts";
-import { listStep } from "../logic/spark.ts";
-import { stackOf } from "../logic/stack.ts";
-import { parseTime } from "../logic/time.ts";
+import { andMatcher, anyOf } from "../logic/labels/selector.ts";
+import { listStep } from "../logic/series/spark.ts";
+import { stackOf } from "../logic/series/stack.ts";
+import { parseTime } from "../logic/time/time.ts";
 import { ask, exploreSeries, present } from "./data.ts";
 import { page } from "./index.ts";
 import { type Resource, resource } from "./resource.ts";

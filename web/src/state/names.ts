@@ -1,6 +1,6 @@
 /** Names of the values that are shown as numbers: asked for where such a label is looked at. */
 import { api } from "../api/index.ts";
-import { isNumbered, NUMBERED, type Numbered, namesOf, namesQuery } from "../logic/valuenames.ts";
+import { isNumbered, NUMBERED, type Numbered, namesOf, namesQuery } from "../logic/labels/valueNames.ts";
 import { ask, range } from "./data.ts";
 import { fields } from "./index.ts";
 import { lists } from "./lists.ts";

@@ -1,9 +1,9 @@
 /** The samples of the timeline as they are drawn, and which CPU they are of where nobody chose one. */
 import { computed, effect, signal } from "@preact/signals";
 import { api } from "../api/index.ts";
-import { withMatcher } from "../logic/selector.ts";
-import { type Chart, chartOf } from "../logic/timeline.ts";
-import { BadTree } from "../logic/tree.ts";
+import { type Chart, chartOf } from "../logic/flame/timeline.ts";
+import { withMatcher } from "../logic/labels/selector.ts";
+import { BadTree } from "../logic/tree/tree.ts";
 import { ask, hasLane, timeline } from "./data.ts";
 import { amend, fields } from "./index.ts";
 import { resource } from "./resource.ts";

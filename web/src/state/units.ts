@@ -10,7 +10,7 @@ import {
   SAMPLES,
   type Unit,
   unitOf,
-} from "../logic/unit.ts";
+} from "../logic/text/unit.ts";
 import { beforeHits, compareSeries, comparing, diff, exploreSeries, flamegraph } from "./data.ts";
 import { fields } from "./index.ts";
 

@@ -3,7 +3,7 @@
  * its default. Unknown parameters and bad values fall back to the default, so that an old link still opens.
  */
 import type { Measured, Normalize } from "../api/types.ts";
-import type { Width } from "../logic/tree.ts";
+import type { Width } from "../logic/tree/tree.ts";
 
 export interface PageState {
   view: "explore" | "compare" | "heatmap" | "timeline" | "nodes";
@@ -20,13 +20,13 @@ export interface PageState {
   normalize: Normalize | "";
   match: string;
   focus: string;
-  /** The selected frame, as `logic/focus.ts` writes it; empty: none. */
+  /** The selected frame, as `logic/tree/focus.ts` writes it; empty: none. */
   frame: string;
   /** What the history of the selected frame is of: its function everywhere, or this place of it. */
   history: "" | "place";
   /** What of the zoomed frame's width is in sight, `FROM-UNTIL` in millionths; empty: all. */
   part: string;
-  /** Open rows of the tree of frames, as `logic/outline.ts` writes it; empty: what opens by itself. */
+  /** Open rows of the tree of frames, as `logic/tree/outline.ts` writes it; empty: what opens by itself. */
   open: string;
   /** What a table is sorted by, with `-` from the most on; empty, or what the table on the screen lacks: its own choice. */
   sort: string;
@@ -63,7 +63,7 @@ export interface PageState {
   column: string;
   /** What of the timeline is in sight (`FROM-UNTIL`); empty: all. */
   zoom: string;
-  /** The selected frame of the timeline, as `logic/timeline.ts` writes it; empty: none. */
+  /** The selected frame of the timeline, as `logic/flame/timeline.ts` writes it; empty: none. */
   box: string;
   /** Frames that are looked for in the timeline, and how many milliseconds before them are of interest. */
   hit: string;

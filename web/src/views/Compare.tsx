@@ -1,8 +1,8 @@
 /** Two windows, or two selections: what changed, and what only looks as if it had. */
 import { useMemo } from "preact/hooks";
-import { type ChangePoint, changePoints, changeText, largestChange } from "../logic/changepoints.ts";
-import { meanWithin } from "../logic/stack.ts";
-import { rangeText } from "../logic/time.ts";
+import { type ChangePoint, changePoints, changeText, largestChange } from "../logic/series/changePoints.ts";
+import { meanWithin } from "../logic/series/stack.ts";
+import { rangeText } from "../logic/time/time.ts";
 import {
   around,
   isSame,
@@ -12,7 +12,7 @@ import {
   placesBefore,
   type Window,
   withLength,
-} from "../logic/windows.ts";
+} from "../logic/time/windows.ts";
 import { baseStack } from "../state/compare.ts";
 import {
   baseline,

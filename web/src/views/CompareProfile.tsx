@@ -1,7 +1,8 @@
 /** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
-import { judgedRows } from "../logic/diffrows.ts";
-import type { GrownDiff } from "../logic/grown.ts";
-import { changeWords, sideText } from "../logic/sides.ts";
+
+import { changeWords, sideText } from "../logic/compare/sideNames.ts";
+import { judgedRows } from "../logic/table/diffRows.ts";
+import type { GrownDiff } from "../logic/tree/answer.ts";
 import { diff, diffTop, isChosenHere, pairParameters, selectorFaults, sides } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { Caveats, Changes, Verdict } from "./Changes.tsx";

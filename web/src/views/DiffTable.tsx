@@ -2,12 +2,12 @@
 import { useMemo } from "preact/hooks";
 import type { DiffTopRow, Normalize } from "../api/index.ts";
 import { type Change, MARK } from "../logic/colour.ts";
-import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../logic/diffrows.ts";
-import { factor, levelText, plural } from "../logic/format.ts";
-import { largestOf, rowOf } from "../logic/functions.ts";
-import { fitName } from "../logic/names.ts";
-import { changeText, normText, normUnit } from "../logic/norm.ts";
-import { changeWords, sideText } from "../logic/sides.ts";
+import { changeText, normText, normUnit } from "../logic/compare/norm.ts";
+import { changeWords, sideText } from "../logic/compare/sideNames.ts";
+import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../logic/table/diffRows.ts";
+import { factor, levelText, plural } from "../logic/text/format.ts";
+import { fitName } from "../logic/text/names.ts";
+import { largestOf, rowOf } from "../logic/tree/functions.ts";
 import { pointedFrame, pointedRow, select, selected, sides, tableMatcher, tree } from "../state/data.ts";
 import { amount, counted } from "../state/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "./VirtualTable.tsx";

@@ -1,9 +1,9 @@
 /** One selection, one window: where the time went. */
 import { useMemo } from "preact/hooks";
-import { type ChangePoint, changePoints, changeText, largestChange } from "../logic/changepoints.ts";
-import { duration, plural } from "../logic/format.ts";
-import { clock, parseTime } from "../logic/time.ts";
-import { lengthOf, ordered, type Window } from "../logic/windows.ts";
+import { type ChangePoint, changePoints, changeText, largestChange } from "../logic/series/changePoints.ts";
+import { duration, plural } from "../logic/text/format.ts";
+import { clock, parseTime } from "../logic/time/time.ts";
+import { lengthOf, ordered, type Window } from "../logic/time/windows.ts";
 import { awaiting, exploreSeries, flamegraph, focus, labels, present, ranking, theme, tree } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { exploreStack } from "../state/lists.ts";

@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../logic/colour.ts";
-import { percent, plural } from "../logic/format.ts";
+import { percent, plural } from "../logic/text/format.ts";
+import { fitName } from "../logic/text/names.ts";
 import {
   type FunctionRow,
   functionsOf,
@@ -11,9 +12,8 @@ import {
   SORT_KEYS,
   type SortKey,
   sortFunctions,
-} from "../logic/functions.ts";
-import { fitName } from "../logic/names.ts";
-import { frameName, ROOT, type Tree } from "../logic/tree.ts";
+} from "../logic/tree/functions.ts";
+import { frameName, ROOT, type Tree } from "../logic/tree/tree.ts";
 import { matcher, pointedFrame, pointedRow, select, selected, tableNames, upright } from "../state/data.ts";
 import { amount, amountIn } from "../state/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "./VirtualTable.tsx";

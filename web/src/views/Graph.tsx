@@ -2,11 +2,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { type Change, diffPaint, KINDS, kindSwatch, MARK, modulePaint } from "../logic/colour.ts";
-import { count, percent, plural } from "../logic/format.ts";
-import { modulesOf } from "../logic/functions.ts";
-import { nextHit, patternName } from "../logic/search.ts";
-import { changeWords } from "../logic/sides.ts";
-import { ROOT, type Tree } from "../logic/tree.ts";
+import { changeWords } from "../logic/compare/sideNames.ts";
+import { nextHit, patternName } from "../logic/flame/search.ts";
+import { count, percent, plural } from "../logic/text/format.ts";
+import { modulesOf } from "../logic/tree/functions.ts";
+import { ROOT, type Tree } from "../logic/tree/tree.ts";
 import {
   changing,
   focus,

@@ -1,6 +1,6 @@
 /** The bar on top: where one is, what is selected, which time, and how to add a machine. */
-import { isRelative, parseTime } from "../logic/time.ts";
-import { ordered, placeWithin } from "../logic/windows.ts";
+import { isRelative, parseTime } from "../logic/time/time.ts";
+import { ordered, placeWithin } from "../logic/time/windows.ts";
 import { pair, present, range, selectorFaults, theme } from "../state/data.ts";
 import { navigate, page, refresh } from "../state/index.ts";
 import { Go } from "./Go.tsx";

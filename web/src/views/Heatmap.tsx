@@ -1,10 +1,18 @@
 /** Time against the offset within each second: when it ran, and by marking, what ran then. */
 import { useMemo } from "preact/hooks";
-import { duration, plural } from "../logic/format.ts";
-import { cellsOf, classesOf, classText, columnText, samplesWithin, shownCells, spanWords } from "../logic/heatmap.ts";
-import { COLUMN_MS, columnMs, parseMark, type Side } from "../logic/marks.ts";
-import { spanText } from "../logic/spans.ts";
-import { ordered } from "../logic/windows.ts";
+import {
+  cellsOf,
+  classesOf,
+  classText,
+  columnText,
+  samplesWithin,
+  shownCells,
+  spanWords,
+} from "../logic/heatmap/heatmap.ts";
+import { COLUMN_MS, columnMs, parseMark, type Side } from "../logic/heatmap/marks.ts";
+import { duration, plural } from "../logic/text/format.ts";
+import { spanText } from "../logic/time/spans.ts";
+import { ordered } from "../logic/time/windows.ts";
 import { comparing, heatmap, marks, range, theme } from "../state/data.ts";
 import { linkTo, navigate, page } from "../state/index.ts";
 import { Choice, Segments } from "./Choice.tsx";

@@ -1,7 +1,7 @@
 /** How to add a machine: the line to run there, and what to know where the server asks for more. */
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { CA_FILE, isOnlyHere, withAddress, withAuthority } from "../logic/install.ts";
+import { CA_FILE, isOnlyHere, withAddress, withAuthority } from "../logic/agents/install.ts";
 import { info } from "../state/data.ts";
 import { copyText } from "./clipboard.ts";
 import { Menu } from "./Menu.tsx";

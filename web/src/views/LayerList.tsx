@@ -1,9 +1,10 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
-import { duration, percent, plural } from "../logic/format.ts";
-import { withMatcher } from "../logic/selector.ts";
-import { type Layer, type Mode, type Stack, stepAt } from "../logic/stack.ts";
-import { amountText } from "../logic/unit.ts";
-import { namedValue } from "../logic/valuenames.ts";
+
+import { withMatcher } from "../logic/labels/selector.ts";
+import { namedValue } from "../logic/labels/valueNames.ts";
+import { type Layer, type Mode, type Stack, stepAt } from "../logic/series/stack.ts";
+import { duration, percent, plural } from "../logic/text/format.ts";
+import { amountText } from "../logic/text/unit.ts";
 import { navigate, page } from "../state/index.ts";
 import { namesFor } from "../state/names.ts";
 import { charted, level } from "../state/units.ts";

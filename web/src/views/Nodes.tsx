@@ -1,10 +1,10 @@
 /** Every agent: when it was last heard of, what it took and lost, what it costs. */
 
-import { accountOf, limitsOf, refusalsOf } from "../logic/account.ts";
-import { type Agent, agentsOf, costOf, howMany, shareOf } from "../logic/agents.ts";
-import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/format.ts";
-import { idleText, lossOf } from "../logic/loss.ts";
-import { formatSelector } from "../logic/selector.ts";
+import { accountOf, limitsOf, refusalsOf } from "../logic/agents/account.ts";
+import { type Agent, agentsOf, costOf, howMany, shareOf } from "../logic/agents/agents.ts";
+import { idleText, lossOf } from "../logic/agents/loss.ts";
+import { formatSelector } from "../logic/labels/selector.ts";
+import { ago, brief, bytes, count, digits, duration, percent, plural } from "../logic/text/format.ts";
 import { clockNow, nodes } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { Check } from "./Check.tsx";

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ApiError } from "../api/index.ts";
-import { duration } from "../logic/format.ts";
+import { duration } from "../logic/text/format.ts";
 import { refresh } from "../state/index.ts";
 import { cancelAll, type Pending, pending, SLOW_MS } from "../state/resource.ts";
 

@@ -1,6 +1,6 @@
 /** Which type of samples is looked at: what there is in the range, asked for when the list is opened. */
 import { useEffect } from "preact/hooks";
-import { typeName } from "../logic/types.ts";
+import { typeName } from "../logic/labels/profileTypes.ts";
 import { types, wantsTypes } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { Menu } from "./Menu.tsx";

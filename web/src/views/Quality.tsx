@@ -1,12 +1,12 @@
 /** How much a window's numbers can be trusted: one line under the chart. */
 import type { ComponentChildren } from "preact";
 import type { Exposure, Period, Quality as QualityFigures } from "../api/index.ts";
-import { ratesOf } from "../logic/account.ts";
-import { agentsOf, howMany } from "../logic/agents.ts";
-import { count, duration, percent, plural } from "../logic/format.ts";
-import { gapsOf, idleText, lossOf, missedOf, unseenOf } from "../logic/loss.ts";
-import type { Window } from "../logic/time.ts";
-import { amountHead, amountShort, amountText, rateHead, rateShort, rateText, type Unit } from "../logic/unit.ts";
+import { ratesOf } from "../logic/agents/account.ts";
+import { agentsOf, howMany } from "../logic/agents/agents.ts";
+import { gapsOf, idleText, lossOf, missedOf, unseenOf } from "../logic/agents/loss.ts";
+import { count, duration, percent, plural } from "../logic/text/format.ts";
+import { amountHead, amountShort, amountText, rateHead, rateShort, rateText, type Unit } from "../logic/text/unit.ts";
+import type { Window } from "../logic/time/time.ts";
 import { nodes } from "../state/data.ts";
 import { linkTo } from "../state/index.ts";
 

@@ -17,7 +17,7 @@ import {
   WORD_LABELS,
   wordLabels,
   wordOf,
-} from "../logic/selector.ts";
+} from "../logic/labels/selector.ts";
 import { labels } from "../state/data.ts";
 import { labelValues, refusalOf, valuesOf } from "../state/labels.ts";
 

@@ -2,9 +2,9 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../api/index.ts";
-import { duration, percent, plural } from "../logic/format.ts";
-import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../logic/functions.ts";
-import { amountHead, amountShort, amountText, rateText } from "../logic/unit.ts";
+import { duration, percent, plural } from "../logic/text/format.ts";
+import { amountHead, amountShort, amountText, rateText } from "../logic/text/unit.ts";
+import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../logic/tree/functions.ts";
 import { counted } from "../state/units.ts";
 import { layerName } from "./LayerList.tsx";
 import { TAKE_HINT, takeOf, takeValue } from "./take.ts";

@@ -1,7 +1,7 @@
 /** Which time is looked at: quick ranges, two moments, earlier and later, live. */
 import { useState } from "preact/hooks";
-import { fromLocalInput, isRelative, rangeText, toLocalInput, type Window, zoneText } from "../logic/time.ts";
-import { LONGEST_MS, lengthOf, ordered, shift, zoomOut } from "../logic/windows.ts";
+import { fromLocalInput, isRelative, rangeText, toLocalInput, type Window, zoneText } from "../logic/time/time.ts";
+import { LONGEST_MS, lengthOf, ordered, shift, zoomOut } from "../logic/time/windows.ts";
 import { Segments } from "./Choice.tsx";
 import { Menu } from "./Menu.tsx";
 

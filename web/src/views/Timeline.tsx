@@ -1,8 +1,5 @@
 /** One CPU's or one thread's samples in order, and what ran shortly before a frame that is looked for. */
 import { useMemo } from "preact/hooks";
-import { count, duration, plural } from "../logic/format.ts";
-import { laneOf, parseSelector } from "../logic/selector.ts";
-import { parseSpan, spanText } from "../logic/spans.ts";
 import {
   boxAtPlace,
   boxPlace,
@@ -14,7 +11,10 @@ import {
   momentText,
   type Range,
   zoomed,
-} from "../logic/timeline.ts";
+} from "../logic/flame/timeline.ts";
+import { laneOf, parseSelector } from "../logic/labels/selector.ts";
+import { count, duration, plural } from "../logic/text/format.ts";
+import { parseSpan, spanText } from "../logic/time/spans.ts";
 import { MOST_MOMENTS, sought, theme, timeline, USUAL_MOMENTS } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { chart, isOpening } from "../state/timeline.ts";

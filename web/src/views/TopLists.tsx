@@ -1,10 +1,10 @@
 /** What takes most, by node, service, container, process and thread, each with its course over the window. */
 import { useMemo } from "preact/hooks";
 import type { SeriesAnswer, SeriesLine } from "../api/index.ts";
-import { count, duration, percent } from "../logic/format.ts";
-import { sparkPath } from "../logic/spark.ts";
-import { stackOf } from "../logic/stack.ts";
-import { rateHead, rateShort, rateText } from "../logic/unit.ts";
+import { sparkPath } from "../logic/series/spark.ts";
+import { stackOf } from "../logic/series/stack.ts";
+import { count, duration, percent } from "../logic/text/format.ts";
+import { rateHead, rateShort, rateText } from "../logic/text/unit.ts";
 import { flamegraph } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 import { LISTED, type Listed, lists } from "../state/lists.ts";

@@ -1,8 +1,8 @@
 /** A table of any length of which only the rows in sight exist. Rows are links to something: click or Enter takes one. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import { scrollToRow, visibleRows } from "../logic/rows.ts";
-import { type Sort, sortOf, sortText } from "../logic/sort.ts";
+import { scrollToRow, visibleRows } from "../logic/table/rows.ts";
+import { type Sort, sortOf, sortText } from "../logic/table/sort.ts";
 import { navigate, page } from "../state/index.ts";
 import { useSize } from "./hooks.ts";
 

@@ -2,8 +2,8 @@
  * The labels of a time axis on a canvas, and the zone of its clock. In: where the axis lies. Nothing is drawn beyond
  * it.
  */
-import { timeTicks } from "../logic/ticks.ts";
-import { tickLabels, type Window, zoneOf } from "../logic/time.ts";
+import { timeTicks } from "../logic/time/ticks.ts";
+import { tickLabels, type Window, zoneOf } from "../logic/time/time.ts";
 
 interface Axis {
   range: Window;

@@ -1,8 +1,8 @@
 /** What a click on a label's value does: in the chart and its list, in the lists of the largest, in a table by a label. */
-import { againstRest, withMatcher } from "../logic/selector.ts";
-import type { Mode } from "../logic/stack.ts";
-import { parseTime } from "../logic/time.ts";
-import { ordered } from "../logic/windows.ts";
+import { againstRest, withMatcher } from "../logic/labels/selector.ts";
+import type { Mode } from "../logic/series/stack.ts";
+import { parseTime } from "../logic/time/time.ts";
+import { ordered } from "../logic/time/windows.ts";
 import { present } from "../state/data.ts";
 import { navigate, page } from "../state/index.ts";
 

@@ -1,8 +1,8 @@
 /** What was done to the tree, in its order: each a chip that can be taken away. */
-import { count } from "../../logic/format.ts";
-import { fitName } from "../../logic/names.ts";
-import type { Transform } from "../../logic/transform.ts";
-import { frameName, ROOT } from "../../logic/tree.ts";
+import { count } from "../../logic/text/format.ts";
+import { fitName } from "../../logic/text/names.ts";
+import type { Transform } from "../../logic/tree/transform.ts";
+import { frameName, ROOT } from "../../logic/tree/tree.ts";
 import { focus, idleTransforms, transforms, tree, wholeSamples } from "../../state/data.ts";
 import { navigate } from "../../state/index.ts";
 import { setTransforms, zoomTo } from "./actions.ts";

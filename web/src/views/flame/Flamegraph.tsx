@@ -3,9 +3,8 @@
  * searched for. Out: the wish to zoom and the selected frame. Pointer and keyboard can do the same.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Runs } from "../../logic/cells.ts";
 import type { Theme } from "../../logic/colour.ts";
-import { plural } from "../../logic/format.ts";
+import { Runs } from "../../logic/flame/cells.ts";
 import {
   centred,
   hitAt,
@@ -20,10 +19,11 @@ import {
   scaled,
   type View,
   viewOf,
-} from "../../logic/layout.ts";
-import { scrollToRow } from "../../logic/rows.ts";
-import { nextHit, type Search } from "../../logic/search.ts";
-import { frameName, ROOT, type Tree } from "../../logic/tree.ts";
+} from "../../logic/flame/layout.ts";
+import { nextHit, type Search } from "../../logic/flame/search.ts";
+import { scrollToRow } from "../../logic/table/rows.ts";
+import { plural } from "../../logic/text/format.ts";
+import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { copyText } from "../clipboard.ts";
 import { useCanvas } from "../hooks.ts";
 import { type FrameAction, frameActions, treeActions } from "./actions.ts";

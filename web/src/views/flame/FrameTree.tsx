@@ -1,14 +1,13 @@
 /** The flamegraph as a tree of text: what a screen reader, and a narrow screen, read. Rows exist while they are in sight. */
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { kindOf, kindSwatch, MARK, type Theme } from "../../logic/colour.ts";
-import { count, percent, plural } from "../../logic/format.ts";
-import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/outline.ts";
-import { scrollToRow, visibleRows } from "../../logic/rows.ts";
-import { changeWords } from "../../logic/sides.ts";
-import { ancestors, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+import { changeWords } from "../../logic/compare/sideNames.ts";
+import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
+import { count, percent, plural } from "../../logic/text/format.ts";
+import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/tree/outline.ts";
+import { ancestors, changeOf, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { sides } from "../../state/data.ts";
 import { useSize } from "../hooks.ts";
-import { changeOf } from "./paint.ts";
 import { tooltipText, type WindowMeasure } from "./Tooltip.tsx";
 
 interface Props {

@@ -1,16 +1,15 @@
 /** What one frame stands for, beside the pointer and as a sentence. */
 import type { Normalize } from "../../api/index.ts";
 import { kindOf, MARK } from "../../logic/colour.ts";
-import { count, duration, factor, levelText, percent, plural, signed } from "../../logic/format.ts";
-import type { Sliver } from "../../logic/layout.ts";
-import { normText, normUnit } from "../../logic/norm.ts";
-import { changeWords, sideText } from "../../logic/sides.ts";
-import { frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { rateShort } from "../../logic/unit.ts";
+import { normText, normUnit } from "../../logic/compare/norm.ts";
+import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
+import type { Sliver } from "../../logic/flame/layout.ts";
+import { count, duration, factor, levelText, percent, plural, signed } from "../../logic/text/format.ts";
+import { rateShort } from "../../logic/text/unit.ts";
+import { changeOf, frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { sides } from "../../state/data.ts";
 import { amount, amountIn, amountTitle, counted, rateTitle } from "../../state/units.ts";
 import { useBeside } from "../hooks.ts";
-import { changeOf } from "./paint.ts";
 
 /** How samples become seconds and cores. */
 export interface Measure {

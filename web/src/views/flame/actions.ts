@@ -1,9 +1,10 @@
 /** What can be done with a frame: the same by key, from its menu and from its panel. */
-import { focusOf } from "../../logic/focus.ts";
-import { fitName } from "../../logic/names.ts";
-import { exactPattern } from "../../logic/search.ts";
-import { type Transform, transformsText, withTransform } from "../../logic/transform.ts";
-import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
+
+import { exactPattern } from "../../logic/flame/search.ts";
+import { fitName } from "../../logic/text/names.ts";
+import { focusOf } from "../../logic/tree/focus.ts";
+import { type Transform, transformsText, withTransform } from "../../logic/tree/transform.ts";
+import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { flamegraph, select, transforms, tree } from "../../state/data.ts";
 import { navigate, page } from "../../state/index.ts";
 

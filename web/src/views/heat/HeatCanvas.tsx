@@ -3,8 +3,8 @@
  * below says in words what the cursor or the pointer is at.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { cellAt, moveCell, spanOf, spanWords } from "../../logic/heatmap.ts";
-import type { Window } from "../../logic/time.ts";
+import { cellAt, moveCell, spanOf, spanWords } from "../../logic/heatmap/heatmap.ts";
+import type { Window } from "../../logic/time/time.ts";
 import { styleOf, useCanvas } from "../hooks.ts";
 import { type HeatScene, MARGIN, paintGround, paintMarks } from "./paint.ts";
 

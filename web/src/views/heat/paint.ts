@@ -3,8 +3,8 @@
  * lightness, so that they are told apart without seeing hues. Draws at most one column a pixel.
  */
 import type { Theme } from "../../logic/colour.ts";
-import { axisNumber } from "../../logic/format.ts";
-import { CLASSES, classOf, type Grid, merged, outline } from "../../logic/heatmap.ts";
+import { CLASSES, classOf, type Grid, merged, outline } from "../../logic/heatmap/heatmap.ts";
+import { axisNumber } from "../../logic/text/format.ts";
 import { paintTimeAxis } from "../axis.ts";
 import { stripes } from "../stripes.ts";
 

@@ -1,10 +1,10 @@
 /** What ran shortly before a frame that is looked for in a timeline. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { axisNumber, count, duration, plural } from "../../logic/format.ts";
-import { patternName } from "../../logic/search.ts";
-import { laneOf, parseSelector } from "../../logic/selector.ts";
-import { hitsOf, ranBefore } from "../../logic/timeline.ts";
+import { patternName } from "../../logic/flame/search.ts";
+import { hitsOf, ranBefore } from "../../logic/flame/timeline.ts";
+import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
+import { axisNumber, count, duration, plural } from "../../logic/text/format.ts";
 import { beforeHits, focus, sought, theme, tree } from "../../state/data.ts";
 import { navigate, page } from "../../state/index.ts";
 import { chart } from "../../state/timeline.ts";

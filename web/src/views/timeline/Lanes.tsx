@@ -1,10 +1,10 @@
 /** Which CPU or thread a timeline shows: chosen by text, by what is offered, or by following a frame. */
 import { useEffect, useId, useState } from "preact/hooks";
-import { count, plural } from "../../logic/format.ts";
-import { formatSelector, type LabelMatcher, type laneOf, parseSelector } from "../../logic/selector.ts";
-import { spanText } from "../../logic/spans.ts";
-import { type Chart, type Lanes, lanesOf, whoIn } from "../../logic/timeline.ts";
-import { ROOT } from "../../logic/tree.ts";
+import { type Chart, type Lanes, lanesOf, whoIn } from "../../logic/flame/timeline.ts";
+import { formatSelector, type LabelMatcher, type laneOf, parseSelector } from "../../logic/labels/selector.ts";
+import { count, plural } from "../../logic/text/format.ts";
+import { spanText } from "../../logic/time/spans.ts";
+import { ROOT } from "../../logic/tree/tree.ts";
 import { hitCpus } from "../../state/data.ts";
 import { navigate, page } from "../../state/index.ts";
 import { labelValues } from "../../state/labels.ts";

@@ -3,13 +3,10 @@
  * selected frame. Drawn by the flamegraph's painter, whose cost follows the pixels; pointer and keyboard can do the same.
  */
 import { useRef, useState } from "preact/hooks";
-import { Runs } from "../../logic/cells.ts";
 import type { Theme } from "../../logic/colour.ts";
-import { duration, plural } from "../../logic/format.ts";
-import { neighbour, nodeAt, type Step } from "../../logic/layout.ts";
-import type { Search } from "../../logic/search.ts";
-import { timeTicks } from "../../logic/ticks.ts";
-import { tickLabels, zoneOf } from "../../logic/time.ts";
+import { Runs } from "../../logic/flame/cells.ts";
+import { neighbour, nodeAt, type Step } from "../../logic/flame/layout.ts";
+import type { Search } from "../../logic/flame/search.ts";
 import {
   type Chart,
   deepestWithin,
@@ -19,8 +16,11 @@ import {
   sampleFrom,
   showing,
   zoomed,
-} from "../../logic/timeline.ts";
-import { frameName, kindName, moduleName, ROOT } from "../../logic/tree.ts";
+} from "../../logic/flame/timeline.ts";
+import { duration, plural } from "../../logic/text/format.ts";
+import { timeTicks } from "../../logic/time/ticks.ts";
+import { tickLabels, zoneOf } from "../../logic/time/time.ts";
+import { frameName, kindName, moduleName, ROOT } from "../../logic/tree/tree.ts";
 import { Colours, paint, ROW } from "../flame/paint.ts";
 import { useBeside, useCanvas } from "../hooks.ts";
 
