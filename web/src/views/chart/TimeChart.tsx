@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Theme } from "../../logic/colour.ts";
 import type { Draw, Stack } from "../../logic/series/stack.ts";
 import type { Window } from "../../logic/time/time.ts";
-import { styleOf, useCanvas } from "../hooks.ts";
+import { styleOf, useCanvas } from "../ui/hooks.ts";
 import { paintChart, plotOf } from "./paint.ts";
 import { momentAt, type Plot } from "./place.ts";
 

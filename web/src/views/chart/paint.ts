@@ -7,9 +7,9 @@ import { type Draw, heightsOf, type Stack } from "../../logic/series/stack.ts";
 import { axisNumber } from "../../logic/text/format.ts";
 import { levelTicks } from "../../logic/time/ticks.ts";
 import type { Window } from "../../logic/time/time.ts";
-import { paintTimeAxis } from "../axis.ts";
-import type { Size, Surface } from "../hooks.ts";
-import { stripes } from "../stripes.ts";
+import { paintTimeAxis } from "../ui/axis.ts";
+import type { Size, Surface } from "../ui/hooks.ts";
+import { stripes } from "../ui/stripes.ts";
 import { type Plot, pixelOf } from "./place.ts";
 
 export interface ChartScene {

@@ -1,6 +1,6 @@
 /** The menu of a frame, below or above it. Arrow keys move, Enter takes, Escape goes back to the graph. */
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { FrameAction } from "./actions.ts";
+import type { FrameAction } from "../graph/actions.ts";
 
 interface Props {
   /** Where the frame is on the screen: the menu stays beside it. */

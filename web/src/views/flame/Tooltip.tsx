@@ -9,7 +9,7 @@ import { rateShort } from "../../logic/text/unit.ts";
 import { changeOf, frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { sides } from "../../state/data.ts";
 import { amount, amountIn, amountTitle, counted, rateTitle } from "../../state/units.ts";
-import { useBeside } from "../hooks.ts";
+import { useBeside } from "../ui/hooks.ts";
 
 /** How samples become seconds and cores. */
 export interface Measure {

@@ -9,7 +9,7 @@ import { type Run, type View, viewOf } from "../../logic/flame/layout.ts";
 import type { Search } from "../../logic/flame/search.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { changeOf, distance, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { stripes } from "../stripes.ts";
+import { stripes } from "../ui/stripes.ts";
 
 /** CSS pixels. */
 export const ROW = 19;

@@ -8,10 +8,10 @@ import { axisNumber, count, duration, plural } from "../../logic/text/format.ts"
 import { beforeHits, focus, sought, theme, tree } from "../../state/data.ts";
 import { navigate, page } from "../../state/index.ts";
 import { chart } from "../../state/timeline.ts";
-import { Choice } from "../Choice.tsx";
-import { FunctionTable } from "../FunctionTable.tsx";
-import { findName, Graph } from "../Graph.tsx";
-import { EmptyNotice, ErrorNotice, Missing } from "../Notices.tsx";
+import { FunctionTable } from "../graph/FunctionTable.tsx";
+import { findName, Graph } from "../graph/Graph.tsx";
+import { Choice } from "../ui/Choice.tsx";
+import { EmptyNotice, ErrorNotice, Missing } from "../ui/Notices.tsx";
 import { choose } from "./Lanes.tsx";
 
 /** Of a period: two samples of a CPU are hardly ever nearer to each other. */

@@ -8,7 +8,7 @@ import { ROOT } from "../../logic/tree/tree.ts";
 import { hitCpus } from "../../state/data.ts";
 import { navigate, page } from "../../state/index.ts";
 import { labelValues } from "../../state/labels.ts";
-import { EmptyNotice } from "../Notices.tsx";
+import { EmptyNotice } from "../ui/Notices.tsx";
 
 export type Lane = ReturnType<typeof laneOf>;
 export type LaneLabel = "node" | "cpu" | "thread" | "tid";

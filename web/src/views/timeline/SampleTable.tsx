@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { type Chart, momentText, type Range, sampleFrom } from "../../logic/flame/timeline.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { frameName } from "../../logic/tree/tree.ts";
-import { type Column, useSort, VirtualTable } from "../VirtualTable.tsx";
+import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {
   chart: Chart;

@@ -22,7 +22,7 @@ import { timeTicks } from "../../logic/time/ticks.ts";
 import { tickLabels, zoneOf } from "../../logic/time/time.ts";
 import { frameName, kindName, moduleName, ROOT } from "../../logic/tree/tree.ts";
 import { Colours, paint, ROW } from "../flame/paint.ts";
-import { useBeside, useCanvas } from "../hooks.ts";
+import { useBeside, useCanvas } from "../ui/hooks.ts";
 
 interface Props {
   chart: Chart;
