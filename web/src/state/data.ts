@@ -2,7 +2,7 @@
 import { batch, computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { type ApiError, api, type HeatmapAnswer, type Parameters, type TimelineAnswer } from "../api/index.ts";
 import { type Baseline, baselineOf, historyOf } from "../logic/compare/baseline.ts";
-import { type Sides, sidesOf } from "../logic/compare/sideNames.ts";
+import { type SideNames, sideNamesOf } from "../logic/compare/sideNames.ts";
 import { byName, Letters, matcherOf, namesOf, search, serverPattern } from "../logic/flame/search.ts";
 import { aligned, columnMs, parseMark, ROWS, sideOf } from "../logic/heatmap/marks.ts";
 import { typesOf, typesQuery } from "../logic/labels/profileTypes.ts";
@@ -10,13 +10,13 @@ import { laneOf, parseSelector } from "../logic/labels/selector.ts";
 import { stackOf } from "../logic/series/stack.ts";
 import { isRelative, parseTime, type Window } from "../logic/time/time.ts";
 import { around, askable, ordered, pairOf } from "../logic/time/windows.ts";
-import type { GrownDiff, GrownFlamegraph } from "../logic/tree/answer.ts";
+import type { ParsedDiff, ParsedFlamegraph } from "../logic/tree/answer.ts";
 import { findFocus, findSelection, selectionOf } from "../logic/tree/focus.ts";
-import { inTurns } from "../logic/tree/slices.ts";
+import { inSlices } from "../logic/tree/slices.ts";
 import { type Transformed, transformed, transforming, transformsOf } from "../logic/tree/transform.ts";
 import { ROOT, type Tree, withWidth } from "../logic/tree/tree.ts";
-import { grown } from "./growing.ts";
 import { fields, navigate, type PageState, page, refresh, refreshes } from "./index.ts";
+import { parse } from "./parsing.ts";
 import { announce, pending, type Resource, resource } from "./resource.ts";
 import { DEFAULTS } from "./url.ts";
 
@@ -127,11 +127,11 @@ export const single = computed<Parameters | null>(() => {
   return { ...selection.value, ...marked.window };
 });
 
-export const flamegraph: Resource<GrownFlamegraph> = resource(() => {
+export const flamegraph: Resource<ParsedFlamegraph> = resource(() => {
   if (single.value === null) return null;
   const parameters = { ...single.value, min_share: MIN_SHARE };
   return ask("flamegraph", parameters, async (signal) =>
-    grown("flamegraph", await api.flamegraph(parameters, signal), signal),
+    parse("flamegraph", await api.flamegraph(parameters, signal), signal),
   );
 });
 
@@ -174,13 +174,13 @@ export const pair = computed(() => {
 });
 
 /** What the two sides are called. */
-export const sides = computed<Sides>(() => {
+export const sideNames = computed<SideNames>(() => {
   if (view.value === "compare")
-    return sidesOf(baseQuery.value || query.value, query.value, pair.value.base.from < pair.value.comparison.from);
+    return sideNamesOf(baseQuery.value || query.value, query.value, pair.value.base.from < pair.value.comparison.from);
   const { a, b } = marks.value;
   // The rest of a range lies on both sides of what it is compared with.
   const inTurn = a !== null && b !== null && !a.except && !b.except && a.window.from < b.window.from;
-  return sidesOf(query.value, query.value, inTurn);
+  return sideNamesOf(query.value, query.value, inTurn);
 });
 
 /** Both sides that are marked in the heatmap, as the server is asked. */
@@ -242,10 +242,10 @@ export const compareStack = computed(() =>
   compareSeries.data.value === null ? null : stackOf(compareSeries.data.value),
 );
 
-export const diff: Resource<GrownDiff> = resource(() => {
+export const diff: Resource<ParsedDiff> = resource(() => {
   if (!comparing.value || !isPaired.value) return null;
   const parameters = { ...pairParameters(), min_share: MIN_SHARE };
-  return ask("diff", parameters, async (signal) => grown("diff", await api.diff(parameters, signal), signal));
+  return ask("diff", parameters, async (signal) => parse("diff", await api.diff(parameters, signal), signal));
 });
 
 export const diffTop = resource(() => {
@@ -296,7 +296,7 @@ export const hitCpus = resource(() => {
 });
 
 /** What ran before the frames that are looked for. */
-export const beforeHits: Resource<GrownFlamegraph> = resource(() => {
+export const beforeHits: Resource<ParsedFlamegraph> = resource(() => {
   const wanted = sought.value;
   if (view.value !== "timeline" || before.value === "" || wanted === null || "error" in wanted) return null;
   const parameters = {
@@ -307,7 +307,7 @@ export const beforeHits: Resource<GrownFlamegraph> = resource(() => {
     min_share: MIN_SHARE,
   };
   return ask("what ran before", parameters, async (signal) =>
-    grown("flamegraph", await api.before(parameters, signal), signal),
+    parse("flamegraph", await api.before(parameters, signal), signal),
   );
 });
 
@@ -359,7 +359,7 @@ export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
 
 export const transforms = computed(() => transformsOf(fields.transform.value));
 
-/** Trees of so many frames are changed in turns, in between which the page answers to hands: a million take a second and more. */
+/** Trees of so many frames are changed in slices, between which the page answers to hands: a million take a second and more. */
 const LARGE = 100_000;
 /** Milliseconds of a turn. */
 const TURN_MS = 12;
@@ -414,7 +414,7 @@ effect(() => {
   // What was there before; or the tree as it was sent, where another window is changed in the same way.
   const cancel = () => navigate({ transform: fields.transform.peek() === settledText ? "" : settledText, focus: "" });
   const ended = announce({ name: "changing the graph", since: Date.now(), cancel });
-  void inTurns(transforming(wanted.tree, wanted.list), rest).then((change) => {
+  void inSlices(transforming(wanted.tree, wanted.list), rest).then((change) => {
     if (change === null || !isWanted) return;
     made.set(wanted, change);
     done.value++;

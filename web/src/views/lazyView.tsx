@@ -7,16 +7,16 @@ import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { EmptyNotice } from "./ui/Notices.tsx";
 
-export interface Part<P> {
+export interface LazyView<P> {
   (props: P): ComponentChildren;
   /** Fetches it before it is shown. */
   prefetch: () => void;
 }
 
-export function later<P extends object>(
+export function lazy<P extends object>(
   load: () => Promise<ComponentType<P>>,
   meanwhile: ComponentChildren = null,
-): Part<P> {
+): LazyView<P> {
   const loaded = signal<ComponentType<P> | null>(null);
   const failed = signal(false);
   let isAsked = false;
@@ -34,13 +34,13 @@ export function later<P extends object>(
       },
     );
   };
-  const Later = (props: P) => {
+  const Lazy = (props: P) => {
     useEffect(prefetch, []);
     const Loaded = loaded.value;
     if (Loaded !== null) return <Loaded {...props} />;
     return failed.value ? <Unloaded onRetry={prefetch} /> : meanwhile;
   };
-  return Object.assign(Later, { prefetch });
+  return Object.assign(Lazy, { prefetch });
 }
 
 function Unloaded({ onRetry }: { onRetry: () => void }) {

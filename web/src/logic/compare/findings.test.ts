@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { diffOf, type Frame } from "../fixtures.ts";
 import { diffTreeOf } from "../tree/tree.ts";
 import { figuresOf, findings, nameOf, remarkOf } from "./findings.ts";
-import { sidesOf } from "./sideNames.ts";
+import { sideNamesOf } from "./sideNames.ts";
 
 const windows = { baseUntil: "14:00:00", from: "14:05:00" };
-const sides = sidesOf("", "", true);
-const apart = sidesOf('{container="a1"}', '{container="b2"}', false);
+const sides = sideNamesOf("", "", true);
+const apart = sideNamesOf('{container="a1"}', '{container="b2"}', false);
 const telling = { normalize: "rate", measure: "total", windows, sides } as const;
 
 function found(calls: Frame[], measure: "total" | "self" = "total") {

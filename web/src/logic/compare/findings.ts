@@ -13,7 +13,7 @@ import { fitName } from "../text/names.ts";
 import { amountText, SAMPLES, type Unit } from "../text/unit.ts";
 import { type DiffData, frameName, kindName, moduleName, ROOT, type Tree } from "../tree/tree.ts";
 import { changeText, fromTo } from "./norm.ts";
-import { changeWords, type Sides } from "./sideNames.ts";
+import { changeWords, type SideNames } from "./sideNames.ts";
 
 export interface Finding {
   node: number;
@@ -229,7 +229,7 @@ export interface Telling {
   /** Of counts and rates; samples and cores where none is given. */
   unit?: Unit;
   measure: "total" | "self";
-  sides: Sides;
+  sides: SideNames;
   /** When window A ends and B begins, as clock times. */
   windows: { baseUntil: string; from: string };
 }

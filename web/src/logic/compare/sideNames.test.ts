@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { changeWords, sidesOf, sideText } from "./sideNames.ts";
+import { changeWords, sideNamesOf, sideText } from "./sideNames.ts";
 
-const names = (a: string, b: string) => sidesOf(a, b, true).names;
+const names = (a: string, b: string) => sideNamesOf(a, b, true).names;
 
 describe("what the sides of a comparison are called", () => {
   it("is before and after for one selection whose first window comes first", () => {
-    const sides = sidesOf('{service="x"}', '{service="x"}', true);
+    const sides = sideNamesOf('{service="x"}', '{service="x"}', true);
     expect([sideText(sides, 0), sideText(sides, 1)]).toEqual(["A, before", "B, after"]);
     expect(changeWords(sides, "new")).toBe("new: only after");
   });
 
   it("is their letters where A is not before B", () => {
-    const sides = sidesOf("", "", false);
+    const sides = sideNamesOf("", "", false);
     expect([sideText(sides, 0), sideText(sides, 1)]).toEqual(["A", "B"]);
     expect(changeWords(sides, "grew")).toBe("more in B");
     expect(changeWords(sides, "gone")).toBe("only in A");
@@ -26,7 +26,7 @@ describe("what the sides of a comparison are called", () => {
     expect(names('{service!="kubelet"}', '{service="kubelet"}')).toEqual(["not kubelet", "kubelet"]);
     expect(names('{service="a"}', '{service="a",mode="kernel"}')).toEqual(["all", "kernel"]);
     expect(names('{service="a",node=""}', '{service="b"}')).toEqual(["a, (none)", "b"]);
-    const sides = sidesOf('{service="a"}', '{service="b"}', true);
+    const sides = sideNamesOf('{service="a"}', '{service="b"}', true);
     expect([sideText(sides, 0), changeWords(sides, "shrank"), changeWords(sides, "new")]).toEqual([
       "A, a",
       "more in a",

@@ -7,7 +7,7 @@ import { type LabelMatcher, parseSelector } from "../labels/selector.ts";
 import { shortValue } from "../labels/valueNames.ts";
 import { fitName } from "../text/names.ts";
 
-export interface Sides {
+export interface SideNames {
   /** Side A, side B. */
   names: readonly [string, string];
   /** One selection, A before B. */
@@ -31,7 +31,7 @@ function beyond(text: string, other: string): string | null {
   return said.length > ROOM ? fitName(said, ROOM) : said;
 }
 
-export function sidesOf(baseQuery: string, query: string, isTurn: boolean): Sides {
+export function sideNamesOf(baseQuery: string, query: string, isTurn: boolean): SideNames {
   if (baseQuery === query) return { names: isTurn ? ["before", "after"] : ["A", "B"], inTurn: isTurn };
   const [a, b] = [beyond(baseQuery, query), beyond(query, baseQuery)];
   // One that asks nothing more has all that the other is a part of.
@@ -40,13 +40,13 @@ export function sidesOf(baseQuery: string, query: string, isTurn: boolean): Side
 }
 
 /** `A, before`, `B, kubelet`, or the letter alone. */
-export function sideText({ names }: Sides, at: 0 | 1): string {
+export function sideText({ names }: SideNames, at: 0 | 1): string {
   const letter = at === 0 ? "A" : "B";
   return names[at] === letter ? letter : `${letter}, ${names[at]}`;
 }
 
 /** What a change is called between these sides. */
-export function changeWords({ names, inTurn }: Sides, change: Change): string {
+export function changeWords({ names, inTurn }: SideNames, change: Change): string {
   if (change === "same") return "not shown to differ";
   const [a, b] = names;
   if (inTurn) return { grew: "grew", shrank: "shrank", new: "new: only after", gone: "gone: only before" }[change];

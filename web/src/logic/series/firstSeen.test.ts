@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { seriesOf } from "../fixtures.ts";
-import { sinceOf } from "./firstSeen.ts";
+import { firstSeen } from "./firstSeen.ts";
 import { stackOf } from "./stack.ts";
 
 const line = (value: string, cores: (number | null)[]) => ({ value, cores, samples: 1, cpu_seconds: 1 });
 const since = (covered: number[], ...lines: (number | null)[][]) =>
-  sinceOf(stackOf(seriesOf({ covered, series: lines.map((cores, i) => line(String(i), cores)) })));
+  firstSeen(stackOf(seriesOf({ covered, series: lines.map((cores, i) => line(String(i), cores)) })));
 
 describe("since when", () => {
   it("is the first step with anything of any line", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, diffOf, type Frame } from "../fixtures.ts";
-import { buffersOf, grow } from "./answer.ts";
+import { buffersOf, parseAnswer } from "./answer.ts";
 import { diffTreeOf, type Tree, treeOf, withWidth } from "./tree.ts";
 
 const FRAMES: Frame[] = [
@@ -10,28 +10,29 @@ const FRAMES: Frame[] = [
 describe("an answer with its tree", () => {
   it("has everything but the columns that the tree was made of", () => {
     const answer = answerOf(FRAMES);
-    const { tree, fault, ...rest } = grow("flamegraph", JSON.stringify(answer));
+    const { tree, fault, ...rest } = parseAnswer("flamegraph", JSON.stringify(answer));
     expect(tree).toEqual(treeOf(answer));
     expect(fault).toBe("");
     const { strings, kinds, nodes, ...figures } = answer;
     expect(rest).toEqual(figures);
     expect([strings, kinds, nodes].every(Boolean)).toBe(true);
-    expect(grow("diff", JSON.stringify(diffOf(FRAMES))).tree).toEqual(diffTreeOf(diffOf(FRAMES), "both"));
+    expect(parseAnswer("diff", JSON.stringify(diffOf(FRAMES))).tree).toEqual(diffTreeOf(diffOf(FRAMES), "both"));
   });
 
   it("says what is wrong with a tree, and throws what is no JSON", () => {
     const answer = answerOf(FRAMES);
     answer.nodes.name[1] = 99;
-    expect(grow("flamegraph", JSON.stringify(answer))).toMatchObject({
+    expect(parseAnswer("flamegraph", JSON.stringify(answer))).toMatchObject({
       tree: null,
       fault: expect.stringContaining("99"),
     });
-    expect(() => grow("flamegraph", "<html>")).toThrow(SyntaxError);
+    expect(() => parseAnswer("flamegraph", "<html>")).toThrow(SyntaxError);
   });
 
   it("goes from thread to thread without a copy, whole", () => {
     for (const kind of ["flamegraph", "diff"] as const) {
-      const make = () => grow(kind, JSON.stringify(kind === "diff" ? diffOf(FRAMES) : answerOf(FRAMES))).tree as Tree;
+      const make = () =>
+        parseAnswer(kind, JSON.stringify(kind === "diff" ? diffOf(FRAMES) : answerOf(FRAMES))).tree as Tree;
       const tree = make();
       const transfer = buffersOf(tree) as ArrayBuffer[];
       expect(structuredClone(tree, { transfer })).toEqual(make());

@@ -1,5 +1,5 @@
 /**
- * An answer with its tree grown. In: the server's JSON. Out: everything of the answer but the columns, and the tree that they describe, or what
+ * An answer with its tree, parsed. In: the server's JSON. Out: everything of the answer but the columns, and the tree that they describe, or what
  * is wrong with them. Of a million frames this takes a third of a second: it may run anywhere, what comes out can be handed over without copies.
  */
 import type { DiffAnswer, FlamegraphAnswer, TreeColumns } from "../../api/types.ts";
@@ -8,32 +8,32 @@ import { BadTree, diffTreeOf, type Tree, treeOf } from "./tree.ts";
 /** What a tree is made of, and gone with it. */
 type Columns = { strings: string[]; kinds: string[]; nodes: TreeColumns };
 
-export type Grown<Answer extends Columns> = Omit<Answer, keyof Columns> & { tree: Tree | null; fault: string };
+export type Parsed<Answer extends Columns> = Omit<Answer, keyof Columns> & { tree: Tree | null; fault: string };
 
-export type GrownFlamegraph = Grown<FlamegraphAnswer>;
-export type GrownDiff = Grown<DiffAnswer>;
+export type ParsedFlamegraph = Parsed<FlamegraphAnswer>;
+export type ParsedDiff = Parsed<DiffAnswer>;
 
-/** What grows from which answer. */
-export interface Growths {
-  flamegraph: GrownFlamegraph;
-  diff: GrownDiff;
+/** What each answer becomes. */
+export interface ParsedAnswers {
+  flamegraph: ParsedFlamegraph;
+  diff: ParsedDiff;
 }
 
-export type Kind = keyof Growths;
+export type Kind = keyof ParsedAnswers;
 
 /** Throws where the text is no JSON. */
-export function grow<K extends Kind>(kind: K, text: string): Growths[K] {
+export function parseAnswer<K extends Kind>(kind: K, text: string): ParsedAnswers[K] {
   const answer: unknown = JSON.parse(text);
-  const grown = kind === "diff" ? growDiff(answer as DiffAnswer) : growFlamegraph(answer as FlamegraphAnswer);
-  return grown as Growths[K];
+  const parsed = kind === "diff" ? parseDiff(answer as DiffAnswer) : parseFlamegraph(answer as FlamegraphAnswer);
+  return parsed as ParsedAnswers[K];
 }
 
-function growFlamegraph(answer: FlamegraphAnswer): GrownFlamegraph {
+function parseFlamegraph(answer: FlamegraphAnswer): ParsedFlamegraph {
   const { strings: _, kinds: __, nodes: ___, ...rest } = answer;
   return { ...rest, ...sound(() => treeOf(answer)) };
 }
 
-function growDiff(answer: DiffAnswer): GrownDiff {
+function parseDiff(answer: DiffAnswer): ParsedDiff {
   const { strings: _, kinds: __, nodes: ___, ...rest } = answer;
   return { ...rest, ...sound(() => diffTreeOf(answer, "both")) };
 }

@@ -39,7 +39,7 @@ export function* functionIds(tree: Tree): Steps<{ ids: Int32Array; pairs: Pairs 
 
 const FOLDED = -1;
 
-export class Draft {
+export class TreeBuilder {
   size = 1;
   /** The function of each node, as `functionIds` numbers them; the root's means nothing. */
   fn: Int32Array;

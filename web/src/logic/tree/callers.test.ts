@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, diffOf } from "../fixtures.ts";
-import { relativesOf } from "./callers.ts";
+import { callersAndCallees } from "./callers.ts";
 import { placesOf, placesQuery, sourceText } from "./places.ts";
 import { diffTreeOf, frameName, type Tree, treeOf } from "./tree.ts";
 
@@ -28,7 +28,7 @@ const pairs = (list: { name: string; samples: number }[]) => list.map(({ name, s
 describe("callers and callees", () => {
   it("count each sample once, whatever calls itself", () => {
     const tree = treeOf(answerOf(calls));
-    const { total, self, callers, callees } = relativesOf(tree, named(tree, "walk"));
+    const { total, self, callers, callees } = callersAndCallees(tree, named(tree, "walk"));
     expect([total, self]).toEqual([1 + 4 + 8 + 16 + 32 + 64, 1 + 8 + 32 + 64]);
     // What stat calls lies below what main calls; both called walk.
     expect(pairs(callers)).toEqual([
@@ -44,7 +44,7 @@ describe("callers and callees", () => {
 
   it("have both sides of a difference", () => {
     const tree = diffTreeOf(diffOf(calls), "both");
-    const found = relativesOf(tree, named(tree, "stat"));
+    const found = callersAndCallees(tree, named(tree, "stat"));
     expect([found.baseTotal, found.baseSelf]).toEqual([1, 1]);
     expect(found.callers[0]).toMatchObject({ name: "walk", samples: 52, baseSamples: 1 });
   });

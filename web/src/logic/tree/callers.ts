@@ -4,7 +4,7 @@
  */
 import { frameName, kindName, moduleName, ROOT, type Tree } from "./tree.ts";
 
-export interface Relative {
+export interface Neighbour {
   name: string;
   module: string;
   kind: string;
@@ -12,19 +12,19 @@ export interface Relative {
   baseSamples: number;
 }
 
-export interface Relatives {
+export interface CallersAndCallees {
   /** All samples through the function, and those in itself. */
   total: number;
   self: number;
   baseTotal: number;
   baseSelf: number;
-  callers: Relative[];
-  callees: Relative[];
+  callers: Neighbour[];
+  callees: Neighbour[];
 }
 
 /** Adds up by function; frames below one that is counted already are the same samples. */
 class Tally {
-  private readonly rows = new Map<string, { row: Relative; until: number }>();
+  private readonly rows = new Map<string, { row: Neighbour; until: number }>();
   private readonly tree: Tree;
 
   constructor(tree: Tree) {
@@ -46,13 +46,13 @@ class Tally {
     entry.row.baseSamples += tree.diff?.baseTotal[counted] ?? 0;
   }
 
-  sorted(): Relative[] {
+  sorted(): Neighbour[] {
     const rows = [...this.rows.values()].map(({ row }) => row);
     return rows.sort((a, b) => b.samples + b.baseSamples - a.samples - a.baseSamples || (a.name < b.name ? -1 : 1));
   }
 }
 
-export function relativesOf(tree: Tree, node: number): Relatives {
+export function callersAndCallees(tree: Tree, node: number): CallersAndCallees {
   const isIt = (i: number) =>
     tree.name[i] === tree.name[node] && tree.module[i] === tree.module[node] && tree.kind[i] === tree.kind[node];
   const [callers, callees] = [new Tally(tree), new Tally(tree)];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { atOnce, inTurns, STEP, type Steps, sorting } from "./slices.ts";
+import { atOnce, inSlices, STEP, type Steps, sorting } from "./slices.ts";
 
 function* counting(taken: number[]): Steps<string> {
   for (let i = 0; i < 5; i++) {
@@ -10,17 +10,17 @@ function* counting(taken: number[]): Steps<string> {
 }
 
 describe("work in steps", () => {
-  it("comes to the same, at once and in turns", async () => {
+  it("comes to the same, at once and in slices", async () => {
     expect(atOnce(counting([]))).toBe("done");
-    let turns = 0;
-    const rest = () => (++turns % 2 === 0 ? Promise.resolve(true) : true);
-    expect(await inTurns(counting([]), rest)).toBe("done");
-    expect(turns).toBe(5);
+    let rests = 0;
+    const rest = () => (++rests % 2 === 0 ? Promise.resolve(true) : true);
+    expect(await inSlices(counting([]), rest)).toBe("done");
+    expect(rests).toBe(5);
   });
 
   it("ends at the step at which it is given up", async () => {
     const taken: number[] = [];
-    expect(await inTurns(counting(taken), () => Promise.resolve(taken.length < 3))).toBeNull();
+    expect(await inSlices(counting(taken), () => Promise.resolve(taken.length < 3))).toBeNull();
     expect(taken).toEqual([0, 1, 2]);
   });
 });

@@ -14,7 +14,7 @@ export function atOnce<T>(steps: Steps<T>): T {
 }
 
 /** Null where it was given up: `rest` says after each step whether to go on, at once or after others had their turn. */
-export async function inTurns<T>(steps: Steps<T>, rest: () => Promise<boolean> | boolean): Promise<T | null> {
+export async function inSlices<T>(steps: Steps<T>, rest: () => Promise<boolean> | boolean): Promise<T | null> {
   for (;;) {
     const next = steps.next();
     if (next.done) return next.value;

@@ -9,7 +9,7 @@
  * `invert`    from the leaf to its callers
  * `sandwich`  one function, all its callees below it and all its callers above; always the last
  */
-import { Draft, functionIds, measuresOf } from "./builder.ts";
+import { functionIds, measuresOf, TreeBuilder } from "./builder.ts";
 import { escapeName, splitPath } from "./focus.ts";
 import { Pairs } from "./pairs.ts";
 import { atOnce, STEP, type Steps } from "./slices.ts";
@@ -97,51 +97,51 @@ function* applied(tree: Tree, { op, name }: Transform, free: number): Steps<Tree
 }
 
 /** Where a frame goes, given where its caller went; -1 for nowhere. */
-type Place = (node: number, above: number, draft: Draft) => number;
+type Place = (node: number, above: number, builder: TreeBuilder) => number;
 
 function* reshaped(tree: Tree, root: number, place: Place): Steps<Tree> {
-  const draft = new Draft(tree);
+  const builder = new TreeBuilder(tree);
   const image = new Int32Array(tree.size);
   image[ROOT] = root;
-  if (root >= 0) draft.add(root, ROOT);
+  if (root >= 0) builder.add(root, ROOT);
   for (let i = 1; i < tree.size; i++) {
     if ((i & STEP) === 0) yield;
-    const at = place(i, image[tree.parent[i] as number] as number, draft);
+    const at = place(i, image[tree.parent[i] as number] as number, builder);
     image[i] = at;
-    if (at >= 0) draft.add(at, i);
+    if (at >= 0) builder.add(at, i);
   }
-  return yield* draft.finish(tree.shape);
+  return yield* builder.finish(tree.shape);
 }
 
 function* focused(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
   const { ids } = yield* functionIds(tree);
-  return yield* reshaped(tree, -1, (node, above, draft) => {
+  return yield* reshaped(tree, -1, (node, above, builder) => {
     if (above < 0 && !isMeant(node)) return -1;
-    return draft.child(Math.max(above, ROOT), ids[node] as number, node);
+    return builder.child(Math.max(above, ROOT), ids[node] as number, node);
   });
 }
 
 function* hidden(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
   const { ids } = yield* functionIds(tree);
-  return yield* reshaped(tree, ROOT, (node, above, draft) =>
-    isMeant(node) ? above : draft.child(above, ids[node] as number, node),
+  return yield* reshaped(tree, ROOT, (node, above, builder) =>
+    isMeant(node) ? above : builder.child(above, ids[node] as number, node),
   );
 }
 
 function* merged(tree: Tree): Steps<Tree> {
   const { ids } = yield* functionIds(tree);
-  return yield* reshaped(tree, ROOT, (node, above, draft) =>
-    draft.fn[above] === ids[node] ? above : draft.child(above, ids[node] as number, node),
+  return yield* reshaped(tree, ROOT, (node, above, builder) =>
+    builder.fn[above] === ids[node] ? above : builder.child(above, ids[node] as number, node),
   );
 }
 
 function* collapsed(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
   const { ids, pairs } = yield* functionIds(tree);
   const whole = -2;
-  return yield* reshaped(tree, ROOT, (node, above, draft) => {
-    if (!isMeant(node)) return draft.child(above, ids[node] as number, node);
+  return yield* reshaped(tree, ROOT, (node, above, builder) => {
+    if (!isMeant(node)) return builder.child(above, ids[node] as number, node);
     const fn = pairs.of(whole, tree.kind[node] as number);
-    return draft.fn[above] === fn ? above : draft.child(above, fn, node, tree.module[node]);
+    return builder.fn[above] === fn ? above : builder.child(above, fn, node, tree.module[node]);
   });
 }
 
@@ -152,17 +152,17 @@ function* inverted(tree: Tree, free: number): Steps<Tree> {
     if ((i & STEP) === 0) yield;
     if (own.some((column) => column[i] !== 0)) leaves.push(i);
   }
-  const draft = new Draft(tree);
+  const builder = new TreeBuilder(tree);
   // Stacks without any frame end, and begin, at the root.
-  draft.add(ROOT, ROOT);
-  yield* climb(tree, draft, Int32Array.from(leaves), leaves.slice(), own, false, free);
-  return yield* draft.finish("inverted");
+  builder.add(ROOT, ROOT);
+  yield* climb(tree, builder, Int32Array.from(leaves), leaves.slice(), own, false, free);
+  return yield* builder.finish("inverted");
 }
 
 function* sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: number, free: number): Steps<Tree> {
   const { ids } = yield* functionIds(tree);
   const { total } = measuresOf(tree);
-  const draft = new Draft(tree, root);
+  const builder = new TreeBuilder(tree, root);
   const image = new Int32Array(tree.size);
   const outermost: number[] = [];
   for (let i = root; i < tree.size; ) {
@@ -171,32 +171,32 @@ function* sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: numbe
       continue;
     }
     outermost.push(i);
-    draft.add(ROOT, i);
+    builder.add(ROOT, i);
     const end = tree.end[i] as number;
     image[i] = ROOT;
     for (let j = i + 1; j < end; j++) {
-      const at = draft.child(image[tree.parent[j] as number] as number, ids[j] as number, j);
+      const at = builder.child(image[tree.parent[j] as number] as number, ids[j] as number, j);
       image[j] = at;
-      draft.add(at, j);
+      builder.add(at, j);
     }
     i = end;
   }
-  const callersFrom = draft.size;
+  const callersFrom = builder.size;
   const callers = outermost.map((node) => tree.parent[node] as number);
-  yield* climb(tree, draft, Int32Array.from(outermost), callers, total, true, free);
-  return yield* draft.finish("sandwich", callersFrom);
+  yield* climb(tree, builder, Int32Array.from(outermost), callers, total, true, free);
+  return yield* builder.finish("sandwich", callersFrom);
 }
 
 const FREE = 300_000;
 
 /**
- * Adds the way from frames to the root, frame by frame, below the draft's root. What `of` has of each `origin` counts where its
+ * Adds the way from frames to the root, frame by frame, below the root of the new tree. What `of` has of each `origin` counts where its
  * way ends. All ways go one step at a time, so that what is too small is known before it is made: many stacks that end in many
  * ways would be more nodes than the tree has. Small ones are folded into one of their caller, and counted.
  */
 function* climb(
   tree: Tree,
-  draft: Draft,
+  builder: TreeBuilder,
   origin: Int32Array,
   next: ArrayLike<number>,
   of: readonly Float64Array[],
@@ -213,7 +213,7 @@ function* climb(
   // Callers stand beside the callees of the root, and must not be taken for them.
   const key = (e: number, fn: number) => (above && at[e] === ROOT ? ~fn : fn);
   for (let alive = origin.length; alive > 0; ) {
-    const least = leastOf(draft.size, all, free);
+    const least = leastOf(builder.size, all, free);
     const groups = new Pairs(least > 0 ? alive : 0);
     const mass: number[] = [];
     for (let e = 0; least > 0 && e < alive; e++) {
@@ -230,17 +230,17 @@ function* climb(
       const node = current[e] as number;
       const from = origin[e] as number;
       if (node === ROOT) {
-        if (!above || at[e] !== ROOT) draft.add(at[e] as number, from, of);
+        if (!above || at[e] !== ROOT) builder.add(at[e] as number, from, of);
         continue;
       }
       const g = group[e] as number;
       if (least > 0 && (mass[g] as number) < least) {
         // A group counts as one frame: its first entry tells it, which is then marked by a weight of -1.
-        draft.add(draft.fold(at[e] as number, key(e, folded), node, (mass[g] as number) >= 0), from, of);
+        builder.add(builder.fold(at[e] as number, key(e, folded), node, (mass[g] as number) >= 0), from, of);
         mass[g] = -1;
         continue;
       }
-      const child = draft.child(at[e] as number, key(e, ids[node] as number), node);
+      const child = builder.child(at[e] as number, key(e, ids[node] as number), node);
       at[kept] = child;
       current[kept] = tree.parent[node] as number;
       origin[kept] = from;

@@ -8,7 +8,7 @@ import { amountText } from "../../logic/text/unit.ts";
 import { navigate, page } from "../../state/index.ts";
 import { namesFor } from "../../state/names.ts";
 import { charted, level } from "../../state/units.ts";
-import { TAKE_HINT, takeByAltKey, takeOf, takeValue } from "./valueActions.ts";
+import { actionOf, actOnValue, onAltEnter, VALUE_HINT } from "./valueActions.ts";
 
 interface Props {
   stack: Stack;
@@ -69,9 +69,9 @@ export function LayerList({ stack, by, colours, hover, highlighted, otherCount }
               <button
                 type="button"
                 class="layer-name"
-                title={`${title}. ${TAKE_HINT}`}
-                onClick={(event) => takeValue(by, value, takeOf(event), layer.mode)}
-                onKeyDown={(event) => takeByAltKey(event, (as) => takeValue(by, value, as, layer.mode))}
+                title={`${title}. ${VALUE_HINT}`}
+                onClick={(event) => actOnValue(by, value, actionOf(event), layer.mode)}
+                onKeyDown={(event) => onAltEnter(event, (as) => actOnValue(by, value, as, layer.mode))}
                 aria-label={`Only ${by} ${name}`}
               >
                 <span>{layerName(value, otherCount, by)}</span>

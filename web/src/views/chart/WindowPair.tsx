@@ -7,7 +7,7 @@ import { sideText } from "../../logic/compare/sideNames.ts";
 import { duration } from "../../logic/text/format.ts";
 import { rangeText } from "../../logic/time/time.ts";
 import { dragged, type Edge, lengthOf, overlapping, type Pair } from "../../logic/time/windows.ts";
-import { sides } from "../../state/data.ts";
+import { sideNames } from "../../state/data.ts";
 import { momentAt, type Plot, pixelOf } from "./place.ts";
 
 interface Props {
@@ -87,7 +87,7 @@ export function WindowPair({ plot, pair, now, locked, onHover, onChange }: Props
       onPointerLeave={() => onHover(null)}
     >
       {(["base", "comparison"] as const).map((side, at) => {
-        const name = sideText(sides.value, at as 0 | 1);
+        const name = sideText(sideNames.value, at as 0 | 1);
         const window = shown[side];
         const left = pixelOf(plot, window.from);
         const right = pixelOf(plot, window.until);

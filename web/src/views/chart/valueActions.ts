@@ -7,35 +7,35 @@ import { present } from "../../state/data.ts";
 import { navigate, page } from "../../state/index.ts";
 
 /** Only this value; this value against the rest of what is selected; this value as side A of a comparison. */
-export type Take = "only" | "rest" | "base";
+export type ValueAction = "only" | "rest" | "base";
 
-export const TAKE_HINT =
+export const VALUE_HINT =
   "Click: only this. Shift and click: compare it with the rest. Alt and click: side A of a comparison.";
 
-export function takeOf({ shiftKey, altKey }: Pick<MouseEvent, "shiftKey" | "altKey">): Take {
+export function actionOf({ shiftKey, altKey }: Pick<MouseEvent, "shiftKey" | "altKey">): ValueAction {
   return altKey ? "base" : shiftKey ? "rest" : "only";
 }
 
 /** Of a key with Alt, browsers make no click. */
-export function takeByAltKey(event: KeyboardEvent, take: (as: Take) => void): void {
+export function onAltEnter(event: KeyboardEvent, act: (action: ValueAction) => void): void {
   if (event.key !== "Enter" || !event.altKey) return;
   event.preventDefault();
-  take("base");
+  act("base");
 }
 
 /** With a mode, of the value's time in the kernel or in user mode; the rest is then that of the other values. */
-export function takeValue(label: string, value: string, take: Take, mode: Mode | null = null): void {
+export function actOnValue(label: string, value: string, action: ValueAction, mode: Mode | null = null): void {
   const { view, query, baseQuery } = page.value;
   const inMode = (text: string) =>
     mode === null ? text : withMatcher(text, { label: "mode", operator: "=", value: mode });
-  if (take === "base") {
+  if (action === "base") {
     const ofA = inMode(withMatcher(baseQuery || query, { label, operator: "=", value }));
     if (view === "compare") navigate({ baseQuery: ofA, focus: "" });
     else compareSelectors(query, ofA);
     return;
   }
   const sides = againstRest(query, label, value);
-  if (take === "only") navigate({ query: inMode(sides.query), focus: "" });
+  if (action === "only") navigate({ query: inMode(sides.query), focus: "" });
   else compareSelectors(inMode(sides.query), inMode(sides.baseQuery));
 }
 

@@ -11,11 +11,11 @@ import { fitName } from "../../logic/text/names.ts";
 import { rateShort, rateText, unitOf } from "../../logic/text/unit.ts";
 import { rangeText } from "../../logic/time/time.ts";
 import { halves } from "../../logic/time/windows.ts";
-import type { GrownDiff } from "../../logic/tree/answer.ts";
+import type { ParsedDiff } from "../../logic/tree/answer.ts";
 import { focusOf } from "../../logic/tree/focus.ts";
 import { changeOf, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { changes, control, watchers } from "../../state/compare.ts";
-import { diffTop, present, sent, sides } from "../../state/data.ts";
+import { diffTop, present, sent, sideNames } from "../../state/data.ts";
+import { changes, control, watchers } from "../../state/findings.ts";
 import { navigate, type PageState, page } from "../../state/index.ts";
 import { counted } from "../../state/units.ts";
 import { Quality } from "../chart/Quality.tsx";
@@ -24,7 +24,7 @@ import { WIDE_NAME } from "../ui/VirtualTable.tsx";
 
 const rateOf = (side: DiffAnswer["base"]) => rateShort(side.cores ?? side.rate ?? 0, counted.value);
 
-export function Verdict({ answer }: { answer: GrownDiff }) {
+export function Verdict({ answer }: { answer: ParsedDiff }) {
   const { base, comparison } = answer;
   return (
     <div class="verdict card">
@@ -54,7 +54,7 @@ function side(of: DiffAnswer["base"]) {
 }
 
 /** A/A: nothing changed by construction, unless A itself is not steady. */
-function Control({ answer }: { answer: GrownDiff }) {
+function Control({ answer }: { answer: ParsedDiff }) {
   const { data, error, loading } = control;
   const found = data.value;
   if (answer.base.samples === 0) return null;
@@ -95,7 +95,7 @@ function Control({ answer }: { answer: GrownDiff }) {
   );
 }
 
-export function Caveats({ answer }: { answer: GrownDiff }) {
+export function Caveats({ answer }: { answer: ParsedDiff }) {
   const caveats = caveatsOf(answer, watchers.data.value);
   if (caveats.length === 0) return null;
   return (
@@ -116,7 +116,7 @@ export function Caveats({ answer }: { answer: GrownDiff }) {
 /** Beyond these one asks for more. */
 const FIRST = 5;
 
-export function Changes({ answer }: { answer: GrownDiff }) {
+export function Changes({ answer }: { answer: ParsedDiff }) {
   const shown = sent.value.tree;
   const { only, all } = page.value;
   const found = changes.value.filter((finding) => isWanted(finding.change, only));
@@ -129,10 +129,10 @@ export function Changes({ answer }: { answer: GrownDiff }) {
     normalize,
     unit: counted.value,
     measure,
-    sides: sides.value,
+    sides: sideNames.value,
     windows: { baseUntil, from },
   };
-  const title = sides.value.inTurn ? "What changed" : "What differs";
+  const title = sideNames.value.inTurn ? "What changed" : "What differs";
   const rest = found.length - FIRST;
   return (
     <section class="card changes" aria-label={title}>

@@ -13,7 +13,6 @@ import {
   type Window,
   withLength,
 } from "../../logic/time/windows.ts";
-import { baseStack } from "../../state/compare.ts";
 import {
   baseline,
   compareSeries,
@@ -23,8 +22,9 @@ import {
   pair,
   present,
   selectorFaults,
-  sides,
+  sideNames,
 } from "../../state/data.ts";
+import { baseStack } from "../../state/findings.ts";
 import { navigate, type PageState, page } from "../../state/index.ts";
 import { levelIn, levelTitle } from "../../state/units.ts";
 import { QueryBox } from "../bar/QueryBox.tsx";
@@ -162,7 +162,7 @@ function Sides() {
   };
   const side = (name: keyof Pair, letter: string, at: 0 | 1) => {
     const window = windows[name];
-    const word = sides.value.names[at];
+    const word = sideNames.value.names[at];
     const stack = name === "base" && baseQuery !== "" ? baseStack.value : compareStack.value;
     const level = stack === null ? null : meanWithin(stack, window);
     return (

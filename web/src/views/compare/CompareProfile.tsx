@@ -2,8 +2,8 @@
 
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import { judgedRows } from "../../logic/table/diffRows.ts";
-import type { GrownDiff } from "../../logic/tree/answer.ts";
-import { diff, diffTop, isChosenHere, pairParameters, selectorFaults, sides } from "../../state/data.ts";
+import type { ParsedDiff } from "../../logic/tree/answer.ts";
+import { diff, diffTop, isChosenHere, pairParameters, selectorFaults, sideNames } from "../../state/data.ts";
 import { navigate, page } from "../../state/index.ts";
 import { Download } from "../graph/Download.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
@@ -13,7 +13,7 @@ import { Caveats, Changes, Verdict } from "./Changes.tsx";
 import { DiffTable } from "./DiffTable.tsx";
 
 /** One side has no samples: what can be done about it. The graph is then of the other one, without colours. */
-function OneSided({ answer }: { answer: GrownDiff }) {
+function OneSided({ answer }: { answer: ParsedDiff }) {
   const [lacks, has, window] =
     answer.base.samples === 0 ? (["A", "B", answer.comparison] as const) : (["B", "A", answer.base] as const);
   const { query, baseQuery, view } = page.value;
@@ -56,7 +56,7 @@ export function CompareProfile() {
   const loading = diff.loading.value;
   const top = diffTop.data.value;
   const { only, width, query, baseQuery } = page.value;
-  const { inTurn } = sides.value;
+  const { inTurn } = sideNames.value;
   if (answer === null) {
     if (error?.code === "bad_query") {
       const wrong = selectorFaults.value.base === null ? { query: "" } : { baseQuery: "" };
@@ -97,8 +97,8 @@ export function CompareProfile() {
               value={width}
               options={[
                 ["both", "A + B"],
-                ["before", sideText(sides.value, 0)],
-                ["after", sideText(sides.value, 1)],
+                ["before", sideText(sideNames.value, 0)],
+                ["after", sideText(sideNames.value, 1)],
               ]}
               onChoose={(chosen) => navigate({ width: chosen })}
             />
@@ -110,8 +110,8 @@ export function CompareProfile() {
               options={[
                 ["", "everything"],
                 ["significant", "what differs"],
-                ["new", inTurn ? "what is new" : changeWords(sides.value, "new")],
-                ["gone", inTurn ? "what is gone" : changeWords(sides.value, "gone")],
+                ["new", inTurn ? "what is new" : changeWords(sideNames.value, "new")],
+                ["gone", inTurn ? "what is gone" : changeWords(sideNames.value, "gone")],
               ]}
               onChoose={(chosen) => navigate({ only: chosen })}
             />

@@ -8,7 +8,7 @@ import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../../log
 import { factor, levelText, plural } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { largestOf, rowOf } from "../../logic/tree/functions.ts";
-import { pointedFrame, pointedRow, select, selected, sides, tableMatcher, tree } from "../../state/data.ts";
+import { pointedFrame, pointedRow, select, selected, sideNames, tableMatcher, tree } from "../../state/data.ts";
 import { amount, counted } from "../../state/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
@@ -42,13 +42,13 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
     [shown, drawn, chosen],
   );
   const most = useMemo(() => rows.reduce((top, row) => Math.max(top, Math.abs(row.delta)), 0), [rows]);
-  const { inTurn } = sides.value;
-  const wordOf = (change: Change) => (inTurn ? `that are ${change}` : changeWords(sides.value, change));
-  const heads = ([0, 1] as const).map((at) => sideText(sides.value, at)) as [string, string];
+  const { inTurn } = sideNames.value;
+  const wordOf = (change: Change) => (inTurn ? `that are ${change}` : changeWords(sideNames.value, change));
+  const heads = ([0, 1] as const).map((at) => sideText(sideNames.value, at)) as [string, string];
   const saidOnly = { "": "", significant: "that differ", new: wordOf("new"), gone: wordOf("gone") }[only];
   // In a narrow column letters stand for the sides.
   const short = (state: string) => (inTurn ? state : (APART[state] ?? ""));
-  const words = (row: DiffTopRow) => changeWords(sides.value, row.state as Change);
+  const words = (row: DiffTopRow) => changeWords(sideNames.value, row.state as Change);
   const value = (v: number) => normText(v, normalize, counted.value);
   const interval = (row: DiffTopRow) =>
     `${changeText(row.low, normalize, counted.value)} to ${changeText(row.high, normalize, counted.value)}`;

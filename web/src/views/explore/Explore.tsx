@@ -12,7 +12,7 @@ import { InstallLine } from "../bar/Install.tsx";
 import { Brush } from "../chart/Brush.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
 import { Quality } from "../chart/Quality.tsx";
-import { takeOf, takeValue } from "../chart/valueActions.ts";
+import { actionOf, actOnValue } from "../chart/valueActions.ts";
 import type { Measure } from "../flame/Tooltip.tsx";
 import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
@@ -82,7 +82,7 @@ function ExploreChart() {
           spoken={spoken}
           onZoom={zoom}
           onTake={(event) => {
-            if (layer !== null) takeValue(layer.by, layer.value, takeOf(event), layer.mode);
+            if (layer !== null) actOnValue(layer.by, layer.value, actionOf(event), layer.mode);
           }}
           onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
         />

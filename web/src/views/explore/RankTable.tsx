@@ -7,7 +7,7 @@ import { amountHead, amountShort, amountText, rateText } from "../../logic/text/
 import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/tree/functions.ts";
 import { counted } from "../../state/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { TAKE_HINT, takeOf, takeValue } from "../chart/valueActions.ts";
+import { actionOf, actOnValue, VALUE_HINT } from "../chart/valueActions.ts";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {
@@ -28,7 +28,7 @@ export function RankTable({ answer, choice }: Props) {
     {
       key: "name",
       title: answer?.by ?? "",
-      hint: `Sort by name. ${TAKE_HINT}`,
+      hint: `Sort by name. ${VALUE_HINT}`,
       number: false,
       cell: (row) => <span title={row.name}>{layerName(row.name, 0, answer?.by)}</span>,
     },
@@ -84,7 +84,7 @@ export function RankTable({ answer, choice }: Props) {
         columns={columns}
         sort={sort}
         onSort={setSort}
-        onTake={(row, event) => answer !== null && takeValue(answer.by, row.name, takeOf(event))}
+        onTake={(row, event) => answer !== null && actOnValue(answer.by, row.name, actionOf(event))}
         empty={answer === null ? "Loading …" : "No samples in this window."}
       />
     </div>

@@ -10,7 +10,7 @@ import { navigate, page } from "../../state/index.ts";
 import { LISTED, type Listed, lists } from "../../state/lists.ts";
 import { charted } from "../../state/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
-import { TAKE_HINT, takeByAltKey, takeOf, takeValue } from "../chart/valueActions.ts";
+import { actionOf, actOnValue, onAltEnter, VALUE_HINT } from "../chart/valueActions.ts";
 
 const WIDTH = 64;
 const HEIGHT = 15;
@@ -79,9 +79,9 @@ function Row({ label, line, mean, share }: { label: Listed; line: SeriesLine; me
     <li>
       <button
         type="button"
-        title={`${line.value || name}: ${rateText(mean, unit)}, ${time}${percent(share)}. ${TAKE_HINT}`}
-        onClick={(event) => takeValue(label, line.value, takeOf(event))}
-        onKeyDown={(event) => takeByAltKey(event, (as) => takeValue(label, line.value, as))}
+        title={`${line.value || name}: ${rateText(mean, unit)}, ${time}${percent(share)}. ${VALUE_HINT}`}
+        onClick={(event) => actOnValue(label, line.value, actionOf(event))}
+        onKeyDown={(event) => onAltEnter(event, (as) => actOnValue(label, line.value, as))}
       >
         <span class="toplist-name">
           <span class="visually-hidden">{label} </span>

@@ -7,7 +7,7 @@ import type { Sliver } from "../../logic/flame/layout.ts";
 import { count, duration, factor, levelText, percent, plural, signed } from "../../logic/text/format.ts";
 import { rateShort } from "../../logic/text/unit.ts";
 import { changeOf, frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { sides } from "../../state/data.ts";
+import { sideNames } from "../../state/data.ts";
 import { amount, amountIn, amountTitle, counted, rateTitle } from "../../state/units.ts";
 import { useBeside } from "../ui/hooks.ts";
 
@@ -34,8 +34,8 @@ export function tooltipText(tree: Tree, node: number, focus: number, measure: Wi
   if (diff !== null) {
     const before = normText(diff.baseNorm[node] as number, measure.normalize, counted.value);
     const after = normText(diff.norm[node] as number, measure.normalize, counted.value);
-    const [a, b] = sides.value.names;
-    return `${name}: ${a} ${amount(diff.baseTotal[node] as number)}, ${before}; ${b} ${amount(tree.total[node] as number)}, ${after} ${normUnit(measure.normalize, counted.value)}; ${changeWords(sides.value, changeOf(tree, node))}`;
+    const [a, b] = sideNames.value.names;
+    return `${name}: ${a} ${amount(diff.baseTotal[node] as number)}, ${before}; ${b} ${amount(tree.total[node] as number)}, ${after} ${normUnit(measure.normalize, counted.value)}; ${changeWords(sideNames.value, changeOf(tree, node))}`;
   }
   const total = tree.total[node] as number;
   const ofAll = percent(part(total, measure.samples));
@@ -152,8 +152,8 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
           </tr>
         </thead>
         <tbody>
-          {row(sideText(sides.value, 0), diff.baseTotal, diff.baseNorm, diff.baseSelf, diff.baseSelfNorm)}
-          {row(sideText(sides.value, 1), tree.total, diff.norm, tree.self, diff.selfNorm)}
+          {row(sideText(sideNames.value, 0), diff.baseTotal, diff.baseNorm, diff.baseSelf, diff.baseSelfNorm)}
+          {row(sideText(sideNames.value, 1), tree.total, diff.norm, tree.self, diff.selfNorm)}
         </tbody>
       </table>
       <div class={`tooltip-verdict ${change}`}>
@@ -166,7 +166,7 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
           {levelText(diff.confidence)}: {difference(diff.low[node] as number)} to{" "}
           {difference(diff.high[node] as number)}
         </span>
-        <span>{changeWords(sides.value, change)}</span>
+        <span>{changeWords(sideNames.value, change)}</span>
       </div>
     </>
   );

@@ -3,18 +3,18 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kindOf } from "../../logic/colour.ts";
 import { sideText } from "../../logic/compare/sideNames.ts";
-import { sinceOf } from "../../logic/series/firstSeen.ts";
+import { firstSeen } from "../../logic/series/firstSeen.ts";
 import { sparkPath } from "../../logic/series/spark.ts";
 import { stackOf } from "../../logic/series/stack.ts";
 import { count, duration, percent } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { rateShort } from "../../logic/text/unit.ts";
 import { clock } from "../../logic/time/time.ts";
-import { type Relative, type Relatives, relativesOf } from "../../logic/tree/callers.ts";
+import { type CallersAndCallees, callersAndCallees, type Neighbour } from "../../logic/tree/callers.ts";
 import { largestOf } from "../../logic/tree/functions.ts";
 import { sourceText } from "../../logic/tree/places.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { select, sent, sides, upright } from "../../state/data.ts";
+import { select, sent, sideNames, upright } from "../../state/data.ts";
 import { framePlaces, frameSeries, hasPlace } from "../../state/frame.ts";
 import { navigate, page } from "../../state/index.ts";
 import { amountIn, amountTitle, counted, rate, rateTitle } from "../../state/units.ts";
@@ -71,7 +71,7 @@ export function FramePanel({ tree, node, focus, measure }: Props) {
             ))}
           </div>
         </div>
-        {isFunction && <Since tree={tree} node={node} />}
+        {isFunction && <FirstSeen tree={tree} node={node} />}
         {isFunction && <Neighbours tree={tree} node={node} />}
         {isFunction && <Places tree={tree} node={node} />}
       </div>
@@ -126,7 +126,10 @@ function PartHeads({ tree, focus }: Pick<Props, "tree" | "focus">) {
 
 function Figures({ tree, node, focus, measure }: Props) {
   const all = upright.value;
-  const whole = useMemo(() => (all === null || node === ROOT ? null : relativesIn(all, tree, node)), [all, tree, node]);
+  const whole = useMemo(
+    () => (all === null || node === ROOT ? null : neighboursIn(all, tree, node)),
+    [all, tree, node],
+  );
   if (tree.diff !== null)
     return (
       <>
@@ -195,19 +198,19 @@ function Shares({ tree, node, focus, base, samples }: SharesProps) {
         </tr>
       </thead>
       <tbody>
-        {row(sideText(sides.value, 0), base, sent.value.tree?.diff?.baseTotal[ROOT] ?? 0)}
-        {row(sideText(sides.value, 1), tree.total, samples)}
+        {row(sideText(sideNames.value, 0), base, sent.value.tree?.diff?.baseTotal[ROOT] ?? 0)}
+        {row(sideText(sideNames.value, 1), tree.total, samples)}
       </tbody>
     </table>
   );
 }
 
 /** The function's relatives in the tree as it was taken, wherever the frame stands in the one on the screen. */
-function relativesIn(all: Tree, tree: Tree, node: number): Relatives | null {
-  if (all === tree) return relativesOf(all, node);
+function neighboursIn(all: Tree, tree: Tree, node: number): CallersAndCallees | null {
+  if (all === tree) return callersAndCallees(all, node);
   const key = { name: frameName(tree, node), module: moduleName(tree, node), kind: kindName(tree, node) };
   const there = largestOf(all, key);
-  return there === null ? null : relativesOf(all, there);
+  return there === null ? null : callersAndCallees(all, there);
 }
 
 function Part({ title, children }: { title: string; children: ComponentChildren }) {
@@ -240,7 +243,7 @@ function HistoryOf({ tree, node }: Pick<Props, "tree" | "node">) {
   );
 }
 
-function Since({ tree, node }: Pick<Props, "tree" | "node">) {
+function FirstSeen({ tree, node }: Pick<Props, "tree" | "node">) {
   const { data, error } = frameSeries;
   const answer = data.value;
   const stack = useMemo(() => (answer === null ? null : stackOf(answer)), [answer]);
@@ -262,12 +265,12 @@ function Since({ tree, node }: Pick<Props, "tree" | "node">) {
         <span>{clock(answer.from)}</span>
         <span>{clock(answer.until)}</span>
       </p>
-      <p data-testid="frame-since">{sinceText(sinceOf(stack))}</p>
+      <p data-testid="frame-since">{firstSeenText(firstSeen(stack))}</p>
     </Part>
   );
 }
 
-function sinceText({ first, isEarlier, peak, peakAt }: ReturnType<typeof sinceOf>): string {
+function firstSeenText({ first, isEarlier, peak, peakAt }: ReturnType<typeof firstSeen>): string {
   if (first === null) return "no samples in this range";
   const begin = isEarlier ? "there as long as this range was watched" : `first seen ${clock(first)}`;
   return `${begin}; at most ${rate(peak)}, ${clock(peakAt)}`;
@@ -275,10 +278,10 @@ function sinceText({ first, isEarlier, peak, peakAt }: ReturnType<typeof sinceOf
 
 function Neighbours({ tree, node }: { tree: Tree; node: number }) {
   const all = upright.value;
-  const found = useMemo(() => (all === null ? null : relativesIn(all, tree, node)), [all, tree, node]);
+  const found = useMemo(() => (all === null ? null : neighboursIn(all, tree, node)), [all, tree, node]);
   if (found === null) return null;
   const module = moduleName(tree, node);
-  const list = (title: string, rows: Relative[], none: string) => (
+  const list = (title: string, rows: Neighbour[], none: string) => (
     <Part title={title}>
       {rows.length === 0 && <p class="dim">{none}</p>}
       <ol class="relatives">

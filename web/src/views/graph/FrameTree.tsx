@@ -6,7 +6,7 @@ import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { count, percent, plural } from "../../logic/text/format.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/tree/outline.ts";
 import { ancestors, changeOf, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { sides } from "../../state/data.ts";
+import { sideNames } from "../../state/data.ts";
 import { tooltipText, type WindowMeasure } from "../flame/Tooltip.tsx";
 import { useSize } from "../ui/hooks.ts";
 
@@ -99,7 +99,7 @@ export function FrameTree(props: Props) {
   return (
     <div class="frame-tree-box">
       <div class={`frame-tree-head${tree.diff === null ? "" : " diff"}`} aria-hidden="true">
-        <span>{tree.diff === null ? "Total" : sides.value.names.join(" → ")}</span>
+        <span>{tree.diff === null ? "Total" : sideNames.value.names.join(" → ")}</span>
         {tree.diff === null && <span>{tree.shape === "upright" ? "Self" : ""}</span>}
         <span>Frame</span>
       </div>
@@ -182,7 +182,7 @@ function Frame({ tree, row, theme, said }: { tree: Tree; row: OutlineRow; theme:
           style={{ background: kindSwatch(kindOf(kindName(tree, row.node), false), theme) }}
         />
       ) : (
-        <i class={`mark ${change}`} title={changeWords(sides.value, change)} aria-hidden="true">
+        <i class={`mark ${change}`} title={changeWords(sideNames.value, change)} aria-hidden="true">
           {MARK[change]}
         </i>
       )}

@@ -16,7 +16,7 @@ import {
   searchResult,
   select,
   selected,
-  sides,
+  sideNames,
   theme,
   tree,
   upright,
@@ -310,7 +310,7 @@ const LEGEND: readonly [Change, number][] = [
 
 function ChangeLegend() {
   // What a change is called in time needs no more words than the change itself.
-  const word = (change: Change) => (sides.value.inTurn ? change : changeWords(sides.value, change));
+  const word = (change: Change) => (sideNames.value.inTurn ? change : changeWords(sideNames.value, change));
   return (
     <ul class="legend" aria-label="Colours">
       <li class="ramp">
@@ -319,7 +319,7 @@ function ChangeLegend() {
           <i
             key={`${change}${strength}`}
             class="swatch"
-            title={changeWords(sides.value, change)}
+            title={changeWords(sideNames.value, change)}
             style={{ background: diffPaint(change, strength, theme.value).fill }}
           />
         ))}

@@ -1,27 +1,35 @@
 /**
- * Trees of answers. Small ones are grown at once; a large one by a worker, so that the page goes on answering to hands meanwhile. The worker lives as
+ * Answers as trees. Small ones are parsed at once, a large one by a worker, so that the page goes on answering to hands meanwhile. The worker lives as
  * long as its answer takes: what it needed is then given back, and a question that nobody waits for any more ends it.
  */
 import { notJson } from "../api/index.ts";
-import { type Growths, grow, type Kind } from "../logic/tree/answer.ts";
+import { type Kind, type ParsedAnswers, parseAnswer } from "../logic/tree/answer.ts";
 
-/** Bytes of an answer that take a few hundredths of a second to grow: a worker has begun by then. */
+/** Bytes of an answer that take a few hundredths of a second to parse: a worker has begun by then. */
 const LARGE = 2_000_000;
 
-export async function grown<K extends Kind>(kind: K, bytes: ArrayBuffer, signal: AbortSignal): Promise<Growths[K]> {
-  const large = bytes.byteLength < LARGE ? null : await grownApart(kind, bytes, signal);
+export async function parse<K extends Kind>(
+  kind: K,
+  bytes: ArrayBuffer,
+  signal: AbortSignal,
+): Promise<ParsedAnswers[K]> {
+  const large = bytes.byteLength < LARGE ? null : await parseApart(kind, bytes, signal);
   if (large !== null) return large;
   try {
-    return grow(kind, new TextDecoder().decode(bytes));
+    return parseAnswer(kind, new TextDecoder().decode(bytes));
   } catch (error) {
     throw error instanceof SyntaxError ? notJson() : error;
   }
 }
 
 /** Null where a worker can't be had, or can't read it. */
-function grownApart<K extends Kind>(kind: K, bytes: ArrayBuffer, signal: AbortSignal): Promise<Growths[K] | null> {
+function parseApart<K extends Kind>(
+  kind: K,
+  bytes: ArrayBuffer,
+  signal: AbortSignal,
+): Promise<ParsedAnswers[K] | null> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL("./grow.worker.ts", import.meta.url), { type: "module" });
+    const worker = new Worker(new URL("./parse.worker.ts", import.meta.url), { type: "module" });
     const end = () => {
       worker.terminate();
       signal.removeEventListener("abort", abort);
@@ -31,7 +39,7 @@ function grownApart<K extends Kind>(kind: K, bytes: ArrayBuffer, signal: AbortSi
       reject(signal.reason);
     };
     signal.addEventListener("abort", abort);
-    worker.onmessage = ({ data }: MessageEvent<Growths[K] | null>) => {
+    worker.onmessage = ({ data }: MessageEvent<ParsedAnswers[K] | null>) => {
       end();
       resolve(data);
     };
