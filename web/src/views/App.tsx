@@ -1,6 +1,6 @@
 /** The page: the bar on top and one view below it. */
 import { Fragment } from "preact";
-import { lost, page } from "../state/index.ts";
+import { lost, page } from "../state/address/page.ts";
 import { Header } from "./bar/Header.tsx";
 import { Help } from "./bar/Help.tsx";
 import { Explore } from "./explore/Explore.tsx";

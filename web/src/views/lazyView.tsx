@@ -1,6 +1,7 @@
 /**
- * Parts of the page that come over the network when they are first wanted. Until a part is there something stands in its place; where it can't
- * be fetched, a notice says why and what to do: the files of a page that was opened before the server's upgrade are gone.
+ * Views that the browser fetches when they are first wanted. Until a view is there something stands in its place. Where
+ * it can't be fetched, a notice says why and what to do: the server no longer has the files of a page that was opened
+ * before its upgrade.
  */
 import { signal } from "@preact/signals";
 import type { ComponentChildren, ComponentType } from "preact";
@@ -11,6 +12,16 @@ export interface LazyView<P> {
   (props: P): ComponentChildren;
   /** Fetches it before it is shown. */
   prefetch: () => void;
+}
+
+const begun = new WeakSet<() => void>();
+
+/** Starts what a fetched file asks the server for by itself: once, however many of its views are wanted. */
+export function begin<File extends { start: () => void }>(file: File): File {
+  if (begun.has(file.start)) return file;
+  begun.add(file.start);
+  file.start();
+  return file;
 }
 
 export function lazy<P extends object>(
@@ -25,8 +36,8 @@ export function lazy<P extends object>(
     isAsked = true;
     failed.value = false;
     load().then(
-      (part) => {
-        loaded.value = part;
+      (view) => {
+        loaded.value = view;
       },
       () => {
         isAsked = false;

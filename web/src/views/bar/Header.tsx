@@ -1,8 +1,11 @@
 /** The bar on top: where one is, what is selected, which time, and how to add a machine. */
 import { isRelative, parseTime } from "../../logic/time/time.ts";
 import { ordered, placeWithin } from "../../logic/time/windows.ts";
-import { pair, present, range, selectorFaults, theme } from "../../state/data.ts";
-import { navigate, page, refresh } from "../../state/index.ts";
+import { navigate, page, refresh } from "../../state/address/page.ts";
+import { pair } from "../../state/answers/compare.ts";
+import { selectorFaults } from "../../state/answers/selector.ts";
+import { present, range } from "../../state/question/question.ts";
+import { theme } from "../../state/screen/theme.ts";
 import { Compare, Heatmap, Nodes, Timeline } from "../lazyViews.tsx";
 import { Go } from "../ui/Go.tsx";
 import { Progress } from "../ui/Notices.tsx";

@@ -2,7 +2,7 @@
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { CA_FILE, isOnlyHere, withAddress, withAuthority } from "../../logic/agents/install.ts";
-import { info } from "../../state/data.ts";
+import { info } from "../../state/answers/server.ts";
 import { copyText } from "../ui/clipboard.ts";
 import { Menu } from "../ui/Menu.tsx";
 

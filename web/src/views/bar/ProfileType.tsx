@@ -1,8 +1,8 @@
 /** Which type of samples is looked at: what there is in the range, asked for when the list is opened. */
 import { useEffect } from "preact/hooks";
 import { typeName } from "../../logic/labels/profileTypes.ts";
-import { types, wantsTypes } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { types, wantsTypes } from "../../state/answers/server.ts";
 import { Menu } from "../ui/Menu.tsx";
 
 export function ProfileType() {

@@ -18,8 +18,8 @@ import {
   wordLabels,
   wordOf,
 } from "../../logic/labels/selector.ts";
-import { labels } from "../../state/data.ts";
-import { labelValues, refusalOf, valuesOf } from "../../state/labels.ts";
+import { labelValues, refusalOf, valuesOf } from "../../state/answers/selector.ts";
+import { labels } from "../../state/answers/server.ts";
 
 interface Props {
   name: string;

@@ -1,7 +1,8 @@
 /** This page for somebody else: a link that shows the same at any time, and paper. */
 import { useState } from "preact/hooks";
-import { pair, range } from "../../state/data.ts";
-import { linkTo, page } from "../../state/index.ts";
+import { linkTo, page } from "../../state/address/page.ts";
+import { pair } from "../../state/answers/compare.ts";
+import { range } from "../../state/question/question.ts";
 import { copyText } from "../ui/clipboard.ts";
 import { Menu } from "../ui/Menu.tsx";
 

@@ -8,10 +8,11 @@ import { layerAt, type Mode, type Stack, stepAt, topOf } from "../../logic/serie
 import { percent } from "../../logic/text/format.ts";
 import { clock, type Window } from "../../logic/time/time.ts";
 import { isSame, zoomAround } from "../../logic/time/windows.ts";
-import { labels, theme } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
-import type { Resource } from "../../state/resource.ts";
-import { charted, level, levelIn, levelTitle } from "../../state/units.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { labels } from "../../state/answers/server.ts";
+import type { Resource } from "../../state/question/resource.ts";
+import { theme } from "../../state/screen/theme.ts";
+import { charted, level, levelIn, levelTitle } from "../../state/screen/units.ts";
 import { Check } from "../ui/Check.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";
 import { Busy, Missing } from "../ui/Notices.tsx";

@@ -5,9 +5,9 @@ import { namedValue } from "../../logic/labels/valueNames.ts";
 import { type Layer, type Mode, type Stack, stepAt } from "../../logic/series/stack.ts";
 import { duration, percent, plural } from "../../logic/text/format.ts";
 import { amountText } from "../../logic/text/unit.ts";
-import { navigate, page } from "../../state/index.ts";
-import { namesFor } from "../../state/names.ts";
-import { charted, level } from "../../state/units.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { namesFor } from "../../state/answers/names.ts";
+import { charted, level } from "../../state/screen/units.ts";
 import { actionOf, actOnValue, onAltEnter, VALUE_HINT } from "./valueActions.ts";
 
 interface Props {

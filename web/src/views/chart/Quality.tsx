@@ -15,8 +15,8 @@ import {
   type Unit,
 } from "../../logic/text/unit.ts";
 import type { Window } from "../../logic/time/time.ts";
-import { nodes } from "../../state/data.ts";
-import { linkTo } from "../../state/index.ts";
+import { linkTo } from "../../state/address/page.ts";
+import { nodes } from "../../state/answers/agents.ts";
 
 interface Props {
   name: string;

@@ -7,7 +7,7 @@ import { sideText } from "../../logic/compare/sideNames.ts";
 import { duration } from "../../logic/text/format.ts";
 import { rangeText } from "../../logic/time/time.ts";
 import { dragged, type Edge, lengthOf, overlapping, type Pair } from "../../logic/time/windows.ts";
-import { sideNames } from "../../state/data.ts";
+import { sideNames } from "../../state/answers/compare.ts";
 import { momentAt, type Plot, pixelOf } from "./place.ts";
 
 interface Props {

@@ -3,8 +3,8 @@ import { againstRest, withMatcher } from "../../logic/labels/selector.ts";
 import type { Mode } from "../../logic/series/stack.ts";
 import { parseTime } from "../../logic/time/time.ts";
 import { ordered } from "../../logic/time/windows.ts";
-import { present } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { present } from "../../state/question/question.ts";
 
 /** Only this value; this value against the rest of what is selected; this value as side A of a comparison. */
 export type ValueAction = "only" | "rest" | "base";

@@ -13,6 +13,7 @@ import {
   type Window,
   withLength,
 } from "../../logic/time/windows.ts";
+import { navigate, type PageState, page } from "../../state/address/page.ts";
 import {
   baseline,
   compareSeries,
@@ -20,13 +21,12 @@ import {
   diff,
   isChosenHere,
   pair,
-  present,
-  selectorFaults,
   sideNames,
-} from "../../state/data.ts";
-import { baseStack } from "../../state/findings.ts";
-import { navigate, type PageState, page } from "../../state/index.ts";
-import { levelIn, levelTitle } from "../../state/units.ts";
+} from "../../state/answers/compare.ts";
+import { selectorFaults } from "../../state/answers/selector.ts";
+import { present } from "../../state/question/question.ts";
+import { baseStack } from "../../state/screen/findings.ts";
+import { levelIn, levelTitle } from "../../state/screen/units.ts";
 import { QueryBox } from "../bar/QueryBox.tsx";
 import { Moments } from "../bar/TimeRange.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
@@ -37,6 +37,7 @@ import { Menu } from "../ui/Menu.tsx";
 import { ConfidenceSlider } from "./Changes.tsx";
 import { CompareProfile } from "./CompareProfile.tsx";
 
+export { startFindings as start } from "../../state/screen/findings.ts";
 /** For the heatmap, where two marks are compared. */
 export { CompareProfile };
 

@@ -3,8 +3,9 @@
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import { judgedRows } from "../../logic/table/diffRows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";
-import { diff, diffTop, isChosenHere, pairParameters, selectorFaults, sideNames } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { diff, diffTop, isChosenHere, pairParameters, sideNames } from "../../state/answers/compare.ts";
+import { selectorFaults } from "../../state/answers/selector.ts";
 import { Download } from "../graph/Download.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
 import { Choice } from "../ui/Choice.tsx";

@@ -8,8 +8,11 @@ import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../../log
 import { factor, levelText, plural } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { largestOf, rowOf } from "../../logic/tree/functions.ts";
-import { pointedFrame, pointedRow, select, selected, sideNames, tableMatcher, tree } from "../../state/data.ts";
-import { amount, counted } from "../../state/units.ts";
+import { sideNames } from "../../state/answers/compare.ts";
+import { tableMatcher } from "../../state/screen/search.ts";
+import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
+import { tree } from "../../state/screen/tree.ts";
+import { amount, counted } from "../../state/screen/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {

@@ -5,7 +5,7 @@ import type { TopAnswer, TopRow } from "../../api/index.ts";
 import { duration, percent, plural } from "../../logic/text/format.ts";
 import { amountHead, amountShort, amountText, rateText } from "../../logic/text/unit.ts";
 import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/tree/functions.ts";
-import { counted } from "../../state/units.ts";
+import { counted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { actionOf, actOnValue, VALUE_HINT } from "../chart/valueActions.ts";
 import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";

@@ -5,10 +5,10 @@ import { sparkPath } from "../../logic/series/spark.ts";
 import { stackOf } from "../../logic/series/stack.ts";
 import { count, duration, percent } from "../../logic/text/format.ts";
 import { rateHead, rateShort, rateText } from "../../logic/text/unit.ts";
-import { flamegraph } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
-import { LISTED, type Listed, lists } from "../../state/lists.ts";
-import { charted } from "../../state/units.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { flamegraph } from "../../state/answers/explore.ts";
+import { LISTED, type Listed, lists } from "../../state/answers/lists.ts";
+import { charted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { actionOf, actOnValue, onAltEnter, VALUE_HINT } from "../chart/valueActions.ts";
 

@@ -7,8 +7,8 @@ import type { Sliver } from "../../logic/flame/layout.ts";
 import { count, duration, factor, levelText, percent, plural, signed } from "../../logic/text/format.ts";
 import { rateShort } from "../../logic/text/unit.ts";
 import { changeOf, frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { sideNames } from "../../state/data.ts";
-import { amount, amountIn, amountTitle, counted, rateTitle } from "../../state/units.ts";
+import { sideNames } from "../../state/answers/compare.ts";
+import { amount, amountIn, amountTitle, counted, rateTitle } from "../../state/screen/units.ts";
 import { useBeside } from "../ui/hooks.ts";
 
 /** How samples become seconds and cores. */

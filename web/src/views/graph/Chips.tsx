@@ -3,8 +3,8 @@ import { count } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import type { Transform } from "../../logic/tree/transform.ts";
 import { frameName, ROOT } from "../../logic/tree/tree.ts";
-import { focus, idleTransforms, transforms, tree, wholeSamples } from "../../state/data.ts";
-import { navigate } from "../../state/index.ts";
+import { navigate } from "../../state/address/page.ts";
+import { focus, idleTransforms, transforms, tree, wholeSamples } from "../../state/screen/tree.ts";
 import { setTransforms, zoomTo } from "./actions.ts";
 
 const WORDS: Record<Transform["op"], string> = {

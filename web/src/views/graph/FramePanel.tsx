@@ -14,10 +14,12 @@ import { type CallersAndCallees, callersAndCallees, type Neighbour } from "../..
 import { largestOf } from "../../logic/tree/functions.ts";
 import { sourceText } from "../../logic/tree/places.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { select, sent, sideNames, upright } from "../../state/data.ts";
-import { framePlaces, frameSeries, hasPlace } from "../../state/frame.ts";
-import { navigate, page } from "../../state/index.ts";
-import { amountIn, amountTitle, counted, rate, rateTitle } from "../../state/units.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { sideNames } from "../../state/answers/compare.ts";
+import { framePlaces, frameSeries, hasPlace } from "../../state/screen/frame.ts";
+import { select } from "../../state/screen/selection.ts";
+import { sent, upright } from "../../state/screen/tree.ts";
+import { amountIn, amountTitle, counted, rate, rateTitle } from "../../state/screen/units.ts";
 import { BothSides, type WindowMeasure } from "../flame/Tooltip.tsx";
 import { Segments } from "../ui/Choice.tsx";
 import { copyText } from "../ui/clipboard.ts";

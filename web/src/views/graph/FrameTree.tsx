@@ -6,7 +6,7 @@ import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { count, percent, plural } from "../../logic/text/format.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/tree/outline.ts";
 import { ancestors, changeOf, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { sideNames } from "../../state/data.ts";
+import { sideNames } from "../../state/answers/compare.ts";
 import { tooltipText, type WindowMeasure } from "../flame/Tooltip.tsx";
 import { useSize } from "../ui/hooks.ts";
 

@@ -14,8 +14,10 @@ import {
   sortFunctions,
 } from "../../logic/tree/functions.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { matcher, pointedFrame, pointedRow, select, selected, tableNames, upright } from "../../state/data.ts";
-import { amount, amountIn } from "../../state/units.ts";
+import { matcher, tableNames } from "../../state/screen/search.ts";
+import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
+import { upright } from "../../state/screen/tree.ts";
+import { amount, amountIn } from "../../state/screen/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {

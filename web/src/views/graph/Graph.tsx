@@ -7,24 +7,13 @@ import { nextHit, patternName } from "../../logic/flame/search.ts";
 import { count, percent, plural } from "../../logic/text/format.ts";
 import { modulesOf } from "../../logic/tree/functions.ts";
 import { ROOT, type Tree } from "../../logic/tree/tree.ts";
-import {
-  changing,
-  focus,
-  matching,
-  pointedFrame,
-  pointedRow,
-  searchResult,
-  select,
-  selected,
-  sideNames,
-  theme,
-  tree,
-  upright,
-  wholeMatch,
-  wholeSamples,
-} from "../../state/data.ts";
-import { fields, navigate, page } from "../../state/index.ts";
-import { amount } from "../../state/units.ts";
+import { fields, navigate, page } from "../../state/address/page.ts";
+import { sideNames } from "../../state/answers/compare.ts";
+import { matching, searchResult, wholeMatch } from "../../state/screen/search.ts";
+import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
+import { theme } from "../../state/screen/theme.ts";
+import { changing, focus, tree, upright, wholeSamples } from "../../state/screen/tree.ts";
+import { amount } from "../../state/screen/units.ts";
 import { Flamegraph } from "../flame/Flamegraph.tsx";
 import type { Measure, WindowMeasure } from "../flame/Tooltip.tsx";
 import { FramePanel, FrameTree } from "../lazyViews.tsx";

@@ -5,8 +5,10 @@ import { fitName } from "../../logic/text/names.ts";
 import { focusOf } from "../../logic/tree/focus.ts";
 import { type Transform, transformsText, withTransform } from "../../logic/tree/transform.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { flamegraph, select, transforms, tree } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { flamegraph } from "../../state/answers/explore.ts";
+import { select } from "../../state/screen/selection.ts";
+import { transforms, tree } from "../../state/screen/tree.ts";
 
 export function zoomTo(node: number): void {
   const shown = tree.value.tree;

@@ -13,8 +13,11 @@ import { COLUMN_MS, columnMs, parseMark, type Side } from "../../logic/heatmap/m
 import { duration, plural } from "../../logic/text/format.ts";
 import { spanText } from "../../logic/time/spans.ts";
 import { ordered } from "../../logic/time/windows.ts";
-import { comparing, heatmap, marks, range, theme } from "../../state/data.ts";
-import { linkTo, navigate, page } from "../../state/index.ts";
+import { linkTo, navigate, page } from "../../state/address/page.ts";
+import { comparing } from "../../state/answers/compare.ts";
+import { heatmap, marks } from "../../state/answers/heatmap.ts";
+import { range } from "../../state/question/question.ts";
+import { theme } from "../../state/screen/theme.ts";
 import { ExploreProfile } from "../explore/Explore.tsx";
 import { CompareProfile } from "../lazyViews.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";

@@ -5,8 +5,9 @@ import { type Agent, agentsOf, costOf, howMany, shareOf } from "../../logic/agen
 import { idleText, lossOf } from "../../logic/agents/loss.ts";
 import { formatSelector } from "../../logic/labels/selector.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../../logic/text/format.ts";
-import { clockNow, nodes } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { nodes } from "../../state/answers/agents.ts";
+import { clockNow } from "../../state/live.ts";
 import { InstallLine } from "../bar/Install.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Go } from "../ui/Go.tsx";

@@ -5,9 +5,9 @@ import { formatSelector, type LabelMatcher, type laneOf, parseSelector } from ".
 import { count, plural } from "../../logic/text/format.ts";
 import { spanText } from "../../logic/time/spans.ts";
 import { ROOT } from "../../logic/tree/tree.ts";
-import { hitCpus } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
-import { labelValues } from "../../state/labels.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { labelValues } from "../../state/answers/selector.ts";
+import { hitCpus } from "../../state/answers/timeline.ts";
 import { EmptyNotice } from "../ui/Notices.tsx";
 
 export type Lane = ReturnType<typeof laneOf>;

@@ -15,14 +15,17 @@ import {
 import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { count, duration, plural } from "../../logic/text/format.ts";
 import { parseSpan, spanText } from "../../logic/time/spans.ts";
-import { MOST_MOMENTS, sought, theme, timeline, USUAL_MOMENTS } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
-import { chart, isOpening } from "../../state/timeline.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { chart, isOpening } from "../../state/answers/lane.ts";
+import { MOST_MOMENTS, sought, timeline, USUAL_MOMENTS } from "../../state/answers/timeline.ts";
+import { theme } from "../../state/screen/theme.ts";
 import { Busy, EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
 import { Before, HitBox } from "./Before.tsx";
 import { Followed, type Lane, LaneBox, Narrow, Offers } from "./Lanes.tsx";
 import { SampleTable } from "./SampleTable.tsx";
 import { TimelineCanvas } from "./TimelineCanvas.tsx";
+
+export { startLane as start } from "../../state/answers/lane.ts";
 
 export function Timeline() {
   return (

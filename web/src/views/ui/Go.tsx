@@ -1,6 +1,6 @@
 /** A link that changes the state of this page; with a key held, the browser opens it elsewhere. */
 import type { ComponentProps } from "preact";
-import { linkTo, navigate, type PageState } from "../../state/index.ts";
+import { linkTo, navigate, type PageState } from "../../state/address/page.ts";
 
 type Props = Pick<
   ComponentProps<"a">,

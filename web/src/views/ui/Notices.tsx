@@ -3,8 +3,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ApiError } from "../../api/index.ts";
 import { duration } from "../../logic/text/format.ts";
-import { refresh } from "../../state/index.ts";
-import { cancelAll, type Pending, pending, SLOW_MS } from "../../state/resource.ts";
+import { refresh } from "../../state/address/page.ts";
+import { cancelAll, type Pending, pending, SLOW_MS } from "../../state/question/resource.ts";
 
 /** Where no answer is there yet: why there is none, or that it is on its way. */
 export function Missing({ error, loading, kind = "" }: { error: ApiError | null; loading: boolean; kind?: string }) {

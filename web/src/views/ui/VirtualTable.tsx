@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { type Sort, sortOf, sortText } from "../../logic/table/sort.ts";
-import { navigate, page } from "../../state/index.ts";
+import { navigate, page } from "../../state/address/page.ts";
 import { useSize } from "./hooks.ts";
 
 export interface Column<Row, Key extends string> {

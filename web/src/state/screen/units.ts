@@ -10,9 +10,11 @@ import {
   SAMPLES,
   type Unit,
   unitOf,
-} from "../logic/text/unit.ts";
-import { beforeHits, compareSeries, comparing, diff, exploreSeries, flamegraph } from "./data.ts";
-import { fields } from "./index.ts";
+} from "../../logic/text/unit.ts";
+import { fields } from "../address/page.ts";
+import { compareSeries, comparing, diff } from "../answers/compare.ts";
+import { exploreSeries, flamegraph } from "../answers/explore.ts";
+import { beforeHits } from "../answers/timeline.ts";
 
 /** Of the tree: one window's, or side B's in a comparison. */
 export const counted = computed<Unit>(() => {

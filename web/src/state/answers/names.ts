@@ -1,10 +1,10 @@
 /** Names of the values that are shown as numbers: asked for where such a label is looked at. */
-import { api } from "../api/index.ts";
-import { isNumbered, NUMBERED, type Numbered, namesOf, namesQuery } from "../logic/labels/valueNames.ts";
-import { ask, range } from "./data.ts";
-import { fields } from "./index.ts";
+import { api } from "../../api/index.ts";
+import { isNumbered, NUMBERED, type Numbered, namesOf, namesQuery } from "../../logic/labels/valueNames.ts";
+import { fields } from "../address/page.ts";
+import { ask, range } from "../question/question.ts";
+import { type Resource, resource } from "../question/resource.ts";
 import { lists } from "./lists.ts";
-import { type Resource, resource } from "./resource.ts";
 
 /** Whether the chart, the table or a list shows values of the label. */
 function isShown(label: Numbered): boolean {
@@ -15,7 +15,7 @@ function isShown(label: Numbered): boolean {
   return lists.container.data.value?.series.some(({ value }) => value !== "") ?? false;
 }
 
-const names = Object.fromEntries(
+export const valueNames = Object.fromEntries(
   NUMBERED.map((label) => [
     label,
     resource(() => {
@@ -29,5 +29,5 @@ const names = Object.fromEntries(
 
 /** Names by value; null for a label whose values are names, and until they are known. */
 export function namesFor(label: string): ReadonlyMap<string, string> | null {
-  return isNumbered(label) ? names[label].data.value : null;
+  return isNumbered(label) ? valueNames[label].data.value : null;
 }

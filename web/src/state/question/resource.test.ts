@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { describe, expect, it } from "vitest";
-import { ApiError } from "../api/index.ts";
+import { ApiError } from "../../api/index.ts";
 import { cancelAll, pending, resource } from "./resource.ts";
 
 /** A resource whose answers come when the test says so. */
@@ -17,6 +17,7 @@ function asked() {
       run: (abort: AbortSignal) => new Promise<string>((answer, fail) => calls.push({ signal: abort, answer, fail })),
     };
   });
+  made.start();
   const settle = () => new Promise((done) => setTimeout(done));
   return { question, turn, calls, made, settle };
 }

@@ -4,7 +4,7 @@
  * supersedes is aborted; the old answer stays in sight until the new one is there. What is on its way is listed in `pending`.
  */
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
-import { ApiError } from "../api/index.ts";
+import { ApiError } from "../../api/index.ts";
 
 export interface Ask<T> {
   /** What is asked for, in a word. */
@@ -20,6 +20,8 @@ export interface Resource<T> {
   data: ReadonlySignal<T | null>;
   error: ReadonlySignal<ApiError | null>;
   loading: ReadonlySignal<boolean>;
+  /** Follows the state from now on: it asks once at first, and whenever the question changes. */
+  start: () => void;
 }
 
 /** A request that is on its way. */
@@ -73,7 +75,7 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
     if (done !== undefined) running.value = running.peek().filter((one) => one !== done);
   };
 
-  effect(() => {
+  const follow = () => {
     const wanted = ask();
     const next = wanted === null ? null : `${wanted.turn} ${wanted.question}`;
     if (next === key) return;
@@ -120,6 +122,9 @@ export function resource<T>(ask: () => Ask<T> | null): Resource<T> {
         );
       },
     );
-  });
-  return { data, error, loading };
+  };
+  const start = () => {
+    effect(follow);
+  };
+  return { data, error, loading, start };
 }

@@ -2,8 +2,8 @@
  * The URL is the state. In: the search part of the address. Out: a complete `PageState`; and back, leaving out what has
  * its default. Unknown parameters and bad values fall back to the default, so that an old link still opens.
  */
-import type { Measured, Normalize } from "../api/types.ts";
-import type { Width } from "../logic/tree/tree.ts";
+import type { Measured, Normalize } from "../../api/types.ts";
+import type { Width } from "../../logic/tree/tree.ts";
 
 export interface PageState {
   view: "explore" | "compare" | "heatmap" | "timeline" | "nodes";

@@ -1,6 +1,14 @@
-/** The values of labels, for completion. Asked for once, however many letters are typed meanwhile; kept for a minute, at most 32 lists. */
-import { ApiError, api } from "../api/index.ts";
-import { page } from "./index.ts";
+/**
+ * What the boxes for selectors need: the values of labels, for completion, and what the server can't read. Values are
+ * asked for once, however many letters are typed meanwhile; kept for a minute, at most 32 lists.
+ */
+import { computed } from "@preact/signals";
+import { ApiError, api } from "../../api/index.ts";
+import { fields, page } from "../address/page.ts";
+import { compareSeries, diff } from "./compare.ts";
+import { exploreSeries, flamegraph } from "./explore.ts";
+import { heatmap } from "./heatmap.ts";
+import { timeline } from "./timeline.ts";
 
 const KEPT_MS = 60_000;
 const MOST_LISTS = 32;
@@ -44,3 +52,14 @@ export function labelValues(label: string): Promise<string[]> {
   lists.set(key, { at: Date.now(), values });
   return values;
 }
+
+/** Which selector the server can't read. Of a comparison, the chart is asked for side B alone. */
+export const selectorFaults = computed<{ query: ApiError | null; base: ApiError | null }>(() => {
+  const unread = (error: ApiError | null) => (error?.code === "bad_query" ? error : null);
+  if (fields.view.value === "heatmap") return { query: unread(heatmap.error.value), base: null };
+  if (fields.view.value === "timeline") return { query: unread(timeline.error.value), base: null };
+  if (fields.view.value !== "compare")
+    return { query: unread(flamegraph.error.value) ?? unread(exploreSeries.error.value), base: null };
+  const ofQuery = unread(compareSeries.error.value);
+  return { query: ofQuery, base: ofQuery === null && !compareSeries.loading.value ? unread(diff.error.value) : null };
+});

@@ -7,7 +7,7 @@ import { DEFAULTS, HOME, missingIn, type PageState, readState, writeState } from
 
 export type { PageState } from "./url.ts";
 
-const current = signal<PageState>(readState(location.search));
+const current = signal<PageState>(DEFAULTS);
 
 /** Each field of the state as a signal of its own. */
 export const fields = Object.fromEntries(
@@ -49,7 +49,7 @@ let isHandling = false;
 let planned: { timer: ReturnType<typeof setTimeout>; isStep: boolean } | null = null;
 
 /** What the address names, and the page does not have; null where it has it. */
-const missing = signal(missingIn(location));
+const missing = signal<string | null>(null);
 
 export const lost: ReadonlySignal<string | null> = missing;
 
@@ -100,22 +100,28 @@ export function amend(change: Partial<PageState>): void {
   write();
 }
 
-addEventListener("pagehide", () => {
-  if (planned !== null) write(false);
-});
+function read(): void {
+  current.value = readState(location.search);
+  missing.value = missingIn(location);
+}
 
-addEventListener("popstate", () => {
-  gesture = { name: "", at: 0, steps: 0 };
-  const undone = planned;
-  clearTimeout(undone?.timer);
-  planned = null;
-  // What was typed just now is no step yet: what Back came to is one too far.
-  if (undone?.isStep) history.forward();
-  else {
-    current.value = readState(location.search);
-    missing.value = missingIn(location);
-  }
-});
+/** The address as the page was opened with it; from then on, Back and Forward. */
+export function startAddress(): void {
+  read();
+  addEventListener("pagehide", () => {
+    if (planned !== null) write(false);
+  });
+
+  addEventListener("popstate", () => {
+    gesture = { name: "", at: 0, steps: 0 };
+    const undone = planned;
+    clearTimeout(undone?.timer);
+    planned = null;
+    // What was typed just now is no step yet: what Back came to is one too far.
+    if (undone?.isStep) history.forward();
+    else read();
+  });
+}
 
 /** The address of this page with a change, for links that can be opened in another tab. */
 export function linkTo(change: Partial<PageState>): string {

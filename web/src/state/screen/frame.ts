@@ -1,13 +1,16 @@
 /** What is asked about the selected frame. */
 import { computed, effect, signal } from "@preact/signals";
-import { api } from "../api/index.ts";
-import { parseTime } from "../logic/time/time.ts";
-import { type FrameMatch, matchOf, pathMatchOf } from "../logic/tree/frameMatch.ts";
-import { type FrameKey, placesOf, placesQuery } from "../logic/tree/places.ts";
-import { frameName, kindName, moduleName } from "../logic/tree/tree.ts";
-import { ask, pair, present, selected, transforms, tree } from "./data.ts";
-import { fields, page } from "./index.ts";
-import { resource } from "./resource.ts";
+import { api } from "../../api/index.ts";
+import { parseTime } from "../../logic/time/time.ts";
+import { type FrameMatch, matchOf, pathMatchOf } from "../../logic/tree/frameMatch.ts";
+import { type FrameKey, placesOf, placesQuery } from "../../logic/tree/places.ts";
+import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
+import { fields, page } from "../address/page.ts";
+import { pair } from "../answers/compare.ts";
+import { ask, present } from "../question/question.ts";
+import { resource } from "../question/resource.ts";
+import { selected } from "./selection.ts";
+import { transforms, tree } from "./tree.ts";
 
 /** What is asked for of the selected frame. */
 interface Asked {
@@ -26,16 +29,6 @@ const chosen = computed<FrameKey | null>(() => {
   const kind = shown === null || node === null ? "root" : kindName(shown, node);
   if (shown === null || node === null || kind === "root" || kind === "trimmed") return null;
   return { name: frameName(shown, node), module: moduleName(shown, node), kind };
-});
-
-effect(() => {
-  const [key, shown, node] = [chosen.value, tree.value.tree, selected.value];
-  const isPlace = shown !== null && node !== null && transforms.value.length === 0;
-  const asked = key === null ? null : { key, path: isPlace ? pathMatchOf(shown, node) : null };
-  const timer = setTimeout(() => {
-    settled.value = asked;
-  }, SETTLED_MS);
-  return () => clearTimeout(timer);
 });
 
 /** What the charts of the view show. */
@@ -89,3 +82,17 @@ export const framePlaces = resource(() => {
     placesOf((await api.sql(sql, signal)).rows, key.module),
   );
 });
+
+export function startFrame(): void {
+  effect(() => {
+    const [key, shown, node] = [chosen.value, tree.value.tree, selected.value];
+    const isPlace = shown !== null && node !== null && transforms.value.length === 0;
+    const asked = key === null ? null : { key, path: isPlace ? pathMatchOf(shown, node) : null };
+    const timer = setTimeout(() => {
+      settled.value = asked;
+    }, SETTLED_MS);
+    return () => clearTimeout(timer);
+  });
+  history.start();
+  framePlaces.start();
+}

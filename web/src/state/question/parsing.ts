@@ -2,8 +2,8 @@
  * Answers as trees. Small ones are parsed at once, a large one by a worker, so that the page goes on answering to hands meanwhile. The worker lives as
  * long as its answer takes: what it needed is then given back, and a question that nobody waits for any more ends it.
  */
-import { notJson } from "../api/index.ts";
-import { type Kind, type ParsedAnswers, parseAnswer } from "../logic/tree/answer.ts";
+import { notJson } from "../../api/index.ts";
+import { type Kind, type ParsedAnswers, parseAnswer } from "../../logic/tree/answer.ts";
 
 /** Bytes of an answer that take a few hundredths of a second to parse: a worker has begun by then. */
 const LARGE = 2_000_000;

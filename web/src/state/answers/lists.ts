@@ -1,13 +1,14 @@
 /** The lists of what takes most, one series each, and the kernel's part of the chart's layers. */
 import { computed } from "@preact/signals";
-import { api, type SeriesAnswer } from "../api/index.ts";
-import { andMatcher, anyOf } from "../logic/labels/selector.ts";
-import { listStep } from "../logic/series/spark.ts";
-import { stackOf } from "../logic/series/stack.ts";
-import { parseTime } from "../logic/time/time.ts";
-import { ask, exploreSeries, present } from "./data.ts";
-import { page } from "./index.ts";
-import { type Resource, resource } from "./resource.ts";
+import { api, type SeriesAnswer } from "../../api/index.ts";
+import { andMatcher, anyOf } from "../../logic/labels/selector.ts";
+import { listStep } from "../../logic/series/spark.ts";
+import { stackOf } from "../../logic/series/stack.ts";
+import { parseTime } from "../../logic/time/time.ts";
+import { page } from "../address/page.ts";
+import { ask, present } from "../question/question.ts";
+import { type Resource, resource } from "../question/resource.ts";
+import { exploreSeries } from "./explore.ts";
 
 export const LISTED = ["node", "service", "container", "process", "thread"] as const;
 export type Listed = (typeof LISTED)[number];
@@ -35,7 +36,7 @@ export const lists: Record<Listed, Resource<SeriesAnswer>> = Object.fromEntries(
 ) as Record<Listed, Resource<SeriesAnswer>>;
 
 /** The time that the kernel spent for the values of the chart, over the very steps of the chart. */
-const kernelSeries: Resource<SeriesAnswer> = resource(() => {
+export const kernelSeries: Resource<SeriesAnswer> = resource(() => {
   const { view, apart, type, query, by } = page.value;
   const whole = exploreSeries.data.value;
   if (view !== "explore" || !apart || whole === null || whole.by !== by || by === "mode" || whole.series.length === 0)

@@ -1,13 +1,15 @@
 /** What a comparison says beside the difference itself: findings, the A/A control, versions of the agents. */
 import { computed } from "@preact/signals";
-import { api, type DiffAnswer, type SeriesAnswer } from "../api/index.ts";
-import { versionsStatement, type Watchers, watchersOf } from "../logic/compare/caveats.ts";
-import { findings } from "../logic/compare/findings.ts";
-import { stackOf } from "../logic/series/stack.ts";
-import { halves } from "../logic/time/windows.ts";
-import { ask, comparing, criteria, diff, isPaired, pair, sent } from "./data.ts";
-import { page } from "./index.ts";
-import { type Resource, resource } from "./resource.ts";
+import { api, type DiffAnswer, type SeriesAnswer } from "../../api/index.ts";
+import { versionsStatement, type Watchers, watchersOf } from "../../logic/compare/caveats.ts";
+import { findings } from "../../logic/compare/findings.ts";
+import { stackOf } from "../../logic/series/stack.ts";
+import { halves } from "../../logic/time/windows.ts";
+import { page } from "../address/page.ts";
+import { comparing, criteria, diff, isPaired, pair } from "../answers/compare.ts";
+import { ask } from "../question/question.ts";
+import { type Resource, resource } from "../question/resource.ts";
+import { sent } from "./tree.ts";
 
 /** All but the root is folded. */
 const ROOT_ONLY = 0.9999;
@@ -66,3 +68,9 @@ export const watchers: Resource<Watchers> = resource(() => {
   const statement = versionsStatement([answer.base, answer.comparison]);
   return ask("versions", { statement }, async (signal) => watchersOf((await api.sql(statement, signal)).rows));
 });
+
+export function startFindings(): void {
+  baseSeries.start();
+  control.start();
+  watchers.start();
+}

@@ -1,12 +1,13 @@
 /** The samples of the timeline as they are drawn, and which CPU they are of where nobody chose one. */
 import { computed, effect, signal } from "@preact/signals";
-import { api } from "../api/index.ts";
-import { type Chart, chartOf } from "../logic/flame/timeline.ts";
-import { withMatcher } from "../logic/labels/selector.ts";
-import { BadTree } from "../logic/tree/tree.ts";
-import { ask, hasLane, timeline } from "./data.ts";
-import { amend, fields } from "./index.ts";
-import { resource } from "./resource.ts";
+import { api } from "../../api/index.ts";
+import { type Chart, chartOf } from "../../logic/flame/timeline.ts";
+import { withMatcher } from "../../logic/labels/selector.ts";
+import { BadTree } from "../../logic/tree/tree.ts";
+import { amend, fields } from "../address/page.ts";
+import { ask } from "../question/question.ts";
+import { resource } from "../question/resource.ts";
+import { hasLane, timeline } from "./timeline.ts";
 
 /** The samples as a flame chart, or what is wrong with them. */
 export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
@@ -21,11 +22,6 @@ export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
 
 /** A lane was open since the view was: without one, somebody left it to choose another. */
 const wasOpen = signal(false);
-
-effect(() => {
-  if (fields.view.value !== "timeline") wasOpen.value = false;
-  else if (hasLane.value) wasOpen.value = true;
-});
 
 const isWanted = computed(
   () => fields.view.value === "timeline" && !hasLane.value && fields.hit.value === "" && !wasOpen.value,
@@ -50,11 +46,18 @@ const busiest = resource(() => {
   });
 });
 
-effect(() => {
-  const found = busiest.data.value;
-  if (isWanted.value && found !== null && found.lane !== null && found.query === fields.query.value)
-    amend({ query: found.lane });
-});
-
 /** The lane is about to be opened. */
 export const isOpening = computed(() => isWanted.value && busiest.loading.value);
+
+export function startLane(): void {
+  effect(() => {
+    if (fields.view.value !== "timeline") wasOpen.value = false;
+    else if (hasLane.value) wasOpen.value = true;
+  });
+  busiest.start();
+  effect(() => {
+    const found = busiest.data.value;
+    if (isWanted.value && found !== null && found.lane !== null && found.query === fields.query.value)
+      amend({ query: found.lane });
+  });
+}
