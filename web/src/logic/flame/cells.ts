@@ -3,7 +3,6 @@
  * pixels. Out: cells from left to right, each a frame or all slivers of a pixel. Made once for what is in sight; another letter then only asks
  * which of a cell's frames match, or where the few frames that match lie.
  */
-
 import type { Tree } from "../tree/tree.ts";
 import { firstBeginningAt, firstEndingBehind, nextEndingBehind, type Run, rowRuns, type View } from "./layout.ts";
 import type { HitRows, Matching, Search } from "./search.ts";

@@ -5,7 +5,6 @@
  * own discoveries. A frame that has the samples of one of the server's keeps the server's verdict. What is judged of a frame, all its samples or
  * its own, is what the server was asked to compare.
  */
-
 import type { DiffAnswer } from "../../api/types.ts";
 
 /** Standard errors of an interval, by its confidence. */

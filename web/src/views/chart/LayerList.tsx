@@ -1,5 +1,4 @@
 /** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
-
 import { withMatcher } from "../../logic/labels/selector.ts";
 import { namedValue } from "../../logic/labels/valueNames.ts";
 import { type Layer, type Mode, type Stack, stepAt } from "../../logic/series/stack.ts";

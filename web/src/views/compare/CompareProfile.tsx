@@ -1,5 +1,4 @@
 /** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
-
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import { judgedRows } from "../../logic/table/diffRows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";

@@ -18,7 +18,7 @@ import { Brush } from "../chart/Brush.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
 import { Quality } from "../chart/Quality.tsx";
 import { actionOf, actOnValue } from "../chart/valueActions.ts";
-import type { Measure } from "../flame/Tooltip.tsx";
+import type { Measure } from "../flame/measure.ts";
 import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";

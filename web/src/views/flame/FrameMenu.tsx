@@ -1,6 +1,13 @@
 /** The menu of a frame, below or above it. Arrow keys move, Enter takes, Escape goes back to the graph. */
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { FrameAction } from "../graph/actions.ts";
+
+/** What can be done with a frame, by key and from its menu. */
+export interface FrameAction {
+  key: string;
+  label: string;
+  hint: string;
+  run: () => void;
+}
 
 interface Props {
   /** Where the frame is on the screen: the menu stays beside it. */

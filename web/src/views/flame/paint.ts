@@ -2,7 +2,6 @@
  * Draws the visible part of a flamegraph. In: the tree, the visible range, the rows in sight, size and ratio of the
  * canvas. It draws whole device pixels and at most one run a pixel and row, so its cost follows the screen.
  */
-
 import { diffPaint, framePaint, kindOf, MARK, modulePaint, type Paint, type Theme } from "../../logic/colour.ts";
 import { hitPixels, type Runs } from "../../logic/flame/cells.ts";
 import { type Run, type View, viewOf } from "../../logic/flame/layout.ts";

@@ -20,7 +20,8 @@ import { framePlaces, frameSeries, hasPlace } from "../../state/screen/frame.ts"
 import { select } from "../../state/screen/selection.ts";
 import { sent, upright } from "../../state/screen/tree.ts";
 import { amountIn, amountTitle, counted, rate, rateTitle } from "../../state/screen/units.ts";
-import { BothSides, type WindowMeasure } from "../flame/Tooltip.tsx";
+import type { WindowMeasure } from "../flame/measure.ts";
+import { BothSides } from "../flame/Tooltip.tsx";
 import { Segments } from "../ui/Choice.tsx";
 import { copyText } from "../ui/clipboard.ts";
 import { frameActions } from "./actions.ts";

@@ -1,13 +1,12 @@
 /** The flamegraph as a tree of text: what a screen reader, and a narrow screen, read. Rows exist while they are in sight. */
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { kindOf, kindSwatch, MARK, type Theme } from "../../logic/colour.ts";
-import { changeWords } from "../../logic/compare/sideNames.ts";
+import { changeWords, type SideNames } from "../../logic/compare/sideNames.ts";
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { count, percent, plural } from "../../logic/text/format.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/tree/outline.ts";
 import { ancestors, changeOf, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { sideNames } from "../../state/answers/compare.ts";
-import { tooltipText, type WindowMeasure } from "../flame/Tooltip.tsx";
+import { frameText, type WindowMeasure } from "../flame/measure.ts";
 import { useSize } from "../ui/hooks.ts";
 
 interface Props {
@@ -99,7 +98,7 @@ export function FrameTree(props: Props) {
   return (
     <div class="frame-tree-box">
       <div class={`frame-tree-head${tree.diff === null ? "" : " diff"}`} aria-hidden="true">
-        <span>{tree.diff === null ? "Total" : sideNames.value.names.join(" → ")}</span>
+        <span>{tree.diff === null ? "Total" : measure.sideNames.names.join(" → ")}</span>
         {tree.diff === null && <span>{tree.shape === "upright" ? "Self" : ""}</span>}
         <span>Frame</span>
       </div>
@@ -154,7 +153,13 @@ export function FrameTree(props: Props) {
                 {row.rest > 0 ? (
                   <em>{restText(row)}</em>
                 ) : (
-                  <Frame tree={tree} row={row} theme={theme} said={tooltipText(tree, row.node, focus, measure)} />
+                  <Frame
+                    tree={tree}
+                    row={row}
+                    theme={theme}
+                    said={frameText(tree, row.node, focus, measure)}
+                    sideNames={measure.sideNames}
+                  />
                 )}
               </div>
             );
@@ -169,8 +174,16 @@ function restText({ rest, samples }: OutlineRow): string {
   return `${plural(rest, "smaller frame")} with ${plural(samples, "sample")}`;
 }
 
-/** `said`: the name, and then in words what the row shows by figures and colours. */
-function Frame({ tree, row, theme, said }: { tree: Tree; row: OutlineRow; theme: Theme; said: string }) {
+interface FrameProps {
+  tree: Tree;
+  row: OutlineRow;
+  theme: Theme;
+  /** The name, and then in words what the row shows by figures and colours. */
+  said: string;
+  sideNames: SideNames;
+}
+
+function Frame({ tree, row, theme, said, sideNames }: FrameProps) {
   const name = frameName(tree, row.node);
   const change = changeOf(tree, row.node);
   return (
@@ -182,7 +195,7 @@ function Frame({ tree, row, theme, said }: { tree: Tree; row: OutlineRow; theme:
           style={{ background: kindSwatch(kindOf(kindName(tree, row.node), false), theme) }}
         />
       ) : (
-        <i class={`mark ${change}`} title={changeWords(sideNames.value, change)} aria-hidden="true">
+        <i class={`mark ${change}`} title={changeWords(sideNames, change)} aria-hidden="true">
           {MARK[change]}
         </i>
       )}

@@ -13,14 +13,14 @@ import { matching, searchResult, wholeMatch } from "../../state/screen/search.ts
 import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { changing, focus, tree, upright, wholeSamples } from "../../state/screen/tree.ts";
-import { amount } from "../../state/screen/units.ts";
+import { amount, counted } from "../../state/screen/units.ts";
 import { Flamegraph } from "../flame/Flamegraph.tsx";
-import type { Measure, WindowMeasure } from "../flame/Tooltip.tsx";
+import type { Measure, WindowMeasure } from "../flame/measure.ts";
 import { FramePanel, FrameTree } from "../lazyViews.tsx";
 import { Choice, Segments } from "../ui/Choice.tsx";
 import { isTyping } from "../ui/hooks.ts";
 import { Busy, EmptyNotice } from "../ui/Notices.tsx";
-import { showAll, zoomTo } from "./actions.ts";
+import { frameActions, showAll, treeActions, zoomTo } from "./actions.ts";
 import { Chips } from "./Chips.tsx";
 
 export { findName } from "./actions.ts";
@@ -45,7 +45,7 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
   const { pane, layout, colour, open } = page.value;
   const zoomed = focus.value;
   const colourBy = colour || (shown?.diff ? "difference" : "kind");
-  const whole = { ...measure, samples: wholeSamples.value };
+  const whole = { ...measure, samples: wholeSamples.value, unit: counted.value, sideNames: sideNames.value };
   if (shown === null)
     return fault === "" ? (
       <Busy on={loading || changing.value} />
@@ -123,6 +123,7 @@ function Picture({ tree: shown, measure }: { tree: Tree; measure: WindowMeasure 
       flame={layout === "flame"}
       measure={measure}
       part={part}
+      actionsOf={(node) => (node === null ? treeActions() : frameActions(shown, node))}
       onZoom={zoomTo}
       onSelect={select}
       onPart={(text) => navigate({ part: text }, "part")}

@@ -1,5 +1,4 @@
 /** What can be done with a frame: the same by key, from its menu and from its panel. */
-
 import { exactPattern } from "../../logic/flame/search.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { focusOf } from "../../logic/tree/focus.ts";
@@ -9,6 +8,7 @@ import { navigate, page } from "../../state/address/page.ts";
 import { flamegraph } from "../../state/answers/explore.ts";
 import { select } from "../../state/screen/selection.ts";
 import { transforms, tree } from "../../state/screen/tree.ts";
+import type { FrameAction } from "../flame/FrameMenu.tsx";
 
 export function zoomTo(node: number): void {
   const shown = tree.value.tree;
@@ -55,13 +55,6 @@ export function setTransforms(list: readonly Transform[]): void {
 
 export function addTransform(added: Transform): void {
   setTransforms(withTransform(transforms.value, added));
-}
-
-export interface FrameAction {
-  key: string;
-  label: string;
-  hint: string;
-  run: () => void;
 }
 
 const NAME_ROOM = 36;

@@ -1,5 +1,4 @@
 /** Every agent: when it was last heard of, what it took and lost, what it costs. */
-
 import { accountOf, limitsOf, refusalsOf } from "../../logic/agents/account.ts";
 import { type Agent, agentsOf, costOf, howMany, shareOf } from "../../logic/agents/agents.ts";
 import { idleText, lossOf } from "../../logic/agents/loss.ts";
