@@ -5,7 +5,7 @@
  */
 import type { TimelineAnswer, TimelineSamples } from "../../api/types.ts";
 import { clockMs } from "../time/time.ts";
-import { BadTree, type Tree } from "../tree/tree.ts";
+import { BadTree, ROOT, type Tree } from "../tree/tree.ts";
 import { nodeAt } from "./layout.ts";
 import { matchesOf, namesOf, type Search, search, type Wanted } from "./search.ts";
 
@@ -359,4 +359,33 @@ export function momentText(fromMs: number, ns: number, spanNs: number): string {
   const ms = fromMs + ns / 1e6;
   if (spanNs >= 1e7) return clockMs(ms);
   return `${clockMs(ms)}${String(Math.floor((ms % 1) * 1000)).padStart(3, "0")}`;
+}
+
+/** What shows all of a box. */
+export function fitted({ tree, extentNs }: Chart, box: number): Range {
+  const from = tree.start[box] as number;
+  return zoomed({ from, until: from + (tree.weight[box] as number) }, 1, 0.5, extentNs);
+}
+
+/**
+ * The box of the next sample with what is looked for, or of the one before, from a moment on; behind the last one comes
+ * the first. Null where none has it.
+ */
+export function hitBeside(
+  { tree, samples, boxOf }: Chart,
+  { hits }: Search,
+  found: readonly number[],
+  moment: number,
+  direction: 1 | -1,
+): number | null {
+  const times = samples.offset_ns;
+  const next =
+    direction === 1
+      ? found.find((sample) => (times[sample] as number) > moment)
+      : found.findLast((sample) => (times[sample] as number) < moment);
+  const sample = next ?? (direction === 1 ? found[0] : found[found.length - 1]);
+  if (sample === undefined) return null;
+  let at = boxOf[sample] as number;
+  while (at > ROOT && !hits.has(at)) at = tree.parent[at] as number;
+  return at;
 }
