@@ -2,7 +2,8 @@
 import type { ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { ApiError, SeriesAnswer } from "../../api/index.ts";
+import type { ApiError } from "../../api/error.ts";
+import type { SeriesAnswer } from "../../api/types.ts";
 import { kernelShade, layerColours } from "../../logic/colour.ts";
 import { layerAt, type Mode, type Stack, stepAt, topOf } from "../../logic/series/stack.ts";
 import { percent } from "../../logic/text/format.ts";

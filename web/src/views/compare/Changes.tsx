@@ -1,5 +1,5 @@
 /** What a comparison found: the verdict, how much of it chance would find too, what speaks against it, and what changed in sentences. */
-import type { DiffAnswer } from "../../api/index.ts";
+import type { DiffAnswer } from "../../api/types.ts";
 import { MARK } from "../../logic/colour.ts";
 import { caveatsOf } from "../../logic/compare/caveats.ts";
 import { type Finding, figuresOf, nameOf, remarkOf, type Telling } from "../../logic/compare/findings.ts";

@@ -1,6 +1,6 @@
 /** The functions of both sides of a comparison, as the server computed them. */
 import { useMemo } from "preact/hooks";
-import type { DiffTopRow, Normalize } from "../../api/index.ts";
+import type { DiffTopRow, Normalize } from "../../api/types.ts";
 import { type Change, MARK } from "../../logic/colour.ts";
 import { changeText, normText, normUnit } from "../../logic/compare/norm.ts";
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";

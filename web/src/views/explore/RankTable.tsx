@@ -1,7 +1,7 @@
 /** The values of a label by CPU time, with what the kernel spent of it: which process, container or pod it was. */
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { TopAnswer, TopRow } from "../../api/index.ts";
+import type { TopAnswer, TopRow } from "../../api/types.ts";
 import { duration, percent, plural } from "../../logic/text/format.ts";
 import { amountHead, amountShort, amountText, rateText } from "../../logic/text/unit.ts";
 import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/tree/functions.ts";

@@ -1,6 +1,6 @@
 /** What takes most, by node, service, container, process and thread, each with its course over the window. */
 import { useMemo } from "preact/hooks";
-import type { SeriesAnswer, SeriesLine } from "../../api/index.ts";
+import type { SeriesAnswer, SeriesLine } from "../../api/types.ts";
 import { sparkPath } from "../../logic/series/spark.ts";
 import { stackOf } from "../../logic/series/stack.ts";
 import { count, duration, percent } from "../../logic/text/format.ts";

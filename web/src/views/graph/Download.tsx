@@ -1,5 +1,5 @@
 /** Links to the same profile in the formats of other tools. */
-import { address, type Parameters } from "../../api/index.ts";
+import { address, type Parameters } from "../../api/address.ts";
 import { Menu } from "../ui/Menu.tsx";
 
 interface Props {

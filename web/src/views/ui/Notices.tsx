@@ -1,7 +1,7 @@
 /** What stands where an answer should be: an error with what to do, an empty window, something on its way. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { ApiError } from "../../api/index.ts";
+import type { ApiError } from "../../api/error.ts";
 import { duration } from "../../logic/text/format.ts";
 import { refresh } from "../../state/address/page.ts";
 import { cancelAll, type Pending, pending, SLOW_MS } from "../../state/question/resource.ts";
