@@ -69,7 +69,10 @@ export function answerOf(calls: Frame[]): FlamegraphAnswer {
   };
 }
 
-/** A difference whose sides are `before` and `self` of each frame, as samples; whatever differs at all is judged to differ. */
+/**
+ * A difference whose sides are `before` and `self` of each frame, as samples; whatever differs at all is judged to
+ * differ.
+ */
 export function diffOf(calls: Frame[], measure: "total" | "self" = "total"): DiffAnswer {
   const after = answerOf(calls);
   const swap = (frames: Frame[]): Frame[] =>

@@ -70,7 +70,9 @@ describe("refusals", () => {
     ];
     expect(refusalsOf(refusals)).toEqual({
       count: 4,
-      text: "bad_profile: 3, last 1970-01-01T00:00:00.000Z: stack_table[9]\ntoo_large: 1, last 1970-01-01T00:00:01.000Z: larger than 32",
+      text:
+        "bad_profile: 3, last 1970-01-01T00:00:00.000Z: stack_table[9]\n" +
+        "too_large: 1, last 1970-01-01T00:00:01.000Z: larger than 32",
     });
     expect(refusalsOf(undefined)).toEqual({ count: 0, text: "" });
   });

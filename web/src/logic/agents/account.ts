@@ -1,5 +1,6 @@
 /**
- * What an agent accounts for beside its samples. In: limits by name, samples by period, a node's counters. Out: text for a person.
+ * What an agent accounts for beside its samples. In: limits by name, samples by period, a node's counters. Out: text
+ * for a person.
  */
 import type { NodeRow, Period, Refusal } from "../../api/types.ts";
 import { brief, count, digits, plural } from "../text/format.ts";
@@ -75,7 +76,10 @@ export function accountOf(row: Pick<NodeRow, "samples_taken" | "samples_stored" 
 /** Periods that differ by less are told as one: `20.0 to 20.0 Hz` says nothing. */
 const ALIKE = 1.01;
 
-/** Of a window whose samples stand for different times: `5 to 20 Hz` and how many were taken at which; null where all are alike. */
+/**
+ * Of a window whose samples stand for different times: `5 to 20 Hz` and how many were taken at which; null where all
+ * are alike.
+ */
 export function ratesOf(periods: readonly Period[] | undefined): { brief: string; text: string } | null {
   const known = (periods ?? []).filter((period) => period.period_ns > 0);
   const lengths = known.map(({ period_ns }) => period_ns);

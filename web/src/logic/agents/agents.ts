@@ -1,9 +1,13 @@
-/** What became of each agent. In: the server's rows, one an agent's instance. Out: their states, the ones to look after first. */
+/**
+ * What became of each agent. In: the server's rows, one an agent's instance. Out: their states, the ones to look after
+ * first.
+ */
 import type { NodeRow } from "../../api/types.ts";
 
 /**
- * `silent`: nothing comes from it, and nothing else from its node. `replaced`: a newer instance runs on the node, such as after a restart or an
- * update, so that nothing is missing. `sender`: no agent but another sender, which nobody expects to come again.
+ * `silent`: nothing comes from it, and nothing else from its node. `replaced`: a newer instance runs on the node, such
+ * as after a restart or an update, so that nothing is missing. `sender`: no agent but another sender, which nobody
+ * expects to come again.
  */
 export type AgentState = "live" | "silent" | "replaced" | "sender";
 

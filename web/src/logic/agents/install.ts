@@ -7,8 +7,8 @@
 export const CA_FILE = "ca.pem";
 
 /**
- * The line with the server's certificate authority named, to curl for the script and to the script, which hands it to the
- * agent; null where there is none to name: without TLS, or where the line is of another shape.
+ * The line with the server's certificate authority named, to curl for the script and to the script, which hands it to
+ * the agent; null where there is none to name: without TLS, or where the line is of another shape.
  */
 export function withAuthority(command: string): string | null {
   const parts = /^curl (-\w+) (https:\/\/\S+) \| sudo sh$/.exec(command);

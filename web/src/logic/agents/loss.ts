@@ -1,4 +1,7 @@
-/** What agents lost, or were not there for. In: samples by cause, a window's exposure. Out: their sum and both as text, and the share not seen. */
+/**
+ * What agents lost, or were not there for. In: samples by cause, a window's exposure. Out: their sum and both as text,
+ * and the share not seen.
+ */
 import type { Exposure, Ticks } from "../../api/types.ts";
 import { brief, count, percent } from "../text/format.ts";
 import type { Window } from "../time/time.ts";

@@ -43,7 +43,8 @@ export function baselineOf(stack: Stack, given: Window, isPicked: boolean): Base
       return { base: usual, comparison: given, said: `A is the ${duration(length / 1000)} just before B` };
     if (last !== undefined) {
       const known = lengthOf(last);
-      const said = `A is the ${duration(known / 1000)} until ${clock(last.until)}, B as long: ${whyNot(life, last, usual)}`;
+      const why = whyNot(life, last, usual);
+      const said = `A is the ${duration(known / 1000)} until ${clock(last.until)}, B as long: ${why}`;
       return { base: last, comparison: { from: given.from, until: given.from + known }, said };
     }
   }

@@ -1,6 +1,6 @@
 /**
- * What makes two windows hard to compare. In: both sides of a difference, the agents that watched each. Out: a line for each reason, the
- * gravest first, with what follows from it; empty where nothing is known against the comparison.
+ * What makes two windows hard to compare. In: both sides of a difference, the agents that watched each. Out: a line for
+ * each reason, the gravest first, with what follows from it; empty where nothing is known against the comparison.
  */
 import type { DiffAnswer, DiffSide } from "../../api/types.ts";
 import { ratesOf } from "../agents/account.ts";
@@ -58,7 +58,8 @@ function uncovered([name, side]: [string, DiffSide]): Caveat[] {
 function partly([name, { exposure }]: [string, DiffSide]): Caveat[] {
   const unseen = unseenOf(exposure);
   if (unseen === 0) return [];
-  const what = `Agents covered the ${plural(exposure.nodes, "node")} of ${name} for ${percent(1 - unseen)} of the time in the mean`;
+  const nodes = plural(exposure.nodes, "node");
+  const what = `Agents covered the ${nodes} of ${name} for ${percent(1 - unseen)} of the time in the mean`;
   return [
     { what, so: "a node counts with what was seen of it: what ran there otherwise is missing from cores and shares" },
   ];
@@ -68,9 +69,10 @@ function losses([name, side]: [string, DiffSide]): Caveat[] {
   const lost = lossOf(side.quality.lost);
   if (lost.samples === 0) return [];
   const share = lost.samples / (side.samples + lost.samples);
+  const causes = `${lost.text}; of what was taken and selected ${percent(share)}`;
   return [
     {
-      what: `${name} lost ${plural(lost.samples, "sample")} (${lost.text}; of what was taken and selected ${percent(share)})`,
+      what: `${name} lost ${plural(lost.samples, "sample")} (${causes})`,
       so: "what was lost may not be spread like what was kept: a smaller difference may be that",
     },
   ];
@@ -90,7 +92,9 @@ function rates(base: DiffSide, comparison: DiffSide): Caveat[] {
   return [
     {
       what,
-      so: "cores and shares are comparable, counts of samples are not; the side of the lower rate sees less of rare frames",
+      so:
+        "cores and shares are comparable, counts of samples are not; " +
+        "the side of the lower rate sees less of rare frames",
     },
   ];
 }
@@ -147,7 +151,8 @@ function versions(watchers: Watchers | null): Caveat[] {
 /** Asks which agents' versions reported in each window, as rows of the window's place (0 or 1) and the version. */
 export function versionsStatement(windows: readonly Window[]): string {
   const one = ({ from, until }: Window, place: number) =>
-    `SELECT DISTINCT ${place} AS side, agent_version FROM batches WHERE until_ns > ${nanoseconds(from)} AND from_ns < ${nanoseconds(until)}`;
+    `SELECT DISTINCT ${place} AS side, agent_version FROM batches ` +
+    `WHERE until_ns > ${nanoseconds(from)} AND from_ns < ${nanoseconds(until)}`;
   return windows.map(one).join(" UNION ALL ");
 }
 

@@ -1,10 +1,11 @@
 /**
- * What changed, in sentences. In: the tree of a difference that the server judged. Out: one finding for each change, the largest
- * first. Frames of one chain are one finding: a caller grew because of what it calls.
+ * What changed, in sentences. In: the tree of a difference that the server judged. Out: one finding for each change,
+ * the largest first. Frames of one chain are one finding: a caller grew because of what it calls.
  *
- * From the root down, the chain of a change follows the callee that has nearly all of it. Where none has, the mix decides: a frame
- * whose callees take the same shares as before does more of the same, and is the finding itself; one whose mix changed is taken
- * apart into the callees that changed. What changes against its chain, or beside it, is a finding of its own.
+ * From the root down, the chain of a change follows the callee that has nearly all of it. Where none has, the mix
+ * decides: a frame whose callees take the same shares as before does more of the same, and is the finding itself; one
+ * whose mix changed is taken apart into the callees that changed. What changes against its chain, or beside it, is a
+ * finding of its own.
  */
 import type { Normalize } from "../../api/types.ts";
 import type { Change } from "../colour.ts";
@@ -145,8 +146,8 @@ function outermost(tree: Tree, chain: readonly number[]): number {
 }
 
 /**
- * Whether the change is spread over the callees (and the frame's own time) as the smaller side's time is, but for what chance
- * explains: then the frame does more, or less, of the same.
+ * Whether the change is spread over the callees (and the frame's own time) as the smaller side's time is, but for what
+ * chance explains: then the frame does more, or less, of the same.
  */
 function isSameMix(tree: Tree, diff: DiffData, node: number, below: readonly number[]): boolean {
   const before = diff.baseNorm[node] as number;

@@ -1,6 +1,7 @@
 /**
- * What the two sides of a comparison are called. In: their selectors, and whether A was before B. Out: words for figures, tables and
- * sentences. "Before" and "after" are said of one selection at two times only; two selections have the names of what they select.
+ * What the two sides of a comparison are called. In: their selectors, and whether A was before B. Out: words for
+ * figures, tables and sentences. "Before" and "after" are said of one selection at two times only; two selections have
+ * the names of what they select.
  */
 import type { Change } from "../colour.ts";
 import { type LabelMatcher, parseSelector } from "../labels/selector.ts";

@@ -1,10 +1,16 @@
-/** What a comparison found, in a line. In: how both sides were judged. Out: text, with what to do where nothing could be told. */
+/**
+ * What a comparison found, in a line. In: how both sides were judged. Out: text, with what to do where nothing could be
+ * told.
+ */
 import type { DiffAnswer } from "../../api/types.ts";
 import { count, plural } from "../text/format.ts";
 
 type Judged = Pick<DiffAnswer, "tested" | "significant"> & Record<"base" | "comparison", { samples: number }>;
 
-/** `functions`: how many differ that are each put together from all their frames, which finds what no frame by itself shows. */
+/**
+ * `functions`: how many differ that are each put together from all their frames, which finds what no frame by itself
+ * shows.
+ */
 export function verdictOf({ base, comparison, tested, significant }: Judged, functions: number): string {
   if (base.samples === 0)
     return "A has no samples, there is nothing to compare B with: move A to where the chart shows something";

@@ -1,13 +1,16 @@
 /**
- * Which pixels of a row its frames lie on, for all letters of a search. In: a tree, a depth, the visible range and the width in device
- * pixels. Out: cells from left to right, each a frame or all slivers of a pixel. Made once for what is in sight; another letter then only asks
- * which of a cell's frames match, or where the few frames that match lie.
+ * Which pixels of a row its frames lie on, for all letters of a search. In: a tree, a depth, the visible range and the
+ * width in device pixels. Out: cells from left to right, each a frame or all slivers of a pixel. Made once for what is
+ * in sight; another letter then only asks which of a cell's frames match, or where the few frames that match lie.
  */
 import type { Tree } from "../tree/tree.ts";
 import { firstBeginningAt, firstEndingBehind, nextEndingBehind, type Run, rowRuns, type View } from "./layout.ts";
 import type { HitRows, Matching, Search } from "./search.ts";
 
-/** Four numbers a cell: its pixels (`left` included, `right` excluded), and the entries of the level that lie on them, likewise. */
+/**
+ * Four numbers a cell: its pixels (`left` included, `right` excluded), and the entries of the level that lie on them,
+ * likewise.
+ */
 export type Cells = Int32Array;
 
 const NUMBERS = 4;
@@ -52,8 +55,8 @@ export function cellsOf(tree: Tree, depth: number, view: View, width: number): C
 }
 
 /**
- * Tells the pixels of a row in which a frame matches, from left to right; some may be told more than once. `cells` are the row's, in the same
- * range and width: they are asked for only where hits are many.
+ * Tells the pixels of a row in which a frame matches, from left to right; some may be told more than once. `cells` are
+ * the row's, in the same range and width: they are asked for only where hits are many.
  */
 export function hitPixels(
   tree: Tree,
@@ -118,8 +121,8 @@ interface Row {
 }
 
 /**
- * Rows as long as tree, range and width stay: a pointer that moves, and a search, change none of them. What is in motion is not kept: tens of
- * thousands of runs that live from one picture to the next cost more than making them.
+ * Rows as long as tree, range and width stay: a pointer that moves, and a search, change none of them. What is in
+ * motion is not kept: tens of thousands of runs that live from one picture to the next cost more than making them.
  */
 export class Runs {
   private tree: Tree | null = null;

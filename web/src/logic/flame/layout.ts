@@ -100,7 +100,9 @@ export function firstBeginningAt({ start }: Tree, level: Int32Array, position: n
   return a;
 }
 
-/** `firstEndingBehind` from `low` on. Behind the slivers of a pixel it is near: it is come to in strides that double. */
+/**
+ * `firstEndingBehind` from `low` on. Behind the slivers of a pixel it is near: it is come to in strides that double.
+ */
 export function nextEndingBehind(tree: Tree, level: Int32Array, position: number, low: number): number {
   let from = low;
   let stride = 1;
@@ -149,8 +151,9 @@ export function rowRuns(tree: Tree, depth: number, view: View, width: number): R
 }
 
 /**
- * A sliver continues the run before it where they touch. Where it shares a pixel with a frame of some pixels, that one spares it: nothing else
- * would show it. A frame of a single pixel has none to spare, and `hitAt` counts what it stands for.
+ * A sliver continues the run before it where they touch. Where it shares a pixel with a frame of some pixels, that one
+ * spares it: nothing else would show it. A frame of a single pixel has none to spare, and `hitAt` counts what it stands
+ * for.
  */
 function push(runs: Run[], run: Run): void {
   const last = runs[runs.length - 1];
@@ -225,7 +228,9 @@ export interface Rows {
   thin: number;
 }
 
-/** The rows that have a frame of at least `pixels` width within the view, and those of the callers of what is zoomed. */
+/**
+ * The rows that have a frame of at least `pixels` width within the view, and those of the callers of what is zoomed.
+ */
 export function rowsInSight(tree: Tree, focus: number, width: number, pixels: number): Rows {
   const least = ((tree.weight[focus] as number) / Math.max(1, width)) * pixels;
   const at = tree.depth[focus] as number;

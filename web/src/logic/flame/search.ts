@@ -49,12 +49,18 @@ class Hits implements Matching {
   }
 }
 
-/** A flag a kind: names of others are the page's or the server's, as of all samples together and of folded frames, and no function's. */
+/**
+ * A flag a kind: names of others are the page's or the server's, as of all samples together and of folded frames, and
+ * no function's.
+ */
 function frameKinds({ kinds }: Pick<Tree, "kinds">): Uint8Array {
   return Uint8Array.from(kinds, (kind) => (kind === "root" || kind === "trimmed" ? 0 : 1));
 }
 
-/** The nodes that match, row by row, each from left to right: those of row `d` stand from `begin[d]` on, before `begin[d + 1]`. */
+/**
+ * The nodes that match, row by row, each from left to right: those of row `d` stand from `begin[d]` on, before `begin[d
+ * + 1]`.
+ */
 export interface HitRows {
   nodes: Int32Array;
   begin: Int32Array;
@@ -152,9 +158,9 @@ const MOST_REMEMBERED_BYTES = 4 << 20;
 const LEAST_REMEMBERED = 2;
 
 /**
- * Which of a tree's names match, one text after the other, as letters are typed and taken back. A name is looked at once for a text, however
- * many frames have it, and not at all where the text before tells: what lacks a part of a text lacks the text. What was found for the texts before
- * that is remembered, for letters that are taken back.
+ * Which of a tree's names match, one text after the other, as letters are typed and taken back. A name is looked at
+ * once for a text, however many frames have it, and not at all where the text before tells: what lacks a part of a text
+ * lacks the text. What was found for the texts before that is remembered, for letters that are taken back.
  */
 export class Letters {
   private newest: Found | null = null;
@@ -228,7 +234,10 @@ export function search(tree: Tree, names: Uint8Array, focus: number = ROOT): Sea
   };
 }
 
-/** Hits are few where they are one of so many frames: then it is cheaper to go from hit to hit than to look for one in each pixel. */
+/**
+ * Hits are few where they are one of so many frames: then it is cheaper to go from hit to hit than to look for one in
+ * each pixel.
+ */
 const FEW = 12;
 
 /** How many frames match, and which, in their order, if they are few. */

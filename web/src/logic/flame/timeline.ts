@@ -1,7 +1,8 @@
 /**
- * One CPU's or thread's samples in order, as a flame chart. In: the samples of an answer. Out: a tree whose frames stand for a time in which
- * the same stack was met again and again: `start` and `weight` are nanoseconds from the answer's start, idle times are gaps between them. Below
- * the root (all of the time) stands who ran: the thread on a CPU, the CPU under a thread. Pure; one pass over the samples.
+ * One CPU's or thread's samples in order, as a flame chart. In: the samples of an answer. Out: a tree whose frames
+ * stand for a time in which the same stack was met again and again: `start` and `weight` are nanoseconds from the
+ * answer's start, idle times are gaps between them. Below the root (all of the time) stands who ran: the thread on a
+ * CPU, the CPU under a thread. Pure; one pass over the samples.
  */
 import type { TimelineAnswer, TimelineSamples } from "../../api/types.ts";
 import { clockMs } from "../time/time.ts";
@@ -275,8 +276,8 @@ export interface Ran {
 }
 
 /**
- * Which threads were on the CPU up to `beforeNs` before samples with a hit, those samples left out; each sample once, most first. `found`:
- * the samples with a hit, in order.
+ * Which threads were on the CPU up to `beforeNs` before samples with a hit, those samples left out; each sample once,
+ * most first. `found`: the samples with a hit, in order.
  */
 export function ranBefore({ samples }: Chart, found: readonly number[], beforeNs: number): Ran[] {
   const times = samples.offset_ns;

@@ -1,7 +1,7 @@
 /**
- * A heatmap of time against the offset within each column, as B. Gregg and M. Spier's FlameScope (2018) draws it. Cells are counted column by
- * column, the earliest offset first, so that a span of time is a run of cells. In: the answer's counts and Unix milliseconds. Out: cells,
- * spans of time, classes of colour and outlines in units of columns and rows.
+ * A heatmap of time against the offset within each column, as B. Gregg and M. Spier's FlameScope (2018) draws it. Cells
+ * are counted column by column, the earliest offset first, so that a span of time is a run of cells. In: the answer's
+ * counts and Unix milliseconds. Out: cells, spans of time, classes of colour and outlines in units of columns and rows.
  */
 import type { HeatmapAnswer } from "../../api/types.ts";
 import { axisNumber } from "../text/format.ts";
@@ -11,7 +11,10 @@ import { clockMs, type Window } from "../time/time.ts";
 const SHOWN_ROWS = [50, 25, 20, 10, 5, 4, 2, 1] as const;
 /** Timers are that much faster than they say, at most. */
 const TIMER_GRAIN = 0.95;
-/** Above this share of the cells that are not empty, counts are all of the highest class: one burst must not make the rest pale. */
+/**
+ * Above this share of the cells that are not empty, counts are all of the highest class: one burst must not make the
+ * rest pale.
+ */
 const BURSTS = 0.995;
 export const CLASSES = 7;
 
@@ -23,8 +26,8 @@ export interface Grid {
 }
 
 /**
- * The cells as they are shown: none is shorter than the time from one sample to the next, since finer ones would show stripes that are the
- * sampler's.
+ * The cells as they are shown: none is shorter than the time from one sample to the next, since finer ones would show
+ * stripes that are the sampler's.
  */
 export function shownCells(answer: HeatmapAnswer): { grid: Grid; cells: number[] } {
   const { from, step_ns, columns, period_ns, cells } = answer;

@@ -1,6 +1,6 @@
 /**
- * What of the time is looked at in a heatmap: its columns, and the spans that are marked in it. In: windows and texts of the address. Out:
- * windows, Unix milliseconds.
+ * What of the time is looked at in a heatmap: its columns, and the spans that are marked in it. In: windows and texts
+ * of the address. Out: windows, Unix milliseconds.
  */
 import { parseSpan } from "../time/spans.ts";
 import type { Window } from "../time/time.ts";

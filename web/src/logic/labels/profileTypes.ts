@@ -1,4 +1,7 @@
-/** Profile types. In: a range, rows of the answer. Out: the question to the tables of samples, and types with their names. */
+/**
+ * Profile types. In: a range, rows of the answer. Out: the question to the tables of samples, and types with their
+ * names.
+ */
 import type { Window } from "../time/time.ts";
 
 /** What samples of a type stand for; others are shown as they are called. */
@@ -9,12 +12,19 @@ export function typeName(type: string): string {
   return NAMES[type] ?? type;
 }
 
-/** Which types there are: of old hours the roll-ups tell, of the newest two, which have none yet, the samples themselves. */
+/**
+ * Which types there are: of old hours the roll-ups tell, of the newest two, which have none yet, the samples
+ * themselves.
+ */
 export function typesQuery({ from, until }: Window): string {
   const hour = (moment: number) => `'${new Date(moment).toISOString().slice(0, 13)}'`;
   const within = (begin: number) => `hour >= ${hour(begin)} AND hour <= ${hour(until)}`;
   const newest = Math.max(from, until - 2 * HOUR_MS);
-  return `SELECT DISTINCT type FROM samples WHERE ${within(newest)} UNION SELECT DISTINCT type FROM samples_minute WHERE ${within(from)}`;
+  const [samples, rollups] = [within(newest), within(from)];
+  return (
+    `SELECT DISTINCT type FROM samples WHERE ${samples} ` +
+    `UNION SELECT DISTINCT type FROM samples_minute WHERE ${rollups}`
+  );
 }
 
 /** In the order of the alphabet, CPU time first. */

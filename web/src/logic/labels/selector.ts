@@ -139,7 +139,8 @@ export function anyOf(values: readonly string[]): string {
 }
 
 /**
- * Two selectors that compare one value of a label with the rest: side B is the value, side A all others that were selected.
+ * Two selectors that compare one value of a label with the rest: side B is the value, side A all others that were
+ * selected.
  */
 export function againstRest(text: string, label: string, value: string): { query: string; baseQuery: string } {
   return {

@@ -1,4 +1,6 @@
-/** Since when something runs, read off its cores over time. In: a stack of all of it. Out: moments, Unix milliseconds. */
+/**
+ * Since when something runs, read off its cores over time. In: a stack of all of it. Out: moments, Unix milliseconds.
+ */
 import type { Stack } from "./stack.ts";
 
 export interface FirstSeen {

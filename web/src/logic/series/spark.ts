@@ -1,4 +1,7 @@
-/** A series as a small line. In: cores a step, null where nobody watched. Out: the path of an SVG line, `M` after each gap. */
+/**
+ * A series as a small line. In: cores a step, null where nobody watched. Out: the path of an SVG line, `M` after each
+ * gap.
+ */
 
 export function sparkPath(values: readonly (number | null)[], width: number, height: number): string {
   const most = values.reduce((top: number, value) => Math.max(top, value ?? 0), 0);
@@ -24,7 +27,10 @@ function round(value: number): string {
 /** Points of a list's line. */
 const POINTS = 60;
 
-/** The step of a series of about so many points, as the server takes it: whole minutes where there are as many, else whole seconds. */
+/**
+ * The step of a series of about so many points, as the server takes it: whole minutes where there are as many, else
+ * whole seconds.
+ */
 export function listStep(lengthMs: number): string {
   const unitMs = lengthMs >= POINTS * 60_000 ? 60_000 : 1000;
   return `${Math.max(1, Math.ceil(lengthMs / POINTS / unitMs)) * (unitMs / 1000)}s`;

@@ -249,7 +249,10 @@ export function stepAt(edges: readonly number[], moment: number): number {
   return a;
 }
 
-/** The layer at a height (cores) of a step, or -1 above all; of lines the nearest, none where it is further off than `reach`. */
+/**
+ * The layer at a height (cores) of a step, or -1 above all; of lines the nearest, none where it is further off than
+ * `reach`.
+ */
 export function layerAt(stack: Stack, step: number, cores: number, draw: Draw = "stacked", reach = 0): number {
   if (draw === "lines") {
     const away = stack.layers.map((layer) => Math.abs((layer.cores[step] ?? 0) - cores));

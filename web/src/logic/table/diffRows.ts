@@ -41,7 +41,9 @@ export function diffRows(
     });
 }
 
-/** A delta is ranked by its size, what differs before what may be chance: what vanished matters as much as what came. */
+/**
+ * A delta is ranked by its size, what differs before what may be chance: what vanished matters as much as what came.
+ */
 function sortValue(row: DiffTopRow, key: Exclude<DiffSortKey, "name" | "state">): number {
   if (key === "before") return row.base_norm;
   if (key === "after") return row.norm;

@@ -1,4 +1,6 @@
-/** Numbers, sizes and times as text. Everything a person reads goes through here, so that it reads the same everywhere. */
+/**
+ * Numbers, sizes and times as text. Everything a person reads goes through here, so that it reads the same everywhere.
+ */
 
 const MINUS = "−";
 /** Narrow and unbreakable: a number and its unit stay together. */

@@ -1,6 +1,7 @@
 /**
- * Frame names in little room. A name that does not fit loses what says least first: what a compiler appended, arguments, template and
- * generic parameters, then the leading scopes. Only then is it cut, and keeps its end: neighbours begin alike.
+ * Frame names in little room. A name that does not fit loses what says least first: what a compiler appended,
+ * arguments, template and generic parameters, then the leading scopes. Only then is it cut, and keeps its end:
+ * neighbours begin alike.
  */
 
 const ELLIPSIS = "…";
@@ -8,7 +9,10 @@ const ELLIPSIS = "…";
 const COPY_OF = /((\.(cold|constprop|isra|llvm|lto_priv|part)(\.\d+)?)+|\{\{[^{}]*\}\})$/;
 /** The closure of a function, or what a compiler made to call one. */
 const CLOSURE = /(::\{[^{}]*\})+$/;
-/** A scope as Java, Go and Python write it. What comes behind the dot may also be a file's ending, a version, or a closure: they say nothing alone. */
+/**
+ * A scope as Java, Go and Python write it. What comes behind the dot may also be a file's ending, a version, or a
+ * closure: they say nothing alone.
+ */
 const DOTTED = /^[^.\s<[{]+\.(?!so\b|func\d|\d)(?=[^.\s]...)/;
 
 /** The longest form that has at most `room` characters; empty where not even three fit. */
@@ -52,7 +56,10 @@ function withoutFirstScope(name: string): string | null {
   return rest.startsWith("{") ? null : rest;
 }
 
-/** Drops bracketed parts, except where they open the name or a part of it (`<T as Trait>::f`, `(anonymous namespace)::f`, `kubelet.(*Pod).sync`). */
+/**
+ * Drops bracketed parts, except where they open the name or a part of it (`<T as Trait>::f`, `(anonymous
+ * namespace)::f`, `kubelet.(*Pod).sync`).
+ */
 function withoutNested(name: string, open: string, close: string): string {
   let depth = 0;
   let out = "";

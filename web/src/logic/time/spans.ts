@@ -1,6 +1,7 @@
 /**
- * Spans of time in the address, `FROM-UNTIL` in Unix milliseconds with up to three decimals: what is marked in a heatmap and what of a
- * timeline is in sight. Shorter than the windows of `windows.ts`: they may last less than a second.
+ * Spans of time in the address, `FROM-UNTIL` in Unix milliseconds with up to three decimals: what is marked in a
+ * heatmap and what of a timeline is in sight. Shorter than the windows of `windows.ts`: they may last less than a
+ * second.
  */
 import type { Window } from "./time.ts";
 

@@ -1,4 +1,7 @@
-/** Where axes have labels. In: the range of an axis and how many labels there is room for. Out: round values within the range. */
+/**
+ * Where axes have labels. In: the range of an axis and how many labels there is room for. Out: round values within the
+ * range.
+ */
 
 const STEPS_MS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,

@@ -82,7 +82,10 @@ export function placesBefore(range: Window): readonly (readonly [string, Window]
   ];
 }
 
-/** Both windows with an eighth of air on each side: what a chart must show so that both can be dragged; as much as can be shown at once. */
+/**
+ * Both windows with an eighth of air on each side: what a chart must show so that both can be dragged; as much as can
+ * be shown at once.
+ */
 export function around(a: Window, b: Window): Window {
   const from = Math.min(a.from, b.from);
   const until = Math.max(a.until, b.until);
@@ -96,8 +99,8 @@ export interface Pair {
 }
 
 /**
- * One window moved by `by`, as a whole or by an edge. Where lengths are locked, the other window follows with the same edge; it is
- * shifted where it would leave the bounds.
+ * One window moved by `by`, as a whole or by an edge. Where lengths are locked, the other window follows with the same
+ * edge; it is shifted where it would leave the bounds.
  */
 export function dragged(
   pair: Pair,

@@ -1,6 +1,7 @@
 /**
- * An answer with its tree, parsed. In: the server's JSON. Out: everything of the answer but the columns, and the tree that they describe, or what
- * is wrong with them. Of a million frames this takes a third of a second: it may run anywhere, what comes out can be handed over without copies.
+ * An answer with its tree, parsed. In: the server's JSON. Out: everything of the answer but the columns, and the tree
+ * that they describe, or what is wrong with them. Of a million frames this takes a third of a second: it may run
+ * anywhere, what comes out can be handed over without copies.
  */
 import type { DiffAnswer, FlamegraphAnswer, TreeColumns } from "../../api/types.ts";
 import { BadTree, diffTreeOf, type Tree, treeOf } from "./tree.ts";

@@ -70,7 +70,9 @@ export class TreeBuilder {
     this.source[0] = root;
   }
 
-  /** The node below `parent` of the frame's function; made where there is none. `name`: another one than the frame's. */
+  /**
+   * The node below `parent` of the frame's function; made where there is none. `name`: another one than the frame's.
+   */
   child(parent: number, fn: number, frame: number, name: number = this.tree.name[frame] as number): number {
     const node = this.children.of(parent, fn) + 1;
     if (node < this.size) {
@@ -168,7 +170,10 @@ export class TreeBuilder {
     return diff === null ? samples : widths({ width: diff.width, norm, baseNorm });
   }
 
-  /** Pre-order. Callees by name, as the server has them; what was turned round by weight: there are many, and few matter. */
+  /**
+   * Pre-order. Callees by name, as the server has them; what was turned round by weight: there are many, and few
+   * matter.
+   */
   private *order(weight: Float64Array, shape: Tree["shape"], callersFrom: number): Steps<Int32Array> {
     const { size, tree, parent } = this;
     const begin = new Int32Array(size + 1);

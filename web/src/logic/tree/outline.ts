@@ -1,6 +1,7 @@
 /**
- * A tree as an outline: the text equivalent of a flamegraph, opened where the person looks. In: a tree, where it begins and
- * which nodes are open. Out: the rows from top to bottom; of many siblings the largest, and one row that counts the rest.
+ * A tree as an outline: the text equivalent of a flamegraph, opened where the person looks. In: a tree, where it begins
+ * and which nodes are open. Out: the rows from top to bottom; of many siblings the largest, and one row that counts the
+ * rest.
  */
 import { ancestors, distance, frameName, moduleName, ROOT, type Tree } from "./tree.ts";
 
@@ -81,7 +82,9 @@ export function openedWith(tree: Tree, node: number): number[] {
 export const MOST_OPEN = 400;
 const NONE = "-";
 
-/** A number for the way from the root to a node, given the one of its caller: the same in each tree that has this way. */
+/**
+ * A number for the way from the root to a node, given the one of its caller: the same in each tree that has this way.
+ */
 function wayOf(tree: Tree, above: number, node: number): number {
   let way = above;
   // Behind a text's last letter stands NaN, which counts as zero: texts of other lengths are other texts.

@@ -1,6 +1,6 @@
 /**
- * Numbers for pairs of numbers: the first pair asked for is 0, the next new one 1. Open addressing on typed arrays, since a
- * `Map` with a million entries takes ten times as long and as much memory.
+ * Numbers for pairs of numbers: the first pair asked for is 0, the next new one 1. Open addressing on typed arrays,
+ * since a `Map` with a million entries takes ten times as long and as much memory.
  */
 export class Pairs {
   size = 0;

@@ -1,6 +1,6 @@
 /**
- * Where a function stands: files of its module, build ids, source lines. In: a frame as a tree shows it. Out: the question
- * to the table `frames` (`server/README.md`), and its rows put together.
+ * Where a function stands: files of its module, build ids, source lines. In: a frame as a tree shows it. Out: the
+ * question to the table `frames` (`server/README.md`), and its rows put together.
  */
 
 export interface FrameKey {
@@ -23,7 +23,9 @@ const MOST_ROWS = 2_000;
 const quoted = (text: string) => `'${text.replace(/'/g, "''")}'`;
 const day = (moment: number) => quoted(new Date(moment).toISOString().slice(0, 10));
 
-/** The columns are those that `placesOf` reads. A frame without a function's name is shown as its module, in brackets. */
+/**
+ * The columns are those that `placesOf` reads. A frame without a function's name is shown as its module, in brackets.
+ */
 export function placesQuery({ name, module, kind }: FrameKey, from: number, until: number): string {
   const isNamed = name !== module && name !== `[${module}]`;
   const where = [
@@ -32,7 +34,8 @@ export function placesQuery({ name, module, kind }: FrameKey, from: number, unti
     `function = ${quoted(isNamed ? name : "")}`,
   ];
   const columns = "module, build_id, file, min(line), max(line)";
-  return `SELECT ${columns} FROM frames WHERE ${where.join(" AND ")} GROUP BY module, build_id, file LIMIT ${MOST_ROWS}`;
+  const source = `FROM frames WHERE ${where.join(" AND ")}`;
+  return `SELECT ${columns} ${source} GROUP BY module, build_id, file LIMIT ${MOST_ROWS}`;
 }
 
 /** Files of the module of this base name, those with a build id first. */

@@ -26,7 +26,8 @@ describe("work in steps", () => {
 });
 
 describe("sorting in steps", () => {
-  // As many of each as there are in one piece, in whole pieces, and in pieces of which the last is short or has no neighbour.
+  // As many of each as there are in one piece, in whole pieces, and in pieces of which the last is short or has no
+  // neighbour.
   it.each([0, 1, 100, STEP, 2 * STEP, 3 * STEP + 5, 65_537])("comes to what sorting at once comes to: %i", (size) => {
     let seed = 7;
     const random = () => {

@@ -1,6 +1,6 @@
 /**
- * Work that may take long, done in steps: where it yields it may rest, or be given up. In: a generator. Out: what it returns.
- * The work knows no clock; who runs it decides how many steps are taken before others get their turn.
+ * Work that may take long, done in steps: where it yields it may rest, or be given up. In: a generator. Out: what it
+ * returns. The work knows no clock; who runs it decides how many steps are taken before others get their turn.
  */
 export type Steps<T> = Generator<undefined, T>;
 

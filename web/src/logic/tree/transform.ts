@@ -190,9 +190,10 @@ function* sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: numbe
 const FREE = 300_000;
 
 /**
- * Adds the way from frames to the root, frame by frame, below the root of the new tree. What `of` has of each `origin` counts where its
- * way ends. All ways go one step at a time, so that what is too small is known before it is made: many stacks that end in many
- * ways would be more nodes than the tree has. Small ones are folded into one of their caller, and counted.
+ * Adds the way from frames to the root, frame by frame, below the root of the new tree. What `of` has of each `origin`
+ * counts where its way ends. All ways go one step at a time, so that what is too small is known before it is made: many
+ * stacks that end in many ways would be more nodes than the tree has. Small ones are folded into one of their caller,
+ * and counted.
  */
 function* climb(
   tree: Tree,

@@ -8,7 +8,9 @@ import type { Change } from "../colour.ts";
 import { type Scale, scaleOf } from "./judge.ts";
 import { atOnce, STEP, type Steps } from "./slices.ts";
 
-/** What a frame's width stands for in a difference: both sides added up (so that vanished frames show), or one of them. */
+/**
+ * What a frame's width stands for in a difference: both sides added up (so that vanished frames show), or one of them.
+ */
 export type Width = "both" | "before" | "after";
 
 export interface DiffData {
@@ -133,8 +135,8 @@ export function diffTreeOf(answer: DiffAnswer, width: Width): Tree {
 }
 
 /**
- * Whether the verdict on a frame of a difference is about what the frame itself has. Where stacks are turned round, that is what a frame has in
- * all: the samples that end in the function whose way to the root it is on.
+ * Whether the verdict on a frame of a difference is about what the frame itself has. Where stacks are turned round,
+ * that is what a frame has in all: the samples that end in the function whose way to the root it is on.
  */
 export function isOfSelf(
   { diff, shape, callersFrom }: Pick<Tree, "diff" | "shape" | "callersFrom">,

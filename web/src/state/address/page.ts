@@ -14,7 +14,9 @@ export const fields = Object.fromEntries(
   (Object.keys(DEFAULTS) as (keyof PageState)[]).map((key) => [key, computed(() => current.value[key])]),
 ) as { readonly [K in keyof PageState]: ReadonlySignal<PageState[K]> };
 
-/** Who reads fields of `value` follows those, and is not made anew with each letter of a search that it does not show. */
+/**
+ * Who reads fields of `value` follows those, and is not made anew with each letter of a search that it does not show.
+ */
 export const page = {
   value: Object.defineProperties(
     {},
@@ -34,12 +36,15 @@ export function refresh(): void {
 
 /** Steps of one gesture (typing, a key held down) that follow each other this closely are one step for Back. */
 const GESTURE_MS = 1500;
-/** Browsers take no more than about a hundred changes of the address in a short time: a long gesture writes it now and then. */
+/**
+ * Browsers take no more than about a hundred changes of the address in a short time: a long gesture writes it now and
+ * then.
+ */
 const WRITTEN_AT_ONCE = 30;
 const WRITE_MS = 250;
 /**
- * A search that is typed is written, and becomes a step for Back, once it rests: a change of the address costs as much as a letter, since
- * browsers look at the page's icon again.
+ * A search that is typed is written, and becomes a step for Back, once it rests: a change of the address costs as much
+ * as a letter, since browsers look at the page's icon again.
  */
 const TYPED = "search";
 let gesture = { name: "", at: 0, steps: 0 };

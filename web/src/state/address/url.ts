@@ -28,7 +28,9 @@ export interface PageState {
   part: string;
   /** Open rows of the tree of frames, as `logic/tree/outline.ts` writes it; empty: what opens by itself. */
   open: string;
-  /** What a table is sorted by, with `-` from the most on; empty, or what the table on the screen lacks: its own choice. */
+  /**
+   * What a table is sorted by, with `-` from the most on; empty, or what the table on the screen lacks: its own choice.
+   */
   sort: string;
   /** All sentences of a comparison, not only the largest changes. */
   all: boolean;

@@ -55,7 +55,8 @@ export const kernelSeries: Resource<SeriesAnswer> = resource(() => {
 export const exploreStack = computed(() => {
   const whole = exploreSeries.data.value;
   if (whole === null) return null;
-  // What the kernel spent for the values of another label stays until the new answer is there; by mode none is asked for.
+  // What the kernel spent for the values of another label stays until the new answer is there; by mode none is asked
+  // for.
   const kernel = kernelSeries.data.value;
   return stackOf(whole, page.value.apart && kernel?.by === whole.by ? kernel : null);
 });

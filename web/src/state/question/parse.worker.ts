@@ -1,4 +1,7 @@
-/** Parses answers beside the page: what arrives are an answer's bytes, what leaves is the answer with its tree, or null for what is no JSON. */
+/**
+ * Parses answers beside the page: what arrives are an answer's bytes, what leaves is the answer with its tree, or null
+ * for what is no JSON.
+ */
 import { buffersOf, type Kind, parseAnswer } from "../../logic/tree/answer.ts";
 
 addEventListener("message", ({ data }: MessageEvent<{ kind: Kind; bytes: ArrayBuffer }>) => {

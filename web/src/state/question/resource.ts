@@ -1,7 +1,8 @@
 /**
- * One answer of the server that follows the state. In: what to ask for (a question and how to ask it), null for nothing now.
- * Out: signals of the newest answer, of its error and of whether a newer one is on its way. A request that a newer one
- * supersedes is aborted; the old answer stays in sight until the new one is there. What is on its way is listed in `pending`.
+ * One answer of the server that follows the state. In: what to ask for (a question and how to ask it), null for nothing
+ * now. Out: signals of the newest answer, of its error and of whether a newer one is on its way. A request that a newer
+ * one supersedes is aborted; the old answer stays in sight until the new one is there. What is on its way is listed in
+ * `pending`.
  */
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
 import { ApiError } from "../../api/index.ts";

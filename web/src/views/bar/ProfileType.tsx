@@ -62,5 +62,8 @@ function Types({ close }: { close: () => void }) {
 function noteOn(found: readonly string[]): string {
   if (found.length === 0) return "No samples of any type in this range.";
   if (found.length > 1) return "All types in this range.";
-  return "The only type in this range. Agents send CPU time only: what waits is not seen. Types of other senders appear here.";
+  return (
+    "The only type in this range. Agents send CPU time only: what waits is not seen. " +
+    "Types of other senders appear here."
+  );
 }

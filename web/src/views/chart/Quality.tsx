@@ -47,6 +47,9 @@ export function Quality(props: Props) {
   const truncated = share(quality.truncated_samples);
   const unnamed = share(quality.unnamed_samples);
   const rates = ratesOf(props.periods);
+  const observed = duration(exposure.observed_cpu_seconds);
+  const nodes = plural(exposure.nodes, "node");
+  const gaps = plural(exposure.gaps.length, "gap");
   return (
     <div class={`quality side-${props.name}`}>
       {props.name !== "" && <span class="quality-name">{props.name}</span>}
@@ -67,14 +70,17 @@ export function Quality(props: Props) {
           <Figure
             name="idle"
             value={idle}
-            hint={`of ${duration(exposure.observed_cpu_seconds)} of observed CPU time on ${plural(exposure.nodes, "node")}; unseen: no tick came`}
+            hint={`of ${observed} of observed CPU time on ${nodes}; unseen: no tick came`}
             warn={missedOf(exposure) > 0}
           />
         )}
         <Figure
           name="cut stacks"
           value={percent(truncated)}
-          hint={`${plural(quality.truncated_samples, "sample")} that lack their root or a part before it, where [cut] or [… frames] stands; the table by process shows whose they are`}
+          hint={
+            `${plural(quality.truncated_samples, "sample")} that lack their root or a part before it, ` +
+            "where [cut] or [… frames] stands; the table by process shows whose they are"
+          }
           warn={truncated > MUCH_TRUNCATED}
         />
         <Figure
@@ -92,13 +98,13 @@ export function Quality(props: Props) {
         <Figure
           name="not covered"
           value={gapMs > 0 ? duration(gapMs / 1000) : unseen > 0 ? `${percent(unseen)} of nodes` : "none"}
-          hint={`${gapMs === 0 ? "Agents watched all the time" : `${plural(exposure.gaps.length, "gap")} without any agent; rates leave them out`}${
-            gapMs > 0 && gap.inside === 0 ? ": before the first agent's samples, or behind the newest" : ""
-          }${
+          hint={[
+            gapMs === 0 ? "Agents watched all the time" : `${gaps} without any agent; rates leave them out`,
+            gapMs > 0 && gap.inside === 0 ? ": before the first agent's samples, or behind the newest" : "",
             unseen > 0
-              ? `, of ${plural(exposure.nodes, "node")} ${percent(1 - unseen)} in the mean: a node counts with what was seen of it`
-              : ""
-          }`}
+              ? `, of ${nodes} ${percent(1 - unseen)} in the mean: a node counts with what was seen of it`
+              : "",
+          ].join("")}
           warn={gap.inside > 0 || unseen > 0}
         />
         {props.name !== "A" && <Silent />}

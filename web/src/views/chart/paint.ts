@@ -1,6 +1,7 @@
 /**
- * Draws cores over time: layers on top of each other or as lines, the capacity, times that nobody watched, axes. In: a stack and where it
- * goes on the canvas. The cost follows steps times layers, of which the server sends a few hundred and twenty.
+ * Draws cores over time: layers on top of each other or as lines, the capacity, times that nobody watched, axes. In: a
+ * stack and where it goes on the canvas. The cost follows steps times layers, of which the server sends a few hundred
+ * and twenty.
  */
 import { type Draw, heightsOf, type Stack } from "../../logic/series/stack.ts";
 import { axisNumber } from "../../logic/text/format.ts";

@@ -1,4 +1,6 @@
-/** What a click on a label's value does: in the chart and its list, in the lists of the largest, in a table by a label. */
+/**
+ * What a click on a label's value does: in the chart and its list, in the lists of the largest, in a table by a label.
+ */
 import { againstRest, withMatcher } from "../../logic/labels/selector.ts";
 import type { Mode } from "../../logic/series/stack.ts";
 import { parseTime } from "../../logic/time/time.ts";

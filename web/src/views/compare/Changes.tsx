@@ -1,4 +1,7 @@
-/** What a comparison found: the verdict, how much of it chance would find too, what speaks against it, and what changed in sentences. */
+/**
+ * What a comparison found: the verdict, how much of it chance would find too, what speaks against it, and what changed
+ * in sentences.
+ */
 import type { DiffAnswer } from "../../api/types.ts";
 import { MARK } from "../../logic/colour.ts";
 import { caveatsOf } from "../../logic/compare/caveats.ts";
@@ -35,7 +38,11 @@ export function Verdict({ answer }: { answer: ParsedDiff }) {
           {rateOf(base)} → {rateText(comparison.cores ?? comparison.rate ?? 0, counted.value)}
         </b>
         <div
-          title={`Of the coloured frames, ${percent(answer.false_discovery_rate)} are expected to be there by chance. Samples come in bursts: their counts scatter ${answer.dispersion.toFixed(1)} times as much as independent ones, which the test takes into account.`}
+          title={
+            `Of the coloured frames, ${percent(answer.false_discovery_rate)} are expected to be there by chance. ` +
+            `Samples come in bursts: their counts scatter ${answer.dispersion.toFixed(1)} times as much as ` +
+            "independent ones, which the test takes into account."
+          }
         >
           {verdictOf(answer, diffTop.data.value?.rows.filter(({ state }) => state !== "same").length ?? 0)}
         </div>
@@ -78,7 +85,10 @@ function Control({ answer }: { answer: ParsedDiff }) {
     <div
       class="control"
       data-testid="control"
-      title="The two halves of A, judged like A and B. What differs between them is noise, or A is not as steady as it should be to compare with."
+      title={
+        "The two halves of A, judged like A and B. What differs between them is noise, " +
+        "or A is not as steady as it should be to compare with."
+      }
     >
       {found === null || loading.value ? (
         <span class="dim">{error.value === null ? "A/A control …" : `A/A control failed: ${error.value.message}`}</span>
@@ -181,7 +191,9 @@ function Sentence({ tree: shown, finding, telling }: { tree: Tree; finding: Find
   );
 }
 
-/** Scrolls the graph into sight, and again where what comes into the page moves it out, until the person does something. */
+/**
+ * Scrolls the graph into sight, and again where what comes into the page moves it out, until the person does something.
+ */
 function showGraph(): void {
   const show = () => document.querySelector(".graph")?.scrollIntoView({ block: "nearest" });
   const arrivals = new MutationObserver(show);
@@ -197,7 +209,10 @@ export function ConfidenceSlider({ level }: { level: PageState["confidence"] }) 
   return (
     <label
       class="inline"
-      title={`Intervals hold the true change in ${text} of cases; of what is coloured, at most the rest is there by chance.`}
+      title={
+        `Intervals hold the true change in ${text} of cases; ` +
+        "of what is coloured, at most the rest is there by chance."
+      }
     >
       confidence{" "}
       <input

@@ -56,6 +56,7 @@ export function CompareProfile() {
   const loading = diff.loading.value;
   const top = diffTop.data.value;
   const { only, width, query, baseQuery } = page.value;
+  const selected = query || "all samples";
   const { inTurn } = sideNames.value;
   if (answer === null) {
     if (error?.code === "bad_query") {
@@ -83,7 +84,7 @@ export function CompareProfile() {
       <Changes answer={answer} />
       <Graph
         measure={{
-          title: `the difference of ${baseQuery === "" ? query || "all samples" : `${baseQuery} and ${query || "all samples"}`}`,
+          title: `the difference of ${baseQuery === "" ? selected : `${baseQuery} and ${selected}`}`,
           secondsPerSample: answer.period_ns / 1e9,
           coresPerSample: 0,
           normalize: answer.normalize,

@@ -171,14 +171,18 @@ export function Flamegraph(props: Props) {
       />
       <div class="flame-scroll" ref={box} onScroll={scroll.onScroll}>
         <div class="flame-extent" style={{ height: `${Math.max(rows * ROW, 1)}px` }}>
-          {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: the canvas handles its own keys, which "application" says. */}
+          {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: an application has its own keys. */}
           <canvas
             ref={canvas}
             class={hover === null ? "" : "over-frame"}
             style={style}
             role="application"
             aria-roledescription="flamegraph"
-            aria-label={`Flamegraph of ${measure.title}. Arrow keys move, Enter zooms, Escape shows all, n finds the next match, Shift F10 opens the menu. The tree of frames and the table of functions hold the same as text.`}
+            aria-label={
+              `Flamegraph of ${measure.title}. Arrow keys move, Enter zooms, Escape shows all, ` +
+              "n finds the next match, Shift F10 opens the menu. " +
+              "The tree of frames and the table of functions hold the same as text."
+            }
             tabIndex={0}
             data-testid="flamegraph"
             onKeyDown={onKeyDown}

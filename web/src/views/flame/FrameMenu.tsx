@@ -50,13 +50,15 @@ export function FrameMenu({ anchor, name, actions, onClose }: Props) {
       removeEventListener("scroll", place, true);
     };
   }, []);
-  // Listens as soon as it is there: a passive effect comes a frame later, and what happens between the two would be missed.
+  // Listens as soon as it is there: a passive effect comes a frame later, and what happens between the two would be
+  // missed.
   useLayoutEffect(() => {
     const onPointer = (event: PointerEvent) => {
       if (!box.current?.contains(event.target as Node)) onClose(false);
     };
     const { innerWidth: width } = window;
-    // Frames move with the width of the window. Its height alone changes where a phone shows or hides the browser's own bars.
+    // Frames move with the width of the window. Its height alone changes where a phone shows or hides the browser's own
+    // bars.
     const resized = () => (innerWidth === width ? place() : onClose(false));
     addEventListener("pointerdown", onPointer, true);
     addEventListener("resize", resized);

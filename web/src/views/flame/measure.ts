@@ -34,11 +34,12 @@ export function frameText(tree: Tree, node: number, focus: number, measure: Wind
   const name = frameName(tree, node);
   const total = tree.total[node] as number;
   if (diff !== null) {
+    const [a, b] = sideNames.names;
     const before = normText(diff.baseNorm[node] as number, normalize, unit);
     const after = `${normText(diff.norm[node] as number, normalize, unit)} ${normUnit(normalize, unit)}`;
-    const [a, b] = sideNames.names;
-    const sides = `${a} ${amountText(diff.baseTotal[node] as number, unit)}, ${before}; ${b} ${amountText(total, unit)}`;
-    return `${name}: ${sides}, ${after}; ${changeWords(sideNames, changeOf(tree, node))}`;
+    const ofA = `${a} ${amountText(diff.baseTotal[node] as number, unit)}, ${before}`;
+    const ofB = `${b} ${amountText(total, unit)}, ${after}`;
+    return `${name}: ${ofA}; ${ofB}; ${changeWords(sideNames, changeOf(tree, node))}`;
   }
   const ofAll = percent(shareOf(total, measure.samples));
   const ofFocus = focus === ROOT ? "" : `, ${percent(shareOf(total, tree.total[focus] as number))} of the zoomed frame`;

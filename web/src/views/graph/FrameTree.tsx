@@ -1,4 +1,7 @@
-/** The flamegraph as a tree of text: what a screen reader, and a narrow screen, read. Rows exist while they are in sight. */
+/**
+ * The flamegraph as a tree of text: what a screen reader, and a narrow screen, read. Rows exist while they are in
+ * sight.
+ */
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { kindOf, kindSwatch, MARK, type Theme } from "../../logic/colour.ts";
 import { changeWords, type SideNames } from "../../logic/compare/sideNames.ts";

@@ -1,6 +1,6 @@
 /**
- * The heatmap's canvas. In: cells, what is marked. Out: the wish to mark a span for A or B. Pointer and keyboard can do the same, and the line
- * below says in words what the cursor or the pointer is at.
+ * The heatmap's canvas. In: cells, what is marked. Out: the wish to mark a span for A or B. Pointer and keyboard can do
+ * the same, and the line below says in words what the cursor or the pointer is at.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { cellAt, moveCell, spanOf, spanWords } from "../../logic/heatmap/heatmap.ts";
@@ -28,7 +28,8 @@ interface Drag {
 }
 
 const KEYS =
-  "Arrow keys move between cells, with Shift they select, Enter marks A, Alt Enter B, r compares with the rest, Esc clears.";
+  "Arrow keys move between cells, with Shift they select, Enter marks A, Alt Enter B, " +
+  "r compares with the rest, Esc clears.";
 
 const other = (letter: "A" | "B") => (letter === "A" ? "B" : "A");
 const inOrder = (a: number, b: number): [number, number] => [Math.min(a, b), Math.max(a, b)];
@@ -116,7 +117,7 @@ export function HeatCanvas(props: Props) {
   return (
     <>
       <div class="heat-box" ref={box}>
-        {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: the canvas handles its own keys, which "application" says. */}
+        {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: an application has its own keys. */}
         <canvas
           ref={canvas}
           style={style}

@@ -1,6 +1,6 @@
 /**
- * Draws a heatmap: cells by class of colour, times that nobody covered, marks and the cursor. The colours of both themes rise evenly in
- * lightness, so that they are told apart without seeing hues. Draws at most one column a pixel.
+ * Draws a heatmap: cells by class of colour, times that nobody covered, marks and the cursor. The colours of both
+ * themes rise evenly in lightness, so that they are told apart without seeing hues. Draws at most one column a pixel.
  */
 import type { Theme } from "../../logic/colour.ts";
 import { CLASSES, classOf, type Grid, merged, outline } from "../../logic/heatmap/heatmap.ts";

@@ -95,6 +95,7 @@ function NodeLine({ agent: { row, state } }: { agent: Agent }) {
   const badge = BADGES[state];
   const cost = costOf(row);
   const share = shareOf(row);
+  const ofOne = share === null ? "" : `${percent(row.agent_cores ?? 0)} of one CPU; `;
   const query = formatSelector([{ label: "node", operator: "=", value: row.node }]);
   const lost = lossOf(row.samples_lost);
   const limits = limitsOf({ ...row.limits, ...row.label_limits });
@@ -146,7 +147,7 @@ function NodeLine({ agent: { row, state } }: { agent: Agent }) {
         class="number"
         title={
           isAgent
-            ? `${share === null ? "" : `${percent(row.agent_cores ?? 0)} of one CPU; `}since its start: process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`
+            ? `${ofOne}since its start: process ${duration(row.cpu_seconds)}, BPF ${duration(row.bpf_seconds)}`
             : account
         }
       >

@@ -97,7 +97,8 @@ export function Before() {
         <p>
           {apart !== null && Number(before) < apart
             ? `Samples are ${duration(apart / 1000)} apart here, so that none lies as near: look further back.`
-            : "No sample of the selection has such a frame, or the CPU was idle before: look for something else, or further back."}
+            : "No sample of the selection has such a frame, or the CPU was idle before: " +
+              "look for something else, or further back."}
         </p>
       </EmptyNotice>
     );

@@ -29,7 +29,10 @@ export function choose(label: LaneLabel, value: string): void {
 /** Around a frame that is followed from one lane to another, in nanoseconds. */
 const AROUND_NS = 1e8;
 
-/** Another lane through the same moment: all of the CPU that a thread was on, or the thread alone. What is in sight stays. */
+/**
+ * Another lane through the same moment: all of the CPU that a thread was on, or the thread alone. What is in sight
+ * stays.
+ */
 function follow(drawn: Chart, from: number, box: number | null, matchers: LabelMatcher[]): void {
   const { tree } = drawn;
   const begin = box === null ? null : (tree.start[box] as number);

@@ -90,13 +90,17 @@ export function TimelineCanvas(props: Props) {
       <TimeAxis from={from} range={range} width={size.width} />
       <div class="timeline-box" ref={box} onScroll={drawSoon}>
         <div class="flame-extent" style={{ height: `${rows * ROW}px` }}>
-          {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: the canvas handles its own keys, which "application" says. */}
+          {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: an application has its own keys. */}
           <canvas
             ref={canvas}
             style={style}
             role="application"
             aria-roledescription="flame chart"
-            aria-label="Samples in the order of time. Left and right go through frames of a depth, up and down to caller and callee, plus and minus zoom, Shift with arrows moves, Enter fits a frame, n finds the next match, Escape shows all. The list of samples holds the same as text."
+            aria-label={
+              "Samples in the order of time. Left and right go through frames of a depth, " +
+              "up and down to caller and callee, plus and minus zoom, Shift with arrows moves, Enter fits a frame, " +
+              "n finds the next match, Escape shows all. The list of samples holds the same as text."
+            }
             tabIndex={0}
             data-testid="timeline"
             onKeyDown={onKeyDown}

@@ -1,4 +1,6 @@
-/** A table of any length of which only the rows in sight exist. Rows are links to something: click or Enter takes one. */
+/**
+ * A table of any length of which only the rows in sight exist. Rows are links to something: click or Enter takes one.
+ */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
@@ -44,7 +46,9 @@ export function useSort<Key extends string>(
 
 export const TABLE_ROW = 24;
 
-/** Characters of a name on a phone, beside the graph, and with the table alone; longer ones lose first what says least. */
+/**
+ * Characters of a name on a phone, beside the graph, and with the table alone; longer ones lose first what says least.
+ */
 const PHONE_NAME = 18;
 const NARROW_NAME = 34;
 export const WIDE_NAME = 130;

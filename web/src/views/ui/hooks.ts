@@ -47,8 +47,9 @@ export function styleOf(element: Element): (name: string) => string {
 }
 
 /**
- * A canvas as large as the content of its box, sharp on every screen. It is painted when its size, the density of the screen or one of `of`
- * changes (after every render where that is left out), and by `draw`; what moves with the pointer is painted once a frame, by `drawSoon`.
+ * A canvas as large as the content of its box, sharp on every screen. It is painted when its size, the density of the
+ * screen or one of `of` changes (after every render where that is left out), and by `draw`; what moves with the pointer
+ * is painted once a frame, by `drawSoon`.
  */
 export function useCanvas(paint: Paint, of?: readonly unknown[]) {
   const box = useRef<HTMLDivElement>(null);
@@ -81,7 +82,10 @@ export function useCanvas(paint: Paint, of?: readonly unknown[]) {
   return { box, canvas, size, style: { width: `${size.width}px`, height: `${size.height}px` }, draw, drawSoon };
 }
 
-/** Closes something that lies open when the person clicks elsewhere or presses Escape; the focus goes back to its button. */
+/**
+ * Closes something that lies open when the person clicks elsewhere or presses Escape; the focus goes back to its
+ * button.
+ */
 export function useDismiss(open: boolean, close: () => void) {
   const ref = useRef<HTMLDivElement>(null);
   useEffect(() => {

@@ -1,6 +1,6 @@
 /**
- * Slanting lines over a part of a canvas, in its present stroke: what emptiness or colour alone would not tell. All in the canvas's own pixels;
- * `falls` turns them the other way.
+ * Slanting lines over a part of a canvas, in its present stroke: what emptiness or colour alone would not tell. All in
+ * the canvas's own pixels; `falls` turns them the other way.
  */
 export function stripes(
   context: CanvasRenderingContext2D,
