@@ -1,4 +1,4 @@
-/** Values of a comparison as text, in the unit of its normalisation, which of rates and counts is that of the type. */
+/** Values of a comparison as text, in the unit of its normalisation: a share, or the unit of the type. */
 import type { Normalize } from "../../api/types.ts";
 import { count, percent, signed } from "../text/format.ts";
 import { amountHead, amountShort, rateHead, rateShort, SAMPLES, type Unit } from "../text/unit.ts";

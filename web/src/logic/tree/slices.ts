@@ -1,6 +1,6 @@
 /**
  * Work that may take long, done in steps: where it yields it may rest, or be given up. In: a generator. Out: what it
- * returns. The work knows no clock; who runs it decides how many steps are taken before others get their turn.
+ * returns. The work knows no clock; who runs it decides how many steps make a slice of time.
  */
 export type Steps<T> = Generator<undefined, T>;
 
@@ -13,7 +13,7 @@ export function atOnce<T>(steps: Steps<T>): T {
   return next.value;
 }
 
-/** Null where it was given up: `rest` says after each step whether to go on, at once or after others had their turn. */
+/** Null where it was given up: `rest` says after each step whether to go on, at once or in the next slice. */
 export async function inSlices<T>(steps: Steps<T>, rest: () => Promise<boolean> | boolean): Promise<T | null> {
   for (;;) {
     const next = steps.next();

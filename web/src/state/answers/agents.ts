@@ -1,4 +1,4 @@
-/** The agents. */
+/** The agents that the server knows. */
 import { api } from "../../api/index.ts";
 import { ask } from "../question/question.ts";
 import { resource } from "../question/resource.ts";

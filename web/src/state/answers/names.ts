@@ -1,4 +1,4 @@
-/** Names of the values that are shown as numbers: asked for where such a label is looked at. */
+/** Names of the values that are numbers. They are asked for only where the page shows such a label. */
 import { api } from "../../api/index.ts";
 import { isNumbered, NUMBERED, type Numbered, namesOf, namesQuery } from "../../logic/labels/valueNames.ts";
 import { fields } from "../address/page.ts";

@@ -1,7 +1,7 @@
 /**
- * Answers as trees. Small ones are parsed at once, a large one by a worker, so that the page goes on answering to hands
- * meanwhile. The worker lives as long as its answer takes: what it needed is then given back, and a question that
- * nobody waits for any more ends it.
+ * Answers as trees. The page parses small ones itself, and a worker parses a large one, so that the page goes on
+ * answering to hands meanwhile. The worker lives as long as its answer takes: its memory is then given back, and a
+ * question that nobody waits for any more ends it.
  */
 import { notJson } from "../../api/index.ts";
 import { type Kind, type ParsedAnswers, parseAnswer } from "../../logic/tree/answer.ts";

@@ -1,4 +1,7 @@
-/** Behind what waits for the page already; a timer would be slowed down while nobody looks. */
+/**
+ * Resolves behind what waits for the page already, so that hands come first. It is no timer, since browsers slow timers
+ * down while nobody looks.
+ */
 export function nextSlice(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
