@@ -45,8 +45,8 @@ interface Props {
 }
 
 export function Flamegraph(props: Props) {
-  const { tree, focus, search, selected, pointed, theme, colourBy, flame, measure, part } = props;
-  const { onZoom, onSelect, onPart, onReset, onPoint } = props;
+  const { tree, focus, search, selected, pointed, theme, colourBy, flame, measure } = props;
+  const { onZoom, onSelect, onReset } = props;
   const colours = useRef<Colours | null>(null);
   const runs = useRef(new Runs());
   const map = useRef<HTMLCanvasElement>(null);
@@ -56,7 +56,7 @@ export function Flamegraph(props: Props) {
   const open = menu !== null && menu.tree === tree ? menu : null;
   const [copied, setCopied] = useState("");
   const pointedName = useMemo(() => (pointed === null ? -1 : tree.strings.indexOf(pointed)), [tree, pointed]);
-  const { box, canvas, size, style, draw, drawSoon } = useCanvas((context, surface) => {
+  const drawn = useCanvas((context, surface) => {
     if (colours.current?.fits(tree, theme, colourBy) !== true) colours.current = new Colours(tree, theme, colourBy);
     const scene: Scene = {
       tree,
@@ -77,6 +77,7 @@ export function Flamegraph(props: Props) {
     paint(context, scene, colours.current);
     if (map.current !== null) minimap.current.paint(map.current, scene, colours.current, scroll.whole);
   });
+  const { box, canvas, size, style } = drawn;
 
   // Seen in the browser's own recordings, and by `cargo xtask bench web`.
   useLayoutEffect(() => {
@@ -93,10 +94,9 @@ export function Flamegraph(props: Props) {
     setMenu({ tree, node, x });
   };
 
-  const range = useRange({ tree, focus, part, draw, drawSoon, onPart });
-  const scroll = useScroll({ tree, focus, part, flame, selected, box, size, drawSoon });
-  const moved = { tree, focus, flame, box, canvas, map, size, range, scroll };
-  const pointer = usePointer({ ...moved, onPoint, onZoom: zoom, onMenu: openMenu });
+  const range = useRange(props, drawn);
+  const scroll = useScroll(props, drawn);
+  const pointer = usePointer(props, drawn, map, range, scroll, { onZoom: zoom, onMenu: openMenu });
   const { rows } = scroll;
   const { hover } = pointer;
 

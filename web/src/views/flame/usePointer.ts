@@ -6,7 +6,7 @@ import type { RefObject } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { centred, hitAt, moved, type Sliver, scaled, type View, viewOf } from "../../logic/flame/layout.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import type { Size } from "../ui/hooks.ts";
+import type { Drawn } from "../ui/hooks.ts";
 import { ROW, viewAt } from "./paint.ts";
 import type { Range } from "./useRange.ts";
 import type { Scroll } from "./useScroll.ts";
@@ -15,13 +15,10 @@ interface Given {
   tree: Tree;
   focus: number;
   flame: boolean;
-  box: RefObject<HTMLDivElement | null>;
-  canvas: RefObject<HTMLCanvasElement | null>;
-  map: RefObject<HTMLCanvasElement | null>;
-  size: Size;
-  range: Range;
-  scroll: Scroll;
   onPoint: (name: string | null) => void;
+}
+
+interface Wishes {
   onZoom: (node: number) => void;
   /** The menu of a frame is wanted, at so many pixels of the canvas. */
   onMenu: (node: number, x: number) => void;
@@ -41,8 +38,14 @@ const WHEEL = 0.003;
 /** Pixels that a press may move and still be a click. */
 const DRAG_FROM = 4;
 
-export function usePointer(given: Given) {
-  const { tree, focus, flame, box, canvas, map, size, range, scroll, onPoint, onZoom, onMenu } = given;
+export function usePointer(
+  { tree, focus, flame, onPoint }: Given,
+  { box, canvas, size }: Drawn,
+  map: RefObject<HTMLCanvasElement | null>,
+  range: Range,
+  scroll: Scroll,
+  { onZoom, onMenu }: Wishes,
+) {
   const { limits, view } = range;
   const [under, setUnder] = useState<Pointed | null>(null);
   const leave = () => setUnder(null);

@@ -5,14 +5,13 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { partOf, partText, type View, viewOf } from "../../logic/flame/layout.ts";
 import { ROOT, type Tree } from "../../logic/tree/tree.ts";
+import type { Drawn } from "../ui/hooks.ts";
 
 interface Given {
   tree: Tree;
   focus: number;
   /** As `partText` writes it. */
   part: string;
-  draw: () => void;
-  drawSoon: () => void;
   onPart: (part: string) => void;
 }
 
@@ -22,7 +21,7 @@ const SETTLED_MS = 220;
 
 export type Range = ReturnType<typeof useRange>;
 
-export function useRange({ tree, focus, part, draw, drawSoon, onPart }: Given) {
+export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon }: Drawn) {
   const limits = viewOf(tree, focus);
   const view = useRef<View>(partOf(part, limits));
 

@@ -2,12 +2,11 @@
  * Which rows there are, and where the box is scrolled to. In: the tree, what of its width is in sight, and the size of
  * the box. Out: places of rows. The root stays in sight, and what is selected comes into it.
  */
-import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { partOf, rowsInSight, viewOf } from "../../logic/flame/layout.ts";
 import { scrollToRow } from "../../logic/table/rows.ts";
 import { ROOT, type Tree } from "../../logic/tree/tree.ts";
-import type { Size } from "../ui/hooks.ts";
+import type { Drawn } from "../ui/hooks.ts";
 import { ROW } from "./paint.ts";
 
 interface Given {
@@ -16,9 +15,6 @@ interface Given {
   part: string;
   flame: boolean;
   selected: number | null;
-  box: RefObject<HTMLDivElement | null>;
-  size: Size;
-  drawSoon: () => void;
 }
 
 /** Rows whose frames are all narrower than this (CSS pixels) don't make the graph taller; they are told below it. */
@@ -26,7 +22,7 @@ const ROW_WORTH = 0.3;
 
 export type Scroll = ReturnType<typeof useScroll>;
 
-export function useScroll({ tree, focus, part, flame, selected, box, size, drawSoon }: Given) {
+export function useScroll({ tree, focus, part, flame, selected }: Given, { box, size, drawSoon }: Drawn) {
   const inSight = useMemo(() => {
     const limits = viewOf(tree, focus);
     const shown = partOf(part, limits);

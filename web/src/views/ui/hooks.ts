@@ -82,6 +82,8 @@ export function useCanvas(paint: Paint, of?: readonly unknown[]) {
   return { box, canvas, size, style: { width: `${size.width}px`, height: `${size.height}px` }, draw, drawSoon };
 }
 
+export type Drawn = ReturnType<typeof useCanvas>;
+
 /**
  * Closes something that lies open when the person clicks elsewhere or presses Escape; the focus goes back to its
  * button.
