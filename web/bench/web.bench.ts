@@ -1,7 +1,7 @@
 /**
- * What a person waits for, in a real browser against a real server: the first picture, and each frame while moving about. In:
- * `STAKEOUT_URL`, sizes, repetitions, a folder with other flamegraphs (`STAKEOUT_BENCH_*`). Out: one JSON object a line into
- * `STAKEOUT_BENCH_OUT`, times in milliseconds.
+ * What a person waits for, in a real browser against a real server: the first picture, and each frame while moving
+ * about. In: `STAKEOUT_URL`, sizes, repetitions, a folder with other flamegraphs (`STAKEOUT_BENCH_*`). Out: one JSON
+ * object a line into `STAKEOUT_BENCH_OUT`, times in milliseconds.
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -33,7 +33,11 @@ function tell(figures: Record<string, unknown>): void {
 
 const service = (nodes: number) => `bench-${nodes}`;
 const address = (query: string) =>
-  `/?${new URLSearchParams({ query: `{service="${query}"}`, from: String(TAKEN - 1000), until: String(TAKEN + 60_000) })}`;
+  `/?${new URLSearchParams({
+    query: `{service="${query}"}`,
+    from: String(TAKEN - 1000),
+    until: String(TAKEN + 60_000),
+  })}`;
 
 async function ingest(request: APIRequestContext, nodes: number): Promise<void> {
   const stacks = stacksOf(nodes);
@@ -54,8 +58,9 @@ async function ingest(request: APIRequestContext, nodes: number): Promise<void> 
 }
 
 /**
- * Runs `step` in one frame after the other, and gives the time from each frame to the next. A pixel changes in each: Chromium begins the next
- * frame as soon as one is done only where something was drawn, and else after a 60th of a second, whatever the page did.
+ * Runs `step` in one frame after the other, and gives the time from each frame to the next. A pixel changes in each:
+ * Chromium begins the next frame as soon as one is done only where something was drawn, and else after a 60th of a
+ * second, whatever the page did.
  */
 async function frames(page: Page, count: number, step: string): Promise<number[]> {
   // What follows a move once hands rest, as the address does, is not part of the next one.
@@ -144,15 +149,18 @@ async function firstPicture(
   );
 }
 
-const CANVAS = `const canvas = document.querySelector("[data-testid=flamegraph]"); const box = canvas.closest(".flame-scroll");
+const CANVAS = `const canvas = document.querySelector("[data-testid=flamegraph]");
+  const box = canvas.closest(".flame-scroll");
   const { left, top, width } = canvas.getBoundingClientRect();
-  const wheel = (more) => canvas.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true, clientX: left + width * 0.4, clientY: top + 60, ...more }));`;
+  const at = { bubbles: true, cancelable: true, clientX: left + width * 0.4, clientY: top + 60 };
+  const wheel = (more) => canvas.dispatchEvent(new WheelEvent("wheel", { ...at, ...more }));`;
 
 /** The k-th letter of a search that is typed and taken back. */
 const letter = (
   k: string,
 ) => `const input = document.querySelector("[data-testid=search]"); const text = "module_17::type1"; const k_ = ${k};
-     input.value = k_ < 16 ? text.slice(0, k_ + 1) : text.slice(0, 30 - k_); input.dispatchEvent(new Event("input", { bubbles: true }));`;
+     input.value = k_ < 16 ? text.slice(0, k_ + 1) : text.slice(0, 30 - k_);
+     input.dispatchEvent(new Event("input", { bubbles: true }));`;
 
 const MOVES = {
   /** Into the width around one place and out again. */
@@ -160,7 +168,8 @@ const MOVES = {
   /** Down the rows, and along the width of a part. */
   pan: [
     80,
-    `${CANVAS} if (k < 8) wheel({ deltaY: -50, ctrlKey: true }); else if (k < 40) box.scrollTop += 9; else wheel({ deltaX: k % 2 ? 40 : 25 });`,
+    `${CANVAS} if (k < 8) wheel({ deltaY: -50, ctrlKey: true });
+     else if (k < 40) box.scrollTop += 9; else wheel({ deltaX: k % 2 ? 40 : 25 });`,
   ],
   /** A letter a frame: the table waits until they come slower. */
   search: [30, letter("k")],
@@ -257,7 +266,8 @@ function nested({
   return all[0] as Nested;
 }
 
-const D3_PAGE = `<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="/node_modules/d3-flame-graph/dist/d3-flamegraph.css">
+const D3_PAGE = `<!doctype html><meta charset="utf-8">
+<link rel="stylesheet" href="/node_modules/d3-flame-graph/dist/d3-flamegraph.css">
 <div id="chart" style="height:600px;overflow:auto"></div><script src="/node_modules/d3/dist/d3.min.js"></script>
 <script src="/node_modules/d3-flame-graph/dist/d3-flamegraph.umd.min.js"></script>`;
 
@@ -300,7 +310,8 @@ test("d3-flame-graph", async ({ playwright, request }) => {
     );
     const figures: Record<string, unknown> = { first: first === undefined ? null : spread([first]) };
     if (first !== undefined) {
-      const zoom = `const all = d3.selectAll("#chart g.frame").nodes(); all[(k * 37) % Math.min(all.length, 200)]?.dispatchEvent(new MouseEvent("click", { bubbles: true }));`;
+      const zoom = `const all = d3.selectAll("#chart g.frame").nodes();
+        all[(k * 37) % Math.min(all.length, 200)]?.dispatchEvent(new MouseEvent("click", { bubbles: true }));`;
       const moves: [string, number, string][] = [
         ["zoom", 10, zoom],
         ["pan", 30, `document.getElementById("chart").scrollTop += 9;`],
@@ -354,8 +365,10 @@ test("speedscope", async ({ playwright, request }) => {
     const figures: Record<string, unknown> = { first: isShown ? spread([Date.now() - begin]) : null };
     if (isShown) {
       const wheel = (more: string) =>
-        `const all = document.querySelectorAll("canvas"); const canvas = all[all.length - 1]; const { left, top, width, height } = canvas.getBoundingClientRect();
-         canvas.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true, clientX: left + width * 0.4, clientY: top + height / 2, ${more} }));`;
+        `const all = document.querySelectorAll("canvas"); const canvas = all[all.length - 1];
+         const { left, top, width, height } = canvas.getBoundingClientRect();
+         const at = { bubbles: true, cancelable: true, clientX: left + width * 0.4, clientY: top + height / 2 };
+         canvas.dispatchEvent(new WheelEvent("wheel", { ...at, ${more} }));`;
       const moves: [string, number, string][] = [
         ["zoom", 60, wheel("deltaY: k < 30 ? -50 : 50, ctrlKey: true")],
         ["pan", 80, wheel("deltaX: k % 2 ? 40 : 25, deltaY: k < 40 ? 9 : 0")],

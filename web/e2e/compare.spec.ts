@@ -188,7 +188,8 @@ test.describe("compare", () => {
     });
     const answer = await request.get(`/api/v1/diff?${parameters}`);
     const { tested, significant } = (await answer.json()) as { tested: number; significant: number };
-    // On a machine that is very busy with other things, the reader may get too little time to be found at such a confidence.
+    // On a machine that is very busy with other things, the reader may get too little time to be found at such a
+    // confidence.
     const said =
       significant > 0
         ? `${significant} of ${tested} tested`

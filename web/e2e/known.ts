@@ -53,7 +53,9 @@ export async function course(
   return { query: `{service="${service}"}` };
 }
 
-/** Where the flamegraph is, once it shows something and stays there: what is answered later may take a line above it. */
+/**
+ * Where the flamegraph is, once it shows something and stays there: what is answered later may take a line above it.
+ */
 export async function drawn(page: Page): Promise<Place> {
   await expect.poll(() => colours(page)).toBeGreaterThan(2);
   await page.waitForLoadState("networkidle");

@@ -1,6 +1,6 @@
 /**
- * Samples that are known by construction, as an OTLP request (profiles, v1development): what a sender other than the agent
- * ships. Only what the tests and the bench need of it; `server/README.md` has the whole.
+ * Samples that are known by construction, as an OTLP request (profiles, v1development): what a sender other than the
+ * agent ships. Only what the tests and the bench need of it; `server/README.md` has the whole.
  */
 
 /** One function. */
@@ -24,8 +24,8 @@ export interface Batch {
 }
 
 /**
- * What one sample stands for: a multiple of the agent's 10 ms, so that what both have in a window is counted in samples. Values without
- * a common period would be counted in nanoseconds.
+ * What one sample stands for: a multiple of the agent's 10 ms, so that what both have in a window is counted in
+ * samples. Values without a common period would be counted in nanoseconds.
  */
 export const PERIOD_NS = 50_000_000;
 

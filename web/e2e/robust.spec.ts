@@ -265,8 +265,8 @@ test.describe("a tree of more than a hundred thousand frames", () => {
     await page.goto(at(WINDOW, { query: `{service="${service}"}` }));
     await drawn(page);
     expect(await shown()).toBe(samples);
-    expect(workers.filter((url) => url.includes("/assets/grow.worker-"))).toHaveLength(1);
-    await page.route("**/assets/grow.worker-*.js", (route) => route.abort());
+    expect(workers.filter((url) => url.includes("/assets/parse.worker-"))).toHaveLength(1);
+    await page.route("**/assets/parse.worker-*.js", (route) => route.abort());
     await page.reload();
     await drawn(page);
     expect(await shown()).toBe(samples);

@@ -1,6 +1,6 @@
 /**
- * What all flows need: a page that reports every error, and a machine with something to see. A program that reads random
- * numbers starts after a quiet time, so that "before" and "after" are known by construction.
+ * What all flows need: a page that reports every error, and a machine with something to see. A program that reads
+ * random numbers starts after a quiet time, so that "before" and "after" are known by construction.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
@@ -111,7 +111,9 @@ export function comparison({ before, after }: Windows, more: Record<string, stri
   });
 }
 
-/** A selector by which the busy process is among the largest of what is selected, also on a machine that does much else. */
+/**
+ * A selector by which the busy process is among the largest of what is selected, also on a machine that does much else.
+ */
 export const READERS = '{process=~"reader-.*"}';
 
 /** The selector of the busy process. */
@@ -120,8 +122,8 @@ export function busyOnly({ busy }: Windows): string {
 }
 
 /**
- * A canvas's colours as 0xRRGGBB, each with its number of pixels. Read from a copy: a canvas that is read again and again
- * Chromium warns of, and such a warning fails a test.
+ * A canvas's colours as 0xRRGGBB, each with its number of pixels. Read from a copy: a canvas that is read again and
+ * again Chromium warns of, and such a warning fails a test.
  */
 export async function pixels(page: Page, canvas: string): Promise<Map<number, number>> {
   const counted = await page.getByTestId(canvas).evaluate((element) => {
@@ -165,7 +167,10 @@ export async function settled(intervalMs: number, read: () => Promise<string | n
   return last ?? "";
 }
 
-/** A parameter once it rests: the address follows a gesture a moment later, so that one that is slow is written more than once. */
+/**
+ * A parameter once it rests: the address follows a gesture a moment later, so that one that is slow is written more
+ * than once.
+ */
 export function rested(page: Page, name: string): Promise<string> {
   return settled(RESTED_MS, async () => parameter(page, name));
 }
@@ -189,8 +194,8 @@ export async function zoomStays(page: Page): Promise<void> {
 }
 
 /**
- * Points at a place of a canvas until the tooltip says what is there: what arrives later, such as a notice above it, may
- * move the canvas from under the pointer.
+ * Points at a place of a canvas until the tooltip says what is there: what arrives later, such as a notice above it,
+ * may move the canvas from under the pointer.
  */
 export async function pointAt(
   canvas: Locator,

@@ -50,7 +50,7 @@ console.log(
     `${kb(PART_BYTES)} (${largest.name}); all parts: ${kb(sums.all)} kB`,
 );
 if (sums.first > FIRST_BYTES)
-  refuse("the first load outgrew its budget: let a part of it come later (src/views/parts.tsx)");
+  refuse("the first load outgrew its budget: let a part of it come later (src/views/lazyViews.tsx)");
 for (const { name, bytes } of parts)
   if (bytes > PART_BYTES)
     refuse(`${name} outgrew its budget with ${kb(bytes)} kB: divide it, or drop what is not worth it`);

@@ -1,4 +1,5 @@
 import { render } from "preact";
+import { start } from "./state/start.ts";
 import { App } from "./views/App.tsx";
 import "./style/base.css";
 import "./style/controls.css";
@@ -9,5 +10,6 @@ import "./style/tables.css";
 import "./style/views.css";
 import "./style/screens.css";
 
+start();
 const root = document.getElementById("app");
 if (root !== null) render(<App />, root);

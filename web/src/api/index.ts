@@ -2,6 +2,8 @@
  * The only room that fetches. In: a path and its parameters; out: the decoded JSON, or an `ApiError` that says what was
  * wrong and what to do. It keeps nothing and retries nothing; the caller's `AbortSignal` ends a request.
  */
+import { address, type Parameters, ROOT } from "./address.ts";
+import { ApiError } from "./error.ts";
 import type {
   DiffAnswer,
   DiffTopRow,
@@ -17,35 +19,7 @@ import type {
 } from "./types.ts";
 
 export type * from "./types.ts";
-
-const ROOT = "/api/v1";
-
-export type Parameters = Record<string, string | number | null | undefined>;
-
-/** What went wrong, in words for the person at the screen. `code` is the server's, or `network` or `bad_answer`. */
-export class ApiError extends Error {
-  readonly code: string;
-  readonly hint: string;
-  readonly status: number;
-
-  constructor(code: string, message: string, hint: string, status: number) {
-    super(message);
-    this.name = "ApiError";
-    this.code = code;
-    this.hint = hint;
-    this.status = status;
-  }
-}
-
-/** The address of a resource; parameters that are empty are left out. Also what download links point at. */
-export function address(path: string, parameters: Parameters): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters)) {
-    if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
-  }
-  const text = search.toString();
-  return text === "" ? `${ROOT}${path}` : `${ROOT}${path}?${text}`;
-}
+export { ApiError, type Parameters };
 
 function get<T>(path: string, parameters: Parameters, signal: AbortSignal): Promise<T> {
   return answered(address(path, parameters), { headers: { accept: "application/json" } }, signal);

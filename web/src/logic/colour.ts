@@ -35,7 +35,9 @@ const TEXT: Record<Theme, string> = { light: "#10141c", dark: "#f3f5fa" };
 
 type Span = readonly [start: number, more: number];
 
-/** A difference: grey, and per cent at no strength with what full strength adds; `white` is the strength of white text. */
+/**
+ * A difference: grey, and per cent at no strength with what full strength adds; `white` is the strength of white text.
+ */
 const RAMP: Record<Theme, { grey: Paint; saturation: Span; lightness: Span; white: number }> = {
   light: {
     grey: { fill: "hsl(220 10% 86%)", text: "#1b2130" },

@@ -1,7 +1,7 @@
 /** Small trees and answers that the unit tests build by hand. Used by tests only. */
 import type { DiffAnswer, FlamegraphAnswer, SeriesAnswer } from "../api/types.ts";
-import { type Stack, stackOf } from "./stack.ts";
-import { treeOf } from "./tree.ts";
+import { type Stack, stackOf } from "./series/stack.ts";
+import { treeOf } from "./tree/tree.ts";
 
 export interface Frame {
   name: string;
@@ -69,7 +69,10 @@ export function answerOf(calls: Frame[]): FlamegraphAnswer {
   };
 }
 
-/** A difference whose sides are `before` and `self` of each frame, as samples; whatever differs at all is judged to differ. */
+/**
+ * A difference whose sides are `before` and `self` of each frame, as samples; whatever differs at all is judged to
+ * differ.
+ */
 export function diffOf(calls: Frame[], measure: "total" | "self" = "total"): DiffAnswer {
   const after = answerOf(calls);
   const swap = (frames: Frame[]): Frame[] =>

@@ -1,11 +1,11 @@
 /** The page: the bar on top and one view below it. */
 import { Fragment } from "preact";
-import { lost, page } from "../state/index.ts";
-import { Explore } from "./Explore.tsx";
-import { Header } from "./Header.tsx";
-import { Help } from "./Help.tsx";
-import { EmptyNotice } from "./Notices.tsx";
-import { Compare, Heatmap, Nodes, Timeline } from "./parts.tsx";
+import { lost, page } from "../state/address/page.ts";
+import { Header } from "./bar/Header.tsx";
+import { Help } from "./bar/Help.tsx";
+import { Explore } from "./explore/Explore.tsx";
+import { Compare, Heatmap, Nodes, Timeline } from "./lazyViews.tsx";
+import { EmptyNotice } from "./ui/Notices.tsx";
 
 const TITLES = {
   explore: "Explore",

@@ -1,11 +1,12 @@
 /**
- * Picks a window by dragging across the plot, and tells what the pointer is over; a click takes it. With keys: arrows move the
- * line (Shift: ten times as far), Enter sets where a window begins and where it ends, Escape gives up, + and - zoom.
+ * Picks a window by dragging across the plot, and tells what the pointer is over; a click takes it. With keys: arrows
+ * move the line (Shift: ten times as far), Enter sets where a window begins and where it ends, Escape gives up, + and -
+ * zoom.
  */
 import { useRef, useState } from "preact/hooks";
-import { duration } from "../../logic/format.ts";
-import { clock, type Window } from "../../logic/time.ts";
-import { lengthOf, ordered } from "../../logic/windows.ts";
+import { duration } from "../../logic/text/format.ts";
+import { clock, type Window } from "../../logic/time/time.ts";
+import { lengthOf, ordered } from "../../logic/time/windows.ts";
 import { momentAt, type Plot, pixelOf } from "./place.ts";
 
 interface Props {

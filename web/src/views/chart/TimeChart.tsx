@@ -1,9 +1,9 @@
 /** Cores over time. The canvas draws axes and layers; the layer above it (`children`) takes the pointer. */
 import type { ComponentChildren } from "preact";
 import type { Theme } from "../../logic/colour.ts";
-import type { Draw, Stack } from "../../logic/stack.ts";
-import type { Window } from "../../logic/time.ts";
-import { styleOf, useCanvas } from "../hooks.ts";
+import type { Draw, Stack } from "../../logic/series/stack.ts";
+import type { Window } from "../../logic/time/time.ts";
+import { styleOf, useCanvas } from "../ui/hooks.ts";
 import { paintChart, plotOf } from "./paint.ts";
 import { momentAt, type Plot } from "./place.ts";
 

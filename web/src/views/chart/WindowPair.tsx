@@ -3,11 +3,11 @@
  * the arrow keys (Shift: ten times as far). What is dragged is shown at once and reported when it is let go.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { duration } from "../../logic/format.ts";
-import { sideText } from "../../logic/sides.ts";
-import { rangeText } from "../../logic/time.ts";
-import { dragged, type Edge, lengthOf, overlapping, type Pair } from "../../logic/windows.ts";
-import { sides } from "../../state/data.ts";
+import { sideText } from "../../logic/compare/sideNames.ts";
+import { duration } from "../../logic/text/format.ts";
+import { rangeText } from "../../logic/time/time.ts";
+import { dragged, type Edge, lengthOf, overlapping, type Pair } from "../../logic/time/windows.ts";
+import { sideNames } from "../../state/answers/compare.ts";
 import { momentAt, type Plot, pixelOf } from "./place.ts";
 
 interface Props {
@@ -87,7 +87,7 @@ export function WindowPair({ plot, pair, now, locked, onHover, onChange }: Props
       onPointerLeave={() => onHover(null)}
     >
       {(["base", "comparison"] as const).map((side, at) => {
-        const name = sideText(sides.value, at as 0 | 1);
+        const name = sideText(sideNames.value, at as 0 | 1);
         const window = shown[side];
         const left = pixelOf(plot, window.from);
         const right = pixelOf(plot, window.until);

@@ -1,14 +1,15 @@
 /**
- * Draws cores over time: layers on top of each other or as lines, the capacity, times that nobody watched, axes. In: a stack and where it
- * goes on the canvas. The cost follows steps times layers, of which the server sends a few hundred and twenty.
+ * Draws cores over time: layers on top of each other or as lines, the capacity, times that nobody watched, axes. In: a
+ * stack and where it goes on the canvas. The cost follows steps times layers, of which the server sends a few hundred
+ * and twenty.
  */
-import { axisNumber } from "../../logic/format.ts";
-import { type Draw, heightsOf, type Stack } from "../../logic/stack.ts";
-import { levelTicks } from "../../logic/ticks.ts";
-import type { Window } from "../../logic/time.ts";
-import { paintTimeAxis } from "../axis.ts";
-import type { Size, Surface } from "../hooks.ts";
-import { stripes } from "../stripes.ts";
+import { type Draw, heightsOf, type Stack } from "../../logic/series/stack.ts";
+import { axisNumber } from "../../logic/text/format.ts";
+import { levelTicks } from "../../logic/time/ticks.ts";
+import type { Window } from "../../logic/time/time.ts";
+import { paintTimeAxis } from "../ui/axis.ts";
+import type { Size, Surface } from "../ui/hooks.ts";
+import { stripes } from "../ui/stripes.ts";
 import { type Plot, pixelOf } from "./place.ts";
 
 export interface ChartScene {

@@ -1,5 +1,5 @@
 /** Where a moment stands in the plot, and back. */
-import type { Window } from "../../logic/time.ts";
+import type { Window } from "../../logic/time/time.ts";
 
 /** The plot within the chart, CSS pixels, and the time that its width stands for. */
 export interface Plot {

@@ -1,6 +1,13 @@
 /** The menu of a frame, below or above it. Arrow keys move, Enter takes, Escape goes back to the graph. */
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { FrameAction } from "./actions.ts";
+
+/** What can be done with a frame, by key and from its menu. */
+export interface FrameAction {
+  key: string;
+  label: string;
+  hint: string;
+  run: () => void;
+}
 
 interface Props {
   /** Where the frame is on the screen: the menu stays beside it. */
@@ -43,13 +50,15 @@ export function FrameMenu({ anchor, name, actions, onClose }: Props) {
       removeEventListener("scroll", place, true);
     };
   }, []);
-  // Listens as soon as it is there: a passive effect comes a frame later, and what happens between the two would be missed.
+  // Listens as soon as it is there: a passive effect comes a frame later, and what happens between the two would be
+  // missed.
   useLayoutEffect(() => {
     const onPointer = (event: PointerEvent) => {
       if (!box.current?.contains(event.target as Node)) onClose(false);
     };
     const { innerWidth: width } = window;
-    // Frames move with the width of the window. Its height alone changes where a phone shows or hides the browser's own bars.
+    // Frames move with the width of the window. Its height alone changes where a phone shows or hides the browser's own
+    // bars.
     const resized = () => (innerWidth === width ? place() : onClose(false));
     addEventListener("pointerdown", onPointer, true);
     addEventListener("resize", resized);

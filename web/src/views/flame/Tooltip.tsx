@@ -1,48 +1,13 @@
-/** What one frame stands for, beside the pointer and as a sentence. */
-import type { Normalize } from "../../api/index.ts";
+/** What one frame stands for, beside the pointer. */
 import { kindOf, MARK } from "../../logic/colour.ts";
-import { count, duration, factor, levelText, percent, plural, signed } from "../../logic/format.ts";
-import type { Sliver } from "../../logic/layout.ts";
-import { normText, normUnit } from "../../logic/norm.ts";
-import { changeWords, sideText } from "../../logic/sides.ts";
-import { frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { rateShort } from "../../logic/unit.ts";
-import { sides } from "../../state/data.ts";
-import { amount, amountIn, amountTitle, counted, rateTitle } from "../../state/units.ts";
-import { useBeside } from "../hooks.ts";
-import { changeOf } from "./paint.ts";
-
-/** How samples become seconds and cores. */
-export interface Measure {
-  title: string;
-  /** CPU seconds that one sample stands for. */
-  secondsPerSample: number;
-  /** Cores that one sample stands for, over the observed time. */
-  coresPerSample: number;
-  normalize: Normalize | null;
-}
-
-export interface WindowMeasure extends Measure {
-  /** Samples of the window, whatever transforms leave of it. */
-  samples: number;
-}
-
-const part = (value: number, whole: number) => (whole > 0 ? value / whole : 0);
-
-export function tooltipText(tree: Tree, node: number, focus: number, measure: WindowMeasure): string {
-  const { diff } = tree;
-  const name = frameName(tree, node);
-  if (diff !== null) {
-    const before = normText(diff.baseNorm[node] as number, measure.normalize, counted.value);
-    const after = normText(diff.norm[node] as number, measure.normalize, counted.value);
-    const [a, b] = sides.value.names;
-    return `${name}: ${a} ${amount(diff.baseTotal[node] as number)}, ${before}; ${b} ${amount(tree.total[node] as number)}, ${after} ${normUnit(measure.normalize, counted.value)}; ${changeWords(sides.value, changeOf(tree, node))}`;
-  }
-  const total = tree.total[node] as number;
-  const ofAll = percent(part(total, measure.samples));
-  const ofFocus = focus === ROOT ? "" : `, ${percent(part(total, tree.total[focus] as number))} of the zoomed frame`;
-  return `${name}, ${kindName(tree, node)}: ${amount(total)}, ${ofAll} of the total${ofFocus}`;
-}
+import { normText, normUnit } from "../../logic/compare/norm.ts";
+import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
+import type { Sliver } from "../../logic/flame/layout.ts";
+import { count, duration, factor, levelText, percent, plural, signed } from "../../logic/text/format.ts";
+import { amountHead, amountShort, amountText, rateHead, rateShort } from "../../logic/text/unit.ts";
+import { changeOf, frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
+import { useBeside } from "../ui/hooks.ts";
+import { shareOf, type WindowMeasure } from "./measure.ts";
 
 interface Props {
   tree: Tree;
@@ -66,7 +31,7 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
         <div class="tooltip-sliver">
           {plural(sliver.frames, "frame")} here, too thin to be drawn apart, with{" "}
           {tree.diff === null ? "" : `${count(sliver.baseSamples)} → `}
-          {amount(sliver.samples)}. The widest:
+          {amountText(sliver.samples, measure.unit)}. The widest:
         </div>
       )}
       <div class="tooltip-name" dir="auto">
@@ -87,15 +52,15 @@ export function Tooltip({ tree, node, sliver, focus, x, y, measure }: Props) {
 function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "focus" | "measure">) {
   const total = tree.total[node] as number;
   const self = tree.self[node] as number;
-  const unit = counted.value;
+  const { unit } = measure;
   const row = (label: string, samples: number) => (
     <tr>
       <th>{label}</th>
-      {unit.name !== "nanoseconds" && <td>{unit.isTime ? count(samples) : amountIn(samples)}</td>}
+      {unit.name !== "nanoseconds" && <td>{unit.isTime ? count(samples) : amountShort(samples, unit)}</td>}
       {unit.isTime && <td>{duration(samples * measure.secondsPerSample)}</td>}
       <td>{rateShort(samples * measure.coresPerSample, unit)}</td>
-      <td>{percent(part(samples, measure.samples))}</td>
-      {focus !== ROOT && <td>{percent(part(samples, tree.total[focus] as number))}</td>}
+      <td>{percent(shareOf(samples, measure.samples))}</td>
+      {focus !== ROOT && <td>{percent(shareOf(samples, tree.total[focus] as number))}</td>}
     </tr>
   );
   return (
@@ -103,9 +68,9 @@ function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "
       <thead>
         <tr>
           <th />
-          {unit.name !== "nanoseconds" && <th>{amountTitle()}</th>}
+          {unit.name !== "nanoseconds" && <th>{amountHead(unit)}</th>}
           {unit.isTime && <th>CPU time</th>}
-          <th>{rateTitle()}</th>
+          <th>{rateHead(unit)}</th>
           <th>of total</th>
           {focus !== ROOT && <th>of zoomed</th>}
         </tr>
@@ -123,14 +88,14 @@ type Column = ArrayLike<number>;
 export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" | "measure">) {
   const diff = tree.diff;
   if (diff === null) return null;
-  const { normalize } = measure;
+  const { normalize, unit, sideNames } = measure;
   const change = changeOf(tree, node);
   const ofSelf = isOfSelf(tree, node);
   const before = (ofSelf ? diff.baseSelfNorm : diff.baseNorm)[node] as number;
   const after = (ofSelf ? diff.selfNorm : diff.norm)[node] as number;
-  const value = (v: number) => normText(v, normalize, counted.value);
+  const value = (v: number) => normText(v, normalize, unit);
   const difference = (v: number) => signed(value(v), v);
-  const counts = (v: number) => (counted.value.name === "samples" ? count(v) : amountIn(v));
+  const counts = (v: number) => (unit.name === "samples" ? count(v) : amountShort(v, unit));
   const row = (side: string, total: Column, norm: Column, self: Column, selfNorm: Column) => (
     <tr>
       <th>{side}</th>
@@ -146,15 +111,15 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
         <thead>
           <tr>
             <th />
-            <th>{amountTitle()}</th>
-            <th>{normUnit(normalize, counted.value)}</th>
-            <th>self {amountTitle()}</th>
-            <th>self {normUnit(normalize, counted.value)}</th>
+            <th>{amountHead(unit)}</th>
+            <th>{normUnit(normalize, unit)}</th>
+            <th>self {amountHead(unit)}</th>
+            <th>self {normUnit(normalize, unit)}</th>
           </tr>
         </thead>
         <tbody>
-          {row(sideText(sides.value, 0), diff.baseTotal, diff.baseNorm, diff.baseSelf, diff.baseSelfNorm)}
-          {row(sideText(sides.value, 1), tree.total, diff.norm, tree.self, diff.selfNorm)}
+          {row(sideText(sideNames, 0), diff.baseTotal, diff.baseNorm, diff.baseSelf, diff.baseSelfNorm)}
+          {row(sideText(sideNames, 1), tree.total, diff.norm, tree.self, diff.selfNorm)}
         </tbody>
       </table>
       <div class={`tooltip-verdict ${change}`}>
@@ -167,7 +132,7 @@ export function BothSides({ tree, node, measure }: Pick<Props, "tree" | "node" |
           {levelText(diff.confidence)}: {difference(diff.low[node] as number)} to{" "}
           {difference(diff.high[node] as number)}
         </span>
-        <span>{changeWords(sides.value, change)}</span>
+        <span>{changeWords(sideNames, change)}</span>
       </div>
     </>
   );

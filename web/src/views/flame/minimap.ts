@@ -1,11 +1,11 @@
 /**
- * The whole graph in little, with the part that is in sight. It is painted once for a tree, its colours and a search, at most
- * one row a pixel; moving about only moves the frame around what is seen.
+ * The whole graph in little, with the part that is in sight. It is painted once for a tree, its colours and a search,
+ * at most one row a pixel; moving about only moves the frame around what is seen.
  */
-import { type Cells, cellsOf, hitPixels } from "../../logic/cells.ts";
-import { rowRuns, viewOf } from "../../logic/layout.ts";
-import type { Search } from "../../logic/search.ts";
-import { ROOT, type Tree } from "../../logic/tree.ts";
+import { type Cells, cellsOf, hitPixels } from "../../logic/flame/cells.ts";
+import { rowRuns, viewOf } from "../../logic/flame/layout.ts";
+import type { Search } from "../../logic/flame/search.ts";
+import { ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { type Colours, inkOf, ROW, type Scene } from "./paint.ts";
 
 /** CSS pixels. */
@@ -129,7 +129,10 @@ function faintOf({ canvas: { width, height }, canvas }: Picture, ground: string)
   return new Uint32Array(data.buffer);
 }
 
-/** What a search has found, on the faint picture. Each letter draws it anew: pixels are set, as rectangles would be tens of thousands. */
+/**
+ * What a search has found, on the faint picture. Each letter draws it anew: pixels are set, as rectangles would be tens
+ * of thousands.
+ */
 function mark(picture: Picture, scene: Scene, search: Search): void {
   const { lines, marked: image, width } = picture;
   const ink = inkOf(scene.theme);

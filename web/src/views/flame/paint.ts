@@ -2,22 +2,13 @@
  * Draws the visible part of a flamegraph. In: the tree, the visible range, the rows in sight, size and ratio of the
  * canvas. It draws whole device pixels and at most one run a pixel and row, so its cost follows the screen.
  */
-import { hitPixels, type Runs } from "../../logic/cells.ts";
-import {
-  type Change,
-  diffPaint,
-  framePaint,
-  kindOf,
-  MARK,
-  modulePaint,
-  type Paint,
-  type Theme,
-} from "../../logic/colour.ts";
-import { type Run, type View, viewOf } from "../../logic/layout.ts";
-import { fitName } from "../../logic/names.ts";
-import type { Search } from "../../logic/search.ts";
-import { distance, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree.ts";
-import { stripes } from "../stripes.ts";
+import { diffPaint, framePaint, kindOf, MARK, modulePaint, type Paint, type Theme } from "../../logic/colour.ts";
+import { hitPixels, type Runs } from "../../logic/flame/cells.ts";
+import { type Run, type View, viewOf } from "../../logic/flame/layout.ts";
+import type { Search } from "../../logic/flame/search.ts";
+import { fitName } from "../../logic/text/names.ts";
+import { changeOf, distance, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
+import { stripes } from "../ui/stripes.ts";
 
 /** CSS pixels. */
 export const ROW = 19;
@@ -121,10 +112,6 @@ export class Colours {
     if (by === "module") return modulePaint(kind, moduleName(tree, node), theme);
     return framePaint(kind, `${moduleName(tree, node)} ${frameName(tree, node)}`, theme);
   }
-}
-
-export function changeOf(tree: Tree, node: number): Change {
-  return (tree.diff?.states[tree.diff.state[node] as number] ?? "same") as Change;
 }
 
 /** The widest character of the font decides how many surely fit; measured once a font. */

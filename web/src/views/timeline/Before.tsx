@@ -1,17 +1,19 @@
 /** What ran shortly before a frame that is looked for in a timeline. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { axisNumber, count, duration, plural } from "../../logic/format.ts";
-import { patternName } from "../../logic/search.ts";
-import { laneOf, parseSelector } from "../../logic/selector.ts";
-import { hitsOf, ranBefore } from "../../logic/timeline.ts";
-import { beforeHits, focus, sought, theme, tree } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
-import { chart } from "../../state/timeline.ts";
-import { Choice } from "../Choice.tsx";
-import { FunctionTable } from "../FunctionTable.tsx";
-import { findName, Graph } from "../Graph.tsx";
-import { EmptyNotice, ErrorNotice, Missing } from "../Notices.tsx";
+import { patternName } from "../../logic/flame/search.ts";
+import { hitsOf, ranBefore } from "../../logic/flame/timeline.ts";
+import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
+import { axisNumber, count, duration, plural } from "../../logic/text/format.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { chart } from "../../state/answers/lane.ts";
+import { beforeHits, sought } from "../../state/answers/timeline.ts";
+import { theme } from "../../state/screen/theme.ts";
+import { focus, tree } from "../../state/screen/tree.ts";
+import { FunctionTable } from "../graph/FunctionTable.tsx";
+import { findName, Graph } from "../graph/Graph.tsx";
+import { Choice } from "../ui/Choice.tsx";
+import { EmptyNotice, ErrorNotice, Missing } from "../ui/Notices.tsx";
 import { choose } from "./Lanes.tsx";
 
 /** Of a period: two samples of a CPU are hardly ever nearer to each other. */
@@ -95,7 +97,8 @@ export function Before() {
         <p>
           {apart !== null && Number(before) < apart
             ? `Samples are ${duration(apart / 1000)} apart here, so that none lies as near: look further back.`
-            : "No sample of the selection has such a frame, or the CPU was idle before: look for something else, or further back."}
+            : "No sample of the selection has such a frame, or the CPU was idle before: " +
+              "look for something else, or further back."}
         </p>
       </EmptyNotice>
     );

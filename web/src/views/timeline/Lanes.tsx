@@ -1,14 +1,14 @@
 /** Which CPU or thread a timeline shows: chosen by text, by what is offered, or by following a frame. */
 import { useEffect, useId, useState } from "preact/hooks";
-import { count, plural } from "../../logic/format.ts";
-import { formatSelector, type LabelMatcher, type laneOf, parseSelector } from "../../logic/selector.ts";
-import { spanText } from "../../logic/spans.ts";
-import { type Chart, type Lanes, lanesOf, whoIn } from "../../logic/timeline.ts";
-import { ROOT } from "../../logic/tree.ts";
-import { hitCpus } from "../../state/data.ts";
-import { navigate, page } from "../../state/index.ts";
-import { labelValues } from "../../state/labels.ts";
-import { EmptyNotice } from "../Notices.tsx";
+import { type Chart, type Lanes, lanesOf, whoIn } from "../../logic/flame/timeline.ts";
+import { formatSelector, type LabelMatcher, type laneOf, parseSelector } from "../../logic/labels/selector.ts";
+import { count, plural } from "../../logic/text/format.ts";
+import { spanText } from "../../logic/time/spans.ts";
+import { ROOT } from "../../logic/tree/tree.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { labelValues } from "../../state/answers/selector.ts";
+import { hitCpus } from "../../state/answers/timeline.ts";
+import { EmptyNotice } from "../ui/Notices.tsx";
 
 export type Lane = ReturnType<typeof laneOf>;
 export type LaneLabel = "node" | "cpu" | "thread" | "tid";
@@ -29,7 +29,10 @@ export function choose(label: LaneLabel, value: string): void {
 /** Around a frame that is followed from one lane to another, in nanoseconds. */
 const AROUND_NS = 1e8;
 
-/** Another lane through the same moment: all of the CPU that a thread was on, or the thread alone. What is in sight stays. */
+/**
+ * Another lane through the same moment: all of the CPU that a thread was on, or the thread alone. What is in sight
+ * stays.
+ */
 function follow(drawn: Chart, from: number, box: number | null, matchers: LabelMatcher[]): void {
   const { tree } = drawn;
   const begin = box === null ? null : (tree.start[box] as number);

@@ -1,9 +1,9 @@
 /** The samples in sight as text, in the order of time: what the flame chart draws, for who can't see it. */
 import { useMemo } from "preact/hooks";
-import { fitName } from "../../logic/names.ts";
-import { type Chart, momentText, type Range, sampleFrom } from "../../logic/timeline.ts";
-import { frameName } from "../../logic/tree.ts";
-import { type Column, useSort, VirtualTable } from "../VirtualTable.tsx";
+import { type Chart, momentText, type Range, sampleFrom } from "../../logic/flame/timeline.ts";
+import { fitName } from "../../logic/text/names.ts";
+import { frameName } from "../../logic/tree/tree.ts";
+import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {
   chart: Chart;

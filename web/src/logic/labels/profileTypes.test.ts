@@ -1,0 +1,17 @@
+import { expect, it } from "vitest";
+import { typeName, typesOf, typesQuery } from "./profileTypes.ts";
+
+it("asks samples for the newest hours and roll-ups for the rest", () => {
+  const until = Date.UTC(2026, 10, 22, 12, 30);
+  expect(typesQuery({ from: until - 86_400_000, until })).toBe(
+    "SELECT DISTINCT type FROM samples WHERE hour >= '2026-11-22T10' AND hour <= '2026-11-22T12' UNION " +
+      "SELECT DISTINCT type FROM samples_minute WHERE hour >= '2026-11-21T12' AND hour <= '2026-11-22T12'",
+  );
+  expect(typesQuery({ from: until - 60_000, until })).toContain("FROM samples WHERE hour >= '2026-11-22T12'");
+});
+
+it("names types, CPU time first", () => {
+  expect(typesOf([["off_cpu"], ["alloc_space"], ["cpu"], ["cpu"]])).toEqual(["cpu", "alloc_space", "off_cpu"]);
+  expect(typesOf([])).toEqual([]);
+  expect(["cpu", "alloc_space"].map(typeName)).toEqual(["CPU time", "alloc_space"]);
+});

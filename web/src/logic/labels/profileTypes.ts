@@ -1,0 +1,35 @@
+/**
+ * Profile types. In: a range, rows of the answer. Out: the question to the tables of samples, and types with their
+ * names.
+ */
+import type { Window } from "../time/time.ts";
+
+/** What samples of a type stand for; others are shown as they are called. */
+const NAMES: Record<string, string> = { cpu: "CPU time", off_cpu: "Off CPU", run_queue: "Run queue" };
+const HOUR_MS = 3_600_000;
+
+export function typeName(type: string): string {
+  return NAMES[type] ?? type;
+}
+
+/**
+ * Which types there are: of old hours the roll-ups tell, of the newest two, which have none yet, the samples
+ * themselves.
+ */
+export function typesQuery({ from, until }: Window): string {
+  const hour = (moment: number) => `'${new Date(moment).toISOString().slice(0, 13)}'`;
+  const within = (begin: number) => `hour >= ${hour(begin)} AND hour <= ${hour(until)}`;
+  const newest = Math.max(from, until - 2 * HOUR_MS);
+  const [samples, rollups] = [within(newest), within(from)];
+  return (
+    `SELECT DISTINCT type FROM samples WHERE ${samples} ` +
+    `UNION SELECT DISTINCT type FROM samples_minute WHERE ${rollups}`
+  );
+}
+
+/** In the order of the alphabet, CPU time first. */
+export function typesOf(rows: readonly (readonly unknown[])[]): string[] {
+  const all = new Set(rows.map(([type]) => String(type)));
+  const cpu = all.delete("cpu") ? ["cpu"] : [];
+  return [...cpu, ...[...all].sort()];
+}

@@ -1,0 +1,55 @@
+/** The table of a difference. In: the server's rows. Out: the wanted ones in the wanted order. */
+import type { DiffTopRow } from "../../api/types.ts";
+import { compareText } from "../tree/functions.ts";
+
+/** More than any delta, and still exact to a millionth when one is added. */
+const ABOVE_ALL = 1e9;
+
+/** Which rows are wanted: all, those that differ, those that only one side has. */
+export type Only = "" | "significant" | "new" | "gone";
+
+/** Whether a state is among the wanted ones. */
+export function isWanted(state: string, only: Only): boolean {
+  return only === "" || (only === "significant" ? state !== "same" : state === only);
+}
+
+/** The rows as they may be marked: against a side without samples, none is. */
+export function judgedRows(rows: readonly DiffTopRow[], hasBoth: boolean): readonly DiffTopRow[] {
+  return hasBoth ? rows : rows.map((row) => ({ ...row, state: "same" }));
+}
+
+export const DIFF_SORT_KEYS = ["name", "before", "after", "delta", "low", "state", "factor"] as const;
+export type DiffSortKey = (typeof DIFF_SORT_KEYS)[number];
+
+export function diffRows(
+  rows: readonly DiffTopRow[],
+  key: DiffSortKey,
+  descending: boolean,
+  only: Only,
+  matcher: ((name: string) => boolean) | null,
+): DiffTopRow[] {
+  const sign = descending ? -1 : 1;
+  return rows
+    .filter((row) => isWanted(row.state, only) && (matcher === null || matcher(row.name)))
+    .sort((a, b) => {
+      if (key === "name" || key === "state") return sign * compareText(a[key], b[key]) || compareText(a.name, b.name);
+      return (
+        sign * (sortValue(a, key) - sortValue(b, key)) ||
+        Math.abs(b.delta) - Math.abs(a.delta) ||
+        compareText(a.name, b.name)
+      );
+    });
+}
+
+/**
+ * A delta is ranked by its size, what differs before what may be chance: what vanished matters as much as what came.
+ */
+function sortValue(row: DiffTopRow, key: Exclude<DiffSortKey, "name" | "state">): number {
+  if (key === "before") return row.base_norm;
+  if (key === "after") return row.norm;
+  if (key === "delta") return Math.abs(row.delta) + (row.state === "same" ? 0 : ABOVE_ALL);
+  // The bound nearest to zero: at least so much has changed.
+  if (key === "low") return row.state === "same" ? 0 : Math.min(Math.abs(row.low), Math.abs(row.high));
+  if (row.base_norm <= 0) return row.norm > 0 ? Number.MAX_VALUE : 1;
+  return row.norm / row.base_norm;
+}

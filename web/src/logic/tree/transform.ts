@@ -1,0 +1,263 @@
+/**
+ * What a person does to a tree to see what matters. In: a tree and a list of transforms, applied in their order, of one
+ * window or of a difference. Out: another tree; of each sample that stays, nothing is lost, and totals are exact sums.
+ *
+ * `focus`     stacks through a function, from its outermost frame on; other samples leave
+ * `hide`      without a function's frames: what they spent counts for their callers
+ * `merge`     a function that calls itself directly is one frame
+ * `collapse`  frames of one module that follow each other are one frame
+ * `invert`    from the leaf to its callers
+ * `sandwich`  one function, all its callees below it and all its callers above; always the last
+ */
+import { functionIds, measuresOf, TreeBuilder } from "./builder.ts";
+import { escapeName, splitPath } from "./focus.ts";
+import { Pairs } from "./pairs.ts";
+import { atOnce, STEP, type Steps } from "./slices.ts";
+import { ROOT, type Tree } from "./tree.ts";
+
+const NAMED = ["focus", "hide", "collapse", "sandwich"] as const;
+const PLAIN = ["merge", "invert"] as const;
+
+export type Transform = { op: (typeof NAMED)[number]; name: string } | { op: (typeof PLAIN)[number]; name: "" };
+
+/** As text for the address: `hide:malloc;merge`. `;` and `\` within a name are escaped by `\`. */
+export function transformsText(list: readonly Transform[]): string {
+  return list.map(({ op, name }) => (name === "" ? op : `${op}:${escapeName(name)}`)).join(";");
+}
+
+/** Back from text; what is not known is left out, so that an old link still opens. */
+export function transformsOf(text: string): Transform[] {
+  if (text === "") return [];
+  return splitPath(text).flatMap((part): Transform[] => {
+    const colon = part.indexOf(":");
+    const [op, name] = colon < 0 ? [part, ""] : [part.slice(0, colon), part.slice(colon + 1)];
+    if (name !== "") return isOneOf(NAMED, op) ? [{ op, name }] : [];
+    return isOneOf(PLAIN, op) ? [{ op, name }] : [];
+  });
+}
+
+function isOneOf<T extends string>(list: readonly T[], text: string): text is T {
+  return (list as readonly string[]).includes(text);
+}
+
+/** The list with one more; what there can only be one of takes the place of the one before, or ends it. */
+export function withTransform(list: readonly Transform[], added: Transform): Transform[] {
+  const others = list.filter((one) => one.op !== added.op || (one.op !== "sandwich" && one.name !== added.name));
+  if (added.name === "" && others.length < list.length) return others;
+  return [...others, added];
+}
+
+export interface Transformed {
+  tree: Tree;
+  /** From the root to the leaves, as the samples were taken: what tables and figures of a function are of. */
+  upright: Tree;
+  /** Transforms whose function or module does not occur here; they are left out. */
+  missing: Transform[];
+}
+
+/** The same at once: of small trees. */
+export function transformed(tree: Tree, list: readonly Transform[], free = FREE): Transformed {
+  return atOnce(transforming(tree, list, free));
+}
+
+/** `free`: nodes that turning a tree round may make before small ones are folded; four times as many are the most. */
+export function* transforming(tree: Tree, list: readonly Transform[], free = FREE): Steps<Transformed> {
+  const missing: Transform[] = [];
+  const ordered = [...list.filter(({ op }) => op !== "sandwich"), ...list.filter(({ op }) => op === "sandwich")];
+  let shown = tree;
+  let upright = tree;
+  let turned = false;
+  for (const one of ordered) {
+    if (one.op === "invert") turned = true;
+    const before = shown;
+    const changed = yield* applied(shown, one, free);
+    if (changed === null) missing.push(one);
+    else shown = changed;
+    // Below an inverted tree a focus is on callers, which the table's functions are not.
+    if (!turned && one.op !== "sandwich") upright = shown;
+    else if (one.op !== "invert" && one.op !== "sandwich" && one.op !== "focus" && shown !== before)
+      upright = (yield* applied(upright, one, free)) ?? upright;
+  }
+  return { tree: shown, upright, missing };
+}
+
+/** The changed tree, or null where the transform is about something that this tree does not have. */
+function* applied(tree: Tree, { op, name }: Transform, free: number): Steps<Tree | null> {
+  if (op === "merge") return yield* merged(tree);
+  if (op === "invert") return yield* inverted(tree, free);
+  const column = op === "collapse" ? tree.module : tree.name;
+  const id = tree.strings.indexOf(name);
+  const folded = tree.kinds.indexOf("trimmed");
+  const isMeant = (node: number) => column[node] === id && node !== ROOT && tree.kind[node] !== folded;
+  let first = 1;
+  while (first < tree.size && !isMeant(first)) first++;
+  if (id < 0 || first === tree.size) return null;
+  if (op === "sandwich") return yield* sandwiched(tree, isMeant, first, free);
+  return yield* (op === "focus" ? focused : op === "hide" ? hidden : collapsed)(tree, isMeant);
+}
+
+/** Where a frame goes, given where its caller went; -1 for nowhere. */
+type Place = (node: number, above: number, builder: TreeBuilder) => number;
+
+function* reshaped(tree: Tree, root: number, place: Place): Steps<Tree> {
+  const builder = new TreeBuilder(tree);
+  const image = new Int32Array(tree.size);
+  image[ROOT] = root;
+  if (root >= 0) builder.add(root, ROOT);
+  for (let i = 1; i < tree.size; i++) {
+    if ((i & STEP) === 0) yield;
+    const at = place(i, image[tree.parent[i] as number] as number, builder);
+    image[i] = at;
+    if (at >= 0) builder.add(at, i);
+  }
+  return yield* builder.finish(tree.shape);
+}
+
+function* focused(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
+  const { ids } = yield* functionIds(tree);
+  return yield* reshaped(tree, -1, (node, above, builder) => {
+    if (above < 0 && !isMeant(node)) return -1;
+    return builder.child(Math.max(above, ROOT), ids[node] as number, node);
+  });
+}
+
+function* hidden(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
+  const { ids } = yield* functionIds(tree);
+  return yield* reshaped(tree, ROOT, (node, above, builder) =>
+    isMeant(node) ? above : builder.child(above, ids[node] as number, node),
+  );
+}
+
+function* merged(tree: Tree): Steps<Tree> {
+  const { ids } = yield* functionIds(tree);
+  return yield* reshaped(tree, ROOT, (node, above, builder) =>
+    builder.fn[above] === ids[node] ? above : builder.child(above, ids[node] as number, node),
+  );
+}
+
+function* collapsed(tree: Tree, isMeant: (node: number) => boolean): Steps<Tree> {
+  const { ids, pairs } = yield* functionIds(tree);
+  const whole = -2;
+  return yield* reshaped(tree, ROOT, (node, above, builder) => {
+    if (!isMeant(node)) return builder.child(above, ids[node] as number, node);
+    const fn = pairs.of(whole, tree.kind[node] as number);
+    return builder.fn[above] === fn ? above : builder.child(above, fn, node, tree.module[node]);
+  });
+}
+
+function* inverted(tree: Tree, free: number): Steps<Tree> {
+  const { own } = measuresOf(tree);
+  const leaves: number[] = [];
+  for (let i = 1; i < tree.size; i++) {
+    if ((i & STEP) === 0) yield;
+    if (own.some((column) => column[i] !== 0)) leaves.push(i);
+  }
+  const builder = new TreeBuilder(tree);
+  // Stacks without any frame end, and begin, at the root.
+  builder.add(ROOT, ROOT);
+  yield* climb(tree, builder, Int32Array.from(leaves), leaves.slice(), own, false, free);
+  return yield* builder.finish("inverted");
+}
+
+function* sandwiched(tree: Tree, isMeant: (node: number) => boolean, root: number, free: number): Steps<Tree> {
+  const { ids } = yield* functionIds(tree);
+  const { total } = measuresOf(tree);
+  const builder = new TreeBuilder(tree, root);
+  const image = new Int32Array(tree.size);
+  const outermost: number[] = [];
+  for (let i = root; i < tree.size; ) {
+    if (!isMeant(i)) {
+      i++;
+      continue;
+    }
+    outermost.push(i);
+    builder.add(ROOT, i);
+    const end = tree.end[i] as number;
+    image[i] = ROOT;
+    for (let j = i + 1; j < end; j++) {
+      const at = builder.child(image[tree.parent[j] as number] as number, ids[j] as number, j);
+      image[j] = at;
+      builder.add(at, j);
+    }
+    i = end;
+  }
+  const callersFrom = builder.size;
+  const callers = outermost.map((node) => tree.parent[node] as number);
+  yield* climb(tree, builder, Int32Array.from(outermost), callers, total, true, free);
+  return yield* builder.finish("sandwich", callersFrom);
+}
+
+const FREE = 300_000;
+
+/**
+ * Adds the way from frames to the root, frame by frame, below the root of the new tree. What `of` has of each `origin`
+ * counts where its way ends. All ways go one step at a time, so that what is too small is known before it is made: many
+ * stacks that end in many ways would be more nodes than the tree has. Small ones are folded into one of their caller,
+ * and counted.
+ */
+function* climb(
+  tree: Tree,
+  builder: TreeBuilder,
+  origin: Int32Array,
+  next: ArrayLike<number>,
+  of: readonly Float64Array[],
+  above: boolean,
+  free: number,
+): Steps<void> {
+  const { ids, pairs } = yield* functionIds(tree);
+  const folded = pairs.of(-1, 0);
+  const weightOf = weights(tree, of);
+  const all = origin.reduce((sum, node) => sum + weightOf(node), 0);
+  const current = Int32Array.from(next);
+  const at = new Int32Array(origin.length);
+  const group = new Int32Array(origin.length);
+  // Callers stand beside the callees of the root, and must not be taken for them.
+  const key = (e: number, fn: number) => (above && at[e] === ROOT ? ~fn : fn);
+  for (let alive = origin.length; alive > 0; ) {
+    const least = leastOf(builder.size, all, free);
+    const groups = new Pairs(least > 0 ? alive : 0);
+    const mass: number[] = [];
+    for (let e = 0; least > 0 && e < alive; e++) {
+      if ((e & STEP) === 0) yield;
+      const node = current[e] as number;
+      if (node === ROOT) continue;
+      const g = groups.of(at[e] as number, ids[node] as number);
+      group[e] = g;
+      mass[g] = (mass[g] ?? 0) + weightOf(origin[e] as number);
+    }
+    let kept = 0;
+    for (let e = 0; e < alive; e++) {
+      if ((e & STEP) === 0) yield;
+      const node = current[e] as number;
+      const from = origin[e] as number;
+      if (node === ROOT) {
+        if (!above || at[e] !== ROOT) builder.add(at[e] as number, from, of);
+        continue;
+      }
+      const g = group[e] as number;
+      if (least > 0 && (mass[g] as number) < least) {
+        // A group counts as one frame: its first entry tells it, which is then marked by a weight of -1.
+        builder.add(builder.fold(at[e] as number, key(e, folded), node, (mass[g] as number) >= 0), from, of);
+        mass[g] = -1;
+        continue;
+      }
+      const child = builder.child(at[e] as number, key(e, ids[node] as number), node);
+      at[kept] = child;
+      current[kept] = tree.parent[node] as number;
+      origin[kept] = from;
+      kept++;
+    }
+    alive = kept;
+  }
+}
+
+function leastOf(size: number, all: number, free: number): number {
+  if (size < free) return 0;
+  return size >= 4 * free ? Number.POSITIVE_INFINITY : all * 1e-6 * (size / free) ** 3;
+}
+
+function weights(tree: Tree, of: readonly Float64Array[]): (node: number) => number {
+  const [samples, , norm, baseNorm] = of as [Float64Array, Float64Array, Float64Array, Float64Array];
+  if (tree.diff === null) return (node) => samples[node] as number;
+  return (node) => (norm[node] as number) + (baseNorm[node] as number);
+}

@@ -1,0 +1,134 @@
+/**
+ * The page's state. In: the address and what the person does. Out: signals that views read. `navigate` is the only way
+ * to change state; it writes the address, so that Back undoes and a copied link shows the same page.
+ */
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { DEFAULTS, HOME, missingIn, type PageState, readState, writeState } from "./url.ts";
+
+export type { PageState } from "./url.ts";
+
+const current = signal<PageState>(DEFAULTS);
+
+/** Each field of the state as a signal of its own. */
+export const fields = Object.fromEntries(
+  (Object.keys(DEFAULTS) as (keyof PageState)[]).map((key) => [key, computed(() => current.value[key])]),
+) as { readonly [K in keyof PageState]: ReadonlySignal<PageState[K]> };
+
+/**
+ * Who reads fields of `value` follows those, and is not made anew with each letter of a search that it does not show.
+ */
+export const page = {
+  value: Object.defineProperties(
+    {},
+    Object.fromEntries(
+      Object.entries(fields).map(([key, field]) => [key, { get: () => field.value, enumerable: true }]),
+    ),
+  ) as Readonly<PageState>,
+  peek: (): Readonly<PageState> => current.peek(),
+};
+
+/** Counts up whenever everything shall be asked again: by the button, by the live timer, on return to the tab. */
+export const refreshes = signal(0);
+
+export function refresh(): void {
+  refreshes.value++;
+}
+
+/** Steps of one gesture (typing, a key held down) that follow each other this closely are one step for Back. */
+const GESTURE_MS = 1500;
+/**
+ * Browsers take no more than about a hundred changes of the address in a short time: a long gesture writes it now and
+ * then.
+ */
+const WRITTEN_AT_ONCE = 30;
+const WRITE_MS = 250;
+/**
+ * A search that is typed is written, and becomes a step for Back, once it rests: a change of the address costs as much
+ * as a letter, since browsers look at the page's icon again.
+ */
+const TYPED = "search";
+let gesture = { name: "", at: 0, steps: 0 };
+/** Changes within one handler of an event are one step, too. */
+let isHandling = false;
+/** What is still to be written: a step of its own, or the newest step again. */
+let planned: { timer: ReturnType<typeof setTimeout>; isStep: boolean } | null = null;
+
+/** What the address names, and the page does not have; null where it has it. */
+const missing = signal<string | null>(null);
+
+export const lost: ReadonlySignal<string | null> = missing;
+
+function addressOf(state: PageState): string {
+  return `${HOME}${writeState(state)}${location.hash}`;
+}
+
+function write(isStep = planned?.isStep ?? false): void {
+  clearTimeout(planned?.timer);
+  planned = null;
+  history[isStep ? "pushState" : "replaceState"](null, "", addressOf(current.peek()));
+}
+
+function plan(isStep: boolean): void {
+  planned = { timer: setTimeout(() => write(), WRITE_MS), isStep: isStep || (planned?.isStep ?? false) };
+}
+
+/**
+ * Changes the state and the address. With a gesture's name, changes of the same gesture that follow quickly share one
+ * step of the history. Where another frame is zoomed, all of its width is in sight, and its tree opens as trees do.
+ */
+export function navigate(change: Partial<PageState>, name = ""): void {
+  const next = { ...current.peek(), ...("focus" in change ? { part: "", open: "" } : {}), ...change };
+  if (writeState(next) === writeState(current.peek()) && missing.peek() === null) return;
+  const now = Date.now();
+  const isContinued = name !== "" && name === gesture.name && now - gesture.at < GESTURE_MS;
+  const steps = isContinued ? gesture.steps + 1 : 0;
+  const isStep = !isContinued && !isHandling;
+  if (isStep && planned !== null) write();
+  current.value = next;
+  missing.value = null;
+  if (name === TYPED) {
+    clearTimeout(planned?.timer);
+    plan(isStep);
+  } else if (isStep) write(true);
+  else if (steps < WRITTEN_AT_ONCE) write();
+  else if (planned === null) plan(false);
+  gesture = { name, at: now, steps };
+  isHandling = true;
+  queueMicrotask(() => {
+    isHandling = false;
+  });
+}
+
+/** Changes the state where it came to be, by no step of a person: Back leads to what was before both. */
+export function amend(change: Partial<PageState>): void {
+  current.value = { ...current.peek(), ...change };
+  write();
+}
+
+function read(): void {
+  current.value = readState(location.search);
+  missing.value = missingIn(location);
+}
+
+/** The address as the page was opened with it; from then on, Back and Forward. */
+export function startAddress(): void {
+  read();
+  addEventListener("pagehide", () => {
+    if (planned !== null) write(false);
+  });
+
+  addEventListener("popstate", () => {
+    gesture = { name: "", at: 0, steps: 0 };
+    const undone = planned;
+    clearTimeout(undone?.timer);
+    planned = null;
+    // What was typed just now is no step yet: what Back came to is one too far.
+    if (undone?.isStep) history.forward();
+    else read();
+  });
+}
+
+/** The address of this page with a change, for links that can be opened in another tab. */
+export function linkTo(change: Partial<PageState>): string {
+  return `${HOME}${writeState({ ...current.value, ...change })}`;
+}

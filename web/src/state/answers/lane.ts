@@ -1,0 +1,63 @@
+/** The samples of the timeline as they are drawn, and which CPU they are of where nobody chose one. */
+import { computed, effect, signal } from "@preact/signals";
+import { api } from "../../api/index.ts";
+import { type Chart, chartOf } from "../../logic/flame/timeline.ts";
+import { withMatcher } from "../../logic/labels/selector.ts";
+import { BadTree } from "../../logic/tree/tree.ts";
+import { amend, fields } from "../address/page.ts";
+import { ask } from "../question/question.ts";
+import { resource } from "../question/resource.ts";
+import { hasLane, timeline } from "./timeline.ts";
+
+/** The samples as a flame chart, or what is wrong with them. */
+export const chart = computed<{ chart: Chart | null; fault: string }>(() => {
+  const answer = timeline.data.value;
+  try {
+    return { chart: answer === null ? null : chartOf(answer), fault: "" };
+  } catch (error) {
+    if (error instanceof BadTree) return { chart: null, fault: error.message };
+    throw error;
+  }
+});
+
+/** A lane was open since the view was: without one, somebody left it to choose another. */
+const wasOpen = signal(false);
+
+const isWanted = computed(
+  () => fields.view.value === "timeline" && !hasLane.value && fields.hit.value === "" && !wasOpen.value,
+);
+
+/** The selection on the CPU where it ran most, on the node where it ran most; null where it did not run. */
+const busiest = resource(() => {
+  if (!isWanted.value) return null;
+  const [type, query, from, until] = [fields.type.value, fields.query.value, fields.from.value, fields.until.value];
+  return ask("the busiest CPU", { type, query, from, until }, async (aborted) => {
+    // Samples of senders that tell no CPU have no lane, however many they are.
+    const most = async (by: string, of: string) => {
+      const onCpus = withMatcher(of, { label: "cpu", operator: "!=", value: "" });
+      return (await api.ranking({ type, query: onCpus, from, until, by, limit: 2 }, aborted)).rows;
+    };
+    const [node, ...others] = await most("node", query);
+    if (node === undefined) return { query, lane: null };
+    const there = others.length === 0 ? query : withMatcher(query, { label: "node", operator: "=", value: node.name });
+    const [cpu] = await most("cpu", there);
+    if (cpu === undefined) return { query, lane: null };
+    return { query, lane: withMatcher(there, { label: "cpu", operator: "=", value: cpu.name }) };
+  });
+});
+
+/** The lane is about to be opened. */
+export const isOpening = computed(() => isWanted.value && busiest.loading.value);
+
+export function startLane(): void {
+  effect(() => {
+    if (fields.view.value !== "timeline") wasOpen.value = false;
+    else if (hasLane.value) wasOpen.value = true;
+  });
+  busiest.start();
+  effect(() => {
+    const found = busiest.data.value;
+    if (isWanted.value && found !== null && found.lane !== null && found.query === fields.query.value)
+      amend({ query: found.lane });
+  });
+}

@@ -1,0 +1,33 @@
+/** Names of the values that are numbers. They are asked for only where the page shows such a label. */
+import { api } from "../../api/index.ts";
+import { isNumbered, NUMBERED, type Numbered, namesOf, namesQuery } from "../../logic/labels/valueNames.ts";
+import { fields } from "../address/page.ts";
+import { ask, range } from "../question/question.ts";
+import { type Resource, resource } from "../question/resource.ts";
+import { lists } from "./lists.ts";
+
+/** Whether the chart, the table or a list shows values of the label. */
+function isShown(label: Numbered): boolean {
+  const { view, by, rank } = fields;
+  if (view.value === "nodes" || view.value === "timeline") return false;
+  if (by.value === label || rank.value === label) return true;
+  if (label !== "container" || view.value !== "explore") return false;
+  return lists.container.data.value?.series.some(({ value }) => value !== "") ?? false;
+}
+
+export const valueNames = Object.fromEntries(
+  NUMBERED.map((label) => [
+    label,
+    resource(() => {
+      if (!isShown(label)) return null;
+      const { from, until } = range.value;
+      const sql = namesQuery(label, from, until);
+      return ask(`names of ${label}`, { sql }, async (signal) => namesOf(label, (await api.sql(sql, signal)).rows));
+    }),
+  ]),
+) as Record<Numbered, Resource<Map<string, string>>>;
+
+/** Names by value; null for a label whose values are names, and until they are known. */
+export function namesFor(label: string): ReadonlyMap<string, string> | null {
+  return isNumbered(label) ? valueNames[label].data.value : null;
+}

@@ -1,0 +1,65 @@
+/**
+ * What the boxes for selectors need: the values of labels, for completion, and what the server can't read. Values are
+ * asked for once, however many letters are typed meanwhile; kept for a minute, at most 32 lists.
+ */
+import { computed } from "@preact/signals";
+import { ApiError, api } from "../../api/index.ts";
+import { fields, page } from "../address/page.ts";
+import { compareSeries, diff } from "./compare.ts";
+import { exploreSeries, flamegraph } from "./explore.ts";
+import { heatmap } from "./heatmap.ts";
+import { timeline } from "./timeline.ts";
+
+const KEPT_MS = 60_000;
+const MOST_LISTS = 32;
+const lists = new Map<string, { at: number; values: Promise<string[]> }>();
+
+/** Values that a word may mean, of the labels in this order. */
+export async function valuesOf(names: readonly string[]): Promise<{ label: string; values: string[] }[]> {
+  return Promise.all(names.map(async (label) => ({ label, values: await labelValues(label) })));
+}
+
+/**
+ * A second in which nothing was sampled: a question about it costs nothing, and is refused where its selector can't
+ * be read.
+ */
+const NO_TIME = { from: 1_000, until: 2_000, by: "node", limit: 1 };
+
+/** What the server says against a selector; null where it reads it, or where it does not answer. */
+export async function refusalOf(query: string, signal: AbortSignal): Promise<ApiError | null> {
+  try {
+    await api.ranking({ ...NO_TIME, query }, signal);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "bad_query") return error;
+  }
+  return null;
+}
+
+/** The values that occur in the range of the page; an empty list where the server can't say. */
+export function labelValues(label: string): Promise<string[]> {
+  const { type, from, until } = page.peek();
+  const key = JSON.stringify([label, type, from, until]);
+  const known = lists.get(key);
+  if (known !== undefined && Date.now() - known.at < KEPT_MS) return known.values;
+  if (lists.size >= MOST_LISTS) lists.delete(lists.keys().next().value as string);
+  const values = api.labelValues(label, { type, from, until }).then(
+    (answer) => answer.values,
+    () => {
+      lists.delete(key);
+      return [];
+    },
+  );
+  lists.set(key, { at: Date.now(), values });
+  return values;
+}
+
+/** Which selector the server can't read. Of a comparison, the chart is asked for side B alone. */
+export const selectorFaults = computed<{ query: ApiError | null; base: ApiError | null }>(() => {
+  const unread = (error: ApiError | null) => (error?.code === "bad_query" ? error : null);
+  if (fields.view.value === "heatmap") return { query: unread(heatmap.error.value), base: null };
+  if (fields.view.value === "timeline") return { query: unread(timeline.error.value), base: null };
+  if (fields.view.value !== "compare")
+    return { query: unread(flamegraph.error.value) ?? unread(exploreSeries.error.value), base: null };
+  const ofQuery = unread(compareSeries.error.value);
+  return { query: ofQuery, base: ofQuery === null && !compareSeries.loading.value ? unread(diff.error.value) : null };
+});

@@ -1,0 +1,55 @@
+/** Samples in the order of time, and what ran before those that have a frame. */
+import { computed } from "@preact/signals";
+import { api, type TimelineAnswer } from "../../api/index.ts";
+import { matcherOf, serverPattern } from "../../logic/flame/search.ts";
+import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
+import type { ParsedFlamegraph } from "../../logic/tree/answer.ts";
+import { fields } from "../address/page.ts";
+import { parse } from "../question/parsing.ts";
+import { ask, MIN_SHARE, range, SERIES_LIMIT, selection } from "../question/question.ts";
+import { type Resource, resource } from "../question/resource.ts";
+
+/** Samples of the timeline, unless more are asked for: an answer of a few megabytes. */
+export const USUAL_MOMENTS = 20_000;
+export const MOST_MOMENTS = 100_000;
+
+const { view, query, hit, before, limit } = fields;
+
+/** Samples of several CPUs are no order of events. */
+export const hasLane = computed(() => {
+  const lane = laneOf(parseSelector(query.value));
+  return lane.cpu + lane.tid + lane.thread !== "";
+});
+
+export const timeline: Resource<TimelineAnswer> = resource(() => {
+  if (view.value !== "timeline" || !hasLane.value) return null;
+  const parameters = { ...selection.value, ...range.value, limit: limit.value || USUAL_MOMENTS };
+  return ask("timeline", parameters, (signal) => api.timeline(parameters, signal));
+});
+
+/** What is looked for in the timeline. */
+export const sought = computed(() => matcherOf(hit.value));
+
+/** On which CPUs the frames were that are looked for, where none is chosen yet. */
+export const hitCpus = resource(() => {
+  const wanted = sought.value;
+  if (view.value !== "timeline" || hasLane.value || wanted === null || "error" in wanted) return null;
+  const parameters = { ...selection.value, by: "cpu", match: serverPattern(hit.value), limit: SERIES_LIMIT };
+  return ask("CPUs", parameters, (signal) => api.series(parameters, signal));
+});
+
+/** What ran before the frames that are looked for. */
+export const beforeHits: Resource<ParsedFlamegraph> = resource(() => {
+  const wanted = sought.value;
+  if (view.value !== "timeline" || before.value === "" || wanted === null || "error" in wanted) return null;
+  const parameters = {
+    ...selection.value,
+    ...range.value,
+    before: `${before.value}ms`,
+    match: serverPattern(hit.value),
+    min_share: MIN_SHARE,
+  };
+  return ask("what ran before", parameters, async (signal) =>
+    parse("flamegraph", await api.before(parameters, signal), signal),
+  );
+});

@@ -1,0 +1,44 @@
+/**
+ * What every question to the server has in common. In: the address, and when something is asked anew. Out: the moment
+ * that "now" stands for, the range and the selection of the page, and the limits that answers have.
+ */
+import { computed } from "@preact/signals";
+import type { Parameters } from "../../api/index.ts";
+import { parseTime } from "../../logic/time/time.ts";
+import { ordered, type Window } from "../../logic/time/windows.ts";
+import { fields, refreshes } from "../address/page.ts";
+import type { Ask } from "./resource.ts";
+
+export const SERIES_LIMIT = 19;
+export const TOP_LIMIT = 2_000;
+/** The server folds frames below a millionth of the window, so that nothing is left out of a million samples. */
+export const MIN_SHARE = 0.000001;
+
+const { view, type, query, from, until } = fields;
+
+/** The present, as of the last question; moves when something is asked anew, so that windows hold still in between. */
+export const present = computed(() => {
+  void refreshes.value;
+  void from.value;
+  void until.value;
+  void view.value;
+  return Date.now();
+});
+
+export function ask<T>(name: string, parameters: Parameters, run: (signal: AbortSignal) => Promise<T>): Ask<T> {
+  return { name, question: `${name} ${JSON.stringify(parameters)}`, turn: refreshes.value, run };
+}
+
+/** What is selected, as the server is asked. */
+export const selection = computed<Parameters>(() => ({
+  type: type.value,
+  query: query.value,
+  from: from.value,
+  until: until.value,
+}));
+
+/** The range of the page. */
+export const range = computed<Window>(() => {
+  const now = present.value;
+  return ordered(parseTime(from.value, now) ?? now - 3_600_000, parseTime(until.value, now) ?? now);
+});

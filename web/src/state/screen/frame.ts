@@ -1,0 +1,98 @@
+/** What is asked about the selected frame. */
+import { computed, effect, signal } from "@preact/signals";
+import { api } from "../../api/index.ts";
+import { parseTime } from "../../logic/time/time.ts";
+import { type FrameMatch, matchOf, pathMatchOf } from "../../logic/tree/frameMatch.ts";
+import { type FrameKey, placesOf, placesQuery } from "../../logic/tree/places.ts";
+import { frameName, kindName, moduleName } from "../../logic/tree/tree.ts";
+import { fields, page } from "../address/page.ts";
+import { pair } from "../answers/compare.ts";
+import { ask, present } from "../question/question.ts";
+import { resource } from "../question/resource.ts";
+import { selected } from "./selection.ts";
+import { transforms, tree } from "./tree.ts";
+
+/** What is asked for of the selected frame. */
+interface Asked {
+  key: FrameKey;
+  /** At its place; null where the graph shows stacks in another way than they were taken, or the way is too long. */
+  path: FrameMatch | null;
+}
+
+/** The selected frame, once the selection rests: what is asked about it follows no held key. */
+const SETTLED_MS = 200;
+const settled = signal<Asked | null>(null);
+
+/** The function of the selected frame; null for none, and for what stands for many. */
+const chosen = computed<FrameKey | null>(() => {
+  const [shown, node] = [tree.value.tree, selected.value];
+  const kind = shown === null || node === null ? "root" : kindName(shown, node);
+  if (shown === null || node === null || kind === "root" || kind === "trimmed") return null;
+  return { name: frameName(shown, node), module: moduleName(shown, node), kind };
+});
+
+/** What the charts of the view show. */
+const chartRange = computed<{ from: string | number; until: string | number }>(() => {
+  const { view, from, until } = page.value;
+  return view === "compare" ? pair.value.chart : { from, until };
+});
+
+/** Whether the selected frame can be asked for at its place. */
+export const hasPlace = computed(() => settled.value !== null && settled.value.path !== null);
+
+/**
+ * Cores of the stacks through the selected frame, in user mode and in the kernel: since when? Of its function, or of
+ * this one place.
+ */
+const history = resource(() => {
+  const asked = settled.value;
+  if (asked === null) return null;
+  const match = page.value.history === "place" ? (asked.path ?? matchOf(asked.key)) : matchOf(asked.key);
+  const parameters = { type: page.value.type, query: page.value.query, ...chartRange.value, by: "mode", ...match };
+  return ask("frame", parameters, async (signal) => ({ asked, answer: await api.series(parameters, signal) }));
+});
+
+/** What was asked of another frame is no history of this one. */
+export const frameSeries = {
+  data: computed(() => {
+    const [known, wanted] = [history.data.value, chosen.value];
+    if (known === null || wanted === null || !isSameKey(known.asked.key, wanted)) return null;
+    const isThere = fields.history.value !== "place" || samePath(known.asked.path, settled.value?.path ?? null);
+    return isThere ? known.answer : null;
+  }),
+  error: history.error,
+};
+
+function samePath(a: FrameMatch | null, b: FrameMatch | null): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+function isSameKey(a: FrameKey, b: FrameKey): boolean {
+  return a.name === b.name && a.module === b.module && a.kind === b.kind;
+}
+
+/** Which files, build ids and source lines the selected function has. */
+export const framePlaces = resource(() => {
+  if (settled.value === null) return null;
+  const { key } = settled.value;
+  const { from: begin, until: end } = chartRange.value;
+  const day = (text: string | number) => parseTime(String(text), present.peek()) ?? present.peek();
+  const sql = placesQuery(key, day(begin), day(end));
+  return ask(`places ${key.module}`, { sql }, async (signal) =>
+    placesOf((await api.sql(sql, signal)).rows, key.module),
+  );
+});
+
+export function startFrame(): void {
+  effect(() => {
+    const [key, shown, node] = [chosen.value, tree.value.tree, selected.value];
+    const isPlace = shown !== null && node !== null && transforms.value.length === 0;
+    const asked = key === null ? null : { key, path: isPlace ? pathMatchOf(shown, node) : null };
+    const timer = setTimeout(() => {
+      settled.value = asked;
+    }, SETTLED_MS);
+    return () => clearTimeout(timer);
+  });
+  history.start();
+  framePlaces.start();
+}

@@ -1,0 +1,14 @@
+/**
+ * Resolves behind what waits for the page already, so that hands come first. It is no timer, since browsers slow timers
+ * down while nobody looks.
+ */
+export function nextSlice(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
+}

@@ -1,0 +1,152 @@
+/** The bar on top: where one is, what is selected, which time, and how to add a machine. */
+import { isRelative, parseTime } from "../../logic/time/time.ts";
+import { ordered, placeWithin } from "../../logic/time/windows.ts";
+import { navigate, page, refresh } from "../../state/address/page.ts";
+import { pair } from "../../state/answers/compare.ts";
+import { selectorFaults } from "../../state/answers/selector.ts";
+import { present, range } from "../../state/question/question.ts";
+import { theme } from "../../state/screen/theme.ts";
+import { Compare, Heatmap, Nodes, Timeline } from "../lazyViews.tsx";
+import { Go } from "../ui/Go.tsx";
+import { Progress } from "../ui/Notices.tsx";
+import { HelpButton } from "./Help.tsx";
+import { InstallMenu } from "./Install.tsx";
+import { ProfileType } from "./ProfileType.tsx";
+import { QueryBox } from "./QueryBox.tsx";
+import { ShareMenu } from "./Share.tsx";
+import { TimeRange } from "./TimeRange.tsx";
+
+/** Name, title, and what has to be fetched before it is shown. */
+const VIEWS = [
+  ["explore", "Explore", null],
+  ["compare", "Compare", Compare],
+  ["heatmap", "Heatmap", Heatmap],
+  ["timeline", "Timeline", Timeline],
+  ["nodes", "Nodes", Nodes],
+] as const;
+
+type View = (typeof VIEWS)[number][0];
+
+/** What changes with the view: a comparison starts from the range that was looked at, and leads back to it. */
+function changeFor(view: View) {
+  const { from, until, baseFrom, baseUntil, view: old } = page.value;
+  if (view !== "compare" || old === "compare") return { view, focus: "", zoom: "", box: "" };
+  // Where no side A was chosen for this very window, the page chooses one.
+  const isKept = baseFrom !== "" && baseUntil !== "" && !isRelative(from) && !isRelative(until);
+  return {
+    view,
+    focus: "",
+    baseFrom: isKept ? baseFrom : "",
+    baseUntil: isKept ? baseUntil : "",
+    chartFrom: "",
+    chartUntil: "",
+    live: false,
+  };
+}
+
+export function Header() {
+  const { view, query } = page.value;
+  return (
+    <header class="header">
+      <Go class="brand" href="/" change={{ view: "explore" }} onGo={() => navigate(changeFor("explore"))}>
+        <img src="/favicon.svg" alt="" width="22" height="22" />
+        <span>Stakeout</span>
+      </Go>
+      <nav class="tabs" aria-label="Views">
+        {VIEWS.map(([name, title, part]) => (
+          <Go
+            key={name}
+            change={{ view: name }}
+            aria-current={view === name ? "page" : undefined}
+            onPointerEnter={part?.prefetch}
+            onFocus={part?.prefetch}
+            onGo={() => navigate(changeFor(name))}
+          >
+            {title}
+          </Go>
+        ))}
+      </nav>
+      {view !== "nodes" && <span class="header-break" />}
+      {view !== "nodes" && <ProfileType />}
+      {view !== "nodes" && (
+        <QueryBox
+          name="Selector"
+          value={query}
+          placeholder='all samples — try {service="…"}'
+          error={selectorFaults.value.query}
+          onSubmit={(text) => navigate({ query: text, focus: "" })}
+        />
+      )}
+      {view !== "compare" && view !== "nodes" && <PageRange />}
+      {view === "compare" && <CompareRange />}
+      <Progress />
+      <div class="header-end">
+        <ShareMenu />
+        <InstallMenu />
+        <ThemeButton />
+        <HelpButton />
+      </div>
+    </header>
+  );
+}
+
+function PageRange() {
+  const { from, until, live } = page.value;
+  return (
+    <TimeRange
+      window={range.value}
+      from={from}
+      until={until}
+      now={present.value}
+      live={live}
+      onRange={(a, b) => navigate({ from: a, until: b, zoom: "", box: "", live: live && b === "now" })}
+      onLive={(on) => navigate({ live: on })}
+      onRefresh={refresh}
+    />
+  );
+}
+
+/** In a comparison the range is what the chart shows; both windows are moved into it where they don't lie there. */
+function CompareRange() {
+  const { base, comparison, chart } = pair.value;
+  return (
+    <TimeRange
+      window={chart}
+      from=""
+      until=""
+      now={present.value}
+      live={false}
+      onRange={(a, b) => {
+        const now = Date.now();
+        const wanted = ordered(parseTime(a, now) ?? chart.from, parseTime(b, now) ?? chart.until);
+        const placed = placeWithin({ base, comparison }, wanted);
+        navigate({
+          chartFrom: String(wanted.from),
+          chartUntil: String(wanted.until),
+          baseFrom: String(placed.base.from),
+          baseUntil: String(placed.base.until),
+          from: String(placed.comparison.from),
+          until: String(placed.comparison.until),
+        });
+      }}
+      onLive={() => {}}
+      onRefresh={refresh}
+    />
+  );
+}
+
+function ThemeButton() {
+  const next = theme.value === "dark" ? "light" : "dark";
+  return (
+    <button
+      type="button"
+      class="button icon"
+      title={`Switch to ${next} colours`}
+      aria-label={`Switch to ${next} colours`}
+      data-testid="theme"
+      onClick={() => navigate({ theme: next })}
+    >
+      {theme.value === "dark" ? "☀" : "☾"}
+    </button>
+  );
+}

@@ -1,0 +1,242 @@
+/**
+ * The selector's text, with completion of labels and values. Enter or a completed value asks; a word is looked for
+ * among the values of all labels, and what the server can't read is told below the box, while the page shows what it
+ * did.
+ */
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import {
+  type Completing,
+  complete,
+  completingAt,
+  formatSelector,
+  meanings,
+  parseSelector,
+  quote,
+  suggestions,
+  tidySelector,
+  WORD_LABELS,
+  wordLabels,
+  wordOf,
+} from "../../logic/labels/selector.ts";
+import { labelValues, refusalOf, valuesOf } from "../../state/answers/selector.ts";
+import { labels } from "../../state/answers/server.ts";
+
+interface Props {
+  name: string;
+  value: string;
+  placeholder: string;
+  error: { message: string; hint: string } | null;
+  onSubmit: (query: string) => void;
+}
+
+const MOST = 200;
+/** Letters from which on a word is looked for while it is typed. */
+const LEAST_WORD = 2;
+const MOST_MEANINGS = 20;
+const OPERATORS = ["=", "!=", "=~", "!~"];
+
+/** What is wrong with what was entered, and what to do. */
+interface Said {
+  message: string;
+  hint: string;
+}
+
+const matcherText = ({ label, value }: { label: string; value: string }) => `${label}=${quote(value)}`;
+
+function unknownWord(word: string): Said {
+  return {
+    message: `Nothing in this time is called “${word}”, nor contains it.`,
+    hint:
+      "Looked at were the values of all labels, such as service, process, pod and node. " +
+      'Functions are found below ("/"); a selector is {label="value"}.',
+  };
+}
+
+export function QueryBox({ name, value, placeholder, error, onSubmit }: Props) {
+  const id = useId();
+  const input = useRef<HTMLInputElement>(null);
+  const [text, setText] = useState(value);
+  const [offer, setOffer] = useState<{ of: string; at: Completing; caret: number; list: string[] } | null>(null);
+  const [picked, setPicked] = useState(-1);
+  const asked = useRef<AbortController | null>(null);
+  const [said, setSaid] = useState<Said | null>(null);
+
+  useEffect(() => {
+    setText(value);
+    setSaid(null);
+  }, [value]);
+  useEffect(() => () => asked.current?.abort(), []);
+
+  const close = () => {
+    asked.current?.abort();
+    setOffer(null);
+    setPicked(-1);
+  };
+  const suggest = async (now: string, caret: number) => {
+    asked.current?.abort();
+    const mine = new AbortController();
+    asked.current = mine;
+    const at = completingAt(now, caret);
+    // What was offered for another place must not be taken while the server is asked.
+    if (at.what !== offer?.at.what) setOffer(null);
+    const all =
+      at.what === "label"
+        ? (labels.data.value?.labels ?? [])
+        : at.what === "operator"
+          ? OPERATORS
+          : await labelValues(at.label);
+    if (mine.signal.aborted) return;
+    const list = suggestions(all, at.prefix, MOST);
+    setPicked(-1);
+    const offered = (lists: string[]) => setOffer(lists.length > 0 ? { of: now, at, caret, list: lists } : null);
+    offered(list);
+    const word = wordOf(now);
+    if (word === null || word.length < LEAST_WORD) return;
+    const meant = meanings(word, await valuesOf(wordLabels(labels.data.value?.labels ?? WORD_LABELS)), MOST_MEANINGS);
+    if (!mine.signal.aborted) offered([...list, ...meant.map(matcherText)]);
+  };
+  /** Takes a selector that the server can read; what it can't is told, and the page stays as it is. */
+  const submit = async (now: string) => {
+    close();
+    const mine = new AbortController();
+    asked.current = mine;
+    const tidy = tidySelector(now);
+    setText(tidy);
+    setSaid(null);
+    const refusal = tidy === "" || tidy === value ? null : await refusalOf(tidy, mine.signal);
+    if (mine.signal.aborted) return;
+    if (refusal === null) onSubmit(tidy);
+    else setSaid({ message: refusal.message, hint: refusal.hint });
+  };
+  /** A word is taken where one value is meant; of several each can be chosen. */
+  const submitWord = async (word: string) => {
+    close();
+    const mine = new AbortController();
+    asked.current = mine;
+    const names = wordLabels(labels.data.value?.labels ?? WORD_LABELS);
+    const meant = meanings(word, await valuesOf(names), MOST_MEANINGS);
+    if (mine.signal.aborted) return;
+    const [first, ...others] = meant;
+    if (first === undefined) setSaid(unknownWord(word));
+    else if (others.length === 0 || first.value === word) void submit(formatSelector([first]));
+    else {
+      setSaid({ message: `Several values contain “${word}”: choose one.`, hint: "" });
+      const at = { what: "label", prefix: word, from: 0 } as const;
+      setOffer({ of: word, at, caret: word.length, list: meant.map(matcherText) });
+    }
+  };
+  const enter = (now: string) => {
+    const word = wordOf(now);
+    if (word === null) void submit(now);
+    else void submitWord(word);
+  };
+  const take = (choice: string) => {
+    if (offer === null) return;
+    if (offer.at.what === "label" && parseSelector(choice)?.length === 1) {
+      input.current?.focus();
+      void submit(tidySelector(choice));
+      return;
+    }
+    // Of the text that the offer was made for: more may have been typed while the server was asked.
+    const done = complete(offer.of, offer.caret, offer.at, choice);
+    setText(done.text);
+    // At once, and not with the next frame: keys that come before it would find the caret at the old place.
+    const element = input.current as HTMLInputElement;
+    element.value = done.text;
+    element.focus();
+    element.setSelectionRange(done.caret, done.caret);
+    if (offer.at.what === "value" && parseSelector(done.text) !== null) void submit(done.text);
+    else void suggest(done.text, done.caret);
+  };
+  useEffect(() => document.getElementById(`${id}-${picked}`)?.scrollIntoView({ block: "nearest" }), [picked]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Enter") {
+      const choice = offer?.list[picked];
+      if (choice === undefined) enter(text);
+      else take(choice);
+    } else if (event.key === "Tab" && offer !== null && picked >= 0) take(offer.list[picked] as string);
+    else if (event.key === "Escape") {
+      if (offer === null) {
+        setText(value);
+        setSaid(null);
+      }
+      close();
+    } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && offer === null) {
+      void suggest(text, input.current?.selectionStart ?? text.length);
+    } else if (event.key === "ArrowDown" && offer !== null) setPicked((picked + 1) % offer.list.length);
+    else if (event.key === "ArrowUp" && offer !== null)
+      setPicked(((picked + offer.list.length + 1) % (offer.list.length + 1)) - 1);
+    else return;
+    event.preventDefault();
+  };
+
+  const fault = said ?? error;
+  return (
+    <div class={`querybox${fault === null ? "" : " bad"}`}>
+      <input
+        ref={input}
+        type="text"
+        role="combobox"
+        aria-label={name}
+        aria-expanded={offer !== null}
+        aria-controls={`${id}-list`}
+        aria-autocomplete="list"
+        aria-activedescendant={picked >= 0 ? `${id}-${picked}` : undefined}
+        aria-invalid={fault !== null}
+        aria-describedby={fault === null ? undefined : `${id}-error`}
+        autoComplete="off"
+        autoCapitalize="off"
+        spellcheck={false}
+        placeholder={placeholder}
+        value={text}
+        data-testid={name === "Selector" ? "query" : undefined}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setSaid(null);
+          void suggest(event.currentTarget.value, event.currentTarget.selectionStart ?? 0);
+        }}
+        onClick={(event) => void suggest(text, event.currentTarget.selectionStart ?? text.length)}
+        onKeyDown={onKeyDown}
+        onBlur={close}
+      />
+      {text !== "" && (
+        <button
+          type="button"
+          class="clear"
+          aria-label={`Clear ${name}`}
+          title="Everything"
+          onClick={() => void submit("")}
+        >
+          ×
+        </button>
+      )}
+      <div class="offers" id={`${id}-list`} role="listbox" aria-label="Suggestions" hidden={offer === null}>
+        {offer?.list.map((choice, i) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the input keeps the focus and takes the keys.
+          <div
+            key={choice}
+            id={`${id}-${i}`}
+            role="option"
+            aria-selected={i === picked}
+            tabIndex={-1}
+            class={i === picked ? "picked" : ""}
+            onPointerDown={(event) => event.preventDefault()}
+            onClick={() => take(choice)}
+          >
+            {choice === "" ? "(empty)" : choice}
+          </div>
+        ))}
+      </div>
+      {fault !== null && offer === null && (
+        <div
+          class={`querybox-error${said === null ? "" : " said"}`}
+          id={`${id}-error`}
+          role="alert"
+          data-testid="selector-fault"
+        >
+          <b>{fault.message}</b> {fault.hint}
+        </div>
+      )}
+    </div>
+  );
+}

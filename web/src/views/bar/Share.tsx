@@ -1,0 +1,72 @@
+/** This page for somebody else: a link that shows the same at any time, and paper. */
+import { useState } from "preact/hooks";
+import { linkTo, page } from "../../state/address/page.ts";
+import { pair } from "../../state/answers/compare.ts";
+import { range } from "../../state/question/question.ts";
+import { copyText } from "../ui/clipboard.ts";
+import { Menu } from "../ui/Menu.tsx";
+
+/** `now-15m` would be another time for who opens the link later. */
+function fixedLink(): string {
+  const { from, until } = range.value;
+  const { view } = page.value;
+  if (view === "nodes") return location.origin + linkTo({});
+  const { base, comparison } = pair.value;
+  const fixed =
+    view === "compare"
+      ? {
+          baseFrom: String(base.from),
+          baseUntil: String(base.until),
+          from: String(comparison.from),
+          until: String(comparison.until),
+        }
+      : { from: String(from), until: String(until) };
+  return location.origin + linkTo({ ...fixed, live: false });
+}
+
+export function ShareMenu() {
+  return (
+    <Menu label="Share ▾" name="Share" class="to-left">
+      {(close) => <Choices close={close} />}
+    </Menu>
+  );
+}
+
+function Choices({ close }: { close: () => void }) {
+  const [said, setSaid] = useState("");
+  const copy = (link: string) =>
+    void copyText(link).then((done) => setSaid(done ? "Copied." : `The browser did not allow copying: ${link}`));
+  return (
+    <>
+      <ul class="menu-list">
+        <li>
+          <button type="button" data-testid="share-fixed" onClick={() => copy(fixedLink())}>
+            <b>Copy link to this time</b>
+            <small>shows the same window whenever it is opened</small>
+          </button>
+        </li>
+        <li>
+          <button type="button" onClick={() => copy(location.href)}>
+            <b>Copy link as it is</b>
+            <small>a range up to now stays one</small>
+          </button>
+        </li>
+        <li>
+          <button
+            type="button"
+            onClick={() => {
+              close();
+              print();
+            }}
+          >
+            <b>Print</b>
+            <small>light colours, without controls</small>
+          </button>
+        </li>
+      </ul>
+      <div class="share-said" role="status" data-testid="share-said">
+        {said}
+      </div>
+    </>
+  );
+}

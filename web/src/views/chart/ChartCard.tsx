@@ -1,0 +1,220 @@
+/** The chart of cores over time with its list; what lies over the plot differs between the views. */
+import type { ReadonlySignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { ApiError } from "../../api/error.ts";
+import type { SeriesAnswer } from "../../api/types.ts";
+import { kernelShade, layerColours } from "../../logic/colour.ts";
+import { layerAt, type Mode, type Stack, stepAt, topOf } from "../../logic/series/stack.ts";
+import { percent } from "../../logic/text/format.ts";
+import { clock, type Window } from "../../logic/time/time.ts";
+import { isSame, zoomAround } from "../../logic/time/windows.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { labels } from "../../state/answers/server.ts";
+import type { Resource } from "../../state/question/resource.ts";
+import { theme } from "../../state/screen/theme.ts";
+import { charted, level, levelIn, levelTitle } from "../../state/screen/units.ts";
+import { Check } from "../ui/Check.tsx";
+import { Choice, Segments } from "../ui/Choice.tsx";
+import { Busy, Missing } from "../ui/Notices.tsx";
+import type { Hover } from "./Brush.tsx";
+import { LayerList, layerText } from "./LayerList.tsx";
+import type { Plot } from "./place.ts";
+import { TimeChart } from "./TimeChart.tsx";
+
+interface Drawing {
+  label: string;
+  /** Another selection over the same time, of which the sum is drawn as a line of side A. */
+  beside?: Stack | null;
+  tools?: ComponentChildren;
+  /** The window that the wheel or keys zoomed to. */
+  onRange: (window: Window) => void;
+  overlay: (plot: Plot, chart: Hovering) => ComponentChildren;
+}
+
+interface Props extends Drawing {
+  series: Resource<SeriesAnswer>;
+  stack: ReadonlySignal<Stack | null>;
+  /** What the profile below the chart says; the same refusal is not said twice. */
+  saidBelow: ApiError | null;
+}
+
+export interface Hovering {
+  hover: Hover | null;
+  onHover: (hover: Hover | null) => void;
+  /** The layer under the pointer as label and value; null for none, and for the rest that is shown as one. */
+  layer: { by: string; value: string; mode: Mode | null } | null;
+  caption: string;
+  /** The level at the line, in words. */
+  spoken: string;
+  /** Zooms around a moment: in for positive steps. */
+  zoom: (moment: number, steps: number) => void;
+}
+
+/** One step of the wheel's zoom; what a wheel reports for a notch is about a hundred. */
+const ZOOM_STEP = 1.25;
+const NOTCH = 100;
+/** A gesture of the wheel is over after this pause: only then the server is asked. */
+const SETTLED_MS = 220;
+/** A line is meant by a pointer within this part of the axis. */
+const REACH = 0.05;
+
+const DRAWN = [
+  ["stacked", "Stacked"],
+  ["lines", "Lines"],
+] as const;
+
+const BY = ["service", "node", "process", "thread", "mode", "container", "pod", "namespace", "workload", "unit", "cpu"];
+
+export function ChartCard({ series, stack, saidBelow, ...drawing }: Props) {
+  const [answer, drawn, error] = [series.data.value, stack.value, series.error.value];
+  const loading = series.loading.value;
+  if (answer !== null && drawn !== null) return <Chart answer={answer} stack={drawn} loading={loading} {...drawing} />;
+  if (error !== null && saidBelow?.code === error.code) return null;
+  return <Missing error={error} loading={loading} kind="chart" />;
+}
+
+interface ChartProps extends Drawing {
+  answer: SeriesAnswer;
+  stack: Stack;
+  loading: boolean;
+}
+
+function Chart({ answer, stack, loading, label, beside = null, tools, onRange, overlay }: ChartProps) {
+  const [hover, setHover] = useState<Hover | null>(null);
+  const shade = theme.value;
+  const colours = useMemo(() => coloursOf(stack, shade), [stack, shade]);
+  const [zoomed, setZoomed] = useState<Window | null>(null);
+  const range: Window = useMemo(() => zoomed ?? { from: answer.from, until: answer.until }, [answer, zoomed]);
+  useEffect(() => setZoomed(null), [answer]);
+  useEffect(() => {
+    if (zoomed === null) return;
+    const timer = setTimeout(() => onRange(zoomed), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [zoomed]);
+  const zoom = (moment: number, steps: number) => {
+    const next = zoomAround(range, moment, ZOOM_STEP ** -steps, Date.now());
+    if (!isSame(next, range)) setZoomed(next);
+  };
+  const { by, capacity, draw } = page.value;
+  const top = topOf(stack, beside, capacity, draw);
+  const step = hover === null ? -1 : stepAt(stack.edges, hover.moment);
+  const layer = hover === null ? -1 : layerAt(stack, step, hover.height * top, draw, REACH * top);
+  const under = stack.layers[layer];
+  const value = under?.value ?? null;
+  const caption = under === undefined ? "" : layerText(under.value, answer.other?.series ?? 0, under.mode, answer.by);
+  const total = stack.total[step];
+  const spoken = total === undefined || total === null ? uncoveredText(stack, step) : levelIn(total);
+  const known = labels.data.value?.labels;
+  const choices =
+    known === undefined
+      ? BY
+      : [...BY.filter((one) => known.includes(one)), ...known.filter((one) => !BY.includes(one))];
+  return (
+    <section class="card chart" aria-label={label}>
+      <Busy on={loading} />
+      <div class="toolbar">
+        <h2>{charted.value.isTime ? "Cores" : levelTitle()}</h2>
+        <Choice
+          label="by"
+          id="by"
+          value={by}
+          options={choices.map((one) => [one, one] as const)}
+          onChoose={(chosen) => navigate({ by: chosen })}
+        />
+        <Segments name="Draw" value={draw} options={DRAWN} onChoose={(chosen) => navigate({ draw: chosen })} />
+        {tools}
+        <span class="spring" />
+        <ChartFigures stack={stack} beside={beside} hover={hover?.moment ?? null} />
+        <Check checked={capacity} onToggle={() => navigate({ capacity: !capacity })}>
+          up to capacity
+        </Check>
+      </div>
+      <div class="chart-row">
+        <TimeChart
+          stack={stack}
+          beside={beside}
+          top={top}
+          colours={colours}
+          range={range}
+          theme={theme.value}
+          showCapacity={capacity}
+          draw={draw}
+          label={label}
+          onWheel={(moment, delta) => zoom(moment, -delta / NOTCH)}
+        >
+          {(plot) =>
+            overlay(plot, {
+              hover,
+              onHover: setHover,
+              layer: value === null ? null : { by: answer.by, value, mode: under?.mode ?? null },
+              caption,
+              spoken,
+              zoom,
+            })
+          }
+        </TimeChart>
+        <LayerList
+          stack={stack}
+          by={answer.by}
+          colours={colours}
+          hover={hover?.moment ?? null}
+          highlighted={layer}
+          otherCount={answer.other?.series ?? 0}
+        />
+      </div>
+    </section>
+  );
+}
+
+function coloursOf(stack: Stack, shade: "light" | "dark"): string[] {
+  const values = [...new Set(stack.layers.map((layer) => layer.value))];
+  const colours = new Map(layerColours(values).map((colour, i) => [values[i] as string | null, colour]));
+  return stack.layers.map(({ value, mode }) => {
+    const colour = colours.get(value) as string;
+    return mode === "kernel" ? kernelShade(colour, shade) : colour;
+  });
+}
+
+/** Why a step has no level. */
+function uncoveredText({ observed, edges }: Stack, step: number): string {
+  const length = (edges[step + 1] ?? 0) - (edges[step] ?? 0);
+  const part = length > 0 ? (observed[step] ?? 0) / length : 0;
+  return part > 0.02 ? `only ${percent(part)} of this time was covered` : "no agent covered this time";
+}
+
+function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | null; hover: number | null }) {
+  const step = hover === null ? -1 : stepAt(stack.edges, hover);
+  const other = hover === null || beside === null ? null : beside.total[stepAt(beside.edges, hover)];
+  if (step >= 0) {
+    const total = stack.total[step];
+    const capacity = stack.capacity[step];
+    return (
+      <span class="figures">
+        <b>{clock(stack.edges[step] as number)}</b>{" "}
+        {total === null || total === undefined ? (
+          uncoveredText(stack, step)
+        ) : (
+          <>
+            {other !== null && other !== undefined && `A ${level(other)}, B `}
+            {levelIn(total)}
+            {capacity === null || capacity === undefined || !charted.value.isTime ? "" : ` of ${level(capacity)}`}
+          </>
+        )}
+      </span>
+    );
+  }
+  const { meanTotal, meanCapacity, meanIdle } = stack;
+  return (
+    <span class="figures">
+      {beside !== null && (
+        <>
+          A <b>{level(beside.meanTotal)}</b>, B{" "}
+        </>
+      )}
+      <b>{level(meanTotal)}</b> {charted.value.isTime ? "cores" : levelTitle()}
+      {meanCapacity > 0 && charted.value.isTime ? ` of ${level(meanCapacity)}` : ""}
+      {meanIdle !== null && meanCapacity > 0 ? `, ${percent(meanIdle / meanCapacity)} idle` : ""}
+    </span>
+  );
+}

@@ -1,0 +1,97 @@
+/** The layers of a chart as a list: what they are, how much they take; a click narrows the selector to one. */
+import { withMatcher } from "../../logic/labels/selector.ts";
+import { namedValue } from "../../logic/labels/valueNames.ts";
+import { type Layer, type Mode, type Stack, stepAt } from "../../logic/series/stack.ts";
+import { duration, percent, plural } from "../../logic/text/format.ts";
+import { amountText } from "../../logic/text/unit.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { namesFor } from "../../state/answers/names.ts";
+import { charted, level } from "../../state/screen/units.ts";
+import { actionOf, actOnValue, onAltEnter, VALUE_HINT } from "./valueActions.ts";
+
+interface Props {
+  stack: Stack;
+  by: string;
+  colours: string[];
+  hover: number | null;
+  /** The layer under the pointer, or -1. */
+  highlighted: number;
+  otherCount: number;
+}
+
+/** A layer's value as it is shown: with the name of a process or container, where `by` has numbers. */
+export function layerName(value: string | null, otherCount: number, by = ""): string {
+  return value === null ? plural(otherCount, "other") : namedValue(value, namesFor(by));
+}
+
+/** The same with the mode, where user and system time are apart. */
+export function layerText(value: string | null, otherCount: number, mode: Mode | null, by: string): string {
+  return `${layerName(value, otherCount, by)}${modeText(mode)}`;
+}
+
+function layerAmount({ samples, amount }: Layer): string {
+  const { isTime, name } = charted.value;
+  if (!isTime) return amountText(amount, { isTime, name: name.replace(/ per second$/, "") });
+  return `${plural(samples, "sample")}, ${duration(amount / 1e9)} of CPU time`;
+}
+
+function modeText(mode: Mode | null): string {
+  return mode === null ? "" : `, ${mode === "kernel" ? "system" : "user"}`;
+}
+
+/** Narrows the selector to all but a value. No selector is all but a value's time in one mode. */
+function withoutValue(by: string, value: string): void {
+  navigate({ query: withMatcher(page.value.query, { label: by, operator: "!=", value }), focus: "" });
+}
+
+export function LayerList({ stack, by, colours, hover, highlighted, otherCount }: Props) {
+  const step = hover === null ? -1 : stepAt(stack.edges, hover);
+  return (
+    <ul class="layers" aria-label={`Cores by ${by}`} data-testid="layers">
+      {stack.layers.map((layer, i) => {
+        const value = layer.value;
+        const name = layerText(value, otherCount, layer.mode, by);
+        const now = step >= 0 ? layer.cores[step] : undefined;
+        const figures = (
+          <>
+            <span class="layer-cores">{now === undefined ? level(layer.mean) : now === null ? "–" : level(now)}</span>
+            <span class="layer-share">{percent(layer.share)}</span>
+          </>
+        );
+        const title = `${value || name}${value ? modeText(layer.mode) : ""}: ${layerAmount(layer)}`;
+        return (
+          <li key={`${layer.mode}${value ?? " others"}`} title={title} class={i === highlighted ? "highlighted" : ""}>
+            <i class="swatch" style={{ background: colours[i] ?? "" }} />
+            {value === null ? (
+              <span class="layer-name dim">{name}</span>
+            ) : (
+              <button
+                type="button"
+                class="layer-name"
+                title={`${title}. ${VALUE_HINT}`}
+                onClick={(event) => actOnValue(by, value, actionOf(event), layer.mode)}
+                onKeyDown={(event) => onAltEnter(event, (as) => actOnValue(by, value, as, layer.mode))}
+                aria-label={`Only ${by} ${name}`}
+              >
+                <span>{layerName(value, otherCount, by)}</span>
+                {modeText(layer.mode)}
+              </button>
+            )}
+            {figures}
+            {value !== null && layer.mode !== "kernel" && (
+              <button
+                type="button"
+                class="layer-without"
+                title={`Without ${layerName(value, 0, by)}`}
+                aria-label={`Without ${by} ${layerName(value, 0, by)}`}
+                onClick={() => withoutValue(by, value)}
+              >
+                ≠
+              </button>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,158 @@
+/** How much a window's numbers can be trusted: one line under the chart. */
+import type { ComponentChildren } from "preact";
+import type { Exposure, Period, Quality as QualityFigures } from "../../api/types.ts";
+import { ratesOf } from "../../logic/agents/account.ts";
+import { agentsOf, howMany } from "../../logic/agents/agents.ts";
+import { gapsOf, idleText, lossOf, missedOf, unseenOf } from "../../logic/agents/loss.ts";
+import { count, duration, percent, plural } from "../../logic/text/format.ts";
+import {
+  amountHead,
+  amountShort,
+  amountText,
+  rateHead,
+  rateShort,
+  rateText,
+  type Unit,
+} from "../../logic/text/unit.ts";
+import type { Window } from "../../logic/time/time.ts";
+import { linkTo } from "../../state/address/page.ts";
+import { nodes } from "../../state/answers/agents.ts";
+
+interface Props {
+  name: string;
+  window: Window;
+  samples: number;
+  /** Cores, or the unit per second. */
+  rate: number;
+  /** Null where the type is no time. */
+  cpuSeconds: number | null;
+  unit: Unit;
+  periods: Period[];
+  exposure: Exposure;
+  quality: QualityFigures;
+}
+
+/** Above these shares a figure asks for attention. */
+const MUCH_TRUNCATED = 0.02;
+const MUCH_UNNAMED = 0.1;
+
+export function Quality(props: Props) {
+  const { samples, exposure, quality, unit, cpuSeconds } = props;
+  const share = (part: number) => (samples > 0 ? part / samples : 0);
+  const lost = lossOf(quality.lost);
+  const gap = gapsOf(exposure, props.window);
+  const gapMs = gap.all;
+  const unseen = unseenOf(exposure);
+  const idle = idleText(exposure);
+  const truncated = share(quality.truncated_samples);
+  const unnamed = share(quality.unnamed_samples);
+  const rates = ratesOf(props.periods);
+  const observed = duration(exposure.observed_cpu_seconds);
+  const nodes = plural(exposure.nodes, "node");
+  const gaps = plural(exposure.gaps.length, "gap");
+  return (
+    <div class={`quality side-${props.name}`}>
+      {props.name !== "" && <span class="quality-name">{props.name}</span>}
+      <dl>
+        {unit.name !== "nanoseconds" && (
+          <Figure name={amountHead(unit)} value={amountShort(samples, unit)} hint={amountText(samples, unit)} />
+        )}
+        <Figure
+          name={rateHead(unit)}
+          value={rateShort(props.rate, unit)}
+          hint={cpuSeconds === null ? rateText(props.rate, unit) : `${duration(cpuSeconds)} of CPU time`}
+        />
+        {cpuSeconds !== null && (
+          <Figure name="CPU time" value={duration(cpuSeconds)} hint="Samples times what each stands for" />
+        )}
+        {rates !== null && <Figure name="rate" value={rates.brief} hint={rates.text} />}
+        {idle !== "" && (
+          <Figure
+            name="idle"
+            value={idle}
+            hint={`of ${observed} of observed CPU time on ${nodes}; unseen: no tick came`}
+            warn={missedOf(exposure) > 0}
+          />
+        )}
+        <Figure
+          name="cut stacks"
+          value={percent(truncated)}
+          hint={
+            `${plural(quality.truncated_samples, "sample")} that lack their root or a part before it, ` +
+            "where [cut] or [… frames] stands; the table by process shows whose they are"
+          }
+          warn={truncated > MUCH_TRUNCATED}
+        />
+        <Figure
+          name="without name"
+          value={percent(unnamed)}
+          hint={`${plural(quality.unnamed_samples, "sample")} with a frame whose function is not known`}
+          warn={unnamed > MUCH_UNNAMED}
+        />
+        <Figure
+          name="lost"
+          value={lost.samples === 0 ? "none" : lost.brief}
+          hint={lost.text || "No agent lost a sample in this window"}
+          warn={lost.samples > 0}
+        />
+        <Figure
+          name="not covered"
+          value={gapMs > 0 ? duration(gapMs / 1000) : unseen > 0 ? `${percent(unseen)} of nodes` : "none"}
+          hint={[
+            gapMs === 0 ? "Agents watched all the time" : `${gaps} without any agent; rates leave them out`,
+            gapMs > 0 && gap.inside === 0 ? ": before the first agent's samples, or behind the newest" : "",
+            unseen > 0
+              ? `, of ${nodes} ${percent(1 - unseen)} in the mean: a node counts with what was seen of it`
+              : "",
+          ].join("")}
+          warn={gap.inside > 0 || unseen > 0}
+        />
+        {props.name !== "A" && <Silent />}
+      </dl>
+    </div>
+  );
+}
+
+/** Agents of which nothing comes any more, at present. */
+function Silent() {
+  const rows = nodes.data.value?.nodes;
+  if (rows === undefined) return null;
+  const agents = agentsOf(rows);
+  const silent = howMany(agents, "silent");
+  const of = silent + howMany(agents, "live");
+  return (
+    <Figure
+      name="silent agents"
+      value={silent === 0 ? "none" : <a href={linkTo({ view: "nodes" })}>{`${count(silent)} of ${count(of)}`}</a>}
+      hint={
+        silent === 0
+          ? `${plural(of, "agent")} at work`
+          : `${plural(silent, "agent")} late at present: what ran there since is missing`
+      }
+      warn={silent > 0}
+    />
+  );
+}
+
+function Figure({
+  name,
+  value,
+  hint,
+  warn = false,
+}: {
+  name: string;
+  value: ComponentChildren;
+  hint: string;
+  warn?: boolean;
+}) {
+  return (
+    <div class={warn ? "figure warn" : "figure"} title={hint}>
+      <dt>{name}</dt>
+      <dd>
+        {warn && <span aria-hidden="true">! </span>}
+        {value}
+        <span class="visually-hidden"> ({hint})</span>
+      </dd>
+    </div>
+  );
+}

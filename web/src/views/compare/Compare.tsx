@@ -1,0 +1,268 @@
+/** Two windows, or two selections: what changed, and what only looks as if it had. */
+import { useMemo } from "preact/hooks";
+import { type ChangePoint, changePoints, changeText, largestChange } from "../../logic/series/changePoints.ts";
+import { meanWithin } from "../../logic/series/stack.ts";
+import { rangeText } from "../../logic/time/time.ts";
+import {
+  around,
+  isSame,
+  lengthOf,
+  otherSide,
+  type Pair,
+  placesBefore,
+  type Window,
+  withLength,
+} from "../../logic/time/windows.ts";
+import { navigate, type PageState, page } from "../../state/address/page.ts";
+import {
+  baseline,
+  compareSeries,
+  compareStack,
+  diff,
+  isChosenHere,
+  pair,
+  sideNames,
+} from "../../state/answers/compare.ts";
+import { selectorFaults } from "../../state/answers/selector.ts";
+import { present } from "../../state/question/question.ts";
+import { baseStack } from "../../state/screen/findings.ts";
+import { levelIn, levelTitle } from "../../state/screen/units.ts";
+import { QueryBox } from "../bar/QueryBox.tsx";
+import { Moments } from "../bar/TimeRange.tsx";
+import { ChartCard } from "../chart/ChartCard.tsx";
+import { WindowPair } from "../chart/WindowPair.tsx";
+import { Check } from "../ui/Check.tsx";
+import { Choice } from "../ui/Choice.tsx";
+import { Menu } from "../ui/Menu.tsx";
+import { ConfidenceSlider } from "./Changes.tsx";
+import { CompareProfile } from "./CompareProfile.tsx";
+
+export { startFindings as start } from "../../state/screen/findings.ts";
+/** For the heatmap, where two marks are compared. */
+export { CompareProfile };
+
+function pairChange({ base, comparison }: Pair, chart: Window | null): Partial<PageState> {
+  return {
+    baseFrom: String(base.from),
+    baseUntil: String(base.until),
+    from: String(comparison.from),
+    until: String(comparison.until),
+    chartFrom: chart === null ? "" : String(chart.from),
+    chartUntil: chart === null ? "" : String(chart.until),
+  };
+}
+
+function setPair(both: Pair, chart: Window | null, gesture = ""): void {
+  navigate(pairChange(both, chart), gesture);
+}
+
+export function Compare() {
+  return (
+    <>
+      <CompareChart />
+      <Sides />
+      <CompareProfile />
+    </>
+  );
+}
+
+function CompareChart() {
+  const windows = pair.value;
+  const stack = compareStack.value;
+  const across = useMemo(() => (stack === null ? null : largestChange(changePoints(stack))), [stack]);
+  return (
+    <ChartCard
+      series={compareSeries}
+      stack={compareStack}
+      beside={baseStack.value}
+      saidBelow={diff.error.value}
+      label="Cores over time with the two windows that are compared."
+      tools={
+        <>
+          {page.value.baseQuery !== "" && (
+            <span class="side base" title="A has a selector of its own: its sum is the line, the layers are B's">
+              <span class="side-letter">A</span> as a line over B
+            </span>
+          )}
+          <button
+            type="button"
+            class="button"
+            title="Let the chart show both windows closely"
+            onClick={() => setPair(windows, around(windows.base, windows.comparison))}
+          >
+            Fit
+          </button>
+          {across !== null && (
+            <button
+              type="button"
+              class="button"
+              data-testid="jump"
+              title={`A until the chart's largest change, ${changeText(across)}, and B from there on, equally long`}
+              onClick={() => setPair(across.pair, windows.chart)}
+            >
+              At the jump
+            </button>
+          )}
+          <button
+            type="button"
+            class="button"
+            title="Exchange A and B"
+            onClick={() => setPair({ base: windows.comparison, comparison: windows.base }, windows.chart)}
+          >
+            ⇄ Swap
+          </button>
+        </>
+      }
+      onRange={(w) => navigate({ chartFrom: String(w.from), chartUntil: String(w.until) }, "wheel")}
+      overlay={(plot, { onHover }) => (
+        <WindowPair
+          plot={plot}
+          pair={windows}
+          now={present.value}
+          locked={page.value.lock}
+          onHover={(moment) => onHover(moment === null ? null : { moment, height: Number.POSITIVE_INFINITY })}
+          onChange={(changed, gesture) => setPair(changed, windows.chart, gesture)}
+        />
+      )}
+    />
+  );
+}
+
+/** The value of the choice that leaves side A to the page. */
+const HERE = "here";
+const NO_SIDE = "nothing to compare with";
+
+const pointTitle = (point: ChangePoint) => `before ${changeText(point)}`;
+const isSamePair = (a: Pair, b: Pair) => isSame(a.base, b.base) && isSame(a.comparison, b.comparison);
+
+/** Where side A can lie: beside B, and before each change of the chart, B then behind it. */
+function placesOf({ base, comparison }: Pair, points: readonly ChangePoint[]) {
+  const places = placesBefore(comparison).map(([title, window]) => ({
+    title,
+    pair: { base: window, comparison },
+    isPoint: false,
+  }));
+  const changes = points.flatMap((point) =>
+    point.pair === null ? [] : [{ title: pointTitle(point), pair: point.pair, isPoint: true }],
+  );
+  // Of two names for the same windows, the change says more.
+  return changes.some(({ pair: at }) => isSamePair(at, { base, comparison }))
+    ? [...changes, ...places]
+    : [...places, ...changes];
+}
+
+function Sides() {
+  const windows = pair.value;
+  const { baseQuery, query, normalize, measure, confidence, lock } = page.value;
+  const answer = diff.data.value;
+  const now = present.value;
+  const set = (side: keyof Pair, window: Window) => {
+    const other = otherSide(side);
+    const follows = lock ? withLength(windows[other], lengthOf(window)) : windows[other];
+    setPair({ ...windows, [other]: follows, [side]: window }, null);
+  };
+  const side = (name: keyof Pair, letter: string, at: 0 | 1) => {
+    const window = windows[name];
+    const word = sideNames.value.names[at];
+    const stack = name === "base" && baseQuery !== "" ? baseStack.value : compareStack.value;
+    const level = stack === null ? null : meanWithin(stack, window);
+    return (
+      <div class={`side ${name}`}>
+        <span class="side-letter">{letter}</span>
+        <bdi>{word === letter ? "" : word}</bdi>
+        <Menu label={rangeText(window, now)} name={`Choose window ${letter}`}>
+          {(close) => (
+            <Moments
+              window={window}
+              onApply={(w) => {
+                set(name, w);
+                close();
+              }}
+            />
+          )}
+        </Menu>
+        {level !== null && <span class="dim">{levelIn(level)}</span>}
+      </div>
+    );
+  };
+  const points = useMemo(
+    () => (compareStack.value === null ? [] : changePoints(compareStack.value)),
+    [compareStack.value],
+  );
+  const options = placesOf(windows, points);
+  const chosen = isChosenHere.value ? HERE : (options.find(({ pair: at }) => isSamePair(at, windows))?.title ?? "");
+  return (
+    <div class="sides card">
+      {side("base", "A", 0)}
+      <Choice
+        label="A is"
+        name="Place window A"
+        value={chosen}
+        options={[
+          ...(chosen === "" ? [["", "where you put it"] as const] : []),
+          [HERE, "chosen by the page"],
+          ...options.map(({ title }) => [title, title] as const),
+          ...points.flatMap((point) =>
+            point.pair === null ? [[pointTitle(point), pointTitle(point), NO_SIDE] as const] : [],
+          ),
+        ]}
+        onChoose={(title) => {
+          const option = options.find((one) => one.title === title);
+          if (title === HERE) navigate({ baseFrom: "", baseUntil: "", chartFrom: "", chartUntil: "" });
+          else if (option?.isPoint) setPair(option.pair, windows.chart);
+          else if (option !== undefined) set("base", option.pair.base);
+        }}
+      />
+      <QueryBox
+        name="Selector of A"
+        value={baseQuery}
+        placeholder={`A: same as B${query === "" ? "" : ` ${query}`}`}
+        error={selectorFaults.value.base}
+        onSubmit={(text) => navigate({ baseQuery: text === query ? "" : text, focus: "" })}
+      />
+      {side("comparison", "B", 1)}
+      <Check
+        checked={lock}
+        onToggle={() => {
+          const same = { ...windows, base: withLength(windows.base, lengthOf(windows.comparison)) };
+          navigate({ lock: !lock, ...(lock ? {} : pairChange(same, null)) });
+        }}
+        title="A change of one window's length changes the other's too"
+        id="lock"
+      >
+        lock lengths
+      </Check>
+      {baseline.value !== null && (
+        <span class="baseline dim" role="status" data-testid="baseline">
+          {baseline.value.said}
+        </span>
+      )}
+      <div class="criteria">
+        <Choice
+          label="compare"
+          title="What of a frame is compared: all samples with it in the stack, or those that end in it"
+          id="measure"
+          value={measure}
+          options={[
+            ["total", "total"],
+            ["self", "self"],
+          ]}
+          onChoose={(chosen) => navigate({ measure: chosen })}
+        />
+        <Choice
+          label="normalise"
+          id="normalize"
+          value={normalize}
+          options={[
+            ["", `auto${normalize === "" && answer !== null ? ` (${answer.normalize})` : ""}`],
+            ["rate", `rate: ${levelTitle()}`],
+            ["share", "share of each side"],
+            ["absolute", "samples as they are"],
+          ]}
+          onChoose={(chosen) => navigate({ normalize: chosen })}
+        />
+        <ConfidenceSlider level={confidence} />
+      </div>
+    </div>
+  );
+}

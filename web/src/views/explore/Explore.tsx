@@ -1,0 +1,286 @@
+/** One selection, one window: where the time went. */
+import { useMemo } from "preact/hooks";
+import { type ChangePoint, changePoints, changeText, largestChange } from "../../logic/series/changePoints.ts";
+import { duration, plural } from "../../logic/text/format.ts";
+import { clock, parseTime } from "../../logic/time/time.ts";
+import { lengthOf, ordered, type Window } from "../../logic/time/windows.ts";
+import { navigate, page } from "../../state/address/page.ts";
+import { exploreSeries, flamegraph, ranking } from "../../state/answers/explore.ts";
+import { exploreStack } from "../../state/answers/lists.ts";
+import { labels } from "../../state/answers/server.ts";
+import { awaiting } from "../../state/live.ts";
+import { present } from "../../state/question/question.ts";
+import { theme } from "../../state/screen/theme.ts";
+import { focus, tree } from "../../state/screen/tree.ts";
+import { counted, level, levelIn } from "../../state/screen/units.ts";
+import { InstallLine } from "../bar/Install.tsx";
+import { Brush } from "../chart/Brush.tsx";
+import { ChartCard } from "../chart/ChartCard.tsx";
+import { Quality } from "../chart/Quality.tsx";
+import { actionOf, actOnValue } from "../chart/valueActions.ts";
+import type { Measure } from "../flame/measure.ts";
+import { Download } from "../graph/Download.tsx";
+import { FunctionTable } from "../graph/FunctionTable.tsx";
+import { findName, Graph } from "../graph/Graph.tsx";
+import { Check } from "../ui/Check.tsx";
+import { Choice } from "../ui/Choice.tsx";
+import { Menu } from "../ui/Menu.tsx";
+import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
+import { RankTable } from "./RankTable.tsx";
+import { TopLists } from "./TopLists.tsx";
+
+export function Explore() {
+  return (
+    <>
+      <ExploreChart />
+      {page.value.lists && <TopLists />}
+      <ExploreProfile />
+    </>
+  );
+}
+
+function ExploreChart() {
+  return (
+    <ChartCard
+      series={exploreSeries}
+      stack={exploreStack}
+      saidBelow={flamegraph.error.value}
+      label="Cores over time. Drag to choose a window."
+      onRange={(w) => navigate({ from: String(w.from), until: String(w.until), live: false }, "wheel")}
+      tools={
+        <>
+          {page.value.by !== "mode" && (
+            <Check
+              checked={page.value.apart}
+              onToggle={() => navigate({ apart: !page.value.apart })}
+              title="Time in the kernel apart, in a darker shade of the same colour"
+              id="apart"
+            >
+              user | system
+            </Check>
+          )}
+          <Check
+            checked={page.value.lists}
+            onToggle={() => navigate({ lists: !page.value.lists })}
+            title="Lists of the largest nodes, services, containers, processes and threads"
+            id="lists"
+          >
+            lists
+          </Check>
+          <button
+            type="button"
+            class="button"
+            title="Compare this window with the equal one before it"
+            onClick={compareWithBefore}
+          >
+            Compare with before
+          </button>
+          <ChangeButtons />
+        </>
+      }
+      overlay={(plot, { hover, onHover, layer, caption, spoken, zoom }) => (
+        <Brush
+          plot={plot}
+          hover={hover}
+          onHover={onHover}
+          caption={caption}
+          spoken={spoken}
+          onZoom={zoom}
+          onTake={(event) => {
+            if (layer !== null) actOnValue(layer.by, layer.value, actionOf(event), layer.mode);
+          }}
+          onPick={(w) => navigate({ from: String(w.from), until: String(w.until), live: false })}
+        />
+      )}
+    />
+  );
+}
+
+function compareWithBefore(): void {
+  const now = Date.now();
+  const { from, until } = page.value;
+  compare(ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now), null, null);
+}
+
+/** Without a side A, the page chooses it: time that was covered, in which the selection ran. */
+function compare(window: Window, base: Window | null, chart: Window | null): void {
+  navigate({
+    view: "compare",
+    focus: "",
+    from: String(window.from),
+    until: String(window.until),
+    baseFrom: base === null ? "" : String(base.from),
+    baseUntil: base === null ? "" : String(base.until),
+    baseQuery: "",
+    chartFrom: chart === null ? "" : String(chart.from),
+    chartUntil: chart === null ? "" : String(chart.until),
+    live: false,
+  });
+}
+
+/**
+ * Where the cores changed: one click compares what was before with what came; across a start there is nothing to
+ * compare.
+ */
+function ChangeButtons() {
+  const stack = exploreStack.value;
+  const series = exploreSeries.data.value;
+  const points = useMemo(() => (stack === null ? [] : changePoints(stack)), [stack]);
+  if (series === null || points.length === 0) return null;
+  const across = largestChange(points);
+  const whole = { from: series.from, until: series.until };
+  const take = ({ pair, kind, at }: ChangePoint) => {
+    if (pair !== null) compare(pair.comparison, pair.base, whole);
+    else if (kind === "started") navigate({ from: String(at), until: String(whole.until), live: false });
+    else if (kind === "ended") navigate({ from: String(whole.from), until: String(at), live: false });
+  };
+  return (
+    <>
+      {across !== null && (
+        <button
+          type="button"
+          class="button"
+          data-testid="jump"
+          title={`From ${level(across.before)} to ${levelIn(across.after)}: compare before and after, equally long`}
+          onClick={() => take(across)}
+        >
+          Compare across {clock(across.at)}
+        </button>
+      )}
+      {(points.length > 1 || across === null) && (
+        <Menu label={`${plural(points.length, "change point")} ▾`} name="Change points">
+          {(close) => (
+            <ul class="menu-list" data-testid="change-points">
+              {points.map((point) => (
+                <li key={`${point.kind} ${point.at}`}>
+                  <button
+                    type="button"
+                    disabled={point.kind === "changed" && point.pair === null}
+                    onClick={() => {
+                      close();
+                      take(point);
+                    }}
+                  >
+                    <b>{changeText(point)}</b>
+                    <small>{takeText(point)}</small>
+                  </button>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Menu>
+      )}
+    </>
+  );
+}
+
+function takeText({ pair, kind }: ChangePoint): string {
+  if (pair !== null) return `compare ${duration(lengthOf(pair.base) / 1000)} before with as long after`;
+  if (kind === "started") return "nothing before it to compare with: look at what ran since";
+  if (kind === "ended") return "nothing behind it to compare with: look at what ran until then";
+  return "too little is covered beside it to compare";
+}
+
+/** The profile of one window: what the page's state says it is. */
+export function ExploreProfile() {
+  const answer = flamegraph.data.value;
+  const error = flamegraph.error.value;
+  const loading = flamegraph.loading.value;
+  if (answer === null) {
+    if (error?.code === "bad_query")
+      return <UnreadableSelector error={error} onClear={() => navigate({ query: "" })} />;
+    return <Missing error={error} loading={loading} kind="graph" />;
+  }
+  // What could not be asked again may have samples meanwhile.
+  if (answer.samples === 0) return error === null ? <NoSamples /> : <ErrorNotice error={error} />;
+  const shown = tree.value.tree;
+  const measure: Measure = {
+    title: page.value.query === "" ? "all samples" : page.value.query,
+    secondsPerSample: (answer.cpu_seconds ?? 0) / answer.samples,
+    coresPerSample: (answer.cores ?? answer.rate ?? 0) / answer.samples,
+    normalize: null,
+  };
+  return (
+    <>
+      {error !== null && <ErrorNotice error={error} />}
+      <Quality
+        name=""
+        window={answer}
+        samples={answer.samples}
+        rate={answer.cores ?? answer.rate ?? 0}
+        cpuSeconds={answer.cpu_seconds}
+        unit={counted.value}
+        periods={answer.periods}
+        exposure={answer.exposure}
+        quality={answer.quality}
+      />
+      <Graph
+        measure={measure}
+        loading={loading}
+        download={
+          <Download
+            path="/flamegraph"
+            parameters={{ type: answer.type, query: page.value.query, from: answer.from, until: answer.until }}
+            by={page.value.rank}
+          />
+        }
+        table={
+          shown !== null &&
+          (page.value.rank === "function" ? (
+            <FunctionTable
+              tree={shown}
+              focus={focus.value.node}
+              theme={theme.value}
+              choice={<RankChoice />}
+              onFind={findName}
+            />
+          ) : (
+            <RankTable answer={ranking.data.value} choice={<RankChoice />} />
+          ))
+        }
+      />
+    </>
+  );
+}
+
+function RankChoice() {
+  const known = labels.data.value?.labels ?? [];
+  return (
+    <Choice
+      label=""
+      name="Rank by"
+      id="rank"
+      value={page.value.rank}
+      options={["function", ...known].map((label) => [label, label] as const)}
+      onChoose={(chosen) => navigate({ rank: chosen })}
+    />
+  );
+}
+
+function NoSamples() {
+  const { query, from, until } = page.value;
+  const now = present.value;
+  const length = (parseTime(until, now) ?? now) - (parseTime(from, now) ?? now);
+  return (
+    <EmptyNotice title="No samples in this window.">
+      {query !== "" && (
+        <p>
+          Nothing matches <code>{query}</code> here.{" "}
+          <button type="button" class="button" onClick={() => navigate({ query: "" })}>
+            Show everything
+          </button>
+        </p>
+      )}
+      {length < 86_400_000 && (
+        <p>
+          Perhaps it ran at another time.{" "}
+          <button type="button" class="button" onClick={() => navigate({ from: "now-24h", until: "now" })}>
+            Look at 24 hours
+          </button>
+        </p>
+      )}
+      {awaiting.value && <p class="dim">Looking again every few seconds.</p>}
+      {query === "" && <InstallLine />}
+    </EmptyNotice>
+  );
+}

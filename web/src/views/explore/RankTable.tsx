@@ -1,0 +1,92 @@
+/** The values of a label by CPU time, with what the kernel spent of it: which process, container or pod it was. */
+import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
+import type { TopAnswer, TopRow } from "../../api/types.ts";
+import { duration, percent, plural } from "../../logic/text/format.ts";
+import { amountHead, amountShort, amountText, rateText } from "../../logic/text/unit.ts";
+import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/tree/functions.ts";
+import { counted } from "../../state/screen/units.ts";
+import { layerName } from "../chart/LayerList.tsx";
+import { actionOf, actOnValue, VALUE_HINT } from "../chart/valueActions.ts";
+import { type Column, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
+
+interface Props {
+  answer: TopAnswer<TopRow> | null;
+  choice: ComponentChildren;
+}
+
+function shareText(share: number | null): string {
+  return share === null ? "" : percent(share);
+}
+
+export function RankTable({ answer, choice }: Props) {
+  const [sort, setSort] = useSort(RANK_KEYS, { key: "total", descending: true });
+  const rows = useMemo(() => sortRanks(answer?.rows ?? [], sort.key, sort.descending), [answer, sort]);
+  const whole = answer?.samples ?? 0;
+  const unit = counted.value;
+  const columns: Column<TopRow, RankKey>[] = [
+    {
+      key: "name",
+      title: answer?.by ?? "",
+      hint: `Sort by name. ${VALUE_HINT}`,
+      number: false,
+      cell: (row) => <span title={row.name}>{layerName(row.name, 0, answer?.by)}</span>,
+    },
+    {
+      key: "kernel",
+      title: "Kernel",
+      hint: "Share of its time that was spent in the kernel; sorted by the time itself",
+      number: true,
+      cell: (row) => shareText(rankShare(row, "kernel")),
+    },
+    {
+      key: "cut",
+      title: "Cut",
+      hint: "Share of its time whose stacks lack their root; sorted by the time itself",
+      number: true,
+      spare: true,
+      cell: (row) => shareText(rankShare(row, "cut")),
+    },
+    {
+      key: "unnamed",
+      title: "Unnamed",
+      hint: "Share of its time whose stacks have a frame without a function's name; sorted by the time itself",
+      number: true,
+      spare: true,
+      cell: (row) => shareText(rankShare(row, "unnamed")),
+    },
+    {
+      key: "total",
+      title: unit.isTime ? "CPU time" : amountHead(unit),
+      hint: `${unit.isTime ? "CPU time" : amountHead(unit)} in this window and its share`,
+      number: true,
+      cell: (row) => {
+        const share = whole > 0 ? row.total / whole : 0;
+        return (
+          <span class="amount" title={`${rateText(row.cores ?? row.rate ?? 0, unit)}, ${amountText(row.total, unit)}`}>
+            <i style={{ width: `${share * 100}%` }} />
+            <em>{row.cpu_seconds === null ? amountShort(row.total, unit) : duration(row.cpu_seconds)}</em>
+            <b>{percent(share)}</b>
+          </span>
+        );
+      },
+    },
+  ];
+  return (
+    <div class="tablebox ranks">
+      <div class="tablebox-title">
+        {choice}
+        <b>{answer === null ? "" : plural(rows.length, "value")}</b>
+      </div>
+      <VirtualTable
+        label={`Ranked by ${answer?.by ?? "label"}`}
+        rows={rows}
+        columns={columns}
+        sort={sort}
+        onSort={setSort}
+        onTake={(row, event) => answer !== null && actOnValue(answer.by, row.name, actionOf(event))}
+        empty={answer === null ? "Loading …" : "No samples in this window."}
+      />
+    </div>
+  );
+}

@@ -1,4 +1,0 @@
-/** What stands beside a graph, and the keys, in one file: apart, they would compress worse. */
-export { HelpDialog } from "../HelpDialog.tsx";
-export { FramePanel } from "./FramePanel.tsx";
-export { FrameTree } from "./FrameTree.tsx";

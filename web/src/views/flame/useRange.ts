@@ -1,0 +1,75 @@
+/**
+ * What of the tree's width is in sight. In: the zoomed frame, and the part of its width that the address has. Out: the
+ * range that is drawn, which glides to what the address says and follows the hand at once.
+ */
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { partOf, partText, type View, viewOf } from "../../logic/flame/layout.ts";
+import { ROOT, type Tree } from "../../logic/tree/tree.ts";
+import type { Drawn } from "../ui/hooks.ts";
+
+interface Given {
+  tree: Tree;
+  focus: number;
+  /** As `partText` writes it. */
+  part: string;
+  onPart: (part: string) => void;
+}
+
+const ZOOM_MS = 140;
+/** A gesture of the wheel is over after this pause. */
+const SETTLED_MS = 220;
+
+export type Range = ReturnType<typeof useRange>;
+
+export function useRange({ tree, focus, part, onPart }: Given, { draw, drawSoon }: Drawn) {
+  const limits = viewOf(tree, focus);
+  const view = useRef<View>(partOf(part, limits));
+
+  const gliding = useRef(0);
+  const glideTo = (target: View) => {
+    const start = view.current;
+    const began = performance.now();
+    cancelAnimationFrame(gliding.current);
+    gliding.current = requestAnimationFrame(function glide(now) {
+      const part = Math.min(1, Math.max(0, now - began) / ZOOM_MS);
+      const eased = 1 - (1 - part) ** 3;
+      view.current = {
+        from: start.from + (target.from - start.from) * eased,
+        until: start.until + (target.until - start.until) * eased,
+      };
+      draw();
+      if (part < 1) gliding.current = requestAnimationFrame(glide);
+    });
+  };
+
+  // A zoom glides, so that the eye can follow it; another tree is simply there.
+  const lastTree = useRef(tree);
+  useLayoutEffect(() => {
+    const still = lastTree.current !== tree || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const target = partOf(part, limits);
+    lastTree.current = tree;
+    if (still) {
+      view.current = target;
+      draw();
+    } else if (partText(view.current, limits) !== part) glideTo(target);
+    return () => cancelAnimationFrame(gliding.current);
+  }, [tree, focus, part]);
+
+  // The address follows once the wheel or the pointer rests.
+  const resting = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(resting.current), [tree, focus]);
+  const show = (seen: View) => {
+    view.current = seen;
+    drawSoon();
+    clearTimeout(resting.current);
+    resting.current = setTimeout(() => onPart(partText(seen, limits)), SETTLED_MS);
+  };
+
+  /** What the hand chose is given up; where the address has nothing to give up, all comes into sight from here. */
+  const reset = () => {
+    clearTimeout(resting.current);
+    if (focus === ROOT && part === "") glideTo(limits);
+  };
+
+  return { limits, view, show, reset };
+}

@@ -1,0 +1,123 @@
+/** The functions of one window: what the flamegraph shows, as text. */
+import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
+import { kindOf, kindSwatch, type Theme } from "../../logic/colour.ts";
+import { percent, plural } from "../../logic/text/format.ts";
+import { fitName } from "../../logic/text/names.ts";
+import {
+  type FunctionRow,
+  functionsOf,
+  largestOf,
+  rowOf,
+  SORT_KEYS,
+  type SortKey,
+  sortFunctions,
+} from "../../logic/tree/functions.ts";
+import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
+import { matcher, tableNames } from "../../state/screen/search.ts";
+import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
+import { upright } from "../../state/screen/tree.ts";
+import { amount, amountIn } from "../../state/screen/units.ts";
+import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
+
+interface Props {
+  tree: Tree;
+  focus: number;
+  theme: Theme;
+  /** Chooses what is ranked. */
+  choice: ComponentChildren;
+  onFind: (name: string) => void;
+}
+
+export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFind }: Props) {
+  // A function's own samples are at the leaves: what was turned round is counted as it was taken.
+  const isUpright = shown.shape === "upright";
+  const tree = isUpright ? shown : (upright.value ?? shown);
+  const focus = isUpright ? zoomed : ROOT;
+  const [sort, setSort] = useSort(SORT_KEYS, { key: "self", descending: true });
+  const all = useMemo(() => functionsOf(tree, focus), [tree, focus]);
+  // Sorted once, and filtered with each letter of a search: sorting is what takes long.
+  const sorted = useMemo(() => sortFunctions(all, sort.key, sort.descending), [all, sort]);
+  // Another letter of a search that changes the verdict on no name leaves the table as it is.
+  const matched = tableNames.value;
+  const rows = useMemo(() => {
+    const wanted = matcher.peek();
+    if (matched === null || wanted === null) return sorted;
+    // Names are looked at once a letter, by the graph; another tree numbers them in another way.
+    if (matched.tree.strings === tree.strings) return sorted.filter((row) => matched.names[row.nameId] === 1);
+    return sorted.filter((row) => wanted(row.name));
+  }, [sorted, matched, tree]);
+  const chosen = selected.value;
+  const chosenRow = useMemo(() => (chosen === null ? -1 : rowOf(rows, shown, chosen)), [rows, shown, chosen]);
+  const whole = tree.total[focus] as number;
+  const share = (samples: number) => (whole > 0 ? samples / whole : 0);
+  const room = nameRoom();
+  const columns: Column<FunctionRow, SortKey>[] = [
+    {
+      key: "name",
+      title: "Function",
+      hint: "Sort by name",
+      number: false,
+      cell: (row) => (
+        <span class="function" title={`${row.name}\n${row.kind}${row.module === "" ? "" : ` · ${row.module}`}`}>
+          <i class="swatch" style={{ background: kindSwatch(kindOf(row.kind, false), theme) }} />
+          <bdi>{fitName(row.name, room)}</bdi>
+          <small>{row.module}</small>
+        </span>
+      ),
+    },
+    {
+      key: "self",
+      title: "Self",
+      hint: "Samples in the function itself",
+      number: true,
+      cell: (row) => <Amount samples={row.self} share={share(row.self)} />,
+    },
+    {
+      key: "total",
+      title: "Total",
+      hint: "Samples in the function and all that it calls; a recursion counts once",
+      number: true,
+      cell: (row) => <Amount samples={row.total} share={share(row.total)} />,
+    },
+  ];
+  return (
+    <div class="tablebox">
+      <div class="tablebox-title">
+        {choice}
+        <b>{plural(rows.length, "function")}</b>
+        <span class="dim">
+          {focus === ROOT ? "" : `within ${frameName(tree, focus)}`}
+          {matched === null ? "" : " that match"}
+        </span>
+      </div>
+      <VirtualTable
+        label="Functions"
+        rows={rows}
+        columns={columns}
+        sort={sort}
+        onSort={setSort}
+        onTake={(row) => {
+          onFind(row.name);
+          select(largestOf(shown, row));
+        }}
+        onPoint={(row) => {
+          pointedRow.value = row?.name ?? null;
+        }}
+        shown={chosenRow}
+        rowClass={(row) => (row.name === pointedFrame.value ? "pointed" : "")}
+        empty={matched === null ? "No samples in this window." : "No function matches the search."}
+      />
+    </div>
+  );
+}
+
+export function Amount({ samples, share }: { samples: number; share: number }) {
+  return (
+    <span class="amount" title={`${amount(samples)}, ${percent(share)}`}>
+      <i style={{ width: `${Math.min(100, share * 100)}%` }} />
+      <em>{amountIn(samples)}</em>
+      <b>{percent(share)}</b>
+    </span>
+  );
+}

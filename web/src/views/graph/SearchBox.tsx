@@ -1,0 +1,118 @@
+/** The search of a graph: what is looked for, what of it there is, and the way from match to match. */
+import { useEffect, useRef } from "preact/hooks";
+import { nextHit, patternName } from "../../logic/flame/search.ts";
+import { count, percent, plural } from "../../logic/text/format.ts";
+import { ROOT } from "../../logic/tree/tree.ts";
+import { fields, navigate, page } from "../../state/address/page.ts";
+import { matching, searchResult, wholeMatch } from "../../state/screen/search.ts";
+import { select, selected } from "../../state/screen/selection.ts";
+import { focus, tree } from "../../state/screen/tree.ts";
+import { amount } from "../../state/screen/units.ts";
+import { isTyping } from "../ui/hooks.ts";
+
+export function SearchBox() {
+  const { match } = page.value;
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== "/" || isTyping(event.target) || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      input.current?.focus();
+      input.current?.select();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const wanted = matching.value;
+  const fault = wanted !== null && "error" in wanted ? wanted.error : "";
+  return (
+    <div class={`search${fault === "" ? "" : " bad"}`}>
+      <input
+        ref={input}
+        type="search"
+        placeholder="Find a function or /regex/"
+        aria-label="Find functions"
+        aria-invalid={fault !== ""}
+        title={fault || "Press / to come here. Text matches anywhere; /…/ is a regular expression."}
+        spellcheck={false}
+        value={match}
+        data-testid="search"
+        onInput={({ currentTarget: { value } }) => {
+          // What is pasted is whole: it need not wait for the next letter.
+          navigate({ match: value }, Math.abs(value.length - match.length) > 2 ? "" : "search");
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") toMatch(event.shiftKey ? -1 : 1);
+          if (event.key === "Escape") navigate({ match: "" });
+        }}
+      />
+      {fault !== "" && (
+        <span class="search-fault" role="alert">
+          {fault}
+        </span>
+      )}
+    </div>
+  );
+}
+
+function toMatch(direction: 1 | -1): void {
+  const shown = tree.value.tree;
+  const found = searchResult.value;
+  if (shown === null || found === null) return;
+  const next = nextHit(shown, found.hits, selected.value ?? focus.value.node, direction);
+  if (next === null) return;
+  const within = next >= focus.value.node && next < (shown.end[focus.value.node] as number);
+  select(next, within ? {} : { focus: "" });
+}
+
+export function SearchFigures() {
+  const found = searchResult.value;
+  const shown = tree.value.tree;
+  if (found === null || shown === null) return null;
+  const atRoot = focus.value.node === ROOT;
+  // The server has searched what was too small to be sent.
+  const whole = shown.trimmed && atRoot && !wholeMatch.loading.value ? wholeMatch.data.value : null;
+  const samples = whole?.samples ?? found.samples;
+  const share = whole?.share ?? found.afterShare;
+  const both = shown.diff !== null;
+  // A name is searched for, and not one module's function: its namesakes are found with it.
+  const isNamed = patternName(fields.match.value) !== fields.match.value && found.frames > 1;
+  return (
+    <span class="found" role="status" data-testid="found">
+      {samples === 0 && found.framesInAll === 0 ? (
+        "no frame matches"
+      ) : (
+        <>
+          <b>{both ? `${percent(found.baseShare)} → ${percent(share)}` : percent(share)}</b>
+          {found.callers !== null ? " of the callees" : atRoot ? "" : " of the zoomed frame"} ·{" "}
+          {both && `${count(found.baseSamples)} → `}
+          {amount(samples)} in {plural(found.frames, "frame")}
+          {isNamed && " so named, of any module"}
+          {found.callers !== null && (
+            <>
+              {" · "}
+              <b>
+                {both
+                  ? `${percent(found.callers.baseShare)} → ${percent(found.callers.afterShare)}`
+                  : percent(found.callers.afterShare)}
+              </b>{" "}
+              of the callers
+            </>
+          )}
+          <button type="button" class="button tiny" aria-label="Previous match" onClick={() => toMatch(-1)}>
+            ‹
+          </button>
+          <button type="button" class="button tiny" aria-label="Next match" onClick={() => toMatch(1)}>
+            ›
+          </button>
+        </>
+      )}
+      {shown.trimmed && whole === null && (
+        <span class="dim" title="Frames below a millionth of the window are folded and not searched.">
+          {" "}
+          (at least)
+        </span>
+      )}
+    </span>
+  );
+}

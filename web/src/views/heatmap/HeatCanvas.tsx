@@ -1,0 +1,165 @@
+/**
+ * The heatmap's canvas. In: cells, what is marked. Out: the wish to mark a span for A or B. Pointer and keyboard can do
+ * the same, and the line below says in words what the cursor or the pointer is at.
+ */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { cellAt, moveCell, spanOf, spanWords } from "../../logic/heatmap/heatmap.ts";
+import type { Window } from "../../logic/time/time.ts";
+import { styleOf, useCanvas } from "../ui/hooks.ts";
+import { type HeatScene, MARGIN, paintGround, paintMarks } from "./paint.ts";
+
+interface Props extends Pick<HeatScene, "cells" | "grid" | "classes" | "gaps" | "theme" | "a" | "b"> {
+  /** A side that is the rest has no outline of its own. */
+  restA: boolean;
+  restB: boolean;
+  /** What a drag marks; with Alt the other one. */
+  letter: "A" | "B";
+  onMark: (window: Window, letter: "A" | "B") => void;
+  onClear: () => void;
+  onRest: () => void;
+  /** A run of cells in a few words. */
+  wordsFor: (cells: readonly [number, number]) => string;
+}
+
+interface Drag {
+  from: number;
+  to: number;
+  letter: "A" | "B";
+}
+
+const KEYS =
+  "Arrow keys move between cells, with Shift they select, Enter marks A, Alt Enter B, " +
+  "r compares with the rest, Esc clears.";
+
+const other = (letter: "A" | "B") => (letter === "A" ? "B" : "A");
+const inOrder = (a: number, b: number): [number, number] => [Math.min(a, b), Math.max(a, b)];
+
+export function HeatCanvas(props: Props) {
+  const { cells, grid, classes, gaps, theme, a, b, restA, restB, letter, onMark, onClear, onRest, wordsFor } = props;
+  /** The cells as they were drawn last: they stay while marks and the cursor move over them. */
+  const ground = useRef<{ picture: HTMLCanvasElement; of: unknown[] } | null>(null);
+  const [drag, setDrag] = useState<Drag | null>(null);
+  const [hover, setHover] = useState<number | null>(null);
+  const [placed, setCursor] = useState(0);
+  const [focused, setFocused] = useState(false);
+  /** Where a selection by keys began. */
+  const [anchor, setAnchor] = useState<number | null>(null);
+  const cursor = Math.min(placed, grid.columns * grid.rows - 1);
+  const chosen = drag !== null ? inOrder(drag.from, drag.to) : anchor === null ? null : inOrder(anchor, cursor);
+
+  const { box, canvas, style } = useCanvas((context, { width, height, ratio }) => {
+    const scene: HeatScene = {
+      cells,
+      grid,
+      classes,
+      gaps,
+      theme,
+      a: restA ? null : a,
+      b: restB ? null : b,
+      drag: chosen === null ? null : { cells: chosen, letter: drag?.letter ?? letter },
+      cursor: focused ? cursor : null,
+      width,
+      height,
+      ratio,
+      colour: styleOf(context.canvas),
+    };
+    const of = [cells, theme, context.canvas.width, context.canvas.height];
+    if (ground.current?.of.every((one, i) => one === of[i]) !== true) {
+      const picture = document.createElement("canvas");
+      picture.width = context.canvas.width;
+      picture.height = context.canvas.height;
+      const below = picture.getContext("2d", { alpha: false });
+      if (below === null) return;
+      paintGround(below, scene);
+      ground.current = { picture, of };
+    }
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.drawImage(ground.current.picture, 0, 0);
+    paintMarks(context, scene);
+  });
+
+  const cellOf = (event: PointerEvent): number => {
+    const bounds = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    const width = bounds.width - MARGIN.left - MARGIN.right;
+    const height = bounds.height - MARGIN.top - MARGIN.bottom;
+    const x = (event.clientX - bounds.left - MARGIN.left) / width;
+    return cellAt(grid, x, 1 - (event.clientY - bounds.top - MARGIN.top) / height);
+  };
+  const take = (first: number, last: number, letter: "A" | "B") => onMark(spanOf(grid, first, last), letter);
+
+  useEffect(() => {
+    if (drag === null) return;
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key === "Escape") setDrag(null);
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [drag]);
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey) return;
+    const next = moveCell(grid, cursor, event.key);
+    if (next !== null) {
+      setAnchor(event.shiftKey ? (anchor ?? cursor) : null);
+      setCursor(next);
+    } else if (event.key === "Enter" || event.key === " ") {
+      take(anchor ?? cursor, cursor, event.altKey ? other(letter) : letter);
+      setAnchor(null);
+    } else if (event.key === "r") onRest();
+    else if (event.key === "Escape") {
+      setAnchor(null);
+      if (anchor === null) onClear();
+    } else return;
+    event.preventDefault();
+  };
+
+  const at = drag !== null ? chosen : (chosen ?? (focused ? [cursor, cursor] : hover === null ? null : [hover, hover]));
+  return (
+    <>
+      <div class="heat-box" ref={box}>
+        {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: an application has its own keys. */}
+        <canvas
+          ref={canvas}
+          style={style}
+          role="application"
+          aria-roledescription="heatmap"
+          aria-label={`Heatmap of time against the offset within each column. ${KEYS}`}
+          tabIndex={0}
+          data-testid="heatmap"
+          onKeyDown={onKeyDown}
+          onFocus={(event) => setFocused(event.currentTarget.matches(":focus-visible"))}
+          onBlur={() => {
+            setFocused(false);
+            setAnchor(null);
+          }}
+          onPointerDown={(event) => {
+            if (event.button !== 0) return;
+            event.currentTarget.setPointerCapture(event.pointerId);
+            const cell = cellOf(event);
+            setFocused(false);
+            setCursor(cell);
+            setDrag({ from: cell, to: cell, letter: event.altKey ? other(letter) : letter });
+          }}
+          onPointerMove={(event) => {
+            const cell = cellOf(event);
+            setHover(cell);
+            if (drag !== null) setDrag({ ...drag, to: cell });
+          }}
+          onPointerUp={() => {
+            if (drag !== null) take(drag.from, drag.to, drag.letter);
+            setDrag(null);
+          }}
+          onPointerCancel={() => setDrag(null)}
+          onPointerLeave={() => setHover(null)}
+        />
+      </div>
+      <div class="flame-status" role="status" aria-live="polite" data-testid="heat-cell">
+        {at === null ? (
+          <span class="dim">{KEYS}</span>
+        ) : (
+          `${spanWords(spanOf(grid, ...(at as [number, number])))}: ${wordsFor(at as [number, number])}`
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,74 @@
+/**
+ * Views that the browser fetches when they are first wanted. Until a view is there something stands in its place. Where
+ * it can't be fetched, a notice says why and what to do: the server no longer has the files of a page that was opened
+ * before its upgrade.
+ */
+import { signal } from "@preact/signals";
+import type { ComponentChildren, ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { EmptyNotice } from "./ui/Notices.tsx";
+
+export interface LazyView<P> {
+  (props: P): ComponentChildren;
+  /** Fetches it before it is shown. */
+  prefetch: () => void;
+}
+
+const begun = new WeakSet<() => void>();
+
+/** Starts what a fetched file asks the server for by itself: once, however many of its views are wanted. */
+export function begin<File extends { start: () => void }>(file: File): File {
+  if (begun.has(file.start)) return file;
+  begun.add(file.start);
+  file.start();
+  return file;
+}
+
+export function lazy<P extends object>(
+  load: () => Promise<ComponentType<P>>,
+  meanwhile: ComponentChildren = null,
+): LazyView<P> {
+  const loaded = signal<ComponentType<P> | null>(null);
+  const failed = signal(false);
+  let isAsked = false;
+  const prefetch = () => {
+    if (isAsked) return;
+    isAsked = true;
+    failed.value = false;
+    load().then(
+      (view) => {
+        loaded.value = view;
+      },
+      () => {
+        isAsked = false;
+        failed.value = true;
+      },
+    );
+  };
+  const Lazy = (props: P) => {
+    useEffect(prefetch, []);
+    const Loaded = loaded.value;
+    if (Loaded !== null) return <Loaded {...props} />;
+    return failed.value ? <Unloaded onRetry={prefetch} /> : meanwhile;
+  };
+  return Object.assign(Lazy, { prefetch });
+}
+
+function Unloaded({ onRetry }: { onRetry: () => void }) {
+  return (
+    <div role="alert">
+      <EmptyNotice title="This part of the page could not be loaded.">
+        <p>
+          The server does not answer, or was upgraded since this page was opened: then the page has to be loaded anew.
+          What is chosen stands in the address and stays.
+        </p>
+        <button type="button" class="button primary" onClick={() => location.reload()}>
+          Reload the page
+        </button>{" "}
+        <button type="button" class="button" onClick={onRetry}>
+          Try again
+        </button>
+      </EmptyNotice>
+    </div>
+  );
+}

@@ -1,0 +1,24 @@
+/**
+ * What the first picture of the page does not need. Each file that is fetched later stands here and nowhere else, so
+ * that these imports close the only circles that there are.
+ */
+import { begin, lazy } from "./lazyView.tsx";
+import { Busy, Missing } from "./ui/Notices.tsx";
+
+const waiting = <Missing error={null} loading={true} kind="chart" />;
+
+const compare = () => import("./compare/Compare.tsx").then(begin);
+const frames = () => import("./graph/Frames.ts").then(begin);
+const timeline = () => import("./timeline/Timeline.tsx").then(begin);
+
+export const Compare = lazy(() => compare().then((file) => file.Compare), waiting);
+export const CompareProfile = lazy(
+  () => compare().then((file) => file.CompareProfile),
+  <Missing error={null} loading={true} kind="graph" />,
+);
+export const Heatmap = lazy(() => import("./heatmap/Heatmap.tsx").then((file) => file.Heatmap), waiting);
+export const Timeline = lazy(() => timeline().then((file) => file.Timeline), waiting);
+export const Nodes = lazy(() => import("./nodes/Nodes.tsx").then((file) => file.Nodes), waiting);
+export const HelpDialog = lazy(() => frames().then((file) => file.HelpDialog));
+export const FramePanel = lazy(() => frames().then((file) => file.FramePanel), <Busy on={true} />);
+export const FrameTree = lazy(() => frames().then((file) => file.FrameTree), <Busy on={true} />);

@@ -1,0 +1,84 @@
+/**
+ * What pointer and wheel do on a timeline. In: the chart and what of it is in sight. Out: the frame below the pointer,
+ * and handlers: the wheel zooms or moves, a drag moves, a click selects, a double click fits a frame.
+ */
+import type { RefObject } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { nodeAt } from "../../logic/flame/layout.ts";
+import { type Chart, fitted, panned, type Range, zoomed } from "../../logic/flame/timeline.ts";
+import { ROOT } from "../../logic/tree/tree.ts";
+import { ROW } from "../flame/paint.ts";
+import type { Size } from "../ui/hooks.ts";
+
+interface Given {
+  chart: Chart;
+  range: Range;
+  box: RefObject<HTMLDivElement | null>;
+  canvas: RefObject<HTMLCanvasElement | null>;
+  size: Size;
+  onRange: (range: Range) => void;
+  onSelect: (box: number | null) => void;
+}
+
+/** A shorter drag is a click with a shaky hand. */
+const LEAST_PIXELS = 4;
+
+export function usePointer({ chart, range, box, canvas, size, onRange, onSelect }: Given) {
+  const { tree, extentNs } = chart;
+  const span = range.until - range.from;
+  const [hover, setHover] = useState<{ box: number; x: number; y: number } | null>(null);
+  const drag = useRef<{ x: number; y: number; range: Range; top: number; moved: boolean } | null>(null);
+
+  const boxAt = (event: MouseEvent): number | null => {
+    const bounds = canvas.current?.getBoundingClientRect();
+    if (bounds === undefined || box.current === null) return null;
+    const depth = Math.floor((event.clientY - bounds.top + box.current.scrollTop) / ROW);
+    return nodeAt(tree, depth, range.from + ((event.clientX - bounds.left) / bounds.width) * span);
+  };
+
+  const onCanvas = {
+    onWheel: (event: WheelEvent) => {
+      const bounds = canvas.current?.getBoundingClientRect();
+      if (bounds === undefined) return;
+      event.preventDefault();
+      const sideways = event.shiftKey ? event.deltaY : event.deltaX;
+      if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
+        onRange(panned(range, (sideways / bounds.width) * span, extentNs));
+      } else {
+        onRange(zoomed(range, Math.exp(event.deltaY / 400), (event.clientX - bounds.left) / bounds.width, extentNs));
+      }
+    },
+    onPointerDown: (event: PointerEvent) => {
+      if (event.button !== 0) return;
+      canvas.current?.setPointerCapture(event.pointerId);
+      drag.current = { x: event.clientX, y: event.clientY, range, top: box.current?.scrollTop ?? 0, moved: false };
+    },
+    onPointerMove: (event: PointerEvent) => {
+      const at = drag.current;
+      if (at === null) {
+        const under = boxAt(event);
+        setHover(under === null || under === ROOT ? null : { box: under, x: event.clientX, y: event.clientY });
+        return;
+      }
+      const by = event.clientX - at.x;
+      if (!at.moved && Math.max(Math.abs(by), Math.abs(event.clientY - at.y)) < LEAST_PIXELS) return;
+      at.moved = true;
+      setHover(null);
+      if (box.current !== null) box.current.scrollTop = at.top - (event.clientY - at.y);
+      onRange(panned(at.range, (-by / Math.max(size.width, 1)) * (at.range.until - at.range.from), extentNs));
+    },
+    onPointerUp: (event: PointerEvent) => {
+      if (drag.current?.moved === false) onSelect(boxAt(event));
+      drag.current = null;
+    },
+    onPointerCancel: () => {
+      drag.current = null;
+    },
+    onPointerLeave: () => setHover(null),
+    onDblClick: (event: MouseEvent) => {
+      const under = boxAt(event);
+      if (under !== null) onRange(fitted(chart, under));
+    },
+  };
+  return { hover, onCanvas };
+}

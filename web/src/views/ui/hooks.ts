@@ -1,0 +1,135 @@
+/** Small hooks that several views share. */
+import type { RefObject } from "preact";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+export interface Size {
+  width: number;
+  height: number;
+}
+
+/** The content box of an element in whole CSS pixels; zero in the first render only, which is never seen. */
+export function useSize(ref: RefObject<HTMLElement | null>): Size {
+  const [size, setSize] = useState<Size>({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const element = ref.current;
+    if (element === null) return;
+    const measure = () => {
+      const width = Math.floor(element.clientWidth);
+      const height = Math.floor(element.clientHeight);
+      setSize((old) => (old.width === width && old.height === height ? old : { width, height }));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    // What is printed is laid out at once, and no observer is asked.
+    addEventListener("beforeprint", measure);
+    addEventListener("afterprint", measure);
+    return () => {
+      observer.disconnect();
+      removeEventListener("beforeprint", measure);
+      removeEventListener("afterprint", measure);
+    };
+  }, [ref]);
+  return size;
+}
+
+/** A canvas of a moment: CSS pixels, and how many of the screen's there are to each. */
+export interface Surface extends Size {
+  ratio: number;
+}
+
+export type Paint = (context: CanvasRenderingContext2D, surface: Surface) => void;
+
+/** Reads the colours of the page's style that hold for an element. */
+export function styleOf(element: Element): (name: string) => string {
+  const style = getComputedStyle(element);
+  return (name) => style.getPropertyValue(name).trim();
+}
+
+/**
+ * A canvas as large as the content of its box, sharp on every screen. It is painted when its size, the density of the
+ * screen or one of `of` changes (after every render where that is left out), and by `draw`; what moves with the pointer
+ * is painted once a frame, by `drawSoon`.
+ */
+export function useCanvas(paint: Paint, of?: readonly unknown[]) {
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const size = useSize(box);
+  const newest = useRef(() => {});
+  const planned = useRef(0);
+  newest.current = () => {
+    const element = canvas.current;
+    const context = element?.getContext("2d", { alpha: false });
+    if (!element || !context || size.width === 0) return;
+    const ratio = devicePixelRatio || 1;
+    const [width, height] = [Math.floor(size.width * ratio), Math.floor(size.height * ratio)];
+    // Setting a canvas's size clears it, also where it stays the same.
+    if (element.width !== width || element.height !== height) [element.width, element.height] = [width, height];
+    paint(context, { ...size, ratio });
+  };
+  const draw = useCallback(() => newest.current(), []);
+  const drawSoon = useCallback(() => {
+    cancelAnimationFrame(planned.current);
+    planned.current = requestAnimationFrame(draw);
+  }, []);
+  useLayoutEffect(draw, of && [size, ...of]);
+  useEffect(() => () => cancelAnimationFrame(planned.current), []);
+  useEffect(() => {
+    const query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+    query.addEventListener("change", draw);
+    return () => query.removeEventListener("change", draw);
+  });
+  return { box, canvas, size, style: { width: `${size.width}px`, height: `${size.height}px` }, draw, drawSoon };
+}
+
+export type Drawn = ReturnType<typeof useCanvas>;
+
+/**
+ * Closes something that lies open when the person clicks elsewhere or presses Escape; the focus goes back to its
+ * button.
+ */
+export function useDismiss(open: boolean, close: () => void) {
+  const ref = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!open) return;
+    const onPointer = (event: PointerEvent) => {
+      if (ref.current !== null && !ref.current.contains(event.target as Node)) close();
+    };
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== "Escape") return;
+      // What had the focus goes away.
+      if (ref.current?.contains(document.activeElement)) ref.current.querySelector("button")?.focus();
+      close();
+    };
+    addEventListener("pointerdown", onPointer, true);
+    addEventListener("keydown", onKey);
+    return () => {
+      removeEventListener("pointerdown", onPointer, true);
+      removeEventListener("keydown", onKey);
+    };
+  }, [open, close]);
+  return ref;
+}
+
+/** Fields that take letters: a check box, a slider and a list do not. */
+const TAKES_TEXT = new Set("text search url email tel password number date time datetime-local month week".split(" "));
+
+/** Whether a key goes into a text, and is no command to the page. */
+export function isTyping(target: EventTarget | null): boolean {
+  if (target instanceof HTMLInputElement) return TAKES_TEXT.has(target.type);
+  return target instanceof HTMLTextAreaElement || (target instanceof HTMLElement && target.isContentEditable);
+}
+
+/** Puts something beside the pointer (CSS pixels of the window), on the other side where there is no room. */
+export function useBeside(x: number, y: number) {
+  const element = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const box = element.current;
+    if (box === null) return;
+    const { width, height } = box.getBoundingClientRect();
+    const left = x + 14 + width > innerWidth - 8 ? Math.max(8, x - 14 - width) : x + 14;
+    const top = y + 16 + height > innerHeight - 8 ? Math.max(8, y - 12 - height) : y + 16;
+    box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+  });
+  return element;
+}
