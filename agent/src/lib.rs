@@ -4,13 +4,13 @@
 
 pub mod agent;
 pub mod config;
+mod cpu_budget;
 mod elf;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+mod hash;
 pub mod kernel;
-mod maps;
 pub mod metadata;
-mod pace;
 pub mod process;
 mod random;
 pub mod ship;

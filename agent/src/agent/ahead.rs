@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use super::gather::LocatedStack;
 use super::naming::Work;
-use crate::maps::FastMap;
+use crate::hash::FastMap;
 use crate::process::{Leaving, Place, Source, SourceId};
 use crate::symbolize::{Frugality, Namer};
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use zstd::bulk::{Compressor, Decompressor};
 
+use crate::hash::FastMap;
 use crate::kernel::StackCopy;
-use crate::maps::FastMap;
 use crate::process::SourceId;
 
 /// Of the memory limit, what copies may take; beyond it stacks stay cut.

@@ -6,11 +6,11 @@ use super::ahead::{Ahead, is_of};
 use super::copies::{Copies, Kept, Wanted};
 use super::locate::{kernel_addresses, left_out, locate};
 use super::unwinding::UnwindStats;
+use crate::cpu_budget::CpuBudget;
+use crate::hash::FastMap;
 use crate::kernel::{
     EXACT_ADDRESS, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
 };
-use crate::maps::FastMap;
-use crate::pace::Pace;
 use crate::process::{Found, Leaving, Place, Program, ProgramKey, Sighting, Source, SourceId, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
@@ -208,7 +208,7 @@ impl Interval {
         sample: &RawSample<'_>,
         memory: &mut Memory,
         table: &mut Table,
-        pace: &Pace,
+        cpu_budget: &CpuBudget,
         now_ns: u64,
     ) -> bool {
         if self.samples.len() + self.late.len() >= MAX_SAMPLES {
@@ -223,7 +223,7 @@ impl Interval {
         // live on, and there is too much to open just now. All that are unopened share one part of the room for copies: where that is
         // full it is opened all the same, since its file has a part of its own.
         let opens_by_ns = table.opens_by_ns(key, now_ns);
-        let opens_by_ns = opens_by_ns.filter(|by_ns| *by_ns > now_ns && !pace.has_room());
+        let opens_by_ns = opens_by_ns.filter(|by_ns| *by_ns > now_ns && !cpu_budget.has_room());
         let unopened = Place {
             source: SourceId::UNKNOWN,
             offset: 0,
@@ -250,12 +250,12 @@ impl Interval {
     }
 
     /// Opens programs that were left for later: those that cannot wait any longer, and others as the pace allows.
-    pub(super) fn open_waiting(&mut self, table: &mut Table, pace: &Pace, now_ns: u64) {
+    pub(super) fn open_waiting(&mut self, table: &mut Table, cpu_budget: &CpuBudget, now_ns: u64) {
         let mut has_room = true;
         for late in &mut self.late {
             let Some(by_ns) = late.opens_by_ns else { continue };
             if by_ns > now_ns && table.opens_by_ns(late.key, now_ns).is_some() {
-                has_room = has_room && pace.has_room();
+                has_room = has_room && cpu_budget.has_room();
                 if !has_room {
                     continue;
                 }

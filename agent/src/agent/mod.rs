@@ -30,9 +30,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::cpu_budget::CpuBudget;
 use crate::kernel::{Counters, KernelError, Sensor, Unticked};
 use crate::metadata::Resolver;
-use crate::pace::Pace;
 use crate::process::{CommandLines, TableStats};
 use crate::ship::Batch;
 use crate::symbolize::{Namer, NamerConfig, NamerStats, Names};
@@ -142,7 +142,7 @@ impl Agent {
         resolver: Resolver,
         sink: impl FnMut(Batch) + Send + 'static,
     ) -> Result<Self, AgentError> {
-        config.names.pace = Pace::within(config.cpu_limit);
+        config.names.cpu_budget = CpuBudget::within(config.cpu_limit);
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS + WAITING_AHEAD);
         let (ahead_sender, leaving) = mpsc::sync_channel(WAITING_AHEAD);

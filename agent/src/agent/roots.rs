@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::maps::FastMap;
+use crate::hash::FastMap;
 use crate::ship::{Frame, FrameKind, Process, Sample, Stack};
 
 /// Threads and programs remembered, in each of two generations.

@@ -15,9 +15,9 @@ use super::unwinding::Unwinding;
 use super::{
     AgentConfig, AgentError, CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals,
 };
+use crate::cpu_budget::CpuBudget;
 use crate::kernel::{self, Counters, Sensor, Unticked};
 use crate::metadata::Resolver;
-use crate::pace::Pace;
 use crate::process::{ModuleTable, Table, stuck_reads, vdso_image};
 use crate::random::Random;
 use crate::ship::Report;
@@ -79,7 +79,7 @@ pub(super) struct Sampling {
     unticked: Unticked,
     sent_unticked: Unticked,
     throttle: Throttle,
-    pace: Pace,
+    cpu_budget: CpuBudget,
     budget: Budget,
     /// What names and tables do without at present.
     frugality: Frugality,
@@ -115,10 +115,10 @@ impl Sampling {
         let modules = ModuleTable::new(1024, open_files);
         let table = Table::new(config.max_processes, modules, resolver, config.command_lines);
         let cpus = sensor.cpus();
-        let pace = config.names.pace.clone();
-        pace.begin(cpus);
-        let (turns, waker) = (config.names.turns.clone(), sensor.waker());
-        let mut unwinding = Unwinding::start(config.table_bytes, turns, pace.clone(), waker)?;
+        let cpu_budget = config.names.cpu_budget.clone();
+        cpu_budget.begin(cpus);
+        let (read_turn, waker) = (config.names.read_turn.clone(), sensor.waker());
+        let mut unwinding = Unwinding::start(config.table_bytes, read_turn, cpu_budget.clone(), waker)?;
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
@@ -145,7 +145,7 @@ impl Sampling {
             unticked: Unticked::default(),
             sent_unticked: Unticked::default(),
             throttle,
-            pace,
+            cpu_budget,
             budget: Budget::new(config_memory_limit),
             frugality: Frugality::Nothing,
             memory_limit_reached: 0,
@@ -182,7 +182,7 @@ impl Sampling {
                 next_hotplug = now + HOTPLUG_NS;
                 self.unsampled.extend(self.sensor.follow_hotplug()?);
                 self.cpus = self.cpus.max(self.sensor.cpus());
-                self.pace.set_cpus(self.sensor.cpus());
+                self.cpu_budget.set_cpus(self.sensor.cpus());
             }
             if self.sensor.is_filling_up() {
                 next_drain = next_drain.min(drained_at + drain_ns / DRAINS_WHEN_FILLED);
@@ -193,10 +193,10 @@ impl Sampling {
                 self.drain(now, None)?;
                 self.open_waiting(now);
                 if self.interval.has_unopened() {
-                    self.pace.stacks_wait();
+                    self.cpu_budget.stacks_wait();
                 }
                 self.want_what_is_waited_for(now);
-                self.pace.hurry(self.is_behind(now));
+                self.cpu_budget.hurry(self.is_behind(now));
                 let often = if self.nothing_waits() { 1 } else { DRAINS_WHILE_WAITING };
                 next_drain = now + self.random.about(drain_ns / often, DRAIN_JITTER);
             }
@@ -254,7 +254,7 @@ impl Sampling {
             interval,
             next,
             memory,
-            pace,
+            cpu_budget,
             drained,
             drained_next,
             lost,
@@ -265,7 +265,7 @@ impl Sampling {
             let is_next = end_ns.is_some_and(|end_ns| sample.time_ns >= end_ns);
             *drained_next += u64::from(is_next);
             let interval = if is_next { &mut *next } else { &mut *interval };
-            if !interval.add(&sample, memory, table, pace, now) {
+            if !interval.add(&sample, memory, table, cpu_budget, now) {
                 *lost.entry(CAUSE_INTERVAL_FULL).or_default() += 1;
             }
         });
@@ -280,7 +280,7 @@ impl Sampling {
     fn open_waiting(&mut self, now: u64) {
         let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
         for interval in closing.chain([&mut self.interval, &mut self.next]) {
-            interval.open_waiting(&mut self.table, &self.pace, now);
+            interval.open_waiting(&mut self.table, &self.cpu_budget, now);
         }
     }
 
@@ -541,7 +541,7 @@ impl Sampling {
     fn finish(mut self) -> Result<Totals, AgentError> {
         self.settle_ticks()?;
         self.sensor.detach_timers();
-        self.pace.end();
+        self.cpu_budget.end();
         self.take_events(Duration::ZERO)?;
         self.finish_interval(true)?;
         while !self.closing.is_empty() {

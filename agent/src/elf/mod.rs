@@ -12,12 +12,12 @@ mod coverage;
 mod image;
 pub(crate) mod pclntab;
 pub(crate) mod plt;
+mod read_turn;
 pub(crate) mod reader;
 pub(crate) mod symbols;
-mod turns;
 
 pub(crate) use compressed::{decompressed, decompressed_bytes};
 pub(crate) use coverage::Coverage;
 pub(crate) use image::{Arch, FileRange, Image, Registers, Section, address_of, field, read_from};
 pub use image::{Segment, code_address};
-pub use turns::Turns;
+pub use read_turn::ReadTurn;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::hash::FastMap;
 use crate::kernel::GroupFolder;
-use crate::maps::FastMap;
 
 /// Groups that are kept in mind: twice as many at most.
 const MAX_GROUPS: usize = 8192;

@@ -11,12 +11,12 @@ mod command_line;
 pub(crate) mod fuzz;
 mod holding;
 mod kernel_code;
-mod looks;
 mod made;
 mod maps;
 mod modules;
 mod proc_files;
 mod reading;
+mod rescan;
 mod table;
 mod vdso;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::address_space::{CodeRange, Place, Source, SourceId, Sources};
 use super::command_line::CommandLines;
 use super::kernel_code::KernelCode;
-use super::looks::Looks;
 use super::modules::{Module, ModuleTable};
+use super::rescan::RescanSchedule;
 use crate::metadata::{Metadata, Resolver};
 use entry::{Entry, Knowledge, ProcessEntry};
 use labels::Labels;
@@ -138,11 +138,11 @@ pub struct Table {
     command_lines: CommandLines,
     kernel_code: KernelCode,
     capacity: usize,
-    looks: Looks,
+    rescans: RescanSchedule,
     stats: TableStats,
     swept_ns: u64,
     changes: Changes,
-    held: held::Looks,
+    held: held::UnmappedScan,
     /// When, in that order, which programs were replaced.
     replaced: VecDeque<(u64, ProgramKey)>,
     /// Of processes that have another id in /proc than in samples, the latter by the former.
@@ -158,11 +158,11 @@ impl Table {
             command_lines,
             kernel_code: KernelCode::default(),
             capacity,
-            looks: Looks::default(),
+            rescans: RescanSchedule::default(),
             stats: TableStats::default(),
             swept_ns: 0,
             changes: Changes::default(),
-            held: held::Looks::default(),
+            held: held::UnmappedScan::default(),
             replaced: VecDeque::new(),
             by_proc_tgid: HashMap::new(),
         }
@@ -216,9 +216,9 @@ impl Table {
         TableStats {
             processes: self.processes.len(),
             open_files: self.sources.open_files(),
-            early_looks_skipped: self.looks.skipped(),
+            early_looks_skipped: self.rescans.skipped(),
             given_up_unread: self.sources.holding().given_up_unread(),
-            mapping_looks_put_off: self.looks.put_off(),
+            mapping_looks_put_off: self.rescans.put_off(),
             kernel_code_forgotten: self.kernel_code.forgotten(),
             ..self.stats
         }
@@ -226,26 +226,26 @@ impl Table {
 
     /// When the next look at a process is due; none where there is none.
     pub fn next_look_ns(&self) -> Option<u64> {
-        self.looks.next_ns()
+        self.rescans.next_ns()
     }
 
     /// Reads the mappings of programs that have new ones, and forgets what ended long enough ago.
     pub fn tick(&mut self, now_ns: u64) {
-        while let Some((tgid, mapped_ns)) = self.looks.take_due(now_ns) {
+        while let Some((tgid, mapped_ns)) = self.rescans.take_due(now_ns) {
             // Unknown processes are read at their first sample, and what was read since then needs no other look.
             let program = self.present_program(tgid).filter(|entry| entry.read_ns < mapped_ns);
             if let Some(key) = program.map(|entry| entry.labels.key()) {
                 self.reread(key, now_ns);
-                self.looks.looked(tgid, now_ns);
+                self.rescans.looked(tgid, now_ns);
                 self.stats.mapping_looks += 1;
             } else {
-                self.looks.passed_over(tgid);
+                self.rescans.passed_over(tgid);
             }
         }
         if now_ns.saturating_sub(self.swept_ns) >= 1_000_000_000 {
             self.swept_ns = now_ns;
             self.look_for_unmapped(now_ns);
-            self.looks.forget_quiet(now_ns);
+            self.rescans.forget_quiet(now_ns);
             self.kernel_code.forget_old(now_ns);
             while let Some((at, key)) = self.replaced.front().copied() {
                 if now_ns.saturating_sub(at) < REPLACED_NS {

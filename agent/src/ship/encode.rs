@@ -16,7 +16,7 @@ use prost::Message;
 use uuid::Uuid;
 
 use super::{Batch, Frame, FrameKind, Identity, Process};
-use crate::maps::FastMap;
+use crate::hash::FastMap;
 
 const BATCH: &str = "stakeout.batch";
 const LOST: &str = "stakeout.lost.";

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Frames, NamerStats};
-use crate::maps::FastMap;
+use crate::hash::FastMap;
 use crate::process::{Place, SourceId};
 use crate::ship::Frame;
 

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 
+use crate::cpu_budget::{CpuBudget, Waits};
 use crate::kernel::bpf_functions;
-use crate::pace::{Pace, Waits};
 
 /// What is read at a time. The kernel gives a page at most.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -52,11 +52,11 @@ pub(super) struct KernelSymbols {
 
 impl KernelSymbols {
     /// Empty where the kernel does not tell its addresses.
-    pub(super) fn read(pace: &Pace) -> Self {
+    pub(super) fn read(cpu_budget: &CpuBudget) -> Self {
         let Ok(list) = File::open("/proc/kallsyms") else {
             return Self::default();
         };
-        let mut symbols = Self::parse(list, || pace.rest(Waits::Nobody));
+        let mut symbols = Self::parse(list, || cpu_budget.rest(Waits::Nobody));
         symbols.bpf = bpf_functions();
         symbols
     }
@@ -234,7 +234,7 @@ ffffffffc0300000 t bpf_prog_6deef7357e7b4530_on_exec\t[bpf]";
     /// The kernel that runs this, where it tells its addresses: more than one list of functions must be right.
     #[test]
     fn this_kernel_has_functions() {
-        let symbols = KernelSymbols::read(&Pace::default());
+        let symbols = KernelSymbols::read(&CpuBudget::default());
         let Some(first) = symbols.symbols.first() else {
             let list = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
             assert!(

@@ -27,8 +27,8 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-pub use crate::elf::Turns;
-pub use crate::pace::{Pace, Waits};
+pub use crate::cpu_budget::{CpuBudget, Waits};
+pub use crate::elf::ReadTurn;
 use crate::process::{JitCode, Place, Source, SourceId};
 use crate::ship::{Frame, FrameKind};
 use cache::Known;
@@ -60,9 +60,9 @@ pub struct NamerConfig {
     /// Memory for what is known of perf maps; lines beyond it are looked through each time.
     pub perf_map_bytes: u64,
     /// Shared with whoever else reads large files.
-    pub turns: Turns,
+    pub read_turn: ReadTurn,
     /// At which files are read.
-    pub pace: Pace,
+    pub cpu_budget: CpuBudget,
     /// Who waits for that.
     pub waits: Waits,
 }
@@ -102,8 +102,8 @@ impl Default for NamerConfig {
             line_table_bytes: 4 * 1024 * 1024,
             lines_limit_bytes: 16 * 1024 * 1024,
             perf_map_bytes: 8 * 1024 * 1024,
-            turns: Turns::default(),
-            pace: Pace::default(),
+            read_turn: ReadTurn::default(),
+            cpu_budget: CpuBudget::default(),
             waits: Waits::Nobody,
         }
     }
@@ -271,8 +271,8 @@ impl Namer {
                 plenty.lines_limit_bytes
             },
             perf_map_bytes: plenty.perf_map_bytes,
-            turns: plenty.turns.clone(),
-            pace: plenty.pace.clone(),
+            read_turn: plenty.read_turn.clone(),
+            cpu_budget: plenty.cpu_budget.clone(),
             waits: plenty.waits,
         };
         self.natives.start_lines_anew(frugality < Frugality::NoInlines);
@@ -345,7 +345,7 @@ impl Namer {
             let remember = !given_up && !is_made;
             // Already in between: the first interval meets everything that runs.
             self.natives.limit(now_ns, &self.config);
-            self.config.pace.rest(self.config.waits);
+            self.config.cpu_budget.rest(self.config.waits);
             let mut known = self.names.lock();
             let Known {
                 cache, made, interner, ..
@@ -430,7 +430,7 @@ impl Namer {
             bytes: state.bytes,
             inode: state.inode,
         };
-        let rest = || self.config.pace.rest(self.config.waits);
+        let rest = || self.config.cpu_budget.rest(self.config.waits);
         map.refresh(text, usize::try_from(room).unwrap_or(usize::MAX), &rest);
         let (names, Reached { searched, left_out }) = map.names(text, addresses, &rest);
         self.stats.perf_maps_searched += u64::from(searched);
@@ -490,7 +490,7 @@ impl Namer {
         self.replaced_modules.notice(&self.modules, &modules, now_ns);
         self.modules = modules;
         KernelNames {
-            symbols: KernelSymbols::read(&self.config.pace),
+            symbols: KernelSymbols::read(&self.config.cpu_budget),
             read_ns: now_ns,
             used_ns: now_ns,
         }

@@ -151,7 +151,7 @@ impl NativeNames {
         };
         let read = reader(module, config);
         let addresses: Vec<Option<u64>> = offsets.iter().map(|offset| symbols.address(*offset)).collect();
-        let _turn = lines.and_then(|lines| config.turns.take(lines.bytes.saturating_mul(2)));
+        let _turn = lines.and_then(|lines| config.read_turn.take(lines.bytes.saturating_mul(2)));
         let details = details(&self.line_reader, lines, &addresses);
         if lines.is_some() {
             // What blazesym has mapped of the copy counts twice, and the next file needs the room.
@@ -203,7 +203,7 @@ impl NativeNames {
         if self.loaded.contains_key(&module.id) {
             return;
         }
-        let turn = config.turns.take(module.bytes);
+        let turn = config.read_turn.take(module.bytes);
         if turn.is_some() {
             crate::kernel::release_memory();
         }
@@ -342,8 +342,8 @@ impl NativeNames {
 /// Reads a file at the pace that is allowed, unless tables wait for that.
 fn reader<'a>(module: &'a Module, config: &'a NamerConfig) -> impl Fn(u64, &mut [u8]) -> bool + use<'a> {
     |offset, into| {
-        if !config.turns.is_waited_for() {
-            config.pace.rest(config.waits);
+        if !config.read_turn.is_waited_for() {
+            config.cpu_budget.rest(config.waits);
         }
         module.read_at(offset, into)
     }
@@ -376,7 +376,7 @@ fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats:
     let own = reader(module, config);
     let debug = symbols.debug_file();
     let of_debug_file = |offset: u64, into: &mut [u8]| {
-        config.pace.rest(config.waits);
+        config.cpu_budget.rest(config.waits);
         debug.is_some_and(|debug| debug.read_at(offset, into))
     };
     let (mut read, mut file_bytes): (ReadAt<'_>, u64) = (&own, module.bytes);

@@ -8,10 +8,10 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use crate::agent::{AgentError, spawn};
-use crate::elf::Turns;
+use crate::cpu_budget::{CpuBudget, Waits};
+use crate::elf::ReadTurn;
+use crate::hash::FastMap;
 use crate::kernel::{self, Waker};
-use crate::maps::FastMap;
-use crate::pace::{Pace, Waits};
 use crate::process::{Module, Place, ProgramKey, SourceId, Table};
 use crate::unwind::{self, FileTable, Outline, TableError};
 
@@ -105,7 +105,7 @@ pub(super) struct Compiler {
     waiting_parts: WaitingParts<Module>,
     part_was_last: bool,
     needed: FastMap<SourceId, Need>,
-    pace: Pace,
+    cpu_budget: CpuBudget,
     /// Stacks wait for what the thread does, or for what comes after it.
     stacks_wait: Arc<AtomicBool>,
     /// None after the end.
@@ -118,15 +118,20 @@ pub(super) struct Compiler {
 
 impl Compiler {
     /// Tables have at most `row_limit` rows; large files are read in turns. `waker` is told whenever something was made.
-    pub(super) fn start(row_limit: usize, turns: Turns, pace: Pace, waker: Waker) -> Result<Self, AgentError> {
+    pub(super) fn start(
+        row_limit: usize,
+        read_turn: ReadTurn,
+        cpu_budget: CpuBudget,
+        waker: Waker,
+    ) -> Result<Self, AgentError> {
         let (requests, todo) = mpsc::sync_channel::<Job>(1);
         let (done, results) = mpsc::sync_channel(1);
-        let own_pace = pace.clone();
+        let own_budget = cpu_budget.clone();
         let stacks_wait = Arc::new(AtomicBool::new(false));
         let worker = Worker {
             row_limit,
-            turns,
-            pace,
+            read_turn,
+            cpu_budget,
             stacks_wait: Arc::clone(&stacks_wait),
         };
         let thread = spawn("stakeout-table", move || {
@@ -143,7 +148,7 @@ impl Compiler {
             waiting_parts: WaitingParts::new(),
             part_was_last: false,
             needed: FastMap::default(),
-            pace: own_pace,
+            cpu_budget: own_budget,
             stacks_wait,
             requests: Some(requests),
             results,
@@ -203,7 +208,7 @@ impl Compiler {
             }
         }
         if let Some((id, is_needed)) = next
-            && (is_needed || self.pace.has_room())
+            && (is_needed || self.cpu_budget.has_room())
         {
             self.ask_file(id, is_needed);
         }
@@ -252,7 +257,7 @@ impl Compiler {
 impl Drop for Compiler {
     fn drop(&mut self) {
         self.requests = None;
-        self.pace.end();
+        self.cpu_budget.end();
         // Room for what is being compiled, so that the thread can end.
         while self.results.recv().is_ok() {}
         if let Some(thread) = self.thread.take() {
@@ -265,8 +270,8 @@ impl Drop for Compiler {
 /// The thread's side.
 struct Worker {
     row_limit: usize,
-    turns: Turns,
-    pace: Pace,
+    read_turn: ReadTurn,
+    cpu_budget: CpuBudget,
     stacks_wait: Arc<AtomicBool>,
 }
 
@@ -290,7 +295,7 @@ impl Worker {
                 if let Some(outline) = unwind::outline(&read) {
                     return (module.id, Made::Outline(Box::new(outline)));
                 }
-                let turn = self.turns.take(module.bytes);
+                let turn = self.read_turn.take(module.bytes);
                 if turn.is_some() {
                     kernel::release_memory();
                 }
@@ -314,7 +319,8 @@ impl Worker {
 
     fn rest(&self) {
         let stacks_wait = self.stacks_wait.load(Ordering::Relaxed);
-        self.pace.rest(if stacks_wait { Waits::Stacks } else { Waits::Nobody });
+        self.cpu_budget
+            .rest(if stacks_wait { Waits::Stacks } else { Waits::Nobody });
     }
 }
 

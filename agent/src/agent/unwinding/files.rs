@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::UnwindStats;
 use super::compiler::Made;
 use super::room::{Candidate, KEEP_NS};
+use crate::hash::FastMap;
 use crate::kernel::Tables;
-use crate::maps::FastMap;
 use crate::process::{Place, SourceId};
 use crate::unwind::{self, Code, FileTable, Filled, Installed, NoRoom, Outline, Segment, TableError};
 

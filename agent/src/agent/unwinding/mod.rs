@@ -9,9 +9,9 @@ mod files;
 mod fit;
 mod room;
 
-use crate::elf::Turns;
+use crate::cpu_budget::CpuBudget;
+use crate::elf::ReadTurn;
 use crate::kernel::{Sensor, Waker};
-use crate::pace::Pace;
 use crate::process::{Place, ProgramKey, SourceId, Table};
 use crate::unwind::{self, CodeMapping, RETIRE_NS};
 use compiler::{Compiler, Made};
@@ -71,11 +71,16 @@ pub(super) struct Unwinding {
 
 impl Unwinding {
     /// Tables take at most `table_bytes`; large files are read in turns, and all of them at that pace.
-    pub(super) fn start(table_bytes: u64, turns: Turns, pace: Pace, waker: Waker) -> Result<Self, super::AgentError> {
+    pub(super) fn start(
+        table_bytes: u64,
+        read_turn: ReadTurn,
+        cpu_budget: CpuBudget,
+        waker: Waker,
+    ) -> Result<Self, super::AgentError> {
         let row_limit = (table_bytes / TABLE_BYTES_A_ROW).min(MAX_ROWS_PER_FILE) as usize;
         Ok(Self {
             files: Files::default(),
-            compiler: Compiler::start(row_limit, turns, pace, waker)?,
+            compiler: Compiler::start(row_limit, read_turn, cpu_budget, waker)?,
             room: Room::of(table_bytes),
             row_limit,
             held: Vec::new(),

@@ -16,7 +16,7 @@ const ASKED_AFTER_LOSS: usize = 16;
 
 /// What makes the table look again.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct UnmappedScan {
     /// Processes and programs that ended when it looked last.
     ended: u64,
     seen_ended: u64,
@@ -28,7 +28,7 @@ pub(super) struct Looks {
     left: usize,
 }
 
-impl Looks {
+impl UnmappedScan {
     /// A process or a program of one has ended.
     pub(super) fn one_ended(&mut self) {
         self.ended += 1;

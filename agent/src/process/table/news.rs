@@ -28,11 +28,11 @@ impl Table {
             ..Entry::nameless(labels, now_ns)
         };
         self.insert(key, entry, now_ns);
-        if !self.looks.admit_exec(now_ns) {
+        if !self.rescans.admit_exec(now_ns) {
             return;
         }
         if self.load(key, now_ns) && !mappings_told {
-            self.looks.want(key.tgid, u64::MAX, now_ns + SECOND_LOOK_NS);
+            self.rescans.want(key.tgid, u64::MAX, now_ns + SECOND_LOOK_NS);
         }
     }
 
@@ -43,7 +43,7 @@ impl Table {
         if let Some(entry) = self.present_program_mut(tgid) {
             new.iter().for_each(|code| entry.note_new_code(code));
         }
-        self.looks.want(tgid, mapped_ns, now_ns);
+        self.rescans.want(tgid, mapped_ns, now_ns);
     }
 
     /// A new process is its parent's program until it calls exec.
@@ -66,8 +66,8 @@ impl Table {
         };
         self.insert(child, entry, now_ns);
         // What the parent mapped and nobody has looked at yet is the child's as well.
-        if let Some(mapped_ns) = self.looks.wanted(parent.tgid) {
-            self.looks.want(child.tgid, mapped_ns, now_ns);
+        if let Some(mapped_ns) = self.rescans.wanted(parent.tgid) {
+            self.rescans.want(child.tgid, mapped_ns, now_ns);
         }
     }
 

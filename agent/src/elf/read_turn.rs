@@ -8,7 +8,7 @@ const LARGE_FILE_BYTES: u64 = 4 << 20;
 
 /// Shared by the threads that read files.
 #[derive(Debug, Clone, Default)]
-pub struct Turns(Arc<Queue>);
+pub struct ReadTurn(Arc<Queue>);
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -16,7 +16,7 @@ struct Queue {
     waiting: AtomicUsize,
 }
 
-impl Turns {
+impl ReadTurn {
     /// Waits for its turn where the file is large; dropping what it gives ends the turn.
     pub(crate) fn take(&self, file_bytes: u64) -> Option<MutexGuard<'_, ()>> {
         (file_bytes >= LARGE_FILE_BYTES).then(|| {

@@ -58,27 +58,27 @@ pub enum Waits {
 
 /// Shared by all threads whose work can wait. The default sets no limit.
 #[derive(Debug, Clone, Default)]
-pub struct Pace(Option<Arc<Limited>>);
+pub struct CpuBudget(Option<Arc<Limited>>);
 
 #[derive(Debug)]
 struct Limited {
-    account: Mutex<Account>,
+    bucket: Mutex<TokenBucket>,
     ended: Condvar,
 }
 
 impl Limited {
-    fn account(&self) -> MutexGuard<'_, Account> {
+    fn bucket(&self) -> MutexGuard<'_, TokenBucket> {
         // Numbers, which one who panicked cannot have left half done.
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Pace {
+impl CpuBudget {
     /// `share` of the machine's CPU time, between 0 and 1, of one CPU until it is told how many there are.
     pub(crate) fn within(share: f64) -> Self {
-        let account = Account::new(share, monotonic_ns(), process_cpu_ns());
+        let bucket = TokenBucket::new(share, monotonic_ns(), process_cpu_ns());
         Self(Some(Arc::new(Limited {
-            account: Mutex::new(account),
+            bucket: Mutex::new(bucket),
             ended: Condvar::new(),
         })))
     }
@@ -86,38 +86,38 @@ impl Pace {
     /// Begins anew: what was used before could not be spread.
     pub(crate) fn begin(&self, cpus: u32) {
         if let Some(limited) = &self.0 {
-            let mut account = limited.account();
-            *account = Account::new(account.share, monotonic_ns(), process_cpu_ns());
-            account.cpus = cpus;
+            let mut bucket = limited.bucket();
+            *bucket = TokenBucket::new(bucket.share, monotonic_ns(), process_cpu_ns());
+            bucket.cpus = cpus;
         }
     }
 
     pub(crate) fn set_cpus(&self, cpus: u32) {
         if let Some(limited) = &self.0 {
-            limited.account().cpus = cpus;
+            limited.bucket().cpus = cpus;
         }
     }
 
     /// Whether what was sampled waits for so long, or takes so much room, that all may take more; after the first minute more than the limit.
     pub(crate) fn hurry(&self, hurried: bool) {
         if let Some(limited) = &self.0 {
-            limited.account().hurried = hurried;
+            limited.bucket().hurried = hurried;
         }
     }
 
     /// Stacks wait for something that begins where there is room for it.
     pub(crate) fn stacks_wait(&self) {
         if let Some(limited) = &self.0 {
-            limited.account().stacks_waited_ns = monotonic_ns();
+            limited.bucket().stacks_waited_ns = monotonic_ns();
         }
     }
 
     /// True where something may begin that can still wait.
     pub(crate) fn has_room(&self) -> bool {
         self.0.as_ref().is_none_or(|limited| {
-            let mut account = limited.account();
-            account.settle(monotonic_ns(), process_cpu_ns());
-            account.ended || account.balance_ns >= 0.0
+            let mut bucket = limited.bucket();
+            bucket.settle(monotonic_ns(), process_cpu_ns());
+            bucket.ended || bucket.balance_ns >= 0.0
         })
     }
 
@@ -133,33 +133,33 @@ impl Pace {
         if own_ns < STRETCH_NS {
             return;
         }
-        let mut account = limited.account();
+        let mut bucket = limited.bucket();
         let mut now_ns = monotonic_ns();
-        account.settle(now_ns, process_cpu_ns());
+        bucket.settle(now_ns, process_cpu_ns());
         if waits == Waits::Stacks {
-            account.stacks_waited_ns = now_ns;
+            bucket.stacks_waited_ns = now_ns;
         }
-        let until_ns = now_ns + account.longest_wait_ns(own_ns, waits);
+        let until_ns = now_ns + bucket.longest_wait_ns(own_ns, waits);
         loop {
             let left_ns = until_ns.saturating_sub(now_ns);
-            let wait_ns = account.wait_ns(waits);
-            if account.ended || wait_ns == 0 || left_ns == 0 {
+            let wait_ns = bucket.wait_ns(waits);
+            if bucket.ended || wait_ns == 0 || left_ns == 0 {
                 break;
             }
             let wait_ns = wait_ns.max(PAUSE_NS).min(left_ns);
-            let waited = limited.ended.wait_timeout(account, Duration::from_nanos(wait_ns));
-            (account, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let waited = limited.ended.wait_timeout(bucket, Duration::from_nanos(wait_ns));
+            (bucket, _) = waited.unwrap_or_else(PoisonError::into_inner);
             now_ns = monotonic_ns();
-            account.settle(now_ns, process_cpu_ns());
+            bucket.settle(now_ns, process_cpu_ns());
         }
-        drop(account);
+        drop(bucket);
         RESTED_NS.set((thread_cpu_ns(), monotonic_ns()));
     }
 
     /// Nobody rests any more: the agent stops.
     pub(crate) fn end(&self) {
         if let Some(limited) = &self.0 {
-            limited.account().ended = true;
+            limited.bucket().ended = true;
             limited.ended.notify_all();
         }
     }
@@ -167,7 +167,7 @@ impl Pace {
 
 /// The limit flows in, what the process uses flows out.
 #[derive(Debug, Clone, Copy)]
-struct Account {
+struct TokenBucket {
     share: f64,
     cpus: u32,
     begun_ns: u64,
@@ -181,7 +181,7 @@ struct Account {
     ended: bool,
 }
 
-impl Account {
+impl TokenBucket {
     fn new(share: f64, now_ns: u64, used_ns: u64) -> Self {
         Self {
             share,
@@ -262,16 +262,16 @@ mod tests {
 
     /// CPU time in each of ten seconds of a thread that always has work and does it in steps of `step_ns`, beside others that take
     /// `others_ns` of CPU time in each second.
-    fn run(account: &mut Account, step_ns: u64, others_ns: u64, waits: Waits) -> Vec<u64> {
-        let (mut now, mut own) = (account.at_ns, 0);
+    fn run(bucket: &mut TokenBucket, step_ns: u64, others_ns: u64, waits: Waits) -> Vec<u64> {
+        let (mut now, mut own) = (bucket.at_ns, 0);
         let begin = now;
         let mut seconds = vec![0; 10];
         loop {
-            account.settle(
+            bucket.settle(
                 now,
                 own + (now - begin) / SECOND * others_ns + (now - begin) % SECOND * others_ns / SECOND,
             );
-            now += account.wait_ns(waits).min(account.longest_wait_ns(step_ns, waits));
+            now += bucket.wait_ns(waits).min(bucket.longest_wait_ns(step_ns, waits));
             let Some(second) = seconds.get_mut(((now - begin) / SECOND) as usize) else {
                 return seconds;
             };
@@ -282,19 +282,19 @@ mod tests {
     }
 
     /// 1 % of two CPUs, and what that allows in a second.
-    fn limited() -> (Account, u64) {
-        let account = Account {
+    fn limited() -> (TokenBucket, u64) {
+        let bucket = TokenBucket {
             cpus: 2,
-            ..Account::new(0.01, 5 * SECOND, 0)
+            ..TokenBucket::new(0.01, 5 * SECOND, 0)
         };
-        let allowed = (account.allowance() * SECOND as f64) as u64;
-        (account, allowed)
+        let allowed = (bucket.allowance() * SECOND as f64) as u64;
+        (bucket, allowed)
     }
 
     #[test]
     fn work_takes_what_others_leave_of_the_limit() {
-        let (mut account, allowed) = limited();
-        for second in run(&mut account, 2 * MS, allowed / 2, Waits::Nobody) {
+        let (mut bucket, allowed) = limited();
+        for second in run(&mut bucket, 2 * MS, allowed / 2, Waits::Nobody) {
             assert!(
                 (allowed / 2 - 3 * MS..=allowed / 2 + 3 * MS).contains(&second),
                 "{second}"
@@ -305,13 +305,13 @@ mod tests {
     #[test]
     fn in_a_hurry_all_may_take_twice_as_much_and_at_the_start_no_more_than_the_limit() {
         for (begun, hurry) in [(0, HURRY_AT_START), (2 * 60 * SECOND, HURRY)] {
-            let (mut account, _) = limited();
-            account.settle(account.at_ns + begun, 0);
-            account.balance_ns = 0.0;
-            let allowed = account.allowance() * SECOND as f64;
-            account.hurried = true;
+            let (mut bucket, _) = limited();
+            bucket.settle(bucket.at_ns + begun, 0);
+            bucket.balance_ns = 0.0;
+            let allowed = bucket.allowance() * SECOND as f64;
+            bucket.hurried = true;
             let others = (allowed / 2.0) as u64;
-            for second in run(&mut account, 2 * MS, others, Waits::Nobody) {
+            for second in run(&mut bucket, 2 * MS, others, Waits::Nobody) {
                 let expected = (allowed * hurry) as u64 - others;
                 assert!((expected - 4 * MS..=expected + 4 * MS).contains(&second), "{second}");
             }
@@ -321,8 +321,8 @@ mod tests {
 
     #[test]
     fn it_always_gets_a_part_and_more_where_stacks_wait() {
-        let (mut account, allowed) = limited();
-        let mut seconds = |waits| run(&mut account, MS, 3 * allowed, waits);
+        let (mut bucket, allowed) = limited();
+        let mut seconds = |waits| run(&mut bucket, MS, 3 * allowed, waits);
         let least = ((allowed as f64 * LEAST_PART) as u64).max((LEAST_OF_CPU * SLOWNESS * SECOND as f64) as u64);
         let for_stacks = (LEAST_FOR_STACKS_AT_START * SLOWNESS * SECOND as f64) as u64;
         for (waits, least) in [(Waits::Nobody, least), (Waits::Stacks, for_stacks)] {
@@ -335,34 +335,34 @@ mod tests {
             );
         }
         // And what was used too much is made up for within a second or so.
-        account.used_ns = 0;
-        account.settle(account.at_ns + 2 * SECOND, 0);
-        assert!(account.balance_ns >= 0.0);
+        bucket.used_ns = 0;
+        bucket.settle(bucket.at_ns + 2 * SECOND, 0);
+        assert!(bucket.balance_ns >= 0.0);
     }
 
     #[test]
     fn while_stacks_wait_others_leave_what_is_saved_up() {
-        let (mut account, _) = limited();
-        assert_eq!(account.wait_ns(Waits::Nobody), 0);
-        let say_so = |account: &mut Account| account.stacks_waited_ns = account.at_ns;
-        say_so(&mut account);
-        assert_eq!(account.wait_ns(Waits::Stacks), 0);
-        assert_eq!(account.wait_ns(Waits::Nobody), SAVED_NS as u64);
-        account.settle(account.at_ns + SAVED_NS as u64, 0);
-        say_so(&mut account);
-        assert_eq!(account.wait_ns(Waits::Nobody), 0, "all that may be saved up");
+        let (mut bucket, _) = limited();
+        assert_eq!(bucket.wait_ns(Waits::Nobody), 0);
+        let say_so = |bucket: &mut TokenBucket| bucket.stacks_waited_ns = bucket.at_ns;
+        say_so(&mut bucket);
+        assert_eq!(bucket.wait_ns(Waits::Stacks), 0);
+        assert_eq!(bucket.wait_ns(Waits::Nobody), SAVED_NS as u64);
+        bucket.settle(bucket.at_ns + SAVED_NS as u64, 0);
+        say_so(&mut bucket);
+        assert_eq!(bucket.wait_ns(Waits::Nobody), 0, "all that may be saved up");
         // Who looks only now and then finds room each time.
-        let used_ns = (account.balance_ns / 2.0) as u64;
-        account.settle(account.at_ns, used_ns);
-        assert!(account.balance_ns >= 0.0 && account.wait_ns(Waits::Nobody) > 0);
-        account.hurried = true;
-        assert_eq!(account.wait_ns(Waits::Nobody), 0, "it is behind as well");
+        let used_ns = (bucket.balance_ns / 2.0) as u64;
+        bucket.settle(bucket.at_ns, used_ns);
+        assert!(bucket.balance_ns >= 0.0 && bucket.wait_ns(Waits::Nobody) > 0);
+        bucket.hurried = true;
+        assert_eq!(bucket.wait_ns(Waits::Nobody), 0, "it is behind as well");
     }
 
     #[test]
     fn a_tiny_limit_leaves_time_for_names() {
-        let mut account = Account::new(1e-6, 5 * SECOND, 0);
-        let seconds = run(&mut account, MS, 0, Waits::Nobody);
+        let mut bucket = TokenBucket::new(1e-6, 5 * SECOND, 0);
+        let seconds = run(&mut bucket, MS, 0, Waits::Nobody);
         let least = (LEAST_OF_CPU * SLOWNESS * SECOND as f64) as u64;
         // The work itself takes a while, and a second may end in a pause.
         let expected = least * 8 / 10 - MS..=least + 2 * MS;
@@ -371,21 +371,21 @@ mod tests {
 
     #[test]
     fn little_is_saved_up_and_less_is_allowed_at_the_start() {
-        let (mut account, allowed) = limited();
-        account.settle(account.at_ns + 3600 * SECOND, 0);
-        assert!(account.balance_ns <= allowed as f64 / 4.0 + 1.0);
-        assert!(account.allowance() * SECOND as f64 > allowed as f64 * 1.3);
+        let (mut bucket, allowed) = limited();
+        bucket.settle(bucket.at_ns + 3600 * SECOND, 0);
+        assert!(bucket.balance_ns <= allowed as f64 / 4.0 + 1.0);
+        assert!(bucket.allowance() * SECOND as f64 > allowed as f64 * 1.3);
     }
 
     #[test]
     fn without_a_limit_or_after_the_end_nobody_waits() {
         let begun = monotonic_ns();
-        let pace = Pace::within(1e-9);
-        pace.end();
-        for pace in [Pace::default(), pace] {
+        let budget = CpuBudget::within(1e-9);
+        budget.end();
+        for budget in [CpuBudget::default(), budget] {
             while thread_cpu_ns() - RESTED_NS.get().0 < 2 * STRETCH_NS {}
-            pace.rest(Waits::Nobody);
-            assert!(pace.has_room());
+            budget.rest(Waits::Nobody);
+            assert!(budget.has_room());
         }
         assert!(monotonic_ns() - begun < 60 * SECOND);
     }
