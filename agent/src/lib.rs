@@ -6,6 +6,7 @@ pub mod agent;
 pub mod config;
 mod cpu_budget;
 mod elf;
+pub mod frames;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod hash;

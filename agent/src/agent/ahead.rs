@@ -5,14 +5,15 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use super::gather::LocatedStack;
 use super::naming::Work;
+use crate::frames::{CodeLocation, SourceId};
 use crate::hash::FastMap;
-use crate::process::{Leaving, Place, Source, SourceId};
+use crate::process::{Leaving, Source};
 use crate::symbolize::{Frugality, Namer};
 
 /// Files that no process maps any more, and the places in them whose names are still needed.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<CodeLocation>,
     pub(super) sources: FastMap<SourceId, Source>,
     pub(super) leaving: Vec<Leaving>,
     pub(super) frugality: Frugality,

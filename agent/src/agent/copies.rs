@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use zstd::bulk::{Compressor, Decompressor};
 
+use crate::frames::SourceId;
 use crate::hash::FastMap;
 use crate::kernel::StackCopy;
-use crate::process::SourceId;
 
 /// Of the memory limit, what copies may take; beyond it stacks stay cut.
 const LIMIT_PART: u64 = 8;

@@ -7,11 +7,12 @@ use super::copies::{Copies, Kept, Wanted};
 use super::locate::{kernel_addresses, left_out, locate};
 use super::unwinding::UnwindStats;
 use crate::cpu_budget::CpuBudget;
+use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::{
     EXACT_ADDRESS, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
 };
-use crate::process::{Found, Leaving, Place, Program, ProgramKey, Sighting, Source, SourceId, Table};
+use crate::process::{Found, Leaving, Program, Sighting, Source, Table};
 
 /// Beyond it samples are counted as lost: five seconds of 256 busy CPUs at 99 Hz.
 const MAX_SAMPLES: usize = 131_072;
@@ -23,8 +24,8 @@ const MAX_THREAD_NAMES: usize = 4096;
 /// A stack whose addresses have been traced to their sources, leaf first.
 #[derive(Debug)]
 pub(super) struct LocatedStack {
-    pub(super) kernel: Box<[Place]>,
-    pub(super) user: Box<[Place]>,
+    pub(super) kernel: Box<[CodeLocation]>,
+    pub(super) user: Box<[CodeLocation]>,
     /// What was left out of the middle of `user`.
     pub(super) gap: Option<Gap>,
     pub(super) walk_end: WalkEnd,
@@ -82,7 +83,7 @@ struct LateSample {
     user_skipped: u32,
     walk: so_walk,
     /// Of the last frame's code.
-    place: Place,
+    place: CodeLocation,
     stack: Kept,
     /// When its program is opened at the latest; none where it was.
     opens_by_ns: Option<u64>,
@@ -224,7 +225,7 @@ impl Interval {
         // full it is opened all the same, since its file has a part of its own.
         let opens_by_ns = table.opens_by_ns(key, now_ns);
         let opens_by_ns = opens_by_ns.filter(|by_ns| *by_ns > now_ns && !cpu_budget.has_room());
-        let unopened = Place {
+        let unopened = CodeLocation {
             source: SourceId::UNKNOWN,
             offset: 0,
         };
@@ -282,7 +283,7 @@ impl Interval {
     }
 
     /// Whose stacks wait for tables, and where the code is at which they stopped.
-    pub(super) fn late_places(&self) -> impl Iterator<Item = (ProgramKey, Place)> {
+    pub(super) fn late_places(&self) -> impl Iterator<Item = (ProgramKey, CodeLocation)> {
         self.late.iter().map(|late| (late.key, late.place))
     }
 
@@ -294,7 +295,7 @@ impl Interval {
         memory: &mut Memory,
         table: &mut Table,
         stats: &mut UnwindStats,
-        is_there: impl Fn(Place) -> bool,
+        is_there: impl Fn(CodeLocation) -> bool,
         now_ns: u64,
     ) {
         let mut waiting = Vec::with_capacity(self.late.len());
@@ -337,7 +338,7 @@ impl Interval {
         late: &LateWalk<'_>,
         stack: Kept,
         key: ProgramKey,
-        place: Place,
+        place: CodeLocation,
         opens_by_ns: Option<u64>,
     ) {
         self.late.push(LateSample {
@@ -362,7 +363,7 @@ impl Interval {
     }
 
     /// Where the code of its stacks is.
-    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+    pub(super) fn places(&self) -> impl Iterator<Item = &CodeLocation> {
         self.stacks.iter().flat_map(|stack| &stack.user)
     }
 
@@ -543,7 +544,7 @@ pub(super) fn address_of(address: u64, innermost: bool) -> u64 {
     }
 }
 
-fn place_of_stop(user: &[u64], walk: &so_walk, key: ProgramKey, table: &mut Table, now_ns: u64) -> Place {
+fn place_of_stop(user: &[u64], walk: &so_walk, key: ProgramKey, table: &mut Table, now_ns: u64) -> CodeLocation {
     let (address, is_code) = stopped_at(user, walk).unwrap_or_default();
     table.place(key, address, is_code, now_ns)
 }

@@ -1,8 +1,9 @@
 //! The addresses of a stack, to the code that was there.
 
 use super::gather::{Gap, LocatedStack, address_of};
+use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::kernel::{EXACT_ADDRESS, LEAF_FRAMES, RawSample, WalkEnd};
-use crate::process::{Place, ProgramKey, Source, SourceId, Table};
+use crate::process::{Source, Table};
 
 /// The addresses that the kernel's code was at.
 pub(super) fn kernel_addresses(sample: &RawSample<'_>) -> impl Iterator<Item = u64> {
@@ -24,7 +25,7 @@ pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table,
             }
             place
         }
-        None => Place {
+        None => CodeLocation {
             source: SourceId::KERNEL,
             offset: address,
         },
@@ -36,7 +37,7 @@ pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table,
         WalkEnd::Cut => &sample.user[..sample.user.len().min(LEAF_FRAMES)],
         _ => sample.user,
     };
-    let mut user: Vec<Place> = Vec::with_capacity(addresses.len());
+    let mut user: Vec<CodeLocation> = Vec::with_capacity(addresses.len());
     for (index, address) in addresses.iter().enumerate() {
         // So was the kernel's way back from a signal's handler: nothing there called the handler.
         let restores = sample.user.get(index + 1).is_some_and(|next| next & EXACT_ADDRESS != 0);

@@ -8,11 +8,12 @@ use super::clock::Span;
 use super::gather::{Interval, LocatedStack};
 use super::intervals::Behind;
 use super::roots::{End, Roots, is_start, mark};
+use crate::frames::{CodeLocation, Frame, Frames, SourceId, Stack};
 use crate::hash::FastMap;
 use crate::kernel::WalkEnd;
-use crate::process::{Place, Program, Source, SourceId};
-use crate::ship::{Batch, Frame, Process, Report, Sample, Stack};
-use crate::symbolize::{Frames, Frugality, Namer, NamerStats};
+use crate::process::{Program, Source};
+use crate::ship::{Batch, Process, Report, Sample};
+use crate::symbolize::{Frugality, Namer, NamerStats};
 
 /// An interval that has ended, with the account of it.
 #[derive(Debug)]
@@ -80,8 +81,8 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         mut report,
     } = finished;
     // Each place once, and which of them each stack has, one after the other.
-    let mut place_index: FastMap<Place, u32> = FastMap::default();
-    let mut places: Vec<Place> = Vec::new();
+    let mut place_index: FastMap<CodeLocation, u32> = FastMap::default();
+    let mut places: Vec<CodeLocation> = Vec::new();
     let mut stack_places: Vec<u32> = Vec::new();
     let mut sources: FastMap<SourceId, Source> = FastMap::default();
     for stack in &interval.stacks {

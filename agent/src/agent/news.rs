@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::AgentError;
 use super::sampling::Sampling;
+use crate::frames::ProgramKey;
 use crate::kernel::{self, Event};
-use crate::process::ProgramKey;
 
 /// How often BPF programs are listed where the kernel does not tell of them as they come and go.
 const CODE_LIST_NS: u64 = 4_000_000_000;

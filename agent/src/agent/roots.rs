@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::frames::{Frame, FrameKind, Stack};
 use crate::hash::FastMap;
-use crate::ship::{Frame, FrameKind, Process, Sample, Stack};
+use crate::ship::{Process, Sample};
 
 /// Threads and programs remembered, in each of two generations.
 const MAX_ROOTS: usize = 4096;

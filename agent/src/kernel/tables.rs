@@ -12,7 +12,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use super::shared::Shared;
 use super::walk::{self, Arch, StackCopy, so_walk};
 use super::{KernelError, WalkStop, sampler};
-use crate::process::ProgramKey;
+use crate::frames::ProgramKey;
 use crate::unwind::{
     CodeMapping, FileTable, Filled, Installed, Layout, Memory, NoRoom, Published, RULES, Range, SLAB_WORDS,
 };

@@ -11,38 +11,8 @@ use super::modules::{MappedFile, Module, ModuleTable, Opened};
 use super::proc_files;
 use super::reading::{Owner, guarded, guarded_for, mapped_state};
 use crate::elf::Segment;
+use crate::frames::SourceId;
 use crate::kernel::FileState;
-
-/// Names a source of code for the life of the agent; never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SourceId(u32);
-
-impl SourceId {
-    pub const KERNEL: Self = Self(0);
-    pub const VDSO: Self = Self(1);
-    /// Nothing is mapped at the address, or its process is gone.
-    pub const UNKNOWN: Self = Self(2);
-    /// Something else was mapped at the address between the sample and the look.
-    pub const REPLACED: Self = Self(3);
-    const FIRST_FREE: u32 = 16;
-
-    /// For comparing.
-    pub fn number(self) -> u32 {
-        self.0
-    }
-
-    #[cfg(test)]
-    pub(super) fn numbered(number: u32) -> Self {
-        Self(Self::FIRST_FREE + number)
-    }
-}
-
-/// Where an address points: an offset in a file, or an address where there is no file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
-    pub source: SourceId,
-    pub offset: u64,
-}
 
 /// What a [`SourceId`] stands for, beyond the fixed ones.
 #[derive(Debug, Clone)]
@@ -201,7 +171,7 @@ impl Sources {
     }
 
     pub(super) fn take_id(&mut self) -> SourceId {
-        take_id(&mut self.next)
+        SourceId::take(&mut self.next)
     }
 
     /// Files held open.
@@ -294,7 +264,7 @@ impl Sources {
             let next = &mut self.next;
             let file = self
                 .modules
-                .add(tgid, opened, (*device, *inode, path), &mut || take_id(next));
+                .add(tgid, opened, (*device, *inode, path), &mut || SourceId::take(next));
             if let MappedFile::Module(module) = &file {
                 self.holding.watch(module.id, module.held());
             }
@@ -397,7 +367,8 @@ impl Space<'_> {
     fn add_special(&mut self, line: &MapLine, name: &str) {
         let is_same = |(_, source): &&(SourceId, Source)| matches!(source, Source::Special(known) if **known == *name);
         let known = self.found.iter().chain(self.before).find(is_same).cloned();
-        let (id, source) = known.unwrap_or_else(|| (take_id(&mut self.sources.next), Source::Special(name.into())));
+        let (id, source) =
+            known.unwrap_or_else(|| (SourceId::take(&mut self.sources.next), Source::Special(name.into())));
         let id = self.take(id, || source);
         self.push(line, line.start, id, 0);
     }
@@ -414,7 +385,7 @@ impl Space<'_> {
         if let Some((id, code)) = known.iter().find(|(_, code)| code.file == file) {
             return self.take(*id, || Source::Jit(Arc::clone(code)));
         }
-        let id = take_id(&mut self.sources.next);
+        let id = SourceId::take(&mut self.sources.next);
         let perf_map = known.first().map(|(_, code)| Arc::clone(&code.perf_map));
         let perf_map = perf_map.unwrap_or_else(|| {
             let map = PerfMapFile::new(id, self.tgid, self.sources.modules.count());
@@ -518,10 +489,4 @@ fn origins_of(line: &MapLine, module: &Arc<Module>) -> Vec<Origin> {
         }
     })
     .collect()
-}
-
-pub(super) fn take_id(next: &mut u32) -> SourceId {
-    let id = SourceId(*next);
-    *next = next.wrapping_add(1).max(SourceId::FIRST_FREE);
-    id
 }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 
-use super::address_space::SourceId;
 use super::reading::Held;
+use crate::frames::SourceId;
 
 /// How long after the last process that maps it a file is still held: its samples are in the ring, and their stacks wait for tables.
 const LEAVE_AFTER_NS: u64 = 3_000_000_000;

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::address_space::{Place, Source, SourceId};
+use super::address_space::Source;
+use crate::frames::{CodeLocation, SourceId};
 use crate::kernel::CodeChange;
 
 /// What is gone is kept in mind for so long: samples wait for their tables.
@@ -93,7 +94,7 @@ impl KernelCode {
     }
 
     /// None where no such code ever was, as far as anybody told.
-    pub(super) fn find(&self, address: u64, time_ns: u64) -> Option<(Place, Source)> {
+    pub(super) fn find(&self, address: u64, time_ns: u64) -> Option<(CodeLocation, Source)> {
         if !self.range.contains(&address) {
             return None;
         }
@@ -107,7 +108,7 @@ impl KernelCode {
             {
                 is_told = true;
                 if (piece.from_ns..piece.until_ns).contains(&time_ns) {
-                    let place = Place {
+                    let place = CodeLocation {
                         source: piece.source,
                         offset: 0,
                     };
@@ -115,7 +116,7 @@ impl KernelCode {
                 }
             }
         }
-        let place = Place {
+        let place = CodeLocation {
             source: self.unknown.unwrap_or(SourceId::UNKNOWN),
             offset: 0,
         };
@@ -215,14 +216,12 @@ mod tests {
 
         fn on(&mut self, start: u64, name: &str, time_ns: u64, is_gone: bool) {
             let (code, next) = (&mut self.0, &mut self.1);
-            code.on_change(&change(start, name, time_ns, is_gone), || {
-                crate::process::address_space::take_id(next)
-            });
+            code.on_change(&change(start, name, time_ns, is_gone), || SourceId::take(next));
         }
 
         fn set(&mut self, all: &[CodeChange], certain_ns: u64, now_ns: u64) {
             let (code, next) = (&mut self.0, &mut self.1);
-            code.set(all, certain_ns, now_ns, || crate::process::address_space::take_id(next));
+            code.set(all, certain_ns, now_ns, || SourceId::take(next));
         }
 
         /// `?` where nobody can say, nothing where none was.

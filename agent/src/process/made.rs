@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::address_space::SourceId;
 use super::proc_files;
 use super::reading::{Held, SafeFile, guarded_for, open_own};
+use crate::frames::SourceId;
 
 /// How often a perf map that is not there is looked for.
 const LOOK_NS: u64 = 1_000_000_000;

@@ -1,6 +1,6 @@
 //! Who runs: lifetimes, executables, mappings, build ids.
 //!
-//! In: process events and (tgid, start time, exec id) of samples. Out: [`Program`]s, and for an address the [`Place`]
+//! In: process events and (tgid, start time, exec id) of samples. Out: [`Program`]s, and for an address the [`CodeLocation`]
 //! that it came from: a file and an offset in it, or code that the kernel had there at the time. Start times are clock ticks since boot. It
 //! reads /proc and ELF headers, never names a symbol of a file, and never takes a reused process id for the old process, nor a process's next
 //! program for the one before.
@@ -20,7 +20,7 @@ mod rescan;
 mod table;
 mod vdso;
 
-pub use address_space::{CodeRange, Place, Source, SourceId};
+pub use address_space::{CodeRange, Source};
 pub use command_line::CommandLines;
 pub use holding::Leaving;
 pub use made::{JitCode, MadeFile, PerfMapFile};
@@ -28,5 +28,5 @@ pub use maps::{Backing, MapLine, parse_maps};
 pub use modules::{Module, ModuleTable};
 pub(crate) use reading::{Owner, SafeFile, guarded, guarded_for, open_in_root, open_regular};
 pub use reading::{StuckReads, stuck_reads};
-pub use table::{Changes, Found, Program, ProgramKey, Sighting, Table, TableStats};
+pub use table::{Changes, Found, Program, Sighting, Table, TableStats};
 pub use vdso::vdso_image;

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::address_space::SourceId;
 use super::reading::{Held, SafeFile, open_in_root, open_mapped, open_regular};
 use crate::elf::{Image, Segment};
+use crate::frames::SourceId;
 use crate::kernel::FileState;
 
 /// One file that holds code. While it is open its inode cannot be given to another file.

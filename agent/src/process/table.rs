@@ -3,22 +3,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::address_space::{CodeRange, Place, Source, SourceId, Sources};
+use super::address_space::{CodeRange, Source, Sources};
 use super::command_line::CommandLines;
 use super::kernel_code::KernelCode;
 use super::modules::{Module, ModuleTable};
 use super::rescan::RescanSchedule;
+use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::metadata::{Metadata, Resolver};
 use entry::{Entry, Knowledge, ProcessEntry};
 use labels::Labels;
-
-/// One program run by one process: execve makes another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProgramKey {
-    pub tgid: u32,
-    pub start_ticks: u64,
-    pub exec_id: u32,
-}
 
 /// What is known of a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -351,8 +344,8 @@ impl Table {
 
     /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_code` says that
     /// something surely is there: the address was being executed, or tables led to it.
-    pub fn place(&mut self, key: ProgramKey, address: u64, is_code: bool, now_ns: u64) -> Place {
-        let unknown = Place {
+    pub fn place(&mut self, key: ProgramKey, address: u64, is_code: bool, now_ns: u64) -> CodeLocation {
+        let unknown = CodeLocation {
             source: SourceId::UNKNOWN,
             offset: address,
         };
@@ -369,13 +362,20 @@ impl Table {
 
     /// Where an address of a sample of that time comes from: [`SourceId::REPLACED`] where something else may have been there than the last
     /// look has found.
-    pub fn place_at(&mut self, key: ProgramKey, address: u64, time_ns: u64, is_code: bool, now_ns: u64) -> Place {
+    pub fn place_at(
+        &mut self,
+        key: ProgramKey,
+        address: u64,
+        time_ns: u64,
+        is_code: bool,
+        now_ns: u64,
+    ) -> CodeLocation {
         let place = self.place(key, address, is_code, now_ns);
         if !self.entry(key).is_some_and(|entry| entry.is_unsure(address, time_ns)) {
             return place;
         }
         self.stats.code_replaced += 1;
-        Place {
+        CodeLocation {
             source: SourceId::REPLACED,
             offset: address,
         }

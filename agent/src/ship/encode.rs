@@ -15,7 +15,8 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use uuid::Uuid;
 
-use super::{Batch, Frame, FrameKind, Identity, Process};
+use super::{Batch, Identity, Process};
+use crate::frames::{Frame, FrameKind};
 use crate::hash::FastMap;
 
 const BATCH: &str = "stakeout.batch";

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-pub use batch::{Batch, Frame, FrameKind, Process, Report, Sample, Stack};
+pub use batch::{Batch, Process, Report, Sample};
 
 /// Who ships: constant over the life of the agent's process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Frames, NamerStats};
+use super::NamerStats;
+use crate::frames::{CodeLocation, Frame, Frames, SourceId};
 use crate::hash::FastMap;
-use crate::process::{Place, SourceId};
-use crate::ship::Frame;
 
 /// How long a generation of names lasts. A compiler that runs now and then meets other places each time: without an end, what is
 /// remembered of such programs grows for as long as they come.
@@ -52,8 +51,8 @@ impl Names {
 /// older and was not asked for since is forgotten.
 #[derive(Debug)]
 pub(super) struct PlaceCache {
-    young: FastMap<Place, Frames>,
-    old: FastMap<Place, Frames>,
+    young: FastMap<CodeLocation, Frames>,
+    old: FastMap<CodeLocation, Frames>,
     capacity: usize,
     began_ns: u64,
 }
@@ -82,7 +81,7 @@ impl PlaceCache {
         self.young.len() + self.old.len()
     }
 
-    pub(super) fn get(&mut self, place: &Place) -> Option<Frames> {
+    pub(super) fn get(&mut self, place: &CodeLocation) -> Option<Frames> {
         if let Some(frames) = self.young.get(place) {
             return Some(Arc::clone(frames));
         }
@@ -91,7 +90,7 @@ impl PlaceCache {
         Some(frames)
     }
 
-    pub(super) fn insert(&mut self, place: Place, frames: Frames) {
+    pub(super) fn insert(&mut self, place: CodeLocation, frames: Frames) {
         if self.young.len() >= self.capacity / 2 {
             self.old = std::mem::take(&mut self.young);
         }
@@ -162,8 +161,8 @@ impl Interner {
 mod tests {
     use super::*;
 
-    fn place(offset: u64) -> Place {
-        Place {
+    fn place(offset: u64) -> CodeLocation {
+        CodeLocation {
             source: SourceId::VDSO,
             offset,
         }

@@ -5,9 +5,8 @@ use std::cell::OnceCell;
 use super::debug_file::Link;
 use super::mini_debug;
 use crate::elf::pclntab::{Location, Pclntab};
-use crate::elf::plt;
 use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SYMBOL_BYTES, SymbolReader, SymbolTable};
-use crate::elf::{Coverage, Image, Section, Segment, code_address, decompressed_bytes, read_from};
+use crate::elf::{Coverage, Image, Section, Segment, code_address, decompressed_bytes, plt, read_from};
 use crate::kernel::MemoryFile;
 use crate::process::SafeFile;
 

@@ -1,11 +1,10 @@
 //! What holds of names, whatever files and compilers say.
 
 use super::debug_file::Link;
-use super::demangle;
 use super::file_symbols::{FileSymbols, LinesFound, ReadAt, lines_in};
 use super::kernel_modules::KernelModules;
-use super::mini_debug;
 use super::perf_map::PerfMap;
+use super::{demangle, mini_debug};
 use crate::elf::pclntab::{Location, Pclntab};
 use crate::elf::symbols::{Kind, SymbolReader};
 use crate::elf::{Coverage, Image, decompressed_bytes, read_from};

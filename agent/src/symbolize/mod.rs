@@ -1,6 +1,6 @@
 //! Addresses to names: symbol tables and the kernel's list read by ourselves, lines and inlined functions by blazesym.
 //!
-//! In: [`Place`]s (a source of code and an offset in it) with what their sources are. Out: frames, innermost inlined
+//! In: [`CodeLocation`]s (a source of code and an offset in it) with what their sources are. Out: frames, innermost inlined
 //! function first. Offsets are bytes in the file; kernel places are addresses. It needs no live process:
 //! what it reads are files that the process room holds open, so that deleted files are named too. What is asked for before these are given
 //! up, some seconds after their last process ended, is remembered. Only separate debug files are opened here, in the root of a process where
@@ -29,17 +29,14 @@ use std::sync::Arc;
 
 pub use crate::cpu_budget::{CpuBudget, Waits};
 pub use crate::elf::ReadTurn;
-use crate::process::{JitCode, Place, Source, SourceId};
-use crate::ship::{Frame, FrameKind};
+use crate::frames::{CodeLocation, Frame, FrameKind, Frames, SourceId};
+use crate::process::{JitCode, Source};
 use cache::Known;
 pub use cache::Names;
 use kernel_modules::{KernelModules, ReplacedModules, can_cover};
 use kernel_symbols::{KernelSymbol, KernelSymbols};
 use native::NativeNames;
 use perf_map::{ENTRY_BYTES, MapText, PerfMap, Reached};
-
-/// The frames of one place. Shared: equal frames are the same allocation.
-pub type Frames = Arc<[Arc<Frame>]>;
 
 /// Bounds of what the namer remembers.
 #[derive(Debug, Clone)]
@@ -301,7 +298,7 @@ impl Namer {
     /// `now_ns` is any clock that moves on.
     pub fn name<S: BuildHasher>(
         &mut self,
-        places: &[Place],
+        places: &[CodeLocation],
         sources: &HashMap<SourceId, Source, S>,
         now_ns: u64,
     ) -> Vec<Frames> {
@@ -417,7 +414,7 @@ impl Namer {
             let mut known = self.names.lock();
             let name = |address: &u64| {
                 let offset = *address;
-                known.made.get(&Place { source, offset }).map_or_else(
+                known.made.get(&CodeLocation { source, offset }).map_or_else(
                     || vec![frame(None, offset)],
                     |frames| frames.iter().map(|frame| (**frame).clone()).collect(),
                 )
@@ -444,7 +441,7 @@ impl Namer {
     /// Names places whose files are about to be given up, so that whoever shares the names still knows them then.
     pub fn name_ahead<S: BuildHasher>(
         &mut self,
-        places: &[Place],
+        places: &[CodeLocation],
         sources: &HashMap<SourceId, Source, S>,
         now_ns: u64,
     ) {

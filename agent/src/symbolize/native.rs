@@ -16,9 +16,9 @@ use super::file_symbols::{FileSymbols, GoPlace, LinesFound, ReadAt, copy_for_lin
 use super::vdso::Vdso;
 use super::{NamerConfig, NamerStats, bare_frame, named_frame};
 use crate::elf::Coverage;
+use crate::frames::{Frame, FrameKind, SourceId};
 use crate::kernel::MemoryFile;
-use crate::process::{Module, SourceId};
-use crate::ship::{Frame, FrameKind};
+use crate::process::Module;
 
 /// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::ops::Range;
 
-use super::TableError;
-use super::cfi;
 use super::collect::{Collector, Taken};
 use super::entry::{Cie, Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
+use super::{TableError, cfi};
 use crate::elf::reader::{Bases, Reader};
 use crate::elf::{FileRange, Image, decompressed};
 

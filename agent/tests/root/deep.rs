@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use stakeout_agent::frames::FrameKind;
 use stakeout_agent::kernel;
-use stakeout_agent::ship::FrameKind;
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;

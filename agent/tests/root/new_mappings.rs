@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use stakeout_agent::agent::AgentConfig;
-use stakeout_agent::ship::{Frame, FrameKind};
+use stakeout_agent::frames::{Frame, FrameKind};
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use stakeout_agent::ship::FrameKind;
+use stakeout_agent::frames::FrameKind;
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;

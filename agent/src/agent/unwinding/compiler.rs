@@ -10,9 +10,10 @@ use std::thread::JoinHandle;
 use crate::agent::{AgentError, spawn};
 use crate::cpu_budget::{CpuBudget, Waits};
 use crate::elf::ReadTurn;
+use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::{self, Waker};
-use crate::process::{Module, Place, ProgramKey, SourceId, Table};
+use crate::process::{Module, Table};
 use crate::unwind::{self, FileTable, Outline, TableError};
 
 /// Stacks that count for the order of files. More would let a compiler's or browser's engine, of a hundred megabytes and with all
@@ -235,7 +236,7 @@ impl Compiler {
     }
 
     /// Says which programs' stacks wait for tables, and at which source each of them stopped.
-    pub(super) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, Place)>) {
+    pub(super) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, CodeLocation)>) {
         self.needed.clear();
         if self.waiting.is_empty() {
             return;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::UnwindStats;
 use super::compiler::Made;
 use super::room::{Candidate, KEEP_NS};
+use crate::frames::{CodeLocation, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::Tables;
-use crate::process::{Place, SourceId};
 use crate::unwind::{self, Code, FileTable, Filled, Installed, NoRoom, Outline, Segment, TableError};
 
 /// How long a part is kept that no sample needs, while other parts of its file are needed: a compiler or browser that runs now and then
@@ -118,7 +118,7 @@ impl Files {
         is_new && can_be_read
     }
 
-    pub(super) fn lack(&self, place: Place, now_ns: u64) -> Lack {
+    pub(super) fn lack(&self, place: CodeLocation, now_ns: u64) -> Lack {
         match self.states.get(&place.source) {
             Some(FileState::Installed { .. } | FileState::NoTable | FileState::Unread) => Lack::Nothing,
             Some(FileState::Pending) => Lack::Pending,
@@ -158,7 +158,7 @@ impl Files {
     }
 
     /// Samples were taken in code at these places.
-    pub(super) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p Place>, now_ns: u64) {
+    pub(super) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p CodeLocation>, now_ns: u64) {
         // Neighbours in a stack are of one file mostly: it is looked up once.
         let mut marked_whole = None;
         for place in places {

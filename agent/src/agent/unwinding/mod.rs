@@ -11,8 +11,9 @@ mod room;
 
 use crate::cpu_budget::CpuBudget;
 use crate::elf::ReadTurn;
+use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::kernel::{Sensor, Waker};
-use crate::process::{Place, ProgramKey, SourceId, Table};
+use crate::process::Table;
 use crate::unwind::{self, CodeMapping, RETIRE_NS};
 use compiler::{Compiler, Made};
 use files::{Files, Lack};
@@ -112,12 +113,12 @@ impl Unwinding {
     }
 
     /// Samples were taken in code at these places.
-    pub(super) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p Place>, now_ns: u64) {
+    pub(super) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p CodeLocation>, now_ns: u64) {
         self.files.mark_used(places, now_ns);
     }
 
     /// A stack waits for the table of the code at this place, which may not have been asked for, or have been given up.
-    pub(super) fn want_at(&mut self, table: &Table, key: ProgramKey, place: Place, now_ns: u64) {
+    pub(super) fn want_at(&mut self, table: &Table, key: ProgramKey, place: CodeLocation, now_ns: u64) {
         let lack = self.files.lack(place, now_ns);
         if !matches!(lack, Lack::File | Lack::Part(_)) {
             return;
@@ -137,12 +138,12 @@ impl Unwinding {
     }
 
     /// True where what a stack waits for at this place has come.
-    pub(super) fn is_there(&self, place: Place) -> bool {
+    pub(super) fn is_there(&self, place: CodeLocation) -> bool {
         self.files.lack(place, 0) == Lack::Nothing
     }
 
     /// True where the table of the code at this place is still to come.
-    pub(super) fn is_pending(&self, place: Place) -> bool {
+    pub(super) fn is_pending(&self, place: CodeLocation) -> bool {
         self.files.lack(place, 0) == Lack::Pending
     }
 
@@ -157,7 +158,7 @@ impl Unwinding {
     }
 
     /// Says which programs' stacks wait for tables, and at which source each of them stopped.
-    pub(super) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, Place)>) {
+    pub(super) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, CodeLocation)>) {
         self.compiler.prefer(table, late);
     }
 

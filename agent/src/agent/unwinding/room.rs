@@ -5,7 +5,7 @@
 //! the one that wants some gives it up at once. A part of the room stays free for what is small: a program's own few rows, or its mappings,
 //! never wait for those of a compiler.
 
-use crate::process::SourceId;
+use crate::frames::SourceId;
 
 /// Tables that a sample needed in this time are kept also where memory is short.
 pub(super) const KEEP_NS: u64 = 60_000_000_000;

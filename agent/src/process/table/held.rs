@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::{ProgramKey, Table};
-use crate::process::address_space::SourceId;
+use super::Table;
+use crate::frames::{ProgramKey, SourceId};
 use crate::process::holding::Leaving;
 use crate::process::proc_files;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Program, ProgramKey, Sighting};
+use super::{Program, Sighting};
+use crate::frames::ProgramKey;
 use crate::kernel::Executed;
 use crate::metadata::{Resolver, Subject, Surroundings};
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::labels::Labels;
-use super::{Entry, MAX_MOVES, ProgramKey, SECOND_LOOK_NS, Table};
+use super::{Entry, MAX_MOVES, SECOND_LOOK_NS, Table};
+use crate::frames::{CodeLocation, ProgramKey};
 use crate::kernel::{CodeChange, Executed, NewCode};
-use crate::process::address_space::{Place, Source};
+use crate::process::address_space::Source;
 
 impl Table {
     /// A process became another program: opens its files at once, unless it is one of too many. Where new mappings are not told
@@ -107,7 +108,7 @@ impl Table {
     }
 
     /// Where the kernel has code that comes and goes, what an address meant at that time.
-    pub fn kernel_place(&self, address: u64, time_ns: u64) -> Option<(Place, Source)> {
+    pub fn kernel_place(&self, address: u64, time_ns: u64) -> Option<(CodeLocation, Source)> {
         self.kernel_code.find(address, time_ns)
     }
 

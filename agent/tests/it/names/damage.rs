@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use stakeout_agent::process::{Place, Source};
+use stakeout_agent::frames::CodeLocation;
+use stakeout_agent::process::Source;
 use stakeout_agent::symbolize::{Namer, NamerConfig, NamerStats};
 
 use super::native::{HIDDEN, compile, pack_symbols};
@@ -14,7 +15,7 @@ use crate::damage::{Numbers, in_own_process, peak_bytes};
 /// Names places of a program as if its file had other bytes when it was opened.
 struct Victim {
     original: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<CodeLocation>,
     folder: tempfile::TempDir,
 }
 
@@ -42,7 +43,7 @@ impl Victim {
         std::fs::write(&path, bytes).unwrap();
         let module = stakeout_agent::process::Module::open(&path, self.places[0].source);
         let source = Source::Module(Arc::new(module));
-        let places: Vec<(Place, Option<Source>)> =
+        let places: Vec<(CodeLocation, Option<Source>)> =
             self.places.iter().map(|place| (*place, Some(source.clone()))).collect();
         let mut namer = Namer::new(NamerConfig {
             lines_limit_bytes: 0,
@@ -243,7 +244,7 @@ fn a_file_of_a_gibibyte_with_tens_of_millions_of_symbols() {
 
     let module = stakeout_agent::process::Module::open(&path, victim.places[0].source);
     let source = Source::Module(Arc::new(module));
-    let places: Vec<(Place, Option<Source>)> = victim
+    let places: Vec<(CodeLocation, Option<Source>)> = victim
         .places
         .iter()
         .map(|place| (*place, Some(source.clone())))

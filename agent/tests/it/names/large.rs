@@ -1,9 +1,9 @@
 //! Large files: their symbols are looked for around what is asked for, and read as a whole where that is dear and happens often. Both say
 //! the same.
 
+use stakeout_agent::frames::{CodeLocation, Frame};
 use stakeout_agent::metadata::Resolver;
-use stakeout_agent::process::{CommandLines, ModuleTable, Place, Sighting, Source, Table};
-use stakeout_agent::ship::Frame;
+use stakeout_agent::process::{CommandLines, ModuleTable, Sighting, Source, Table};
 use stakeout_agent::symbolize::{Namer, NamerConfig};
 
 use super::{functions, key_of, name_places, without_lines};
@@ -14,7 +14,7 @@ const STEP_BYTES: u64 = 1500;
 const PLACES: usize = 64;
 
 /// Places all over this very program, which has tens of thousands of functions.
-fn own_places() -> Vec<(Place, Option<Source>)> {
+fn own_places() -> Vec<(CodeLocation, Option<Source>)> {
     let program = std::env::current_exe().unwrap();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let code = maps
@@ -51,7 +51,7 @@ fn whole() -> Namer {
     })
 }
 
-fn assert_same(named: &[Option<String>], again: &[Vec<Frame>], places: &[(Place, Option<Source>)]) {
+fn assert_same(named: &[Option<String>], again: &[Vec<Frame>], places: &[(CodeLocation, Option<Source>)]) {
     let again = functions(again);
     let there = again.iter().flatten().count();
     assert!(there * 10 > places.len() * 9, "{there} of {} have names", places.len());

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stakeout_agent::frames::Stack;
 use stakeout_agent::ship::{
-    Batch, Identity, Process, Report, Retry, Sample, ShipConfig, ShipError, ShipStats, Shipper, Stack, Submitted, Token,
+    Batch, Identity, Process, Report, Retry, Sample, ShipConfig, ShipError, ShipStats, Shipper, Submitted, Token,
 };
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use stakeout_agent::ship::FrameKind;
+use stakeout_agent::frames::FrameKind;
 
 use crate::ground_truth::fast;
 use crate::program::{Program, Running};

@@ -89,7 +89,8 @@ fn memory_and_files_that_nobody_serves_hold_up_nobody() {
 
 /// Names the code that a program made by its perf map, if that is read.
 fn name_of(tgid: u32, address: u64, now_s: u64, table: &mut stakeout_agent::process::Table) -> Option<String> {
-    use stakeout_agent::process::{ProgramKey, Sighting};
+    use stakeout_agent::frames::ProgramKey;
+    use stakeout_agent::process::Sighting;
     let stat = std::fs::read_to_string(format!("/proc/{tgid}/stat")).unwrap();
     let ticks = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
     let key = ProgramKey {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stakeout_agent::ship::{Frame, FrameKind};
+use stakeout_agent::frames::{Frame, FrameKind};
 
 use super::rows::{ANY, Exclusion, Feature, Row, Truth};
 use crate::recording::Seen;
