@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::kernel::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
+use crate::sys::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 
 /// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what cannot wait.
 const USED_PART: f64 = 0.8;

@@ -16,4 +16,5 @@ pub mod process;
 mod random;
 pub mod ship;
 pub mod symbolize;
+pub mod sys;
 pub mod unwind;

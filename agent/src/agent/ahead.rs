@@ -48,7 +48,7 @@ pub(super) fn is_of(leaving: &[Leaving], source: &Source) -> bool {
 pub(super) fn run(mut namer: Namer, work: &Receiver<Ahead>, naming: &SyncSender<Work>) {
     for ahead in work {
         namer.set_frugality(ahead.frugality);
-        namer.name_ahead(&ahead.places, &ahead.sources, crate::kernel::monotonic_ns());
+        namer.name_ahead(&ahead.places, &ahead.sources, crate::sys::monotonic_ns());
         ahead.leaving.iter().for_each(Leaving::give_up);
         namer.forget_files();
         // Where there is no room, it has work, and closes them when it begins with the next file.

@@ -1,6 +1,6 @@
 //! From the samples' clock to wall time.
 
-use crate::kernel;
+use crate::sys;
 
 /// One instant on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,9 +17,9 @@ impl Moment {
         const CLOSE_NS: u64 = 2_000;
         let mut best: Option<(u64, Self)> = None;
         for _ in 0..8 {
-            let before = kernel::monotonic_ns();
-            let unix_ns = kernel::wall_ns();
-            let apart = kernel::monotonic_ns() - before;
+            let before = sys::monotonic_ns();
+            let unix_ns = sys::wall_ns();
+            let apart = sys::monotonic_ns() - before;
             let moment = Self {
                 mono_ns: before + apart / 2,
                 unix_ns,

@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::cpu_budget::CpuBudget;
-use crate::kernel::{Counters, KernelError, Sensor, Unticked};
+use crate::kernel::{self, Counters, KernelError, Sensor, Unticked};
 use crate::metadata::Resolver;
 use crate::process::{CommandLines, TableStats};
 use crate::ship::Batch;
@@ -143,6 +143,7 @@ impl Agent {
         sink: impl FnMut(Batch) + Send + 'static,
     ) -> Result<Self, AgentError> {
         config.names.cpu_budget = CpuBudget::within(config.cpu_limit);
+        config.names.bpf_functions = kernel::bpf_functions;
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, finished) = mpsc::sync_channel(WAITING_INTERVALS + WAITING_AHEAD);
         let (ahead_sender, leaving) = mpsc::sync_channel(WAITING_AHEAD);

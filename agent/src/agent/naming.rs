@@ -53,12 +53,12 @@ pub(super) fn run(
     mut sink: impl FnMut(Batch),
 ) -> (u64, u64, NamerStats) {
     let _ending = Ending(behind);
-    namer.prepare(crate::kernel::monotonic_ns());
+    namer.prepare(crate::sys::monotonic_ns());
     let (mut batches, mut samples) = (0, 0);
     let mut roots = Roots::default();
     for work in work {
         let Work::Interval(interval) = work else {
-            namer.forget_given_up(crate::kernel::monotonic_ns());
+            namer.forget_given_up(crate::sys::monotonic_ns());
             continue;
         };
         behind.waiting.fetch_sub(1, Ordering::Release);
@@ -99,7 +99,7 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
     drop(place_index);
     namer.set_frugality(frugality);
     namer.begin(span.begin_mono_ns());
-    let named = namer.name(&places, &sources, crate::kernel::monotonic_ns());
+    let named = namer.name(&places, &sources, crate::sys::monotonic_ns());
 
     let NamerStats {
         symbols_left_out,

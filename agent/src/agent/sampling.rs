@@ -18,10 +18,12 @@ use super::{
 use crate::cpu_budget::CpuBudget;
 use crate::kernel::{self, Counters, Sensor, Unticked};
 use crate::metadata::Resolver;
-use crate::process::{ModuleTable, Table, stuck_reads, vdso_image};
+use crate::process::{ModuleTable, Table, vdso_image};
 use crate::random::Random;
 use crate::ship::Report;
 use crate::symbolize::Frugality;
+use crate::sys;
+use crate::sys::stuck_reads;
 
 /// Pause after process events: it bounds how often a storm of short processes can wake the agent.
 const EVENT_PAUSE: Duration = Duration::from_millis(5);
@@ -110,7 +112,7 @@ impl Sampling {
         intervals: Intervals,
     ) -> Result<Self, AgentError> {
         // A part of the descriptors stays free for everything else.
-        let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
+        let descriptors = sys::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
         let modules = ModuleTable::new(1024, open_files);
         let table = Table::new(config.max_processes, modules, resolver, config.command_lines);
@@ -152,7 +154,7 @@ impl Sampling {
             naming_is_behind: false,
             divisor: 1,
             throttled: 0,
-            used_seconds: kernel::process_cpu_ns() as f64 / 1e9,
+            used_seconds: sys::process_cpu_ns() as f64 / 1e9,
             random: Random::from_system(),
             code_listed_ns: None,
             code_certain_ns: 0,
@@ -162,7 +164,7 @@ impl Sampling {
 
     pub(super) fn run(mut self, stop: &AtomicBool) -> Result<Totals, AgentError> {
         let drain_ns = self.config.drain_every.as_nanos() as u64;
-        let mut now = kernel::monotonic_ns();
+        let mut now = sys::monotonic_ns();
         let mut drained_at = now;
         let (mut next_drain, mut next_batch, mut next_hotplug) =
             (now + drain_ns, now + self.jittered_interval_ns(), now + HOTPLUG_NS);
@@ -175,7 +177,7 @@ impl Sampling {
             // epoll counts in milliseconds: rounded up, so that it does not spin.
             let timeout = Duration::from_millis(wait.div_ceil(1_000_000));
             let events = self.take_events(timeout)?;
-            now = kernel::monotonic_ns();
+            now = sys::monotonic_ns();
             self.table.tick(now);
             self.give_up_files(now);
             if now >= next_hotplug {
@@ -216,7 +218,7 @@ impl Sampling {
             }
             if events > 0 {
                 std::thread::sleep(EVENT_PAUSE);
-                now = kernel::monotonic_ns();
+                now = sys::monotonic_ns();
             }
         }
         self.finish()
@@ -244,10 +246,10 @@ impl Sampling {
     fn drain(&mut self, now: u64, end_ns: Option<u64>) -> Result<(), AgentError> {
         self.sensor.fetch()?;
         // What was mapped before a sample was taken there is known before the sample is looked at.
-        let fetched_at = kernel::monotonic_ns();
+        let fetched_at = sys::monotonic_ns();
         self.take_events(Duration::ZERO)?;
         self.follow_code(fetched_at);
-        self.table.tick(kernel::monotonic_ns());
+        self.table.tick(sys::monotonic_ns());
         let Self {
             sensor,
             table,
@@ -343,7 +345,7 @@ impl Sampling {
             && let Some((_, deadline)) = self.closing.front_mut()
         {
             *deadline = 0;
-            self.close_if_ready(kernel::monotonic_ns())?;
+            self.close_if_ready(sys::monotonic_ns())?;
         }
         if !last && (!self.intervals.has_room() || self.closing.len() >= MAX_CLOSING) {
             tracing::debug!("naming is behind: the interval goes on");
@@ -382,7 +384,7 @@ impl Sampling {
             samples_taken: taken,
             lost: self.lost.clone(),
             limits: self.limits(&counters),
-            cpu_seconds: kernel::process_cpu_ns() as f64 / 1e9,
+            cpu_seconds: sys::process_cpu_ns() as f64 / 1e9,
             bpf_seconds: counters.bpf_ns as f64 / 1e9,
             rss_bytes: self.sensor.resident_bytes(),
             bpf_map_bytes: self.sensor.map_bytes(),
@@ -464,7 +466,7 @@ impl Sampling {
                 self.memory.age();
                 self.unwinding.give_up_unused(&mut self.table, &mut self.sensor, now);
             }
-            kernel::release_memory();
+            sys::release_memory();
         }
     }
 
@@ -546,7 +548,7 @@ impl Sampling {
         self.finish_interval(true)?;
         while !self.closing.is_empty() {
             std::thread::sleep(STOP_WAIT);
-            let now = kernel::monotonic_ns();
+            let now = sys::monotonic_ns();
             self.open_waiting(now);
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
             self.walk_late(now);

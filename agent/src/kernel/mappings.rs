@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{CodeChange, Event, NewCode, perf};
+use super::{Event, perf};
+use crate::process::{CodeChange, NewCode, is_memory_file, is_unnamed_memory};
 
 /// Room for records of some 300 libraries, in the few milliseconds between two looks. With the control page 36 KiB, which fits
 /// fourteen times into what the kernel lets every user lock for each CPU (kernel.perf_event_mlock_kb, 516).
@@ -85,18 +86,6 @@ impl Told {
     }
 }
 
-/// Whether the kernel names memory so that has no file: shared anonymous memory is one that nobody named, and so are large pages and System V's
-/// segments.
-pub fn is_unnamed_memory(path: &str) -> bool {
-    let is_segment = || path.starts_with("/SYSV") && path.ends_with(" (deleted)");
-    matches!(path, "/dev/zero (deleted)" | "//anon" | "/anon_hugepage (deleted)") || is_segment()
-}
-
-/// Whether a file is one that no disk has.
-pub fn is_memory_file(path: &str) -> bool {
-    path.starts_with("/memfd:") || path.starts_with("/dev/")
-}
-
 /// Of a record with its header: ids, address, length, offset, name, time.
 fn new_code(record: &[u8]) -> Option<NewCode> {
     let (rest, time) = record.split_last_chunk::<WORD>()?;
@@ -155,7 +144,7 @@ struct Mapped {
 
 impl Mapped {
     fn map(event: &OwnedFd) -> io::Result<Self> {
-        let page_bytes = super::page_bytes() as usize;
+        let page_bytes = crate::sys::page_bytes() as usize;
         // SAFETY: a new mapping at an address of the kernel's choice, checked below. Writable, so that the kernel respects how
         // far was read.
         let base = unsafe {

@@ -1,25 +1,22 @@
-//! The only room that knows libbpf and the kernel's system calls.
+//! The only room that knows libbpf: what samples, and what is told of processes.
 //!
 //! In: a sampling rate. Out: samples with raw addresses ([`RawSample`]), news of processes ([`Event`]), counters
-//! ([`Counters`]), clocks. Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock ticks since boot.
-//! It never names an address. Of other processes' files it only knows how to open them safely.
+//! ([`Counters`]). Times are nanoseconds of `CLOCK_MONOTONIC`, start times are clock ticks since boot. It never names an address, and reads no
+//! file of another process.
 #![allow(
     unsafe_code,
     reason = "this is the room for system calls and for the records that BPF programs write"
 )]
 
 mod events;
-mod files;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-mod groups;
 mod mappings;
 mod perf;
 pub mod preflight;
 mod programs;
 mod records;
 mod shared;
-mod system;
 mod tables;
 mod timers;
 mod walk;
@@ -34,17 +31,12 @@ use std::time::Duration;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
-pub use events::{CodeChange, Event, Executed, NewCode};
-pub use files::{FileState, file_state, find_place, find_place_in, open_place, path_state};
-pub use groups::GroupFolder;
-pub use mappings::{Waker, is_memory_file, is_unnamed_memory};
+use crate::sys::{self, monotonic_ns};
+pub use events::Event;
+pub use mappings::Waker;
 use perf::CpuList;
 pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_code, bpf_functions, loaded_programs};
-pub use system::{
-    MemoryFile, clock_ticks_per_second, monotonic_ns, monotonic_of_file_time, page_bytes, process_cpu_ns,
-    raise_descriptor_limit, release_memory, thread_cpu_ns, tune_allocator, wall_ns,
-};
 pub use tables::Tables;
 pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, leave_out_middle, so_walk};
 
@@ -327,7 +319,7 @@ impl Sensor {
             events,
             tables,
             fixed_map_bytes: fixed_map_bytes(&sampler, &lifecycle),
-            ring_mapping_bytes: system::mapped_map_bytes().saturating_sub(shared::shared_bytes()),
+            ring_mapping_bytes: sys::mapped_map_bytes().saturating_sub(shared::shared_bytes()),
             sampler,
             lifecycle,
             online,
@@ -520,10 +512,10 @@ impl Sensor {
     }
 
     /// Memory of this process in bytes, without [`Self::map_bytes`]: what is resident, but for maps that are mapped here, of which the
-    /// kernel counts the rings even twice, and [`MemoryFile`]s.
+    /// kernel counts the rings even twice, and [`sys::MemoryFile`]s.
     pub fn resident_bytes(&self) -> u64 {
         let mapped = self.ring_mapping_bytes + shared::shared_bytes();
-        system::resident_bytes().saturating_sub(mapped) + system::memory_file_bytes()
+        sys::resident_bytes().saturating_sub(mapped) + sys::memory_file_bytes()
     }
 
     /// Bytes that the kernel charges for the maps, and the rings of new mappings.

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use libbpf_rs::btf::{Btf, BtfType, TypeId};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
 
-use super::CodeChange;
+use crate::process::CodeChange;
 
 /// One program that this process holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub fn bpf_code() -> Option<Vec<CodeChange>> {
         .include_jited_func_lens(true)
         .include_func_info(true)
         .include_prog_tags(true);
-    let slept_ns = super::system::slept_ns();
+    let slept_ns = crate::sys::slept_ns();
     let programs = ProgInfoIter::with_query_opts(options);
     let functions: Vec<CodeChange> = programs
         .flat_map(|program| functions_of(&program, slept_ns))

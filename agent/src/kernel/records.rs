@@ -2,7 +2,8 @@
 
 use super::lifecycle::types::{so_event, so_event_counters};
 use super::sampler::types::{so_counters, so_sample};
-use super::{LEAF_FRAMES, LateWalk, MAX_USER_FRAMES, RawSample, WalkEnd, clock_ticks_per_second, so_walk};
+use super::{LEAF_FRAMES, LateWalk, MAX_USER_FRAMES, RawSample, WalkEnd, so_walk};
+use crate::sys::clock_ticks_per_second;
 
 #[derive(Default)]
 pub(super) struct Drained {

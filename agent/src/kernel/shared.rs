@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::page_bytes;
+use crate::sys::page_bytes;
 
 /// Bytes in all [`Shared`]s.
 static SHARED_BYTES: AtomicU64 = AtomicU64::new(0);

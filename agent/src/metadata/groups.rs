@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::hash::FastMap;
-use crate::kernel::GroupFolder;
+use crate::sys::GroupFolder;
 
 /// Groups that are kept in mind: twice as many at most.
 const MAX_GROUPS: usize = 8192;

@@ -19,8 +19,7 @@ use std::sync::Arc;
 use self::environ::Named;
 use self::groups::{Group, Groups};
 use self::runtime::Runtimes;
-use crate::kernel::path_state;
-use crate::process::{Owner, guarded};
+use crate::sys::{Owner, guarded, path_state};
 
 /// The service of everything that the kernel does on its own account.
 pub const KERNEL_SERVICE: &str = "[kernel]";

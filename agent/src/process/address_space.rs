@@ -9,10 +9,10 @@ use super::made::{JitCode, MadeFile, PerfMapFile};
 use super::maps::{Backing, MapLine, neighbours, parse_maps};
 use super::modules::{MappedFile, Module, ModuleTable, Opened};
 use super::proc_files;
-use super::reading::{Owner, guarded, guarded_for, mapped_state};
+use super::reading::mapped_state;
 use crate::elf::Segment;
 use crate::frames::SourceId;
-use crate::kernel::FileState;
+use crate::sys::{FileState, Owner, guarded, guarded_for};
 
 /// What a [`SourceId`] stands for, beyond the fixed ones.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::address_space::Source;
 use crate::frames::{CodeLocation, SourceId};
-use crate::kernel::CodeChange;
+use crate::process::CodeChange;
 
 /// What is gone is kept in mind for so long: samples wait for their tables.
 const GONE_NS: u64 = 60_000_000_000;

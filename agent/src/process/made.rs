@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::proc_files;
-use super::reading::{Held, SafeFile, guarded_for, open_own};
+use super::reading::{Held, SafeFile, open_own};
 use crate::frames::SourceId;
+use crate::sys::guarded_for;
 
 /// How often a perf map that is not there is looked for.
 const LOOK_NS: u64 = 1_000_000_000;

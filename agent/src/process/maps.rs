@@ -1,7 +1,5 @@
 //! The text of /proc/PID/maps.
 
-use crate::kernel::{is_memory_file, is_unnamed_memory};
-
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapLine {
@@ -127,6 +125,18 @@ fn parse_line(text: &str, only_executable: bool) -> Option<MapLine> {
 /// The kernel writes a line feed in a path as `\012`.
 fn unescape(path: &str) -> String {
     path.replace("\\012", "\n")
+}
+
+/// Whether the kernel names memory so that has no file: shared anonymous memory is one that nobody named, and so are large pages and System V's
+/// segments.
+pub fn is_unnamed_memory(path: &str) -> bool {
+    let is_segment = || path.starts_with("/SYSV") && path.ends_with(" (deleted)");
+    matches!(path, "/dev/zero (deleted)" | "//anon" | "/anon_hugepage (deleted)") || is_segment()
+}
+
+/// Whether a file is one that no disk has.
+pub fn is_memory_file(path: &str) -> bool {
+    path.starts_with("/memfd:") || path.starts_with("/dev/")
 }
 
 #[cfg(test)]

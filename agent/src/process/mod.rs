@@ -7,6 +7,7 @@
 
 mod address_space;
 mod command_line;
+mod events;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod holding;
@@ -22,11 +23,11 @@ mod vdso;
 
 pub use address_space::{CodeRange, Source};
 pub use command_line::CommandLines;
+pub use events::{CodeChange, Executed, NewCode};
 pub use holding::Leaving;
 pub use made::{JitCode, MadeFile, PerfMapFile};
-pub use maps::{Backing, MapLine, parse_maps};
+pub use maps::{Backing, MapLine, is_memory_file, is_unnamed_memory, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub(crate) use reading::{Owner, SafeFile, guarded, guarded_for, open_in_root, open_regular};
-pub use reading::{StuckReads, stuck_reads};
+pub(crate) use reading::{SafeFile, open_in_root, open_regular};
 pub use table::{Changes, Found, Program, Sighting, Table, TableStats};
 pub use vdso::vdso_image;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use super::reading::{Held, SafeFile, open_in_root, open_mapped, open_regular};
 use crate::elf::{Image, Segment};
 use crate::frames::SourceId;
-use crate::kernel::FileState;
+use crate::sys::FileState;
 
 /// One file that holds code. While it is open its inode cannot be given to another file.
 #[derive(Debug)]
@@ -363,7 +363,7 @@ mod tests {
         assert!(
             first.was_given_up()
                 && table
-                    .known(1, crate::kernel::path_state(path.to_str().unwrap()).unwrap())
+                    .known(1, crate::sys::path_state(path.to_str().unwrap()).unwrap())
                     .is_none()
         );
         let again = add(&mut table, &path, &mut next).unwrap();

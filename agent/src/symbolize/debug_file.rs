@@ -4,7 +4,8 @@
 //! does no harm to look in a process's root, whose content is up to the process, or in our own for what ran elsewhere.
 
 use crate::elf::{Image, field};
-use crate::process::{Owner, SafeFile, guarded, guarded_for, open_in_root, open_regular};
+use crate::process::{SafeFile, open_in_root, open_regular};
+use crate::sys::{Owner, guarded, guarded_for};
 
 const MAX_LINK_BYTES: u64 = 4096;
 /// Larger debug files without a build id are not read to their end for their checksum.

@@ -7,8 +7,8 @@ use super::mini_debug;
 use crate::elf::pclntab::{Location, Pclntab};
 use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SYMBOL_BYTES, SymbolReader, SymbolTable};
 use crate::elf::{Coverage, Image, Section, Segment, code_address, decompressed_bytes, plt, read_from};
-use crate::kernel::MemoryFile;
 use crate::process::SafeFile;
+use crate::sys::MemoryFile;
 
 /// Fills a buffer from an offset of a file, or says that it cannot.
 pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::Read;
 
 use crate::cpu_budget::{CpuBudget, Waits};
-use crate::kernel::bpf_functions;
 
 /// What is read at a time. The kernel gives a page at most.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -20,6 +19,9 @@ const MAX_LINE_BYTES: usize = 1024;
 const HIDDEN_SYMBOLS: usize = 1000;
 /// Of what compilers and the kernel's build put in front of functions, where nothing runs.
 const PADDING: [&[u8]; 2] = [b"__pfx_", b"__cfi_"];
+
+/// Where the functions of all BPF programs lie, and how long they are, as the kernel side tells it; empty where it can't.
+pub type BpfFunctions = fn() -> HashMap<u64, usize>;
 
 /// A function.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +54,7 @@ pub(super) struct KernelSymbols {
 
 impl KernelSymbols {
     /// Empty where the kernel does not tell its addresses.
-    pub(super) fn read(cpu_budget: &CpuBudget) -> Self {
+    pub(super) fn read(cpu_budget: &CpuBudget, bpf_functions: BpfFunctions) -> Self {
         let Ok(list) = File::open("/proc/kallsyms") else {
             return Self::default();
         };
@@ -234,7 +236,7 @@ ffffffffc0300000 t bpf_prog_6deef7357e7b4530_on_exec\t[bpf]";
     /// The kernel that runs this, where it tells its addresses: more than one list of functions must be right.
     #[test]
     fn this_kernel_has_functions() {
-        let symbols = KernelSymbols::read(&CpuBudget::default());
+        let symbols = KernelSymbols::read(&CpuBudget::default(), HashMap::new);
         let Some(first) = symbols.symbols.first() else {
             let list = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
             assert!(

@@ -34,6 +34,7 @@ use crate::process::{JitCode, Source};
 use cache::Known;
 pub use cache::Names;
 use kernel_modules::{KernelModules, ReplacedModules, can_cover};
+pub use kernel_symbols::BpfFunctions;
 use kernel_symbols::{KernelSymbol, KernelSymbols};
 use native::NativeNames;
 use perf_map::{ENTRY_BYTES, MapText, PerfMap, Reached};
@@ -62,6 +63,8 @@ pub struct NamerConfig {
     pub cpu_budget: CpuBudget,
     /// Who waits for that.
     pub waits: Waits,
+    /// Tells where functions of BPF programs end, which /proc/kallsyms does not.
+    pub bpf_functions: BpfFunctions,
 }
 
 impl NamerConfig {
@@ -102,6 +105,7 @@ impl Default for NamerConfig {
             read_turn: ReadTurn::default(),
             cpu_budget: CpuBudget::default(),
             waits: Waits::Nobody,
+            bpf_functions: HashMap::new,
         }
     }
 }
@@ -271,6 +275,7 @@ impl Namer {
             read_turn: plenty.read_turn.clone(),
             cpu_budget: plenty.cpu_budget.clone(),
             waits: plenty.waits,
+            bpf_functions: plenty.bpf_functions,
         };
         self.natives.start_lines_anew(frugality < Frugality::NoInlines);
         self.names.lock().cache.resize(self.config.cached_places);
@@ -363,7 +368,7 @@ impl Namer {
         }
         self.tidy(now_ns);
         if self.stats.places_resolved > resolved_before {
-            crate::kernel::release_memory();
+            crate::sys::release_memory();
         }
         let known = self.names.lock();
         let nothing = || known.interner.lookup_only(unknown_frame());
@@ -487,7 +492,7 @@ impl Namer {
         self.replaced_modules.notice(&self.modules, &modules, now_ns);
         self.modules = modules;
         KernelNames {
-            symbols: KernelSymbols::read(&self.config.cpu_budget),
+            symbols: KernelSymbols::read(&self.config.cpu_budget, self.config.bpf_functions),
             read_ns: now_ns,
             used_ns: now_ns,
         }
@@ -558,7 +563,7 @@ impl Namer {
     pub fn forget_files(&mut self) {
         self.natives.evict_all();
         self.perf_maps = HashMap::new();
-        crate::kernel::release_memory();
+        crate::sys::release_memory();
     }
 
     /// Drops the parsed form of a source; its names stay remembered.

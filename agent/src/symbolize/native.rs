@@ -17,8 +17,8 @@ use super::vdso::Vdso;
 use super::{NamerConfig, NamerStats, bare_frame, named_frame};
 use crate::elf::Coverage;
 use crate::frames::{Frame, FrameKind, SourceId};
-use crate::kernel::MemoryFile;
 use crate::process::Module;
+use crate::sys::MemoryFile;
 
 /// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
@@ -155,7 +155,7 @@ impl NativeNames {
         let details = details(&self.line_reader, lines, &addresses);
         if lines.is_some() {
             // What blazesym has mapped of the copy counts twice, and the next file needs the room.
-            crate::kernel::release_memory();
+            crate::sys::release_memory();
         }
         let go = if symbols.is_go() {
             symbols.go_places(&addresses, &read)
@@ -205,7 +205,7 @@ impl NativeNames {
         }
         let turn = config.read_turn.take(module.bytes);
         if turn.is_some() {
-            crate::kernel::release_memory();
+            crate::sys::release_memory();
         }
         let loaded = load(module, config, stats);
         self.make_room_for_lines(&loaded, config);

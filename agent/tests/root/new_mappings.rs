@@ -209,9 +209,9 @@ fn who_maps_code_all_the_time_costs_little_and_loses_nothing() {
     }
     let program = Program::compile("code_churn.c", "maps-code-all-the-time");
     let recording = Recording::start(fast());
-    let (before, started) = (stakeout_agent::kernel::process_cpu_ns(), processes_started());
+    let (before, started) = (stakeout_agent::sys::process_cpu_ns(), processes_started());
     program.spawn(8000, None).finish();
-    let used_ns = stakeout_agent::kernel::process_cpu_ns() - before;
+    let used_ns = stakeout_agent::sys::process_cpu_ns() - before;
     let recorded = recording.stop();
     let others = processes_started() - started;
     check_account(&recorded);

@@ -12,8 +12,9 @@ use crate::cpu_budget::{CpuBudget, Waits};
 use crate::elf::ReadTurn;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::hash::FastMap;
-use crate::kernel::{self, Waker};
+use crate::kernel::Waker;
 use crate::process::{Module, Table};
+use crate::sys;
 use crate::unwind::{self, FileTable, Outline, TableError};
 
 /// Stacks that count for the order of files. More would let a compiler's or browser's engine, of a hundred megabytes and with all
@@ -298,7 +299,7 @@ impl Worker {
                 }
                 let turn = self.read_turn.take(module.bytes);
                 if turn.is_some() {
-                    kernel::release_memory();
+                    sys::release_memory();
                 }
                 let table = unless_written_over(&module, unwind::compile(&read, self.row_limit));
                 (module.id, Made::Table(table))

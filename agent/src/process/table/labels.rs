@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Program, Sighting};
 use crate::frames::ProgramKey;
-use crate::kernel::Executed;
 use crate::metadata::{Resolver, Subject, Surroundings};
+use crate::process::Executed;
 
 /// Control groups of one program that are kept in mind; who is moved more often is resolved anew.
 const MAX_GROUPS: usize = 8;

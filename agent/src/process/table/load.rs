@@ -5,10 +5,9 @@ use std::sync::Arc;
 use super::replaced::Reading;
 use super::{Knowledge, Table};
 use crate::frames::ProgramKey;
-use crate::kernel::monotonic_ns;
 use crate::process::address_space::Source;
 use crate::process::proc_files;
-use crate::process::reading::guarded_for;
+use crate::sys::{guarded_for, monotonic_ns};
 
 impl Table {
     /// Reads a live process into the entry of its program. False where it is gone, its id was given to another, or it runs another program

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::labels::Labels;
 use super::{Entry, MAX_MOVES, SECOND_LOOK_NS, Table};
 use crate::frames::{CodeLocation, ProgramKey};
-use crate::kernel::{CodeChange, Executed, NewCode};
 use crate::process::address_space::Source;
+use crate::process::{CodeChange, Executed, NewCode};
 
 impl Table {
     /// A process became another program: opens its files at once, unless it is one of too many. Where new mappings are not told

@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 
 use super::Entry;
-use crate::kernel::{NewCode, monotonic_ns};
+use crate::process::NewCode;
 use crate::process::address_space::{Mapping, Source};
+use crate::sys::monotonic_ns;
 
 /// Of one program. Before the last of those that are forgotten, nothing is certain.
 const MAX_REPLACED_CODE: usize = 64;

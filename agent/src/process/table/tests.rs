@@ -1,8 +1,8 @@
 //! The table against this process's own /proc.
 
 use super::*;
-use crate::kernel::{Executed, NewCode, monotonic_ns};
-use crate::process::proc_files;
+use crate::process::{Executed, NewCode, proc_files};
+use crate::sys::monotonic_ns;
 
 fn table() -> Table {
     Table::new(100, ModuleTable::new(100, 100), Resolver::default(), CommandLines::Cut)

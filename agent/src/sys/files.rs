@@ -1,4 +1,4 @@
-//! Files of other processes: what they are without asking their server, and opening them without leaving a root.
+//! Files of other processes: what they are without asking their server, opening them without leaving a root, how many may be open.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -120,6 +120,30 @@ pub fn open_place(place: &File) -> io::Result<File> {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
     // SAFETY: the path ends with a zero.
     opened(libc::c_long::from(unsafe { libc::open(path.as_ptr(), flags) }))
+}
+
+/// Raises the limit of open files to what is allowed, at most `wanted`; returns the limit now in force.
+pub fn raise_descriptor_limit(wanted: u64) -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is valid for both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+            return 1024;
+        }
+        if limit.rlim_cur < wanted {
+            let raised = libc::rlimit {
+                rlim_cur: wanted.min(limit.rlim_max),
+                rlim_max: limit.rlim_max,
+            };
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
+                limit = raised;
+            }
+        }
+    }
+    limit.rlim_cur
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ pub(crate) fn guarded<T: Send + 'static>(owner: Owner, work: impl FnOnce() -> T 
 
 /// The same for what is a process's own.
 pub(crate) fn guarded_for<T: Send + 'static>(tgid: u32, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let owner = crate::kernel::path_state(&format!("/proc/{tgid}")).ok()?.owner;
+    let owner = super::path_state(&format!("/proc/{tgid}")).ok()?.owner;
     guarded(Owner::User(owner), work)
 }
 

@@ -1,4 +1,4 @@
-//! Clocks, limits and memory files of this process.
+//! Memory of this process: what it takes, giving it back, files that no disk has.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -9,86 +9,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for the call, and the clocks used here exist on every Linux.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Nanoseconds of `CLOCK_MONOTONIC`, the clock of the samples.
-pub fn monotonic_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
-}
-
-/// The moment that the clock of files showed so, by the monotonic clock. None where it lies ahead: the clock was set back since, or somebody
-/// has chosen it.
-pub fn monotonic_of_file_time(time_ns: i128) -> Option<u64> {
-    let passed_ns = i128::from(wall_ns()) - time_ns;
-    let passed_ns = u64::try_from(passed_ns).ok()?;
-    Some(monotonic_ns().saturating_sub(passed_ns))
-}
-
-/// What `CLOCK_BOOTTIME` is ahead of `CLOCK_MONOTONIC`: the time that the machine slept.
-pub(super) fn slept_ns() -> u64 {
-    read(libc::CLOCK_BOOTTIME).saturating_sub(monotonic_ns())
-}
-
-/// Nanoseconds since the Unix epoch.
-pub fn wall_ns() -> u64 {
-    read(libc::CLOCK_REALTIME)
-}
-
-/// CPU time of this process, all threads, user and system, in nanoseconds.
-pub fn process_cpu_ns() -> u64 {
-    read(libc::CLOCK_PROCESS_CPUTIME_ID)
-}
-
-/// CPU time of the calling thread.
-pub fn thread_cpu_ns() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-/// Unit of start times in /proc/PID/stat.
-pub fn clock_ticks_per_second() -> u64 {
-    static TICKS: OnceLock<u64> = OnceLock::new();
-    // SAFETY: no arguments in memory.
-    *TICKS.get_or_init(|| {
-        u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) })
-            .unwrap_or(100)
-            .max(1)
-    })
-}
-
 /// Size of a page of memory.
 pub fn page_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     // SAFETY: no arguments in memory.
     *BYTES.get_or_init(|| u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096))
-}
-
-/// Raises the limit of open files to what is allowed, at most `wanted`; returns the limit now in force.
-pub fn raise_descriptor_limit(wanted: u64) -> u64 {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is valid for both calls.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
-            return 1024;
-        }
-        if limit.rlim_cur < wanted {
-            let raised = libc::rlimit {
-                rlim_cur: wanted.min(limit.rlim_max),
-                rlim_max: limit.rlim_max,
-            };
-            if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
-                limit = raised;
-            }
-        }
-    }
-    limit.rlim_cur
 }
 
 /// Bytes in all [`MemoryFile`]s.
@@ -143,12 +68,12 @@ impl Drop for MemoryFile {
 }
 
 /// Memory that all [`MemoryFile`]s take, at most.
-pub(super) fn memory_file_bytes() -> u64 {
+pub fn memory_file_bytes() -> u64 {
     MEMORY_FILE_BYTES.load(Ordering::Relaxed)
 }
 
 /// What the kernel counts as this process's resident memory. `statm` costs a fifth of what `status` does.
-pub(super) fn resident_bytes() -> u64 {
+pub fn resident_bytes() -> u64 {
     let sizes = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = sizes
         .split_ascii_whitespace()
@@ -158,7 +83,7 @@ pub(super) fn resident_bytes() -> u64 {
 }
 
 /// Bytes of this process's address space that are memory of BPF maps, all of it resident: the kernel maps them as a whole.
-pub(super) fn mapped_map_bytes() -> u64 {
+pub fn mapped_map_bytes() -> u64 {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let lines = maps.lines().filter(|line| line.ends_with(" anon_inode:bpf-map"));
     lines.filter_map(range).map(|(start, end)| (end - start) as u64).sum()
