@@ -2,7 +2,6 @@
 
 use std::io::Read;
 
-use super::cfi::{self, State};
 use crate::elf::Arch;
 use crate::elf::reader::{Bases, Reader};
 
@@ -163,13 +162,12 @@ pub(super) struct Cie {
     has_augmentation_length: bool,
     /// The kernel calls this code: its frame is a signal frame.
     pub(super) signal: bool,
-    /// The rules at the start of every function.
-    pub(super) initial: State,
 }
 
 impl Cie {
-    /// `reader` stands behind the CIE's id. None where it makes no sense or uses what no compiler for Linux writes.
-    pub(super) fn parse(mut reader: Reader<'_>, format: Format, arch: Arch, bases: Bases) -> Option<Self> {
+    /// `reader` stands behind the CIE's id; the one that comes back, at its first instruction. None where it makes no sense or uses what no
+    /// compiler for Linux writes.
+    pub(super) fn parse(mut reader: Reader<'_>, format: Format, arch: Arch) -> Option<(Self, Reader<'_>)> {
         let version = reader.u8()?;
         if !matches!((version, format), (1 | 3, _) | (4, Format::DebugFrame)) {
             return None;
@@ -198,11 +196,9 @@ impl Cie {
             encoding: 0,
             has_augmentation_length: false,
             signal: false,
-            initial: State::default(),
         };
         cie.augment(augmentation, &mut reader)?;
-        cie.initial = cfi::initial_state(&cie, reader, bases)?;
-        Some(cie)
+        Some((cie, reader))
     }
 
     fn augment(&mut self, augmentation: &[u8], reader: &mut Reader<'_>) -> Option<()> {

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::ops::Range;
 
+use super::TableError;
+use super::cfi::{self, Common};
 use super::collect::{Collector, Taken};
-use super::entry::{Cie, Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
-use super::{TableError, cfi};
+use super::entry::{Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
 use crate::elf::reader::{Bases, Reader};
 use crate::elf::{FileRange, Image, decompressed};
 
@@ -204,7 +205,7 @@ struct Walk<'a, R> {
     address: u64,
     bases: Bases,
     /// By offset from the section's start; none for those that make no sense.
-    cies: HashMap<u64, Option<Cie>>,
+    cies: HashMap<u64, Option<Common>>,
     late_cies: usize,
     /// Of the section; none where the file has it compressed.
     file_offset: Option<u64>,
@@ -217,7 +218,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
             self.collector.read(entry.body.len())?;
             match entry.kind(self.format, self.address) {
                 Some((Kind::Cie, reader)) => {
-                    let cie = Cie::parse(reader, self.format, self.image.arch, self.bases);
+                    let cie = Common::parse(reader, self.format, self.image.arch, self.bases);
                     if cie.is_none() {
                         self.malformed();
                     }
@@ -297,8 +298,8 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
         self.collector.malformed(1);
     }
 
-    fn function(&mut self, cie: &Cie, reader: Reader<'_>) -> Result<(), TableError> {
-        let Some(fde) = Fde::parse(reader, cie, self.bases) else {
+    fn function(&mut self, common: &Common, reader: Reader<'_>) -> Result<(), TableError> {
+        let Some(fde) = Fde::parse(reader, &common.cie, self.bases) else {
             self.malformed();
             return Ok(());
         };
@@ -312,7 +313,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
         }
         let (mut result, bases) = (None, self.bases);
         let taken = self.collector.function(fde.begin, fde.end, |row| {
-            result = cfi::rows(cie, &fde, bases, &mut |(begin, _, rule, reason)| {
+            result = cfi::rows(common, &fde, bases, &mut |(begin, _, rule, reason)| {
                 row(begin, rule, reason)
             });
         })?;
@@ -328,7 +329,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
         Ok(())
     }
 
-    fn cie(&mut self, offset: u64) -> Option<Cie> {
+    fn cie(&mut self, offset: u64) -> Option<Common> {
         if let Some(known) = self.cies.get(&offset) {
             return *known;
         }
@@ -342,7 +343,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
         cie
     }
 
-    fn remember(&mut self, offset: u64, cie: Option<Cie>) {
+    fn remember(&mut self, offset: u64, cie: Option<Common>) {
         if self.cies.len() >= MAX_CIES {
             self.cies.clear();
         }
@@ -350,7 +351,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
     }
 
     /// A CIE that was forgotten, or stands behind those that use it.
-    fn read_cie(&self, offset: u64) -> Option<Cie> {
+    fn read_cie(&self, offset: u64) -> Option<Common> {
         let position = self.file_offset?.checked_add(offset)?;
         let body = read_entry(MAX_CIE_BYTES, |at, into| {
             self.image.read_offset(position.checked_add(at)?, into)
@@ -362,7 +363,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
             body: &body.bytes,
         };
         match entry.kind(self.format, self.address)? {
-            (Kind::Cie, reader) => Cie::parse(reader, self.format, self.image.arch, self.bases),
+            (Kind::Cie, reader) => Common::parse(reader, self.format, self.image.arch, self.bases),
             _ => None,
         }
     }
