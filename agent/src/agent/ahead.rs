@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use super::gather::LocatedStack;
+use super::locate::LocatedStack;
 use super::naming::Work;
 use crate::frames::{CodeLocation, SourceId};
 use crate::hash::FastMap;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use super::ahead::Ahead;
-use super::gather::LocatedStack;
+use super::locate::LocatedStack;
 use super::naming::{Finished, Work};
 use super::{AgentError, WAITING_INTERVALS};
 

@@ -1,9 +1,30 @@
 //! The addresses of a stack, to the code that was there.
 
-use super::gather::{Gap, LocatedStack, address_of};
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::kernel::{EXACT_ADDRESS, LEAF_FRAMES, RawSample, WalkEnd};
 use crate::process::{Source, Table};
+
+/// A stack whose addresses have been traced to their sources, leaf first.
+#[derive(Debug)]
+pub(super) struct LocatedStack {
+    pub(super) kernel: Box<[CodeLocation]>,
+    pub(super) user: Box<[CodeLocation]>,
+    /// What was left out of the middle of `user`.
+    pub(super) gap: Option<Gap>,
+    pub(super) walk_end: WalkEnd,
+    pub(super) kernel_cut: bool,
+    /// What the user places refer to.
+    pub(super) sources: Box<[(SourceId, Source)]>,
+}
+
+/// Frames that were left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// Before the place of this index.
+    pub(super) at: usize,
+    /// At least so many, a power of two: with their exact number, recursion would make a stack of its own for each depth.
+    pub(super) frames: u32,
+}
 
 /// The addresses that the kernel's code was at.
 pub(super) fn kernel_addresses(sample: &RawSample<'_>) -> impl Iterator<Item = u64> {
@@ -68,5 +89,14 @@ pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table,
         walk_end,
         kernel_cut: sample.kernel_cut,
         sources: sources.into(),
+    }
+}
+
+/// Where the code is: one byte before a return address lies the call, which may be a function's last instruction.
+pub(super) fn address_of(address: u64, innermost: bool) -> u64 {
+    if innermost {
+        address & !EXACT_ADDRESS
+    } else {
+        address.wrapping_sub(1)
     }
 }

@@ -10,7 +10,7 @@
 mod ahead;
 mod budget;
 mod clock;
-mod copies;
+mod deferred;
 mod gather;
 mod intervals;
 mod locate;

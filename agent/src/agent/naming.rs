@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
 use super::clock::Span;
-use super::gather::{Interval, LocatedStack};
+use super::gather::Interval;
 use super::intervals::Behind;
+use super::locate::LocatedStack;
 use super::roots::{End, Roots, is_start, mark};
 use crate::frames::{CodeLocation, Frame, Frames, SourceId, Stack};
 use crate::hash::FastMap;

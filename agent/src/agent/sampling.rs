@@ -56,15 +56,15 @@ pub(super) struct Sampling {
     config: AgentConfig,
     pub(super) sensor: Sensor,
     pub(super) table: Table,
-    unwinding: Unwinding,
+    pub(super) unwinding: Unwinding,
     /// Intervals that have ended and wait for tables, at most until then; oldest first.
-    closing: VecDeque<(Finished, u64)>,
-    interval: Interval,
+    pub(super) closing: VecDeque<(Finished, u64)>,
+    pub(super) interval: Interval,
     /// Samples that came while the interval before was being ended.
-    next: Interval,
-    memory: Memory,
+    pub(super) next: Interval,
+    pub(super) memory: Memory,
     aged_ns: u64,
-    intervals: Intervals,
+    pub(super) intervals: Intervals,
     /// Samples drained so far, whatever became of them.
     drained: u64,
     /// Those of them that are in `next`.
@@ -81,7 +81,7 @@ pub(super) struct Sampling {
     unticked: Unticked,
     sent_unticked: Unticked,
     throttle: Throttle,
-    cpu_budget: CpuBudget,
+    pub(super) cpu_budget: CpuBudget,
     budget: Budget,
     /// What names and tables do without at present.
     frugality: Frugality,
@@ -193,17 +193,17 @@ impl Sampling {
             if is_quiet {
                 drained_at = now;
                 self.drain(now, None)?;
-                self.open_waiting(now);
-                if self.interval.has_unopened() {
+                self.open_deferred(now);
+                if self.interval.deferred.has_unopened() {
                     self.cpu_budget.stacks_wait();
                 }
-                self.want_what_is_waited_for(now);
+                self.want_tables(now);
                 self.cpu_budget.hurry(self.is_behind(now));
                 let often = if self.nothing_waits() { 1 } else { DRAINS_WHILE_WAITING };
                 next_drain = now + self.random.about(drain_ns / often, DRAIN_JITTER);
             }
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
-            self.walk_late(now);
+            self.walk_deferred(now);
             self.close_if_ready(now)?;
             if now >= next_batch {
                 is_quiet = false;
@@ -231,14 +231,14 @@ impl Sampling {
 
     /// True where no other thread makes tables for stacks that wait.
     fn nothing_waits(&self) -> bool {
-        self.unwinding.is_settled() && !self.interval.has_unopened()
+        self.unwinding.is_settled() && !self.interval.deferred.has_unopened()
     }
 
     /// True where stacks are about to be left without their tables, or batches without their names.
     fn is_behind(&self, now: u64) -> bool {
-        let late = self.closing.front();
-        late.is_some_and(|(_, deadline)| now + HURRY_NS >= *deadline)
-            || self.memory.copies.are_crowded()
+        let oldest = self.closing.front();
+        oldest.is_some_and(|(_, deadline)| now + HURRY_NS >= *deadline)
+            || self.memory.stack_pool.are_crowded()
             || self.naming_is_behind
     }
 
@@ -278,47 +278,13 @@ impl Sampling {
         Ok(())
     }
 
-    /// Opens programs that could wait.
-    fn open_waiting(&mut self, now: u64) {
-        let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
-        for interval in closing.chain([&mut self.interval, &mut self.next]) {
-            interval.open_waiting(&mut self.table, &self.cpu_budget, now);
-        }
-    }
-
-    /// Asks for the tables that stacks wait for; those that many wait for come first.
-    fn want_what_is_waited_for(&mut self, now: u64) {
-        let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
-        let intervals = closing.chain([&self.interval, &self.next]);
-        let late: Vec<_> = intervals.flat_map(Interval::late_places).collect();
-        for (key, place) in &late {
-            self.unwinding.want_at(&self.table, *key, *place, now);
-        }
-        self.unwinding.prefer(&self.table, late.into_iter());
-        self.unwinding.ask();
-    }
-
-    /// Goes on with the stacks whose tables have come, and asks for those at which they stop next.
-    fn walk_late(&mut self, now: u64) {
-        if !self.unwinding.take_progress() {
-            return;
-        }
-        let mut stats = self.unwinding.stats();
-        let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
-        for interval in closing.chain([&mut self.interval, &mut self.next]) {
-            let (tables, is_there) = (self.sensor.tables(), |place| self.unwinding.is_there(place));
-            interval.walk_late(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
-        }
-        *self.unwinding.stats_mut() = stats;
-        self.sensor.tables().end_walks(now);
-        self.want_what_is_waited_for(now);
-    }
-
     /// Has what is needed of files that no process maps any more named, and then gives them up.
     fn give_up_files(&mut self, now: u64) {
         let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
         let intervals = closing.chain([&self.interval, &self.next]);
-        let waiting = intervals.flat_map(Interval::late_places).map(|(key, _)| key);
+        let waiting = intervals
+            .flat_map(|interval| interval.deferred.stops())
+            .map(|(key, _)| key);
         let leaving = self.table.take_leaving(waiting, now);
         if leaving.is_empty() {
             return;
@@ -329,7 +295,7 @@ impl Sampling {
         };
         let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
         for interval in closing.chain([&self.interval, &self.next]) {
-            interval.late_places_in(&leaving, &mut self.table, &mut ahead, now);
+            interval.deferred.add_to(&mut ahead, &leaving, &mut self.table, now);
             ahead.add(&interval.stacks, &leaving);
         }
         ahead.add(self.intervals.unnamed(), &leaving);
@@ -430,7 +396,10 @@ impl Sampling {
         let stuck = stuck_reads();
         let all = [
             // Stacks that were left cut, since too many waited for tables at once.
-            ("stacks_not_copied", counters.stacks_not_copied + self.memory.late_left),
+            (
+                "stacks_not_copied",
+                counters.stacks_not_copied + self.memory.stacks_left,
+            ),
             // Stacks that were left cut, since their tables took too long.
             ("tables_late", unwinding.walked_without_table),
             ("tables_without_room", unwinding.no_room),
@@ -503,43 +472,6 @@ impl Sampling {
         kernel::period_ns(self.config.frequency_hz) * u64::from(self.divisor)
     }
 
-    /// Hands ended intervals over, in their order, once no stack in them waits for a table, or has waited long enough.
-    fn close_if_ready(&mut self, now: u64) -> Result<(), AgentError> {
-        while self.intervals.has_room()
-            && let Some((mut finished, deadline)) = self.closing.pop_front()
-        {
-            let look = finished.interval.look_again(&mut self.table, now);
-            if look.found {
-                self.unwinding.follow(&mut self.table, &mut self.sensor, now);
-            }
-            let mut stats = self.unwinding.stats();
-            let interval = &mut finished.interval;
-            if interval.has_late() {
-                // What came before the last stack did is there, and where that leads may be to come.
-                let (tables, is_there) = (self.sensor.tables(), |place| self.unwinding.is_there(place));
-                interval.walk_late(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
-            }
-            for (key, place) in interval.late_places() {
-                self.unwinding.want_at(&self.table, key, place, now);
-            }
-            let pending = |(_, place)| self.unwinding.is_pending(place);
-            let waits = look.waits || interval.has_unopened() || interval.late_places().any(pending);
-            if !waits || now >= deadline {
-                let tables = self.sensor.tables();
-                interval.finish_late(tables, &mut self.memory, &mut self.table, &mut stats, now);
-                tables.end_walks(now);
-            }
-            *self.unwinding.stats_mut() = stats;
-            if finished.interval.has_late() {
-                self.closing.push_front((finished, deadline));
-                return Ok(());
-            }
-            self.unwinding.mark_used(finished.interval.places(), now);
-            self.intervals.send(finished)?;
-        }
-        Ok(())
-    }
-
     fn finish(mut self) -> Result<Totals, AgentError> {
         self.settle_ticks()?;
         self.sensor.detach_timers();
@@ -549,9 +481,9 @@ impl Sampling {
         while !self.closing.is_empty() {
             std::thread::sleep(STOP_WAIT);
             let now = sys::monotonic_ns();
-            self.open_waiting(now);
+            self.open_deferred(now);
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
-            self.walk_late(now);
+            self.walk_deferred(now);
             self.close_if_ready(now)?;
         }
         Ok(Totals {

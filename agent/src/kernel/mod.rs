@@ -31,6 +31,7 @@ use std::time::Duration;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
+use crate::frames::ProgramKey;
 use crate::sys::{self, monotonic_ns};
 pub use events::Event;
 pub use mappings::Waker;
@@ -181,6 +182,17 @@ pub struct RawSample<'a> {
     pub proc_tgid: u32,
     /// Where the stack of the executed program began, which is drawn anew with each execve; 0 without user memory.
     pub image: u64,
+}
+
+impl RawSample<'_> {
+    /// The program that was sampled.
+    pub fn key(&self) -> ProgramKey {
+        ProgramKey {
+            tgid: self.tgid,
+            start_ticks: self.start_ticks,
+            exec_id: self.exec_id,
+        }
+    }
 }
 
 /// Sums over all CPUs, cumulative since the programs were loaded. `ticks` = `idle_ticks` + `taken`.

@@ -69,7 +69,7 @@ enum Content {
 
 /// One copy.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(in crate::agent) struct Kept {
     content: Content,
     tid: u32,
     file: SourceId,
@@ -79,18 +79,18 @@ pub(super) struct Kept {
 
 /// What is to be kept.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(in crate::agent) struct Wanted<'a> {
     /// In whose code the walk stopped.
-    pub(super) file: SourceId,
-    pub(super) tid: u32,
-    pub(super) stack: StackCopy<'a>,
+    pub(in crate::agent) file: SourceId,
+    pub(in crate::agent) tid: u32,
+    pub(in crate::agent) stack: StackCopy<'a>,
     /// What else is kept of its sample.
-    pub(super) beside_bytes: usize,
+    pub(in crate::agent) beside_bytes: usize,
 }
 
-/// Room for all of them.
+/// The stack pool: room for all copies.
 #[derive(Default)]
-pub(super) struct Copies {
+pub(in crate::agent) struct StackPool {
     bytes: usize,
     bytes_by_file: FastMap<SourceId, usize>,
     limit_bytes: usize,
@@ -118,16 +118,16 @@ impl Packer {
     }
 }
 
-impl std::fmt::Debug for Copies {
+impl std::fmt::Debug for StackPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Copies")
+        f.debug_struct("StackPool")
             .field("bytes", &self.bytes)
             .finish_non_exhaustive()
     }
 }
 
-impl Copies {
-    pub(super) fn within(memory_limit_bytes: u64) -> Self {
+impl StackPool {
+    pub(in crate::agent) fn within(memory_limit_bytes: u64) -> Self {
         Self {
             limit_bytes: usize::try_from(memory_limit_bytes / LIMIT_PART).unwrap_or(usize::MAX),
             ..Self::default()
@@ -135,12 +135,12 @@ impl Copies {
     }
 
     /// True where there is soon no room left for copies of stacks of the program that has most.
-    pub(super) fn are_crowded(&self) -> bool {
+    pub(in crate::agent) fn are_crowded(&self) -> bool {
         self.bytes > self.limit_bytes / SHARED_PART / 4 * 3
     }
 
     /// Keeps a copy of a stack. None where there is no room.
-    pub(super) fn keep(&mut self, wanted: Wanted<'_>) -> Option<Kept> {
+    pub(in crate::agent) fn keep(&mut self, wanted: Wanted<'_>) -> Option<Kept> {
         let Wanted {
             file,
             tid,
@@ -207,7 +207,7 @@ impl Copies {
     }
 
     /// The bytes of a copy; none where zstd has no memory.
-    pub(super) fn stack<'a>(&'a mut self, kept: &'a Kept) -> StackCopy<'a> {
+    pub(in crate::agent) fn stack<'a>(&'a mut self, kept: &'a Kept) -> StackCopy<'a> {
         match &kept.content {
             Content::Plain(plain) => StackCopy {
                 address: plain.address,
@@ -237,7 +237,7 @@ impl Copies {
         }
     }
 
-    pub(super) fn release(&mut self, kept: Kept) {
+    pub(in crate::agent) fn release(&mut self, kept: Kept) {
         self.remove(kept.file, kept.beside_bytes);
         let plain = match kept.content {
             Content::Plain(plain) => Some(plain),
@@ -331,8 +331,8 @@ mod tests {
 
     const SP: u64 = 0x7fff_0000_1000;
 
-    fn keep(copies: &mut Copies, file: SourceId, tid: u32, stack: &[u8]) -> Option<Kept> {
-        copies.keep(Wanted {
+    fn keep(pool: &mut StackPool, file: SourceId, tid: u32, stack: &[u8]) -> Option<Kept> {
+        pool.keep(Wanted {
             file,
             tid,
             stack: StackCopy {
@@ -343,21 +343,21 @@ mod tests {
         })
     }
 
-    fn is_empty(copies: &Copies) -> bool {
-        let counts = (copies.bytes, copies.bytes_by_file.len(), copies.packed);
-        counts == (0, 0, 0) && copies.bases.is_empty() && copies.base_bytes == 0 && copies.packer.is_none()
+    fn is_empty(pool: &StackPool) -> bool {
+        let counts = (pool.bytes, pool.bytes_by_file.len(), pool.packed);
+        counts == (0, 0, 0) && pool.bases.is_empty() && pool.base_bytes == 0 && pool.packer.is_none()
     }
 
     #[test]
     fn copies_of_one_file_leave_room_for_others_and_all_of_them_are_bounded() {
-        let mut copies = Copies::within((64 * LIMIT_PART) << 20);
+        let mut pool = StackPool::within((64 * LIMIT_PART) << 20);
         let mut kept = vec![];
         let mut tid = 0;
         let mut fill = |file, kept: &mut Vec<Kept>| {
             let before = kept.len();
             kept.extend(std::iter::from_fn(|| {
                 tid += 1;
-                keep(&mut copies, file, tid, &noise(u64::from(tid)))
+                keep(&mut pool, file, tid, &noise(u64::from(tid)))
             }));
             (kept.len() - before) * COPY
         };
@@ -365,21 +365,21 @@ mod tests {
         assert_eq!(fill(SourceId::VDSO, &mut kept), 8 << 20, "another one its own part");
         assert_eq!(fill(SourceId::KERNEL, &mut kept), 0);
         for kept in kept {
-            copies.release(kept);
+            pool.release(kept);
         }
-        assert!(is_empty(&copies), "{copies:?}");
-        assert!(keep(&mut copies, SourceId::VDSO, 1, &[0; 256]).is_some());
-        let mut small = Copies::within(LIMIT_PART * COPY as u64 - 8);
+        assert!(is_empty(&pool), "{pool:?}");
+        assert!(keep(&mut pool, SourceId::VDSO, 1, &[0; 256]).is_some());
+        let mut small = StackPool::within(LIMIT_PART * COPY as u64 - 8);
         assert!(keep(&mut small, SourceId::VDSO, 1, &noise(1)).is_none());
     }
 
     #[test]
     fn many_copies_are_packed_and_come_out_as_they_went_in() {
-        let mut copies = Copies::within((LIMIT_PART * 4) << 20);
+        let mut pool = StackPool::within((LIMIT_PART * 4) << 20);
         let shared = 2 << 20;
         let stacks = |i: u64| if i.is_multiple_of(16) { noise(i) } else { frames(i) };
         let kept: Vec<Kept> = (0..)
-            .map_while(|i| keep(&mut copies, SourceId::KERNEL, i as u32, &stacks(i)))
+            .map_while(|i| keep(&mut pool, SourceId::KERNEL, i as u32, &stacks(i)))
             .collect();
         let is_plain = |kept: &&Kept| matches!(kept.content, Content::Plain(_));
         let plain = kept.iter().filter(is_plain).count();
@@ -390,14 +390,14 @@ mod tests {
             kept.len(),
             shared / COPY
         );
-        assert!(copies.bytes <= shared);
+        assert!(pool.bytes <= shared);
         for (i, kept) in kept.iter().enumerate() {
-            assert!(copies.stack(kept).bytes == stacks(i as u64), "the copy {i}");
+            assert!(pool.stack(kept).bytes == stacks(i as u64), "the copy {i}");
         }
         for kept in kept {
-            copies.release(kept);
+            pool.release(kept);
         }
-        assert!(is_empty(&copies), "memory is given back: {copies:?}");
+        assert!(is_empty(&pool), "memory is given back: {pool:?}");
     }
 
     /// As a thread's samples are: from this stack pointer on, with some words of its innermost frames' own.
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_threads_copies_take_the_room_of_what_differs() {
-        let mut copies = Copies::within((LIMIT_PART * 4) << 20);
+        let mut pool = StackPool::within((LIMIT_PART * 4) << 20);
         let mut kept = Vec::new();
         for i in 0..3000 {
             let (address, stack) = sampled(i);
@@ -422,34 +422,34 @@ mod tests {
                 stack,
                 beside_bytes: 100,
             };
-            kept.push(copies.keep(wanted).expect("room for what differs"));
+            kept.push(pool.keep(wanted).expect("room for what differs"));
         }
-        assert!(copies.bytes < 1 << 20, "{} bytes of 2 MiB", copies.bytes);
+        assert!(pool.bytes < 1 << 20, "{} bytes of 2 MiB", pool.bytes);
         // Another thread of that id, with nothing alike.
-        kept.push(keep(&mut copies, SourceId::VDSO, 5, &noise(2)).unwrap());
-        kept.push(keep(&mut copies, SourceId::VDSO, 5, &noise(2)).unwrap());
+        kept.push(keep(&mut pool, SourceId::VDSO, 5, &noise(2)).unwrap());
+        kept.push(keep(&mut pool, SourceId::VDSO, 5, &noise(2)).unwrap());
         for (i, kept) in kept.iter().enumerate().take(3000) {
             let (address, stack) = sampled(i as u64);
-            let copy = copies.stack(kept);
+            let copy = pool.stack(kept);
             assert!(
                 (copy.address, copy.bytes) == (address, stack.as_slice()),
                 "the copy {i}"
             );
         }
-        assert!(copies.stack(&kept[3001]).bytes == noise(2));
+        assert!(pool.stack(&kept[3001]).bytes == noise(2));
         // In any order: the one from which others differ is there as long as they are.
         for (i, kept) in kept.into_iter().enumerate() {
             if i == 1 {
-                assert!(copies.bases.contains_key(&5));
+                assert!(pool.bases.contains_key(&5));
             }
-            copies.release(kept);
+            pool.release(kept);
         }
-        assert!(is_empty(&copies), "{copies:?}");
+        assert!(is_empty(&pool), "{pool:?}");
     }
 
     #[test]
     fn what_is_kept_beside_a_copy_counts() {
-        let mut copies = Copies::within((LIMIT_PART * 4) << 20);
+        let mut pool = StackPool::within((LIMIT_PART * 4) << 20);
         let beside_bytes = 64 << 10;
         let stack = StackCopy {
             address: SP,
@@ -461,7 +461,7 @@ mod tests {
             stack,
             beside_bytes,
         };
-        let kept: Vec<Kept> = std::iter::from_fn(|| copies.keep(wanted)).collect();
+        let kept: Vec<Kept> = std::iter::from_fn(|| pool.keep(wanted)).collect();
         assert_eq!(kept.len(), (2 << 20) / beside_bytes - 1);
     }
 }
