@@ -18,8 +18,8 @@ mod naming;
 mod news;
 mod roots;
 mod sampling;
+mod tables;
 mod throttle;
-mod unwinding;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use crate::symbolize::{Namer, NamerConfig, NamerStats, Names};
 use clock::Moment;
 use intervals::{Behind, Intervals};
 use sampling::Sampling;
-pub use unwinding::UnwindStats;
+pub use tables::UnwindStats;
 
 /// How the agent samples and gathers.
 #[derive(Debug, Clone)]

@@ -10,8 +10,8 @@ use super::clock::{Moment, Span};
 use super::gather::{Interval, Memory};
 use super::intervals::Intervals;
 use super::naming::Finished;
+use super::tables::Unwinding;
 use super::throttle::Throttle;
-use super::unwinding::Unwinding;
 use super::{
     AgentConfig, AgentError, CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals,
 };

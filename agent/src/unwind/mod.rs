@@ -9,7 +9,6 @@
 //! allocated, what makes no sense is passed over and counted, and the work is bounded by the file's size.
 
 mod cfi;
-mod collect;
 mod entry;
 mod expression;
 mod frames;
@@ -22,6 +21,7 @@ mod restorer;
 mod rule;
 mod space;
 mod table;
+mod table_builder;
 
 use crate::elf::pclntab::Location;
 pub use crate::elf::{Segment, code_address};
@@ -55,7 +55,7 @@ pub enum TableError {
 /// Compiles a file's table. `read_file` fills a buffer from an offset of the file, or says that it cannot; `row_limit` is
 /// how many rows the table may have. Beside the table itself, at 4 bytes a row, it takes some 5 MiB at most.
 pub fn compile(read_file: impl Fn(u64, &mut [u8]) -> bool, row_limit: usize) -> Result<FileTable, TableError> {
-    compile_within(read_file, row_limit, collect::ROOM_BYTES)
+    compile_within(read_file, row_limit, table_builder::ROOM_BYTES)
 }
 
 /// The same with other room for the functions that are sorted at a time.
@@ -67,18 +67,18 @@ pub fn compile_within(
     let image = crate::elf::Image::open(read_file).ok_or(TableError::NotElf)?;
     let everywhere = 0..u64::MAX;
     let go = Location::find(&image);
-    let sources = |collector: &mut collect::Collector| {
+    let sources = |builder: &mut table_builder::TableBuilder| {
         if let Some(location) = go {
-            go::compile(&image, location, &everywhere, collector)?;
-            collector.settle();
+            go::compile(&image, location, &everywhere, builder)?;
+            builder.settle();
         }
-        frames::compile_eh_frame(&image, collector)?;
-        collector.settle();
-        frames::compile_debug_frame(&image, collector)?;
-        collector.settle();
-        restorer::compile(&image, &everywhere, collector)?;
-        collector.settle();
+        frames::compile_eh_frame(&image, builder)?;
+        builder.settle();
+        frames::compile_debug_frame(&image, builder)?;
+        builder.settle();
+        restorer::compile(&image, &everywhere, builder)?;
+        builder.settle();
         Ok(())
     };
-    collect::Collector::new(everywhere.clone(), row_limit, room_bytes).compile(sources, &image.segments)
+    table_builder::TableBuilder::new(everywhere.clone(), row_limit, room_bytes).compile(sources, &image.segments)
 }

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::collect::{Collector, ROOM_BYTES};
 use super::table::{CHUNK_BYTES, FileTable};
+use super::table_builder::{ROOM_BYTES, TableBuilder};
 use super::{TableError, frames, go, restorer};
 use crate::elf::pclntab::Location;
 use crate::elf::{Image, Segment};
@@ -93,19 +93,19 @@ pub fn compile_part(
 ) -> Result<FileTable, TableError> {
     let image = Image::open(read_file).ok_or(TableError::NotElf)?;
     let addresses = outline.addresses_of(part);
-    let sources = |collector: &mut Collector| {
+    let sources = |builder: &mut TableBuilder| {
         if let Some(location) = outline.go {
-            go::compile(&image, location, &addresses, collector)?;
-            collector.settle();
+            go::compile(&image, location, &addresses, builder)?;
+            builder.settle();
         }
-        frames::compile_indexed(&image, &addresses, collector)?;
-        collector.settle();
+        frames::compile_indexed(&image, &addresses, builder)?;
+        builder.settle();
         // Go's runtime has a way back of its own, which its table tells.
         if outline.go.is_none() {
-            restorer::compile(&image, &addresses, collector)?;
-            collector.settle();
+            restorer::compile(&image, &addresses, builder)?;
+            builder.settle();
         }
         Ok(())
     };
-    Collector::new(addresses.clone(), row_limit, ROOM_BYTES).compile(sources, &image.segments)
+    TableBuilder::new(addresses.clone(), row_limit, ROOM_BYTES).compile(sources, &image.segments)
 }

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::TableError;
-use super::collect::Collector;
 use super::rule::Rule;
+use super::table_builder::TableBuilder;
 use crate::elf::{Arch, Image};
 
 /// `mov $15, %rax; syscall`
@@ -23,9 +23,9 @@ const DT_NEEDED: u64 = 1;
 pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
     addresses: &Range<u64>,
-    collector: &mut Collector,
+    builder: &mut TableBuilder,
 ) -> Result<(), TableError> {
-    if collector.knows(Rule::SIGNAL) || image.dynamic(DT_NEEDED).is_some() {
+    if builder.knows(Rule::SIGNAL) || image.dynamic(DT_NEEDED).is_some() {
         return Ok(());
     }
     let pattern = match image.arch {
@@ -36,7 +36,7 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
         let end = address.saturating_add(pattern.len() as u64);
         // The handler's return address is the first byte, and callers are looked up one byte before.
         let begin = address.saturating_sub(1);
-        collector.function(begin, end, |row| row(begin, Rule::SIGNAL, None))?;
+        builder.function(begin, end, |row| row(begin, Rule::SIGNAL, None))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::stacks::{DeferredStack, Ended};
 use crate::agent::gather::{Interval, Memory};
-use crate::agent::unwinding::UnwindStats;
+use crate::agent::tables::UnwindStats;
 use crate::frames::CodeLocation;
 use crate::kernel::{Tables, WalkStop};
 use crate::process::Table;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::pool::{Kept, StackPool, Wanted};
 use crate::agent::ahead::{Ahead, is_of};
 use crate::agent::locate::address_of;
-use crate::agent::unwinding::UnwindStats;
+use crate::agent::tables::UnwindStats;
 use crate::cpu_budget::CpuBudget;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::kernel::{

@@ -36,13 +36,13 @@ pub(super) enum Size {
     Large,
 }
 
-/// The room for all tables and mappings.
+/// Decides for the room of all tables and mappings.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct Eviction {
     reserved_bytes: u64,
 }
 
-impl Room {
+impl Eviction {
     pub(super) fn of(bytes: u64) -> Self {
         Self {
             reserved_bytes: bytes / RESERVED_PART,
@@ -132,7 +132,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
     const NOW: u64 = 1_000 * SECOND;
-    const ROOM: Room = Room {
+    const EVICTION: Eviction = Eviction {
         reserved_bytes: 512 << 10,
     };
 
@@ -159,7 +159,7 @@ mod tests {
         let small = needed(14, None, 9 << 10);
         let mut candidates = busy_compiler();
         candidates.push(small);
-        let chosen = ROOM.choose(Size::Small, 9 << 10, candidates, 100 << 10, NOW);
+        let chosen = EVICTION.choose(Size::Small, 9 << 10, candidates, 100 << 10, NOW);
         assert_eq!(chosen.len(), 3);
         assert!(!chosen.contains(&small), "small tables stay for each other");
         let oldest = NOW - 14 * SECOND;
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn parts_do_not_take_each_others_room_in_turn() {
-        let for_large = |candidates, missing| ROOM.choose(Size::Large, 1 << 20, candidates, missing, NOW);
+        let for_large = |candidates, missing| EVICTION.choose(Size::Large, 1 << 20, candidates, missing, NOW);
         assert_eq!(for_large(busy_compiler(), 40 << 10), []);
         let mut candidates = busy_compiler();
         candidates.extend([needed(25, Some(1000), 30 << 10), needed(40, None, 30 << 10)]);
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn who_has_little_takes_the_room_of_who_has_several_times_as_much() {
-        let for_file = |file_bytes| ROOM.choose(Size::Large, file_bytes, busy_compiler(), 60 << 10, NOW);
+        let for_file = |file_bytes| EVICTION.choose(Size::Large, file_bytes, busy_compiler(), 60 << 10, NOW);
         let chosen = for_file(512 << 10);
         assert_eq!(chosen.len(), 2);
         let oldest = NOW - 14 * SECOND;
@@ -189,27 +189,30 @@ mod tests {
         assert_eq!(for_file((512 << 10) + 1), []);
         let shared = needed(15, None, 3 << 20);
         let candidates = [vec![shared], busy_compiler()].concat();
-        let chosen = ROOM.choose(Size::Large, 40 << 10, candidates, 60 << 10, NOW);
+        let chosen = EVICTION.choose(Size::Large, 40 << 10, candidates, 60 << 10, NOW);
         assert!(!chosen.is_empty() && !chosen.contains(&shared), "{chosen:?}");
     }
 
     #[test]
     fn some_room_stays_free_for_what_is_small() {
-        let reserved = ROOM.reserved_bytes;
-        let missing = |is_part, wanted, free| ROOM.missing(ROOM.size(wanted, is_part), wanted, free);
+        let reserved = EVICTION.reserved_bytes;
+        let missing = |is_part, wanted, free| EVICTION.missing(EVICTION.size(wanted, is_part), wanted, free);
         assert_eq!(missing(false, 9 << 10, 10 << 10), 0);
         assert_eq!(missing(false, 400 << 10, 400 << 10), reserved);
         assert_eq!(missing(true, 9 << 10, 10 << 10), reserved - (1 << 10));
         assert_eq!(
-            (ROOM.missing_reserve(reserved), ROOM.missing_reserve(reserved / 2)),
+            (
+                EVICTION.missing_reserve(reserved),
+                EVICTION.missing_reserve(reserved / 2)
+            ),
             (0, 0)
         );
-        assert_eq!(ROOM.missing_reserve(1000), reserved - 1000);
+        assert_eq!(EVICTION.missing_reserve(1000), reserved - 1000);
     }
 
     #[test]
     fn where_memory_is_short_all_goes_that_was_not_needed_for_a_minute() {
         let candidates = vec![needed(59, None, 1), needed(61, Some(1), 2), needed(60, None, 3)];
-        assert_eq!(Room::unused(candidates.clone(), NOW), candidates[1..]);
+        assert_eq!(Eviction::unused(candidates.clone(), NOW), candidates[1..]);
     }
 }

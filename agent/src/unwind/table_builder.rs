@@ -65,7 +65,7 @@ impl Rules {
     }
 }
 
-/// A range of addresses, and where its rows stand in [`Collector::stream`].
+/// A range of addresses, and where its rows stand in [`TableBuilder::stream`].
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     begin: u64,
@@ -132,7 +132,7 @@ pub(super) enum Taken {
 /// Takes the functions of one source after the other, the best first, and does so again for each window of addresses where all
 /// at once would take too much memory.
 #[derive(Debug)]
-pub(super) struct Collector {
+pub(super) struct TableBuilder {
     row_limit: usize,
     room_bytes: usize,
     rules: Rules,
@@ -158,7 +158,7 @@ pub(super) struct Collector {
     pub(super) stats: Stats,
 }
 
-impl Collector {
+impl TableBuilder {
     /// For what lies at these addresses.
     pub(super) fn new(addresses: Range<u64>, row_limit: usize, room_bytes: usize) -> Self {
         Self {
@@ -497,18 +497,18 @@ mod tests {
         Rule::pack(Cfa::Sp(offset), CallerFp::Same, CallerPc::BelowCfa).unwrap()
     }
 
-    fn add(collector: &mut Collector, begin: u64, end: u64, rows: &[(u64, i32)]) {
+    fn add(builder: &mut TableBuilder, begin: u64, end: u64, rows: &[(u64, i32)]) {
         let fill = |row: &mut dyn FnMut(u64, Rule, Option<Unsupported>)| {
             for (address, offset) in rows {
                 row(*address, rule(*offset), None);
             }
         };
-        assert_eq!(collector.function(begin, end, fill), Ok(Taken::Yes));
+        assert_eq!(builder.function(begin, end, fill), Ok(Taken::Yes));
     }
 
-    fn offsets(mut collector: Collector, addresses: std::ops::Range<u64>) -> Vec<i32> {
-        assert_eq!(collector.next_window(), Ok(false));
-        let table = collector.finish(Vec::new()).unwrap();
+    fn offsets(mut builder: TableBuilder, addresses: std::ops::Range<u64>) -> Vec<i32> {
+        assert_eq!(builder.next_window(), Ok(false));
+        let table = builder.finish(Vec::new()).unwrap();
         let offset = |address| match table.rule_at(address).cfa() {
             Cfa::Sp(offset) => offset,
             _ => 0,
@@ -518,39 +518,39 @@ mod tests {
 
     #[test]
     fn earlier_sources_win_and_later_ones_fill_what_they_left() {
-        let mut collector = Collector::new(0..u64::MAX, 100, ROOM_BYTES);
-        add(&mut collector, 4, 6, &[(4, 40)]);
-        add(&mut collector, 1, 2, &[(1, 24)]);
-        collector.settle();
-        assert!(collector.is_settled(4, 6) && !collector.is_settled(3, 6) && !collector.is_settled(1, 5));
-        add(&mut collector, 0, 9, &[(0, 16), (5, 32), (7, 48)]);
-        add(&mut collector, 8, 10, &[(8, 56)]);
-        collector.settle();
-        assert_eq!(offsets(collector, 0..11), [16, 24, 16, 16, 40, 40, 32, 48, 48, 56, 0]);
+        let mut builder = TableBuilder::new(0..u64::MAX, 100, ROOM_BYTES);
+        add(&mut builder, 4, 6, &[(4, 40)]);
+        add(&mut builder, 1, 2, &[(1, 24)]);
+        builder.settle();
+        assert!(builder.is_settled(4, 6) && !builder.is_settled(3, 6) && !builder.is_settled(1, 5));
+        add(&mut builder, 0, 9, &[(0, 16), (5, 32), (7, 48)]);
+        add(&mut builder, 8, 10, &[(8, 56)]);
+        builder.settle();
+        assert_eq!(offsets(builder, 0..11), [16, 24, 16, 16, 40, 40, 32, 48, 48, 56, 0]);
     }
 
     #[test]
     fn padding_takes_the_rule_of_the_function_behind_it_and_wider_gaps_none() {
-        let mut collector = Collector::new(0..u64::MAX, 100, ROOM_BYTES);
-        add(&mut collector, 0, 2, &[(0, 8), (1, 16)]);
-        add(&mut collector, 4, 5, &[(4, 8), (5, 16)]);
-        add(&mut collector, 21, 22, &[(21, 8)]);
-        collector.settle();
-        let found = offsets(collector, 0..22);
+        let mut builder = TableBuilder::new(0..u64::MAX, 100, ROOM_BYTES);
+        add(&mut builder, 0, 2, &[(0, 8), (1, 16)]);
+        add(&mut builder, 4, 5, &[(4, 8), (5, 16)]);
+        add(&mut builder, 21, 22, &[(21, 8)]);
+        builder.settle();
+        let found = offsets(builder, 0..22);
         assert_eq!(found[..6], [8, 16, 8, 8, 8, 0]);
         assert_eq!(found[20..], [0, 8]);
     }
 
     #[test]
     fn a_table_beyond_the_limit_says_so() {
-        let mut collector = Collector::new(0..u64::MAX, 3, ROOM_BYTES);
+        let mut builder = TableBuilder::new(0..u64::MAX, 3, ROOM_BYTES);
         let rows: Vec<(u64, i32)> = (0..9).map(|index| (u64::try_from(index).unwrap(), index * 8)).collect();
         let fill = |row: &mut dyn FnMut(u64, Rule, Option<Unsupported>)| {
             for (address, offset) in rows {
                 row(address, rule(offset), None);
             }
         };
-        let error = collector.function(0, 9, fill).unwrap_err();
+        let error = builder.function(0, 9, fill).unwrap_err();
         assert!(matches!(error, TableError::TooManyRows { limit: 3 }));
     }
 }

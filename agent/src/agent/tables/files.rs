@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::UnwindStats;
 use super::compiler::Made;
-use super::room::{Candidate, KEEP_NS};
+use super::eviction::{Candidate, KEEP_NS};
+use super::stats::UnwindStats;
 use crate::frames::{CodeLocation, SourceId};
 use crate::hash::FastMap;
 use crate::kernel::Tables;

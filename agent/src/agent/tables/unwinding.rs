@@ -1,23 +1,17 @@
-//! Keeps the kernel side's tables in step with what runs.
-//!
-//! A thread of its own compiles the tables of files, one after the other; each is installed once, for all programs that map
-//! the file. A program's mappings are published when it is met, and again whenever they or their tables change. Of large files
-//! only those parts are compiled whose code runs; they are filled in and given up in place.
+//! What the kernel side walks by, kept in step with what runs: each turn of the sampling thread takes what was made and asks for more.
 
-mod compiler;
-mod files;
-mod fit;
-mod room;
-
+use super::compiler::{Compiler, Made};
+use super::eviction::{Eviction, Size};
+use super::files::{Files, Lack};
+use super::fit;
+use super::stats::UnwindStats;
+use crate::agent::AgentError;
 use crate::cpu_budget::CpuBudget;
 use crate::elf::ReadTurn;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::kernel::{Sensor, Waker};
 use crate::process::Table;
 use crate::unwind::{self, CodeMapping, RETIRE_NS};
-use compiler::{Compiler, Made};
-use files::{Files, Lack};
-use room::{Room, Size};
 
 /// Of all room for tables, what one file's may take, in bytes a row: half. Until it is installed it stands in this process's memory
 /// too. A browser's engine has two million rows of 4 bytes.
@@ -30,25 +24,6 @@ const MOST_TRIES: u32 = 3;
 /// Of all room for tables, how much of what was made may wait until room is free, in this process's memory.
 const HELD_PART: u64 = 16;
 
-/// What the unwinding has done, cumulative but for the first two.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UnwindStats {
-    /// Files whose tables are installed.
-    pub tables: u64,
-    /// Bytes of tables and mappings.
-    pub table_bytes: u64,
-    /// Files that say nothing of their frames.
-    pub without_information: u64,
-    /// Tables that did not fit.
-    pub no_room: u64,
-    /// Tables that were given up for others that were needed more.
-    pub evicted: u64,
-    /// Stacks that were walked in user space, since they came before their tables.
-    pub walked_late: u64,
-    /// Of these, those whose tables did not come in time.
-    pub walked_without_table: u64,
-}
-
 /// What was made and waits for room that was given up, which is free when no walk can be reading it any more.
 struct Held {
     id: SourceId,
@@ -57,32 +32,32 @@ struct Held {
     tries: u32,
 }
 
-pub(super) struct Unwinding {
+pub(in crate::agent) struct Unwinding {
     files: Files,
     compiler: Compiler,
-    room: Room,
+    eviction: Eviction,
     row_limit: usize,
     /// In the order in which they came.
     held: Vec<Held>,
     held_limit_bytes: u64,
     swept_ns: u64,
-    /// Something has come that late stacks may have waited for.
+    /// Something has come that deferred stacks may have waited for.
     progress: bool,
 }
 
 impl Unwinding {
     /// Tables take at most `table_bytes`; large files are read in turns, and all of them at that pace.
-    pub(super) fn start(
+    pub(in crate::agent) fn start(
         table_bytes: u64,
         read_turn: ReadTurn,
         cpu_budget: CpuBudget,
         waker: Waker,
-    ) -> Result<Self, super::AgentError> {
+    ) -> Result<Self, AgentError> {
         let row_limit = (table_bytes / TABLE_BYTES_A_ROW).min(MAX_ROWS_PER_FILE) as usize;
         Ok(Self {
             files: Files::default(),
             compiler: Compiler::start(row_limit, read_turn, cpu_budget, waker)?,
-            room: Room::of(table_bytes),
+            eviction: Eviction::of(table_bytes),
             row_limit,
             held: Vec::new(),
             held_limit_bytes: table_bytes / HELD_PART,
@@ -91,16 +66,16 @@ impl Unwinding {
         })
     }
 
-    pub(super) fn stats(&self) -> UnwindStats {
+    pub(in crate::agent) fn stats(&self) -> UnwindStats {
         self.files.stats
     }
 
-    pub(super) fn stats_mut(&mut self) -> &mut UnwindStats {
+    pub(in crate::agent) fn stats_mut(&mut self) -> &mut UnwindStats {
         &mut self.files.stats
     }
 
     /// The vDSO is the same code in every 64-bit process.
-    pub(super) fn add_vdso(&mut self, image: &[u8], sensor: &mut Sensor) {
+    pub(in crate::agent) fn add_vdso(&mut self, image: &[u8], sensor: &mut Sensor) {
         let read = |offset: u64, bytes: &mut [u8]| {
             let part = usize::try_from(offset)
                 .ok()
@@ -113,12 +88,12 @@ impl Unwinding {
     }
 
     /// Samples were taken in code at these places.
-    pub(super) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p CodeLocation>, now_ns: u64) {
+    pub(in crate::agent) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p CodeLocation>, now_ns: u64) {
         self.files.mark_used(places, now_ns);
     }
 
     /// A stack waits for the table of the code at this place, which may not have been asked for, or have been given up.
-    pub(super) fn want_at(&mut self, table: &Table, key: ProgramKey, place: CodeLocation, now_ns: u64) {
+    pub(in crate::agent) fn want_at(&mut self, table: &Table, key: ProgramKey, place: CodeLocation, now_ns: u64) {
         let lack = self.files.lack(place, now_ns);
         if !matches!(lack, Lack::File | Lack::Part(_)) {
             return;
@@ -138,32 +113,32 @@ impl Unwinding {
     }
 
     /// True where what a stack waits for at this place has come.
-    pub(super) fn is_there(&self, place: CodeLocation) -> bool {
+    pub(in crate::agent) fn is_there(&self, place: CodeLocation) -> bool {
         self.files.lack(place, 0) == Lack::Nothing
     }
 
     /// True where the table of the code at this place is still to come.
-    pub(super) fn is_pending(&self, place: CodeLocation) -> bool {
+    pub(in crate::agent) fn is_pending(&self, place: CodeLocation) -> bool {
         self.files.lack(place, 0) == Lack::Pending
     }
 
     /// True where something came since the last call that a stack may have waited for.
-    pub(super) fn take_progress(&mut self) -> bool {
+    pub(in crate::agent) fn take_progress(&mut self) -> bool {
         std::mem::take(&mut self.progress)
     }
 
     /// True while no table is being made that a stack waits for.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(in crate::agent) fn is_settled(&self) -> bool {
         self.held.is_empty() && self.compiler.is_settled()
     }
 
     /// Says which programs' stacks wait for tables, and at which source each of them stopped.
-    pub(super) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, CodeLocation)>) {
+    pub(in crate::agent) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, CodeLocation)>) {
         self.compiler.prefer(table, late);
     }
 
     /// Takes tables that are ready, asks for those of new files, and publishes what changed.
-    pub(super) fn follow(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
+    pub(in crate::agent) fn follow(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
         sensor.tables().reclaim(now_ns);
         let changes = table.take_changes();
         for key in &changes.gone {
@@ -190,10 +165,10 @@ impl Unwinding {
         while let Some((id, made)) = self.compiler.take() {
             self.settle(id, made, 0, sensor, now_ns, &mut changed);
         }
-        let missing = self.room.missing_reserve(self.expected_bytes(sensor));
+        let missing = self.eviction.missing_reserve(self.expected_bytes(sensor));
         if missing > 0 {
             let chosen = self
-                .room
+                .eviction
                 .choose(Size::Small, u64::MAX, self.files.candidates(), missing, now_ns);
             changed.extend(self.files.give_up(&chosen, sensor.tables(), now_ns));
         }
@@ -209,7 +184,7 @@ impl Unwinding {
     }
 
     /// Gives the compiler its next work.
-    pub(super) fn ask(&mut self) {
+    pub(in crate::agent) fn ask(&mut self) {
         let Self { files, compiler, .. } = self;
         compiler.ask(|id| files.outline_of(id));
     }
@@ -236,8 +211,8 @@ impl Unwinding {
     ) {
         let wanted = made.bytes();
         let is_part = matches!(made, Made::Part(..));
-        let size = self.room.size(wanted, is_part);
-        let fits = self.room.missing(size, wanted, sensor.tables().free_bytes()) == 0;
+        let size = self.eviction.size(wanted, is_part);
+        let fits = self.eviction.missing(size, wanted, sensor.tables().free_bytes()) == 0;
         let refused = if fits {
             // Refused all the same where what is free lies in pieces.
             self.files.settle(id, made, sensor.tables(), now_ns).err()
@@ -257,11 +232,11 @@ impl Unwinding {
         let missing = if fits {
             wanted
         } else {
-            self.room.missing(size, wanted, self.expected_bytes(sensor))
+            self.eviction.missing(size, wanted, self.expected_bytes(sensor))
         };
         let chosen = if may_wait {
             let file_bytes = self.files.bytes_of(id) + wanted;
-            self.room
+            self.eviction
                 .choose(size, file_bytes, self.files.candidates(), missing, now_ns)
         } else {
             Vec::new()
@@ -281,8 +256,8 @@ impl Unwinding {
     }
 
     /// Gives up all tables that no sample needed in the last minute; their room is used again before more is taken.
-    pub(super) fn give_up_unused(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
-        let chosen = Room::unused(self.files.candidates(), now_ns);
+    pub(in crate::agent) fn give_up_unused(&mut self, table: &mut Table, sensor: &mut Sensor, now_ns: u64) {
+        let chosen = Eviction::unused(self.files.candidates(), now_ns);
         let changed = self.files.give_up(&chosen, sensor.tables(), now_ns);
         let again = changed.into_iter().flat_map(|id| table.users_of(id)).collect();
         self.publish(again, table, sensor, now_ns);
