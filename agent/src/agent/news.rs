@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::AgentError;
 use super::sampling::Sampling;
+use super::threads::AgentError;
 use crate::frames::ProgramKey;
 use crate::kernel::{self, Event};
 use crate::sys;

@@ -4,17 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::ahead::Ahead;
-use super::budget::Budget;
 use super::clock::{Moment, Span};
+use super::config::AgentConfig;
 use super::gather::{Interval, Memory};
-use super::intervals::Intervals;
-use super::naming::Finished;
+use super::limits::{MemoryGovernor, RateController};
+use super::naming::{Ahead, Finished, Intervals};
 use super::tables::Unwinding;
-use super::throttle::Throttle;
-use super::{
-    AgentConfig, AgentError, CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals,
-};
+use super::threads::AgentError;
+use super::totals::{CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals};
 use crate::cpu_budget::CpuBudget;
 use crate::kernel::{self, Counters, Sensor, Unticked};
 use crate::metadata::Resolver;
@@ -80,9 +77,9 @@ pub(super) struct Sampling {
     /// Ticks that were due and did not come: over the agent's life, and up to the interval's begin.
     unticked: Unticked,
     sent_unticked: Unticked,
-    throttle: Throttle,
+    rate_controller: RateController,
     pub(super) cpu_budget: CpuBudget,
-    budget: Budget,
+    memory_governor: MemoryGovernor,
     /// What names and tables do without at present.
     frugality: Frugality,
     /// How often more memory was used than may be, once an interval.
@@ -124,7 +121,7 @@ impl Sampling {
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
-        let throttle = Throttle::new(config.cpu_limit);
+        let rate_controller = RateController::new(config.cpu_limit);
         let config_memory_limit = config.memory_limit_bytes;
         Ok(Self {
             config,
@@ -146,9 +143,9 @@ impl Sampling {
             unsampled: BTreeSet::new(),
             unticked: Unticked::default(),
             sent_unticked: Unticked::default(),
-            throttle,
+            rate_controller,
             cpu_budget,
-            budget: Budget::new(config_memory_limit),
+            memory_governor: MemoryGovernor::new(config_memory_limit),
             frugality: Frugality::Nothing,
             memory_limit_reached: 0,
             naming_is_behind: false,
@@ -427,7 +424,7 @@ impl Sampling {
     /// Finds out what is to be given up, and gives up what is this thread's, where more memory is used than may be.
     fn keep_memory_limit(&mut self, now: u64) {
         let used_bytes = self.sensor.resident_bytes() + self.sensor.map_bytes();
-        self.frugality = self.budget.after(used_bytes);
+        self.frugality = self.memory_governor.after(used_bytes);
         if used_bytes > self.config.memory_limit_bytes {
             self.memory_limit_reached += 1;
             tracing::debug!(used_bytes, frugality = ?self.frugality, "more memory is used than --memory-limit allows");
@@ -441,7 +438,7 @@ impl Sampling {
 
     /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.
     fn keep_cpu_limit(&mut self, seconds: f64, used_seconds: f64) {
-        let divisor = self.throttle.after(seconds, self.cpus, used_seconds);
+        let divisor = self.rate_controller.after(seconds, self.cpus, used_seconds);
         // At least once a second.
         let divisor = divisor.min(self.config.frequency_hz.max(1));
         if divisor == self.divisor {

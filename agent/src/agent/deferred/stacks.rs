@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::pool::{Kept, StackPool, Wanted};
-use crate::agent::ahead::{Ahead, is_of};
 use crate::agent::locate::address_of;
+use crate::agent::naming::{Ahead, is_of};
 use crate::agent::tables::UnwindStats;
 use crate::cpu_budget::CpuBudget;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};

@@ -1,7 +1,7 @@
 //! What the sampling thread does with deferred stacks, of all intervals, at each of its turns.
 
-use crate::agent::AgentError;
 use crate::agent::sampling::Sampling;
+use crate::agent::threads::AgentError;
 
 impl Sampling {
     /// Opens programs that could wait.

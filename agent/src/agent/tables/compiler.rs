@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use crate::agent::{AgentError, spawn};
+use crate::agent::threads::{AgentError, spawn};
 use crate::cpu_budget::{CpuBudget, Waits};
 use crate::elf::ReadTurn;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};

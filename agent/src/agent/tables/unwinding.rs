@@ -5,7 +5,7 @@ use super::eviction::{Eviction, Size};
 use super::files::{Files, Lack};
 use super::fit;
 use super::stats::UnwindStats;
-use crate::agent::AgentError;
+use crate::agent::threads::AgentError;
 use crate::cpu_budget::CpuBudget;
 use crate::elf::ReadTurn;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};

@@ -6,21 +6,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use super::ahead::Ahead;
-use super::locate::LocatedStack;
-use super::naming::{Finished, Work};
-use super::{AgentError, WAITING_INTERVALS};
+use super::work::{Finished, Work};
+use crate::agent::locate::LocatedStack;
+use crate::agent::threads::AgentError;
+
+/// Intervals that may wait for their names.
+pub(in crate::agent) const WAITING_INTERVALS: usize = 2;
 
 /// How far the naming thread is behind, for the sampling thread.
 #[derive(Debug, Default)]
-pub(super) struct Behind {
+pub(in crate::agent) struct Behind {
     /// Intervals that it has not taken yet.
-    pub(super) waiting: AtomicUsize,
+    pub(in crate::agent) waiting: AtomicUsize,
     /// Those, and the one that it names now.
-    pub(super) unnamed: AtomicUsize,
+    pub(in crate::agent) unnamed: AtomicUsize,
 }
 
 /// The way to both.
-pub(super) struct Intervals {
+pub(in crate::agent) struct Intervals {
     sender: mpsc::SyncSender<Work>,
     ahead: mpsc::SyncSender<Ahead>,
     behind: Arc<Behind>,
@@ -29,7 +32,11 @@ pub(super) struct Intervals {
 }
 
 impl Intervals {
-    pub(super) fn new(sender: mpsc::SyncSender<Work>, ahead: mpsc::SyncSender<Ahead>, behind: Arc<Behind>) -> Self {
+    pub(in crate::agent) fn new(
+        sender: mpsc::SyncSender<Work>,
+        ahead: mpsc::SyncSender<Ahead>,
+        behind: Arc<Behind>,
+    ) -> Self {
         Self {
             sender,
             ahead,
@@ -39,11 +46,11 @@ impl Intervals {
     }
 
     /// True where one more does not make the sender wait. There is only one sender.
-    pub(super) fn has_room(&self) -> bool {
+    pub(in crate::agent) fn has_room(&self) -> bool {
         self.behind.waiting.load(Ordering::Acquire) < WAITING_INTERVALS
     }
 
-    pub(super) fn send(&mut self, finished: Finished) -> Result<(), AgentError> {
+    pub(in crate::agent) fn send(&mut self, finished: Finished) -> Result<(), AgentError> {
         self.forget_named();
         self.stacks.push_back(finished.interval.stacks.clone());
         self.behind.waiting.fetch_add(1, Ordering::Release);
@@ -53,7 +60,7 @@ impl Intervals {
     }
 
     /// Stacks of intervals that were handed over and have no names yet.
-    pub(super) fn unnamed(&mut self) -> impl Iterator<Item = &Arc<LocatedStack>> {
+    pub(in crate::agent) fn unnamed(&mut self) -> impl Iterator<Item = &Arc<LocatedStack>> {
         self.forget_named();
         self.stacks.iter().flatten()
     }
@@ -65,7 +72,7 @@ impl Intervals {
     }
 
     /// False where too much waits: what is given up then is not named before.
-    pub(super) fn send_ahead(&self, ahead: Ahead) -> bool {
+    pub(in crate::agent) fn send_ahead(&self, ahead: Ahead) -> bool {
         self.ahead.try_send(ahead).is_ok()
     }
 }

@@ -7,14 +7,14 @@ const PATIENCE: u32 = 12;
 
 /// Looks at each interval at what is used.
 #[derive(Debug, Clone)]
-pub(super) struct Budget {
+pub(in crate::agent) struct MemoryGovernor {
     limit_bytes: u64,
     level: usize,
     spare: u32,
 }
 
-impl Budget {
-    pub(super) fn new(limit_bytes: u64) -> Self {
+impl MemoryGovernor {
+    pub(in crate::agent) fn new(limit_bytes: u64) -> Self {
         Self {
             limit_bytes,
             level: 0,
@@ -23,7 +23,7 @@ impl Budget {
     }
 
     /// What to give up from now on, where `used_bytes` are resident or in BPF maps.
-    pub(super) fn after(&mut self, used_bytes: u64) -> Frugality {
+    pub(in crate::agent) fn after(&mut self, used_bytes: u64) -> Frugality {
         if used_bytes > self.limit_bytes {
             self.level = (self.level + 1).min(Frugality::ALL.len() - 1);
             self.spare = 0;
@@ -46,13 +46,13 @@ mod tests {
 
     #[test]
     fn step_by_step_less_and_patiently_back() {
-        let mut budget = Budget::new(100);
-        let levels: Vec<Frugality> = [100, 101, 99, 150, 120, 130].map(|used| budget.after(used)).into();
+        let mut governor = MemoryGovernor::new(100);
+        let levels: Vec<Frugality> = [100, 101, 99, 150, 120, 130].map(|used| governor.after(used)).into();
         use Frugality::{FewTables, NoInlines, NoLines, Nothing};
         assert_eq!(levels, [Nothing, NoInlines, NoInlines, NoLines, FewTables, FewTables]);
         // Below the limit, but with nothing to spare, it stays.
-        assert!((0..100).all(|_| budget.after(90) == FewTables));
-        let back: Vec<Frugality> = (0..40).map(|_| budget.after(50)).collect();
+        assert!((0..100).all(|_| governor.after(90) == FewTables));
+        let back: Vec<Frugality> = (0..40).map(|_| governor.after(50)).collect();
         assert_eq!(
             (back[10], back[11], back[23], back[35]),
             (FewTables, NoLines, NoInlines, Nothing)
