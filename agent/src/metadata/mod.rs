@@ -10,15 +10,15 @@ mod environ;
 pub(crate) mod fuzz;
 mod groups;
 mod runtime;
+mod small_files;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::environ::Named;
 use self::groups::{Group, Groups};
 use self::runtime::Runtimes;
+use self::small_files::read;
 use crate::sys::{Owner, guarded, path_state};
 
 /// The service of everything that the kernel does on its own account.
@@ -226,20 +226,6 @@ fn combine(
         workload: workload.map(Into::into),
         unit: place.unit.as_deref().map(Into::into),
     }
-}
-
-/// Most files are smaller.
-const USUAL_BYTES: usize = 8 * 1024;
-
-/// The first `limit` bytes of a file; nothing when it cannot be read.
-fn read(path: &Path, limit: u64) -> Vec<u8> {
-    // With nothing to begin with it would be read in ever larger pieces, and the kernel looks into the process's memory for each.
-    let mut bytes = Vec::with_capacity(USUAL_BYTES);
-    if let Ok(file) = File::open(path) {
-        // /proc fails in the middle when the process ends: what came before is as good as any.
-        let _ = file.take(limit).read_to_end(&mut bytes);
-    }
-    bytes
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::cgroup::{Container, Place};
-use super::read;
+use super::small_files::read;
 
 const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
 const LIST_LIMIT_BYTES: u64 = 8 << 20;

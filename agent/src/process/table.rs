@@ -9,73 +9,11 @@ use super::kernel_code::KernelCode;
 use super::modules::{Module, ModuleTable};
 use super::rescan::RescanSchedule;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
-use crate::metadata::{Metadata, Resolver};
+use crate::metadata::Resolver;
 use entry::{Entry, Knowledge, ProcessEntry};
 use labels::Labels;
-
-/// What is known of a program.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Program {
-    pub key: ProgramKey,
-    /// Base name; the thread name of kernel threads and of processes whose start nobody saw and that were gone too soon.
-    pub executable: Arc<str>,
-    /// Empty for kernel threads.
-    pub executable_path: Arc<str>,
-    pub command_line: Arc<str>,
-    pub build_id: Option<Arc<str>>,
-    pub metadata: Arc<Metadata>,
-}
-
-/// What became of programs since it was last asked.
-#[derive(Debug, Default)]
-pub struct Changes {
-    /// New, or their mappings are others now.
-    pub changed: Vec<ProgramKey>,
-    /// Forgotten.
-    pub gone: Vec<ProgramKey>,
-}
-
-/// What the kernel side tells of a process at the moment of a sample.
-#[derive(Debug, Clone, Copy)]
-pub struct Sighting<'a> {
-    pub key: ProgramKey,
-    /// The process in the /proc that is read; 0 where it is not seen there.
-    pub proc_tgid: u32,
-    /// Where the program's stack began; 0 where it has none.
-    pub image: u64,
-    pub cgroup_id: u64,
-    pub time_ns: u64,
-    pub kernel_thread: bool,
-    /// Names the program where nothing else is known.
-    pub comm: &'a str,
-}
-
-impl Sighting<'static> {
-    /// Of a process of which nothing is known but who it is.
-    pub fn of(key: ProgramKey, time_ns: u64) -> Self {
-        Self {
-            key,
-            proc_tgid: key.tgid,
-            image: 0,
-            cgroup_id: 0,
-            time_ns,
-            kernel_thread: false,
-            comm: "",
-        }
-    }
-}
-
-/// The program of a sample.
-#[derive(Debug, Clone)]
-pub struct Found {
-    /// With the labels of the sample's moment.
-    pub program: Arc<Program>,
-    /// Changes whenever the meaning of the program's addresses may have changed.
-    pub generation: u32,
-    /// How often the process had been moved in control groups of version 1. Together with the number of that of version 2 it tells labels
-    /// of one program apart.
-    pub moves: u32,
-}
+pub use program::{Changes, Found, Program, Sighting};
+use unmapped_scan::UnmappedScan;
 
 /// Programs that were replaced by an exec are remembered for so long, all together so many: their samples may still be in the ring, or wait
 /// for tables.
@@ -135,7 +73,7 @@ pub struct Table {
     stats: TableStats,
     swept_ns: u64,
     changes: Changes,
-    held: held::UnmappedScan,
+    held: UnmappedScan,
     /// When, in that order, which programs were replaced.
     replaced: VecDeque<(u64, ProgramKey)>,
     /// Of processes that have another id in /proc than in samples, the latter by the former.
@@ -155,7 +93,7 @@ impl Table {
             stats: TableStats::default(),
             swept_ns: 0,
             changes: Changes::default(),
-            held: held::UnmappedScan::default(),
+            held: UnmappedScan::default(),
             replaced: VecDeque::new(),
             by_proc_tgid: HashMap::new(),
         }
@@ -509,11 +447,14 @@ impl Table {
     }
 }
 
+mod certainty;
 mod entry;
 mod held;
 mod labels;
 mod load;
 mod news;
+mod program;
 mod replaced;
 #[cfg(test)]
 mod tests;
+mod unmapped_scan;

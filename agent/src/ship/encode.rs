@@ -15,7 +15,8 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use uuid::Uuid;
 
-use super::{Batch, Identity, Process};
+use super::batch::{Batch, Process, Sample};
+use super::config::Identity;
 use crate::frames::{Frame, FrameKind};
 use crate::hash::FastMap;
 
@@ -326,7 +327,7 @@ impl<'a> Tables<'a> {
             unit_strindex: self.string("nanoseconds"),
         };
 
-        let mut order: Vec<&super::Sample> = batch.samples.iter().collect();
+        let mut order: Vec<&Sample> = batch.samples.iter().collect();
         order.sort_unstable_by(|a, b| {
             same_sample(a)
                 .cmp(&same_sample(b))
@@ -533,7 +534,7 @@ impl<'a> Tables<'a> {
 }
 
 /// What must be equal for two samples to be one OTLP sample with two time stamps.
-fn same_sample(sample: &super::Sample) -> (u32, u32, u32, u32, &str) {
+fn same_sample(sample: &Sample) -> (u32, u32, u32, u32, &str) {
     (sample.stack, sample.process, sample.tid, sample.cpu, &sample.thread)
 }
 

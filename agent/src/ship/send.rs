@@ -6,9 +6,9 @@ use std::time::Duration;
 use reqwest::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Certificate, Client, Response, StatusCode, Url, redirect};
 
+use super::config::{ShipConfig, ShipError, Token};
 use super::encode::{self, Answer};
-use super::spool::Parcel;
-use super::{ShipConfig, ShipError, Token};
+use super::spool::SpooledBatch;
 
 const PATH: &str = "/v1development/profiles";
 const PROTOBUF: &str = "application/x-protobuf";
@@ -79,13 +79,13 @@ impl Sender {
         Ok(Self { client, url })
     }
 
-    pub(super) async fn send(&self, parcel: &Parcel) -> Outcome {
+    pub(super) async fn send(&self, spooled: &SpooledBatch) -> Outcome {
         let request = self
             .client
             .post(self.url.clone())
-            .header("stakeout-instance", parcel.instance.to_string())
-            .header("stakeout-batch", parcel.number)
-            .body(parcel.body.clone());
+            .header("stakeout-instance", spooled.instance.to_string())
+            .header("stakeout-batch", spooled.number)
+            .body(spooled.body.clone());
         match request.send().await {
             Ok(response) => self.judge(response).await,
             Err(error) => self.unreached(&error),

@@ -12,13 +12,15 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use uuid::Uuid;
 
-use super::encode::Packer;
+use super::config::{Identity, Retry, ShipConfig, ShipError};
+use super::encode::{self, Packer};
+use super::losses::CAUSE_QUEUE_FULL;
 use super::send::{Outcome, Sender};
-use super::spool::{Head, IN_FLIGHT, Lane, Parcel, Spool};
-use super::{CAUSE_QUEUE_FULL, Identity, Retry, Shared, ShipConfig, ShipError, Submission, encode};
+use super::shared::{Shared, Submission};
+use super::spool::{Head, IN_FLIGHT, Lane, Spool, SpooledBatch};
 
 /// How an attempt ended; `None` when there was none.
-type Joined = Option<Result<(Parcel, Outcome), JoinError>>;
+type Joined = Option<Result<(SpooledBatch, Outcome), JoinError>>;
 
 /// Trouble that lasts is said again this often.
 const REMIND_AFTER: Duration = Duration::from_secs(600);
@@ -230,14 +232,14 @@ impl State {
     }
 
     /// Starts attempts until `pace` are under way. Returns why it stopped, if it was not that.
-    fn fill(&self, lane: Lane, in_flight: &mut JoinSet<(Parcel, Outcome)>, pace: usize) -> Head {
+    fn fill(&self, lane: Lane, in_flight: &mut JoinSet<(SpooledBatch, Outcome)>, pace: usize) -> Head {
         while in_flight.len() < pace {
             match self.spool.borrow_mut().next(lane) {
-                Head::Parcel(parcel) => {
+                Head::Batch(spooled) => {
                     let sender = Arc::clone(&self.sender);
                     in_flight.spawn(async move {
-                        let outcome = sender.send(&parcel).await;
-                        (parcel, outcome)
+                        let outcome = sender.send(&spooled).await;
+                        (spooled, outcome)
                     });
                 }
                 rest => return rest,
@@ -248,7 +250,7 @@ impl State {
 
     /// Brings an attempt's end to the books. Returns how long to wait if it has failed.
     fn settle(&self, lane: Lane, answer: Joined, failures: u32) -> Option<Duration> {
-        let (parcel, outcome) = match answer {
+        let (spooled, outcome) = match answer {
             Some(Ok(answer)) => answer,
             // Tasks neither panic nor are cancelled while the lane lives; should one, its batch waits for the next start.
             Some(Err(error)) => {
@@ -258,21 +260,21 @@ impl State {
         };
         match outcome {
             Outcome::Acknowledged { refused, message } => {
-                let refused = refused.min(parcel.samples);
+                let refused = refused.min(spooled.samples);
                 if refused > 0 {
                     tracing::error!(
-                        batch = parcel.number,
+                        batch = spooled.number,
                         samples = refused,
                         why = message,
                         "the server left samples out"
                     );
                 }
-                self.spool.borrow_mut().acknowledge(lane, parcel.number, refused);
-                self.acknowledged(lane, parcel.samples - refused, parcel.body.len() as u64);
+                self.spool.borrow_mut().acknowledge(lane, spooled.number, refused);
+                self.acknowledged(lane, spooled.samples - refused, spooled.body.len() as u64);
                 None
             }
             Outcome::Refused { why, message } => {
-                self.spool.borrow_mut().refuse(lane, parcel.number, &why, &message);
+                self.spool.borrow_mut().refuse(lane, spooled.number, &why, &message);
                 self.recovered();
                 self.publish();
                 None
@@ -282,7 +284,7 @@ impl State {
                 after,
                 needs_person,
             } => {
-                self.spool.borrow_mut().send_again(lane, parcel.number);
+                self.spool.borrow_mut().send_again(lane, spooled.number);
                 Some(self.failed(reason, after, needs_person, failures))
             }
         }

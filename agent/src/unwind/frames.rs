@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::ops::Range;
 
-use super::TableError;
 use super::cfi::{self, Common};
 use super::entry::{Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
+use super::error::TableError;
 use super::table_builder::{TableBuilder, Taken};
 use crate::elf::reader::{Bases, Reader};
 use crate::elf::{FileRange, Image, decompressed};

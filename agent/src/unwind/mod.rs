@@ -10,6 +10,7 @@
 
 mod cfi;
 mod entry;
+mod error;
 mod expression;
 mod frames;
 #[cfg(any(test, fuzzing))]
@@ -25,6 +26,7 @@ mod table_builder;
 
 use crate::elf::pclntab::Location;
 pub use crate::elf::{Segment, code_address};
+pub use error::TableError;
 pub use layout::{
     Code, CodeMapping, Filled, Installed, Layout, MAX_MAPPINGS, Memory, NoRoom, Published, RETIRE_NS, RULES, SLAB_WORDS,
 };
@@ -32,25 +34,6 @@ pub use parts::{Outline, PART_CHUNKS, compile_part, outline};
 pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 pub use space::Range;
 pub use table::{CHUNK_BYTES, FileTable, Row, Stats};
-
-/// Why a file has no table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TableError {
-    #[error("it is no 64-bit ELF file for x86-64 or arm64")]
-    NotElf,
-    #[error("it describes no function: it has neither .eh_frame nor .debug_frame nor Go's pclntab that could be read")]
-    NoUnwindInformation,
-    #[error("its table would have more than the {limit} rows that one file may have")]
-    TooManyRows { limit: usize },
-    #[error("it describes more than 2,097,152 functions, or too many in one place")]
-    TooManyFunctions,
-    #[error("what it says of its functions is more than 256 MiB to read")]
-    TooMuchToRead,
-    #[error("it was written over while it was read")]
-    WrittenOver,
-    #[error("its code spans more than 4 GiB")]
-    TooManyAddresses,
-}
 
 /// Compiles a file's table. `read_file` fills a buffer from an offset of the file, or says that it cannot; `row_limit` is
 /// how many rows the table may have. Beside the table itself, at 4 bytes a row, it takes some 5 MiB at most.

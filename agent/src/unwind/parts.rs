@@ -6,9 +6,10 @@
 
 use std::ops::Range;
 
+use super::error::TableError;
 use super::table::{CHUNK_BYTES, FileTable};
 use super::table_builder::{ROOM_BYTES, TableBuilder};
-use super::{TableError, frames, go, restorer};
+use super::{frames, go, restorer};
 use crate::elf::pclntab::Location;
 use crate::elf::{Image, Segment};
 

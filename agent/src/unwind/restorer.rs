@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::TableError;
+use super::error::TableError;
 use super::rule::Rule;
 use super::table_builder::TableBuilder;
 use crate::elf::{Arch, Image};

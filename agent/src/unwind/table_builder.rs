@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::TableError;
+use super::error::TableError;
 use super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 use super::table::{FileTable, Full, Stats, Writer};
 use crate::elf::Segment;

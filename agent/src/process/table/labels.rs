@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Program, Sighting};
+use super::program::{Program, Sighting};
 use crate::frames::ProgramKey;
 use crate::metadata::{Resolver, Subject, Surroundings};
 use crate::process::Executed;

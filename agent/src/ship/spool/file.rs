@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -149,6 +150,11 @@ pub(in crate::ship) fn check(bytes: &[u8]) {
     let at = usize::try_from(label.number).unwrap_or(0) % changed.len();
     changed[at] ^= 0x10;
     assert!(parse(changed.into()).is_err());
+}
+
+/// Batches hold command lines, which are nobody else's business.
+pub(super) fn make_private_dir(dir: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 #[cfg(test)]

@@ -11,12 +11,12 @@ mod rules;
 
 use std::ops::Range;
 
-use self::rules::{Nature, nature};
-use super::TableError;
+use self::rules::{Delta, Nature, nature};
 use super::rule::{Rule, Unsupported};
 use super::table_builder::TableBuilder;
 use crate::elf::Image;
 use crate::elf::pclntab::{self, Location, Pclntab, Version};
+use crate::unwind::error::TableError;
 
 /// What a change of the stack pointer counts for, of what may be read. Functions can share their changes.
 const DELTA_BYTES: usize = 16;
@@ -80,13 +80,6 @@ struct Function {
     end: u64,
     nature: Nature,
     listed: pclntab::Function,
-}
-
-/// A range of addresses, and how far the stack pointer is below its place at the entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Delta {
-    begin: u64,
-    bytes: i64,
 }
 
 struct Table<'a, R> {

@@ -12,8 +12,14 @@
 //! code that makes its frames by hand is taken for the same.
 
 use super::super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
-use super::Delta;
 use crate::elf::{Arch, Image};
+
+/// A range of addresses, and how far the stack pointer is below its place at the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Delta {
+    pub(super) begin: u64,
+    pub(super) bytes: i64,
+}
 
 /// What kind of function it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,22 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
+use super::file::make_private_dir;
+
 const LIMIT_FILES: usize = 64;
 const LIMIT_BYTES: u64 = 16 << 20;
 
 #[derive(Debug)]
-pub(super) struct Quarantine {
+pub(super) struct DeadLetters {
     dir: PathBuf,
 }
 
-impl Quarantine {
+impl DeadLetters {
     pub(super) fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
     /// Moves the file at `from` here under `name`, and makes room by removing the oldest. Returns where it is.
     pub(super) fn put(&self, from: &Path, name: &str) -> std::io::Result<PathBuf> {
-        super::make_private_dir(&self.dir)?;
+        make_private_dir(&self.dir)?;
         let to = self.dir.join(name);
         std::fs::rename(from, &to)?;
         self.trim(&to)?;

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::file::{self, Label, Unreadable};
-use super::{IN_FLIGHT, Losses, NUMBER_SPAN, Parcel};
+use super::spooled_batch::{IN_FLIGHT, NUMBER_SPAN, SpooledBatch};
 use crate::ship::encode;
+use crate::ship::losses::{CAUSE_SPOOL_FULL, Losses};
 
 const CLOSING: &str = "closing";
 
@@ -30,7 +31,7 @@ pub(super) struct Entry {
 }
 
 #[derive(Debug)]
-pub(super) struct Tenant {
+pub(super) struct InstanceSpool {
     pub(super) instance: Uuid,
     pub(super) dir: PathBuf,
     /// By number; the first one is sent.
@@ -56,7 +57,7 @@ fn parse_name(name: &str) -> Option<(u64, u64)> {
     Some((number.parse().ok()?, samples.parse().ok()?))
 }
 
-impl Tenant {
+impl InstanceSpool {
     pub(super) fn new(instance: Uuid, dir: PathBuf) -> Self {
         Self {
             instance,
@@ -79,9 +80,9 @@ impl Tenant {
         let Ok(instance) = Uuid::try_parse(instance) else {
             return Ok(None);
         };
-        let mut tenant = Self::new(instance, dir);
+        let mut run = Self::new(instance, dir);
         let mut found = Vec::new();
-        for file in std::fs::read_dir(&tenant.dir)? {
+        for file in std::fs::read_dir(&run.dir)? {
             let file = file?;
             let name = file.file_name();
             if let Some((number, samples)) = name.to_str().and_then(parse_name) {
@@ -101,23 +102,23 @@ impl Tenant {
             }
         }
         found.sort_unstable_by_key(|entry| entry.number);
-        tenant.entries = found.into();
+        run.entries = found.into();
         // They may have been under way when the agent ended.
-        for entry in tenant.entries.iter_mut().take(IN_FLIGHT) {
+        for entry in run.entries.iter_mut().take(IN_FLIGHT) {
             entry.attempted = true;
         }
-        let last = tenant.entries.back().map_or(0, |entry| entry.number);
-        tenant.next_number = last + 1;
-        match file::read(&tenant.closing_path()) {
+        let last = run.entries.back().map_or(0, |entry| entry.number);
+        run.next_number = last + 1;
+        match file::read(&run.closing_path()) {
             Ok((label, _)) if label.number > last => {
-                tenant.next_number = label.number;
-                tenant.closing = true;
+                run.next_number = label.number;
+                run.closing = true;
             }
             // Damaged, or the agent was killed between writing the batch that told the same and removing this.
-            Ok(_) | Err(Unreadable::Damaged(_)) => tenant.forget_closing(),
+            Ok(_) | Err(Unreadable::Damaged(_)) => run.forget_closing(),
             Err(Unreadable::Io(error)) => return Err(error),
         }
-        Ok(Some(tenant))
+        Ok(Some(run))
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -165,7 +166,7 @@ impl Tenant {
         self.find_base();
         let entry = self.entries.remove(at)?;
         self.remove(&entry);
-        self.lose(crate::ship::CAUSE_SPOOL_FULL, entry.samples);
+        self.lose(CAUSE_SPOOL_FULL, entry.samples);
         self.tell();
         Some(entry)
     }
@@ -178,7 +179,7 @@ impl Tenant {
     }
 
     /// Marks the oldest batch that is not under way as sent and reads it. An error carries the batch's number.
-    pub(super) fn send_next(&mut self) -> Option<Result<Parcel, (u64, Unreadable)>> {
+    pub(super) fn send_next(&mut self) -> Option<Result<SpooledBatch, (u64, Unreadable)>> {
         let oldest = self.entries.front()?.number;
         let at = self.entries.iter().position(|entry| !entry.sending)?;
         let Entry { number, samples, .. } = self.entries[at];
@@ -205,7 +206,7 @@ impl Tenant {
         self.entries[at].sending = body.is_ok();
         self.entries[at].attempted |= body.is_ok();
         Some(
-            body.map(|body| Parcel {
+            body.map(|body| SpooledBatch {
                 instance,
                 number,
                 samples,
