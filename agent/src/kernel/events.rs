@@ -1,8 +1,8 @@
 //! News of processes, control groups and the kernel's own code.
 
-use super::lifecycle::types::so_event;
 use super::records::read_record;
-use super::sampler;
+use super::skeletons::lifecycle::types::so_event;
+use super::skeletons::{lifecycle, sampler};
 use crate::process::{CodeChange, Executed, NewCode};
 use crate::sys::clock_ticks_per_second;
 
@@ -108,7 +108,7 @@ pub(super) fn events_have_ids_of_proc() -> bool {
 /// Tells the programs, before they are loaded, which ids the agent's /proc has.
 pub(super) fn set_proc_namespace(
     sampler: &mut sampler::OpenSamplerSkel<'_>,
-    lifecycle: &mut super::lifecycle::OpenLifecycleSkel<'_>,
+    lifecycle: &mut lifecycle::OpenLifecycleSkel<'_>,
 ) {
     let inode = proc_namespace().unwrap_or(0);
     if let Some(data) = sampler.maps.rodata_data.as_deref_mut() {
@@ -120,7 +120,7 @@ pub(super) fn set_proc_namespace(
 }
 
 /// Attaches what tells of control groups. Kernels without them lack these tracepoints.
-pub(super) fn follow_groups(lifecycle: &super::lifecycle::LifecycleSkel<'_>) -> Vec<libbpf_rs::Link> {
+pub(super) fn follow_groups(lifecycle: &lifecycle::LifecycleSkel<'_>) -> Vec<libbpf_rs::Link> {
     let mut links = Vec::new();
     for (program, tracepoint) in [
         (&lifecycle.progs.on_group, "cgroup_mkdir"),

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Event, perf};
+use super::events::Event;
+use super::perf;
 use crate::process::{CodeChange, NewCode, is_memory_file, is_unnamed_memory};
 
 /// Room for records of some 300 libraries, in the few milliseconds between two looks. With the control page 36 KiB, which fits

@@ -1,8 +1,9 @@
 //! The records of both ring buffers.
 
-use super::lifecycle::types::{so_event, so_event_counters};
-use super::sampler::types::{so_counters, so_sample};
-use super::{LEAF_FRAMES, LateWalk, MAX_USER_FRAMES, RawSample, WalkEnd, so_walk};
+use super::skeletons::lifecycle::types::{so_event, so_event_counters};
+use super::skeletons::sampler::types::{so_counters, so_sample, so_walk};
+
+use super::sample::{LEAF_FRAMES, LateWalk, MAX_USER_FRAMES, RawSample, WalkEnd};
 use crate::sys::clock_ticks_per_second;
 
 #[derive(Default)]

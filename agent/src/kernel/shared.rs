@@ -15,6 +15,14 @@ pub(super) fn shared_bytes() -> u64 {
     SHARED_BYTES.load(Ordering::Relaxed)
 }
 
+/// Bytes that the kernel charges for a map.
+pub(super) fn charged_bytes(map: BorrowedFd<'_>) -> u64 {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", map.as_raw_fd())).unwrap_or_default();
+    info.lines()
+        .find_map(|line| line.strip_prefix("memlock:")?.trim().parse().ok())
+        .unwrap_or(0)
+}
+
 /// The value of an array map with one entry, mapped for reading and writing, as words of type `T`.
 #[derive(Debug)]
 pub(super) struct Shared<T> {

@@ -9,9 +9,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
-use super::shared::Shared;
+use super::error::KernelError;
+use super::sample::WalkStop;
+use super::shared::{Shared, charged_bytes};
+use super::skeletons::sampler;
 use super::walk::{self, Arch, StackCopy, so_walk};
-use super::{KernelError, WalkStop, sampler};
 use crate::frames::ProgramKey;
 use crate::unwind::{
     CodeMapping, FileTable, Filled, Installed, Layout, Memory, NoRoom, Published, RULES, Range, SLAB_WORDS,
@@ -58,7 +60,7 @@ impl MapMemory {
         let fd = map.as_fd().as_raw_fd();
         self.outer
             .update(&number.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)?;
-        self.slab_bytes += super::charged_bytes(map.as_fd());
+        self.slab_bytes += charged_bytes(map.as_fd());
         self.slabs.push(map);
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! The walk of bpf/unwind.h in this process: for stacks whose tables came later than the sample, and for tests.
 
-pub use super::sampler::types::so_walk;
+pub use super::skeletons::sampler::types::so_walk;
 use std::ffi::c_void;
 
-use super::{LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, Record, WalkStop};
+use super::records::Record;
+use super::sample::{LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, WalkStop};
 use crate::unwind::{Memory, Published, RULES, Range, SLAB_WORDS};
 
 /// Below the stack pointer a copy of a stack begins: `SO_RED_ZONE_BYTES` of bpf/abi.h.
@@ -204,7 +205,7 @@ impl HostMemory {
     }
 
     /// Walks a stack, of which `stack` is what lies [`RED_ZONE_BYTES`] below the stack pointer `sp` and above: the code that was interrupted at
-    /// the program counter first, its callers after it, as in [`super::RawSample::user`].
+    /// the program counter first, its callers after it, as in [`super::sample::RawSample::user`].
     pub fn walk(&self, arch: Arch, program: Published, at: &Registers, stack: &[u8]) -> (Vec<u64>, WalkStop) {
         let mut walk = so_walk {
             pc: at.pc,

@@ -13,7 +13,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use libbpf_rs::{Link, ProgramMut};
 
-use super::{KernelError, perf};
+use super::error::KernelError;
+use super::perf;
 use crate::random::Random;
 pub use account::Unticked;
 use account::{Account, Counts, IdleTime};
