@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::NamerStats;
+use super::config::NamerStats;
 use crate::frames::{CodeLocation, Frame, Frames, SourceId};
 use crate::hash::FastMap;
 
@@ -159,6 +159,7 @@ impl Interner {
 
 #[cfg(test)]
 mod tests {
+    use super::super::forms::unknown_frame;
     use super::*;
 
     fn place(offset: u64) -> CodeLocation {
@@ -173,7 +174,7 @@ mod tests {
         let mut interner = Interner::default();
         let mut cache = PlaceCache::new(100);
         for offset in 0..10_000 {
-            let mut frame = super::super::unknown_frame();
+            let mut frame = unknown_frame();
             frame.line = offset as u32;
             cache.insert(place(offset), interner.intern(vec![frame]));
             assert!(cache.get(&place(0)).is_some(), "asked for all the time");
@@ -191,7 +192,7 @@ mod tests {
         let mut interner = Interner::default();
         let mut cache = PlaceCache::new(100);
         for offset in 0..40 {
-            cache.insert(place(offset), interner.intern(vec![super::super::unknown_frame()]));
+            cache.insert(place(offset), interner.intern(vec![unknown_frame()]));
         }
         cache.resize(200);
         assert_eq!(cache.len(), 40);
@@ -205,7 +206,7 @@ mod tests {
         let mut cache = PlaceCache::new(100);
         assert!(cache.age(GENERATION_NS), "of a clock that began long ago");
         for offset in 0..2 {
-            let mut frame = super::super::unknown_frame();
+            let mut frame = unknown_frame();
             frame.line = offset as u32;
             cache.insert(place(offset), interner.intern(vec![frame]));
         }
@@ -222,8 +223,8 @@ mod tests {
     #[test]
     fn equal_frames_are_one() {
         let mut interner = Interner::default();
-        let first = interner.intern(vec![super::super::unknown_frame()]);
-        let second = interner.intern(vec![super::super::unknown_frame()]);
+        let first = interner.intern(vec![unknown_frame()]);
+        let second = interner.intern(vec![unknown_frame()]);
         assert!(Arc::ptr_eq(&first[0], &second[0]));
     }
 }

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use blazesym::symbolize::source::{Elf, Source as ElfSource};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer, evict};
 
+use super::config::{NamerConfig, NamerStats};
 use super::demangle::demangle;
 use super::file_symbols::{FileSymbols, GoPlace, LinesFound, ReadAt, copy_for_lines, lines_in};
+use super::forms::{bare_frame, named_frame};
 use super::vdso::Vdso;
-use super::{NamerConfig, NamerStats, bare_frame, named_frame};
 use crate::elf::Coverage;
 use crate::frames::{Frame, FrameKind, SourceId};
 use crate::process::Module;
