@@ -50,7 +50,7 @@ const COVERAGE: &[&str] = &[
     "--cfg",
     "fuzzing",
 ];
-/// Of the whole process, the corpus included; what a target itself may hold is less, and `agent/fuzz` watches it.
+/// Of the whole process, the corpus included; what a target itself may hold is less, and `xtask/fuzz` watches it.
 const RSS_LIMIT_MIB: u32 = 768;
 /// For one input; the slowest decoder takes milliseconds.
 const TIMEOUT_SECONDS: u32 = 5;
