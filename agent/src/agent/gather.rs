@@ -96,8 +96,10 @@ impl Memory {
         for address in sample.kernel.iter().chain(sample.user) {
             bytes.extend(address.to_ne_bytes());
         }
-        for (place, _) in kernel_addresses(sample).filter_map(|address| table.kernel_place(address, sample.time_ns)) {
-            bytes.extend(place.source.number().to_ne_bytes());
+        for (location, _) in
+            kernel_addresses(sample).filter_map(|address| table.kernel_location(address, sample.time_ns))
+        {
+            bytes.extend(location.source.number().to_ne_bytes());
         }
         xxhash_rust::xxh3::xxh3_128(bytes)
     }
@@ -133,7 +135,7 @@ impl Interval {
             return false;
         }
         let key = sample.key();
-        let Some(late) = &sample.late else {
+        let Some(walk) = &sample.deferred else {
             self.push(sample, None, memory, table, now_ns);
             return true;
         };
@@ -152,18 +154,18 @@ impl Interval {
                 opens_by_ns,
                 program: None,
             };
-            if self.deferred.keep(sample, late, stop, &mut memory.stack_pool).is_ok() {
+            if self.deferred.keep(sample, walk, stop, &mut memory.stack_pool).is_ok() {
                 return true;
             }
         }
         let thread = memory.thread_name(sample.comm);
         let found = table.program(&sighting(sample, &thread), now_ns);
         let stop = Stop {
-            location: location_of_stop(sample.user, &late.walk, key, table, now_ns),
+            location: location_of_stop(sample.user, &walk.walk, key, table, now_ns),
             opens_by_ns: None,
             program: Some(found.program),
         };
-        if self.deferred.keep(sample, late, stop, &mut memory.stack_pool).is_err() {
+        if self.deferred.keep(sample, walk, stop, &mut memory.stack_pool).is_err() {
             memory.stacks_left += 1;
             self.push(sample, None, memory, table, now_ns);
         }
@@ -171,7 +173,7 @@ impl Interval {
     }
 
     /// Where the code of its stacks is.
-    pub(super) fn places(&self) -> impl Iterator<Item = &CodeLocation> {
+    pub(super) fn locations(&self) -> impl Iterator<Item = &CodeLocation> {
         self.stacks.iter().flat_map(|stack| &stack.user)
     }
 

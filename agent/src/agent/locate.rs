@@ -13,14 +13,14 @@ pub(super) struct LocatedStack {
     pub(super) gap: Option<Gap>,
     pub(super) walk_end: WalkEnd,
     pub(super) kernel_cut: bool,
-    /// What the user places refer to.
+    /// What the user locations refer to.
     pub(super) sources: Box<[(SourceId, Source)]>,
 }
 
 /// Frames that were left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
-    /// Before the place of this index.
+    /// Before the location of this index.
     pub(super) at: usize,
     /// At least so many, a power of two: with their exact number, recursion would make a stack of its own for each depth.
     pub(super) frames: u32,
@@ -39,12 +39,12 @@ pub(super) fn left_out(frames: u32) -> u32 {
 
 pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u64) -> LocatedStack {
     let mut sources: Vec<(SourceId, Source)> = Vec::new();
-    let kernel = kernel_addresses(sample).map(|address| match table.kernel_place(address, sample.time_ns) {
-        Some((place, source)) => {
-            if !sources.iter().any(|(known, _)| *known == place.source) {
-                sources.push((place.source, source));
+    let kernel = kernel_addresses(sample).map(|address| match table.kernel_location(address, sample.time_ns) {
+        Some((location, source)) => {
+            if !sources.iter().any(|(known, _)| *known == location.source) {
+                sources.push((location.source, source));
             }
-            place
+            location
         }
         None => CodeLocation {
             source: SourceId::KERNEL,
@@ -63,15 +63,15 @@ pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table,
         // So was the kernel's way back from a signal's handler: nothing there called the handler.
         let restores = sample.user.get(index + 1).is_some_and(|next| next & EXACT_ADDRESS != 0);
         let innermost = index == 0 || address & EXACT_ADDRESS != 0 || restores;
-        let place = table.place_at(key, address_of(*address, innermost), sample.time_ns, innermost, now_ns);
+        let location = table.location_at(key, address_of(*address, innermost), sample.time_ns, innermost, now_ns);
         // What returns to where there is no code is no frame: here the chain had already led astray.
-        if !innermost && place.source == SourceId::UNKNOWN {
+        if !innermost && location.source == SourceId::UNKNOWN {
             walk_end = WalkEnd::Broken;
             break;
         }
-        user.push(place);
+        user.push(location);
     }
-    let mut ids: Vec<SourceId> = user.iter().map(|place| place.source).collect();
+    let mut ids: Vec<SourceId> = user.iter().map(|location| location.source).collect();
     ids.sort_unstable();
     ids.dedup();
     sources.extend(

@@ -49,7 +49,7 @@ impl Agent {
         let behind = Arc::new(Behind::default());
         let given_up = sender.clone();
         let intervals = Intervals::new(sender, ahead_sender, Arc::clone(&behind));
-        let names = Names::within(config.names.cached_places);
+        let names = Names::within(config.names.cached_locations);
         let (of_intervals, of_leaving) = (config.names.clone(), config.names.ahead());
         let shared = names.clone();
         let naming = spawn("stakeout-name", move || {

@@ -18,7 +18,7 @@ use crate::metadata::Resolver;
 use crate::process::{ModuleTable, Table, vdso_image};
 use crate::random::Random;
 use crate::ship::Report;
-use crate::symbolize::Frugality;
+use crate::symbolize::DegradationLevel;
 use crate::sys;
 use crate::sys::stuck_reads;
 
@@ -81,7 +81,7 @@ pub(super) struct Sampling {
     pub(super) cpu_budget: CpuBudget,
     memory_governor: MemoryGovernor,
     /// What names and tables do without at present.
-    frugality: Frugality,
+    degradation: DegradationLevel,
     /// How often more memory was used than may be, once an interval.
     memory_limit_reached: u64,
     /// The last interval could not be handed over.
@@ -146,7 +146,7 @@ impl Sampling {
             rate_controller,
             cpu_budget,
             memory_governor: MemoryGovernor::new(config_memory_limit),
-            frugality: Frugality::Nothing,
+            degradation: DegradationLevel::Nothing,
             memory_limit_reached: 0,
             naming_is_behind: false,
             divisor: 1,
@@ -287,7 +287,7 @@ impl Sampling {
             return;
         }
         let mut ahead = Ahead {
-            frugality: self.frugality,
+            degradation: self.degradation,
             ..Ahead::default()
         };
         let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
@@ -353,7 +353,7 @@ impl Sampling {
             bpf_map_bytes: self.sensor.map_bytes(),
         };
         let finished = Finished {
-            frugality: self.frugality,
+            degradation: self.degradation,
             interval: std::mem::replace(&mut self.interval, std::mem::take(&mut self.next)),
             span: Span::between(self.begun, ended),
             frequency_hz: self.config.frequency_hz / self.divisor,
@@ -374,7 +374,7 @@ impl Sampling {
         self.close_if_ready(now)?;
         if let Some((waiting, _)) = self.closing.back() {
             // Handed over it may be much later, and what is in use must not look unused until then.
-            self.unwinding.mark_used(waiting.interval.places(), now);
+            self.unwinding.mark_used(waiting.interval.locations(), now);
         }
         Ok(())
     }
@@ -424,11 +424,11 @@ impl Sampling {
     /// Finds out what is to be given up, and gives up what is this thread's, where more memory is used than may be.
     fn keep_memory_limit(&mut self, now: u64) {
         let used_bytes = self.sensor.resident_bytes() + self.sensor.map_bytes();
-        self.frugality = self.memory_governor.after(used_bytes);
+        self.degradation = self.memory_governor.after(used_bytes);
         if used_bytes > self.config.memory_limit_bytes {
             self.memory_limit_reached += 1;
-            tracing::debug!(used_bytes, frugality = ?self.frugality, "more memory is used than --memory-limit allows");
-            if self.frugality == Frugality::FewTables {
+            tracing::debug!(used_bytes, frugality = ?self.degradation, "more memory is used than --memory-limit allows");
+            if self.degradation == DegradationLevel::FewTables {
                 self.memory.age();
                 self.unwinding.give_up_unused(&mut self.table, &mut self.sensor, now);
             }

@@ -31,7 +31,8 @@ pub use mappings::Waker;
 pub use perf::{format_cpu_list, online_cpus, parse_cpu_list};
 pub use programs::{LoadedProgram, bpf_code, bpf_functions, loaded_programs};
 pub use sample::{
-    Counters, EXACT_ADDRESS, LEAF_FRAMES, LateWalk, MAX_USER_FRAMES, MAX_WALKED_FRAMES, RawSample, WalkEnd, WalkStop,
+    Counters, DeferredWalk, EXACT_ADDRESS, LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, RawSample, WalkEnd,
+    WalkStop,
 };
 pub use sensor::{Sensor, period_ns};
 pub use tables::Tables;

@@ -39,7 +39,7 @@ pub enum WalkStop {
 /// A walk that the kernel side could not end for want of tables: its state at the last frame, and the stack from
 /// [`super::RED_ZONE_BYTES`] below there on.
 #[derive(Debug, Clone, Copy)]
-pub struct LateWalk<'a> {
+pub struct DeferredWalk<'a> {
     pub walk: so_walk,
     pub stack: &'a [u8],
 }
@@ -67,7 +67,7 @@ pub struct RawSample<'a> {
     pub user_skipped: u32,
     pub walk_end: WalkEnd,
     /// Where the user stack goes on, if its tables were not there yet.
-    pub late: Option<LateWalk<'a>>,
+    pub deferred: Option<DeferredWalk<'a>>,
     pub kernel_thread: bool,
     /// The kernel stack was longer than the kernel gives.
     pub kernel_cut: bool,

@@ -294,12 +294,12 @@ impl Sensor {
         let malformed = std::mem::take(&mut drained.malformed);
         drained.headers.clear();
         drained.addresses.clear();
-        drained.late.clear();
+        drained.deferred.clear();
         drained.stacks.clear();
         // A burst must not leave a large buffer behind for good.
         drained.headers.shrink_to(1024);
         drained.addresses.shrink_to(16_384);
-        drained.late.shrink_to(16);
+        drained.deferred.shrink_to(16);
         drained.stacks.shrink_to(65_536);
         *self.drained.borrow_mut() = drained;
         malformed

@@ -176,39 +176,42 @@ impl Resolver {
         };
         // A group that is gone was none at the root; what version 1 says besides would hide that it is not known.
         let legacy: &[String] = if group == Group::Gone { &[] } else { &listed.legacy };
-        let place = cgroup::best(unified, legacy);
+        let cgroup_path = cgroup::best(unified, legacy);
         if subject.kernel_thread {
             let service = KERNEL_SERVICE.into();
             return Metadata {
                 service,
-                cgroup: place.path.into(),
+                cgroup: cgroup_path.path.into(),
                 ..Metadata::default()
             };
         }
-        let (container, known) = self.runtimes.look_up(&place);
+        let (container, names) = self.runtimes.look_up(&cgroup_path);
         let id = match container {
             Some(cgroup::Container::Id(id)) => Some(id.as_str()),
             _ => None,
         };
-        combine(subject.executable, &place, id, named.clone(), known)
+        combine(subject.executable, &cgroup_path, id, named.clone(), names)
     }
 }
 
 /// What the process itself says goes before what its surroundings say.
 fn combine(
     executable: &str,
-    place: &cgroup::Place,
+    cgroup_path: &cgroup::CgroupPath,
     container_id: Option<&str>,
     named: Named,
-    known: runtime::Known,
+    names: runtime::ContainerNames,
 ) -> Metadata {
-    let pod = named.pod.or(known.pod);
+    let pod = named.pod.or(names.pod);
     let workload = named
         .workload
         .or_else(|| pod.as_deref().map(|pod| runtime::workload(pod).to_owned()));
-    let container_name = named.container.or(known.container);
+    let container_name = named.container.or(names.container);
     // A bare container id or a session's number would name nothing: then the executable says more.
-    let unit_service = place.unit.as_deref().and_then(|unit| unit.strip_suffix(".service"));
+    let unit_service = cgroup_path
+        .unit
+        .as_deref()
+        .and_then(|unit| unit.strip_suffix(".service"));
     let service = named
         .service
         .as_deref()
@@ -218,13 +221,13 @@ fn combine(
         .unwrap_or(executable);
     Metadata {
         service: service.into(),
-        cgroup: place.path.as_str().into(),
+        cgroup: cgroup_path.path.as_str().into(),
         container_id: container_id.map(Into::into),
         container_name: container_name.map(Into::into),
         pod: pod.map(Into::into),
-        namespace: named.namespace.or(known.namespace).map(Into::into),
+        namespace: named.namespace.or(names.namespace).map(Into::into),
         workload: workload.map(Into::into),
-        unit: place.unit.as_deref().map(Into::into),
+        unit: cgroup_path.unit.as_deref().map(Into::into),
     }
 }
 

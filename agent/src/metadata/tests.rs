@@ -33,7 +33,7 @@ fn an_empty_name_names_no_service() {
 #[test]
 fn a_service_is_named_by_the_nearest_source() {
     let scope = format!("/system.slice/docker-{ID}.scope");
-    let service = |path: &str, named: Named, known: runtime::Known| {
+    let service = |path: &str, named: Named, known: runtime::ContainerNames| {
         let place = cgroup::best(Some(path), &[]);
         combine("app", &place, None, named, known).service.to_string()
     };
@@ -42,12 +42,12 @@ fn a_service_is_named_by_the_nearest_source() {
         service: text("shop"),
         ..Named::default()
     };
-    let pod = runtime::Known {
+    let pod = runtime::ContainerNames {
         pod: text("web-7d4b9c6f5-x2x4z"),
         container: text("nginx"),
         ..Default::default()
     };
-    let container = runtime::Known {
+    let container = runtime::ContainerNames {
         container: text("db"),
         ..Default::default()
     };

@@ -108,19 +108,19 @@ impl KernelCode {
             {
                 is_told = true;
                 if (piece.from_ns..piece.until_ns).contains(&time_ns) {
-                    let place = CodeLocation {
+                    let location = CodeLocation {
                         source: piece.source,
                         offset: 0,
                     };
-                    return Some((place, Source::Kernel(Some(Arc::clone(&piece.name)))));
+                    return Some((location, Source::Kernel(Some(Arc::clone(&piece.name)))));
                 }
             }
         }
-        let place = CodeLocation {
+        let location = CodeLocation {
             source: self.unknown.unwrap_or(SourceId::UNKNOWN),
             offset: 0,
         };
-        is_told.then_some((place, Source::Kernel(None)))
+        is_told.then_some((location, Source::Kernel(None)))
     }
 
     /// Forgets what is gone for long enough.
@@ -249,9 +249,9 @@ mod tests {
             (code.name(AT - 1, 300), code.name(AT + 0x13f, 300)),
             (String::new(), "bpf_prog_2_second".into())
         );
-        let places = [100, 300].map(|at| code.0.find(AT + 0x50, at).map(|(place, _)| place));
+        let locations = [100, 300].map(|at| code.0.find(AT + 0x50, at).map(|(location, _)| location));
         assert_ne!(
-            places[0], places[1],
+            locations[0], locations[1],
             "another one each, so that no name is remembered for the other"
         );
     }

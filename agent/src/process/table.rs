@@ -282,14 +282,14 @@ impl Table {
 
     /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_code` says that
     /// something surely is there: the address was being executed, or tables led to it.
-    pub fn place(&mut self, key: ProgramKey, address: u64, is_code: bool, now_ns: u64) -> CodeLocation {
+    pub fn location(&mut self, key: ProgramKey, address: u64, is_code: bool, now_ns: u64) -> CodeLocation {
         let unknown = CodeLocation {
             source: SourceId::UNKNOWN,
             offset: address,
         };
         let Some(entry) = self.entry(key) else { return unknown };
-        if let Some(place) = entry.find(address) {
-            return place;
+        if let Some(location) = entry.find(address) {
+            return location;
         }
         let wait_ns = if is_code { REREAD_NS } else { REREAD_FOR_CALLER_NS };
         if now_ns.saturating_sub(entry.read_ns) < wait_ns || !self.reread(key, now_ns) {
@@ -300,7 +300,7 @@ impl Table {
 
     /// Where an address of a sample of that time comes from: [`SourceId::REPLACED`] where something else may have been there than the last
     /// look has found.
-    pub fn place_at(
+    pub fn location_at(
         &mut self,
         key: ProgramKey,
         address: u64,
@@ -308,9 +308,9 @@ impl Table {
         is_code: bool,
         now_ns: u64,
     ) -> CodeLocation {
-        let place = self.place(key, address, is_code, now_ns);
+        let location = self.location(key, address, is_code, now_ns);
         if !self.entry(key).is_some_and(|entry| entry.is_unsure(address, time_ns)) {
-            return place;
+            return location;
         }
         self.stats.code_replaced += 1;
         CodeLocation {

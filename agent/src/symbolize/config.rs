@@ -9,8 +9,8 @@ use crate::elf::ReadTurn;
 /// Bounds of what the namer remembers.
 #[derive(Debug, Clone)]
 pub struct NamerConfig {
-    /// Places whose names are remembered.
-    pub cached_places: usize,
+    /// Code locations whose names are remembered.
+    pub cached_locations: usize,
     /// Files whose symbols may be held at the same time; each may also hold its debug file open.
     pub open_symbol_tables: usize,
     /// Memory for their symbols. One file's alone may take more, but is then dropped at once.
@@ -62,7 +62,7 @@ impl NamerConfig {
 impl Default for NamerConfig {
     fn default() -> Self {
         Self {
-            cached_places: 32_768,
+            cached_locations: 32_768,
             open_symbol_tables: 128,
             symbol_table_bytes: 6 * 1024 * 1024,
             open_line_tables: 32,
@@ -79,7 +79,7 @@ impl Default for NamerConfig {
 
 /// What is given up while memory is short, in this order; each includes those before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Frugality {
+pub enum DegradationLevel {
     #[default]
     Nothing,
     /// Inlined functions are not named.
@@ -90,7 +90,7 @@ pub enum Frugality {
     FewTables,
 }
 
-impl Frugality {
+impl DegradationLevel {
     pub const ALL: [Self; 4] = [Self::Nothing, Self::NoInlines, Self::NoLines, Self::FewTables];
 
     /// The so-many-th level, or the last.
@@ -102,11 +102,11 @@ impl Frugality {
 /// What the namer did, for logs and tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamerStats {
-    pub cached_places: usize,
+    pub cached_locations: usize,
     pub open_symbol_tables: usize,
     pub symbol_table_bytes: u64,
     pub kernel_reads: u64,
-    pub places_resolved: u64,
+    pub locations_resolved: u64,
     /// Files whose separate debug file was used, counted at each reading like the following.
     pub debug_files: u64,
     /// Files with packed symbols (MiniDebugInfo).
@@ -125,19 +125,19 @@ pub struct NamerStats {
     pub perf_maps_searched: u64,
     /// Those of them of which only the newest part was.
     pub perf_maps_left_out: u64,
-    /// Places that were asked for after their file had been given up, since no process maps it.
-    pub places_given_up: u64,
+    /// Code locations that were asked for after their file had been given up, since no process maps it.
+    pub locations_given_up: u64,
 }
 
 impl NamerStats {
     /// What both did.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self {
-            cached_places: self.cached_places + other.cached_places,
+            cached_locations: self.cached_locations + other.cached_locations,
             open_symbol_tables: self.open_symbol_tables + other.open_symbol_tables,
             symbol_table_bytes: self.symbol_table_bytes + other.symbol_table_bytes,
             kernel_reads: self.kernel_reads + other.kernel_reads,
-            places_resolved: self.places_resolved + other.places_resolved,
+            locations_resolved: self.locations_resolved + other.locations_resolved,
             debug_files: self.debug_files + other.debug_files,
             unpacked_files: self.unpacked_files + other.unpacked_files,
             damaged_files: self.damaged_files + other.damaged_files,
@@ -147,7 +147,7 @@ impl NamerStats {
             cut_names: self.cut_names + other.cut_names,
             perf_maps_searched: self.perf_maps_searched + other.perf_maps_searched,
             perf_maps_left_out: self.perf_maps_left_out + other.perf_maps_left_out,
-            places_given_up: self.places_given_up + other.places_given_up,
+            locations_given_up: self.locations_given_up + other.locations_given_up,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Addresses to names: symbol tables and the kernel's list read by ourselves, lines and inlined functions by blazesym.
 //!
 //! In: [`CodeLocation`]s (a source of code and an offset in it) with what their sources are. Out: frames, innermost inlined
-//! function first. Offsets are bytes in the file; kernel places are addresses. It needs no live process:
+//! function first. Offsets are bytes in the file; kernel locations are addresses. It needs no live process:
 //! what it reads are files that the process room holds open, so that deleted files are named too. What is asked for before these are given
 //! up, some seconds after their last process ended, is remembered. Only separate debug files are opened here, in the root of a process where
 //! one still lives.
@@ -27,7 +27,7 @@ mod perf_map;
 mod vdso;
 
 pub use cache::Names;
-pub use config::{Frugality, NamerConfig, NamerStats};
+pub use config::{DegradationLevel, NamerConfig, NamerStats};
 pub use kernel_symbols::BpfFunctions;
 pub use namer::Namer;
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use super::cache::{Known, Names};
-use super::config::{Frugality, NamerConfig, NamerStats};
+use super::cache::{Names, Remembered};
+use super::config::{DegradationLevel, NamerConfig, NamerStats};
 use super::forms::{
     KERNEL_MODULE, bare_frame, code_frame, is_bpf_program, jit_frame, named_frame, unknown_frame, unsure_module_frame,
 };
@@ -29,7 +29,7 @@ const MAX_PERF_MAPS: usize = 32;
 pub struct Namer {
     /// As it is while there is memory.
     plenty: NamerConfig,
-    frugality: Frugality,
+    degradation: DegradationLevel,
     config: NamerConfig,
     natives: NativeNames,
     kernel: Option<KernelNames>,
@@ -38,7 +38,7 @@ pub struct Namer {
     modules: KernelModules,
     modules_checked_ns: u64,
     replaced_modules: ReplacedModules,
-    /// When the interval began whose places are named.
+    /// When the interval began whose locations are named.
     begun_ns: u64,
     perf_maps: HashMap<SourceId, PerfMap>,
     /// What is named now is named for the last time: its files are about to be given up.
@@ -56,7 +56,7 @@ struct KernelNames {
 impl Namer {
     /// One that shares its names with nobody.
     pub fn new(config: NamerConfig) -> Self {
-        let names = Names::within(config.cached_places);
+        let names = Names::within(config.cached_locations);
         Self::with(config, names)
     }
 
@@ -65,7 +65,7 @@ impl Namer {
         Self {
             names,
             plenty: config.clone(),
-            frugality: Frugality::Nothing,
+            degradation: DegradationLevel::Nothing,
             config,
             natives: NativeNames::new(),
             kernel: None,
@@ -81,21 +81,21 @@ impl Namer {
     }
 
     /// Does with less from now on, or with all again. Names that are remembered stay as they are.
-    pub fn set_frugality(&mut self, frugality: Frugality) {
-        if frugality == self.frugality {
+    pub fn set_degradation(&mut self, degradation: DegradationLevel) {
+        if degradation == self.degradation {
             return;
         }
-        self.frugality = frugality;
+        self.degradation = degradation;
         let plenty = &self.plenty;
-        let few = frugality >= Frugality::FewTables;
+        let few = degradation >= DegradationLevel::FewTables;
         let share = |of: usize| if few { of / 4 } else { of };
         self.config = NamerConfig {
-            cached_places: share(plenty.cached_places),
+            cached_locations: share(plenty.cached_locations),
             open_symbol_tables: share(plenty.open_symbol_tables).max(1),
             symbol_table_bytes: plenty.symbol_table_bytes / if few { 4 } else { 1 },
             open_line_tables: plenty.open_line_tables,
             line_table_bytes: plenty.line_table_bytes,
-            lines_limit_bytes: if frugality >= Frugality::NoLines {
+            lines_limit_bytes: if degradation >= DegradationLevel::NoLines {
                 0
             } else {
                 plenty.lines_limit_bytes
@@ -106,8 +106,8 @@ impl Namer {
             waits: plenty.waits,
             bpf_functions: plenty.bpf_functions,
         };
-        self.natives.start_lines_anew(frugality < Frugality::NoInlines);
-        self.names.lock().cache.resize(self.config.cached_places);
+        self.natives.start_lines_anew(degradation < DegradationLevel::NoInlines);
+        self.names.lock().cache.resize(self.config.cached_locations);
     }
 
     /// With what the namer did that names ahead.
@@ -115,38 +115,38 @@ impl Namer {
         let known = self.names.lock();
         let (open_symbol_tables, symbol_table_bytes) = self.natives.holds();
         NamerStats {
-            cached_places: known.cache.len() + known.made.len(),
+            cached_locations: known.cache.len() + known.made.len(),
             open_symbol_tables,
             symbol_table_bytes,
             ..self.stats.and(&known.ahead)
         }
     }
 
-    /// Says when the interval began whose places are named from now on, by the same clock: what the kernel had at an address since then may
+    /// Says when the interval began whose locations are named from now on, by the same clock: what the kernel had at an address since then may
     /// have been two things.
     pub fn begin(&mut self, begun_ns: u64) {
         self.begun_ns = begun_ns;
     }
 
-    /// Finds the frames of all `places`, in the same order. `sources` says what their sources are, but for the fixed ones.
+    /// Finds the frames of all `locations`, in the same order. `sources` says what their sources are, but for the fixed ones.
     /// `now_ns` is any clock that moves on.
     pub fn name<S: BuildHasher>(
         &mut self,
-        places: &[CodeLocation],
+        locations: &[CodeLocation],
         sources: &HashMap<SourceId, Source, S>,
         now_ns: u64,
     ) -> Vec<Frames> {
         self.notice_kernel_modules(now_ns);
         let mut known = self.names.lock();
-        let mut result: Vec<Option<Frames>> = places.iter().map(|place| known.cache.get(place)).collect();
+        let mut result: Vec<Option<Frames>> = locations.iter().map(|location| known.cache.get(location)).collect();
         drop(known);
         let mut missing: HashMap<SourceId, Vec<usize>> = HashMap::new();
-        for (index, place) in places.iter().enumerate() {
+        for (index, location) in locations.iter().enumerate() {
             if result[index].is_none() {
-                missing.entry(place.source).or_default().push(index);
+                missing.entry(location.source).or_default().push(index);
             }
         }
-        let resolved_before = self.stats.places_resolved;
+        let resolved_before = self.stats.locations_resolved;
         // What was made and small files first: a large file may take long, and others may be given up meanwhile.
         let size_of = |source: &SourceId| match sources.get(source) {
             Some(Source::Module(module)) => module.bytes,
@@ -160,15 +160,15 @@ impl Namer {
                 // Before, it was named ahead, perhaps while those before it were read.
                 let mut known = self.names.lock();
                 indices.retain(|index| {
-                    result[*index] = known.cache.get(&places[*index]);
+                    result[*index] = known.cache.get(&locations[*index]);
                     result[*index].is_none()
                 });
             }
             if indices.is_empty() {
                 continue;
             }
-            let offsets: Vec<u64> = indices.iter().map(|index| places[*index].offset).collect();
-            self.stats.places_resolved += offsets.len() as u64;
+            let offsets: Vec<u64> = indices.iter().map(|index| locations[*index].offset).collect();
+            self.stats.locations_resolved += offsets.len() as u64;
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
             let given_up = is_given_up();
             let is_made = matches!(sources.get(&source), Some(Source::Jit(_)));
@@ -178,25 +178,25 @@ impl Namer {
             self.natives.limit(now_ns, &self.config);
             self.config.cpu_budget.rest(self.config.waits);
             let mut known = self.names.lock();
-            let Known {
+            let Remembered {
                 cache, made, interner, ..
             } = &mut *known;
             for (index, frames) in indices.into_iter().zip(named) {
                 // It may have been given up while it was read here, and named ahead before.
-                let ahead = if given_up { cache.get(&places[index]) } else { None };
+                let ahead = if given_up { cache.get(&locations[index]) } else { None };
                 let frames = ahead.unwrap_or_else(|| interner.intern(frames));
-                let is_unsure =
-                    source == SourceId::KERNEL && self.replaced_modules.is_unsure(places[index].offset, self.begun_ns);
+                let is_unsure = source == SourceId::KERNEL
+                    && self.replaced_modules.is_unsure(locations[index].offset, self.begun_ns);
                 if remember && !is_unsure {
-                    cache.insert(places[index], Arc::clone(&frames));
+                    cache.insert(locations[index], Arc::clone(&frames));
                 } else if self.ahead && is_made {
-                    made.insert(places[index], Arc::clone(&frames));
+                    made.insert(locations[index], Arc::clone(&frames));
                 }
                 result[index] = Some(frames);
             }
         }
         self.tidy(now_ns);
-        if self.stats.places_resolved > resolved_before {
+        if self.stats.locations_resolved > resolved_before {
             crate::sys::release_memory();
         }
         let known = self.names.lock();
@@ -272,15 +272,15 @@ impl Namer {
             .collect()
     }
 
-    /// Names places whose files are about to be given up, so that whoever shares the names still knows them then.
+    /// Names locations whose files are about to be given up, so that whoever shares the names still knows them then.
     pub fn name_ahead<S: BuildHasher>(
         &mut self,
-        places: &[CodeLocation],
+        locations: &[CodeLocation],
         sources: &HashMap<SourceId, Source, S>,
         now_ns: u64,
     ) {
         self.ahead = true;
-        self.name(places, sources, now_ns);
+        self.name(locations, sources, now_ns);
         self.ahead = false;
         self.names.lock().ahead = self.stats;
     }
@@ -380,7 +380,7 @@ impl Namer {
             known.made.age(now_ns);
             known.interner.forget_unused();
         }
-        known.interner.tidy(self.config.cached_places);
+        known.interner.tidy(self.config.cached_locations);
     }
 
     /// Drops what is held of files that were given up; their names stay remembered.

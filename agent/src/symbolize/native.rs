@@ -126,7 +126,7 @@ impl NativeNames {
         stats: &mut NamerStats,
     ) -> Vec<Vec<Frame>> {
         if module.was_given_up() {
-            stats.places_given_up += offsets.len() as u64;
+            stats.locations_given_up += offsets.len() as u64;
             self.evict(module.id);
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         }

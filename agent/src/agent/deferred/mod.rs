@@ -3,7 +3,7 @@
 //! A sample with such a stack goes this way:
 //!
 //! 1. The kernel side walks until it meets code without a table. It hands over the state of the walk and a copy of the stack
-//!    (`kernel::LateWalk`).
+//!    (`kernel::DeferredWalk`).
 //! 2. `Interval::add` opens the sample's program, unless that can wait, and asks for a place in the [`StackPool`]. Without one the stack
 //!    stays cut.
 //! 3. [`DeferredStacks`] keeps the sample beside its interval until the walk ends.

@@ -9,7 +9,7 @@ use crate::agent::tables::UnwindStats;
 use crate::cpu_budget::CpuBudget;
 use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::kernel::{
-    EXACT_ADDRESS, LateWalk, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
+    DeferredWalk, EXACT_ADDRESS, RawSample, StackCopy, Tables, WalkEnd, WalkStop, leave_out_middle, so_walk,
 };
 use crate::process::{Leaving, Program, Sighting, Table};
 
@@ -90,7 +90,7 @@ impl OwnedSample {
             user: &self.user,
             user_skipped: self.user_skipped,
             walk_end,
-            late: None,
+            deferred: None,
             kernel_thread: false,
             kernel_cut: self.kernel_cut,
             proc_tgid: self.proc_tgid,
@@ -127,7 +127,7 @@ impl DeferredStack {
     pub(super) fn end(self, stop: WalkStop, pool: &mut StackPool, stats: &mut UnwindStats) -> Ended {
         let mut sample = self.sample;
         pool.release(self.stack);
-        stats.walked_late += 1;
+        stats.walked_deferred += 1;
         let walk_end = match stop {
             WalkStop::Root => WalkEnd::Root,
             WalkStop::Cut => WalkEnd::Cut,
@@ -179,7 +179,7 @@ impl DeferredStacks {
     pub(in crate::agent) fn keep(
         &mut self,
         sample: &RawSample<'_>,
-        late: &LateWalk<'_>,
+        deferred: &DeferredWalk<'_>,
         stop: Stop,
         pool: &mut StackPool,
     ) -> Result<(), Stop> {
@@ -187,7 +187,7 @@ impl DeferredStacks {
         let wanted = Wanted {
             file: stop.location.source,
             tid: sample.tid,
-            stack: StackCopy::of(&late.walk, late.stack),
+            stack: StackCopy::of(&deferred.walk, deferred.stack),
             beside_bytes: size_of::<DeferredStack>() + addresses * size_of::<u64>() + sample.comm.len(),
         };
         let Some(stack) = pool.keep(wanted) else {
@@ -195,7 +195,7 @@ impl DeferredStacks {
         };
         self.0.push(DeferredStack {
             sample: OwnedSample::of(sample),
-            walk: late.walk,
+            walk: deferred.walk,
             stack,
             stop,
         });
@@ -262,7 +262,7 @@ impl DeferredStacks {
             let Some((address, true)) = stopped_at(&sample.user, walk) else {
                 continue;
             };
-            stop.location = table.place(sample.key, address, true, now_ns);
+            stop.location = table.location(sample.key, address, true, now_ns);
             let is_unknown = stop.location.source == SourceId::UNKNOWN;
             look.found |= !is_unknown;
             look.waits |= is_unknown && table.may_read_after(sample.key, sample.time_ns);
@@ -275,12 +275,12 @@ impl DeferredStacks {
         for DeferredStack { sample, .. } in &self.0 {
             for (index, address) in sample.user.iter().enumerate() {
                 let innermost = index == 0 || address & EXACT_ADDRESS != 0;
-                let location = table.place(sample.key, address_of(*address, innermost), false, now_ns);
+                let location = table.location(sample.key, address_of(*address, innermost), false, now_ns);
                 if let Some(source) = table.source(sample.key, location.source, now_ns)
                     && is_of(leaving, &source)
                 {
                     ahead.sources.entry(location.source).or_insert(source);
-                    ahead.places.push(location);
+                    ahead.locations.push(location);
                 }
             }
         }
@@ -296,7 +296,7 @@ pub(in crate::agent) fn location_of_stop(
     now_ns: u64,
 ) -> CodeLocation {
     let (address, is_code) = stopped_at(user, walk).unwrap_or_default();
-    table.place(key, address, is_code, now_ns)
+    table.location(key, address, is_code, now_ns)
 }
 
 /// Where a walk stopped that is to go on, and whether there is code for certain: it was interrupted, or tables led to it.

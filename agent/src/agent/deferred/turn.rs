@@ -17,8 +17,8 @@ impl Sampling {
         let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
         let intervals = closing.chain([&self.interval, &self.next]);
         let stops: Vec<_> = intervals.flat_map(|interval| interval.deferred.stops()).collect();
-        for (key, place) in &stops {
-            self.unwinding.want_at(&self.table, *key, *place, now);
+        for (key, location) in &stops {
+            self.unwinding.want_at(&self.table, *key, *location, now);
         }
         self.unwinding.prefer(&self.table, stops.into_iter());
         self.unwinding.ask();
@@ -32,7 +32,7 @@ impl Sampling {
         let mut stats = self.unwinding.stats();
         let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
         for interval in closing.chain([&mut self.interval, &mut self.next]) {
-            let (tables, is_there) = (self.sensor.tables(), |place| self.unwinding.is_there(place));
+            let (tables, is_there) = (self.sensor.tables(), |location| self.unwinding.is_there(location));
             interval.walk_deferred(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
         }
         *self.unwinding.stats_mut() = stats;
@@ -53,13 +53,13 @@ impl Sampling {
             let interval = &mut finished.interval;
             if !interval.deferred.is_empty() {
                 // What came before the last stack did is there, and where that leads may be to come.
-                let (tables, is_there) = (self.sensor.tables(), |place| self.unwinding.is_there(place));
+                let (tables, is_there) = (self.sensor.tables(), |location| self.unwinding.is_there(location));
                 interval.walk_deferred(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
             }
-            for (key, place) in interval.deferred.stops() {
-                self.unwinding.want_at(&self.table, key, place, now);
+            for (key, location) in interval.deferred.stops() {
+                self.unwinding.want_at(&self.table, key, location, now);
             }
-            let pending = |(_, place)| self.unwinding.is_pending(place);
+            let pending = |(_, location)| self.unwinding.is_pending(location);
             let waits = look.waits || interval.deferred.has_unopened() || interval.deferred.stops().any(pending);
             if !waits || now >= deadline {
                 let tables = self.sensor.tables();
@@ -71,7 +71,7 @@ impl Sampling {
                 self.closing.push_front((finished, deadline));
                 return Ok(());
             }
-            self.unwinding.mark_used(finished.interval.places(), now);
+            self.unwinding.mark_used(finished.interval.locations(), now);
             self.intervals.send(finished)?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Keeps memory within its limit, by doing less well what costs most.
 
-use crate::symbolize::Frugality;
+use crate::symbolize::DegradationLevel;
 
 /// Intervals with room to spare before something is taken up again.
 const PATIENCE: u32 = 12;
@@ -23,9 +23,9 @@ impl MemoryGovernor {
     }
 
     /// What to give up from now on, where `used_bytes` are resident or in BPF maps.
-    pub(in crate::agent) fn after(&mut self, used_bytes: u64) -> Frugality {
+    pub(in crate::agent) fn after(&mut self, used_bytes: u64) -> DegradationLevel {
         if used_bytes > self.limit_bytes {
-            self.level = (self.level + 1).min(Frugality::ALL.len() - 1);
+            self.level = (self.level + 1).min(DegradationLevel::ALL.len() - 1);
             self.spare = 0;
         } else if used_bytes < self.limit_bytes / 4 * 3 && self.level > 0 {
             self.spare += 1;
@@ -36,7 +36,7 @@ impl MemoryGovernor {
         } else {
             self.spare = 0;
         }
-        Frugality::at(self.level)
+        DegradationLevel::at(self.level)
     }
 }
 
@@ -47,12 +47,12 @@ mod tests {
     #[test]
     fn step_by_step_less_and_patiently_back() {
         let mut governor = MemoryGovernor::new(100);
-        let levels: Vec<Frugality> = [100, 101, 99, 150, 120, 130].map(|used| governor.after(used)).into();
-        use Frugality::{FewTables, NoInlines, NoLines, Nothing};
+        let levels: Vec<DegradationLevel> = [100, 101, 99, 150, 120, 130].map(|used| governor.after(used)).into();
+        use DegradationLevel::{FewTables, NoInlines, NoLines, Nothing};
         assert_eq!(levels, [Nothing, NoInlines, NoInlines, NoLines, FewTables, FewTables]);
         // Below the limit, but with nothing to spare, it stays.
         assert!((0..100).all(|_| governor.after(90) == FewTables));
-        let back: Vec<Frugality> = (0..40).map(|_| governor.after(50)).collect();
+        let back: Vec<DegradationLevel> = (0..40).map(|_| governor.after(50)).collect();
         assert_eq!(
             (back[10], back[11], back[23], back[35]),
             (FewTables, NoLines, NoInlines, Nothing)

@@ -6,19 +6,19 @@ use crate::agent::locate::LocatedStack;
 use crate::frames::{CodeLocation, SourceId};
 use crate::hash::FastMap;
 use crate::process::{Leaving, Source};
-use crate::symbolize::Frugality;
+use crate::symbolize::DegradationLevel;
 
-/// Files that no process maps any more, and the places in them whose names are still needed.
+/// Files that no process maps any more, and the locations in them whose names are still needed.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Ahead {
-    pub(in crate::agent) places: Vec<CodeLocation>,
+    pub(in crate::agent) locations: Vec<CodeLocation>,
     pub(in crate::agent) sources: FastMap<SourceId, Source>,
     pub(in crate::agent) leaving: Vec<Leaving>,
-    pub(in crate::agent) frugality: Frugality,
+    pub(in crate::agent) degradation: DegradationLevel,
 }
 
 impl Ahead {
-    /// Adds the places that stacks have in these files.
+    /// Adds the locations that stacks have in these files.
     pub(in crate::agent) fn add<'s>(
         &mut self,
         stacks: impl IntoIterator<Item = &'s Arc<LocatedStack>>,
@@ -27,16 +27,17 @@ impl Ahead {
         for stack in stacks {
             for (id, source) in stack.sources.iter().filter(|(_, source)| is_of(leaving, source)) {
                 self.sources.entry(*id).or_insert_with(|| source.clone());
-                let places = stack.user.iter().filter(|place| place.source == *id);
-                self.places.extend(places);
+                let locations = stack.user.iter().filter(|location| location.source == *id);
+                self.locations.extend(locations);
             }
         }
     }
 
-    /// Each place once.
+    /// Each location once.
     pub(in crate::agent) fn order(&mut self) {
-        self.places.sort_unstable_by_key(|place| (place.source, place.offset));
-        self.places.dedup();
+        self.locations
+            .sort_unstable_by_key(|location| (location.source, location.offset));
+        self.locations.dedup();
     }
 }
 

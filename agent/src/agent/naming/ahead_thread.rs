@@ -10,8 +10,8 @@ use crate::symbolize::Namer;
 /// Names and gives up, until the sender is gone. `naming` is the way to the naming thread.
 pub(in crate::agent) fn name_ahead(mut namer: Namer, work: &Receiver<Ahead>, naming: &SyncSender<Work>) {
     for ahead in work {
-        namer.set_frugality(ahead.frugality);
-        namer.name_ahead(&ahead.places, &ahead.sources, crate::sys::monotonic_ns());
+        namer.set_degradation(ahead.degradation);
+        namer.name_ahead(&ahead.locations, &ahead.sources, crate::sys::monotonic_ns());
         ahead.leaving.iter().for_each(Leaving::give_up);
         namer.forget_files();
         // Where there is no room, it has work, and closes them when it begins with the next file.

@@ -11,9 +11,9 @@ use crate::kernel::WalkEnd;
 /// The frame table of a batch: each frame once.
 pub(super) struct FrameTable {
     pub(super) frames: Vec<Frame>,
-    /// Of all places one after the other, indices of their frames.
-    of_places: Vec<u32>,
-    /// Where in that each place ends, and the next one begins.
+    /// Of all locations one after the other, indices of their frames.
+    of_locations: Vec<u32>,
+    /// Where in that each location ends, and the next one begins.
     ends: Vec<u32>,
     /// Frames that stand for as many that were left out.
     gaps: FastMap<u32, u32>,
@@ -21,38 +21,38 @@ pub(super) struct FrameTable {
 
 impl FrameTable {
     /// The namer gives equal frames as one allocation.
-    pub(super) fn of(places: &[Frames]) -> Self {
+    pub(super) fn of(locations: &[Frames]) -> Self {
         let mut index: FastMap<*const Frame, u32> = FastMap::default();
-        let (mut frames, mut of_places) = (Vec::new(), Vec::new());
-        let mut ends = Vec::with_capacity(places.len());
-        for place in places {
-            of_places.extend(place.iter().map(|frame| {
+        let (mut frames, mut of_locations) = (Vec::new(), Vec::new());
+        let mut ends = Vec::with_capacity(locations.len());
+        for location in locations {
+            of_locations.extend(location.iter().map(|frame| {
                 *index.entry(Arc::as_ptr(frame)).or_insert_with(|| {
                     frames.push((**frame).clone());
                     (frames.len() - 1) as u32
                 })
             }));
-            ends.push(of_places.len() as u32);
+            ends.push(of_locations.len() as u32);
         }
         Self {
             frames,
-            of_places,
+            of_locations,
             ends,
             gaps: FastMap::default(),
         }
     }
 
-    /// A stack by the numbers of its places, and how it ends.
-    pub(super) fn stack(&mut self, stack: &LocatedStack, places: &[u32]) -> (Stack, End) {
-        let mut frames = Vec::with_capacity(places.len() + 1);
+    /// A stack by the numbers of its locations, and how it ends.
+    pub(super) fn stack(&mut self, stack: &LocatedStack, locations: &[u32]) -> (Stack, End) {
+        let mut frames = Vec::with_capacity(locations.len() + 1);
         let kernel = stack.kernel.len();
         let marks = [
             stack.kernel_cut.then_some((kernel, 0)),
             stack.gap.map(|gap| (kernel + gap.at, gap.frames)),
         ];
-        let mut rest = places;
+        let mut rest = locations;
         for (at, count) in marks.into_iter().flatten() {
-            let (before, behind) = rest.split_at(at - (places.len() - rest.len()));
+            let (before, behind) = rest.split_at(at - (locations.len() - rest.len()));
             self.extend(&mut frames, before);
             frames.push(self.gap(count));
             rest = behind;
@@ -72,11 +72,11 @@ impl FrameTable {
         (stack, end)
     }
 
-    fn extend(&self, frames: &mut Vec<u32>, places: &[u32]) {
-        for place in places {
-            let place = *place as usize;
-            let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-            frames.extend_from_slice(&self.of_places[begin as usize..self.ends[place] as usize]);
+    fn extend(&self, frames: &mut Vec<u32>, locations: &[u32]) {
+        for location in locations {
+            let location = *location as usize;
+            let begin = location.checked_sub(1).map_or(0, |before| self.ends[before]);
+            frames.extend_from_slice(&self.of_locations[begin as usize..self.ends[location] as usize]);
         }
     }
 

@@ -91,7 +91,7 @@ impl Roots {
             if is_marked && root.is_empty() {
                 continue;
             }
-            let place = *completed.entry((sample.stack, root.as_ptr())).or_insert_with(|| {
+            let location = *completed.entry((sample.stack, root.as_ptr())).or_insert_with(|| {
                 let root = of_roots.entry(root.as_ptr()).or_insert_with(|| {
                     let first = frames.len() as u32;
                     frames.extend(root.iter().cloned());
@@ -108,7 +108,7 @@ impl Roots {
                 stacks.push(stack);
                 stacks.len() as u32 - 1
             });
-            sample.stack = place;
+            sample.stack = location;
         }
     }
 

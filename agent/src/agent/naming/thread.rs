@@ -54,39 +54,39 @@ pub(in crate::agent) fn name_intervals(
 fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
     let Finished {
         interval,
-        frugality,
+        degradation,
         span,
         frequency_hz,
         period_ns,
         mut report,
     } = finished;
-    // Each place once, and which of them each stack has, one after the other.
-    let mut place_index: FastMap<CodeLocation, u32> = FastMap::default();
-    let mut places: Vec<CodeLocation> = Vec::new();
-    let mut stack_places: Vec<u32> = Vec::new();
+    // Each location once, and which of them each stack has, one after the other.
+    let mut location_index: FastMap<CodeLocation, u32> = FastMap::default();
+    let mut locations: Vec<CodeLocation> = Vec::new();
+    let mut stack_locations: Vec<u32> = Vec::new();
     let mut sources: FastMap<SourceId, Source> = FastMap::default();
     for stack in &interval.stacks {
-        stack_places.extend(stack.kernel.iter().chain(&stack.user).map(|place| {
-            *place_index.entry(*place).or_insert_with(|| {
-                places.push(*place);
-                (places.len() - 1) as u32
+        stack_locations.extend(stack.kernel.iter().chain(&stack.user).map(|location| {
+            *location_index.entry(*location).or_insert_with(|| {
+                locations.push(*location);
+                (locations.len() - 1) as u32
             })
         }));
         for (id, source) in &stack.sources {
             sources.entry(*id).or_insert_with(|| source.clone());
         }
     }
-    drop(place_index);
-    namer.set_frugality(frugality);
+    drop(location_index);
+    namer.set_degradation(degradation);
     namer.begin(span.begin_mono_ns());
-    let named = namer.name(&places, &sources, crate::sys::monotonic_ns());
+    let named = namer.name(&locations, &sources, crate::sys::monotonic_ns());
 
     let NamerStats {
         symbols_left_out,
         lines_left_out,
         perf_maps_searched,
         perf_maps_left_out,
-        places_given_up,
+        locations_given_up,
         ..
     } = namer.stats();
     let left_out = [
@@ -94,7 +94,7 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
         ("lines_left_out", lines_left_out),
         ("perf_maps_searched", perf_maps_searched),
         ("perf_maps_left_out", perf_maps_left_out),
-        ("places_given_up", places_given_up),
+        ("places_given_up", locations_given_up),
     ];
     report
         .limits
@@ -102,11 +102,11 @@ fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
 
     let mut frame_table = FrameTable::of(&named);
     drop(named);
-    let mut rest = stack_places.as_slice();
+    let mut rest = stack_locations.as_slice();
     let stacks = interval.stacks.iter().map(|stack| {
-        let (places, further) = rest.split_at(stack.kernel.len() + stack.user.len());
+        let (locations, further) = rest.split_at(stack.kernel.len() + stack.user.len());
         rest = further;
-        frame_table.stack(stack, places)
+        frame_table.stack(stack, locations)
     });
     let (mut stacks, ends): (Vec<Stack>, Vec<End>) = stacks.unzip();
     let processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();

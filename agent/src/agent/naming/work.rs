@@ -3,13 +3,13 @@
 use crate::agent::clock::Span;
 use crate::agent::gather::Interval;
 use crate::ship::Report;
-use crate::symbolize::Frugality;
+use crate::symbolize::DegradationLevel;
 
 /// An interval that has ended, with the account of it.
 #[derive(Debug)]
 pub(in crate::agent) struct Finished {
     pub(in crate::agent) interval: Interval,
-    pub(in crate::agent) frugality: Frugality,
+    pub(in crate::agent) degradation: DegradationLevel,
     pub(in crate::agent) span: Span,
     pub(in crate::agent) frequency_hz: u32,
     pub(in crate::agent) period_ns: u64,

@@ -237,14 +237,14 @@ impl Compiler {
     }
 
     /// Says which programs' stacks wait for tables, and at which source each of them stopped.
-    pub(super) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, CodeLocation)>) {
+    pub(super) fn prefer(&mut self, table: &Table, stops: impl Iterator<Item = (ProgramKey, CodeLocation)>) {
         self.needed.clear();
         if self.waiting.is_empty() {
             return;
         }
         let mut stacks: FastMap<ProgramKey, u32> = FastMap::default();
-        for (key, place) in late {
-            self.needed.entry(place.source).or_default().there += 1;
+        for (key, location) in stops {
+            self.needed.entry(location.source).or_default().there += 1;
             *stacks.entry(key).or_default() += 1;
         }
         // Behind the code where it stopped, the stack may need all others of its program.

@@ -81,7 +81,7 @@ impl InParts {
     }
 }
 
-/// What a stack that stopped at a place still lacks.
+/// What a stack that stopped at a location still lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lack {
     /// The table is there, or there will never be one.
@@ -118,13 +118,13 @@ impl Files {
         is_new && can_be_read
     }
 
-    pub(super) fn lack(&self, place: CodeLocation, now_ns: u64) -> Lack {
-        match self.states.get(&place.source) {
+    pub(super) fn lack(&self, location: CodeLocation, now_ns: u64) -> Lack {
+        match self.states.get(&location.source) {
             Some(FileState::Installed { .. } | FileState::NoTable | FileState::Unread) => Lack::Nothing,
             Some(FileState::Pending) => Lack::Pending,
             Some(FileState::Evicted { until_ns }) if *until_ns <= now_ns => Lack::File,
             Some(FileState::InParts(file)) => {
-                let Some(part) = file.part_at(place.offset) else {
+                let Some(part) = file.part_at(location.offset) else {
                     return Lack::Nothing;
                 };
                 match file.parts.get(&part) {
@@ -157,18 +157,18 @@ impl Files {
         }
     }
 
-    /// Samples were taken in code at these places.
-    pub(super) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p CodeLocation>, now_ns: u64) {
+    /// Samples were taken in code at these locations.
+    pub(super) fn mark_used<'p>(&mut self, locations: impl Iterator<Item = &'p CodeLocation>, now_ns: u64) {
         // Neighbours in a stack are of one file mostly: it is looked up once.
         let mut marked_whole = None;
-        for place in places {
-            if marked_whole == Some(place.source) {
+        for location in locations {
+            if marked_whole == Some(location.source) {
                 continue;
             }
-            match self.states.get_mut(&place.source) {
+            match self.states.get_mut(&location.source) {
                 Some(FileState::InParts(file)) => {
                     file.used_ns = now_ns;
-                    let part = file.part_at(place.offset);
+                    let part = file.part_at(location.offset);
                     if let Some(PartState::Filled { used_ns, .. }) = part.and_then(|part| file.parts.get_mut(&part)) {
                         *used_ns = now_ns;
                     }
@@ -177,7 +177,7 @@ impl Files {
                 Some(FileState::Installed { used_ns, .. }) => *used_ns = now_ns,
                 _ => {}
             }
-            marked_whole = Some(place.source);
+            marked_whole = Some(location.source);
         }
     }
 

@@ -14,7 +14,7 @@ pub struct UnwindStats {
     /// Tables that were given up for others that were needed more.
     pub evicted: u64,
     /// Stacks that were walked in user space, since they came before their tables.
-    pub walked_late: u64,
+    pub walked_deferred: u64,
     /// Of these, those whose tables did not come in time.
     pub walked_without_table: u64,
 }

@@ -87,18 +87,18 @@ impl Unwinding {
         let _ = self.files.settle(SourceId::VDSO, made, sensor.tables(), 0);
     }
 
-    /// Samples were taken in code at these places.
-    pub(in crate::agent) fn mark_used<'p>(&mut self, places: impl Iterator<Item = &'p CodeLocation>, now_ns: u64) {
-        self.files.mark_used(places, now_ns);
+    /// Samples were taken in code at these locations.
+    pub(in crate::agent) fn mark_used<'p>(&mut self, locations: impl Iterator<Item = &'p CodeLocation>, now_ns: u64) {
+        self.files.mark_used(locations, now_ns);
     }
 
-    /// A stack waits for the table of the code at this place, which may not have been asked for, or have been given up.
-    pub(in crate::agent) fn want_at(&mut self, table: &Table, key: ProgramKey, place: CodeLocation, now_ns: u64) {
-        let lack = self.files.lack(place, now_ns);
+    /// A stack waits for the table of the code at this location, which may not have been asked for, or have been given up.
+    pub(in crate::agent) fn want_at(&mut self, table: &Table, key: ProgramKey, location: CodeLocation, now_ns: u64) {
+        let lack = self.files.lack(location, now_ns);
         if !matches!(lack, Lack::File | Lack::Part(_)) {
             return;
         }
-        let Some(module) = table.modules(key).find(|module| module.id == place.source) else {
+        let Some(module) = table.modules(key).find(|module| module.id == location.source) else {
             return;
         };
         if let Lack::Part(part) = lack {
@@ -112,14 +112,14 @@ impl Unwinding {
         }
     }
 
-    /// True where what a stack waits for at this place has come.
-    pub(in crate::agent) fn is_there(&self, place: CodeLocation) -> bool {
-        self.files.lack(place, 0) == Lack::Nothing
+    /// True where what a stack waits for at this location has come.
+    pub(in crate::agent) fn is_there(&self, location: CodeLocation) -> bool {
+        self.files.lack(location, 0) == Lack::Nothing
     }
 
-    /// True where the table of the code at this place is still to come.
-    pub(in crate::agent) fn is_pending(&self, place: CodeLocation) -> bool {
-        self.files.lack(place, 0) == Lack::Pending
+    /// True where the table of the code at this location is still to come.
+    pub(in crate::agent) fn is_pending(&self, location: CodeLocation) -> bool {
+        self.files.lack(location, 0) == Lack::Pending
     }
 
     /// True where something came since the last call that a stack may have waited for.
@@ -133,8 +133,8 @@ impl Unwinding {
     }
 
     /// Says which programs' stacks wait for tables, and at which source each of them stopped.
-    pub(in crate::agent) fn prefer(&mut self, table: &Table, late: impl Iterator<Item = (ProgramKey, CodeLocation)>) {
-        self.compiler.prefer(table, late);
+    pub(in crate::agent) fn prefer(&mut self, table: &Table, stops: impl Iterator<Item = (ProgramKey, CodeLocation)>) {
+        self.compiler.prefer(table, stops);
     }
 
     /// Takes tables that are ready, asks for those of new files, and publishes what changed.

@@ -108,7 +108,7 @@ impl Table {
     }
 
     /// Where the kernel has code that comes and goes, what an address meant at that time.
-    pub fn kernel_place(&self, address: u64, time_ns: u64) -> Option<(CodeLocation, Source)> {
+    pub fn kernel_location(&self, address: u64, time_ns: u64) -> Option<(CodeLocation, Source)> {
         self.kernel_code.find(address, time_ns)
     }
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stakeout_agent::symbolize::{Frugality, Namer, NamerConfig};
+use stakeout_agent::symbolize::{DegradationLevel, Namer, NamerConfig};
 
-use super::{Talker, functions, has_tool, name_places, names_of, run, without_lines};
+use super::{Talker, functions, has_tool, name_locations, names_of, run, without_lines};
 
 const SOURCE: &str = r#"
 #include <stdio.h>
@@ -364,22 +364,22 @@ fn programs_that_ended_or_were_deleted_or_written_over() {
     let program = compile(folder.path(), &[]);
     let mut talker = Talker::start(&mut Command::new(&program));
     let address = talker.address("hidden_one");
-    let place = talker.place(address);
+    let place = talker.location(address);
     std::fs::remove_file(&program).unwrap();
     talker.kill();
-    let named = name_places(&mut without_lines(), std::slice::from_ref(&place));
+    let named = name_locations(&mut without_lines(), std::slice::from_ref(&place));
     assert_eq!(functions(&named), [Some("hidden_one")], "deleted and ended");
 
     // The same file with something else in it, as `cp` leaves it.
     let program = compile(folder.path(), &[]);
     let mut talker = Talker::start(&mut Command::new(&program));
     let address = talker.address("hidden_one");
-    let place = talker.place(address);
+    let place = talker.location(address);
     let mut namer = without_lines();
     talker.kill();
     let bytes = std::fs::read(&program).unwrap();
     std::fs::write(&program, &bytes[..bytes.len() / 2]).unwrap();
-    let named = name_places(&mut namer, std::slice::from_ref(&place));
+    let named = name_locations(&mut namer, std::slice::from_ref(&place));
     assert_eq!(functions(&named), [None], "what is there now is another program");
     let frame = &named[0][0];
     assert!(frame.build_id.is_some() && frame.offset.is_some(), "{frame:?}");
@@ -424,9 +424,9 @@ int main(int argc, char **argv) { printf("around %p\nresult %d\nend\n", (void *)
     let mut talker = Talker::start(&mut Command::new(&program));
     let addresses: Vec<u64> = (0..16).map(|more| talker.address("around") + more).collect();
     let mut told = Vec::new();
-    for frugality in Frugality::ALL {
+    for degradation in DegradationLevel::ALL {
         let mut namer = Namer::new(NamerConfig::default());
-        namer.set_frugality(frugality);
+        namer.set_degradation(degradation);
         let named = talker.names(&mut namer, &addresses);
         assert!(
             named

@@ -100,11 +100,11 @@ fn name_of(tgid: u32, address: u64, now_s: u64, table: &mut stakeout_agent::proc
     };
     let now_ns = now_s * 1_000_000_000;
     table.program(&Sighting::of(key, now_ns), now_ns);
-    let place = table.place(key, address, true, now_ns);
-    let source = table.source(key, place.source, now_ns)?;
+    let location = table.location(key, address, true, now_ns);
+    let source = table.source(key, location.source, now_ns)?;
     let mut namer = stakeout_agent::symbolize::Namer::new(stakeout_agent::symbolize::NamerConfig::default());
-    let sources = std::collections::HashMap::from([(place.source, source)]);
-    let named = namer.name(&[place], &sources, now_ns);
+    let sources = std::collections::HashMap::from([(location.source, source)]);
+    let named = namer.name(&[location], &sources, now_ns);
     named[0].last()?.function.as_deref().map(str::to_owned)
 }
 
