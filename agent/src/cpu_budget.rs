@@ -1,8 +1,10 @@
-//! Spreads work that can wait, so that the agent's CPU time is near its limit in every second and not only over a minute.
+//! Spreads work that can wait, so that the agent's CPU time is near its limit in every second and not only over a
+//! minute.
 //!
-//! Draining, and opening what has just come, cannot wait: that takes what it needs, and opening what has run for long, tables and
-//! names take what is left of the limit. Tables and names always get a little, and what sampled stacks wait for comes before others. So a start with hundreds of programs becomes
-//! longer, not dearer; where names come too late, all may take twice as much, or at the start what the limit leaves.
+//! Draining, and opening what has just come, cannot wait: that takes what it needs, and opening what has run for long,
+//! tables and names take what is left of the limit. Tables and names always get a little, and what sampled stacks wait
+//! for comes before others. So a start with hundreds of programs becomes longer, not dearer; where names come too late,
+//! all may take twice as much, or at the start what the limit leaves.
 
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,13 +12,15 @@ use std::time::Duration;
 
 use crate::sys::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 
-/// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what cannot wait.
+/// Of the limit, what this process may use: the rest is for BPF programs, which its clock does not count, and for what
+/// cannot wait.
 const USED_PART: f64 = 0.8;
-/// The same in the first minute, in which what runs is met all at once: what cannot wait then is more, and comes in pieces.
+/// The same in the first minute, in which what runs is met all at once: what cannot wait then is more, and comes in
+/// pieces.
 const USED_PART_AT_START: f64 = 0.6;
 const START_NS: u64 = 60_000_000_000;
-/// In a hurry all of these parts are so much larger: where programs start and end all the time, batches fall behind for ever with less. In the
-/// first minute what there is to do ends by itself, and the limit holds.
+/// In a hurry all of these parts are so much larger: where programs start and end all the time, batches fall behind for
+/// ever with less. In the first minute what there is to do ends by itself, and the limit holds.
 const HURRY: f64 = 2.0;
 const HURRY_AT_START: f64 = 1.1;
 /// Of the limit, what each thread may take for such work whatever the others take; the latter in a hurry.
@@ -28,7 +32,8 @@ const LEAST_OF_CPU: f64 = 0.003;
 const MEANWHILE_PART: f64 = 1.0 / 4.0;
 /// Stacks wait as long as somebody said so in this time.
 const SAID_NS: u64 = 200_000_000;
-/// Of one CPU, what may always go into tables that stacks wait for: these are copied meanwhile, and there is not room for many.
+/// Of one CPU, what may always go into tables that stacks wait for: these are copied meanwhile, and there is not room
+/// for many.
 const LEAST_FOR_STACKS: f64 = 0.008;
 const LEAST_FOR_STACKS_AT_START: f64 = 0.005;
 /// For how long a limit that was not used may be saved up, and for how long it must be saved where it was passed.
@@ -36,9 +41,11 @@ const SAVED_NS: f64 = 50_000_000.0;
 const OWED_NS: f64 = 1_000_000_000.0;
 /// A thread that worked less since it rested last goes on: a pause is a wake-up more.
 const STRETCH_NS: u64 = 1_000_000;
-/// Pauses are at least as long where they may be: going to sleep and waking up is work as well, which shorter ones would be spent on.
+/// Pauses are at least as long where they may be: going to sleep and waking up is work as well, which shorter ones
+/// would be spent on.
 const PAUSE_NS: u64 = 20_000_000;
-/// A build without optimisation takes some ten times the CPU time for the same work, and its pauses would be as much longer.
+/// A build without optimisation takes some ten times the CPU time for the same work, and its pauses would be as much
+/// longer.
 const SLOWNESS: f64 = if cfg!(debug_assertions) { 10.0 } else { 1.0 };
 
 thread_local! {
@@ -98,7 +105,8 @@ impl CpuBudget {
         }
     }
 
-    /// Whether what was sampled waits for so long, or takes so much room, that all may take more; after the first minute more than the limit.
+    /// Whether what was sampled waits for so long, or takes so much room, that all may take more; after the first
+    /// minute more than the limit.
     pub(crate) fn hurry(&self, hurried: bool) {
         if let Some(limited) = &self.0 {
             limited.bucket().hurried = hurried;
@@ -227,8 +235,8 @@ impl TokenBucket {
         waits == Waits::Nobody && !self.hurried && self.at_ns.saturating_sub(self.stacks_waited_ns) < SAID_NS
     }
 
-    /// Until what was used too much is made up for, if nobody uses anything. What comes later goes on only when as much is saved up as may
-    /// be: others look for room now and then, and would find none.
+    /// Until what was used too much is made up for, if nobody uses anything. What comes later goes on only when as much
+    /// is saved up as may be: others look for room now and then, and would find none.
     fn wait_ns(&self, waits: Waits) -> u64 {
         let saved_ns = if self.comes_later(waits) { SAVED_NS } else { 0.0 };
         let wanted_ns = self.allowance() * saved_ns;
@@ -260,8 +268,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const SECOND: u64 = 1000 * MS;
 
-    /// CPU time in each of ten seconds of a thread that always has work and does it in steps of `step_ns`, beside others that take
-    /// `others_ns` of CPU time in each second.
+    /// CPU time in each of ten seconds of a thread that always has work and does it in steps of `step_ns`, beside
+    /// others that take `others_ns` of CPU time in each second.
     fn run(bucket: &mut TokenBucket, step_ns: u64, others_ns: u64, waits: Waits) -> Vec<u64> {
         let (mut now, mut own) = (bucket.at_ns, 0);
         let begin = now;

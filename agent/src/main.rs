@@ -16,8 +16,8 @@ use stakeout_agent::sys;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// How long a stop may wait for the server, and for one that did not answer before; what is not sent by then stays in the
-/// spool.
+/// How long a stop may wait for the server, and for one that did not answer before; what is not sent by then stays in
+/// the spool.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
 const FLUSH_DEADLINE_IN_TROUBLE: Duration = Duration::from_secs(1);
 

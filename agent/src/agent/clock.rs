@@ -44,7 +44,8 @@ pub(super) struct Span {
 
 impl Span {
     /// The interval from the end of the one before until now. It begins where that ended, and what the clock drifted is
-    /// spread over it; but where somebody set the clock, the new time holds for the whole interval, and it does not abut.
+    /// spread over it; but where somebody set the clock, the new time holds for the whole interval, and it does not
+    /// abut.
     pub(super) fn between(before: Moment, now: Moment) -> Self {
         let mono_ns = now.mono_ns.saturating_sub(before.mono_ns).max(1);
         let begin = now.unix_ns.saturating_sub(mono_ns);

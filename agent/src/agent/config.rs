@@ -10,7 +10,8 @@ use crate::symbolize::NamerConfig;
 pub struct AgentConfig {
     /// Samples per second and CPU.
     pub frequency_hz: u32,
-    /// Mean length of an interval; each is up to a tenth shorter or longer, so that the agents of a fleet don't march in step.
+    /// Mean length of an interval; each is up to a tenth shorter or longer, so that the agents of a fleet don't march
+    /// in step.
     pub interval: Duration,
     /// How often the ring buffer is drained where it does not fill up: each time costs as much as dozens of samples.
     pub drain_every: Duration,
@@ -20,8 +21,8 @@ pub struct AgentConfig {
     pub table_bytes: u64,
     /// Resident memory and BPF maps together, in bytes, beyond which names and tables are made with less.
     pub memory_limit_bytes: u64,
-    /// Share of the machine's CPU time, between 0 and 1, that sampling and naming may take on average; beyond it samples are
-    /// taken less often. Tables and names of new files keep near it also in each second.
+    /// Share of the machine's CPU time, between 0 and 1, that sampling and naming may take on average; beyond it
+    /// samples are taken less often. Tables and names of new files keep near it also in each second.
     pub cpu_limit: f64,
     /// What is kept of processes' arguments.
     pub command_lines: CommandLines,

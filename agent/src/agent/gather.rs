@@ -78,8 +78,8 @@ impl Memory {
         name
     }
 
-    /// Of everything that decides what the stack's addresses mean. Kernel addresses mean the same in every process, but where its code comes
-    /// and goes, not at every time.
+    /// Of everything that decides what the stack's addresses mean. Kernel addresses mean the same in every process, but
+    /// where its code comes and goes, not at every time.
     fn hash(&mut self, sample: &RawSample<'_>, key: ProgramKey, generation: u32, table: &Table) -> u128 {
         let bytes = &mut self.hashed;
         bytes.clear();
@@ -139,9 +139,9 @@ impl Interval {
             self.push(sample, None, memory, table, now_ns);
             return true;
         };
-        // Met here, so that its files are opened while it lives, and its mappings read again where one is missing; unless it is sure to
-        // live on, and there is too much to open just now. All that are unopened share one part of the room for copies: where that is
-        // full it is opened all the same, since its file has a part of its own.
+        // Met here, so that its files are opened while it lives, and its mappings read again where one is missing;
+        // unless it is sure to live on, and there is too much to open just now. All that are unopened share one part of
+        // the room for copies: where that is full it is opened all the same, since its file has a part of its own.
         let opens_by_ns = table.opens_by_ns(key, now_ns);
         let opens_by_ns = opens_by_ns.filter(|by_ns| *by_ns > now_ns && !cpu_budget.has_room());
         let unopened = CodeLocation {

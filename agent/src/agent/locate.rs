@@ -22,7 +22,8 @@ pub(super) struct LocatedStack {
 pub(super) struct Gap {
     /// Before the location of this index.
     pub(super) at: usize,
-    /// At least so many, a power of two: with their exact number, recursion would make a stack of its own for each depth.
+    /// At least so many, a power of two: with their exact number, recursion would make a stack of its own for each
+    /// depth.
     pub(super) frames: u32,
 }
 

@@ -1,11 +1,11 @@
 //! The way of a sample through the agent: kernel, process table, names, batch.
 //!
-//! In: a rate. Out: one [`Batch`] about every five seconds, handed to a sink. Four threads: `stakeout-sample` drains the
-//! kernel side and finds out where each address comes from while the process still lives; `stakeout-table` compiles the
-//! tables by which the kernel side walks user stacks; `stakeout-name` names and builds the batch; `stakeout-ahead` names what is in files
-//! that are about to be given up. Between sampling and naming
-//! stand at most two intervals; while both wait, the present one goes on. Every sample that the kernel side took is in a
-//! batch or counted as lost, also at a clean stop.
+//! In: a rate. Out: one [`Batch`] about every five seconds, handed to a sink. Four threads: `stakeout-sample` drains
+//! the kernel side and finds out where each address comes from while the process still lives; `stakeout-table` compiles
+//! the tables by which the kernel side walks user stacks; `stakeout-name` names and builds the batch; `stakeout-ahead`
+//! names what is in files that are about to be given up. Between sampling and naming stand at most two intervals; while
+//! both wait, the present one goes on. Every sample that the kernel side took is in a batch or counted as lost, also at
+//! a clean stop.
 
 mod clock;
 mod config;

@@ -50,8 +50,8 @@ impl Sampling {
         Ok(count)
     }
 
-    /// Where changes of the kernel's code were lost, or are not told at all, the list of what is there tells what can be told. `now` is from
-    /// before the events were taken that were taken last.
+    /// Where changes of the kernel's code were lost, or are not told at all, the list of what is there tells what can
+    /// be told. `now` is from before the events were taken that were taken last.
     pub(super) fn follow_code(&mut self, now: u64) {
         let lost = self.sensor.mappings_lost();
         let is_due = self

@@ -27,10 +27,11 @@ const EVENT_PAUSE: Duration = Duration::from_millis(5);
 /// Stacks that were not seen for one to two of these are forgotten.
 const MEMORY_NS: u64 = 60_000_000_000;
 const HOTPLUG_NS: u64 = 1_000_000_000;
-/// Longest sleep of the sampling thread: how late it can see that it is to stop, on a machine where nothing starts or ends.
+/// Longest sleep of the sampling thread: how late it can see that it is to stop, on a machine where nothing starts or
+/// ends.
 const LONGEST_WAIT_NS: u64 = 500_000_000;
-/// Copies of stacks fill the ring while tables are being made, and what comes after them may wait for the same: so many times as often is
-/// drained then.
+/// Copies of stacks fill the ring while tables are being made, and what comes after them may wait for the same: so many
+/// times as often is drained then.
 const DRAINS_WHILE_WAITING: u64 = 4;
 /// Two drains are this part of their mean distance nearer or further apart: nothing is in step with them.
 const DRAIN_JITTER: f64 = 0.4;
@@ -93,7 +94,8 @@ pub(super) struct Sampling {
     /// CPU time, of BPF programs and of this process, up to the interval's begin.
     used_seconds: f64,
     random: Random,
-    /// When BPF programs were listed, until when all changes of them are known, and how many changes had been lost by then.
+    /// When BPF programs were listed, until when all changes of them are known, and how many changes had been lost by
+    /// then.
     pub(super) code_listed_ns: Option<u64>,
     pub(super) code_certain_ns: u64,
     pub(super) code_lost: u64,
@@ -427,7 +429,11 @@ impl Sampling {
         self.degradation = self.memory_governor.after(used_bytes);
         if used_bytes > self.config.memory_limit_bytes {
             self.memory_limit_reached += 1;
-            tracing::debug!(used_bytes, frugality = ?self.degradation, "more memory is used than --memory-limit allows");
+            tracing::debug!(
+                used_bytes,
+                frugality = ?self.degradation,
+                "more memory is used than --memory-limit allows"
+            );
             if self.degradation == DegradationLevel::FewTables {
                 self.memory.age();
                 self.unwinding.give_up_unused(&mut self.table, &mut self.sensor, now);
@@ -464,7 +470,8 @@ impl Sampling {
         self.sensor.set_period(self.period_ns());
     }
 
-    /// What a sample stands for: a multiple of the configured rate's period, so that samples of all rates can be added up.
+    /// What a sample stands for: a multiple of the configured rate's period, so that samples of all rates can be added
+    /// up.
     fn period_ns(&self) -> u64 {
         kernel::period_ns(self.config.frequency_hz) * u64::from(self.divisor)
     }

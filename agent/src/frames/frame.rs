@@ -12,11 +12,13 @@ pub enum FrameKind {
     Unknown,
 }
 
-/// One frame. Inlined frames stand as frames of their own, before (nearer to the leaf than) the frame they were inlined into.
+/// One frame. Inlined frames stand as frames of their own, before (nearer to the leaf than) the frame they were inlined
+/// into.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
     pub kind: FrameKind,
-    /// Path of the mapped file as its process sees it, `[kernel]`, a kernel module's name in brackets, or `[vdso]`; empty when unknown.
+    /// Path of the mapped file as its process sees it, `[kernel]`, a kernel module's name in brackets, or `[vdso]`;
+    /// empty when unknown.
     pub module: Arc<str>,
     /// GNU build id in lower-case hex.
     pub build_id: Option<Arc<str>>,
@@ -26,7 +28,8 @@ pub struct Frame {
     /// 1-based; 0 when unknown.
     pub line: u32,
     pub inlined: bool,
-    /// Offset in the module's file (kernel: address), for frames without a function only, so that they can be named later.
+    /// Offset in the module's file (kernel: address), for frames without a function only, so that they can be named
+    /// later.
     pub offset: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! The words in which the rooms speak of stacks.
 //!
-//! An address becomes a [`CodeLocation`] in `process`, that becomes [`Frames`] in `symbolize`, and these become a [`Stack`] of
-//! indices in `ship`. Plain values: nothing is read, found out or remembered here.
+//! An address becomes a [`CodeLocation`] in `process`, that becomes [`Frames`] in `symbolize`, and these become a
+//! [`Stack`] of indices in `ship`. Plain values: nothing is read, found out or remembered here.
 
 mod frame;
 mod location;

@@ -15,8 +15,8 @@ pub enum KernelError {
     },
     // Debian's kernels 6.1 and 6.12 refuse CAP_PERFMON alone at their default of 3.
     #[error(
-        "cannot open the sampling timer of CPU {cpu}: {source}; it needs CAP_PERFMON or root, and CAP_SYS_ADMIN or root \
-         where kernel.perf_event_paranoid is above 2, as Debian has it (sysctl kernel.perf_event_paranoid=2)"
+        "cannot open the sampling timer of CPU {cpu}: {source}; it needs CAP_PERFMON or root, and CAP_SYS_ADMIN or \
+         root where kernel.perf_event_paranoid is above 2, as Debian has it (sysctl kernel.perf_event_paranoid=2)"
     )]
     PerfEvent { cpu: u32, source: std::io::Error },
     #[error("cannot attach the sampler to CPU {cpu}: {source}; it needs CAP_BPF and CAP_PERFMON or root")]

@@ -33,8 +33,8 @@ pub enum Event {
         id: u64,
         path: Box<str>,
     },
-    /// An executable mapping was made. It may come before the exec or fork that began its process, and after the exit that
-    /// ended it. The process id is that of the agent's own namespace.
+    /// An executable mapping was made. It may come before the exec or fork that began its process, and after the exit
+    /// that ended it. The process id is that of the agent's own namespace.
     Map {
         tgid: u32,
         /// Several where they follow each other.
@@ -91,7 +91,8 @@ pub(super) fn proc_namespace() -> Option<u32> {
 
     /// `PROC_PID_INIT_INO` (include/linux/proc_ns.h).
     const FIRST: u64 = 0xEFFF_FFFC;
-    // The first process there is in its namespace; without the right to look at it, most likely the agent's own one is meant.
+    // The first process there is in its namespace; without the right to look at it, most likely the agent's own one is
+    // meant.
     let look = |path| std::fs::metadata(path).map(|namespace| namespace.ino());
     let inode = look("/proc/1/ns/pid").or_else(|_| look("/proc/self/ns/pid")).ok()?;
     (inode != FIRST).then_some(inode as u32)
@@ -138,7 +139,8 @@ pub(super) fn follow_groups(lifecycle: &lifecycle::LifecycleSkel<'_>) -> Vec<lib
 mod tests {
     use super::*;
 
-    /// Builds a record: time, start, parent's start, image and group; kind, tgid, parent's tgid, exec id, tgid in /proc; text.
+    /// Builds a record: time, start, parent's start, image and group; kind, tgid, parent's tgid, exec id, tgid in
+    /// /proc; text.
     pub(super) fn record(words: [u64; 5], halves: [u32; 5], text: &[u8]) -> Vec<u8> {
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let halves = halves.into_iter().chain([text.len() as u32]);

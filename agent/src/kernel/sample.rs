@@ -3,7 +3,8 @@
 use super::skeletons::sampler::types::so_walk;
 use crate::frames::ProgramKey;
 
-/// Frames of a user stack that are kept, those on the leaf's side among them (`SO_LEAF_FRAMES` of bpf/abi.h): of more the middle is left out.
+/// Frames of a user stack that are kept, those on the leaf's side among them (`SO_LEAF_FRAMES` of bpf/abi.h): of more
+/// the middle is left out.
 pub const MAX_USER_FRAMES: usize = 512;
 pub const LEAF_FRAMES: usize = 384;
 /// Frames that are walked, `SO_MAX_WALKED_FRAMES` of bpf/abi.h.
@@ -44,8 +45,8 @@ pub struct DeferredWalk<'a> {
     pub stack: &'a [u8],
 }
 
-/// One sample as the kernel side took it. Addresses are leaf first; all but the first of each stack, and those marked with
-/// [`EXACT_ADDRESS`], are return addresses.
+/// One sample as the kernel side took it. Addresses are leaf first; all but the first of each stack, and those marked
+/// with [`EXACT_ADDRESS`], are return addresses.
 #[derive(Debug)]
 pub struct RawSample<'a> {
     /// `CLOCK_MONOTONIC`.

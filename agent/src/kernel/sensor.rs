@@ -53,8 +53,8 @@ pub fn period_ns(frequency_hz: u32) -> u64 {
     1_000_000_000 / u64::from(frequency_hz.max(1))
 }
 
-/// Bytes of ring buffer for two seconds of fully busy CPUs, at 512 bytes a sample; a power of two. At least a megabyte: while
-/// tables are missing, samples carry up to 32 KiB of their stacks.
+/// Bytes of ring buffer for two seconds of fully busy CPUs, at 512 bytes a sample; a power of two. At least a megabyte:
+/// while tables are missing, samples carry up to 32 KiB of their stacks.
 fn ring_bytes(cpus: usize, frequency_hz: u32) -> u32 {
     let bytes = cpus as u64 * u64::from(frequency_hz) * 2 * 512;
     bytes.next_power_of_two().clamp(1024 * 1024, 16 * 1024 * 1024) as u32
@@ -171,8 +171,8 @@ impl Sensor {
         self.timers.set_mean(period_ns, monotonic_ns());
     }
 
-    /// Draws the periods of the timers anew where it is time. Nothing that works in step with these calls may work right
-    /// after them: `has_woken` says that something will.
+    /// Draws the periods of the timers anew where it is time. Nothing that works in step with these calls may work
+    /// right after them: `has_woken` says that something will.
     pub fn draw_periods(&mut self, has_woken: bool) {
         self.timers.draw(monotonic_ns(), has_woken);
     }
@@ -241,7 +241,8 @@ impl Sensor {
         self.mappings.are_told() && self.ids_are_of_proc
     }
 
-    /// True where every BPF program that comes or goes is told as [`Event::Code`], but for those that are counted as lost.
+    /// True where every BPF program that comes or goes is told as [`Event::Code`], but for those that are counted as
+    /// lost.
     pub fn tells_code(&self) -> bool {
         self.mappings.are_told()
     }
@@ -329,8 +330,8 @@ impl Sensor {
         Ok(sum)
     }
 
-    /// Memory of this process in bytes, without [`Self::map_bytes`]: what is resident, but for maps that are mapped here, of which the
-    /// kernel counts the rings even twice, and [`sys::MemoryFile`]s.
+    /// Memory of this process in bytes, without [`Self::map_bytes`]: what is resident, but for maps that are mapped
+    /// here, of which the kernel counts the rings even twice, and [`sys::MemoryFile`]s.
     pub fn resident_bytes(&self) -> u64 {
         let mapped = self.ring_mapping_bytes + shared::shared_bytes();
         sys::resident_bytes().saturating_sub(mapped) + sys::memory_file_bytes()

@@ -10,7 +10,8 @@ use crate::sys::page_bytes;
 /// Bytes in all [`Shared`]s.
 static SHARED_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes of maps that are mapped here: resident in this process, as far as the kernel counts, and charged for as maps as well.
+/// Bytes of maps that are mapped here: resident in this process, as far as the kernel counts, and charged for as maps
+/// as well.
 pub(super) fn shared_bytes() -> u64 {
     SHARED_BYTES.load(Ordering::Relaxed)
 }
@@ -96,8 +97,8 @@ impl<T> Shared<T> {
 }
 
 impl Shared<u32> {
-    /// Writes pairs of words from an even word on, each pair at once and the lower half first. Whoever sees one sees all that was written
-    /// before. What lies outside is left out.
+    /// Writes pairs of words from an even word on, each pair at once and the lower half first. Whoever sees one sees
+    /// all that was written before. What lies outside is left out.
     pub(super) fn write_pairs(&mut self, at: usize, pairs: impl IntoIterator<Item = u64>) {
         let places = (at..self.count.saturating_sub(1)).step_by(2);
         for (index, value) in places.filter(|_| at.is_multiple_of(2)).zip(pairs) {

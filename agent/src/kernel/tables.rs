@@ -1,7 +1,7 @@
 //! The tables by which user stacks are walked, in memory that the BPF programs read.
 //!
-//! In: compiled files and the executable mappings of programs. Slabs are array maps of their own in a map of maps, made as
-//! they are needed; a program is published by one update of a hash map.
+//! In: compiled files and the executable mappings of programs. Slabs are array maps of their own in a map of maps, made
+//! as they are needed; a program is published by one update of a hash map.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,12 +21,14 @@ use crate::unwind::{
 
 /// Slots in the map of slabs.
 const MAX_SLABS: usize = 64;
-/// Slabs that are mapped into this process at a time, for walks of late stacks. What is mapped counts as resident for whoever looks from
-/// outside, twice then, as maps and as this process's memory. Mapping one costs as much as some hundred steps of a walk.
+/// Slabs that are mapped into this process at a time, for walks of late stacks. What is mapped counts as resident for
+/// whoever looks from outside, twice then, as maps and as this process's memory. Mapping one costs as much as some
+/// hundred steps of a walk.
 const MAPPED_SLABS: usize = 4;
 /// How long they stay mapped after the last walk, and the window for writing after the last table: both come in bursts.
 const MAPPED_NS: u64 = 1_000_000_000;
-/// Words that are mapped for writing at a time, a number of whole pages of any size: what is written shortly after lies near.
+/// Words that are mapped for writing at a time, a number of whole pages of any size: what is written shortly after lies
+/// near.
 const WINDOW_WORDS: usize = 4 * 1024;
 /// Programs that may be published at a time.
 const MAX_PROGRAMS: usize = 8192;
@@ -81,7 +83,8 @@ impl MapMemory {
         self.mapped.last().map(|(_, words)| words)
     }
 
-    /// Maps what holds a range for writing, unless it was written to last; also gives which word of it is the range's first.
+    /// Maps what holds a range for writing, unless it was written to last; also gives which word of it is the range's
+    /// first.
     fn window(&mut self, range: Range) -> Option<(&mut Shared<u32>, usize)> {
         let (slab, first) = (range.slab(), range.first_word());
         let end = first + range.words as usize;
@@ -247,7 +250,8 @@ impl Tables {
         self.layout.withdraw(old.published, now_ns);
     }
 
-    /// Makes room that was given back a while ago free again, and unmaps what was not written to and what no walk needed for a while.
+    /// Makes room that was given back a while ago free again, and unmaps what was not written to and what no walk
+    /// needed for a while.
     pub fn reclaim(&mut self, now_ns: u64) {
         self.layout.reclaim(now_ns);
         if now_ns.saturating_sub(self.looked_ns) >= MAPPED_NS {
@@ -261,7 +265,8 @@ impl Tables {
         }
     }
 
-    /// Goes on with a walk that the kernel side could not end, on the copied part of the stack; adds the frames' addresses.
+    /// Goes on with a walk that the kernel side could not end, on the copied part of the stack; adds the frames'
+    /// addresses.
     pub fn walk_on(
         &mut self,
         key: ProgramKey,
@@ -275,7 +280,8 @@ impl Tables {
         let memory = &mut self.layout.memory;
         let rules = memory.rules.as_ptr();
         let mut slab_at = |number: usize| memory.slab(number).map_or(std::ptr::null(), |slab| slab.as_ptr());
-        // SAFETY: rules are mapped in their full size for as long as this lives, and so is a slab, at least until the next is.
+        // SAFETY: rules are mapped in their full size for as long as this lives, and so is a slab, at least until the
+        // next is.
         unsafe {
             walk::walk_on(
                 Arch::HOST,

@@ -119,7 +119,8 @@ impl<'a> Copied<'a> {
     }
 }
 
-/// Leaves out frames behind the first [`LEAF_FRAMES`] of a stack that has more than [`MAX_USER_FRAMES`]; gives how many.
+/// Leaves out frames behind the first [`LEAF_FRAMES`] of a stack that has more than [`MAX_USER_FRAMES`]; gives how
+/// many.
 pub fn leave_out_middle(frames: &mut Vec<u64>) -> u32 {
     let out = frames.len().saturating_sub(MAX_USER_FRAMES);
     if out > 0 {
@@ -159,8 +160,8 @@ pub(super) unsafe fn walk_on(
     frames.resize(before + capacity, 0);
     let mut count = 0;
     let room = frames.as_mut_ptr();
-    // SAFETY: `room` has `before` and `capacity` words; slabs and rules are as long as the caller says, and masks keep the walk inside;
-    // the stack and the code are read within their lengths.
+    // SAFETY: `room` has `before` and `capacity` words; slabs and rules are as long as the caller says, and masks keep
+    // the walk inside; the stack and the code are read within their lengths.
     let step = unsafe { arch.walker()(walk, &memory, room, before as u32, capacity as u32, &mut count) };
     frames.truncate(before + (count as usize).min(capacity));
     match step {
@@ -204,8 +205,9 @@ impl HostMemory {
         }
     }
 
-    /// Walks a stack, of which `stack` is what lies [`RED_ZONE_BYTES`] below the stack pointer `sp` and above: the code that was interrupted at
-    /// the program counter first, its callers after it, as in [`super::sample::RawSample::user`].
+    /// Walks a stack, of which `stack` is what lies [`RED_ZONE_BYTES`] below the stack pointer `sp` and above: the code
+    /// that was interrupted at the program counter first, its callers after it, as in
+    /// [`super::sample::RawSample::user`].
     pub fn walk(&self, arch: Arch, program: Published, at: &Registers, stack: &[u8]) -> (Vec<u64>, WalkStop) {
         let mut walk = so_walk {
             pc: at.pc,

@@ -1,8 +1,9 @@
 //! /proc/PID/cgroup to the paths that say most, and a path to containers and unit. Pure.
 //!
-//! Containers lie in containers. Whose runtime made which, the path does not say, but the outermost one was made by a runtime of this
-//! node, and of those further in, whatever a runtime of this node knows: the caller looks from the inside out ([`CgroupPath::containers`]). What
-//! else is in a container (another one, a systemd with units) is the container's own affair, and no unit of the node's.
+//! Containers lie in containers. Whose runtime made which, the path does not say, but the outermost one was made by a
+//! runtime of this node, and of those further in, whatever a runtime of this node knows: the caller looks from the
+//! inside out ([`CgroupPath::containers`]). What else is in a container (another one, a systemd with units) is the
+//! container's own affair, and no unit of the node's.
 
 /// Where a process stands in the tree of control groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,8 +14,8 @@ pub(super) struct CgroupPath {
     pub(super) containers: Vec<Container>,
     /// Whether kubelet runs the container.
     pub(super) kubernetes: bool,
-    /// The innermost service or scope of the systemd that runs the process. Of a container only where that is a machine of its own (LXC,
-    /// systemd-nspawn), whose name stands beside it.
+    /// The innermost service or scope of the systemd that runs the process. Of a container only where that is a machine
+    /// of its own (LXC, systemd-nspawn), whose name stands beside it.
     pub(super) unit: Option<String>,
 }
 
@@ -58,8 +59,8 @@ pub(super) fn parse(file: &str) -> Listed {
     listed
 }
 
-/// The place that says most: with both versions mounted, a runtime may have put the container into the trees of version 1 only.
-/// `unified` is the path in version 2, where there is one.
+/// The place that says most: with both versions mounted, a runtime may have put the container into the trees of version
+/// 1 only. `unified` is the path in version 2, where there is one.
 pub(super) fn best(unified: Option<&str>, legacy: &[String]) -> CgroupPath {
     let places = || {
         unified

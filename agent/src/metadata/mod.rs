@@ -1,8 +1,10 @@
-//! Who a process works for: control group, environment and files of the container runtimes to service, container, pod and unit.
+//! Who a process works for: control group, environment and files of the container runtimes to service, container, pod
+//! and unit.
 //!
-//! In: what /proc says of a process ([`Surroundings`]), the number of its control group at a moment, its executable. Out: [`Metadata`] of
-//! that moment. Reads /proc, the tree of control groups and what kubelet, Docker and Podman keep on the disk, every file up to a bound; never
-//! the network, and of the environment only the two variables that name a service.
+//! In: what /proc says of a process ([`Surroundings`]), the number of its control group at a moment, its executable.
+//! Out: [`Metadata`] of that moment. Reads /proc, the tree of control groups and what kubelet, Docker and Podman keep
+//! on the disk, every file up to a bound; never the network, and of the environment only the two variables that name a
+//! service.
 
 mod cgroup;
 mod environ;
@@ -112,8 +114,8 @@ impl Default for Resolver {
 }
 
 impl Resolver {
-    /// Reads processes below `proc_root` and the container runtimes' files below `host_root` instead of the machine's own. It knows only
-    /// those control groups by their number that it is told of.
+    /// Reads processes below `proc_root` and the container runtimes' files below `host_root` instead of the machine's
+    /// own. It knows only those control groups by their number that it is told of.
     pub fn at(proc_root: &Path, host_root: &Path) -> Self {
         Self {
             proc_root: proc_root.into(),
@@ -161,12 +163,14 @@ impl Resolver {
         cgroup::parse(&String::from_utf8_lossy(&groups))
     }
 
-    /// What is not known, because the process or its group is gone or the kernel refuses, is absent; the service is always there.
+    /// What is not known, because the process or its group is gone or the kernel refuses, is absent; the service is
+    /// always there.
     pub fn resolve(&mut self, subject: Subject<'_>) -> Metadata {
         let nothing = Surroundings::default();
         let Surroundings { named, listed } = subject.surroundings.unwrap_or(&nothing);
         let group = self.groups.get(subject.cgroup_id);
-        // At the root of version 2, those of version 1 tell where a process is, which nobody has asked of one that was gone too soon.
+        // At the root of version 2, those of version 1 tell where a process is, which nobody has asked of one that was
+        // gone too soon.
         let is_untold = self.has_legacy && listed.legacy.is_empty() && !subject.kernel_thread;
         let unified = match &group {
             Group::Path(path) if is_untold && **path == *"/" => None,

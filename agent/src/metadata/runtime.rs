@@ -1,4 +1,5 @@
-//! Names of containers and pods from what the runtimes keep on the disk: kubelet's log folder, Docker's and Podman's state.
+//! Names of containers and pods from what the runtimes keep on the disk: kubelet's log folder, Docker's and Podman's
+//! state.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -61,8 +62,9 @@ impl Runtimes {
         }
     }
 
-    /// The container that the place is in, as a runtime of this node has it, and what that knows of it: of several within each other the
-    /// innermost that is known, else the outermost, which nobody but a runtime of this node can have made.
+    /// The container that the place is in, as a runtime of this node has it, and what that knows of it: of several
+    /// within each other the innermost that is known, else the outermost, which nobody but a runtime of this node can
+    /// have made.
     pub(super) fn look_up<'a>(&mut self, cgroup_path: &'a CgroupPath) -> (Option<&'a Container>, ContainerNames) {
         for container in cgroup_path.containers.iter().rev() {
             if let Container::Id(id) = container {
@@ -185,9 +187,9 @@ pub(super) fn check(bytes: &[u8]) {
     assert!(text.starts_with(owner) && owner.is_empty() == text.is_empty());
 }
 
-/// The pod's owner by Kubernetes' rules for names: a replica set adds a hash of the template and five random characters, a daemon
-/// set or job five random characters, a stateful set a number, a cron job its minute. Hashes and random characters are of an
-/// alphabet without vowels and without 0, 1 and 3 (k8s.io/apimachinery/pkg/util/rand).
+/// The pod's owner by Kubernetes' rules for names: a replica set adds a hash of the template and five random
+/// characters, a daemon set or job five random characters, a stateful set a number, a cron job its minute. Hashes and
+/// random characters are of an alphabet without vowels and without 0, 1 and 3 (k8s.io/apimachinery/pkg/util/rand).
 pub(super) fn workload(pod: &str) -> &str {
     let safe = |text: &str| text.bytes().all(|b| b"bcdfghjklmnpqrstvwxz2456789".contains(&b));
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

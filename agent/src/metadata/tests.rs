@@ -64,7 +64,8 @@ fn a_service_is_named_by_the_nearest_source() {
     assert_eq!(service("/", Named::default(), Default::default()), "app");
 }
 
-/// Container, its name and unit: of containers in containers the innermost that a runtime of this node knows, else the outermost.
+/// Container, its name and unit: of containers in containers the innermost that a runtime of this node knows, else the
+/// outermost.
 #[test]
 fn of_nested_containers_the_one_counts_that_this_node_made() {
     let (mut resolver, root) = resolver();

@@ -82,7 +82,8 @@ struct Line {
     local: bool,
 }
 
-/// Reads the mappings of a process, and asks of those that are new what they show. `before` is what it had when it was read last.
+/// Reads the mappings of a process, and asks of those that are new what they show. `before` is what it had when it was
+/// read last.
 fn scan(tgid: u32, before: &[Mapping]) -> Option<Vec<Line>> {
     let text = proc_files::maps(tgid)?;
     let code = parse_maps(&text, MAX_MAPPINGS);
@@ -127,7 +128,8 @@ impl Wanted {
     }
 }
 
-/// Opens files that a process maps: local ones together, and each of the others by itself, so that who does not answer takes none with it.
+/// Opens files that a process maps: local ones together, and each of the others by itself, so that who does not answer
+/// takes none with it.
 fn open_all(tgid: u32, wanted: Vec<Wanted>) -> Vec<(usize, Option<Opened>)> {
     let (served, local): (Vec<Wanted>, Vec<Wanted>) = wanted.into_iter().partition(|file| file.server.is_some());
     let lines: Vec<usize> = local.iter().map(|file| file.line).collect();
@@ -280,7 +282,8 @@ impl Sources {
         files
     }
 
-    /// What is known of a line's file. A mapping that was there before shows what it showed then, unless that was written over or given up.
+    /// What is known of a line's file. A mapping that was there before shows what it showed then, unless that was
+    /// written over or given up.
     fn recall(
         &mut self,
         tgid: u32,
@@ -430,7 +433,8 @@ struct Origin {
     module: Arc<Module>,
 }
 
-/// Of all files that are mapped near code which was made: such code may have been copied from them, to have it on large pages.
+/// Of all files that are mapped near code which was made: such code may have been copied from them, to have it on large
+/// pages.
 struct Origins(Vec<Origin>);
 
 impl Origins {

@@ -1,7 +1,7 @@
 //! Code that the kernel makes at run time, by address and time.
 //!
-//! In: BPF programs and what leads to them, as they come and go. Out: whose an address was at a time. The kernel gives the place of one
-//! that is gone to the next; what stood there stays known for as long as samples of it may come.
+//! In: BPF programs and what leads to them, as they come and go. Out: whose an address was at a time. The kernel gives
+//! the place of one that is gone to the next; what stood there stays known for as long as samples of it may come.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -53,8 +53,8 @@ impl PerfMapFile {
         map
     }
 
-    /// Looks for it where it was not there, or was deleted: a program may begin to write it long after its first code, or a tool may put another
-    /// in its place.
+    /// Looks for it where it was not there, or was deleted: a program may begin to write it long after its first code,
+    /// or a tool may put another in its place.
     pub fn look(&self, now_ns: u64) {
         let is_there = |file: SafeFile| file.present_state().is_some_and(|state| state.links > 0);
         let looked_ns = self.looked_ns.load(Ordering::Relaxed);

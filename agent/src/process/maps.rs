@@ -37,8 +37,8 @@ pub fn parse_maps(text: &str, limit: usize) -> Vec<MapLine> {
     executable.take(limit).collect()
 }
 
-/// Around each of `lines` that shows no program's file, the mappings of files right before and behind it, at most so far away: where their file
-/// says that it is code there, it is that file's code, which was copied into other memory.
+/// Around each of `lines` that shows no program's file, the mappings of files right before and behind it, at most so
+/// far away: where their file says that it is code there, it is that file's code, which was copied into other memory.
 pub(super) fn neighbours(text: &str, lines: &[MapLine]) -> Vec<MapLine> {
     const NEAR_BYTES: u64 = 1 << 30;
     let is_made = |line: &&MapLine| line.backing.may_be_made();
@@ -127,8 +127,8 @@ fn unescape(path: &str) -> String {
     path.replace("\\012", "\n")
 }
 
-/// Whether the kernel names memory so that has no file: shared anonymous memory is one that nobody named, and so are large pages and System V's
-/// segments.
+/// Whether the kernel names memory so that has no file: shared anonymous memory is one that nobody named, and so are
+/// large pages and System V's segments.
 pub fn is_unnamed_memory(path: &str) -> bool {
     let is_segment = || path.starts_with("/SYSV") && path.ends_with(" (deleted)");
     matches!(path, "/dev/zero (deleted)" | "//anon" | "/anon_hugepage (deleted)") || is_segment()

@@ -1,8 +1,9 @@
-//! When the mappings of which process are read again: soon after it mapped something, and not more often than that is worth.
+//! When the mappings of which process are read again: soon after it mapped something, and not more often than that is
+//! worth.
 //!
-//! A process that starts maps its libraries one after the other, within milliseconds; one that compiles at run time maps for as
-//! long as it lives. After the first few, each look doubles the time to the next one at the same process, until it has been quiet
-//! for a while.
+//! A process that starts maps its libraries one after the other, within milliseconds; one that compiles at run time
+//! maps for as long as it lives. After the first few, each look doubles the time to the next one at the same process,
+//! until it has been quiet for a while.
 
 use std::collections::{BTreeSet, HashMap};
 

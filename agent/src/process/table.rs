@@ -15,8 +15,8 @@ use labels::Labels;
 pub use program::{Changes, Found, Program, Sighting};
 use unmapped_scan::UnmappedScan;
 
-/// Programs that were replaced by an exec are remembered for so long, all together so many: their samples may still be in the ring, or wait
-/// for tables.
+/// Programs that were replaced by an exec are remembered for so long, all together so many: their samples may still be
+/// in the ring, or wait for tables.
 const REPLACED_NS: u64 = 35_000_000_000;
 const MAX_REPLACED: usize = 4096;
 const MAX_MOVES: usize = 16;
@@ -28,7 +28,8 @@ const REREAD_NS: u64 = 500_000_000;
 const REREAD_FOR_CALLER_NS: u64 = 10_000_000_000;
 /// Mappings older than this are read again before they are trusted: a library may have been unloaded and replaced.
 const STALE_NS: u64 = 60_000_000_000;
-/// Delay of the second look at a new program, where new mappings are not told: by then its loader has mapped its libraries.
+/// Delay of the second look at a new program, where new mappings are not told: by then its loader has mapped its
+/// libraries.
 const SECOND_LOOK_NS: u64 = 5_000_000;
 /// Of its age, how long a process that was just met may wait to be opened, and the longest.
 const OPENED_LATER_PART: u64 = 4;
@@ -193,7 +194,8 @@ impl Table {
         }
     }
 
-    /// Until when a program need not be opened: who has lived for long is likely to live on for a part of that. None where it was.
+    /// Until when a program need not be opened: who has lived for long is likely to live on for a part of that. None
+    /// where it was.
     pub fn opens_by_ns(&self, key: ProgramKey, now_ns: u64) -> Option<u64> {
         let age_ns = now_ns.saturating_sub(key.start_ticks.saturating_mul(TICK_NS));
         let is_known = self.entry(key).is_some_and(|entry| entry.knowledge != Knowledge::Told);
@@ -280,8 +282,8 @@ impl Table {
         }
     }
 
-    /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_code` says that
-    /// something surely is there: the address was being executed, or tables led to it.
+    /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_code` says
+    /// that something surely is there: the address was being executed, or tables led to it.
     pub fn location(&mut self, key: ProgramKey, address: u64, is_code: bool, now_ns: u64) -> CodeLocation {
         let unknown = CodeLocation {
             source: SourceId::UNKNOWN,
@@ -298,8 +300,8 @@ impl Table {
         self.entry(key).and_then(|entry| entry.find(address)).unwrap_or(unknown)
     }
 
-    /// Where an address of a sample of that time comes from: [`SourceId::REPLACED`] where something else may have been there than the last
-    /// look has found.
+    /// Where an address of a sample of that time comes from: [`SourceId::REPLACED`] where something else may have been
+    /// there than the last look has found.
     pub fn location_at(
         &mut self,
         key: ProgramKey,

@@ -68,8 +68,8 @@ pub(super) fn report(
     request(identity, instance, number, &empty, lost)
 }
 
-/// A last word of an instance: `base` (any of its requests) as number `number`, without samples and covering no time, with `more`
-/// added to its causes of loss. `None` when `base` is not a request.
+/// A last word of an instance: `base` (any of its requests) as number `number`, without samples and covering no time,
+/// with `more` added to its causes of loss. `None` when `base` is not a request.
 pub(super) fn closing(base: &[u8], number: u64, more: &BTreeMap<&'static str, u64>) -> Option<Vec<u8>> {
     let mut request = ExportProfilesServiceRequest::decode(base).ok()?;
     let scopes = request.resource_profiles.first_mut()?;
@@ -138,7 +138,8 @@ pub(super) fn answer(body: &[u8]) -> Answer {
     }
 }
 
-/// What a `google.rpc.Status` says, the body of a refusal in protobuf. Its code and message have the numbers and types of what is read here.
+/// What a `google.rpc.Status` says, the body of a refusal in protobuf. Its code and message have the numbers and types
+/// of what is read here.
 pub(super) fn refusal(body: &[u8]) -> Option<String> {
     let status = ExportProfilesPartialSuccess::decode(body).ok()?;
     (!status.error_message.is_empty()).then_some(status.error_message)

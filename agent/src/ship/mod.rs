@@ -1,8 +1,9 @@
 //! Batches in, OTLP requests out: encode (the only OTLP room of the agent), a bounded disk spool, send with retry.
 //!
-//! In: [`Batch`]es, one an interval, times in nanoseconds. Out: `POST {server}/v1development/profiles`, oldest first, each until it
-//! is acknowledged, refused or dropped for room; what is dropped is counted in samples and travels with later batches.
-//! Never: blocks the caller of [`Shipper::submit`], sends a batch that is not in the spool, or changes one that is.
+//! In: [`Batch`]es, one an interval, times in nanoseconds. Out: `POST {server}/v1development/profiles`, oldest first,
+//! each until it is acknowledged, refused or dropped for room; what is dropped is counted in samples and travels with
+//! later batches. Never: blocks the caller of [`Shipper::submit`], sends a batch that is not in the spool, or changes
+//! one that is.
 
 mod batch;
 mod config;

@@ -297,7 +297,8 @@ fn judge(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) -> Opti
     Some(verdict(&profiles_url("http://server:7373").ok()?, reply))
 }
 
-/// Holds of every answer: only an OTLP one acknowledges, and what goes to the log is short and has no control characters.
+/// Holds of every answer: only an OTLP one acknowledges, and what goes to the log is short and has no control
+/// characters.
 #[cfg(any(test, fuzzing))]
 pub(super) fn check(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) {
     let text = match judge(status, protobuf, refused, body) {

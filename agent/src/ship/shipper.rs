@@ -23,7 +23,8 @@ pub enum Submitted {
     Dropped,
 }
 
-/// Batches that may wait for the encoder; it takes milliseconds for one, so that more than a few mean that the disk hangs.
+/// Batches that may wait for the encoder; it takes milliseconds for one, so that more than a few mean that the disk
+/// hangs.
 const QUEUE_BATCHES: usize = 8;
 
 /// The handle of a running shipper: one thread that encodes, spools and sends.
@@ -38,7 +39,8 @@ pub struct Shipper {
 }
 
 impl Shipper {
-    /// Opens the spool, takes over what earlier instances left, and starts the shipping thread. Does not wait for the server.
+    /// Opens the spool, takes over what earlier instances left, and starts the shipping thread. Does not wait for the
+    /// server.
     pub fn start(config: ShipConfig) -> Result<Self, ShipError> {
         let instance = Uuid::new_v4();
         let shared = Arc::new(Shared::default());
@@ -101,8 +103,8 @@ impl Shipper {
         self.shared.stats().clone()
     }
 
-    /// Spools what was submitted, tries to send until `deadline` has passed or nothing is left, then ends the thread. What could
-    /// not be sent stays in the spool for the next start. Returns the last figures.
+    /// Spools what was submitted, tries to send until `deadline` has passed or nothing is left, then ends the thread.
+    /// What could not be sent stays in the spool for the next start. Returns the last figures.
     pub async fn shutdown(self, deadline: Duration) -> ShipStats {
         let Self {
             queue,

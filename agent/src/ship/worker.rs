@@ -252,7 +252,8 @@ impl State {
     fn settle(&self, lane: Lane, answer: Joined, failures: u32) -> Option<Duration> {
         let (spooled, outcome) = match answer {
             Some(Ok(answer)) => answer,
-            // Tasks neither panic nor are cancelled while the lane lives; should one, its batch waits for the next start.
+            // Tasks neither panic nor are cancelled while the lane lives; should one, its batch waits for the next
+            // start.
             Some(Err(error)) => {
                 return Some(self.failed(format!("an attempt broke off: {error}"), None, false, failures));
             }
@@ -290,7 +291,8 @@ impl State {
         }
     }
 
-    /// Waits after a failed attempt; the end cuts it short, once. Returns how many have failed in a row, from when waits are to grow.
+    /// Waits after a failed attempt; the end cuts it short, once. Returns how many have failed in a row, from when
+    /// waits are to grow.
     async fn pause(&self, wait: Duration, failures: u32, hurried: &mut bool) -> u32 {
         let end = async {
             if !self.finished.get() {

@@ -7,8 +7,8 @@ use super::config::NamerStats;
 use crate::frames::{CodeLocation, Frame, Frames, SourceId};
 use crate::hash::FastMap;
 
-/// How long a generation of names lasts. A compiler that runs now and then meets other code locations each time: without an end, what is
-/// remembered of such programs grows for as long as they come.
+/// How long a generation of names lasts. A compiler that runs now and then meets other code locations each time:
+/// without an end, what is remembered of such programs grows for as long as they come.
 const GENERATION_NS: u64 = 120_000_000_000;
 
 /// Code locations in made code whose names are remembered beyond their perf map.
@@ -21,8 +21,8 @@ pub struct Names(Arc<Mutex<Remembered>>);
 #[derive(Debug)]
 pub(super) struct Remembered {
     pub(super) cache: PlaceCache,
-    /// Of code that was made at run time, by perf maps that are given up. While a map is there it is asked: it grows, and what it
-    /// says of an address changes.
+    /// Of code that was made at run time, by perf maps that are given up. While a map is there it is asked: it grows,
+    /// and what it says of an address changes.
     pub(super) made: PlaceCache,
     pub(super) interner: Interner,
     /// What the namer did that names ahead.
@@ -47,8 +47,8 @@ impl Names {
     }
 }
 
-/// Names by code location, in two generations: when the younger is full, or has lasted long enough, it becomes the older, and what was in the
-/// older and was not asked for since is forgotten.
+/// Names by code location, in two generations: when the younger is full, or has lasted long enough, it becomes the
+/// older, and what was in the older and was not asked for since is forgotten.
 #[derive(Debug)]
 pub(super) struct PlaceCache {
     young: FastMap<CodeLocation, Frames>,
@@ -97,7 +97,8 @@ impl PlaceCache {
         self.young.insert(location, frames);
     }
 
-    /// Holds at most so many from now on; only what is beyond that is forgotten: names of files that were given up can't be read again.
+    /// Holds at most so many from now on; only what is beyond that is forgotten: names of files that were given up
+    /// can't be read again.
     pub(super) fn resize(&mut self, capacity: usize) {
         self.capacity = capacity.max(2);
         for generation in [&mut self.young, &mut self.old] {

@@ -17,7 +17,8 @@ pub struct NamerConfig {
     pub symbol_table_bytes: u64,
     /// Those of them that blazesym may hold parsed for their lines.
     pub open_line_tables: usize,
-    /// Debug information of those in all, unpacked; that of a file with more is not read. blazesym's memory is up to twice that.
+    /// Debug information of those in all, unpacked; that of a file with more is not read. blazesym's memory is up to
+    /// twice that.
     pub line_table_bytes: u64,
     /// Files up to this size also give lines and inlined functions; 0 for none. What blazesym needs for that is
     /// several times the size of a file's debug information.

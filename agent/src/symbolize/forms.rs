@@ -61,7 +61,8 @@ pub(super) fn code_frame(name: Option<&str>) -> Frame {
     }
 }
 
-/// Without an offset: addresses of run-time code mean nothing later, and would only make every sample a stack of its own.
+/// Without an offset: addresses of run-time code mean nothing later, and would only make every sample a stack of its
+/// own.
 pub(super) fn jit_frame(name: Option<&str>) -> Frame {
     let function = name.map(Arc::from);
     Frame {

@@ -142,7 +142,8 @@ pub(crate) fn go(file: &[u8]) {
     inlined(read, addresses.into_iter().flatten());
 }
 
-/// What was inlined where, by trees that lie in the table itself: a module's record that leads to some is hardly ever made up.
+/// What was inlined where, by trees that lie in the table itself: a module's record that leads to some is hardly ever
+/// made up.
 fn inlined(read: ReadAt<'_>, addresses: impl Iterator<Item = u64>) {
     let Some(image) = Image::open(read) else { return };
     let Some(location) = Location::find(&image) else {

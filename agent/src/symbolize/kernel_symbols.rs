@@ -1,7 +1,7 @@
 //! The kernel's functions by address: /proc/kallsyms.
 //!
-//! The kernel makes the list anew for each reader, which takes it some fifty milliseconds: it is read at the agent's pace. Only
-//! what can run is kept, some 40 bytes a function.
+//! The kernel makes the list anew for each reader, which takes it some fifty milliseconds: it is read at the agent's
+//! pace. Only what can run is kept, some 40 bytes a function.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,7 +20,8 @@ const HIDDEN_SYMBOLS: usize = 1000;
 /// Of what compilers and the kernel's build put in front of functions, where nothing runs.
 const PADDING: [&[u8]; 2] = [b"__pfx_", b"__cfi_"];
 
-/// Where the functions of all BPF programs lie, and how long they are, as the kernel side tells it; empty where it can't.
+/// Where the functions of all BPF programs lie, and how long they are, as the kernel side tells it; empty where it
+/// can't.
 pub type BpfFunctions = fn() -> HashMap<u64, usize>;
 
 /// A function.
@@ -63,7 +64,8 @@ impl KernelSymbols {
         symbols
     }
 
-    /// Lines such as `ffffffffc0a00000 t xfs_inode_alloc [xfs]`, with a tab before the module; `rest` is called now and then.
+    /// Lines such as `ffffffffc0a00000 t xfs_inode_alloc [xfs]`, with a tab before the module; `rest` is called now and
+    /// then.
     fn parse(mut list: impl Read, mut rest: impl FnMut()) -> Self {
         let mut parsed = Self::default();
         let mut hidden = 0;
@@ -119,8 +121,8 @@ impl KernelSymbols {
         });
     }
 
-    /// Of names for the same address, the one stays that people know: the linker's own labels (`_stext`) and what is behind a function's
-    /// name begin with underscores.
+    /// Of names for the same address, the one stays that people know: the linker's own labels (`_stext`) and what is
+    /// behind a function's name begin with underscores.
     fn sort(&mut self) {
         let mut symbols = std::mem::take(&mut self.symbols);
         let preference = |symbol: &Symbol| {

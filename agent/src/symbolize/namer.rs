@@ -16,7 +16,8 @@ use super::perf_map::{ENTRY_BYTES, MapText, PerfMap, Reached};
 use crate::frames::{CodeLocation, Frame, FrameKind, Frames, SourceId};
 use crate::process::{JitCode, Source};
 
-/// How often the kernel's symbols may be read again after an address without a name: a module or BPF program may be new.
+/// How often the kernel's symbols may be read again after an address without a name: a module or BPF program may be
+/// new.
 const KERNEL_REREAD_NS: u64 = 60_000_000_000;
 /// How often is looked at most whether kernel modules came or went.
 const MODULES_CHECK_NS: u64 = 1_000_000_000;
@@ -122,14 +123,14 @@ impl Namer {
         }
     }
 
-    /// Says when the interval began whose locations are named from now on, by the same clock: what the kernel had at an address since then may
-    /// have been two things.
+    /// Says when the interval began whose locations are named from now on, by the same clock: what the kernel had at an
+    /// address since then may have been two things.
     pub fn begin(&mut self, begun_ns: u64) {
         self.begun_ns = begun_ns;
     }
 
-    /// Finds the frames of all `locations`, in the same order. `sources` says what their sources are, but for the fixed ones.
-    /// `now_ns` is any clock that moves on.
+    /// Finds the frames of all `locations`, in the same order. `sources` says what their sources are, but for the fixed
+    /// ones. `now_ns` is any clock that moves on.
     pub fn name<S: BuildHasher>(
         &mut self,
         locations: &[CodeLocation],
@@ -172,7 +173,8 @@ impl Namer {
             let named = self.name_source(source, &offsets, sources.get(&source), now_ns);
             let given_up = is_given_up();
             let is_made = matches!(sources.get(&source), Some(Source::Jit(_)));
-            // Code that is made at run time can be replaced, and its map grows: such names are never remembered. A file may be there again.
+            // Code that is made at run time can be replaced, and its map grows: such names are never remembered. A file
+            // may be there again.
             let remember = !given_up && !is_made;
             // Already in between: the first interval meets everything that runs.
             self.natives.limit(now_ns, &self.config);

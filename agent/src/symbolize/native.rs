@@ -1,8 +1,8 @@
 //! Names of code that came from files.
 //!
-//! Symbol tables are read by ourselves, through reads of the file: they are what nearly every name comes from, and a file that is
-//! mapped instead ends its reader when somebody truncates it. blazesym adds lines and inlined functions, for files that are
-//! small enough.
+//! Symbol tables are read by ourselves, through reads of the file: they are what nearly every name comes from, and a
+//! file that is mapped instead ends its reader when somebody truncates it. blazesym adds lines and inlined functions,
+//! for files that are small enough.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,8 +24,9 @@ use crate::sys::MemoryFile;
 /// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
 
-/// So often in that time much of a large file's tables is read for what is asked for before all of it is sorted and kept, which costs as
-/// much. What is needed now and then is better read each time: kept, it would be several megabytes for a few names.
+/// So often in that time much of a large file's tables is read for what is asked for before all of it is sorted and
+/// kept, which costs as much. What is needed now and then is better read each time: kept, it would be several megabytes
+/// for a few names.
 const GLANCES: u32 = 8;
 const GLANCES_NS: u64 = 60_000_000_000;
 /// Large files whose glances are counted.
@@ -213,8 +214,8 @@ impl NativeNames {
         self.loaded.insert(module.id, loaded);
     }
 
-    /// The symbols around some offsets of a large file that gives no lines. None where all of them are there, or should be: they were needed
-    /// often, and find room.
+    /// The symbols around some offsets of a large file that gives no lines. None where all of them are there, or should
+    /// be: they were needed often, and find room.
     fn glance(
         &mut self,
         module: &Arc<Module>,
@@ -449,7 +450,8 @@ impl Found<'_> {
             return Some(vec![frame(&format!("{}@plt", demangle(plt)))]);
         }
         let mut outer = match (&self.symbol, self.detail, self.go.last()) {
-            // Go's own table first: its names are those of Go's stack traces, the same whether a program is stripped or not.
+            // Go's own table first: its names are those of Go's stack traces, the same whether a program is stripped or
+            // not.
             (_, _, Some(go)) => frame(&go.function),
             (Some(symbol), ..) => frame(&demangle(symbol)),
             (None, Some(detail), None) if names(detail) => frame(&demangle(&detail.name)),

@@ -14,8 +14,8 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// The moment that the clock of files showed so, by the monotonic clock. None where it lies ahead: the clock was set back since, or somebody
-/// has chosen it.
+/// The moment that the clock of files showed so, by the monotonic clock. None where it lies ahead: the clock was set
+/// back since, or somebody has chosen it.
 pub fn monotonic_of_file_time(time_ns: i128) -> Option<u64> {
     let passed_ns = i128::from(wall_ns()) - time_ns;
     let passed_ns = u64::try_from(passed_ns).ok()?;

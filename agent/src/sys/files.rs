@@ -1,4 +1,5 @@
-//! Files of other processes: what they are without asking their server, opening them without leaving a root, how many may be open.
+//! Files of other processes: what they are without asking their server, opening them without leaving a root, how many
+//! may be open.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -9,7 +10,8 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 /// What a file is, and which of the things that lay at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileState {
-    /// As `stat` tells it, major number in the upper half: another one for each filesystem below an overlay and each subvolume of btrfs.
+    /// As `stat` tells it, major number in the upper half: another one for each filesystem below an overlay and each
+    /// subvolume of btrfs.
     pub device: u64,
     pub inode: u64,
     pub bytes: u64,
@@ -92,8 +94,8 @@ pub fn find_place(path: &str) -> io::Result<File> {
     opened(libc::c_long::from(unsafe { libc::open(path.as_ptr(), flags) }))
 }
 
-/// The place to which a path leads for who has `root` as its root: absolute links and `..` stay below, and links of /proc are not followed. `follow`
-/// says whether the last part may be a link.
+/// The place to which a path leads for who has `root` as its root: absolute links and `..` stay below, and links of
+/// /proc are not followed. `follow` says whether the last part may be a link.
 pub fn find_place_in(root: &File, path: &str, follow: bool) -> io::Result<File> {
     let path = CString::new(path)?;
     let last = if follow { 0 } else { libc::O_NOFOLLOW };
@@ -114,7 +116,8 @@ pub fn find_place_in(root: &File, path: &str, follow: bool) -> io::Result<File> 
     })
 }
 
-/// Opens what lies at a place for reading; never waits for somebody at the other end, and makes no terminal this process's own.
+/// Opens what lies at a place for reading; never waits for somebody at the other end, and makes no terminal this
+/// process's own.
 pub fn open_place(place: &File) -> io::Result<File> {
     let path = CString::new(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
     let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;

@@ -38,15 +38,16 @@ impl GroupFolder {
         })
     }
 
-    /// The group's path, beginning with `/`; relative to the mount's root, or from the tree's own root where the group lies outside of
-    /// that. `NotFound` where there is no such group any more.
+    /// The group's path, beginning with `/`; relative to the mount's root, or from the tree's own root where the group
+    /// lies outside of that. `NotFound` where there is no such group any more.
     pub fn path_of(&self, id: u64) -> io::Result<String> {
         let mut handle = Handle {
             bytes: 8,
             kind: HANDLE_KERNFS,
             id: id.to_ne_bytes(),
         };
-        // SAFETY: `handle` has as many bytes behind its head as it says, and is valid for the call; the result is checked.
+        // SAFETY: `handle` has as many bytes behind its head as it says, and is valid for the call; the result is
+        // checked.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_open_by_handle_at,

@@ -1,7 +1,8 @@
 //! Reads that another process can hold up, on a thread that may be left behind.
 //!
-//! A command line lies in the process's own memory, and memory may be a file whose server does not answer; so may a program's file, or
-//! the folder of its perf map. Who reads such things on a thread of its own loses one thread, and goes on.
+//! A command line lies in the process's own memory, and memory may be a file whose server does not answer; so may a
+//! program's file, or the folder of its perf map. Who reads such things on a thread of its own loses one thread, and
+//! goes on.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -34,7 +35,8 @@ static LEFT_BEHIND: Mutex<Option<HashMap<Owner, u32>>> = Mutex::new(None);
 static ABANDONED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Reads that were given up since they took too long, and those that were not begun, since too many of the same owner's are stuck.
+/// Reads that were given up since they took too long, and those that were not begun, since too many of the same owner's
+/// are stuck.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StuckReads {
     pub abandoned: u64,

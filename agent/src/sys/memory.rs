@@ -19,8 +19,8 @@ pub fn page_bytes() -> u64 {
 /// Bytes in all [`MemoryFile`]s.
 static MEMORY_FILE_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// A file without a place on any disk, of which only what was written takes memory. That is this process's, but no part of what counts as
-/// resident unless it is mapped.
+/// A file without a place on any disk, of which only what was written takes memory. That is this process's, but no part
+/// of what counts as resident unless it is mapped.
 #[derive(Debug)]
 pub struct MemoryFile {
     file: File,
@@ -30,7 +30,8 @@ pub struct MemoryFile {
 impl MemoryFile {
     /// Of `length` bytes, zeros at first.
     pub fn new(name: &CStr, length: u64) -> io::Result<Self> {
-        // Where `vm.memfd_noexec` is 2 only files that can't be executed are made; kernels before 6.3 don't know of that.
+        // Where `vm.memfd_noexec` is 2 only files that can't be executed are made; kernels before 6.3 don't know of
+        // that.
         let create = |flags| {
             // SAFETY: `name` ends with a zero; the result is checked.
             let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | flags) };
@@ -82,7 +83,8 @@ pub fn resident_bytes() -> u64 {
     pages.unwrap_or(0) * page_bytes()
 }
 
-/// Bytes of this process's address space that are memory of BPF maps, all of it resident: the kernel maps them as a whole.
+/// Bytes of this process's address space that are memory of BPF maps, all of it resident: the kernel maps them as a
+/// whole.
 pub fn mapped_map_bytes() -> u64 {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let lines = maps.lines().filter(|line| line.ends_with(" anon_inode:bpf-map"));
@@ -99,8 +101,8 @@ pub fn tune_allocator() {
     }
 }
 
-/// Gives back what the allocator holds without need, and unmaps the pages of [`MemoryFile`]s that are mapped, which counted twice: the
-/// files keep them.
+/// Gives back what the allocator holds without need, and unmaps the pages of [`MemoryFile`]s that are mapped, which
+/// counted twice: the files keep them.
 pub fn release_memory() {
     if memory_file_bytes() > 0 {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -116,8 +118,8 @@ pub fn release_memory() {
     }
 }
 
-/// The range of a line of /proc/self/maps, if it is a file that is shared and mapped for nothing but reading. Programs and
-/// libraries are mapped privately, rings of the kernel have no path.
+/// The range of a line of /proc/self/maps, if it is a file that is shared and mapped for nothing but reading. Programs
+/// and libraries are mapped privately, rings of the kernel have no path.
 fn shared_read_only_file(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     if fields.next()? != "r--s" || !fields.nth(3)?.starts_with('/') {

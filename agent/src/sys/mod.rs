@@ -1,7 +1,8 @@
 //! System calls and clocks that need neither BPF nor a kernel side: what rooms above and below `kernel` share.
 //!
-//! In: paths, open files, this process. Out: times in nanoseconds, sizes in bytes, open files and what the kernel says of them. It
-//! knows nothing of samples, and of other processes only how to open and read their files without being held up or led astray.
+//! In: paths, open files, this process. Out: times in nanoseconds, sizes in bytes, open files and what the kernel says
+//! of them. It knows nothing of samples, and of other processes only how to open and read their files without being
+//! held up or led astray.
 #![allow(unsafe_code, reason = "beside kernel, this is the room for system calls")]
 
 mod clocks;

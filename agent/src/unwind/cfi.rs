@@ -218,7 +218,8 @@ impl<'a> Interpreter<'a> {
         self.location = location;
     }
 
-    /// Carries out what is not in the upper two bits; gives how far the location advances, in units of the code alignment.
+    /// Carries out what is not in the upper two bits; gives how far the location advances, in units of the code
+    /// alignment.
     fn operation(&mut self, operation: u8, reader: &mut Reader<'_>, row: &mut impl FnMut(Row)) -> Option<Option<u64>> {
         match operation {
             // nop
@@ -243,8 +244,8 @@ impl<'a> Interpreter<'a> {
             0x2e => {
                 reader.uleb()?;
             }
-            // AARCH64_negate_ra_state_with_pc and AARCH64_negate_ra_state: the walk takes signatures off in any case. With
-            // this number GNU_window_save is meant elsewhere, which x86-64 has no use for.
+            // AARCH64_negate_ra_state_with_pc and AARCH64_negate_ra_state: the walk takes signatures off in any case.
+            // With this number GNU_window_save is meant elsewhere, which x86-64 has no use for.
             0x2c | 0x2d if self.cie.arch == Arch::Arm64 => {}
             _ => self.save_register(operation, reader)?,
         }

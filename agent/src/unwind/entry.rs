@@ -7,8 +7,8 @@ use crate::elf::reader::{Bases, Reader};
 
 /// Longer entries don't describe functions; they are passed over and counted as malformed.
 pub(super) const MAX_ENTRY_BYTES: u64 = 256 * 1024;
-/// How much of a section is in memory at once, at first and at most: most sections are small, and memory that was never touched costs a
-/// fault for each page.
+/// How much of a section is in memory at once, at first and at most: most sections are small, and memory that was never
+/// touched costs a fault for each page.
 const FIRST_WINDOW_BYTES: usize = 32 * 1024;
 const WINDOW_BYTES: usize = 512 * 1024;
 
@@ -165,8 +165,8 @@ pub(super) struct Cie {
 }
 
 impl Cie {
-    /// `reader` stands behind the CIE's id; the one that comes back, at its first instruction. None where it makes no sense or uses what no
-    /// compiler for Linux writes.
+    /// `reader` stands behind the CIE's id; the one that comes back, at its first instruction. None where it makes no
+    /// sense or uses what no compiler for Linux writes.
     pub(super) fn parse(mut reader: Reader<'_>, format: Format, arch: Arch) -> Option<(Self, Reader<'_>)> {
         let version = reader.u8()?;
         if !matches!((version, format), (1 | 3, _) | (4, Format::DebugFrame)) {

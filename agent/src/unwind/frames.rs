@@ -67,8 +67,8 @@ fn header_of<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, header: u64) -> Op
     (version == 1).then_some((pointer, index))
 }
 
-/// The linker's index: for each function its first address and that of its description, ascending, both of 4 bytes and relative
-/// to the header.
+/// The linker's index: for each function its first address and that of its description, ascending, both of 4 bytes and
+/// relative to the header.
 #[derive(Debug, Clone, Copy)]
 struct Index {
     header: u64,
@@ -408,7 +408,8 @@ pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Reads one entry of at most `most` bytes through a function that fills a buffer from an offset behind the entry's start.
+/// Reads one entry of at most `most` bytes through a function that fills a buffer from an offset behind the entry's
+/// start.
 pub(super) fn read_entry(most: u64, mut read: impl FnMut(u64, &mut [u8]) -> Option<()>) -> Option<Body> {
     let mut length = [0; 4];
     read(0, &mut length)?;

@@ -1,9 +1,9 @@
 //! From a file's unwind information to tables that the kernel side walks.
 //!
-//! In: an ELF file of x86-64 or arm64, read through a function that the caller gives. Out: [`compile`] makes a [`FileTable`],
-//! which has for each address (the file's own, in bytes) the [`Rule`] that leads from a frame there to its caller's; it
-//! comes from .eh_frame, from .debug_frame where that is all there is, and from Go's pclntab. [`Layout`] lays tables and
-//! mappings out for the walk of bpf/unwind.h, in a [`Memory`] that somebody else owns.
+//! In: an ELF file of x86-64 or arm64, read through a function that the caller gives. Out: [`compile`] makes a
+//! [`FileTable`], which has for each address (the file's own, in bytes) the [`Rule`] that leads from a frame there to
+//! its caller's; it comes from .eh_frame, from .debug_frame where that is all there is, and from Go's pclntab.
+//! [`Layout`] lays tables and mappings out for the walk of bpf/unwind.h, in a [`Memory`] that somebody else owns.
 //!
 //! Pure: no I/O of its own, no state but a bounded cache. Files are not trusted: sizes are capped before memory is
 //! allocated, what makes no sense is passed over and counted, and the work is bounded by the file's size.
@@ -35,8 +35,8 @@ pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 pub use space::Range;
 pub use table::{CHUNK_BYTES, FileTable, Row, Stats};
 
-/// Compiles a file's table. `read_file` fills a buffer from an offset of the file, or says that it cannot; `row_limit` is
-/// how many rows the table may have. Beside the table itself, at 4 bytes a row, it takes some 5 MiB at most.
+/// Compiles a file's table. `read_file` fills a buffer from an offset of the file, or says that it cannot; `row_limit`
+/// is how many rows the table may have. Beside the table itself, at 4 bytes a row, it takes some 5 MiB at most.
 pub fn compile(read_file: impl Fn(u64, &mut [u8]) -> bool, row_limit: usize) -> Result<FileTable, TableError> {
     compile_within(read_file, row_limit, table_builder::ROOM_BYTES)
 }

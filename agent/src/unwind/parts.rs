@@ -1,8 +1,8 @@
 //! Large files in parts: only the code that runs gets tables.
 //!
-//! A browser's engine or a compiler has a hundred megabytes of code, of which a machine runs a few. The linker's index of
-//! .eh_frame (.eh_frame_hdr), and Go's list of functions, lead to the descriptions of any address, so that a part costs what it has, and not what the
-//! file has.
+//! A browser's engine or a compiler has a hundred megabytes of code, of which a machine runs a few. The linker's index
+//! of .eh_frame (.eh_frame_hdr), and Go's list of functions, lead to the descriptions of any address, so that a part
+//! costs what it has, and not what the file has.
 
 use std::ops::Range;
 
@@ -53,14 +53,14 @@ impl Outline {
     }
 }
 
-/// Says how a file is divided where it is better compiled in parts: it has many functions, and an index of them. None: compile it as a
-/// whole.
+/// Says how a file is divided where it is better compiled in parts: it has many functions, and an index of them. None:
+/// compile it as a whole.
 pub fn outline(read_file: impl Fn(u64, &mut [u8]) -> bool) -> Option<Outline> {
     let image = Image::open(read_file)?;
     let go = Location::find(&image);
     let indexed = frames::indexed_functions(&image);
-    // Go's own table is an index of itself, and its linker's .debug_frame tells no more; beside it may stand C code, with an index or
-    // without one.
+    // Go's own table is an index of itself, and its linker's .debug_frame tells no more; beside it may stand C code,
+    // with an index or without one.
     let functions = match go {
         Some(location) if indexed.is_some() || !frames::has_eh_frame(&image) => {
             location.functions().saturating_add(indexed.unwrap_or(0))

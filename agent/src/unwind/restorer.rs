@@ -1,7 +1,7 @@
 //! The code through which a signal's handler returns to the kernel, where nobody describes it.
 //!
-//! glibc marks its `__restore_rt` as a signal frame. musl says nothing of it, but its bytes are always the same: set the
-//! number of the system call, call.
+//! glibc marks its `__restore_rt` as a signal frame. musl says nothing of it, but its bytes are always the same: set
+//! the number of the system call, call.
 
 use std::ops::Range;
 
@@ -19,7 +19,8 @@ const MAX_BYTES: u64 = 16 << 20;
 const BLOCK_BYTES: usize = 64 * 1024;
 const DT_NEEDED: u64 = 1;
 
-/// Looks for it at some addresses where a C library can be: in files that need no others, which are static programs and C libraries.
+/// Looks for it at some addresses where a C library can be: in files that need no others, which are static programs and
+/// C libraries.
 pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
     addresses: &Range<u64>,

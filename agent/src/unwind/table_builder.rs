@@ -129,14 +129,15 @@ pub(super) enum Taken {
     No,
 }
 
-/// Takes the functions of one source after the other, the best first, and does so again for each window of addresses where all
-/// at once would take too much memory.
+/// Takes the functions of one source after the other, the best first, and does so again for each window of addresses
+/// where all at once would take too much memory.
 #[derive(Debug)]
 pub(super) struct TableBuilder {
     row_limit: usize,
     room_bytes: usize,
     rules: Rules,
-    /// Of each row: bytes from the row before, or from the function's first address, and the number of the rule; both as LEB128.
+    /// Of each row: bytes from the row before, or from the function's first address, and the number of the rule; both
+    /// as LEB128.
     stream: Vec<u8>,
     /// Of the current source, as they came.
     functions: Vec<Piece>,
@@ -261,7 +262,8 @@ impl TableBuilder {
         };
         self.functions
             .extend(piece.cut(self.window.start, self.window.end, &self.stream));
-        // Only a function's first row can be merged with its neighbour's last, so a table that is too long is known early.
+        // Only a function's first row can be merged with its neighbour's last, so a table that is too long is known
+        // early.
         let functions = self.functions.len() + self.settled.len();
         if self.rows > self.row_limit.saturating_add(functions) {
             return Err(TableError::TooManyRows { limit: self.row_limit });
@@ -386,7 +388,8 @@ impl TableBuilder {
         self.settled = merged;
     }
 
-    /// Ends a window, after its last source. True where there is another one, for which all sources are to be handed in again.
+    /// Ends a window, after its last source. True where there is another one, for which all sources are to be handed in
+    /// again.
     pub(super) fn next_window(&mut self) -> Result<bool, TableError> {
         let limit = self.row_limit;
         self.passes += 1;
@@ -465,8 +468,8 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// True for the rule that holds at the first instruction of functions. Padding takes it from the function behind it: that
-    /// saves two rows a function, and is right also for a tiny function that nobody describes.
+    /// True for the rule that holds at the first instruction of functions. Padding takes it from the function behind
+    /// it: that saves two rows a function, and is right also for a tiny function that nobody describes.
     fn is_entry_rule(&self, number: u16) -> bool {
         let x86_64 = Rule::pack(Cfa::Sp(8), CallerFp::Same, CallerPc::BelowCfa);
         let arm64 = Rule::pack(Cfa::Sp(0), CallerFp::Same, CallerPc::LinkRegister);

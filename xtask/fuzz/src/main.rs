@@ -1,7 +1,8 @@
-//! One program for all targets: libFuzzer's, with the target that `STAKEOUT_FUZZ_TARGET` names; with `list` it names them all.
+//! One program for all targets: libFuzzer's, with the target that `STAKEOUT_FUZZ_TARGET` names; with `list` it names
+//! them all.
 //!
-//! In: libFuzzer's own command line. `cargo xtask fuzz` builds it with coverage and says what it found; the targets are in
-//! the agent's rooms and in the server's `fuzz`, where unit tests run them too; a feature chooses whose.
+//! In: libFuzzer's own command line. `cargo xtask fuzz` builds it with coverage and says what it found; the targets are
+//! in the agent's rooms and in the server's `fuzz`, where unit tests run them too; a feature chooses whose.
 #![no_main]
 
 use std::alloc::System;
@@ -14,8 +15,8 @@ use stakeout_agent::fuzz::{TARGETS, Target};
 #[cfg(feature = "server")]
 use stakeout_server::fuzz::{TARGETS, Target};
 
-/// What a target may hold is told to the allocator: libFuzzer's own limits need a sanitizer's, or count its corpus too. What goes
-/// beyond ends the program, which is a finding.
+/// What a target may hold is told to the allocator: libFuzzer's own limits need a sanitizer's, or count its corpus too.
+/// What goes beyond ends the program, which is a finding.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 

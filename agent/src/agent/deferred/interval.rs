@@ -8,8 +8,8 @@ use crate::kernel::{Tables, WalkStop};
 use crate::process::Table;
 
 impl Interval {
-    /// Goes on with the walks for which `is_there` says that what they waited for has come. Those that end are samples like
-    /// all others from now on; others may stop again, further on.
+    /// Goes on with the walks for which `is_there` says that what they waited for has come. Those that end are samples
+    /// like all others from now on; others may stop again, further on.
     pub(super) fn walk_deferred(
         &mut self,
         tables: &mut Tables,

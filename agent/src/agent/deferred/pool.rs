@@ -1,8 +1,8 @@
-//! Copies of stacks that wait for their tables. In: bytes as the kernel side read them. Out: the same bytes, each time that a walk
-//! goes on. All that is kept counts against one limit, of which every file has a part.
+//! Copies of stacks that wait for their tables. In: bytes as the kernel side read them. Out: the same bytes, each time
+//! that a walk goes on. All that is kept counts against one limit, of which every file has a part.
 //!
-//! A thread's stacks are nearly the same from sample to sample: the first copy of a thread is kept as it came, later ones as what
-//! differs from it.
+//! A thread's stacks are nearly the same from sample to sample: the first copy of a thread is kept as it came, later
+//! ones as what differs from it.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -15,13 +15,15 @@ use crate::kernel::StackCopy;
 
 /// Of the memory limit, what copies may take; beyond it stacks stay cut.
 const LIMIT_PART: u64 = 8;
-/// Of that, what all programs' may take as they come; and what the copies that stopped in the code of one file may take in any case, so
-/// that those of a compiler, on all CPUs, leave room for others.
+/// Of that, what all programs' may take as they come; and what the copies that stopped in the code of one file may take
+/// in any case, so that those of a compiler, on all CPUs, leave room for others.
 const SHARED_PART: usize = 2;
 const FILE_PART: usize = 8;
-/// Of what all may take, so much holds copies as they are. Further ones are packed: a fifth of the size, for 50 µs of CPU time.
+/// Of what all may take, so much holds copies as they are. Further ones are packed: a fifth of the size, for 50 µs of
+/// CPU time.
 const PLAIN_PART: usize = 16;
-/// Of what all may take, so much holds threads' first copies, from which others differ by a few words: a hundredth of the size.
+/// Of what all may take, so much holds threads' first copies, from which others differ by a few words: a hundredth of
+/// the size.
 const BASE_PART: usize = 4;
 /// A copy that differs from the thread's first one by more than this part of itself is the next one's to differ from.
 const HARDLY_ALIKE: usize = 8;

@@ -299,7 +299,8 @@ pub(in crate::agent) fn location_of_stop(
     table.location(key, address, is_code, now_ns)
 }
 
-/// Where a walk stopped that is to go on, and whether there is code for certain: it was interrupted, or tables led to it.
+/// Where a walk stopped that is to go on, and whether there is code for certain: it was interrupted, or tables led to
+/// it.
 fn stopped_at(user: &[u64], walk: &so_walk) -> Option<(u64, bool)> {
     let last = *user.last()?;
     let innermost = user.len() == 1 || last & EXACT_ADDRESS != 0;

@@ -1,6 +1,7 @@
 //! Keeps the agent's own CPU time within its limit, by sampling less often.
 
-/// Time whose allowance may be saved up: what starting costs, and a burst of new programs, need not slow the sampling down.
+/// Time whose allowance may be saved up: what starting costs, and a burst of new programs, need not slow the sampling
+/// down.
 const SAVED_SECONDS: f64 = 60.0;
 /// The rate is never divided by more.
 const MAX_DIVISOR: u32 = 32;
@@ -23,8 +24,8 @@ impl RateController {
         }
     }
 
-    /// What the configured rate is to be divided by from now on. `used_seconds` of CPU time, in BPF and in user space, went
-    /// into `seconds` of wall time on a machine with so many CPUs.
+    /// What the configured rate is to be divided by from now on. `used_seconds` of CPU time, in BPF and in user space,
+    /// went into `seconds` of wall time on a machine with so many CPUs.
     pub(in crate::agent) fn after(&mut self, seconds: f64, cpus: u32, used_seconds: f64) -> u32 {
         let allowance = self.limit * f64::from(cpus);
         let most = allowance * SAVED_SECONDS;

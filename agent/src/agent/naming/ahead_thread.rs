@@ -1,4 +1,5 @@
-//! The thread that has names read before their files are given up. The naming thread may be busy with a large file for longer than these can wait.
+//! The thread that has names read before their files are given up. The naming thread may be busy with a large file for
+//! longer than these can wait.
 
 use std::sync::mpsc::{Receiver, SyncSender};
 

@@ -89,8 +89,8 @@ impl FrameTable {
         })
     }
 
-    /// A C library without frame pointers breaks the chain just above `main`: what called it is then the last frame, and
-    /// above that there is nothing that anybody misses.
+    /// A C library without frame pointers breaks the chain just above `main`: what called it is then the last frame,
+    /// and above that there is nothing that anybody misses.
     fn ends_at_a_root(&self, frames: &[u32]) -> bool {
         let function = |from_end: usize| {
             let index = frames.len().checked_sub(from_end)?;

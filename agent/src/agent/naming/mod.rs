@@ -1,10 +1,11 @@
 //! From located stacks to batches, on two threads of their own.
 //!
-//! In: [`Finished`] intervals over [`Intervals`], and [`Ahead`], the code locations in files that are about to be given up. Out: batches, to
-//! a sink. Times are those of the interval's clocks, in nanoseconds.
+//! In: [`Finished`] intervals over [`Intervals`], and [`Ahead`], the code locations in files that are about to be given
+//! up. Out: batches, to a sink. Times are those of the interval's clocks, in nanoseconds.
 //!
-//! `thread` names interval after interval: it has each code location named once, makes the batch's frame table and stacks, and completes
-//! cut stacks by what `roots` knows of their threads. `ahead_thread` names what is in files that go. Neither looks at a process.
+//! `thread` names interval after interval: it has each code location named once, makes the batch's frame table and
+//! stacks, and completes cut stacks by what `roots` knows of their threads. `ahead_thread` names what is in files that
+//! go. Neither looks at a process.
 
 mod ahead;
 mod ahead_thread;

@@ -1,5 +1,6 @@
-//! Where threads begin. In: the stacks of an interval, of which some were cut. Out: the same, those that were cut with a mark and the outermost
-//! frames of their thread, as its whole stacks have shown them: they are the same for as long as the thread lives.
+//! Where threads begin. In: the stacks of an interval, of which some were cut. Out: the same, those that were cut with
+//! a mark and the outermost frames of their thread, as its whole stacks have shown them: they are the same for as long
+//! as the thread lives.
 
 use std::sync::Arc;
 
@@ -188,8 +189,8 @@ fn program(process: &Process) -> Key {
     }
 }
 
-/// A thread's start and its first function, leaf first, and how many of them are the start; none where the stack does not end in one that is
-/// known to be the same for each stack of its thread.
+/// A thread's start and its first function, leaf first, and how many of them are the start; none where the stack does
+/// not end in one that is known to be the same for each stack of its thread.
 fn root_of(stack: &[u32], frames: &[Frame]) -> Option<(Vec<Frame>, usize)> {
     let outermost = stack
         .iter()

@@ -24,8 +24,8 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Names interval after interval until the sender is gone, to whom `behind` says how far it is. Returns batches, samples in them, and what
-/// the namer did.
+/// Names interval after interval until the sender is gone, to whom `behind` says how far it is. Returns batches,
+/// samples in them, and what the namer did.
 pub(in crate::agent) fn name_intervals(
     mut namer: Namer,
     work: &Receiver<Work>,

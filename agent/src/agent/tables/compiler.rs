@@ -17,8 +17,8 @@ use crate::process::{Module, Table};
 use crate::sys;
 use crate::unwind::{self, FileTable, Outline, TableError};
 
-/// Stacks that count for the order of files. More would let a compiler's or browser's engine, of a hundred megabytes and with all
-/// CPUs at work in it, make every other program wait.
+/// Stacks that count for the order of files. More would let a compiler's or browser's engine, of a hundred megabytes
+/// and with all CPUs at work in it, make every other program wait.
 const MOST_COUNTED: u32 = 32;
 
 /// What the thread is asked for.
@@ -60,8 +60,8 @@ struct Need {
     nearby: u32,
 }
 
-/// Parts of files, of each file in the order in which they were asked for, and of all files in turns: a compiler asks for hundreds at a
-/// time.
+/// Parts of files, of each file in the order in which they were asked for, and of all files in turns: a compiler asks
+/// for hundreds at a time.
 struct WaitingParts<M> {
     by_file: BTreeMap<SourceId, (Arc<M>, VecDeque<u32>)>,
     last: Option<SourceId>,
@@ -119,7 +119,8 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Tables have at most `row_limit` rows; large files are read in turns. `waker` is told whenever something was made.
+    /// Tables have at most `row_limit` rows; large files are read in turns. `waker` is told whenever something was
+    /// made.
     pub(super) fn start(
         row_limit: usize,
         read_turn: ReadTurn,
@@ -184,9 +185,9 @@ impl Compiler {
         !self.waiting_parts.is_empty() || self.waiting.keys().any(|id| self.is_needed(*id))
     }
 
-    /// Gives the thread its next work, unless it has some: what stacks wait for, parts and whole files in turns, so that a small program does
-    /// not wait for all parts of a compiler; then, where CPU time is left, what they may wait for later. `outline_of` is that of a file in
-    /// parts, if there still is one.
+    /// Gives the thread its next work, unless it has some: what stacks wait for, parts and whole files in turns, so
+    /// that a small program does not wait for all parts of a compiler; then, where CPU time is left, what they may wait
+    /// for later. `outline_of` is that of a file in parts, if there still is one.
     pub(super) fn ask(&mut self, outline_of: impl Fn(SourceId) -> Option<Arc<Outline>>) {
         if self.busy {
             // Whatever it is: what is waited for comes after it.
@@ -336,8 +337,8 @@ fn unless_written_over(module: &Module, table: Result<FileTable, TableError>) ->
     })
 }
 
-/// The file that frees the most stacks for its size: a browser's engine takes as long as hundreds of libraries. Those at which stacks
-/// stopped go before all others.
+/// The file that frees the most stacks for its size: a browser's engine takes as long as hundreds of libraries. Those
+/// at which stacks stopped go before all others.
 fn most_urgent(waiting: &BTreeMap<SourceId, Arc<Module>>, needed: &FastMap<SourceId, Need>) -> Option<SourceId> {
     let urgency = |id: &SourceId, bytes: u64| {
         let Need { there, nearby } = needed.get(id).copied().unwrap_or_default();

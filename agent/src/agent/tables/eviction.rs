@@ -1,9 +1,9 @@
 //! Which tables are given up for others where the room for tables is full.
 //!
-//! What no sample needed for the longest time goes first. A large table, or a part of one, waits until something was not needed for a
-//! while, since two that take each other's room in turn would be compiled again and again; but a file that has several times as much as
-//! the one that wants some gives it up at once. A part of the room stays free for what is small: a program's own few rows, or its mappings,
-//! never wait for those of a compiler.
+//! What no sample needed for the longest time goes first. A large table, or a part of one, waits until something was
+//! not needed for a while, since two that take each other's room in turn would be compiled again and again; but a file
+//! that has several times as much as the one that wants some gives it up at once. A part of the room stays free for
+//! what is small: a program's own few rows, or its mappings, never wait for those of a compiler.
 
 use crate::frames::SourceId;
 
@@ -80,8 +80,9 @@ impl Eviction {
         bytes <= self.reserved_bytes / SMALL_PART
     }
 
-    /// What is to be given up to free `missing` bytes for a table of a file that will have `file_bytes` with it: what was not needed
-    /// lately, of files that have far more also what was, and for a small one all that is large. Nothing where that is not enough.
+    /// What is to be given up to free `missing` bytes for a table of a file that will have `file_bytes` with it: what
+    /// was not needed lately, of files that have far more also what was, and for a small one all that is large. Nothing
+    /// where that is not enough.
     pub(super) fn choose(
         self,
         size: Size,
@@ -107,8 +108,8 @@ impl Eviction {
     }
 }
 
-/// Those that were not needed the longest, as many as have so many bytes together, if there are. Of equal age, which all have that were
-/// needed in the same interval, the one whose file has most goes first.
+/// Those that were not needed the longest, as many as have so many bytes together, if there are. Of equal age, which
+/// all have that were needed in the same interval, the one whose file has most goes first.
 fn oldest(mut candidates: Vec<Candidate>, missing: u64) -> Option<Vec<Candidate>> {
     if missing == 0 {
         return Some(Vec::new());

@@ -11,8 +11,8 @@ use crate::hash::FastMap;
 use crate::kernel::Tables;
 use crate::unwind::{self, Code, FileTable, Filled, Installed, NoRoom, Outline, Segment, TableError};
 
-/// How long a part is kept that no sample needs, while other parts of its file are needed: a compiler or browser that runs now and then
-/// gets into other parts each time, which would stay until all room is taken.
+/// How long a part is kept that no sample needs, while other parts of its file are needed: a compiler or browser that
+/// runs now and then gets into other parts each time, which would stay until all room is taken.
 const KEEP_PART_NS: u64 = 2 * KEEP_NS;
 /// How long a table that found no room is not tried again.
 const NO_ROOM_NS: u64 = 10_000_000_000;
@@ -104,7 +104,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// True where the file was not known before, or could not be read: from now on its table is to come, or it has none.
+    /// True where the file was not known before, or could not be read: from now on its table is to come, or it has
+    /// none.
     pub(super) fn meet(&mut self, id: SourceId, can_be_read: bool) -> bool {
         let is_new = matches!(self.states.get(&id), None | Some(FileState::Unread));
         if is_new {
@@ -357,8 +358,8 @@ impl Files {
         self.states.get(&id).map_or(0, FileState::bytes)
     }
 
-    /// Gives tables up until they are asked for again; their room is free a moment later. Returns whose programs are to be published anew:
-    /// a part is given up where it lies, and its programs need not hear of it.
+    /// Gives tables up until they are asked for again; their room is free a moment later. Returns whose programs are to
+    /// be published anew: a part is given up where it lies, and its programs need not hear of it.
     pub(super) fn give_up(&mut self, candidates: &[Candidate], tables: &mut Tables, now_ns: u64) -> Vec<SourceId> {
         let mut whole = Vec::new();
         for Candidate { id, part, .. } in candidates {
@@ -388,7 +389,10 @@ impl Files {
     pub(super) fn sweep_parts(&mut self, tables: &mut Tables, now_ns: u64) {
         for state in self.states.values_mut() {
             let FileState::InParts(file) = state else { continue };
-            let is_old = |_: &u32, state: &mut PartState| matches!(state, PartState::Filled { used_ns, .. } if now_ns.saturating_sub(*used_ns) >= KEEP_PART_NS);
+            let is_old = |_: &u32, state: &mut PartState| match state {
+                PartState::Filled { used_ns, .. } => now_ns.saturating_sub(*used_ns) >= KEEP_PART_NS,
+                _ => false,
+            };
             for (_, state) in file.parts.extract_if(is_old) {
                 if let PartState::Filled { filled, .. } = state {
                     tables.empty(&file.directory, filled, now_ns);

@@ -2,8 +2,9 @@
 
 use crate::unwind::{Code, CodeMapping, MAX_MAPPINGS};
 
-/// Makes at most [`MAX_MAPPINGS`] of a program's mappings, ascending. Neighbours without tables become one, those that lie nearest to each other
-/// first: run-time compilers map their code in thousands of pieces, of which nothing is known but that they are code.
+/// Makes at most [`MAX_MAPPINGS`] of a program's mappings, ascending. Neighbours without tables become one, those that
+/// lie nearest to each other first: run-time compilers map their code in thousands of pieces, of which nothing is known
+/// but that they are code.
 pub(super) fn fit(mappings: Vec<CodeMapping<'_>>) -> Vec<CodeMapping<'_>> {
     let Some(too_many) = mappings.len().checked_sub(MAX_MAPPINGS).filter(|count| *count > 0) else {
         return mappings;

@@ -1,4 +1,5 @@
-//! What the kernel side walks by, kept in step with what runs: each turn of the sampling thread takes what was made and asks for more.
+//! What the kernel side walks by, kept in step with what runs: each turn of the sampling thread takes what was made and
+//! asks for more.
 
 use super::compiler::{Compiler, Made};
 use super::eviction::{Eviction, Size};
@@ -13,8 +14,8 @@ use crate::kernel::{Sensor, Waker};
 use crate::process::Table;
 use crate::unwind::{self, CodeMapping, RETIRE_NS};
 
-/// Of all room for tables, what one file's may take, in bytes a row: half. Until it is installed it stands in this process's memory
-/// too. A browser's engine has two million rows of 4 bytes.
+/// Of all room for tables, what one file's may take, in bytes a row: half. Until it is installed it stands in this
+/// process's memory too. A browser's engine has two million rows of 4 bytes.
 const TABLE_BYTES_A_ROW: u64 = 8;
 const MAX_ROWS_PER_FILE: u64 = 4 << 20;
 /// How often files that nothing runs any more, and parts that nothing needs, are forgotten.
@@ -92,7 +93,8 @@ impl Unwinding {
         self.files.mark_used(locations, now_ns);
     }
 
-    /// A stack waits for the table of the code at this location, which may not have been asked for, or have been given up.
+    /// A stack waits for the table of the code at this location, which may not have been asked for, or have been given
+    /// up.
     pub(in crate::agent) fn want_at(&mut self, table: &Table, key: ProgramKey, location: CodeLocation, now_ns: u64) {
         let lack = self.files.lack(location, now_ns);
         if !matches!(lack, Lack::File | Lack::Part(_)) {
@@ -199,7 +201,8 @@ impl Unwinding {
         self.held.iter().map(|held| held.made.bytes()).sum()
     }
 
-    /// Puts a table where walks find it, or gives up others for it; `changed` are the files whose programs are to be published anew.
+    /// Puts a table where walks find it, or gives up others for it; `changed` are the files whose programs are to be
+    /// published anew.
     fn settle(
         &mut self,
         id: SourceId,

@@ -39,7 +39,8 @@ impl SafeFile {
         sys::file_state(&self.file).ok()
     }
 
-    /// Reads what there is, at most as many bytes as there is room for. None where it fails, or its server does not answer.
+    /// Reads what there is, at most as many bytes as there is room for. None where it fails, or its server does not
+    /// answer.
     pub(crate) fn read_some(&self, offset: u64, into: &mut [u8]) -> Option<usize> {
         if self.local {
             return self.file.read_at(into, offset).ok();

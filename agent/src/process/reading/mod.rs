@@ -1,7 +1,8 @@
 //! Files of other processes: opened and read so that nobody can make the agent wait, or read what he could not.
 //!
-//! In: process ids and paths as a process sees them. Out: files and what they were when they were opened. What may never end is done
-//! on a thread that may be left behind ([`sys::guarded`]); files that somebody serves are read there too.
+//! In: process ids and paths as a process sees them. Out: files and what they were when they were opened. What may
+//! never end is done on a thread that may be left behind ([`sys::guarded`]); files that somebody serves are read there
+//! too.
 
 mod held;
 mod mounts;
@@ -12,7 +13,8 @@ use std::fs::File;
 
 use crate::sys::{self, FileState, find_place, find_place_in, open_place};
 
-/// Opens a regular file at a place for reading, and nothing else: opening a device can do things, while opening a pipe may never end.
+/// Opens a regular file at a place for reading, and nothing else: opening a device can do things, while opening a pipe
+/// may never end.
 fn open_regular_at(tgid: u32, place: &File) -> Option<SafeFile> {
     let state = sys::file_state(place).ok()?;
     if !state.is_regular() {
@@ -28,7 +30,8 @@ pub(crate) fn open_regular(path: &str) -> Option<SafeFile> {
     open_regular_at(std::process::id(), &find_place(path).ok()?)
 }
 
-/// Opens what a process has mapped at these addresses, as only /proc knows it: also what was deleted, or lies elsewhere for others.
+/// Opens what a process has mapped at these addresses, as only /proc knows it: also what was deleted, or lies elsewhere
+/// for others.
 pub(super) fn open_mapped(tgid: u32, start: u64, end: u64) -> Option<SafeFile> {
     open_regular_at(tgid, &find_place(&map_file(tgid, start, end)).ok()?)
 }
@@ -49,8 +52,8 @@ pub(crate) fn open_in_root(tgid: u32, path: &str) -> Option<SafeFile> {
     open_regular_at(tgid, &find_place_in(&root, path, true).ok()?)
 }
 
-/// The same for a file that a process has written for others to read: it is no link, and belongs to the process's user or to root, who must let
-/// the process read it.
+/// The same for a file that a process has written for others to read: it is no link, and belongs to the process's user
+/// or to root, who must let the process read it.
 pub(super) fn open_own(tgid: u32, path: &str, user: u32) -> Option<SafeFile> {
     let root = find_place(&format!("/proc/{tgid}/root")).ok()?;
     let place = find_place_in(&root, path, false).ok()?;

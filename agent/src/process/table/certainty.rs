@@ -1,4 +1,5 @@
-//! When an address of a program is sure to have meant what is known of it: what was mapped or written since is noted with the program.
+//! When an address of a program is sure to have meant what is known of it: what was mapped or written since is noted
+//! with the program.
 
 use super::entry::Entry;
 use super::replaced::{Replaced, WRITTEN_LATELY_NS};

@@ -44,7 +44,8 @@ pub(super) struct ProcessEntry {
     pub(super) programs: Vec<Entry>,
     pub(super) exited_ns: Option<u64>,
     pub(super) used_ns: u64,
-    /// When it was moved in control groups of version 1, at most the last [`super::MAX_MOVES`] times, and how often before those.
+    /// When it was moved in control groups of version 1, at most the last [`super::MAX_MOVES`] times, and how often
+    /// before those.
     pub(super) moves: VecDeque<u64>,
     pub(super) earlier_moves: u32,
 }

@@ -16,9 +16,9 @@ const ASKED_AFTER: usize = 1;
 const ASKED_AFTER_LOSS: usize = 16;
 
 impl Table {
-    /// Files that no living process maps since some seconds. What is needed of them is to be read now; then they are to be given up, so that their
-    /// filesystem is not busy and their space is free. Each is told once. Stacks of the programs in `waiting` wait for tables, which keeps their
-    /// files a little longer.
+    /// Files that no living process maps since some seconds. What is needed of them is to be read now; then they are to
+    /// be given up, so that their filesystem is not busy and their space is free. Each is told once. Stacks of the
+    /// programs in `waiting` wait for tables, which keeps their files a little longer.
     pub fn take_leaving(&mut self, waiting: impl IntoIterator<Item = ProgramKey>, now_ns: u64) -> Vec<Leaving> {
         let Self { processes, sources, .. } = self;
         let waited_for = || {
@@ -33,7 +33,8 @@ impl Table {
         sources.holding_mut().take_leaving(now_ns, waited_for)
     }
 
-    /// Takes how many words of processes were lost in all. Where there are new ones, all processes are asked after soon.
+    /// Takes how many words of processes were lost in all. Where there are new ones, all processes are asked after
+    /// soon.
     pub fn note_lost_events(&mut self, lost: u64) {
         if lost > self.held.lost {
             (self.held.lost, self.held.left) = (lost, self.processes.len());

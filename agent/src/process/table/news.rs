@@ -9,8 +9,8 @@ use crate::process::address_space::Source;
 use crate::process::{CodeChange, Executed, NewCode};
 
 impl Table {
-    /// A process became another program: opens its files at once, unless it is one of too many. Where new mappings are not told
-    /// ([`Self::on_map`]), its libraries are looked for a moment later.
+    /// A process became another program: opens its files at once, unless it is one of too many. Where new mappings are
+    /// not told ([`Self::on_map`]), its libraries are looked for a moment later.
     pub fn on_exec(&mut self, executed: &Executed, mappings_told: bool, now_ns: u64) {
         let key = ProgramKey {
             tgid: executed.tgid,

@@ -9,7 +9,8 @@ use crate::metadata::Metadata;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
     pub key: ProgramKey,
-    /// Base name; the thread name of kernel threads and of processes whose start nobody saw and that were gone too soon.
+    /// Base name; the thread name of kernel threads and of processes whose start nobody saw and that were gone too
+    /// soon.
     pub executable: Arc<str>,
     /// Empty for kernel threads.
     pub executable_path: Arc<str>,
@@ -64,7 +65,7 @@ pub struct Found {
     pub program: Arc<Program>,
     /// Changes whenever the meaning of the program's addresses may have changed.
     pub generation: u32,
-    /// How often the process had been moved in control groups of version 1. Together with the number of that of version 2 it tells labels
-    /// of one program apart.
+    /// How often the process had been moved in control groups of version 1. Together with the number of that of version
+    /// 2 it tells labels of one program apart.
     pub moves: u32,
 }

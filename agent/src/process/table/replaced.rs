@@ -1,7 +1,7 @@
 //! Code that came to an address before or after the look that tells what is there.
 //!
-//! A look at a process tells of one moment, and a sample is of another. Where something was mapped, or a file was written, between the two,
-//! nobody knows what the sample's address meant.
+//! A look at a process tells of one moment, and a sample is of another. Where something was mapped, or a file was
+//! written, between the two, nobody knows what the sample's address meant.
 
 use std::collections::VecDeque;
 

@@ -125,8 +125,8 @@ fn write_partial(partial: &Path, label: Label, request: &[u8], durable: bool) ->
     if durable { file.sync_data() } else { Ok(()) }
 }
 
-/// Holds of every file: what is read is what was written, byte for byte, and what is written is read. The first bytes also serve
-/// as label, since nobody makes up a file whose checksum is right.
+/// Holds of every file: what is read is what was written, byte for byte, and what is written is read. The first bytes
+/// also serve as label, since nobody makes up a file whose checksum is right.
 #[cfg(any(test, fuzzing))]
 pub(in crate::ship) fn check(bytes: &[u8]) {
     let whole = |label, request: &[u8]| [&header(label, request)[..], request].concat();

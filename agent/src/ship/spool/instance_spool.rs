@@ -347,6 +347,10 @@ fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_file(path)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        tracing::warn!(path = %path.display(), %error, "a file of the spool cannot be removed: its batch may be sent again");
+        tracing::warn!(
+            path = %path.display(),
+            %error,
+            "a file of the spool cannot be removed: its batch may be sent again"
+        );
     }
 }

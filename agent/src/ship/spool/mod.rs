@@ -1,16 +1,17 @@
 //! The spool: every batch lies here, in a file of its own, from its encoding until the server has it.
 //!
-//! In: compressed requests. Out: the oldest ones of a lane, again and again until each is acknowledged or refused. Sizes in bytes.
-//! Never: hands out a batch under another identity than it was put in with, or drops one that may have reached the server.
+//! In: compressed requests. Out: the oldest ones of a lane, again and again until each is acknowledged or refused.
+//! Sizes in bytes. Never: hands out a batch under another identity than it was put in with, or drops one that may have
+//! reached the server.
 //!
 //!     STATE/lock                                   held while an agent runs
 //!     STATE/spool/STARTED_MS-INSTANCE/             one folder a run of the agent
 //!         NUMBER-SAMPLES.batch                     see `file`
-//!         closing                                  a batch without samples that tells losses which no other batch tells
+//!         closing                                  tells, without samples, losses that no other batch tells
 //!     STATE/quarantine/INSTANCE-NUMBER-SAMPLES-WHY.batch
 //!
-//! Files are synced only while the server does not take batches: one that is acknowledged within seconds never has to reach the
-//! disk. Where the disk refuses, batches are held in memory, up to a bound.
+//! Files are synced only while the server does not take batches: one that is acknowledged within seconds never has to
+//! reach the disk. Where the disk refuses, batches are held in memory, up to a bound.
 
 mod file;
 #[cfg(any(test, fuzzing))]
@@ -134,7 +135,8 @@ impl Spool {
         entries.fold((0, 0), |(batches, bytes), entry| (batches + 1, bytes + entry.bytes))
     }
 
-    /// Drops the oldest batches until `bytes` more fit. False when they cannot: what may have reached the server must stay.
+    /// Drops the oldest batches until `bytes` more fit. False when they cannot: what may have reached the server must
+    /// stay.
     pub(super) fn make_room(&mut self, bytes: u64) -> bool {
         let (_, mut used) = self.usage();
         while used + bytes > self.limit_bytes {
@@ -148,8 +150,8 @@ impl Spool {
         true
     }
 
-    /// Puts a batch of this run in under `next_number`. `report` is the same request without samples. A batch that finds no room is
-    /// counted.
+    /// Puts a batch of this run in under `next_number`. `report` is the same request without samples. A batch that
+    /// finds no room is counted.
     pub(super) fn push(&mut self, samples: u64, body: &Bytes, report: Vec<u8>) {
         let number = self.live.begin(report);
         if self.make_room((file::HEADER_BYTES + body.len()) as u64) {
@@ -317,7 +319,14 @@ impl Spool {
         let instance = run.instance;
         match kept {
             Ok(path) => {
-                tracing::error!(%instance, batch = number, samples, why = message, file = %path.display(), "lost a batch; kept for inspection");
+                tracing::error!(
+                    %instance,
+                    batch = number,
+                    samples,
+                    why = message,
+                    file = %path.display(),
+                    "lost a batch; kept for inspection"
+                );
             }
             Err(error) => tracing::error!(%instance, batch = number, samples, why = message, %error, "lost a batch"),
         }

@@ -6,8 +6,9 @@ use uuid::Uuid;
 /// Batches of one lane that are under way at a time: enough to catch up many times faster than batches come.
 pub(in crate::ship) const IN_FLIGHT: usize = 8;
 
-/// The server remembers which of the 64 numbers below the highest it has, and takes everything further down for a repeat. So a batch
-/// goes out only while its number is less than this above that of the oldest one that is not acknowledged.
+/// The server remembers which of the 64 numbers below the highest it has, and takes everything further down for a
+/// repeat. So a batch goes out only while its number is less than this above that of the oldest one that is not
+/// acknowledged.
 pub(super) const NUMBER_SPAN: u64 = 48;
 
 /// Batches of one lane go in order, a few at a time; the lanes are independent of each other.

@@ -1,11 +1,11 @@
-//! Go's table of functions, pclntab, to rules. Go programs have no .eh_frame, but their runtime needs to unwind stacks as well, so
-//! this table is there in every one, stripped or not.
+//! Go's table of functions, pclntab, to rules. Go programs have no .eh_frame, but their runtime needs to unwind stacks
+//! as well, so this table is there in every one, stripped or not.
 //!
-//! In: an image. Out: functions with their rows, into the table builder. Formats of Go 1.16, 1.18 and 1.20 on (runtime/symtab.go,
-//! cmd/link/internal/ld/pcln.go); older ones are passed over.
+//! In: an image. Out: functions with their rows, into the table builder. Formats of Go 1.16, 1.18 and 1.20 on
+//! (runtime/symtab.go, cmd/link/internal/ld/pcln.go); older ones are passed over.
 //!
-//! What the table says of a pc is how far the stack pointer is below its place at the function's entry ("delta"). What holds
-//! beside it was found by disassembling programs of Go 1.26 (`go tool objdump`); see [`rules`].
+//! What the table says of a pc is how far the stack pointer is below its place at the function's entry ("delta"). What
+//! holds beside it was found by disassembling programs of Go 1.26 (`go tool objdump`); see [`rules`].
 
 mod rules;
 
@@ -56,7 +56,8 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
             builder.malformed(1);
             continue;
         }
-        // The return address of a signal handler is the trampoline's first byte, and callers are looked up one byte before.
+        // The return address of a signal handler is the trampoline's first byte, and callers are looked up one byte
+        // before.
         if function.nature == Nature::Signal {
             function.begin = function.begin.saturating_sub(1);
             if let Some(previous) = &mut previous {
@@ -107,8 +108,8 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         })
     }
 
-    /// Counts what was read since the last call. Where each function's record lies is the file's choice: two million of them can lead to two
-    /// million places.
+    /// Counts what was read since the last call. Where each function's record lies is the file's choice: two million of
+    /// them can lead to two million places.
     fn count(&mut self, builder: &mut TableBuilder) -> Result<(), TableError> {
         let read = self.pclntab.read_bytes();
         let new = read.saturating_sub(self.counted_bytes);

@@ -213,8 +213,8 @@ fn packed_symbols_that_unpack_without_end() {
     assert_eq!((names[0].as_deref(), stats.damaged_files), (None, 1));
 }
 
-/// A program of nearly a gibibyte whose table has 40 million symbols: two million functions, many for each address of its code, and
-/// then a hole, which reads as symbols without a name.
+/// A program of nearly a gibibyte whose table has 40 million symbols: two million functions, many for each address of
+/// its code, and then a hole, which reads as symbols without a name.
 #[test]
 fn a_file_of_a_gibibyte_with_tens_of_millions_of_symbols() {
     use std::os::unix::fs::FileExt;

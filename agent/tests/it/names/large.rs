@@ -1,5 +1,5 @@
-//! Large files: their symbols are looked for around what is asked for, and read as a whole where that is dear and happens often. Both say
-//! the same.
+//! Large files: their symbols are looked for around what is asked for, and read as a whole where that is dear and
+//! happens often. Both say the same.
 
 use stakeout_agent::frames::{CodeLocation, Frame};
 use stakeout_agent::metadata::Resolver;

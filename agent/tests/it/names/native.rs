@@ -100,7 +100,8 @@ fn only_what_a_symbol_covers_has_its_name() {
     }
 }
 
-/// `objdump` names the entries of a program's procedure linkage table; what it says of each is held against each byte of it.
+/// `objdump` names the entries of a program's procedure linkage table; what it says of each is held against each byte
+/// of it.
 #[test]
 fn entries_of_the_plt_are_named_after_what_they_jump_to() {
     if !["cc", "strip", "objdump", "readelf", "nm"]
@@ -162,8 +163,9 @@ fn labelled(program: &Path) -> Vec<(u64, String)> {
     labels.collect()
 }
 
-/// The same of a static program, whose entries have no labels and lead to what is chosen for the processor at its start; with all names
-/// of each. `401018: jmp *0xa2fe2(%rip)  # 4a4000 <...>`, `4a4000 ... R_X86_64_IRELATIVE 4187d0` and `4187d0 i memcpy`.
+/// The same of a static program, whose entries have no labels and lead to what is chosen for the processor at its
+/// start; with all names of each. `401018: jmp *0xa2fe2(%rip) # 4a4000 <...>`, `4a4000 ... R_X86_64_IRELATIVE 4187d0`
+/// and `4187d0 i memcpy`.
 fn chosen_at_start(program: &Path) -> Vec<(u64, String)> {
     let code = run(Command::new("objdump")
         .args(["-d", "--no-show-raw-insn", "-j", ".plt"])

@@ -1,4 +1,5 @@
-//! From `submit` to a server that fails in every way: each sample arrives once or is counted as lost, never both, never neither.
+//! From `submit` to a server that fails in every way: each sample arrives once or is counted as lost, never both, never
+//! neither.
 
 mod delivery;
 mod loss;
