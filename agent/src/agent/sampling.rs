@@ -39,7 +39,7 @@ const DRAIN_JITTER: f64 = 0.4;
 const DRAINS_WHEN_FILLED: u64 = 40;
 /// How often is looked for the last tables at a stop.
 const STOP_WAIT: Duration = Duration::from_millis(10);
-/// How long an interval's stacks may wait for their tables, which are made at the agent's pace.
+/// How long an interval's stacks may wait for their tables, which are made within the CPU budget.
 const CLOSING_NS: u64 = 30_000_000_000;
 /// Intervals that may wait for them at a time.
 const MAX_CLOSING: usize = 8;

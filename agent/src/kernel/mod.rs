@@ -19,11 +19,9 @@ mod programs;
 mod records;
 mod sample;
 mod sensor;
-mod shared;
 mod skeletons;
 mod tables;
 mod timers;
-mod walk;
 
 pub use error::KernelError;
 pub use events::Event;
@@ -35,6 +33,5 @@ pub use sample::{
     WalkStop,
 };
 pub use sensor::{Sensor, period_ns};
-pub use tables::Tables;
+pub use tables::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, Tables, leave_out_middle, so_walk};
 pub use timers::Unticked;
-pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, leave_out_middle, so_walk};

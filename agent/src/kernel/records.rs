@@ -10,7 +10,7 @@ use crate::sys::clock_ticks_per_second;
 pub(super) struct Drained {
     pub(super) headers: Vec<so_sample>,
     pub(super) addresses: Vec<u64>,
-    /// One for each header whose walk is late, and their stacks one after the other.
+    /// One for each header whose walk is deferred, and their stacks one after the other.
     pub(super) deferred: Vec<so_walk>,
     pub(super) stacks: Vec<u8>,
     pub(super) malformed: u64,

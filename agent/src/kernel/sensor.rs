@@ -17,11 +17,10 @@ use super::perf::{self, CpuList};
 use super::programs::loaded_programs;
 use super::records::{Drained, read_record};
 use super::sample::{Counters, RawSample};
-use super::shared::{self, charged_bytes};
 use super::skeletons::lifecycle::types::so_event_counters;
 use super::skeletons::sampler::types::so_counters;
 use super::skeletons::{lifecycle, sampler};
-use super::tables::Tables;
+use super::tables::{Tables, charged_bytes, shared_bytes};
 use super::timers::{CpuTicks, Timers, Unticked};
 use crate::sys::{self, monotonic_ns};
 
@@ -137,7 +136,7 @@ impl Sensor {
             events,
             tables,
             fixed_map_bytes: fixed_map_bytes(&sampler, &lifecycle),
-            ring_mapping_bytes: sys::mapped_map_bytes().saturating_sub(shared::shared_bytes()),
+            ring_mapping_bytes: sys::mapped_map_bytes().saturating_sub(shared_bytes()),
             sampler,
             lifecycle,
             online,
@@ -333,7 +332,7 @@ impl Sensor {
     /// Memory of this process in bytes, without [`Self::map_bytes`]: what is resident, but for maps that are mapped
     /// here, of which the kernel counts the rings even twice, and [`sys::MemoryFile`]s.
     pub fn resident_bytes(&self) -> u64 {
-        let mapped = self.ring_mapping_bytes + shared::shared_bytes();
+        let mapped = self.ring_mapping_bytes + shared_bytes();
         sys::resident_bytes().saturating_sub(mapped) + sys::memory_file_bytes()
     }
 

@@ -26,7 +26,7 @@ const RETRY_AFTER_LIMIT: Duration = Duration::from_secs(300);
 pub(super) enum Outcome {
     /// Taken, but for `refused` samples, of which `message` tells.
     Acknowledged { refused: u64, message: String },
-    /// Never to be sent again: `why` names it for the quarantine, `message` is the server's.
+    /// Never to be sent again: `why` names it for the dead letters, `message` is the server's.
     Refused { why: String, message: String },
     /// To be sent again, not before `after`.
     Failed {

@@ -196,9 +196,9 @@ impl State {
     async fn lane(&self, lane: Lane) {
         let (mut failures, mut hurried) = (0, false);
         let mut in_flight = JoinSet::new();
-        let mut pace = 1;
+        let mut at_a_time = 1;
         loop {
-            let rest = self.fill(lane, &mut in_flight, pace);
+            let rest = self.fill(lane, &mut in_flight, at_a_time);
             let answer = if in_flight.is_empty() {
                 match rest {
                     Head::Unreadable(error) => {
@@ -212,11 +212,11 @@ impl State {
             } else {
                 tokio::select! {
                     answer = in_flight.join_next() => answer,
-                    () = self.more.notified(), if lane == Lane::Live && in_flight.len() < pace => continue,
+                    () = self.more.notified(), if lane == Lane::Live && in_flight.len() < at_a_time => continue,
                 }
             };
             let Some(wait) = self.settle(lane, answer, failures) else {
-                (failures, pace) = (0, IN_FLIGHT);
+                (failures, at_a_time) = (0, IN_FLIGHT);
                 continue;
             };
             // What else is under way is awaited first, so that the next attempt is the only one.
@@ -226,14 +226,14 @@ impl State {
                     .settle(lane, Some(answer), failures)
                     .map_or(wait, |other| other.max(wait));
             }
-            pace = 1;
+            at_a_time = 1;
             failures = self.pause(wait, failures, &mut hurried).await;
         }
     }
 
-    /// Starts attempts until `pace` are under way. Returns why it stopped, if it was not that.
-    fn fill(&self, lane: Lane, in_flight: &mut JoinSet<(SpooledBatch, Outcome)>, pace: usize) -> Head {
-        while in_flight.len() < pace {
+    /// Starts attempts until `at_a_time` are under way. Returns why it stopped, if it was not that.
+    fn fill(&self, lane: Lane, in_flight: &mut JoinSet<(SpooledBatch, Outcome)>, at_a_time: usize) -> Head {
+        while in_flight.len() < at_a_time {
             match self.spool.borrow_mut().next(lane) {
                 Head::Batch(spooled) => {
                     let sender = Arc::clone(&self.sender);

@@ -1,7 +1,7 @@
 //! The kernel's functions by address: /proc/kallsyms.
 //!
-//! The kernel makes the list anew for each reader, which takes it some fifty milliseconds: it is read at the agent's
-//! pace. Only what can run is kept, some 40 bytes a function.
+//! The kernel makes the list anew for each reader, which takes it some fifty milliseconds: it is read within the CPU
+//! budget. Only what can run is kept, some 40 bytes a function.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -341,7 +341,7 @@ impl NativeNames {
     }
 }
 
-/// Reads a file at the pace that is allowed, unless tables wait for that.
+/// Reads a file as fast as the CPU budget allows, unless tables wait for that.
 fn reader<'a>(module: &'a Module, config: &'a NamerConfig) -> impl Fn(u64, &mut [u8]) -> bool + use<'a> {
     |offset, into| {
         if !config.read_turn.is_waited_for() {

@@ -312,7 +312,7 @@ impl Worker {
         }
     }
 
-    /// Reads a file at the pace that is allowed.
+    /// Reads a file as fast as the CPU budget allows.
     fn reader<'a>(&'a self, module: &'a Module) -> impl Fn(u64, &mut [u8]) -> bool + use<'a> {
         move |offset, bytes| {
             self.rest();

@@ -47,7 +47,7 @@ pub(in crate::agent) struct Unwinding {
 }
 
 impl Unwinding {
-    /// Tables take at most `table_bytes`; large files are read in turns, and all of them at that pace.
+    /// Tables take at most `table_bytes`; large files are read in turns, and all of them within that CPU budget.
     pub(in crate::agent) fn start(
         table_bytes: u64,
         read_turn: ReadTurn,

@@ -55,7 +55,7 @@ pub(super) struct Spool {
     live: InstanceSpool,
     /// No more batches will be put in.
     finished: bool,
-    /// Losses of tenants that are gone.
+    /// Losses of earlier runs that are gone.
     earlier_lost: Losses,
     dead_letters: DeadLetters,
     full: FullLog,
@@ -289,7 +289,7 @@ impl Spool {
         }
     }
 
-    /// The server will never take the batch: it goes to quarantine, `why` into its file's name.
+    /// The server will never take the batch: it goes to the dead letters, `why` into its file's name.
     pub(super) fn refuse(&mut self, lane: Lane, number: u64, why: &str, message: &str) {
         self.set_aside(lane, number, CAUSE_REFUSED, why, message);
     }

@@ -3,6 +3,9 @@
 //! In: compiled files and the executable mappings of programs. Slabs are array maps of their own in a map of maps, made
 //! as they are needed; a program is published by one update of a hash map.
 
+mod shared;
+mod walk;
+
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -11,17 +14,18 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 use super::error::KernelError;
 use super::sample::WalkStop;
-use super::shared::{Shared, charged_bytes};
 use super::skeletons::sampler;
-use super::walk::{self, Arch, StackCopy, so_walk};
 use crate::frames::ProgramKey;
 use crate::unwind::{
     CodeMapping, FileTable, Filled, Installed, Layout, Memory, NoRoom, Published, RULES, Range, SLAB_WORDS,
 };
+use shared::Shared;
+pub(super) use shared::{charged_bytes, shared_bytes};
+pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, leave_out_middle, so_walk};
 
 /// Slots in the map of slabs.
 const MAX_SLABS: usize = 64;
-/// Slabs that are mapped into this process at a time, for walks of late stacks. What is mapped counts as resident for
+/// Slabs that are mapped into this process at a time, for walks of deferred stacks. What is mapped counts as resident for
 /// whoever looks from outside, twice then, as maps and as this process's memory. Mapping one costs as much as some
 /// hundred steps of a walk.
 const MAPPED_SLABS: usize = 4;
@@ -145,7 +149,7 @@ pub struct Tables {
     processes: MapHandle,
     programs: HashMap<ProgramKey, Program>,
     next_space: u32,
-    /// When late stacks were walked last.
+    /// When deferred stacks were walked last.
     walked_ns: u64,
     /// When was last looked whether the window is still in use.
     looked_ns: u64,

@@ -1,10 +1,10 @@
 //! The walk of bpf/unwind.h in this process: for stacks whose tables came later than the sample, and for tests.
 
-pub use super::skeletons::sampler::types::so_walk;
+pub use crate::kernel::skeletons::sampler::types::so_walk;
 use std::ffi::c_void;
 
-use super::records::Record;
-use super::sample::{LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, WalkStop};
+use crate::kernel::records::Record;
+use crate::kernel::sample::{LEAF_FRAMES, MAX_USER_FRAMES, MAX_WALKED_FRAMES, WalkStop};
 use crate::unwind::{Memory, Published, RULES, Range, SLAB_WORDS};
 
 /// Below the stack pointer a copy of a stack begins: `SO_RED_ZONE_BYTES` of bpf/abi.h.
@@ -106,14 +106,14 @@ impl<'a> StackCopy<'a> {
 
 /// What a walk reads of a process that nobody stops for it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Copied<'a> {
-    pub(super) stack: StackCopy<'a>,
+pub(in crate::kernel) struct Copied<'a> {
+    pub(in crate::kernel) stack: StackCopy<'a>,
     /// Empty where nobody copied it.
-    pub(super) code: StackCopy<'a>,
+    pub(in crate::kernel) code: StackCopy<'a>,
 }
 
 impl<'a> Copied<'a> {
-    pub(super) fn without_code(stack: StackCopy<'a>) -> Self {
+    pub(in crate::kernel) fn without_code(stack: StackCopy<'a>) -> Self {
         let code = StackCopy { address: 0, bytes: &[] };
         Self { stack, code }
     }
@@ -133,7 +133,7 @@ pub fn leave_out_middle(frames: &mut Vec<u64>) -> u32 {
 ///
 /// # Safety
 /// Each slab that is not null has [`SLAB_WORDS`] words until the next one is asked for, and there are [`RULES`] rules.
-pub(super) unsafe fn walk_on(
+pub(in crate::kernel) unsafe fn walk_on(
     arch: Arch,
     walk: &mut so_walk,
     program: Published,
@@ -207,7 +207,7 @@ impl HostMemory {
 
     /// Walks a stack, of which `stack` is what lies [`RED_ZONE_BYTES`] below the stack pointer `sp` and above: the code
     /// that was interrupted at the program counter first, its callers after it, as in
-    /// [`super::sample::RawSample::user`].
+    /// [`crate::kernel::sample::RawSample::user`].
     pub fn walk(&self, arch: Arch, program: Published, at: &Registers, stack: &[u8]) -> (Vec<u64>, WalkStop) {
         let mut walk = so_walk {
             pc: at.pc,
@@ -226,7 +226,7 @@ impl HostMemory {
     }
 
     /// Goes on with a walk; adds the frames' addresses.
-    pub(super) fn walk_on(
+    pub(in crate::kernel) fn walk_on(
         &self,
         arch: Arch,
         walk: &mut so_walk,

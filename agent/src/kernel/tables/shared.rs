@@ -12,12 +12,12 @@ static SHARED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes of maps that are mapped here: resident in this process, as far as the kernel counts, and charged for as maps
 /// as well.
-pub(super) fn shared_bytes() -> u64 {
+pub(in crate::kernel) fn shared_bytes() -> u64 {
     SHARED_BYTES.load(Ordering::Relaxed)
 }
 
 /// Bytes that the kernel charges for a map.
-pub(super) fn charged_bytes(map: BorrowedFd<'_>) -> u64 {
+pub(in crate::kernel) fn charged_bytes(map: BorrowedFd<'_>) -> u64 {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", map.as_raw_fd())).unwrap_or_default();
     info.lines()
         .find_map(|line| line.strip_prefix("memlock:")?.trim().parse().ok())
@@ -26,7 +26,7 @@ pub(super) fn charged_bytes(map: BorrowedFd<'_>) -> u64 {
 
 /// The value of an array map with one entry, mapped for reading and writing, as words of type `T`.
 #[derive(Debug)]
-pub(super) struct Shared<T> {
+pub(in crate::kernel) struct Shared<T> {
     words: NonNull<T>,
     count: usize,
 }
@@ -35,17 +35,17 @@ pub(super) struct Shared<T> {
 unsafe impl<T: Send> Send for Shared<T> {}
 
 /// Integers only: every bit pattern is a value.
-pub(super) trait Word: Copy {}
+pub(in crate::kernel) trait Word: Copy {}
 impl Word for u32 {}
 impl Word for u64 {}
 
 impl<T: Word> Shared<T> {
-    pub(super) fn map(fd: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
+    pub(in crate::kernel) fn map(fd: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
         Self::map_bytes(fd, 0, count)
     }
 
     /// Maps `count` words from word `first` on, which begins a page.
-    pub(super) fn map_from(fd: BorrowedFd<'_>, first: usize, count: usize) -> io::Result<Self> {
+    pub(in crate::kernel) fn map_from(fd: BorrowedFd<'_>, first: usize, count: usize) -> io::Result<Self> {
         Self::map_bytes(fd, first * size_of::<T>(), count)
     }
 
@@ -73,18 +73,18 @@ impl<T: Word> Shared<T> {
 
     /// Writes from word `at` on. BPF programs may read meanwhile: what they can reach is never written, only what is
     /// published afterwards. What lies outside is left out.
-    pub(super) fn write(&mut self, at: usize, values: impl IntoIterator<Item = T>) {
+    pub(in crate::kernel) fn write(&mut self, at: usize, values: impl IntoIterator<Item = T>) {
         for (index, value) in (at..self.count).zip(values) {
             // SAFETY: `index` is below `count`, which is how much was mapped. Volatile, since others read it.
             unsafe { self.words.add(index).write_volatile(value) };
         }
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(in crate::kernel) fn count(&self) -> usize {
         self.count
     }
 
-    pub(super) fn as_ptr(&self) -> *const T {
+    pub(in crate::kernel) fn as_ptr(&self) -> *const T {
         self.words.as_ptr()
     }
 }
@@ -99,7 +99,7 @@ impl<T> Shared<T> {
 impl Shared<u32> {
     /// Writes pairs of words from an even word on, each pair at once and the lower half first. Whoever sees one sees
     /// all that was written before. What lies outside is left out.
-    pub(super) fn write_pairs(&mut self, at: usize, pairs: impl IntoIterator<Item = u64>) {
+    pub(in crate::kernel) fn write_pairs(&mut self, at: usize, pairs: impl IntoIterator<Item = u64>) {
         let places = (at..self.count.saturating_sub(1)).step_by(2);
         for (index, value) in places.filter(|_| at.is_multiple_of(2)).zip(pairs) {
             // SAFETY: both words were mapped, and an even word of a mapping lies at a multiple of 8 bytes.
