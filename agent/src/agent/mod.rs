@@ -1,11 +1,15 @@
 //! The way of a sample through the agent: kernel, process table, names, batch.
 //!
-//! In: a rate. Out: one [`Batch`] about every five seconds, handed to a sink. Four threads: `stakeout-sample` drains
-//! the kernel side and finds out where each address comes from while the process still lives; `stakeout-table` compiles
-//! the tables by which the kernel side walks user stacks; `stakeout-name` names and builds the batch; `stakeout-ahead`
-//! names what is in files that are about to be given up. Between sampling and naming stand at most two intervals; while
-//! both wait, the present one goes on. Every sample that the kernel side took is in a batch or counted as lost, also at
-//! a clean stop.
+//! In: a rate. Out: one [`crate::ship::Batch`] about every five seconds, handed to a sink. Four threads:
+//! `stakeout-sample` drains the kernel side and finds out where each address comes from while the process still lives;
+//! `stakeout-table` compiles the tables by which the kernel side walks user stacks; `stakeout-name` names and builds
+//! the batch; `stakeout-ahead` names what is in files that are about to be given up. Between sampling and naming stand
+//! at most two intervals; while both wait, the present one goes on. Every sample that the kernel side took is in a
+//! batch or counted as lost, also at a clean stop.
+//!
+//! `sampling` is the first thread's loop, `gather` an interval, `locate` the way from addresses to code locations.
+//! Stacks that wait for tables are in `deferred`, these tables in `tables`, the threads that name in `naming`, and what
+//! is done less well near a limit in `limits`.
 
 mod clock;
 mod config;

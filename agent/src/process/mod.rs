@@ -1,9 +1,9 @@
 //! Who runs: lifetimes, executables, mappings, build ids.
 //!
 //! In: process events and (tgid, start time, exec id) of samples. Out: [`Program`]s, and for an address the
-//! [`CodeLocation`] that it came from: a file and an offset in it, or code that the kernel had there at the time. Start
-//! times are clock ticks since boot. It reads /proc and ELF headers, never names a symbol of a file, and never takes a
-//! reused process id for the old process, nor a process's next program for the one before.
+//! [`crate::frames::CodeLocation`] that it came from: a file and an offset in it, or code that the kernel had there at
+//! the time. Start times are clock ticks since boot. It reads /proc and ELF headers, never names a symbol of a file,
+//! and never takes a reused process id for the old process, nor a process's next program for the one before.
 
 mod address_space;
 mod command_line;

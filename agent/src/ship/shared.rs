@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::batch::Batch;
 
-/// What the shipper has done so far. Everything but the gauges is cumulative since [`Shipper::start`].
+/// What the shipper has done so far. Everything but the gauges is cumulative since [`super::Shipper::start`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShipStats {
     /// Samples and batches of this instance that the server has acknowledged.

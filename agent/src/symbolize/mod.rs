@@ -1,10 +1,10 @@
 //! Addresses to names: symbol tables and the kernel's list read by ourselves, lines and inlined functions by blazesym.
 //!
-//! In: [`CodeLocation`]s (a source of code and an offset in it) with what their sources are. Out: frames, innermost
-//! inlined function first. Offsets are bytes in the file; kernel locations are addresses. It needs no live process:
-//! what it reads are files that the process room holds open, so that deleted files are named too. What is asked for
-//! before these are given up, some seconds after their last process ended, is remembered. Only separate debug files are
-//! opened here, in the root of a process where one still lives.
+//! In: [`crate::frames::CodeLocation`]s (a source of code and an offset in it) with what their sources are. Out:
+//! frames, innermost inlined function first. Offsets are bytes in the file; kernel locations are addresses. It needs no
+//! live process: what it reads are files that the process room holds open, so that deleted files are named too. What is
+//! asked for before these are given up, some seconds after their last process ended, is remembered. Only separate debug
+//! files are opened here, in the root of a process where one still lives.
 //!
 //! A [`Namer`] lives as long as the agent, on a thread of its own (blazesym's type cannot leave its thread). There are
 //! two: one names intervals, and one what is about to be given up, which can't wait until the other has read a large
