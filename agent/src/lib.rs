@@ -4,15 +4,17 @@
 
 pub mod agent;
 pub mod config;
+mod cpu_budget;
 mod elf;
+pub mod frames;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+mod hash;
 pub mod kernel;
-mod maps;
 pub mod metadata;
-mod pace;
 pub mod process;
 mod random;
 pub mod ship;
 pub mod symbolize;
+pub mod sys;
 pub mod unwind;

@@ -9,20 +9,21 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use stakeout_agent::agent::Agent;
 use stakeout_agent::config::Arguments;
-use stakeout_agent::kernel::{self, preflight};
+use stakeout_agent::kernel::preflight;
 use stakeout_agent::metadata::Resolver;
 use stakeout_agent::ship::{Shipper, Submitted};
+use stakeout_agent::sys;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// How long a stop may wait for the server, and for one that did not answer before; what is not sent by then stays in the
-/// spool.
+/// How long a stop may wait for the server, and for one that did not answer before; what is not sent by then stays in
+/// the spool.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
 const FLUSH_DEADLINE_IN_TROUBLE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     // Before any thread has a heap of its own.
-    kernel::tune_allocator();
+    sys::tune_allocator();
     let arguments = Arguments::parse();
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! From the samples' clock to wall time.
 
-use crate::kernel;
+use crate::sys;
 
 /// One instant on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,9 +17,9 @@ impl Moment {
         const CLOSE_NS: u64 = 2_000;
         let mut best: Option<(u64, Self)> = None;
         for _ in 0..8 {
-            let before = kernel::monotonic_ns();
-            let unix_ns = kernel::wall_ns();
-            let apart = kernel::monotonic_ns() - before;
+            let before = sys::monotonic_ns();
+            let unix_ns = sys::wall_ns();
+            let apart = sys::monotonic_ns() - before;
             let moment = Self {
                 mono_ns: before + apart / 2,
                 unix_ns,
@@ -44,7 +44,8 @@ pub(super) struct Span {
 
 impl Span {
     /// The interval from the end of the one before until now. It begins where that ended, and what the clock drifted is
-    /// spread over it; but where somebody set the clock, the new time holds for the whole interval, and it does not abut.
+    /// spread over it; but where somebody set the clock, the new time holds for the whole interval, and it does not
+    /// abut.
     pub(super) fn between(before: Moment, now: Moment) -> Self {
         let mono_ns = now.mono_ns.saturating_sub(before.mono_ns).max(1);
         let begin = now.unix_ns.saturating_sub(mono_ns);

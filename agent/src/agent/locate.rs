@@ -1,8 +1,31 @@
 //! The addresses of a stack, to the code that was there.
 
-use super::gather::{Gap, LocatedStack, address_of};
+use crate::frames::{CodeLocation, ProgramKey, SourceId};
 use crate::kernel::{EXACT_ADDRESS, LEAF_FRAMES, RawSample, WalkEnd};
-use crate::process::{Place, ProgramKey, Source, SourceId, Table};
+use crate::process::{Source, Table};
+
+/// A stack whose addresses have been traced to their sources, leaf first.
+#[derive(Debug)]
+pub(super) struct LocatedStack {
+    pub(super) kernel: Box<[CodeLocation]>,
+    pub(super) user: Box<[CodeLocation]>,
+    /// What was left out of the middle of `user`.
+    pub(super) gap: Option<Gap>,
+    pub(super) walk_end: WalkEnd,
+    pub(super) kernel_cut: bool,
+    /// What the user locations refer to.
+    pub(super) sources: Box<[(SourceId, Source)]>,
+}
+
+/// Frames that were left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// Before the location of this index.
+    pub(super) at: usize,
+    /// At least so many, a power of two: with their exact number, recursion would make a stack of its own for each
+    /// depth.
+    pub(super) frames: u32,
+}
 
 /// The addresses that the kernel's code was at.
 pub(super) fn kernel_addresses(sample: &RawSample<'_>) -> impl Iterator<Item = u64> {
@@ -17,14 +40,14 @@ pub(super) fn left_out(frames: u32) -> u32 {
 
 pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table, now_ns: u64) -> LocatedStack {
     let mut sources: Vec<(SourceId, Source)> = Vec::new();
-    let kernel = kernel_addresses(sample).map(|address| match table.kernel_place(address, sample.time_ns) {
-        Some((place, source)) => {
-            if !sources.iter().any(|(known, _)| *known == place.source) {
-                sources.push((place.source, source));
+    let kernel = kernel_addresses(sample).map(|address| match table.kernel_location(address, sample.time_ns) {
+        Some((location, source)) => {
+            if !sources.iter().any(|(known, _)| *known == location.source) {
+                sources.push((location.source, source));
             }
-            place
+            location
         }
-        None => Place {
+        None => CodeLocation {
             source: SourceId::KERNEL,
             offset: address,
         },
@@ -36,20 +59,20 @@ pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table,
         WalkEnd::Cut => &sample.user[..sample.user.len().min(LEAF_FRAMES)],
         _ => sample.user,
     };
-    let mut user: Vec<Place> = Vec::with_capacity(addresses.len());
+    let mut user: Vec<CodeLocation> = Vec::with_capacity(addresses.len());
     for (index, address) in addresses.iter().enumerate() {
         // So was the kernel's way back from a signal's handler: nothing there called the handler.
         let restores = sample.user.get(index + 1).is_some_and(|next| next & EXACT_ADDRESS != 0);
         let innermost = index == 0 || address & EXACT_ADDRESS != 0 || restores;
-        let place = table.place_at(key, address_of(*address, innermost), sample.time_ns, innermost, now_ns);
+        let location = table.location_at(key, address_of(*address, innermost), sample.time_ns, innermost, now_ns);
         // What returns to where there is no code is no frame: here the chain had already led astray.
-        if !innermost && place.source == SourceId::UNKNOWN {
+        if !innermost && location.source == SourceId::UNKNOWN {
             walk_end = WalkEnd::Broken;
             break;
         }
-        user.push(place);
+        user.push(location);
     }
-    let mut ids: Vec<SourceId> = user.iter().map(|place| place.source).collect();
+    let mut ids: Vec<SourceId> = user.iter().map(|location| location.source).collect();
     ids.sort_unstable();
     ids.dedup();
     sources.extend(
@@ -67,5 +90,14 @@ pub(super) fn locate(sample: &RawSample<'_>, key: ProgramKey, table: &mut Table,
         walk_end,
         kernel_cut: sample.kernel_cut,
         sources: sources.into(),
+    }
+}
+
+/// Where the code is: one byte before a return address lies the call, which may be a function's last instruction.
+pub(super) fn address_of(address: u64, innermost: bool) -> u64 {
+    if innermost {
+        address & !EXACT_ADDRESS
+    } else {
+        address.wrapping_sub(1)
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::AgentError;
 use super::sampling::Sampling;
+use super::threads::AgentError;
+use crate::frames::ProgramKey;
 use crate::kernel::{self, Event};
-use crate::process::ProgramKey;
+use crate::sys;
 
 /// How often BPF programs are listed where the kernel does not tell of them as they come and go.
 const CODE_LIST_NS: u64 = 4_000_000_000;
@@ -14,7 +15,7 @@ impl Sampling {
     pub(super) fn take_events(&mut self, timeout: Duration) -> Result<usize, AgentError> {
         let (table, mappings_told) = (&mut self.table, self.sensor.tells_mappings());
         let count = self.sensor.wait_events(timeout, |event| {
-            let now = kernel::monotonic_ns();
+            let now = sys::monotonic_ns();
             let key = |tgid, start_ticks, exec_id| ProgramKey {
                 tgid,
                 start_ticks,
@@ -49,8 +50,8 @@ impl Sampling {
         Ok(count)
     }
 
-    /// Where changes of the kernel's code were lost, or are not told at all, the list of what is there tells what can be told. `now` is from
-    /// before the events were taken that were taken last.
+    /// Where changes of the kernel's code were lost, or are not told at all, the list of what is there tells what can
+    /// be told. `now` is from before the events were taken that were taken last.
     pub(super) fn follow_code(&mut self, now: u64) {
         let lost = self.sensor.mappings_lost();
         let is_due = self
@@ -58,7 +59,7 @@ impl Sampling {
             .is_none_or(|at| !self.sensor.tells_code() && now >= at + CODE_LIST_NS);
         if lost != self.code_lost || is_due {
             self.code_lost = lost;
-            let listed_at = kernel::monotonic_ns();
+            let listed_at = sys::monotonic_ns();
             let all = kernel::bpf_code();
             if self.code_listed_ns.is_some() || all.is_some() {
                 self.table

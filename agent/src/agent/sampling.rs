@@ -4,34 +4,34 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::ahead::Ahead;
-use super::budget::Budget;
 use super::clock::{Moment, Span};
+use super::config::AgentConfig;
 use super::gather::{Interval, Memory};
-use super::intervals::Intervals;
-use super::naming::Finished;
-use super::throttle::Throttle;
-use super::unwinding::Unwinding;
-use super::{
-    AgentConfig, AgentError, CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals,
-};
+use super::limits::{MemoryGovernor, RateController};
+use super::naming::{Ahead, Finished, Intervals};
+use super::tables::Unwinding;
+use super::threads::AgentError;
+use super::totals::{CAUSE_INTERVAL_FULL, CAUSE_MALFORMED, CAUSE_RING_FULL, CAUSE_UNACCOUNTED, Totals};
+use crate::cpu_budget::CpuBudget;
 use crate::kernel::{self, Counters, Sensor, Unticked};
 use crate::metadata::Resolver;
-use crate::pace::Pace;
-use crate::process::{ModuleTable, Table, stuck_reads, vdso_image};
+use crate::process::{ModuleTable, Table, vdso_image};
 use crate::random::Random;
 use crate::ship::Report;
-use crate::symbolize::Frugality;
+use crate::symbolize::DegradationLevel;
+use crate::sys;
+use crate::sys::stuck_reads;
 
 /// Pause after process events: it bounds how often a storm of short processes can wake the agent.
 const EVENT_PAUSE: Duration = Duration::from_millis(5);
 /// Stacks that were not seen for one to two of these are forgotten.
 const MEMORY_NS: u64 = 60_000_000_000;
 const HOTPLUG_NS: u64 = 1_000_000_000;
-/// Longest sleep of the sampling thread: how late it can see that it is to stop, on a machine where nothing starts or ends.
+/// Longest sleep of the sampling thread: how late it can see that it is to stop, on a machine where nothing starts or
+/// ends.
 const LONGEST_WAIT_NS: u64 = 500_000_000;
-/// Copies of stacks fill the ring while tables are being made, and what comes after them may wait for the same: so many times as often is
-/// drained then.
+/// Copies of stacks fill the ring while tables are being made, and what comes after them may wait for the same: so many
+/// times as often is drained then.
 const DRAINS_WHILE_WAITING: u64 = 4;
 /// Two drains are this part of their mean distance nearer or further apart: nothing is in step with them.
 const DRAIN_JITTER: f64 = 0.4;
@@ -39,7 +39,7 @@ const DRAIN_JITTER: f64 = 0.4;
 const DRAINS_WHEN_FILLED: u64 = 40;
 /// How often is looked for the last tables at a stop.
 const STOP_WAIT: Duration = Duration::from_millis(10);
-/// How long an interval's stacks may wait for their tables, which are made at the agent's pace.
+/// How long an interval's stacks may wait for their tables, which are made within the CPU budget.
 const CLOSING_NS: u64 = 30_000_000_000;
 /// Intervals that may wait for them at a time.
 const MAX_CLOSING: usize = 8;
@@ -54,15 +54,15 @@ pub(super) struct Sampling {
     config: AgentConfig,
     pub(super) sensor: Sensor,
     pub(super) table: Table,
-    unwinding: Unwinding,
+    pub(super) unwinding: Unwinding,
     /// Intervals that have ended and wait for tables, at most until then; oldest first.
-    closing: VecDeque<(Finished, u64)>,
-    interval: Interval,
+    pub(super) closing: VecDeque<(Finished, u64)>,
+    pub(super) interval: Interval,
     /// Samples that came while the interval before was being ended.
-    next: Interval,
-    memory: Memory,
+    pub(super) next: Interval,
+    pub(super) memory: Memory,
     aged_ns: u64,
-    intervals: Intervals,
+    pub(super) intervals: Intervals,
     /// Samples drained so far, whatever became of them.
     drained: u64,
     /// Those of them that are in `next`.
@@ -78,11 +78,11 @@ pub(super) struct Sampling {
     /// Ticks that were due and did not come: over the agent's life, and up to the interval's begin.
     unticked: Unticked,
     sent_unticked: Unticked,
-    throttle: Throttle,
-    pace: Pace,
-    budget: Budget,
+    rate_controller: RateController,
+    pub(super) cpu_budget: CpuBudget,
+    memory_governor: MemoryGovernor,
     /// What names and tables do without at present.
-    frugality: Frugality,
+    degradation: DegradationLevel,
     /// How often more memory was used than may be, once an interval.
     memory_limit_reached: u64,
     /// The last interval could not be handed over.
@@ -94,7 +94,8 @@ pub(super) struct Sampling {
     /// CPU time, of BPF programs and of this process, up to the interval's begin.
     used_seconds: f64,
     random: Random,
-    /// When BPF programs were listed, until when all changes of them are known, and how many changes had been lost by then.
+    /// When BPF programs were listed, until when all changes of them are known, and how many changes had been lost by
+    /// then.
     pub(super) code_listed_ns: Option<u64>,
     pub(super) code_certain_ns: u64,
     pub(super) code_lost: u64,
@@ -110,19 +111,19 @@ impl Sampling {
         intervals: Intervals,
     ) -> Result<Self, AgentError> {
         // A part of the descriptors stays free for everything else.
-        let descriptors = kernel::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
+        let descriptors = sys::raise_descriptor_limit(MAX_OPEN_FILES + 256).saturating_sub(256);
         let open_files = descriptors.clamp(64, MAX_OPEN_FILES) as usize;
         let modules = ModuleTable::new(1024, open_files);
         let table = Table::new(config.max_processes, modules, resolver, config.command_lines);
         let cpus = sensor.cpus();
-        let pace = config.names.pace.clone();
-        pace.begin(cpus);
-        let (turns, waker) = (config.names.turns.clone(), sensor.waker());
-        let mut unwinding = Unwinding::start(config.table_bytes, turns, pace.clone(), waker)?;
+        let cpu_budget = config.names.cpu_budget.clone();
+        cpu_budget.begin(cpus);
+        let (read_turn, waker) = (config.names.read_turn.clone(), sensor.waker());
+        let mut unwinding = Unwinding::start(config.table_bytes, read_turn, cpu_budget.clone(), waker)?;
         if let Some(image) = vdso_image() {
             unwinding.add_vdso(&image, &mut sensor);
         }
-        let throttle = Throttle::new(config.cpu_limit);
+        let rate_controller = RateController::new(config.cpu_limit);
         let config_memory_limit = config.memory_limit_bytes;
         Ok(Self {
             config,
@@ -144,15 +145,15 @@ impl Sampling {
             unsampled: BTreeSet::new(),
             unticked: Unticked::default(),
             sent_unticked: Unticked::default(),
-            throttle,
-            pace,
-            budget: Budget::new(config_memory_limit),
-            frugality: Frugality::Nothing,
+            rate_controller,
+            cpu_budget,
+            memory_governor: MemoryGovernor::new(config_memory_limit),
+            degradation: DegradationLevel::Nothing,
             memory_limit_reached: 0,
             naming_is_behind: false,
             divisor: 1,
             throttled: 0,
-            used_seconds: kernel::process_cpu_ns() as f64 / 1e9,
+            used_seconds: sys::process_cpu_ns() as f64 / 1e9,
             random: Random::from_system(),
             code_listed_ns: None,
             code_certain_ns: 0,
@@ -162,7 +163,7 @@ impl Sampling {
 
     pub(super) fn run(mut self, stop: &AtomicBool) -> Result<Totals, AgentError> {
         let drain_ns = self.config.drain_every.as_nanos() as u64;
-        let mut now = kernel::monotonic_ns();
+        let mut now = sys::monotonic_ns();
         let mut drained_at = now;
         let (mut next_drain, mut next_batch, mut next_hotplug) =
             (now + drain_ns, now + self.jittered_interval_ns(), now + HOTPLUG_NS);
@@ -175,14 +176,14 @@ impl Sampling {
             // epoll counts in milliseconds: rounded up, so that it does not spin.
             let timeout = Duration::from_millis(wait.div_ceil(1_000_000));
             let events = self.take_events(timeout)?;
-            now = kernel::monotonic_ns();
+            now = sys::monotonic_ns();
             self.table.tick(now);
             self.give_up_files(now);
             if now >= next_hotplug {
                 next_hotplug = now + HOTPLUG_NS;
                 self.unsampled.extend(self.sensor.follow_hotplug()?);
                 self.cpus = self.cpus.max(self.sensor.cpus());
-                self.pace.set_cpus(self.sensor.cpus());
+                self.cpu_budget.set_cpus(self.sensor.cpus());
             }
             if self.sensor.is_filling_up() {
                 next_drain = next_drain.min(drained_at + drain_ns / DRAINS_WHEN_FILLED);
@@ -191,17 +192,17 @@ impl Sampling {
             if is_quiet {
                 drained_at = now;
                 self.drain(now, None)?;
-                self.open_waiting(now);
-                if self.interval.has_unopened() {
-                    self.pace.stacks_wait();
+                self.open_deferred(now);
+                if self.interval.deferred.has_unopened() {
+                    self.cpu_budget.stacks_wait();
                 }
-                self.want_what_is_waited_for(now);
-                self.pace.hurry(self.is_behind(now));
+                self.want_tables(now);
+                self.cpu_budget.hurry(self.is_behind(now));
                 let often = if self.nothing_waits() { 1 } else { DRAINS_WHILE_WAITING };
                 next_drain = now + self.random.about(drain_ns / often, DRAIN_JITTER);
             }
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
-            self.walk_late(now);
+            self.walk_deferred(now);
             self.close_if_ready(now)?;
             if now >= next_batch {
                 is_quiet = false;
@@ -216,7 +217,7 @@ impl Sampling {
             }
             if events > 0 {
                 std::thread::sleep(EVENT_PAUSE);
-                now = kernel::monotonic_ns();
+                now = sys::monotonic_ns();
             }
         }
         self.finish()
@@ -229,14 +230,14 @@ impl Sampling {
 
     /// True where no other thread makes tables for stacks that wait.
     fn nothing_waits(&self) -> bool {
-        self.unwinding.is_settled() && !self.interval.has_unopened()
+        self.unwinding.is_settled() && !self.interval.deferred.has_unopened()
     }
 
     /// True where stacks are about to be left without their tables, or batches without their names.
     fn is_behind(&self, now: u64) -> bool {
-        let late = self.closing.front();
-        late.is_some_and(|(_, deadline)| now + HURRY_NS >= *deadline)
-            || self.memory.copies.are_crowded()
+        let oldest = self.closing.front();
+        oldest.is_some_and(|(_, deadline)| now + HURRY_NS >= *deadline)
+            || self.memory.stack_pool.are_crowded()
             || self.naming_is_behind
     }
 
@@ -244,17 +245,17 @@ impl Sampling {
     fn drain(&mut self, now: u64, end_ns: Option<u64>) -> Result<(), AgentError> {
         self.sensor.fetch()?;
         // What was mapped before a sample was taken there is known before the sample is looked at.
-        let fetched_at = kernel::monotonic_ns();
+        let fetched_at = sys::monotonic_ns();
         self.take_events(Duration::ZERO)?;
         self.follow_code(fetched_at);
-        self.table.tick(kernel::monotonic_ns());
+        self.table.tick(sys::monotonic_ns());
         let Self {
             sensor,
             table,
             interval,
             next,
             memory,
-            pace,
+            cpu_budget,
             drained,
             drained_next,
             lost,
@@ -265,7 +266,7 @@ impl Sampling {
             let is_next = end_ns.is_some_and(|end_ns| sample.time_ns >= end_ns);
             *drained_next += u64::from(is_next);
             let interval = if is_next { &mut *next } else { &mut *interval };
-            if !interval.add(&sample, memory, table, pace, now) {
+            if !interval.add(&sample, memory, table, cpu_budget, now) {
                 *lost.entry(CAUSE_INTERVAL_FULL).or_default() += 1;
             }
         });
@@ -276,58 +277,24 @@ impl Sampling {
         Ok(())
     }
 
-    /// Opens programs that could wait.
-    fn open_waiting(&mut self, now: u64) {
-        let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
-        for interval in closing.chain([&mut self.interval, &mut self.next]) {
-            interval.open_waiting(&mut self.table, &self.pace, now);
-        }
-    }
-
-    /// Asks for the tables that stacks wait for; those that many wait for come first.
-    fn want_what_is_waited_for(&mut self, now: u64) {
-        let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
-        let intervals = closing.chain([&self.interval, &self.next]);
-        let late: Vec<_> = intervals.flat_map(Interval::late_places).collect();
-        for (key, place) in &late {
-            self.unwinding.want_at(&self.table, *key, *place, now);
-        }
-        self.unwinding.prefer(&self.table, late.into_iter());
-        self.unwinding.ask();
-    }
-
-    /// Goes on with the stacks whose tables have come, and asks for those at which they stop next.
-    fn walk_late(&mut self, now: u64) {
-        if !self.unwinding.take_progress() {
-            return;
-        }
-        let mut stats = self.unwinding.stats();
-        let closing = self.closing.iter_mut().map(|(finished, _)| &mut finished.interval);
-        for interval in closing.chain([&mut self.interval, &mut self.next]) {
-            let (tables, is_there) = (self.sensor.tables(), |place| self.unwinding.is_there(place));
-            interval.walk_late(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
-        }
-        *self.unwinding.stats_mut() = stats;
-        self.sensor.tables().end_walks(now);
-        self.want_what_is_waited_for(now);
-    }
-
     /// Has what is needed of files that no process maps any more named, and then gives them up.
     fn give_up_files(&mut self, now: u64) {
         let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
         let intervals = closing.chain([&self.interval, &self.next]);
-        let waiting = intervals.flat_map(Interval::late_places).map(|(key, _)| key);
+        let waiting = intervals
+            .flat_map(|interval| interval.deferred.stops())
+            .map(|(key, _)| key);
         let leaving = self.table.take_leaving(waiting, now);
         if leaving.is_empty() {
             return;
         }
         let mut ahead = Ahead {
-            frugality: self.frugality,
+            degradation: self.degradation,
             ..Ahead::default()
         };
         let closing = self.closing.iter().map(|(finished, _)| &finished.interval);
         for interval in closing.chain([&self.interval, &self.next]) {
-            interval.late_places_in(&leaving, &mut self.table, &mut ahead, now);
+            interval.deferred.add_to(&mut ahead, &leaving, &mut self.table, now);
             ahead.add(&interval.stacks, &leaving);
         }
         ahead.add(self.intervals.unnamed(), &leaving);
@@ -343,7 +310,7 @@ impl Sampling {
             && let Some((_, deadline)) = self.closing.front_mut()
         {
             *deadline = 0;
-            self.close_if_ready(kernel::monotonic_ns())?;
+            self.close_if_ready(sys::monotonic_ns())?;
         }
         if !last && (!self.intervals.has_room() || self.closing.len() >= MAX_CLOSING) {
             tracing::debug!("naming is behind: the interval goes on");
@@ -382,13 +349,13 @@ impl Sampling {
             samples_taken: taken,
             lost: self.lost.clone(),
             limits: self.limits(&counters),
-            cpu_seconds: kernel::process_cpu_ns() as f64 / 1e9,
+            cpu_seconds: sys::process_cpu_ns() as f64 / 1e9,
             bpf_seconds: counters.bpf_ns as f64 / 1e9,
             rss_bytes: self.sensor.resident_bytes(),
             bpf_map_bytes: self.sensor.map_bytes(),
         };
         let finished = Finished {
-            frugality: self.frugality,
+            degradation: self.degradation,
             interval: std::mem::replace(&mut self.interval, std::mem::take(&mut self.next)),
             span: Span::between(self.begun, ended),
             frequency_hz: self.config.frequency_hz / self.divisor,
@@ -409,7 +376,7 @@ impl Sampling {
         self.close_if_ready(now)?;
         if let Some((waiting, _)) = self.closing.back() {
             // Handed over it may be much later, and what is in use must not look unused until then.
-            self.unwinding.mark_used(waiting.interval.places(), now);
+            self.unwinding.mark_used(waiting.interval.locations(), now);
         }
         Ok(())
     }
@@ -428,7 +395,10 @@ impl Sampling {
         let stuck = stuck_reads();
         let all = [
             // Stacks that were left cut, since too many waited for tables at once.
-            ("stacks_not_copied", counters.stacks_not_copied + self.memory.late_left),
+            (
+                "stacks_not_copied",
+                counters.stacks_not_copied + self.memory.stacks_left,
+            ),
             // Stacks that were left cut, since their tables took too long.
             ("tables_late", unwinding.walked_without_table),
             ("tables_without_room", unwinding.no_room),
@@ -456,21 +426,25 @@ impl Sampling {
     /// Finds out what is to be given up, and gives up what is this thread's, where more memory is used than may be.
     fn keep_memory_limit(&mut self, now: u64) {
         let used_bytes = self.sensor.resident_bytes() + self.sensor.map_bytes();
-        self.frugality = self.budget.after(used_bytes);
+        self.degradation = self.memory_governor.after(used_bytes);
         if used_bytes > self.config.memory_limit_bytes {
             self.memory_limit_reached += 1;
-            tracing::debug!(used_bytes, frugality = ?self.frugality, "more memory is used than --memory-limit allows");
-            if self.frugality == Frugality::FewTables {
+            tracing::debug!(
+                used_bytes,
+                frugality = ?self.degradation,
+                "more memory is used than --memory-limit allows"
+            );
+            if self.degradation == DegradationLevel::FewTables {
                 self.memory.age();
                 self.unwinding.give_up_unused(&mut self.table, &mut self.sensor, now);
             }
-            kernel::release_memory();
+            sys::release_memory();
         }
     }
 
     /// Changes the rate where the interval that ended used more CPU time than it may, or where there is room again.
     fn keep_cpu_limit(&mut self, seconds: f64, used_seconds: f64) {
-        let divisor = self.throttle.after(seconds, self.cpus, used_seconds);
+        let divisor = self.rate_controller.after(seconds, self.cpus, used_seconds);
         // At least once a second.
         let divisor = divisor.min(self.config.frequency_hz.max(1));
         if divisor == self.divisor {
@@ -496,60 +470,24 @@ impl Sampling {
         self.sensor.set_period(self.period_ns());
     }
 
-    /// What a sample stands for: a multiple of the configured rate's period, so that samples of all rates can be added up.
+    /// What a sample stands for: a multiple of the configured rate's period, so that samples of all rates can be added
+    /// up.
     fn period_ns(&self) -> u64 {
         kernel::period_ns(self.config.frequency_hz) * u64::from(self.divisor)
-    }
-
-    /// Hands ended intervals over, in their order, once no stack in them waits for a table, or has waited long enough.
-    fn close_if_ready(&mut self, now: u64) -> Result<(), AgentError> {
-        while self.intervals.has_room()
-            && let Some((mut finished, deadline)) = self.closing.pop_front()
-        {
-            let look = finished.interval.look_again(&mut self.table, now);
-            if look.found {
-                self.unwinding.follow(&mut self.table, &mut self.sensor, now);
-            }
-            let mut stats = self.unwinding.stats();
-            let interval = &mut finished.interval;
-            if interval.has_late() {
-                // What came before the last stack did is there, and where that leads may be to come.
-                let (tables, is_there) = (self.sensor.tables(), |place| self.unwinding.is_there(place));
-                interval.walk_late(tables, &mut self.memory, &mut self.table, &mut stats, is_there, now);
-            }
-            for (key, place) in interval.late_places() {
-                self.unwinding.want_at(&self.table, key, place, now);
-            }
-            let pending = |(_, place)| self.unwinding.is_pending(place);
-            let waits = look.waits || interval.has_unopened() || interval.late_places().any(pending);
-            if !waits || now >= deadline {
-                let tables = self.sensor.tables();
-                interval.finish_late(tables, &mut self.memory, &mut self.table, &mut stats, now);
-                tables.end_walks(now);
-            }
-            *self.unwinding.stats_mut() = stats;
-            if finished.interval.has_late() {
-                self.closing.push_front((finished, deadline));
-                return Ok(());
-            }
-            self.unwinding.mark_used(finished.interval.places(), now);
-            self.intervals.send(finished)?;
-        }
-        Ok(())
     }
 
     fn finish(mut self) -> Result<Totals, AgentError> {
         self.settle_ticks()?;
         self.sensor.detach_timers();
-        self.pace.end();
+        self.cpu_budget.end();
         self.take_events(Duration::ZERO)?;
         self.finish_interval(true)?;
         while !self.closing.is_empty() {
             std::thread::sleep(STOP_WAIT);
-            let now = kernel::monotonic_ns();
-            self.open_waiting(now);
+            let now = sys::monotonic_ns();
+            self.open_deferred(now);
             self.unwinding.follow(&mut self.table, &mut self.sensor, now);
-            self.walk_late(now);
+            self.walk_deferred(now);
             self.close_if_ready(now)?;
         }
         Ok(Totals {

@@ -1,8 +1,10 @@
 //! News of processes, control groups and the kernel's own code.
 
-use super::lifecycle::types::so_event;
 use super::records::read_record;
-use super::{clock_ticks_per_second, sampler};
+use super::skeletons::lifecycle::types::so_event;
+use super::skeletons::{lifecycle, sampler};
+use crate::process::{CodeChange, Executed, NewCode};
+use crate::sys::clock_ticks_per_second;
 
 /// What happened. Times are `CLOCK_MONOTONIC`'s.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,51 +33,14 @@ pub enum Event {
         id: u64,
         path: Box<str>,
     },
-    /// An executable mapping was made. It may come before the exec or fork that began its process, and after the exit that
-    /// ended it. The process id is that of the agent's own namespace.
+    /// An executable mapping was made. It may come before the exec or fork that began its process, and after the exit
+    /// that ended it. The process id is that of the agent's own namespace.
     Map {
         tgid: u32,
         /// Several where they follow each other.
         new: Vec<NewCode>,
     },
     Code(CodeChange),
-}
-
-/// A process became another program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Executed {
-    pub tgid: u32,
-    pub start_ticks: u64,
-    pub exec_id: u32,
-    pub time_ns: u64,
-    /// As in [`super::RawSample`].
-    pub proc_tgid: u32,
-    pub image: u64,
-    pub cgroup_id: u64,
-    /// Name of the executable's file.
-    pub name: Box<str>,
-    /// Under which it was executed: perhaps a link, or relative.
-    pub path: Box<str>,
-}
-
-/// Memory of a process that is executable since then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewCode {
-    pub start: u64,
-    pub end: u64,
-    /// No file on a disk is mapped there.
-    pub is_made: bool,
-    pub time_ns: u64,
-}
-
-/// Code that the kernel made at run time came or went: BPF programs and what leads to them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CodeChange {
-    pub start: u64,
-    pub bytes: u32,
-    pub name: Box<str>,
-    pub time_ns: u64,
-    pub is_gone: bool,
 }
 
 pub(super) fn parse_event(bytes: &[u8]) -> Option<Event> {
@@ -126,7 +91,8 @@ pub(super) fn proc_namespace() -> Option<u32> {
 
     /// `PROC_PID_INIT_INO` (include/linux/proc_ns.h).
     const FIRST: u64 = 0xEFFF_FFFC;
-    // The first process there is in its namespace; without the right to look at it, most likely the agent's own one is meant.
+    // The first process there is in its namespace; without the right to look at it, most likely the agent's own one is
+    // meant.
     let look = |path| std::fs::metadata(path).map(|namespace| namespace.ino());
     let inode = look("/proc/1/ns/pid").or_else(|_| look("/proc/self/ns/pid")).ok()?;
     (inode != FIRST).then_some(inode as u32)
@@ -143,7 +109,7 @@ pub(super) fn events_have_ids_of_proc() -> bool {
 /// Tells the programs, before they are loaded, which ids the agent's /proc has.
 pub(super) fn set_proc_namespace(
     sampler: &mut sampler::OpenSamplerSkel<'_>,
-    lifecycle: &mut super::lifecycle::OpenLifecycleSkel<'_>,
+    lifecycle: &mut lifecycle::OpenLifecycleSkel<'_>,
 ) {
     let inode = proc_namespace().unwrap_or(0);
     if let Some(data) = sampler.maps.rodata_data.as_deref_mut() {
@@ -155,7 +121,7 @@ pub(super) fn set_proc_namespace(
 }
 
 /// Attaches what tells of control groups. Kernels without them lack these tracepoints.
-pub(super) fn follow_groups(lifecycle: &super::lifecycle::LifecycleSkel<'_>) -> Vec<libbpf_rs::Link> {
+pub(super) fn follow_groups(lifecycle: &lifecycle::LifecycleSkel<'_>) -> Vec<libbpf_rs::Link> {
     let mut links = Vec::new();
     for (program, tracepoint) in [
         (&lifecycle.progs.on_group, "cgroup_mkdir"),
@@ -173,7 +139,8 @@ pub(super) fn follow_groups(lifecycle: &super::lifecycle::LifecycleSkel<'_>) -> 
 mod tests {
     use super::*;
 
-    /// Builds a record: time, start, parent's start, image and group; kind, tgid, parent's tgid, exec id, tgid in /proc; text.
+    /// Builds a record: time, start, parent's start, image and group; kind, tgid, parent's tgid, exec id, tgid in
+    /// /proc; text.
     pub(super) fn record(words: [u64; 5], halves: [u32; 5], text: &[u8]) -> Vec<u8> {
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let halves = halves.into_iter().chain([text.len() as u32]);

@@ -23,9 +23,9 @@ pub(crate) fn records(bytes: &[u8]) {
         samples += 1;
         addresses += sample.kernel.len() + sample.user.len();
         assert!(sample.comm.len() <= 16);
-        if let Some(late) = sample.late {
-            stacks += late.stack.len();
-            resume(late.walk, sample.user, late.stack);
+        if let Some(deferred) = sample.deferred {
+            stacks += deferred.stack.len();
+            resume(deferred.walk, sample.user, deferred.stack);
         }
     });
     assert_eq!(samples + drained.malformed, count);

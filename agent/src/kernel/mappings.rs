@@ -1,8 +1,9 @@
 //! New executable mappings, told by the kernel the moment they are made.
 //!
-//! In: the CPUs that are online. Out: [`Event::Map`]s and [`Event::Code`]s. Per CPU an event that counts nothing writes a record for each executable
-//! mapping (mmap, mprotect, exec) into a small ring. It only says whose mappings to read: what lies where is read from /proc,
-//! which also knows what went away. The same ring tells which BPF programs come and go, at which addresses, under which names.
+//! In: the CPUs that are online. Out: [`Event::Map`]s and [`Event::Code`]s. Per CPU an event that counts nothing writes
+//! a record for each executable mapping (mmap, mprotect, exec) into a small ring. It only says whose mappings to read:
+//! what lies where is read from /proc, which also knows what went away. The same ring tells which BPF programs come and
+//! go, at which addresses, under which names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,10 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{CodeChange, Event, NewCode, perf};
+use super::events::Event;
+use super::perf;
+use crate::process::{CodeChange, NewCode, is_memory_file, is_unnamed_memory};
 
-/// Room for records of some 300 libraries, in the few milliseconds between two looks. With the control page 36 KiB, which fits
-/// fourteen times into what the kernel lets every user lock for each CPU (kernel.perf_event_mlock_kb, 516).
+/// Room for records of some 300 libraries, in the few milliseconds between two looks. With the control page 36 KiB,
+/// which fits fourteen times into what the kernel lets every user lock for each CPU (kernel.perf_event_mlock_kb, 516).
 const DATA_PAGES: usize = 8;
 /// `struct perf_event_mmap_page` (uapi/linux/perf_event.h): how far the kernel has written, and the reader read.
 const DATA_HEAD: usize = 1024;
@@ -39,8 +42,8 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Reads whole records one after the other. What makes no sense ends it, since nothing tells where the next one begins: that
-    /// counts as one more lost.
+    /// Reads whole records one after the other. What makes no sense ends it, since nothing tells where the next one
+    /// begins: that counts as one more lost.
     pub(super) fn read(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let size = bytes
@@ -59,8 +62,8 @@ impl Told {
         }
     }
 
-    /// A record with its header: of a mapping (tgid, tid, address, length, offset, name) or of records that were lost (id, how
-    /// many); then the time.
+    /// A record with its header: of a mapping (tgid, tid, address, length, offset, name) or of records that were lost
+    /// (id, how many); then the time.
     fn take(&mut self, record: &[u8]) {
         let half = |at: usize| Some(u32::from_ne_bytes(record.get(at..at + 4)?.try_into().ok()?));
         let word = |at: usize| Some(u64::from_ne_bytes(record.get(at..at + WORD)?.try_into().ok()?));
@@ -83,18 +86,6 @@ impl Told {
             _ => self.events.push(Event::Map { tgid, new: vec![code] }),
         }
     }
-}
-
-/// Whether the kernel names memory so that has no file: shared anonymous memory is one that nobody named, and so are large pages and System V's
-/// segments.
-pub fn is_unnamed_memory(path: &str) -> bool {
-    let is_segment = || path.starts_with("/SYSV") && path.ends_with(" (deleted)");
-    matches!(path, "/dev/zero (deleted)" | "//anon" | "/anon_hugepage (deleted)") || is_segment()
-}
-
-/// Whether a file is one that no disk has.
-pub fn is_memory_file(path: &str) -> bool {
-    path.starts_with("/memfd:") || path.starts_with("/dev/")
 }
 
 /// Of a record with its header: ids, address, length, offset, name, time.
@@ -128,8 +119,8 @@ fn code_change(record: &[u8]) -> Option<CodeChange> {
     })
 }
 
-/// Copies what lies between the two counts out of a ring, whose bytes `copy` appends by their place in it. False where the
-/// counts cannot be.
+/// Copies what lies between the two counts out of a ring, whose bytes `copy` appends by their place in it. False where
+/// the counts cannot be.
 fn unroll(tail: u64, head: u64, ring_bytes: usize, mut copy: impl FnMut(std::ops::Range<usize>)) -> bool {
     let Some(length) = head.checked_sub(tail).filter(|length| *length <= ring_bytes as u64) else {
         return false;
@@ -155,9 +146,9 @@ struct Mapped {
 
 impl Mapped {
     fn map(event: &OwnedFd) -> io::Result<Self> {
-        let page_bytes = super::page_bytes() as usize;
-        // SAFETY: a new mapping at an address of the kernel's choice, checked below. Writable, so that the kernel respects how
-        // far was read.
+        let page_bytes = crate::sys::page_bytes() as usize;
+        // SAFETY: a new mapping at an address of the kernel's choice, checked below. Writable, so that the kernel
+        // respects how far was read.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -180,8 +171,8 @@ impl Mapped {
     }
 
     fn count(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: `at` is one of the two fields of the control page: mapped as long as `self`, aligned to 8, and only ever read and
-        // written atomically by both sides.
+        // SAFETY: `at` is one of the two fields of the control page: mapped as long as `self`, aligned to 8, and only
+        // ever read and written atomically by both sides.
         unsafe { self.base.add(at).cast().as_ref() }
     }
 
@@ -194,8 +185,8 @@ impl Mapped {
             return true;
         }
         let taken = unroll(tail, head, DATA_PAGES * self.page_bytes, |range| {
-            // SAFETY: `range` lies in the data pages, which follow the control page, and between tail and head, where the kernel
-            // does not write.
+            // SAFETY: `range` lies in the data pages, which follow the control page, and between tail and head, where
+            // the kernel does not write.
             let bytes = unsafe {
                 std::slice::from_raw_parts(self.base.add(self.page_bytes + range.start).as_ptr(), range.len())
             };
@@ -260,8 +251,8 @@ impl Mappings {
         })
     }
 
-    /// Listens on these CPUs and no others. Where the kernel refuses, that is said once and counted: mappings are found by exec
-    /// and by samples then.
+    /// Listens on these CPUs and no others. Where the kernel refuses, that is said once and counted: mappings are found
+    /// by exec and by samples then.
     pub(super) fn follow(&mut self, online: &[u32]) {
         if self.tried == online {
             return;
@@ -280,8 +271,9 @@ impl Mappings {
                         tracing::warn!(
                             cpu,
                             %error,
-                            "the kernel does not tell of new mappings: libraries that a short process loads late may have no names; \
-                             it needs CAP_PERFMON, and locked memory within kernel.perf_event_mlock_kb or the limit of the process"
+                            "the kernel does not tell of new mappings: libraries that a short process loads late may \
+                             have no names; it needs CAP_PERFMON, and locked memory within \
+                             kernel.perf_event_mlock_kb or the limit of the process"
                         );
                     }
                 }
@@ -306,8 +298,8 @@ impl Mappings {
         Ok(Ring { memory, _event: event })
     }
 
-    /// Waits until there is something in one of the rings or in that of events, or copies of stacks fill that of samples, at most
-    /// `timeout`. True for the latter.
+    /// Waits until there is something in one of the rings or in that of events, or copies of stacks fill that of
+    /// samples, at most `timeout`. True for the latter.
     pub(super) fn wait(&self, timeout: Duration) -> io::Result<bool> {
         let mut ready = [libc::epoll_event { events: 0, u64: 0 }; 4];
         let milliseconds = timeout.as_millis().try_into().unwrap_or(libc::c_int::MAX);
@@ -378,7 +370,8 @@ pub struct Waker(Arc<OwnedFd>);
 impl Waker {
     pub fn wake(&self) {
         let one = 1u64.to_ne_bytes();
-        // SAFETY: `one` is valid for the call. It fails only where so many wake-ups wait already that one more changes nothing.
+        // SAFETY: `one` is valid for the call. It fails only where so many wake-ups wait already that one more changes
+        // nothing.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use super::KernelError;
+use super::error::KernelError;
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
@@ -88,8 +88,9 @@ pub(super) fn enabled_ns(timer: BorrowedFd<'_>) -> io::Result<u64> {
     }
 }
 
-/// Opens an event that counts nothing, but tells in its ring of every executable mapping that is made on `cpu`, and of every BPF program
-/// that is loaded or unloaded there, with the time by `CLOCK_MONOTONIC` as its records' last word. Every record wakes whoever waits.
+/// Opens an event that counts nothing, but tells in its ring of every executable mapping that is made on `cpu`, and of
+/// every BPF program that is loaded or unloaded there, with the time by `CLOCK_MONOTONIC` as its records' last word.
+/// Every record wakes whoever waits.
 pub(super) fn open_mapping_events(cpu: u32) -> io::Result<OwnedFd> {
     let attributes = PerfEventAttributes {
         config: PERF_COUNT_SW_DUMMY,

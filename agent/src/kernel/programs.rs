@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use libbpf_rs::btf::{Btf, BtfType, TypeId};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
 
-use super::CodeChange;
+use crate::process::CodeChange;
 
 /// One program that this process holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,8 @@ fn is_program(descriptor: RawFd) -> bool {
 fn info(descriptor: RawFd) -> Option<libbpf_sys::bpf_prog_info> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut length = size_of_val(&info) as u32;
-    // SAFETY: `info` holds `length` bytes, and its pointers are null with lengths of 0, so that the kernel writes nothing
-    // elsewhere. A descriptor that was closed meanwhile is an error.
+    // SAFETY: `info` holds `length` bytes, and its pointers are null with lengths of 0, so that the kernel writes
+    // nothing elsewhere. A descriptor that was closed meanwhile is an error.
     let result = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(descriptor, &raw mut info, &raw mut length) };
     (result == 0).then_some(info)
 }
@@ -72,15 +72,16 @@ pub fn bpf_functions() -> HashMap<u64, usize> {
 /// More functions of BPF programs than any machine has.
 const MAX_FUNCTIONS: usize = 65_536;
 
-/// The functions of all BPF programs of the machine, under the names by which the kernel tells of them, each with the time when it was
-/// loaded. None without CAP_SYS_ADMIN; since there is always one of the agent's own, that is the same as an empty list.
+/// The functions of all BPF programs of the machine, under the names by which the kernel tells of them, each with the
+/// time when it was loaded. None without CAP_SYS_ADMIN; since there is always one of the agent's own, that is the same
+/// as an empty list.
 pub fn bpf_code() -> Option<Vec<CodeChange>> {
     let options = ProgInfoQueryOptions::default()
         .include_jited_ksyms(true)
         .include_jited_func_lens(true)
         .include_func_info(true)
         .include_prog_tags(true);
-    let slept_ns = super::system::slept_ns();
+    let slept_ns = crate::sys::slept_ns();
     let programs = ProgInfoIter::with_query_opts(options);
     let functions: Vec<CodeChange> = programs
         .flat_map(|program| functions_of(&program, slept_ns))
@@ -107,8 +108,8 @@ fn functions_of(program: &ProgramInfo, slept_ns: u64) -> Vec<CodeChange> {
         .collect()
 }
 
-/// `bpf_prog_TAG_NAME`, as the kernel makes it (`bpf_get_prog_name` in kernel/bpf/core.c): the function's own tag, and its name by the
-/// program's types, else the program's own.
+/// `bpf_prog_TAG_NAME`, as the kernel makes it (`bpf_get_prog_name` in kernel/bpf/core.c): the function's own tag, and
+/// its name by the program's types, else the program's own.
 fn name_of(program: &ProgramInfo, types: Option<&Btf<'_>>, index: usize) -> String {
     let tag = program.prog_tags.get(index).unwrap_or(&program.tag);
     let mut name = String::from("bpf_prog_");

@@ -1,15 +1,17 @@
 //! The records of both ring buffers.
 
-use super::lifecycle::types::{so_event, so_event_counters};
-use super::sampler::types::{so_counters, so_sample};
-use super::{LEAF_FRAMES, LateWalk, MAX_USER_FRAMES, RawSample, WalkEnd, clock_ticks_per_second, so_walk};
+use super::skeletons::lifecycle::types::{so_event, so_event_counters};
+use super::skeletons::sampler::types::{so_counters, so_sample, so_walk};
+
+use super::sample::{DeferredWalk, LEAF_FRAMES, MAX_USER_FRAMES, RawSample, WalkEnd};
+use crate::sys::clock_ticks_per_second;
 
 #[derive(Default)]
 pub(super) struct Drained {
     pub(super) headers: Vec<so_sample>,
     pub(super) addresses: Vec<u64>,
-    /// One for each header whose walk is late, and their stacks one after the other.
-    pub(super) late: Vec<so_walk>,
+    /// One for each header whose walk is deferred, and their stacks one after the other.
+    pub(super) deferred: Vec<so_walk>,
     pub(super) stacks: Vec<u8>,
     pub(super) malformed: u64,
 }
@@ -56,7 +58,7 @@ impl Drained {
                 self.malformed += 1;
                 return;
             };
-            self.late.push(walk);
+            self.deferred.push(walk);
             self.stacks.extend(stack);
         }
         let words = addresses.chunks_exact(size_of::<u64>());
@@ -75,16 +77,16 @@ impl Drained {
     /// Hands over the samples of all records, oldest first.
     pub(super) fn samples(&self, mut take: impl FnMut(RawSample<'_>)) {
         let mut rest = self.addresses.as_slice();
-        let (mut walks, mut stacks) = (self.late.iter(), self.stacks.as_slice());
+        let (mut walks, mut stacks) = (self.deferred.iter(), self.stacks.as_slice());
         let tick_ns = 1_000_000_000 / clock_ticks_per_second();
         for header in &self.headers {
             let (kernel, tail) = rest.split_at(usize::from(header.kernel_frames));
             let (user, tail) = tail.split_at(kept_frames(header));
             rest = tail;
-            let late = if header.walk_end == WALK_NO_TABLE {
+            let deferred = if header.walk_end == WALK_NO_TABLE {
                 let (stack, tail) = stacks.split_at(usize::from(header.stack_bytes));
                 stacks = tail;
-                walks.next().map(|walk| LateWalk { walk: *walk, stack })
+                walks.next().map(|walk| DeferredWalk { walk: *walk, stack })
             } else {
                 None
             };
@@ -107,7 +109,7 @@ impl Drained {
                     2 => WalkEnd::Cut,
                     _ => WalkEnd::Broken,
                 },
-                late,
+                deferred,
                 kernel_thread: header.flags & 2 != 0,
                 kernel_cut: header.flags & 4 != 0,
                 proc_tgid: header.proc_tgid,

@@ -1,20 +1,21 @@
 //! /proc/PID/cgroup to the paths that say most, and a path to containers and unit. Pure.
 //!
-//! Containers lie in containers. Whose runtime made which, the path does not say, but the outermost one was made by a runtime of this
-//! node, and of those further in, whatever a runtime of this node knows: the caller looks from the inside out ([`Place::containers`]). What
-//! else is in a container (another one, a systemd with units) is the container's own affair, and no unit of the node's.
+//! Containers lie in containers. Whose runtime made which, the path does not say, but the outermost one was made by a
+//! runtime of this node, and of those further in, whatever a runtime of this node knows: the caller looks from the
+//! inside out ([`CgroupPath::containers`]). What else is in a container (another one, a systemd with units) is the
+//! container's own affair, and no unit of the node's.
 
 /// Where a process stands in the tree of control groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CgroupPath {
     /// Empty where the kernel has no control groups.
     pub(super) path: String,
     /// The outermost first.
     pub(super) containers: Vec<Container>,
     /// Whether kubelet runs the container.
     pub(super) kubernetes: bool,
-    /// The innermost service or scope of the systemd that runs the process. Of a container only where that is a machine of its own (LXC,
-    /// systemd-nspawn), whose name stands beside it.
+    /// The innermost service or scope of the systemd that runs the process. Of a container only where that is a machine
+    /// of its own (LXC, systemd-nspawn), whose name stands beside it.
     pub(super) unit: Option<String>,
 }
 
@@ -58,13 +59,18 @@ pub(super) fn parse(file: &str) -> Listed {
     listed
 }
 
-/// The place that says most: with both versions mounted, a runtime may have put the container into the trees of version 1 only.
-/// `unified` is the path in version 2, where there is one.
-pub(super) fn best(unified: Option<&str>, legacy: &[String]) -> Place {
-    let places = || unified.into_iter().chain(legacy.iter().map(String::as_str)).map(place);
+/// The place that says most: with both versions mounted, a runtime may have put the container into the trees of version
+/// 1 only. `unified` is the path in version 2, where there is one.
+pub(super) fn best(unified: Option<&str>, legacy: &[String]) -> CgroupPath {
+    let places = || {
+        unified
+            .into_iter()
+            .chain(legacy.iter().map(String::as_str))
+            .map(cgroup_path)
+    };
     places()
-        .find(|place| !place.containers.is_empty())
-        .or_else(|| places().find(|place| place.path != "/"))
+        .find(|cgroup_path| !cgroup_path.containers.is_empty())
+        .or_else(|| places().find(|cgroup_path| cgroup_path.path != "/"))
         .or_else(|| places().next())
         .unwrap_or_default()
 }
@@ -78,17 +84,17 @@ fn outside(path: &str) -> &str {
     if path.is_empty() { "/" } else { path }
 }
 
-fn place(path: &str) -> Place {
-    let mut place = Place {
+fn cgroup_path(path: &str) -> CgroupPath {
+    let mut cgroup_path = CgroupPath {
         path: path.into(),
-        ..Place::default()
+        ..CgroupPath::default()
     };
     // Of LXC's old layout the second segment is the name.
     let lxc = path.strip_prefix("/lxc/").and_then(|rest| rest.split('/').next());
     let mut in_runtime_container = false;
     for (index, segment) in path.split('/').enumerate() {
         if segment.contains("kubepods") {
-            place.kubernetes = true;
+            cgroup_path.kubernetes = true;
         }
         if is_monitor(segment) {
             continue;
@@ -98,18 +104,18 @@ fn place(path: &str) -> Place {
             _ => container_name(segment),
         };
         if let Some(id) = container_id(segment) {
-            place.containers.push(Container::Id(id.into()));
+            cgroup_path.containers.push(Container::Id(id.into()));
             // Units further out are those of the host: the runtime's scope, or the runtime itself.
-            place.unit = None;
+            cgroup_path.unit = None;
             in_runtime_container = true;
         } else if let Some(name) = named {
-            place.containers.push(Container::Name(name));
-            place.unit = None;
+            cgroup_path.containers.push(Container::Name(name));
+            cgroup_path.unit = None;
         } else if is_unit(segment) && !in_runtime_container {
-            place.unit = Some(segment.into());
+            cgroup_path.unit = Some(segment.into());
         }
     }
-    place
+    cgroup_path
 }
 
 /// The process that watches a container stands beside it, not in it.
@@ -181,25 +187,25 @@ mod tests {
 
     const INNER: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 
-    fn of_file(file: &str) -> Place {
+    fn of_file(file: &str) -> CgroupPath {
         let listed = parse(file);
         best(listed.unified.as_deref(), &listed.legacy)
     }
 
-    fn of(path: &str) -> Place {
+    fn of(path: &str) -> CgroupPath {
         of_file(&format!("0::{}\n", path.replace("ID", ID).replace("INNER", INNER)))
     }
 
-    fn ids(place: &Place) -> Vec<&str> {
-        let containers = place.containers.iter().map(|container| match container {
+    fn ids(cgroup_path: &CgroupPath) -> Vec<&str> {
+        let containers = cgroup_path.containers.iter().map(|container| match container {
             Container::Id(id) => id.as_str(),
             Container::Name(name) => panic!("{name}"),
         });
         containers.collect()
     }
 
-    fn names(place: &Place) -> Vec<&str> {
-        let containers = place.containers.iter().map(|container| match container {
+    fn names(cgroup_path: &CgroupPath) -> Vec<&str> {
+        let containers = cgroup_path.containers.iter().map(|container| match container {
             Container::Name(name) => name.as_str(),
             Container::Id(id) => panic!("{id}"),
         });
@@ -226,9 +232,9 @@ mod tests {
             "/ecs/3bd1a3c2a6e84bd7a4a1a0ed0a3a3f7e/ID",
             "/../../kubepods-pod2b7b5d33.slice/cri-containerd-ID.scope",
         ] {
-            let place = of(path);
-            assert_eq!(ids(&place), [ID], "{path}");
-            assert_eq!(place.unit, None, "{path}");
+            let cgroup_path = of(path);
+            assert_eq!(ids(&cgroup_path), [ID], "{path}");
+            assert_eq!(cgroup_path.unit, None, "{path}");
         }
         assert!(of("/kubepods/besteffort/podx/ID").kubernetes);
         assert!(of("/system.slice/containerd.service/kubepods-burstable-podx.slice:cri-containerd:ID").kubernetes);
@@ -262,9 +268,9 @@ mod tests {
                 Some("cron.service"),
             ),
         ] {
-            let place = of(path);
-            assert_eq!(names(&place), [name], "{path}");
-            assert_eq!(place.unit.as_deref(), unit, "{path}");
+            let cgroup_path = of(path);
+            assert_eq!(names(&cgroup_path), [name], "{path}");
+            assert_eq!(cgroup_path.unit.as_deref(), unit, "{path}");
         }
     }
 
@@ -289,9 +295,9 @@ mod tests {
             ("/user.slice", None),
             ("/", None),
         ] {
-            let place = of(path);
-            assert_eq!(place.unit.as_deref(), unit, "{path}");
-            assert_eq!(place.containers, [], "{path}");
+            let cgroup_path = of(path);
+            assert_eq!(cgroup_path.unit.as_deref(), unit, "{path}");
+            assert_eq!(cgroup_path.containers, [], "{path}");
         }
     }
 
@@ -305,8 +311,12 @@ mod tests {
             "/kubepods/burstable/podx/ID/docker/INNER",
             "/kubepods.slice/kubepods-podx.slice/crio-ID.scope/container/libpod-INNER.scope/container",
         ] {
-            let place = of(path);
-            assert_eq!((ids(&place), place.unit.as_deref()), (vec![ID, INNER], None), "{path}");
+            let cgroup_path = of(path);
+            assert_eq!(
+                (ids(&cgroup_path), cgroup_path.unit.as_deref()),
+                (vec![ID, INNER], None),
+                "{path}"
+            );
         }
         for path in [
             "/docker/ID/init.scope",
@@ -314,12 +324,16 @@ mod tests {
             "/kubepods/podx/ID/system.slice/nginx.service",
             "/machine.slice/libpod-ID.scope/container/system.slice/sshd.service",
         ] {
-            let place = of(path);
-            assert_eq!((ids(&place), place.unit.as_deref()), (vec![ID], None), "{path}");
+            let cgroup_path = of(path);
+            assert_eq!(
+                (ids(&cgroup_path), cgroup_path.unit.as_deref()),
+                (vec![ID], None),
+                "{path}"
+            );
         }
-        let place = of("/lxc.payload.web/system.slice/docker-ID.scope");
+        let cgroup_path = of("/lxc.payload.web/system.slice/docker-ID.scope");
         let containers = [Container::Name("web".into()), Container::Id(ID.into())];
-        assert_eq!((&place.containers[..], place.unit), (&containers[..], None));
+        assert_eq!((&cgroup_path.containers[..], cgroup_path.unit), (&containers[..], None));
     }
 
     #[test]
@@ -350,7 +364,7 @@ mod tests {
         for file in ["", "\n", "0", "0:", "garbage\n\n::"] {
             assert_eq!(of_file(file).containers, [], "{file}");
         }
-        assert_eq!(of_file(""), Place::default());
+        assert_eq!(of_file(""), CgroupPath::default());
         assert_eq!(of_file("0::/\n").path, "/");
         assert_eq!(of_file("0::/../..\n").path, "/");
         let long_hex = "a".repeat(65);

@@ -40,7 +40,7 @@ pub(crate) fn metadata(bytes: &[u8]) {
         &place,
         None,
         environ::parse(input.0),
-        runtime::Known::default(),
+        runtime::ContainerNames::default(),
     );
     assert!(!metadata.service.is_empty());
 }

@@ -1,7 +1,7 @@
 //! Control groups of version 2 by the number that samples carry, to their paths.
 //!
-//! In: numbers, and the paths of groups as they are made. Out: paths. A number is never given twice, so that what is known stays true,
-//! also when the group is gone. What was never known is told as unknown, not guessed.
+//! In: numbers, and the paths of groups as they are made. Out: paths. A number is never given twice, so that what is
+//! known stays true, also when the group is gone. What was never known is told as unknown, not guessed.
 
 use std::fs::DirEntry;
 use std::os::unix::fs::DirEntryExt;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::kernel::GroupFolder;
-use crate::maps::FastMap;
+use crate::hash::FastMap;
+use crate::sys::GroupFolder;
 
 /// Groups that are kept in mind: twice as many at most.
 const MAX_GROUPS: usize = 8192;
@@ -73,7 +73,10 @@ impl Groups {
                 Ok(path) => return self.keep(id, Some(path.into())),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => return self.keep(id, None),
                 Err(error) => {
-                    tracing::debug!(%error, "the kernel does not open control groups by number: their folders are searched");
+                    tracing::debug!(
+                        %error,
+                        "the kernel does not open control groups by number: their folders are searched"
+                    );
                     self.is_refused = true;
                 }
             }
@@ -151,7 +154,8 @@ mod tests {
 
     #[test]
     fn the_mount_is_found_among_others() {
-        let lines = "24 1 0:22 / /sys rw - sysfs sysfs rw\n30 24 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+        let lines = "24 1 0:22 / /sys rw - sysfs sysfs rw\n\
+                     30 24 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
                      35 24 0:30 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
         let mount = lines.lines().find_map(mount_of_groups);
         assert_eq!(mount.as_deref(), Some(Path::new("/sys/fs/cgroup/unified")));

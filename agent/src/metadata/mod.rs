@@ -1,8 +1,10 @@
-//! Who a process works for: control group, environment and files of the container runtimes to service, container, pod and unit.
+//! Who a process works for: control group, environment and files of the container runtimes to service, container, pod
+//! and unit.
 //!
-//! In: what /proc says of a process ([`Surroundings`]), the number of its control group at a moment, its executable. Out: [`Metadata`] of
-//! that moment. Reads /proc, the tree of control groups and what kubelet, Docker and Podman keep on the disk, every file up to a bound; never
-//! the network, and of the environment only the two variables that name a service.
+//! In: what /proc says of a process ([`Surroundings`]), the number of its control group at a moment, its executable.
+//! Out: [`Metadata`] of that moment. Reads /proc, the tree of control groups and what kubelet, Docker and Podman keep
+//! on the disk, every file up to a bound; never the network, and of the environment only the two variables that name a
+//! service.
 
 mod cgroup;
 mod environ;
@@ -10,17 +12,16 @@ mod environ;
 pub(crate) mod fuzz;
 mod groups;
 mod runtime;
+mod small_files;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::environ::Named;
 use self::groups::{Group, Groups};
 use self::runtime::Runtimes;
-use crate::kernel::path_state;
-use crate::process::{Owner, guarded};
+use self::small_files::read;
+use crate::sys::{Owner, guarded, path_state};
 
 /// The service of everything that the kernel does on its own account.
 pub const KERNEL_SERVICE: &str = "[kernel]";
@@ -113,8 +114,8 @@ impl Default for Resolver {
 }
 
 impl Resolver {
-    /// Reads processes below `proc_root` and the container runtimes' files below `host_root` instead of the machine's own. It knows only
-    /// those control groups by their number that it is told of.
+    /// Reads processes below `proc_root` and the container runtimes' files below `host_root` instead of the machine's
+    /// own. It knows only those control groups by their number that it is told of.
     pub fn at(proc_root: &Path, host_root: &Path) -> Self {
         Self {
             proc_root: proc_root.into(),
@@ -162,12 +163,14 @@ impl Resolver {
         cgroup::parse(&String::from_utf8_lossy(&groups))
     }
 
-    /// What is not known, because the process or its group is gone or the kernel refuses, is absent; the service is always there.
+    /// What is not known, because the process or its group is gone or the kernel refuses, is absent; the service is
+    /// always there.
     pub fn resolve(&mut self, subject: Subject<'_>) -> Metadata {
         let nothing = Surroundings::default();
         let Surroundings { named, listed } = subject.surroundings.unwrap_or(&nothing);
         let group = self.groups.get(subject.cgroup_id);
-        // At the root of version 2, those of version 1 tell where a process is, which nobody has asked of one that was gone too soon.
+        // At the root of version 2, those of version 1 tell where a process is, which nobody has asked of one that was
+        // gone too soon.
         let is_untold = self.has_legacy && listed.legacy.is_empty() && !subject.kernel_thread;
         let unified = match &group {
             Group::Path(path) if is_untold && **path == *"/" => None,
@@ -177,39 +180,42 @@ impl Resolver {
         };
         // A group that is gone was none at the root; what version 1 says besides would hide that it is not known.
         let legacy: &[String] = if group == Group::Gone { &[] } else { &listed.legacy };
-        let place = cgroup::best(unified, legacy);
+        let cgroup_path = cgroup::best(unified, legacy);
         if subject.kernel_thread {
             let service = KERNEL_SERVICE.into();
             return Metadata {
                 service,
-                cgroup: place.path.into(),
+                cgroup: cgroup_path.path.into(),
                 ..Metadata::default()
             };
         }
-        let (container, known) = self.runtimes.look_up(&place);
+        let (container, names) = self.runtimes.look_up(&cgroup_path);
         let id = match container {
             Some(cgroup::Container::Id(id)) => Some(id.as_str()),
             _ => None,
         };
-        combine(subject.executable, &place, id, named.clone(), known)
+        combine(subject.executable, &cgroup_path, id, named.clone(), names)
     }
 }
 
 /// What the process itself says goes before what its surroundings say.
 fn combine(
     executable: &str,
-    place: &cgroup::Place,
+    cgroup_path: &cgroup::CgroupPath,
     container_id: Option<&str>,
     named: Named,
-    known: runtime::Known,
+    names: runtime::ContainerNames,
 ) -> Metadata {
-    let pod = named.pod.or(known.pod);
+    let pod = named.pod.or(names.pod);
     let workload = named
         .workload
         .or_else(|| pod.as_deref().map(|pod| runtime::workload(pod).to_owned()));
-    let container_name = named.container.or(known.container);
+    let container_name = named.container.or(names.container);
     // A bare container id or a session's number would name nothing: then the executable says more.
-    let unit_service = place.unit.as_deref().and_then(|unit| unit.strip_suffix(".service"));
+    let unit_service = cgroup_path
+        .unit
+        .as_deref()
+        .and_then(|unit| unit.strip_suffix(".service"));
     let service = named
         .service
         .as_deref()
@@ -219,28 +225,14 @@ fn combine(
         .unwrap_or(executable);
     Metadata {
         service: service.into(),
-        cgroup: place.path.as_str().into(),
+        cgroup: cgroup_path.path.as_str().into(),
         container_id: container_id.map(Into::into),
         container_name: container_name.map(Into::into),
         pod: pod.map(Into::into),
-        namespace: named.namespace.or(known.namespace).map(Into::into),
+        namespace: named.namespace.or(names.namespace).map(Into::into),
         workload: workload.map(Into::into),
-        unit: place.unit.as_deref().map(Into::into),
+        unit: cgroup_path.unit.as_deref().map(Into::into),
     }
-}
-
-/// Most files are smaller.
-const USUAL_BYTES: usize = 8 * 1024;
-
-/// The first `limit` bytes of a file; nothing when it cannot be read.
-fn read(path: &Path, limit: u64) -> Vec<u8> {
-    // With nothing to begin with it would be read in ever larger pieces, and the kernel looks into the process's memory for each.
-    let mut bytes = Vec::with_capacity(USUAL_BYTES);
-    if let Ok(file) = File::open(path) {
-        // /proc fails in the middle when the process ends: what came before is as good as any.
-        let _ = file.take(limit).read_to_end(&mut bytes);
-    }
-    bytes
 }
 
 #[cfg(test)]

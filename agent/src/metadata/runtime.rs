@@ -1,4 +1,5 @@
-//! Names of containers and pods from what the runtimes keep on the disk: kubelet's log folder, Docker's and Podman's state.
+//! Names of containers and pods from what the runtimes keep on the disk: kubelet's log folder, Docker's and Podman's
+//! state.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::cgroup::{Container, Place};
-use super::read;
+use super::cgroup::{CgroupPath, Container};
+use super::small_files::read;
 
 const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
 const LIST_LIMIT_BYTES: u64 = 8 << 20;
@@ -18,7 +19,7 @@ const REREAD_AFTER: Duration = Duration::from_secs(5);
 
 /// What a runtime knows of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct ContainerNames {
     pub(super) container: Option<String>,
     pub(super) pod: Option<String>,
     pub(super) namespace: Option<String>,
@@ -36,12 +37,12 @@ pub(super) struct Runtimes {
 /// By container id, as of the last reading.
 #[derive(Debug, Default)]
 struct Listed {
-    by_id: HashMap<String, Known>,
+    by_id: HashMap<String, ContainerNames>,
     read_at: Option<Instant>,
 }
 
 impl Listed {
-    fn get(&mut self, id: &str, list: impl FnOnce() -> HashMap<String, Known>) -> Option<Known> {
+    fn get(&mut self, id: &str, list: impl FnOnce() -> HashMap<String, ContainerNames>) -> Option<ContainerNames> {
         if !self.by_id.contains_key(id) && self.read_at.is_none_or(|at| at.elapsed() >= REREAD_AFTER) {
             self.by_id = list();
             self.read_at = Some(Instant::now());
@@ -61,39 +62,40 @@ impl Runtimes {
         }
     }
 
-    /// The container that the place is in, as a runtime of this node has it, and what that knows of it: of several within each other the
-    /// innermost that is known, else the outermost, which nobody but a runtime of this node can have made.
-    pub(super) fn look_up<'a>(&mut self, place: &'a Place) -> (Option<&'a Container>, Known) {
-        for container in place.containers.iter().rev() {
+    /// The container that the place is in, as a runtime of this node has it, and what that knows of it: of several
+    /// within each other the innermost that is known, else the outermost, which nobody but a runtime of this node can
+    /// have made.
+    pub(super) fn look_up<'a>(&mut self, cgroup_path: &'a CgroupPath) -> (Option<&'a Container>, ContainerNames) {
+        for container in cgroup_path.containers.iter().rev() {
             if let Container::Id(id) = container {
-                let known = self.known(id, place);
-                if known.container.is_some() {
-                    return (Some(container), known);
+                let names = self.names(id, cgroup_path);
+                if names.container.is_some() {
+                    return (Some(container), names);
                 }
             }
         }
-        let outermost = place.containers.first();
+        let outermost = cgroup_path.containers.first();
         let container = outermost.and_then(|container| match container {
             Container::Name(name) => Some(name.clone()),
             Container::Id(_) => None,
         });
-        let known = Known {
+        let names = ContainerNames {
             container,
-            ..Known::default()
+            ..ContainerNames::default()
         };
-        (outermost, known)
+        (outermost, names)
     }
 
-    fn known(&mut self, id: &str, place: &Place) -> Known {
-        if place.kubernetes
-            && let Some(known) = self.kubernetes.get(id, || kubelet_logs(&self.kubelet_logs))
+    fn names(&mut self, id: &str, cgroup_path: &CgroupPath) -> ContainerNames {
+        if cgroup_path.kubernetes
+            && let Some(names) = self.kubernetes.get(id, || kubelet_logs(&self.kubelet_logs))
         {
-            return known;
+            return names;
         }
-        if place.path.contains("libpod") {
+        if cgroup_path.path.contains("libpod") {
             let list = || podman_list(&read(&self.podman, LIST_LIMIT_BYTES));
-            if let Some(known) = self.podman_names.get(id, list) {
-                return known;
+            if let Some(names) = self.podman_names.get(id, list) {
+                return names;
             }
         }
         // The id is hex digits: it leads nowhere else.
@@ -101,7 +103,7 @@ impl Runtimes {
     }
 }
 
-fn kubelet_logs(folder: &Path) -> HashMap<String, Known> {
+fn kubelet_logs(folder: &Path) -> HashMap<String, ContainerNames> {
     let Ok(files) = std::fs::read_dir(folder) else {
         return HashMap::new();
     };
@@ -118,13 +120,13 @@ fn named(name: &str) -> Option<String> {
 }
 
 /// `POD_NAMESPACE_CONTAINER-ID.log`, as kubelet links the log of each container. None of the names can hold `_`.
-fn log_name(name: &str) -> Option<(String, Known)> {
+fn log_name(name: &str) -> Option<(String, ContainerNames)> {
     let (names, id) = name.strip_suffix(".log")?.rsplit_once('-')?;
     let mut names = names.split('_').map(named);
     let (pod, namespace, container) = (names.next()??, names.next()??, names.next()??);
     Some((
         id.into(),
-        Known {
+        ContainerNames {
             container: Some(container),
             pod: Some(pod),
             namespace: Some(namespace),
@@ -138,11 +140,11 @@ struct DockerConfig {
     name: String,
 }
 
-fn docker_config(json: &[u8]) -> Known {
+fn docker_config(json: &[u8]) -> ContainerNames {
     let config = serde_json::from_slice::<DockerConfig>(json).ok();
-    Known {
+    ContainerNames {
         container: config.and_then(|config| named(config.name.trim_start_matches('/'))),
-        ..Known::default()
+        ..ContainerNames::default()
     }
 }
 
@@ -153,41 +155,41 @@ struct PodmanContainer {
     names: Vec<String>,
 }
 
-fn podman_list(json: &[u8]) -> HashMap<String, Known> {
+fn podman_list(json: &[u8]) -> HashMap<String, ContainerNames> {
     let containers: Vec<PodmanContainer> = serde_json::from_slice(json).unwrap_or_default();
-    let known = |container: PodmanContainer| {
+    let names = |container: PodmanContainer| {
         let name = container.names.first().and_then(|name| named(name));
         (
             container.id,
-            Known {
+            ContainerNames {
                 container: name,
-                ..Known::default()
+                ..ContainerNames::default()
             },
         )
     };
-    containers.into_iter().map(known).collect()
+    containers.into_iter().map(names).collect()
 }
 
 /// Holds of every file and name.
 #[cfg(any(test, fuzzing))]
 pub(super) fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Some((id, known)) = log_name(&text) {
+    if let Some((id, names)) = log_name(&text) {
         assert!(text.contains(&id));
-        let names = [known.container, known.pod, known.namespace];
+        let names = [names.container, names.pod, names.namespace];
         assert!(names.into_iter().all(|name| name.is_some_and(|name| !name.is_empty())));
     }
     let listed = podman_list(bytes);
     assert!(listed.len() <= bytes.len());
-    let mut known = listed.into_values().chain([docker_config(bytes)]);
-    assert!(known.all(|known| known.container.is_none_or(|name| !name.is_empty())));
+    let mut names = listed.into_values().chain([docker_config(bytes)]);
+    assert!(names.all(|names| names.container.is_none_or(|name| !name.is_empty())));
     let owner = workload(&text);
     assert!(text.starts_with(owner) && owner.is_empty() == text.is_empty());
 }
 
-/// The pod's owner by Kubernetes' rules for names: a replica set adds a hash of the template and five random characters, a daemon
-/// set or job five random characters, a stateful set a number, a cron job its minute. Hashes and random characters are of an
-/// alphabet without vowels and without 0, 1 and 3 (k8s.io/apimachinery/pkg/util/rand).
+/// The pod's owner by Kubernetes' rules for names: a replica set adds a hash of the template and five random
+/// characters, a daemon set or job five random characters, a stateful set a number, a cron job its minute. Hashes and
+/// random characters are of an alphabet without vowels and without 0, 1 and 3 (k8s.io/apimachinery/pkg/util/rand).
 pub(super) fn workload(pod: &str) -> &str {
     let safe = |text: &str| text.bytes().all(|b| b"bcdfghjklmnpqrstvwxz2456789".contains(&b));
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -212,15 +214,15 @@ mod tests {
 
     #[test]
     fn kubelet_log_names_hold_all_names() {
-        let (id, known) = log_name("web-7d4b9c6f5-x2x4z_prod_nginx-sidecar-abc123.log").unwrap();
+        let (id, names) = log_name("web-7d4b9c6f5-x2x4z_prod_nginx-sidecar-abc123.log").unwrap();
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(id, "abc123");
-        let expected = Known {
+        let expected = ContainerNames {
             container: text("nginx-sidecar"),
             pod: text("web-7d4b9c6f5-x2x4z"),
             namespace: text("prod"),
         };
-        assert_eq!(known, expected);
+        assert_eq!(names, expected);
         for other in ["", "x.log", "a_b-c.log", "a_b_c-d.txt"] {
             assert!(log_name(other).is_none(), "{other}");
         }
@@ -234,7 +236,7 @@ mod tests {
                 .as_deref(),
             Some("db")
         );
-        assert_eq!(docker_config(b"{"), Known::default());
+        assert_eq!(docker_config(b"{"), ContainerNames::default());
         let list = podman_list(br#"[{"id":"a1","names":["cache"],"layer":"x"},{"id":"b2"}]"#);
         assert_eq!(list["a1"].container.as_deref(), Some("cache"));
         assert_eq!(list["b2"].container, None);
@@ -245,7 +247,10 @@ mod tests {
     fn empty_names_are_none() {
         assert_eq!(log_name("web_shop_-8e3f.log"), None);
         assert_eq!(log_name("_shop_nginx-8e3f.log"), None);
-        assert_eq!(podman_list(br#"[{"id":"a","names":[""]}]"#)["a"], Known::default());
+        assert_eq!(
+            podman_list(br#"[{"id":"a","names":[""]}]"#)["a"],
+            ContainerNames::default()
+        );
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn an_empty_name_names_no_service() {
 #[test]
 fn a_service_is_named_by_the_nearest_source() {
     let scope = format!("/system.slice/docker-{ID}.scope");
-    let service = |path: &str, named: Named, known: runtime::Known| {
+    let service = |path: &str, named: Named, known: runtime::ContainerNames| {
         let place = cgroup::best(Some(path), &[]);
         combine("app", &place, None, named, known).service.to_string()
     };
@@ -42,12 +42,12 @@ fn a_service_is_named_by_the_nearest_source() {
         service: text("shop"),
         ..Named::default()
     };
-    let pod = runtime::Known {
+    let pod = runtime::ContainerNames {
         pod: text("web-7d4b9c6f5-x2x4z"),
         container: text("nginx"),
         ..Default::default()
     };
-    let container = runtime::Known {
+    let container = runtime::ContainerNames {
         container: text("db"),
         ..Default::default()
     };
@@ -64,7 +64,8 @@ fn a_service_is_named_by_the_nearest_source() {
     assert_eq!(service("/", Named::default(), Default::default()), "app");
 }
 
-/// Container, its name and unit: of containers in containers the innermost that a runtime of this node knows, else the outermost.
+/// Container, its name and unit: of containers in containers the innermost that a runtime of this node knows, else the
+/// outermost.
 #[test]
 fn of_nested_containers_the_one_counts_that_this_node_made() {
     let (mut resolver, root) = resolver();

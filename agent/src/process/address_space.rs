@@ -9,40 +9,10 @@ use super::made::{JitCode, MadeFile, PerfMapFile};
 use super::maps::{Backing, MapLine, neighbours, parse_maps};
 use super::modules::{MappedFile, Module, ModuleTable, Opened};
 use super::proc_files;
-use super::reading::{Owner, guarded, guarded_for, mapped_state};
+use super::reading::mapped_state;
 use crate::elf::Segment;
-use crate::kernel::FileState;
-
-/// Names a source of code for the life of the agent; never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SourceId(u32);
-
-impl SourceId {
-    pub const KERNEL: Self = Self(0);
-    pub const VDSO: Self = Self(1);
-    /// Nothing is mapped at the address, or its process is gone.
-    pub const UNKNOWN: Self = Self(2);
-    /// Something else was mapped at the address between the sample and the look.
-    pub const REPLACED: Self = Self(3);
-    const FIRST_FREE: u32 = 16;
-
-    /// For comparing.
-    pub fn number(self) -> u32 {
-        self.0
-    }
-
-    #[cfg(test)]
-    pub(super) fn numbered(number: u32) -> Self {
-        Self(Self::FIRST_FREE + number)
-    }
-}
-
-/// Where an address points: an offset in a file, or an address where there is no file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
-    pub source: SourceId,
-    pub offset: u64,
-}
+use crate::frames::SourceId;
+use crate::sys::{FileState, Owner, guarded, guarded_for};
 
 /// What a [`SourceId`] stands for, beyond the fixed ones.
 #[derive(Debug, Clone)]
@@ -112,7 +82,8 @@ struct Line {
     local: bool,
 }
 
-/// Reads the mappings of a process, and asks of those that are new what they show. `before` is what it had when it was read last.
+/// Reads the mappings of a process, and asks of those that are new what they show. `before` is what it had when it was
+/// read last.
 fn scan(tgid: u32, before: &[Mapping]) -> Option<Vec<Line>> {
     let text = proc_files::maps(tgid)?;
     let code = parse_maps(&text, MAX_MAPPINGS);
@@ -157,7 +128,8 @@ impl Wanted {
     }
 }
 
-/// Opens files that a process maps: local ones together, and each of the others by itself, so that who does not answer takes none with it.
+/// Opens files that a process maps: local ones together, and each of the others by itself, so that who does not answer
+/// takes none with it.
 fn open_all(tgid: u32, wanted: Vec<Wanted>) -> Vec<(usize, Option<Opened>)> {
     let (served, local): (Vec<Wanted>, Vec<Wanted>) = wanted.into_iter().partition(|file| file.server.is_some());
     let lines: Vec<usize> = local.iter().map(|file| file.line).collect();
@@ -201,7 +173,7 @@ impl Sources {
     }
 
     pub(super) fn take_id(&mut self) -> SourceId {
-        take_id(&mut self.next)
+        SourceId::take(&mut self.next)
     }
 
     /// Files held open.
@@ -294,7 +266,7 @@ impl Sources {
             let next = &mut self.next;
             let file = self
                 .modules
-                .add(tgid, opened, (*device, *inode, path), &mut || take_id(next));
+                .add(tgid, opened, (*device, *inode, path), &mut || SourceId::take(next));
             if let MappedFile::Module(module) = &file {
                 self.holding.watch(module.id, module.held());
             }
@@ -310,7 +282,8 @@ impl Sources {
         files
     }
 
-    /// What is known of a line's file. A mapping that was there before shows what it showed then, unless that was written over or given up.
+    /// What is known of a line's file. A mapping that was there before shows what it showed then, unless that was
+    /// written over or given up.
     fn recall(
         &mut self,
         tgid: u32,
@@ -397,7 +370,8 @@ impl Space<'_> {
     fn add_special(&mut self, line: &MapLine, name: &str) {
         let is_same = |(_, source): &&(SourceId, Source)| matches!(source, Source::Special(known) if **known == *name);
         let known = self.found.iter().chain(self.before).find(is_same).cloned();
-        let (id, source) = known.unwrap_or_else(|| (take_id(&mut self.sources.next), Source::Special(name.into())));
+        let (id, source) =
+            known.unwrap_or_else(|| (SourceId::take(&mut self.sources.next), Source::Special(name.into())));
         let id = self.take(id, || source);
         self.push(line, line.start, id, 0);
     }
@@ -414,7 +388,7 @@ impl Space<'_> {
         if let Some((id, code)) = known.iter().find(|(_, code)| code.file == file) {
             return self.take(*id, || Source::Jit(Arc::clone(code)));
         }
-        let id = take_id(&mut self.sources.next);
+        let id = SourceId::take(&mut self.sources.next);
         let perf_map = known.first().map(|(_, code)| Arc::clone(&code.perf_map));
         let perf_map = perf_map.unwrap_or_else(|| {
             let map = PerfMapFile::new(id, self.tgid, self.sources.modules.count());
@@ -459,7 +433,8 @@ struct Origin {
     module: Arc<Module>,
 }
 
-/// Of all files that are mapped near code which was made: such code may have been copied from them, to have it on large pages.
+/// Of all files that are mapped near code which was made: such code may have been copied from them, to have it on large
+/// pages.
 struct Origins(Vec<Origin>);
 
 impl Origins {
@@ -518,10 +493,4 @@ fn origins_of(line: &MapLine, module: &Arc<Module>) -> Vec<Origin> {
         }
     })
     .collect()
-}
-
-pub(super) fn take_id(next: &mut u32) -> SourceId {
-    let id = SourceId(*next);
-    *next = next.wrapping_add(1).max(SourceId::FIRST_FREE);
-    id
 }

@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 
-use super::address_space::SourceId;
 use super::reading::Held;
+use crate::frames::SourceId;
 
-/// How long after the last process that maps it a file is still held: its samples are in the ring, and their stacks wait for tables.
+/// How long after the last process that maps it a file is still held: its samples are in the ring, and their stacks
+/// wait for tables.
 const LEAVE_AFTER_NS: u64 = 3_000_000_000;
-/// Stacks that wait for a table keep the files of their program for so long: which places of them they have is not known before.
+/// Stacks that wait for a table keep the files of their program for so long: which places of them they have is not
+/// known before.
 const WAITED_FOR_NS: u64 = 6_000_000_000;
 /// When it is given up whatever its samples still lack.
 const LEAVE_AT_LAST_NS: u64 = 8_000_000_000;
@@ -83,7 +85,8 @@ impl Holding {
         waits
     }
 
-    /// Files that are to be given up; each is told once. `waited_for` gives those that stacks wait for, and is called only where some are due.
+    /// Files that are to be given up; each is told once. `waited_for` gives those that stacks wait for, and is called
+    /// only where some are due.
     pub(super) fn take_leaving(&mut self, now_ns: u64, waited_for: impl FnOnce() -> HashSet<SourceId>) -> Vec<Leaving> {
         let unmapped_for = |watched: &Watched| now_ns.saturating_sub(watched.unmapped_ns.unwrap_or(now_ns));
         let is_due = |watched: &Watched| !watched.told && unmapped_for(watched) >= LEAVE_AFTER_NS;

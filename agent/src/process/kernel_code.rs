@@ -1,13 +1,14 @@
 //! Code that the kernel makes at run time, by address and time.
 //!
-//! In: BPF programs and what leads to them, as they come and go. Out: whose an address was at a time. The kernel gives the place of one
-//! that is gone to the next; what stood there stays known for as long as samples of it may come.
+//! In: BPF programs and what leads to them, as they come and go. Out: whose an address was at a time. The kernel gives
+//! the place of one that is gone to the next; what stood there stays known for as long as samples of it may come.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::address_space::{Place, Source, SourceId};
-use crate::kernel::CodeChange;
+use super::address_space::Source;
+use crate::frames::{CodeLocation, SourceId};
+use crate::process::CodeChange;
 
 /// What is gone is kept in mind for so long: samples wait for their tables.
 const GONE_NS: u64 = 60_000_000_000;
@@ -93,7 +94,7 @@ impl KernelCode {
     }
 
     /// None where no such code ever was, as far as anybody told.
-    pub(super) fn find(&self, address: u64, time_ns: u64) -> Option<(Place, Source)> {
+    pub(super) fn find(&self, address: u64, time_ns: u64) -> Option<(CodeLocation, Source)> {
         if !self.range.contains(&address) {
             return None;
         }
@@ -107,19 +108,19 @@ impl KernelCode {
             {
                 is_told = true;
                 if (piece.from_ns..piece.until_ns).contains(&time_ns) {
-                    let place = Place {
+                    let location = CodeLocation {
                         source: piece.source,
                         offset: 0,
                     };
-                    return Some((place, Source::Kernel(Some(Arc::clone(&piece.name)))));
+                    return Some((location, Source::Kernel(Some(Arc::clone(&piece.name)))));
                 }
             }
         }
-        let place = Place {
+        let location = CodeLocation {
             source: self.unknown.unwrap_or(SourceId::UNKNOWN),
             offset: 0,
         };
-        is_told.then_some((place, Source::Kernel(None)))
+        is_told.then_some((location, Source::Kernel(None)))
     }
 
     /// Forgets what is gone for long enough.
@@ -215,14 +216,12 @@ mod tests {
 
         fn on(&mut self, start: u64, name: &str, time_ns: u64, is_gone: bool) {
             let (code, next) = (&mut self.0, &mut self.1);
-            code.on_change(&change(start, name, time_ns, is_gone), || {
-                crate::process::address_space::take_id(next)
-            });
+            code.on_change(&change(start, name, time_ns, is_gone), || SourceId::take(next));
         }
 
         fn set(&mut self, all: &[CodeChange], certain_ns: u64, now_ns: u64) {
             let (code, next) = (&mut self.0, &mut self.1);
-            code.set(all, certain_ns, now_ns, || crate::process::address_space::take_id(next));
+            code.set(all, certain_ns, now_ns, || SourceId::take(next));
         }
 
         /// `?` where nobody can say, nothing where none was.
@@ -250,9 +249,9 @@ mod tests {
             (code.name(AT - 1, 300), code.name(AT + 0x13f, 300)),
             (String::new(), "bpf_prog_2_second".into())
         );
-        let places = [100, 300].map(|at| code.0.find(AT + 0x50, at).map(|(place, _)| place));
+        let locations = [100, 300].map(|at| code.0.find(AT + 0x50, at).map(|(location, _)| location));
         assert_ne!(
-            places[0], places[1],
+            locations[0], locations[1],
             "another one each, so that no name is remembered for the other"
         );
     }

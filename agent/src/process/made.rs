@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::address_space::SourceId;
 use super::proc_files;
-use super::reading::{Held, SafeFile, guarded_for, open_own};
+use super::reading::{Held, SafeFile, open_own};
+use crate::frames::SourceId;
+use crate::sys::guarded_for;
 
 /// How often a perf map that is not there is looked for.
 const LOOK_NS: u64 = 1_000_000_000;
@@ -52,8 +53,8 @@ impl PerfMapFile {
         map
     }
 
-    /// Looks for it where it was not there, or was deleted: a program may begin to write it long after its first code, or a tool may put another
-    /// in its place.
+    /// Looks for it where it was not there, or was deleted: a program may begin to write it long after its first code,
+    /// or a tool may put another in its place.
     pub fn look(&self, now_ns: u64) {
         let is_there = |file: SafeFile| file.present_state().is_some_and(|state| state.links > 0);
         let looked_ns = self.looked_ns.load(Ordering::Relaxed);

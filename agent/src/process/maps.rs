@@ -1,7 +1,5 @@
 //! The text of /proc/PID/maps.
 
-use crate::kernel::{is_memory_file, is_unnamed_memory};
-
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapLine {
@@ -39,8 +37,8 @@ pub fn parse_maps(text: &str, limit: usize) -> Vec<MapLine> {
     executable.take(limit).collect()
 }
 
-/// Around each of `lines` that shows no program's file, the mappings of files right before and behind it, at most so far away: where their file
-/// says that it is code there, it is that file's code, which was copied into other memory.
+/// Around each of `lines` that shows no program's file, the mappings of files right before and behind it, at most so
+/// far away: where their file says that it is code there, it is that file's code, which was copied into other memory.
 pub(super) fn neighbours(text: &str, lines: &[MapLine]) -> Vec<MapLine> {
     const NEAR_BYTES: u64 = 1 << 30;
     let is_made = |line: &&MapLine| line.backing.may_be_made();
@@ -127,6 +125,18 @@ fn parse_line(text: &str, only_executable: bool) -> Option<MapLine> {
 /// The kernel writes a line feed in a path as `\012`.
 fn unescape(path: &str) -> String {
     path.replace("\\012", "\n")
+}
+
+/// Whether the kernel names memory so that has no file: shared anonymous memory is one that nobody named, and so are
+/// large pages and System V's segments.
+pub fn is_unnamed_memory(path: &str) -> bool {
+    let is_segment = || path.starts_with("/SYSV") && path.ends_with(" (deleted)");
+    matches!(path, "/dev/zero (deleted)" | "//anon" | "/anon_hugepage (deleted)") || is_segment()
+}
+
+/// Whether a file is one that no disk has.
+pub fn is_memory_file(path: &str) -> bool {
+    path.starts_with("/memfd:") || path.starts_with("/dev/")
 }
 
 #[cfg(test)]

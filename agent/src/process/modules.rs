@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::address_space::SourceId;
 use super::reading::{Held, SafeFile, open_in_root, open_mapped, open_regular};
 use crate::elf::{Image, Segment};
-use crate::kernel::FileState;
+use crate::frames::SourceId;
+use crate::sys::FileState;
 
 /// One file that holds code. While it is open its inode cannot be given to another file.
 #[derive(Debug)]
@@ -33,7 +33,8 @@ pub struct Module {
     user_tgid: AtomicU32,
 }
 
-/// Which file, and what was in it: /proc/PID/maps repeats its numbers for files of an overlay and of subvolumes, `stat` does not.
+/// Which file, and what was in it: /proc/PID/maps repeats its numbers for files of an overlay and of subvolumes, `stat`
+/// does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Version {
     device: u64,
@@ -95,8 +96,8 @@ impl Opened {
         }
     }
 
-    /// Opens the very file that is mapped: through map_files, which also reaches deleted files and other mount namespaces, or by its path inside the
-    /// process's root if that still leads to the same inode.
+    /// Opens the very file that is mapped: through map_files, which also reaches deleted files and other mount
+    /// namespaces, or by its path inside the process's root if that still leads to the same inode.
     pub(super) fn of_mapping(tgid: u32, (start, end): (u64, u64), inode: u64, path: &str) -> Option<Self> {
         let file = open_mapped(tgid, start, end)
             .or_else(|| open_in_root(tgid, path).filter(|file| file.state().inode == inode))?;
@@ -159,7 +160,8 @@ impl Module {
         file.present_state().map(Version::from) != self.version
     }
 
-    /// When it was written last before it was opened, by the monotonic clock: what ran before may have been something else.
+    /// When it was written last before it was opened, by the monotonic clock: what ran before may have been something
+    /// else.
     pub(super) fn written_ns(&self) -> Option<u64> {
         self.written_ns
     }
@@ -242,7 +244,8 @@ impl ModuleTable {
         self.open_limit.saturating_sub(self.open_files())
     }
 
-    /// The module of a file that was opened; one that could not be opened is a module without names. `told` is what /proc/PID/maps says of it.
+    /// The module of a file that was opened; one that could not be opened is a module without names. `told` is what
+    /// /proc/PID/maps says of it.
     pub(super) fn add(
         &mut self,
         tgid: u32,
@@ -363,7 +366,7 @@ mod tests {
         assert!(
             first.was_given_up()
                 && table
-                    .known(1, crate::kernel::path_state(path.to_str().unwrap()).unwrap())
+                    .known(1, crate::sys::path_state(path.to_str().unwrap()).unwrap())
                     .is_none()
         );
         let again = add(&mut table, &path, &mut next).unwrap();

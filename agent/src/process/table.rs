@@ -3,89 +3,20 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::address_space::{CodeRange, Place, Source, SourceId, Sources};
+use super::address_space::{CodeRange, Source, Sources};
 use super::command_line::CommandLines;
 use super::kernel_code::KernelCode;
-use super::looks::Looks;
 use super::modules::{Module, ModuleTable};
-use crate::metadata::{Metadata, Resolver};
+use super::rescan::RescanSchedule;
+use crate::frames::{CodeLocation, ProgramKey, SourceId};
+use crate::metadata::Resolver;
 use entry::{Entry, Knowledge, ProcessEntry};
 use labels::Labels;
+pub use program::{Changes, Found, Program, Sighting};
+use unmapped_scan::UnmappedScan;
 
-/// One program run by one process: execve makes another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProgramKey {
-    pub tgid: u32,
-    pub start_ticks: u64,
-    pub exec_id: u32,
-}
-
-/// What is known of a program.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Program {
-    pub key: ProgramKey,
-    /// Base name; the thread name of kernel threads and of processes whose start nobody saw and that were gone too soon.
-    pub executable: Arc<str>,
-    /// Empty for kernel threads.
-    pub executable_path: Arc<str>,
-    pub command_line: Arc<str>,
-    pub build_id: Option<Arc<str>>,
-    pub metadata: Arc<Metadata>,
-}
-
-/// What became of programs since it was last asked.
-#[derive(Debug, Default)]
-pub struct Changes {
-    /// New, or their mappings are others now.
-    pub changed: Vec<ProgramKey>,
-    /// Forgotten.
-    pub gone: Vec<ProgramKey>,
-}
-
-/// What the kernel side tells of a process at the moment of a sample.
-#[derive(Debug, Clone, Copy)]
-pub struct Sighting<'a> {
-    pub key: ProgramKey,
-    /// The process in the /proc that is read; 0 where it is not seen there.
-    pub proc_tgid: u32,
-    /// Where the program's stack began; 0 where it has none.
-    pub image: u64,
-    pub cgroup_id: u64,
-    pub time_ns: u64,
-    pub kernel_thread: bool,
-    /// Names the program where nothing else is known.
-    pub comm: &'a str,
-}
-
-impl Sighting<'static> {
-    /// Of a process of which nothing is known but who it is.
-    pub fn of(key: ProgramKey, time_ns: u64) -> Self {
-        Self {
-            key,
-            proc_tgid: key.tgid,
-            image: 0,
-            cgroup_id: 0,
-            time_ns,
-            kernel_thread: false,
-            comm: "",
-        }
-    }
-}
-
-/// The program of a sample.
-#[derive(Debug, Clone)]
-pub struct Found {
-    /// With the labels of the sample's moment.
-    pub program: Arc<Program>,
-    /// Changes whenever the meaning of the program's addresses may have changed.
-    pub generation: u32,
-    /// How often the process had been moved in control groups of version 1. Together with the number of that of version 2 it tells labels
-    /// of one program apart.
-    pub moves: u32,
-}
-
-/// Programs that were replaced by an exec are remembered for so long, all together so many: their samples may still be in the ring, or wait
-/// for tables.
+/// Programs that were replaced by an exec are remembered for so long, all together so many: their samples may still be
+/// in the ring, or wait for tables.
 const REPLACED_NS: u64 = 35_000_000_000;
 const MAX_REPLACED: usize = 4096;
 const MAX_MOVES: usize = 16;
@@ -97,7 +28,8 @@ const REREAD_NS: u64 = 500_000_000;
 const REREAD_FOR_CALLER_NS: u64 = 10_000_000_000;
 /// Mappings older than this are read again before they are trusted: a library may have been unloaded and replaced.
 const STALE_NS: u64 = 60_000_000_000;
-/// Delay of the second look at a new program, where new mappings are not told: by then its loader has mapped its libraries.
+/// Delay of the second look at a new program, where new mappings are not told: by then its loader has mapped its
+/// libraries.
 const SECOND_LOOK_NS: u64 = 5_000_000;
 /// Of its age, how long a process that was just met may wait to be opened, and the longest.
 const OPENED_LATER_PART: u64 = 4;
@@ -138,11 +70,11 @@ pub struct Table {
     command_lines: CommandLines,
     kernel_code: KernelCode,
     capacity: usize,
-    looks: Looks,
+    rescans: RescanSchedule,
     stats: TableStats,
     swept_ns: u64,
     changes: Changes,
-    held: held::Looks,
+    held: UnmappedScan,
     /// When, in that order, which programs were replaced.
     replaced: VecDeque<(u64, ProgramKey)>,
     /// Of processes that have another id in /proc than in samples, the latter by the former.
@@ -158,11 +90,11 @@ impl Table {
             command_lines,
             kernel_code: KernelCode::default(),
             capacity,
-            looks: Looks::default(),
+            rescans: RescanSchedule::default(),
             stats: TableStats::default(),
             swept_ns: 0,
             changes: Changes::default(),
-            held: held::Looks::default(),
+            held: UnmappedScan::default(),
             replaced: VecDeque::new(),
             by_proc_tgid: HashMap::new(),
         }
@@ -216,9 +148,9 @@ impl Table {
         TableStats {
             processes: self.processes.len(),
             open_files: self.sources.open_files(),
-            early_looks_skipped: self.looks.skipped(),
+            early_looks_skipped: self.rescans.skipped(),
             given_up_unread: self.sources.holding().given_up_unread(),
-            mapping_looks_put_off: self.looks.put_off(),
+            mapping_looks_put_off: self.rescans.put_off(),
             kernel_code_forgotten: self.kernel_code.forgotten(),
             ..self.stats
         }
@@ -226,26 +158,26 @@ impl Table {
 
     /// When the next look at a process is due; none where there is none.
     pub fn next_look_ns(&self) -> Option<u64> {
-        self.looks.next_ns()
+        self.rescans.next_ns()
     }
 
     /// Reads the mappings of programs that have new ones, and forgets what ended long enough ago.
     pub fn tick(&mut self, now_ns: u64) {
-        while let Some((tgid, mapped_ns)) = self.looks.take_due(now_ns) {
+        while let Some((tgid, mapped_ns)) = self.rescans.take_due(now_ns) {
             // Unknown processes are read at their first sample, and what was read since then needs no other look.
             let program = self.present_program(tgid).filter(|entry| entry.read_ns < mapped_ns);
             if let Some(key) = program.map(|entry| entry.labels.key()) {
                 self.reread(key, now_ns);
-                self.looks.looked(tgid, now_ns);
+                self.rescans.looked(tgid, now_ns);
                 self.stats.mapping_looks += 1;
             } else {
-                self.looks.passed_over(tgid);
+                self.rescans.passed_over(tgid);
             }
         }
         if now_ns.saturating_sub(self.swept_ns) >= 1_000_000_000 {
             self.swept_ns = now_ns;
             self.look_for_unmapped(now_ns);
-            self.looks.forget_quiet(now_ns);
+            self.rescans.forget_quiet(now_ns);
             self.kernel_code.forget_old(now_ns);
             while let Some((at, key)) = self.replaced.front().copied() {
                 if now_ns.saturating_sub(at) < REPLACED_NS {
@@ -262,7 +194,8 @@ impl Table {
         }
     }
 
-    /// Until when a program need not be opened: who has lived for long is likely to live on for a part of that. None where it was.
+    /// Until when a program need not be opened: who has lived for long is likely to live on for a part of that. None
+    /// where it was.
     pub fn opens_by_ns(&self, key: ProgramKey, now_ns: u64) -> Option<u64> {
         let age_ns = now_ns.saturating_sub(key.start_ticks.saturating_mul(TICK_NS));
         let is_known = self.entry(key).is_some_and(|entry| entry.knowledge != Knowledge::Told);
@@ -349,16 +282,16 @@ impl Table {
         }
     }
 
-    /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_code` says that
-    /// something surely is there: the address was being executed, or tables led to it.
-    pub fn place(&mut self, key: ProgramKey, address: u64, is_code: bool, now_ns: u64) -> Place {
-        let unknown = Place {
+    /// Where a user address of the program comes from. Reads the mappings again where none covers it; `is_code` says
+    /// that something surely is there: the address was being executed, or tables led to it.
+    pub fn location(&mut self, key: ProgramKey, address: u64, is_code: bool, now_ns: u64) -> CodeLocation {
+        let unknown = CodeLocation {
             source: SourceId::UNKNOWN,
             offset: address,
         };
         let Some(entry) = self.entry(key) else { return unknown };
-        if let Some(place) = entry.find(address) {
-            return place;
+        if let Some(location) = entry.find(address) {
+            return location;
         }
         let wait_ns = if is_code { REREAD_NS } else { REREAD_FOR_CALLER_NS };
         if now_ns.saturating_sub(entry.read_ns) < wait_ns || !self.reread(key, now_ns) {
@@ -367,15 +300,22 @@ impl Table {
         self.entry(key).and_then(|entry| entry.find(address)).unwrap_or(unknown)
     }
 
-    /// Where an address of a sample of that time comes from: [`SourceId::REPLACED`] where something else may have been there than the last
-    /// look has found.
-    pub fn place_at(&mut self, key: ProgramKey, address: u64, time_ns: u64, is_code: bool, now_ns: u64) -> Place {
-        let place = self.place(key, address, is_code, now_ns);
+    /// Where an address of a sample of that time comes from: [`SourceId::REPLACED`] where something else may have been
+    /// there than the last look has found.
+    pub fn location_at(
+        &mut self,
+        key: ProgramKey,
+        address: u64,
+        time_ns: u64,
+        is_code: bool,
+        now_ns: u64,
+    ) -> CodeLocation {
+        let location = self.location(key, address, is_code, now_ns);
         if !self.entry(key).is_some_and(|entry| entry.is_unsure(address, time_ns)) {
-            return place;
+            return location;
         }
         self.stats.code_replaced += 1;
-        Place {
+        CodeLocation {
             source: SourceId::REPLACED,
             offset: address,
         }
@@ -509,11 +449,14 @@ impl Table {
     }
 }
 
+mod certainty;
 mod entry;
 mod held;
 mod labels;
 mod load;
 mod news;
+mod program;
 mod replaced;
 #[cfg(test)]
 mod tests;
+mod unmapped_scan;

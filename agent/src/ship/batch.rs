@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::frames::{Frame, Stack};
+
 /// Samples of one interval with the dictionaries that they index into.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
@@ -66,42 +68,6 @@ pub struct Report {
     /// Resident memory without BPF maps, which it maps in part, and with its files in memory.
     pub rss_bytes: u64,
     pub bpf_map_bytes: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FrameKind {
-    Kernel,
-    Native,
-    /// An interpreter's frame; the value is OTLP's `profile.frame.type`, such as `cpython`.
-    Interpreted(&'static str),
-    Jit,
-    Unknown,
-}
-
-/// One frame. Inlined frames stand as frames of their own, before (nearer to the leaf than) the frame they were inlined into.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Frame {
-    pub kind: FrameKind,
-    /// Path of the mapped file as its process sees it, `[kernel]`, a kernel module's name in brackets, or `[vdso]`; empty when unknown.
-    pub module: Arc<str>,
-    /// GNU build id in lower-case hex.
-    pub build_id: Option<Arc<str>>,
-    /// Demangled name.
-    pub function: Option<Arc<str>>,
-    pub file: Option<Arc<str>>,
-    /// 1-based; 0 when unknown.
-    pub line: u32,
-    pub inlined: bool,
-    /// Offset in the module's file (kernel: address), for frames without a function only, so that they can be named later.
-    pub offset: Option<u64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Stack {
-    /// Indices into `Batch::frames`, leaf first: kernel frames, then user frames.
-    pub frames: Vec<u32>,
-    /// The walk ended before the root.
-    pub truncated: bool,
 }
 
 /// One program run by one process: execve makes another one of the same tgid.

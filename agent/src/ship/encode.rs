@@ -15,8 +15,10 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use uuid::Uuid;
 
-use super::{Batch, Frame, FrameKind, Identity, Process};
-use crate::maps::FastMap;
+use super::batch::{Batch, Process, Sample};
+use super::config::Identity;
+use crate::frames::{Frame, FrameKind};
+use crate::hash::FastMap;
 
 const BATCH: &str = "stakeout.batch";
 const LOST: &str = "stakeout.lost.";
@@ -66,8 +68,8 @@ pub(super) fn report(
     request(identity, instance, number, &empty, lost)
 }
 
-/// A last word of an instance: `base` (any of its requests) as number `number`, without samples and covering no time, with `more`
-/// added to its causes of loss. `None` when `base` is not a request.
+/// A last word of an instance: `base` (any of its requests) as number `number`, without samples and covering no time,
+/// with `more` added to its causes of loss. `None` when `base` is not a request.
 pub(super) fn closing(base: &[u8], number: u64, more: &BTreeMap<&'static str, u64>) -> Option<Vec<u8>> {
     let mut request = ExportProfilesServiceRequest::decode(base).ok()?;
     let scopes = request.resource_profiles.first_mut()?;
@@ -136,7 +138,8 @@ pub(super) fn answer(body: &[u8]) -> Answer {
     }
 }
 
-/// What a `google.rpc.Status` says, the body of a refusal in protobuf. Its code and message have the numbers and types of what is read here.
+/// What a `google.rpc.Status` says, the body of a refusal in protobuf. Its code and message have the numbers and types
+/// of what is read here.
 pub(super) fn refusal(body: &[u8]) -> Option<String> {
     let status = ExportProfilesPartialSuccess::decode(body).ok()?;
     (!status.error_message.is_empty()).then_some(status.error_message)
@@ -325,7 +328,7 @@ impl<'a> Tables<'a> {
             unit_strindex: self.string("nanoseconds"),
         };
 
-        let mut order: Vec<&super::Sample> = batch.samples.iter().collect();
+        let mut order: Vec<&Sample> = batch.samples.iter().collect();
         order.sort_unstable_by(|a, b| {
             same_sample(a)
                 .cmp(&same_sample(b))
@@ -532,7 +535,7 @@ impl<'a> Tables<'a> {
 }
 
 /// What must be equal for two samples to be one OTLP sample with two time stamps.
-fn same_sample(sample: &super::Sample) -> (u32, u32, u32, u32, &str) {
+fn same_sample(sample: &Sample) -> (u32, u32, u32, u32, &str) {
     (sample.stack, sample.process, sample.tid, sample.cpu, &sample.thread)
 }
 

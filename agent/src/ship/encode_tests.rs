@@ -1,8 +1,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::frames::Stack;
 use crate::metadata::Metadata;
-use crate::ship::{Report, Sample, Stack};
+use crate::ship::{Report, Sample};
 
 fn identity() -> Identity {
     Identity {

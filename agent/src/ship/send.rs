@@ -6,9 +6,9 @@ use std::time::Duration;
 use reqwest::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Certificate, Client, Response, StatusCode, Url, redirect};
 
+use super::config::{ShipConfig, ShipError, Token};
 use super::encode::{self, Answer};
-use super::spool::Parcel;
-use super::{ShipConfig, ShipError, Token};
+use super::spool::SpooledBatch;
 
 const PATH: &str = "/v1development/profiles";
 const PROTOBUF: &str = "application/x-protobuf";
@@ -26,7 +26,7 @@ const RETRY_AFTER_LIMIT: Duration = Duration::from_secs(300);
 pub(super) enum Outcome {
     /// Taken, but for `refused` samples, of which `message` tells.
     Acknowledged { refused: u64, message: String },
-    /// Never to be sent again: `why` names it for the quarantine, `message` is the server's.
+    /// Never to be sent again: `why` names it for the dead letters, `message` is the server's.
     Refused { why: String, message: String },
     /// To be sent again, not before `after`.
     Failed {
@@ -79,13 +79,13 @@ impl Sender {
         Ok(Self { client, url })
     }
 
-    pub(super) async fn send(&self, parcel: &Parcel) -> Outcome {
+    pub(super) async fn send(&self, spooled: &SpooledBatch) -> Outcome {
         let request = self
             .client
             .post(self.url.clone())
-            .header("stakeout-instance", parcel.instance.to_string())
-            .header("stakeout-batch", parcel.number)
-            .body(parcel.body.clone());
+            .header("stakeout-instance", spooled.instance.to_string())
+            .header("stakeout-batch", spooled.number)
+            .body(spooled.body.clone());
         match request.send().await {
             Ok(response) => self.judge(response).await,
             Err(error) => self.unreached(&error),
@@ -297,7 +297,8 @@ fn judge(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) -> Opti
     Some(verdict(&profiles_url("http://server:7373").ok()?, reply))
 }
 
-/// Holds of every answer: only an OTLP one acknowledges, and what goes to the log is short and has no control characters.
+/// Holds of every answer: only an OTLP one acknowledges, and what goes to the log is short and has no control
+/// characters.
 #[cfg(any(test, fuzzing))]
 pub(super) fn check(status: u16, protobuf: bool, refused: Option<u64>, body: &[u8]) {
     let text = match judge(status, protobuf, refused, body) {

@@ -12,13 +12,15 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use uuid::Uuid;
 
-use super::encode::Packer;
+use super::config::{Identity, Retry, ShipConfig, ShipError};
+use super::encode::{self, Packer};
+use super::losses::CAUSE_QUEUE_FULL;
 use super::send::{Outcome, Sender};
-use super::spool::{Head, IN_FLIGHT, Lane, Parcel, Spool};
-use super::{CAUSE_QUEUE_FULL, Identity, Retry, Shared, ShipConfig, ShipError, Submission, encode};
+use super::shared::{Shared, Submission};
+use super::spool::{Head, IN_FLIGHT, Lane, Spool, SpooledBatch};
 
 /// How an attempt ended; `None` when there was none.
-type Joined = Option<Result<(Parcel, Outcome), JoinError>>;
+type Joined = Option<Result<(SpooledBatch, Outcome), JoinError>>;
 
 /// Trouble that lasts is said again this often.
 const REMIND_AFTER: Duration = Duration::from_secs(600);
@@ -194,9 +196,9 @@ impl State {
     async fn lane(&self, lane: Lane) {
         let (mut failures, mut hurried) = (0, false);
         let mut in_flight = JoinSet::new();
-        let mut pace = 1;
+        let mut at_a_time = 1;
         loop {
-            let rest = self.fill(lane, &mut in_flight, pace);
+            let rest = self.fill(lane, &mut in_flight, at_a_time);
             let answer = if in_flight.is_empty() {
                 match rest {
                     Head::Unreadable(error) => {
@@ -210,11 +212,11 @@ impl State {
             } else {
                 tokio::select! {
                     answer = in_flight.join_next() => answer,
-                    () = self.more.notified(), if lane == Lane::Live && in_flight.len() < pace => continue,
+                    () = self.more.notified(), if lane == Lane::Live && in_flight.len() < at_a_time => continue,
                 }
             };
             let Some(wait) = self.settle(lane, answer, failures) else {
-                (failures, pace) = (0, IN_FLIGHT);
+                (failures, at_a_time) = (0, IN_FLIGHT);
                 continue;
             };
             // What else is under way is awaited first, so that the next attempt is the only one.
@@ -224,20 +226,20 @@ impl State {
                     .settle(lane, Some(answer), failures)
                     .map_or(wait, |other| other.max(wait));
             }
-            pace = 1;
+            at_a_time = 1;
             failures = self.pause(wait, failures, &mut hurried).await;
         }
     }
 
-    /// Starts attempts until `pace` are under way. Returns why it stopped, if it was not that.
-    fn fill(&self, lane: Lane, in_flight: &mut JoinSet<(Parcel, Outcome)>, pace: usize) -> Head {
-        while in_flight.len() < pace {
+    /// Starts attempts until `at_a_time` are under way. Returns why it stopped, if it was not that.
+    fn fill(&self, lane: Lane, in_flight: &mut JoinSet<(SpooledBatch, Outcome)>, at_a_time: usize) -> Head {
+        while in_flight.len() < at_a_time {
             match self.spool.borrow_mut().next(lane) {
-                Head::Parcel(parcel) => {
+                Head::Batch(spooled) => {
                     let sender = Arc::clone(&self.sender);
                     in_flight.spawn(async move {
-                        let outcome = sender.send(&parcel).await;
-                        (parcel, outcome)
+                        let outcome = sender.send(&spooled).await;
+                        (spooled, outcome)
                     });
                 }
                 rest => return rest,
@@ -248,9 +250,10 @@ impl State {
 
     /// Brings an attempt's end to the books. Returns how long to wait if it has failed.
     fn settle(&self, lane: Lane, answer: Joined, failures: u32) -> Option<Duration> {
-        let (parcel, outcome) = match answer {
+        let (spooled, outcome) = match answer {
             Some(Ok(answer)) => answer,
-            // Tasks neither panic nor are cancelled while the lane lives; should one, its batch waits for the next start.
+            // Tasks neither panic nor are cancelled while the lane lives; should one, its batch waits for the next
+            // start.
             Some(Err(error)) => {
                 return Some(self.failed(format!("an attempt broke off: {error}"), None, false, failures));
             }
@@ -258,21 +261,21 @@ impl State {
         };
         match outcome {
             Outcome::Acknowledged { refused, message } => {
-                let refused = refused.min(parcel.samples);
+                let refused = refused.min(spooled.samples);
                 if refused > 0 {
                     tracing::error!(
-                        batch = parcel.number,
+                        batch = spooled.number,
                         samples = refused,
                         why = message,
                         "the server left samples out"
                     );
                 }
-                self.spool.borrow_mut().acknowledge(lane, parcel.number, refused);
-                self.acknowledged(lane, parcel.samples - refused, parcel.body.len() as u64);
+                self.spool.borrow_mut().acknowledge(lane, spooled.number, refused);
+                self.acknowledged(lane, spooled.samples - refused, spooled.body.len() as u64);
                 None
             }
             Outcome::Refused { why, message } => {
-                self.spool.borrow_mut().refuse(lane, parcel.number, &why, &message);
+                self.spool.borrow_mut().refuse(lane, spooled.number, &why, &message);
                 self.recovered();
                 self.publish();
                 None
@@ -282,13 +285,14 @@ impl State {
                 after,
                 needs_person,
             } => {
-                self.spool.borrow_mut().send_again(lane, parcel.number);
+                self.spool.borrow_mut().send_again(lane, spooled.number);
                 Some(self.failed(reason, after, needs_person, failures))
             }
         }
     }
 
-    /// Waits after a failed attempt; the end cuts it short, once. Returns how many have failed in a row, from when waits are to grow.
+    /// Waits after a failed attempt; the end cuts it short, once. Returns how many have failed in a row, from when
+    /// waits are to grow.
     async fn pause(&self, wait: Duration, failures: u32, hurried: &mut bool) -> u32 {
         let end = async {
             if !self.finished.get() {

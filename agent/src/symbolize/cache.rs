@@ -3,27 +3,26 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Frames, NamerStats};
-use crate::maps::FastMap;
-use crate::process::{Place, SourceId};
-use crate::ship::Frame;
+use super::config::NamerStats;
+use crate::frames::{CodeLocation, Frame, Frames, SourceId};
+use crate::hash::FastMap;
 
-/// How long a generation of names lasts. A compiler that runs now and then meets other places each time: without an end, what is
-/// remembered of such programs grows for as long as they come.
+/// How long a generation of names lasts. A compiler that runs now and then meets other code locations each time:
+/// without an end, what is remembered of such programs grows for as long as they come.
 const GENERATION_NS: u64 = 120_000_000_000;
 
-/// Places in made code whose names are remembered beyond their perf map.
+/// Code locations in made code whose names are remembered beyond their perf map.
 const MADE_PLACES: usize = 16_384;
 
 /// What namers on several threads know together.
 #[derive(Debug, Clone)]
-pub struct Names(Arc<Mutex<Known>>);
+pub struct Names(Arc<Mutex<Remembered>>);
 
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct Remembered {
     pub(super) cache: PlaceCache,
-    /// Of code that was made at run time, by perf maps that are given up. While a map is there it is asked: it grows, and what it
-    /// says of an address changes.
+    /// Of code that was made at run time, by perf maps that are given up. While a map is there it is asked: it grows,
+    /// and what it says of an address changes.
     pub(super) made: PlaceCache,
     pub(super) interner: Interner,
     /// What the namer did that names ahead.
@@ -31,29 +30,29 @@ pub(super) struct Known {
 }
 
 impl Names {
-    /// Remembers so many places.
-    pub fn within(places: usize) -> Self {
-        Self(Arc::new(Mutex::new(Known {
-            cache: PlaceCache::new(places),
-            made: PlaceCache::new(MADE_PLACES.min(places)),
+    /// Remembers so many code locations.
+    pub fn within(locations: usize) -> Self {
+        Self(Arc::new(Mutex::new(Remembered {
+            cache: PlaceCache::new(locations),
+            made: PlaceCache::new(MADE_PLACES.min(locations)),
             interner: Interner::default(),
             ahead: NamerStats::default(),
         })))
     }
 
     /// To be let go before anything is read.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Remembered> {
         // Whoever panicked has put a name there, or has not.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Names by place, in two generations: when the younger is full, or has lasted long enough, it becomes the older, and what was in the
-/// older and was not asked for since is forgotten.
+/// Names by code location, in two generations: when the younger is full, or has lasted long enough, it becomes the
+/// older, and what was in the older and was not asked for since is forgotten.
 #[derive(Debug)]
 pub(super) struct PlaceCache {
-    young: FastMap<Place, Frames>,
-    old: FastMap<Place, Frames>,
+    young: FastMap<CodeLocation, Frames>,
+    old: FastMap<CodeLocation, Frames>,
     capacity: usize,
     began_ns: u64,
 }
@@ -82,23 +81,24 @@ impl PlaceCache {
         self.young.len() + self.old.len()
     }
 
-    pub(super) fn get(&mut self, place: &Place) -> Option<Frames> {
-        if let Some(frames) = self.young.get(place) {
+    pub(super) fn get(&mut self, location: &CodeLocation) -> Option<Frames> {
+        if let Some(frames) = self.young.get(location) {
             return Some(Arc::clone(frames));
         }
-        let frames = self.old.remove(place)?;
-        self.insert(*place, Arc::clone(&frames));
+        let frames = self.old.remove(location)?;
+        self.insert(*location, Arc::clone(&frames));
         Some(frames)
     }
 
-    pub(super) fn insert(&mut self, place: Place, frames: Frames) {
+    pub(super) fn insert(&mut self, location: CodeLocation, frames: Frames) {
         if self.young.len() >= self.capacity / 2 {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(place, frames);
+        self.young.insert(location, frames);
     }
 
-    /// Holds at most so many from now on; only what is beyond that is forgotten: names of files that were given up can't be read again.
+    /// Holds at most so many from now on; only what is beyond that is forgotten: names of files that were given up
+    /// can't be read again.
     pub(super) fn resize(&mut self, capacity: usize) {
         self.capacity = capacity.max(2);
         for generation in [&mut self.young, &mut self.old] {
@@ -113,8 +113,8 @@ impl PlaceCache {
     }
 
     pub(super) fn forget_source(&mut self, source: SourceId) {
-        self.young.retain(|place, _| place.source != source);
-        self.old.retain(|place, _| place.source != source);
+        self.young.retain(|location, _| location.source != source);
+        self.old.retain(|location, _| location.source != source);
     }
 }
 
@@ -160,10 +160,11 @@ impl Interner {
 
 #[cfg(test)]
 mod tests {
+    use super::super::forms::unknown_frame;
     use super::*;
 
-    fn place(offset: u64) -> Place {
-        Place {
+    fn location(offset: u64) -> CodeLocation {
+        CodeLocation {
             source: SourceId::VDSO,
             offset,
         }
@@ -174,15 +175,15 @@ mod tests {
         let mut interner = Interner::default();
         let mut cache = PlaceCache::new(100);
         for offset in 0..10_000 {
-            let mut frame = super::super::unknown_frame();
+            let mut frame = unknown_frame();
             frame.line = offset as u32;
-            cache.insert(place(offset), interner.intern(vec![frame]));
-            assert!(cache.get(&place(0)).is_some(), "asked for all the time");
+            cache.insert(location(offset), interner.intern(vec![frame]));
+            assert!(cache.get(&location(0)).is_some(), "asked for all the time");
             assert!(cache.len() <= 102, "{}", cache.len());
             interner.tidy(200);
             assert!(interner.frames.len() <= 201);
         }
-        assert!(cache.get(&place(5)).is_none());
+        assert!(cache.get(&location(5)).is_none());
         cache.forget_source(SourceId::VDSO);
         assert_eq!(cache.len(), 0);
     }
@@ -192,7 +193,7 @@ mod tests {
         let mut interner = Interner::default();
         let mut cache = PlaceCache::new(100);
         for offset in 0..40 {
-            cache.insert(place(offset), interner.intern(vec![super::super::unknown_frame()]));
+            cache.insert(location(offset), interner.intern(vec![unknown_frame()]));
         }
         cache.resize(200);
         assert_eq!(cache.len(), 40);
@@ -206,25 +207,25 @@ mod tests {
         let mut cache = PlaceCache::new(100);
         assert!(cache.age(GENERATION_NS), "of a clock that began long ago");
         for offset in 0..2 {
-            let mut frame = super::super::unknown_frame();
+            let mut frame = unknown_frame();
             frame.line = offset as u32;
-            cache.insert(place(offset), interner.intern(vec![frame]));
+            cache.insert(location(offset), interner.intern(vec![frame]));
         }
         assert!(!cache.age(2 * GENERATION_NS - 1));
-        assert!(cache.age(2 * GENERATION_NS) && cache.get(&place(0)).is_some());
+        assert!(cache.age(2 * GENERATION_NS) && cache.get(&location(0)).is_some());
         interner.forget_unused();
         assert_eq!((cache.len(), interner.frames.len()), (2, 2));
         assert!(cache.age(3 * GENERATION_NS));
         interner.forget_unused();
         assert_eq!((cache.len(), interner.frames.len()), (1, 1));
-        assert!(cache.get(&place(0)).is_some() && cache.get(&place(1)).is_none());
+        assert!(cache.get(&location(0)).is_some() && cache.get(&location(1)).is_none());
     }
 
     #[test]
     fn equal_frames_are_one() {
         let mut interner = Interner::default();
-        let first = interner.intern(vec![super::super::unknown_frame()]);
-        let second = interner.intern(vec![super::super::unknown_frame()]);
+        let first = interner.intern(vec![unknown_frame()]);
+        let second = interner.intern(vec![unknown_frame()]);
         assert!(Arc::ptr_eq(&first[0], &second[0]));
     }
 }

@@ -1,10 +1,12 @@
 //! Separate debug files: where distributions put the symbols that they stripped (gdb's manual, "Separate Debug Files").
 //!
-//! A file is taken only if it has the program's build id, or, where there is none, the checksum that the program names. So it
-//! does no harm to look in a process's root, whose content is up to the process, or in our own for what ran elsewhere.
+//! A file is taken only if it has the program's build id, or, where there is none, the checksum that the program names.
+//! So it does no harm to look in a process's root, whose content is up to the process, or in our own for what ran
+//! elsewhere.
 
 use crate::elf::{Image, field};
-use crate::process::{Owner, SafeFile, guarded, guarded_for, open_in_root, open_regular};
+use crate::process::{SafeFile, open_in_root, open_regular};
+use crate::sys::{Owner, guarded, guarded_for};
 
 const MAX_LINK_BYTES: u64 = 4096;
 /// Larger debug files without a build id are not read to their end for their checksum.
@@ -28,8 +30,8 @@ impl Link {
         }
     }
 
-    /// Opens the debug file of the program that lies at `path` for the process `tgid`, looked for in that process's root and
-    /// then in ours.
+    /// Opens the debug file of the program that lies at `path` for the process `tgid`, looked for in that process's
+    /// root and then in ours.
     pub(super) fn open(&self, path: &str, tgid: u32) -> Option<SafeFile> {
         let candidates = self.candidates(path);
         if candidates.is_empty() {

@@ -5,11 +5,10 @@ use std::cell::OnceCell;
 use super::debug_file::Link;
 use super::mini_debug;
 use crate::elf::pclntab::{Location, Pclntab};
-use crate::elf::plt;
 use crate::elf::symbols::{Kind, MAX_TABLES, Name, SHT_SYMTAB, SYMBOL_BYTES, SymbolReader, SymbolTable};
-use crate::elf::{Coverage, Image, Section, Segment, code_address, decompressed_bytes, read_from};
-use crate::kernel::MemoryFile;
+use crate::elf::{Coverage, Image, Section, Segment, code_address, decompressed_bytes, plt, read_from};
 use crate::process::SafeFile;
+use crate::sys::MemoryFile;
 
 /// Fills a buffer from an offset of a file, or says that it cannot.
 pub(super) type ReadAt<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
@@ -155,9 +154,9 @@ impl FileSymbols {
         })
     }
 
-    /// Reads of a large file's own symbols those that say something of some of its offsets: nothing is sorted that nobody asked for. None
-    /// where that does not pay, or others may know more. Where it is `known` which parts of the file's tables say what, the others are
-    /// not read.
+    /// Reads of a large file's own symbols those that say something of some of its offsets: nothing is sorted that
+    /// nobody asked for. None where that does not pay, or others may know more. Where it is `known` which parts of the
+    /// file's tables say what, the others are not read.
     pub(super) fn read_around(file: ReadAt<'_>, offsets: &[u64], known: &[Coverage]) -> Option<(Self, Glance)> {
         let image = Image::open(file)?;
         let all = image.section_of_kind(SHT_SYMTAB)?.bytes / SYMBOL_BYTES as u64;
@@ -239,8 +238,8 @@ impl FileSymbols {
         }
     }
 
-    /// What Go's table says of addresses: the functions that were inlined there, innermost first, and the one whose code it is. Nothing
-    /// where it says nothing, and for other programs.
+    /// What Go's table says of addresses: the functions that were inlined there, innermost first, and the one whose
+    /// code it is. Nothing where it says nothing, and for other programs.
     pub(super) fn go_places(&self, addresses: &[Option<u64>], file: ReadAt<'_>) -> Vec<Vec<GoPlace>> {
         let (Some(location), Some(image)) = (self.go, Image::open(file)) else {
             return Vec::new();
@@ -298,8 +297,9 @@ pub(super) enum LinesFound {
     Bytes(u64),
 }
 
-/// What of a file of `bytes` bytes blazesym needs for its lines, at the places where the file has it: a file of its own, since blazesym maps
-/// what it reads, and who truncates a mapped file ends whoever looks at it. None where the file can't be read to its end.
+/// What of a file of `bytes` bytes blazesym needs for its lines, at the places where the file has it: a file of its
+/// own, since blazesym maps what it reads, and who truncates a mapped file ends whoever looks at it. None where the
+/// file can't be read to its end.
 pub(super) fn copy_for_lines(file: ReadAt<'_>, bytes: u64) -> Option<MemoryFile> {
     let image = Image::open(file)?;
     let mut copy = MemoryFile::new(c"lines", bytes)
@@ -336,8 +336,8 @@ pub(super) fn copy_for_lines(file: ReadAt<'_>, bytes: u64) -> Option<MemoryFile>
     Some(copy)
 }
 
-/// Looks at a file of `bytes` bytes: with all compressed sections unpacked it must be at most `limits.0` large, and the debug
-/// information in it at most `limits.1`.
+/// Looks at a file of `bytes` bytes: with all compressed sections unpacked it must be at most `limits.0` large, and the
+/// debug information in it at most `limits.1`.
 pub(super) fn lines_in(file: ReadAt<'_>, bytes: u64, limits: (u64, u64)) -> LinesFound {
     let Some(image) = Image::open(file).filter(|image| image.section(&[b".debug_line"]).is_some()) else {
         return LinesFound::None;

@@ -1,11 +1,10 @@
 //! What holds of names, whatever files and compilers say.
 
 use super::debug_file::Link;
-use super::demangle;
 use super::file_symbols::{FileSymbols, LinesFound, ReadAt, lines_in};
 use super::kernel_modules::KernelModules;
-use super::mini_debug;
 use super::perf_map::PerfMap;
+use super::{demangle, mini_debug};
 use crate::elf::pclntab::{Location, Pclntab};
 use crate::elf::symbols::{Kind, SymbolReader};
 use crate::elf::{Coverage, Image, decompressed_bytes, read_from};
@@ -143,7 +142,8 @@ pub(crate) fn go(file: &[u8]) {
     inlined(read, addresses.into_iter().flatten());
 }
 
-/// What was inlined where, by trees that lie in the table itself: a module's record that leads to some is hardly ever made up.
+/// What was inlined where, by trees that lie in the table itself: a module's record that leads to some is hardly ever
+/// made up.
 fn inlined(read: ReadAt<'_>, addresses: impl Iterator<Item = u64>) {
     let Some(image) = Image::open(read) else { return };
     let Some(location) = Location::find(&image) else {

@@ -1,14 +1,13 @@
 //! The kernel's functions by address: /proc/kallsyms.
 //!
-//! The kernel makes the list anew for each reader, which takes it some fifty milliseconds: it is read at the agent's pace. Only
-//! what can run is kept, some 40 bytes a function.
+//! The kernel makes the list anew for each reader, which takes it some fifty milliseconds: it is read within the CPU
+//! budget. Only what can run is kept, some 40 bytes a function.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 
-use crate::kernel::bpf_functions;
-use crate::pace::{Pace, Waits};
+use crate::cpu_budget::{CpuBudget, Waits};
 
 /// What is read at a time. The kernel gives a page at most.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -20,6 +19,10 @@ const MAX_LINE_BYTES: usize = 1024;
 const HIDDEN_SYMBOLS: usize = 1000;
 /// Of what compilers and the kernel's build put in front of functions, where nothing runs.
 const PADDING: [&[u8]; 2] = [b"__pfx_", b"__cfi_"];
+
+/// Where the functions of all BPF programs lie, and how long they are, as the kernel side tells it; empty where it
+/// can't.
+pub type BpfFunctions = fn() -> HashMap<u64, usize>;
 
 /// A function.
 #[derive(Debug, Clone, Copy)]
@@ -52,16 +55,17 @@ pub(super) struct KernelSymbols {
 
 impl KernelSymbols {
     /// Empty where the kernel does not tell its addresses.
-    pub(super) fn read(pace: &Pace) -> Self {
+    pub(super) fn read(cpu_budget: &CpuBudget, bpf_functions: BpfFunctions) -> Self {
         let Ok(list) = File::open("/proc/kallsyms") else {
             return Self::default();
         };
-        let mut symbols = Self::parse(list, || pace.rest(Waits::Nobody));
+        let mut symbols = Self::parse(list, || cpu_budget.rest(Waits::Nobody));
         symbols.bpf = bpf_functions();
         symbols
     }
 
-    /// Lines such as `ffffffffc0a00000 t xfs_inode_alloc [xfs]`, with a tab before the module; `rest` is called now and then.
+    /// Lines such as `ffffffffc0a00000 t xfs_inode_alloc [xfs]`, with a tab before the module; `rest` is called now and
+    /// then.
     fn parse(mut list: impl Read, mut rest: impl FnMut()) -> Self {
         let mut parsed = Self::default();
         let mut hidden = 0;
@@ -117,8 +121,8 @@ impl KernelSymbols {
         });
     }
 
-    /// Of names for the same address, the one stays that people know: the linker's own labels (`_stext`) and what is behind a function's
-    /// name begin with underscores.
+    /// Of names for the same address, the one stays that people know: the linker's own labels (`_stext`) and what is
+    /// behind a function's name begin with underscores.
     fn sort(&mut self) {
         let mut symbols = std::mem::take(&mut self.symbols);
         let preference = |symbol: &Symbol| {
@@ -234,7 +238,7 @@ ffffffffc0300000 t bpf_prog_6deef7357e7b4530_on_exec\t[bpf]";
     /// The kernel that runs this, where it tells its addresses: more than one list of functions must be right.
     #[test]
     fn this_kernel_has_functions() {
-        let symbols = KernelSymbols::read(&Pace::default());
+        let symbols = KernelSymbols::read(&CpuBudget::default(), HashMap::new);
         let Some(first) = symbols.symbols.first() else {
             let list = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
             assert!(

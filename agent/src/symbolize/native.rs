@@ -1,8 +1,8 @@
 //! Names of code that came from files.
 //!
-//! Symbol tables are read by ourselves, through reads of the file: they are what nearly every name comes from, and a file that is
-//! mapped instead ends its reader when somebody truncates it. blazesym adds lines and inlined functions, for files that are
-//! small enough.
+//! Symbol tables are read by ourselves, through reads of the file: they are what nearly every name comes from, and a
+//! file that is mapped instead ends its reader when somebody truncates it. blazesym adds lines and inlined functions,
+//! for files that are small enough.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,20 +11,22 @@ use std::sync::Arc;
 use blazesym::symbolize::source::{Elf, Source as ElfSource};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer, evict};
 
+use super::config::{NamerConfig, NamerStats};
 use super::demangle::demangle;
 use super::file_symbols::{FileSymbols, GoPlace, LinesFound, ReadAt, copy_for_lines, lines_in};
+use super::forms::{bare_frame, named_frame};
 use super::vdso::Vdso;
-use super::{NamerConfig, NamerStats, bare_frame, named_frame};
 use crate::elf::Coverage;
-use crate::kernel::MemoryFile;
-use crate::process::{Module, SourceId};
-use crate::ship::{Frame, FrameKind};
+use crate::frames::{Frame, FrameKind, SourceId};
+use crate::process::Module;
+use crate::sys::MemoryFile;
 
 /// Symbols that nobody needed for this long are dropped.
 const IDLE_NS: u64 = 60_000_000_000;
 
-/// So often in that time much of a large file's tables is read for what is asked for before all of it is sorted and kept, which costs as
-/// much. What is needed now and then is better read each time: kept, it would be several megabytes for a few names.
+/// So often in that time much of a large file's tables is read for what is asked for before all of it is sorted and
+/// kept, which costs as much. What is needed now and then is better read each time: kept, it would be several megabytes
+/// for a few names.
 const GLANCES: u32 = 8;
 const GLANCES_NS: u64 = 60_000_000_000;
 /// Large files whose glances are counted.
@@ -125,7 +127,7 @@ impl NativeNames {
         stats: &mut NamerStats,
     ) -> Vec<Vec<Frame>> {
         if module.was_given_up() {
-            stats.places_given_up += offsets.len() as u64;
+            stats.locations_given_up += offsets.len() as u64;
             self.evict(module.id);
             return offsets.iter().map(|offset| vec![bare(module, *offset)]).collect();
         }
@@ -151,11 +153,11 @@ impl NativeNames {
         };
         let read = reader(module, config);
         let addresses: Vec<Option<u64>> = offsets.iter().map(|offset| symbols.address(*offset)).collect();
-        let _turn = lines.and_then(|lines| config.turns.take(lines.bytes.saturating_mul(2)));
+        let _turn = lines.and_then(|lines| config.read_turn.take(lines.bytes.saturating_mul(2)));
         let details = details(&self.line_reader, lines, &addresses);
         if lines.is_some() {
             // What blazesym has mapped of the copy counts twice, and the next file needs the room.
-            crate::kernel::release_memory();
+            crate::sys::release_memory();
         }
         let go = if symbols.is_go() {
             symbols.go_places(&addresses, &read)
@@ -203,17 +205,17 @@ impl NativeNames {
         if self.loaded.contains_key(&module.id) {
             return;
         }
-        let turn = config.turns.take(module.bytes);
+        let turn = config.read_turn.take(module.bytes);
         if turn.is_some() {
-            crate::kernel::release_memory();
+            crate::sys::release_memory();
         }
         let loaded = load(module, config, stats);
         self.make_room_for_lines(&loaded, config);
         self.loaded.insert(module.id, loaded);
     }
 
-    /// The symbols around some offsets of a large file that gives no lines. None where all of them are there, or should be: they were needed
-    /// often, and find room.
+    /// The symbols around some offsets of a large file that gives no lines. None where all of them are there, or should
+    /// be: they were needed often, and find room.
     fn glance(
         &mut self,
         module: &Arc<Module>,
@@ -339,11 +341,11 @@ impl NativeNames {
     }
 }
 
-/// Reads a file at the pace that is allowed, unless tables wait for that.
+/// Reads a file as fast as the CPU budget allows, unless tables wait for that.
 fn reader<'a>(module: &'a Module, config: &'a NamerConfig) -> impl Fn(u64, &mut [u8]) -> bool + use<'a> {
     |offset, into| {
-        if !config.turns.is_waited_for() {
-            config.pace.rest(config.waits);
+        if !config.read_turn.is_waited_for() {
+            config.cpu_budget.rest(config.waits);
         }
         module.read_at(offset, into)
     }
@@ -376,7 +378,7 @@ fn lines_of(module: &Module, symbols: &FileSymbols, config: &NamerConfig, stats:
     let own = reader(module, config);
     let debug = symbols.debug_file();
     let of_debug_file = |offset: u64, into: &mut [u8]| {
-        config.pace.rest(config.waits);
+        config.cpu_budget.rest(config.waits);
         debug.is_some_and(|debug| debug.read_at(offset, into))
     };
     let (mut read, mut file_bytes): (ReadAt<'_>, u64) = (&own, module.bytes);
@@ -448,7 +450,8 @@ impl Found<'_> {
             return Some(vec![frame(&format!("{}@plt", demangle(plt)))]);
         }
         let mut outer = match (&self.symbol, self.detail, self.go.last()) {
-            // Go's own table first: its names are those of Go's stack traces, the same whether a program is stripped or not.
+            // Go's own table first: its names are those of Go's stack traces, the same whether a program is stripped or
+            // not.
             (_, _, Some(go)) => frame(&go.function),
             (Some(symbol), ..) => frame(&demangle(symbol)),
             (None, Some(detail), None) if names(detail) => frame(&demangle(&detail.name)),

@@ -1,6 +1,6 @@
 //! Call frame instructions (DWARF 5, section 6.4.2) to rows of rules.
 
-use super::entry::{Cie, Fde};
+use super::entry::{Cie, Fde, Format};
 use super::expression;
 use super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 use crate::elf::Arch;
@@ -13,7 +13,7 @@ const RBX: u64 = 3;
 
 /// The rules at one address, of the registers that a stack walk needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct State {
+struct State {
     cfa: CfaState,
     fp: Saved,
     pc: Saved,
@@ -120,25 +120,40 @@ impl State {
     }
 }
 
-/// The state that a CIE's instructions leave. None where they make no sense.
-pub(super) fn initial_state(cie: &Cie, instructions: Reader<'_>, bases: Bases) -> Option<State> {
-    let mut interpreter = Interpreter::new(cie, bases, 0, 0);
-    interpreter.run(instructions, &mut |_| {})?;
-    Some(interpreter.state)
+/// A CIE with the state that its instructions leave: at that begins each of its functions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Common {
+    pub(super) cie: Cie,
+    initial: State,
+}
+
+impl Common {
+    /// As [`Cie::parse`]; none as well where the instructions make no sense.
+    pub(super) fn parse(reader: Reader<'_>, format: Format, arch: Arch, bases: Bases) -> Option<Self> {
+        let (cie, instructions) = Cie::parse(reader, format, arch)?;
+        let nothing = Self {
+            cie,
+            initial: State::default(),
+        };
+        let mut interpreter = Interpreter::new(&nothing, bases, 0, 0);
+        interpreter.run(instructions, &mut |_| {})?;
+        let initial = interpreter.state;
+        Some(Self { cie, initial })
+    }
 }
 
 /// Hands out the rows of a function in the order of their addresses, without gaps. None where the instructions make no
 /// sense; the rows up to there were handed out, and the rest as one without a rule.
-pub(super) fn rows(cie: &Cie, fde: &Fde<'_>, bases: Bases, row: &mut impl FnMut(Row)) -> Option<()> {
-    if cie.signal {
+pub(super) fn rows(common: &Common, fde: &Fde<'_>, bases: Bases, row: &mut impl FnMut(Row)) -> Option<()> {
+    if common.cie.signal {
         row((fde.begin, fde.end, Rule::SIGNAL, None));
         return Some(());
     }
-    let mut interpreter = Interpreter::new(cie, bases, fde.begin, fde.end);
+    let mut interpreter = Interpreter::new(common, bases, fde.begin, fde.end);
     let result = interpreter.run(fde.instructions, row);
     if interpreter.location < fde.end {
         let (rule, reason) = match result {
-            Some(()) => interpreter.state.rule(cie.arch),
+            Some(()) => interpreter.state.rule(common.cie.arch),
             None => (Rule::UNKNOWN, None),
         };
         row((interpreter.location, fde.end, rule, reason));
@@ -148,6 +163,7 @@ pub(super) fn rows(cie: &Cie, fde: &Fde<'_>, bases: Bases, row: &mut impl FnMut(
 
 struct Interpreter<'a> {
     cie: &'a Cie,
+    initial: &'a State,
     bases: Bases,
     location: u64,
     end: u64,
@@ -156,13 +172,14 @@ struct Interpreter<'a> {
 }
 
 impl<'a> Interpreter<'a> {
-    fn new(cie: &'a Cie, bases: Bases, begin: u64, end: u64) -> Self {
+    fn new(common: &'a Common, bases: Bases, begin: u64, end: u64) -> Self {
         Self {
-            cie,
+            cie: &common.cie,
+            initial: &common.initial,
             bases,
             location: begin,
             end,
-            state: cie.initial,
+            state: common.initial,
             remembered: Vec::new(),
         }
     }
@@ -201,7 +218,8 @@ impl<'a> Interpreter<'a> {
         self.location = location;
     }
 
-    /// Carries out what is not in the upper two bits; gives how far the location advances, in units of the code alignment.
+    /// Carries out what is not in the upper two bits; gives how far the location advances, in units of the code
+    /// alignment.
     fn operation(&mut self, operation: u8, reader: &mut Reader<'_>, row: &mut impl FnMut(Row)) -> Option<Option<u64>> {
         match operation {
             // nop
@@ -226,8 +244,8 @@ impl<'a> Interpreter<'a> {
             0x2e => {
                 reader.uleb()?;
             }
-            // AARCH64_negate_ra_state_with_pc and AARCH64_negate_ra_state: the walk takes signatures off in any case. With
-            // this number GNU_window_save is meant elsewhere, which x86-64 has no use for.
+            // AARCH64_negate_ra_state_with_pc and AARCH64_negate_ra_state: the walk takes signatures off in any case.
+            // With this number GNU_window_save is meant elsewhere, which x86-64 has no use for.
             0x2c | 0x2d if self.cie.arch == Arch::Arm64 => {}
             _ => self.save_register(operation, reader)?,
         }
@@ -296,7 +314,7 @@ impl<'a> Interpreter<'a> {
     }
 
     fn restore(&mut self, register: u64) {
-        let mut initial = self.cie.initial;
+        let mut initial = *self.initial;
         if let Some(saved) = initial.register(register, self.cie.arch) {
             self.set(register, *saved);
         }

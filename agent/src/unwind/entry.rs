@@ -2,14 +2,13 @@
 
 use std::io::Read;
 
-use super::cfi::{self, State};
 use crate::elf::Arch;
 use crate::elf::reader::{Bases, Reader};
 
 /// Longer entries don't describe functions; they are passed over and counted as malformed.
 pub(super) const MAX_ENTRY_BYTES: u64 = 256 * 1024;
-/// How much of a section is in memory at once, at first and at most: most sections are small, and memory that was never touched costs a
-/// fault for each page.
+/// How much of a section is in memory at once, at first and at most: most sections are small, and memory that was never
+/// touched costs a fault for each page.
 const FIRST_WINDOW_BYTES: usize = 32 * 1024;
 const WINDOW_BYTES: usize = 512 * 1024;
 
@@ -163,13 +162,12 @@ pub(super) struct Cie {
     has_augmentation_length: bool,
     /// The kernel calls this code: its frame is a signal frame.
     pub(super) signal: bool,
-    /// The rules at the start of every function.
-    pub(super) initial: State,
 }
 
 impl Cie {
-    /// `reader` stands behind the CIE's id. None where it makes no sense or uses what no compiler for Linux writes.
-    pub(super) fn parse(mut reader: Reader<'_>, format: Format, arch: Arch, bases: Bases) -> Option<Self> {
+    /// `reader` stands behind the CIE's id; the one that comes back, at its first instruction. None where it makes no
+    /// sense or uses what no compiler for Linux writes.
+    pub(super) fn parse(mut reader: Reader<'_>, format: Format, arch: Arch) -> Option<(Self, Reader<'_>)> {
         let version = reader.u8()?;
         if !matches!((version, format), (1 | 3, _) | (4, Format::DebugFrame)) {
             return None;
@@ -198,11 +196,9 @@ impl Cie {
             encoding: 0,
             has_augmentation_length: false,
             signal: false,
-            initial: State::default(),
         };
         cie.augment(augmentation, &mut reader)?;
-        cie.initial = cfi::initial_state(&cie, reader, bases)?;
-        Some(cie)
+        Some((cie, reader))
     }
 
     fn augment(&mut self, augmentation: &[u8], reader: &mut Reader<'_>) -> Option<()> {

@@ -1,13 +1,13 @@
-//! .eh_frame and .debug_frame from front to back into the collector.
+//! .eh_frame and .debug_frame from front to back into the table builder.
 
 use std::collections::HashMap;
 use std::io::Read;
 use std::ops::Range;
 
-use super::TableError;
-use super::cfi;
-use super::collect::{Collector, Taken};
-use super::entry::{Cie, Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
+use super::cfi::{self, Common};
+use super::entry::{Entries, Entry, Fde, Format, Kind, MAX_ENTRY_BYTES};
+use super::error::TableError;
+use super::table_builder::{TableBuilder, Taken};
 use crate::elf::reader::{Bases, Reader};
 use crate::elf::{FileRange, Image, decompressed};
 
@@ -67,8 +67,8 @@ fn header_of<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, header: u64) -> Op
     (version == 1).then_some((pointer, index))
 }
 
-/// The linker's index: for each function its first address and that of its description, ascending, both of 4 bytes and relative
-/// to the header.
+/// The linker's index: for each function its first address and that of its description, ascending, both of 4 bytes and
+/// relative to the header.
 #[derive(Debug, Clone, Copy)]
 struct Index {
     header: u64,
@@ -122,7 +122,7 @@ pub(super) fn has_eh_frame<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> b
 pub(super) fn compile_indexed<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
     addresses: &Range<u64>,
-    collector: &mut Collector,
+    builder: &mut TableBuilder,
 ) -> Result<(), TableError> {
     let header = image.eh_frame_header.and_then(|header| header_of(image, header));
     let Some((address, Some(index))) = header else {
@@ -130,7 +130,7 @@ pub(super) fn compile_indexed<R: Fn(u64, &mut [u8]) -> bool>(
     };
     let mut walk = Walk {
         image,
-        collector,
+        builder,
         format: Format::EhFrame,
         address,
         bases: Bases {
@@ -146,7 +146,7 @@ pub(super) fn compile_indexed<R: Fn(u64, &mut [u8]) -> bool>(
 /// Compiles .eh_frame. Nothing happens where the file has none.
 pub(super) fn compile_eh_frame<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
-    collector: &mut Collector,
+    builder: &mut TableBuilder,
 ) -> Result<(), TableError> {
     let Some((address, offset, bytes)) = eh_frame(image) else {
         return Ok(());
@@ -156,7 +156,7 @@ pub(super) fn compile_eh_frame<R: Fn(u64, &mut [u8]) -> bool>(
     };
     let mut walk = Walk {
         image,
-        collector,
+        builder,
         format: Format::EhFrame,
         address,
         bases,
@@ -170,14 +170,14 @@ pub(super) fn compile_eh_frame<R: Fn(u64, &mut [u8]) -> bool>(
 /// Compiles .debug_frame for what is not settled yet. Nothing happens where the file has none.
 pub(super) fn compile_debug_frame<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
-    collector: &mut Collector,
+    builder: &mut TableBuilder,
 ) -> Result<(), TableError> {
     let Some(section) = image.section(&[b".debug_frame"]) else {
         return Ok(());
     };
     let mut walk = Walk {
         image,
-        collector,
+        builder,
         format: Format::DebugFrame,
         address: section.address,
         bases: Bases::default(),
@@ -199,13 +199,13 @@ pub(super) fn compile_debug_frame<R: Fn(u64, &mut [u8]) -> bool>(
 
 struct Walk<'a, R> {
     image: &'a Image<R>,
-    collector: &'a mut Collector,
+    builder: &'a mut TableBuilder,
     format: Format,
     /// Of the section.
     address: u64,
     bases: Bases,
     /// By offset from the section's start; none for those that make no sense.
-    cies: HashMap<u64, Option<Cie>>,
+    cies: HashMap<u64, Option<Common>>,
     late_cies: usize,
     /// Of the section; none where the file has it compressed.
     file_offset: Option<u64>,
@@ -215,10 +215,10 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
     fn run(&mut self, source: impl Read) -> Result<(), TableError> {
         let mut entries = Entries::new(source);
         while let Some(entry) = entries.next() {
-            self.collector.read(entry.body.len())?;
+            self.builder.read(entry.body.len())?;
             match entry.kind(self.format, self.address) {
                 Some((Kind::Cie, reader)) => {
-                    let cie = Cie::parse(reader, self.format, self.image.arch, self.bases);
+                    let cie = Common::parse(reader, self.format, self.image.arch, self.bases);
                     if cie.is_none() {
                         self.malformed();
                     }
@@ -231,7 +231,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
                 None => self.malformed(),
             }
         }
-        self.collector.malformed(entries.skipped);
+        self.builder.malformed(entries.skipped);
         Ok(())
     }
 
@@ -278,7 +278,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
             self.malformed();
             return Ok(());
         };
-        self.collector.read(body.bytes.len())?;
+        self.builder.read(body.bytes.len())?;
         let entry = Entry {
             offset,
             body_offset: offset.saturating_add(body.length_bytes),
@@ -295,30 +295,30 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
     }
 
     fn malformed(&mut self) {
-        self.collector.malformed(1);
+        self.builder.malformed(1);
     }
 
-    fn function(&mut self, cie: &Cie, reader: Reader<'_>) -> Result<(), TableError> {
-        let Some(fde) = Fde::parse(reader, cie, self.bases) else {
+    fn function(&mut self, common: &Common, reader: Reader<'_>) -> Result<(), TableError> {
+        let Some(fde) = Fde::parse(reader, &common.cie, self.bases) else {
             self.malformed();
             return Ok(());
         };
         // Linkers set what they threw away to zero, or to one in some sections.
         if fde.begin <= 1 || !self.image.is_code(fde.begin, fde.end) {
-            self.collector.outside_code();
+            self.builder.outside_code();
             return Ok(());
         }
-        if self.collector.is_settled(fde.begin, fde.end) {
+        if self.builder.is_settled(fde.begin, fde.end) {
             return Ok(());
         }
         let (mut result, bases) = (None, self.bases);
-        let taken = self.collector.function(fde.begin, fde.end, |row| {
-            result = cfi::rows(cie, &fde, bases, &mut |(begin, _, rule, reason)| {
+        let taken = self.builder.function(fde.begin, fde.end, |row| {
+            result = cfi::rows(common, &fde, bases, &mut |(begin, _, rule, reason)| {
                 row(begin, rule, reason)
             });
         })?;
-        let first = self.collector.is_first_pass();
-        let stats = &mut self.collector.stats;
+        let first = self.builder.is_first_pass();
+        let stats = &mut self.builder.stats;
         stats.fdes = stats.fdes.saturating_add(u64::from(first));
         let makes_sense = match taken {
             Taken::Yes => result.is_some(),
@@ -329,7 +329,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
         Ok(())
     }
 
-    fn cie(&mut self, offset: u64) -> Option<Cie> {
+    fn cie(&mut self, offset: u64) -> Option<Common> {
         if let Some(known) = self.cies.get(&offset) {
             return *known;
         }
@@ -343,7 +343,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
         cie
     }
 
-    fn remember(&mut self, offset: u64, cie: Option<Cie>) {
+    fn remember(&mut self, offset: u64, cie: Option<Common>) {
         if self.cies.len() >= MAX_CIES {
             self.cies.clear();
         }
@@ -351,7 +351,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
     }
 
     /// A CIE that was forgotten, or stands behind those that use it.
-    fn read_cie(&self, offset: u64) -> Option<Cie> {
+    fn read_cie(&self, offset: u64) -> Option<Common> {
         let position = self.file_offset?.checked_add(offset)?;
         let body = read_entry(MAX_CIE_BYTES, |at, into| {
             self.image.read_offset(position.checked_add(at)?, into)
@@ -363,7 +363,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Walk<'_, R> {
             body: &body.bytes,
         };
         match entry.kind(self.format, self.address)? {
-            (Kind::Cie, reader) => Cie::parse(reader, self.format, self.image.arch, self.bases),
+            (Kind::Cie, reader) => Common::parse(reader, self.format, self.image.arch, self.bases),
             _ => None,
         }
     }
@@ -408,7 +408,8 @@ pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Reads one entry of at most `most` bytes through a function that fills a buffer from an offset behind the entry's start.
+/// Reads one entry of at most `most` bytes through a function that fills a buffer from an offset behind the entry's
+/// start.
 pub(super) fn read_entry(most: u64, mut read: impl FnMut(u64, &mut [u8]) -> Option<()>) -> Option<Body> {
     let mut length = [0; 4];
     read(0, &mut length)?;

@@ -1,16 +1,16 @@
 //! From a file's unwind information to tables that the kernel side walks.
 //!
-//! In: an ELF file of x86-64 or arm64, read through a function that the caller gives. Out: [`compile`] makes a [`FileTable`],
-//! which has for each address (the file's own, in bytes) the [`Rule`] that leads from a frame there to its caller's; it
-//! comes from .eh_frame, from .debug_frame where that is all there is, and from Go's pclntab. [`Layout`] lays tables and
-//! mappings out for the walk of bpf/unwind.h, in a [`Memory`] that somebody else owns.
+//! In: an ELF file of x86-64 or arm64, read through a function that the caller gives. Out: [`compile`] makes a
+//! [`FileTable`], which has for each address (the file's own, in bytes) the [`Rule`] that leads from a frame there to
+//! its caller's; it comes from .eh_frame, from .debug_frame where that is all there is, and from Go's pclntab.
+//! [`Layout`] lays tables and mappings out for the walk of bpf/unwind.h, in a [`Memory`] that somebody else owns.
 //!
 //! Pure: no I/O of its own, no state but a bounded cache. Files are not trusted: sizes are capped before memory is
 //! allocated, what makes no sense is passed over and counted, and the work is bounded by the file's size.
 
 mod cfi;
-mod collect;
 mod entry;
+mod error;
 mod expression;
 mod frames;
 #[cfg(any(test, fuzzing))]
@@ -22,9 +22,11 @@ mod restorer;
 mod rule;
 mod space;
 mod table;
+mod table_builder;
 
 use crate::elf::pclntab::Location;
 pub use crate::elf::{Segment, code_address};
+pub use error::TableError;
 pub use layout::{
     Code, CodeMapping, Filled, Installed, Layout, MAX_MAPPINGS, Memory, NoRoom, Published, RETIRE_NS, RULES, SLAB_WORDS,
 };
@@ -33,29 +35,10 @@ pub use rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
 pub use space::Range;
 pub use table::{CHUNK_BYTES, FileTable, Row, Stats};
 
-/// Why a file has no table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TableError {
-    #[error("it is no 64-bit ELF file for x86-64 or arm64")]
-    NotElf,
-    #[error("it describes no function: it has neither .eh_frame nor .debug_frame nor Go's pclntab that could be read")]
-    NoUnwindInformation,
-    #[error("its table would have more than the {limit} rows that one file may have")]
-    TooManyRows { limit: usize },
-    #[error("it describes more than 2,097,152 functions, or too many in one place")]
-    TooManyFunctions,
-    #[error("what it says of its functions is more than 256 MiB to read")]
-    TooMuchToRead,
-    #[error("it was written over while it was read")]
-    WrittenOver,
-    #[error("its code spans more than 4 GiB")]
-    TooManyAddresses,
-}
-
-/// Compiles a file's table. `read_file` fills a buffer from an offset of the file, or says that it cannot; `row_limit` is
-/// how many rows the table may have. Beside the table itself, at 4 bytes a row, it takes some 5 MiB at most.
+/// Compiles a file's table. `read_file` fills a buffer from an offset of the file, or says that it cannot; `row_limit`
+/// is how many rows the table may have. Beside the table itself, at 4 bytes a row, it takes some 5 MiB at most.
 pub fn compile(read_file: impl Fn(u64, &mut [u8]) -> bool, row_limit: usize) -> Result<FileTable, TableError> {
-    compile_within(read_file, row_limit, collect::ROOM_BYTES)
+    compile_within(read_file, row_limit, table_builder::ROOM_BYTES)
 }
 
 /// The same with other room for the functions that are sorted at a time.
@@ -67,18 +50,18 @@ pub fn compile_within(
     let image = crate::elf::Image::open(read_file).ok_or(TableError::NotElf)?;
     let everywhere = 0..u64::MAX;
     let go = Location::find(&image);
-    let sources = |collector: &mut collect::Collector| {
+    let sources = |builder: &mut table_builder::TableBuilder| {
         if let Some(location) = go {
-            go::compile(&image, location, &everywhere, collector)?;
-            collector.settle();
+            go::compile(&image, location, &everywhere, builder)?;
+            builder.settle();
         }
-        frames::compile_eh_frame(&image, collector)?;
-        collector.settle();
-        frames::compile_debug_frame(&image, collector)?;
-        collector.settle();
-        restorer::compile(&image, &everywhere, collector)?;
-        collector.settle();
+        frames::compile_eh_frame(&image, builder)?;
+        builder.settle();
+        frames::compile_debug_frame(&image, builder)?;
+        builder.settle();
+        restorer::compile(&image, &everywhere, builder)?;
+        builder.settle();
         Ok(())
     };
-    collect::Collector::new(everywhere.clone(), row_limit, room_bytes).compile(sources, &image.segments)
+    table_builder::TableBuilder::new(everywhere.clone(), row_limit, room_bytes).compile(sources, &image.segments)
 }

@@ -1,14 +1,15 @@
 //! Large files in parts: only the code that runs gets tables.
 //!
-//! A browser's engine or a compiler has a hundred megabytes of code, of which a machine runs a few. The linker's index of
-//! .eh_frame (.eh_frame_hdr), and Go's list of functions, lead to the descriptions of any address, so that a part costs what it has, and not what the
-//! file has.
+//! A browser's engine or a compiler has a hundred megabytes of code, of which a machine runs a few. The linker's index
+//! of .eh_frame (.eh_frame_hdr), and Go's list of functions, lead to the descriptions of any address, so that a part
+//! costs what it has, and not what the file has.
 
 use std::ops::Range;
 
-use super::collect::{Collector, ROOM_BYTES};
+use super::error::TableError;
 use super::table::{CHUNK_BYTES, FileTable};
-use super::{TableError, frames, go, restorer};
+use super::table_builder::{ROOM_BYTES, TableBuilder};
+use super::{frames, go, restorer};
 use crate::elf::pclntab::Location;
 use crate::elf::{Image, Segment};
 
@@ -52,14 +53,14 @@ impl Outline {
     }
 }
 
-/// Says how a file is divided where it is better compiled in parts: it has many functions, and an index of them. None: compile it as a
-/// whole.
+/// Says how a file is divided where it is better compiled in parts: it has many functions, and an index of them. None:
+/// compile it as a whole.
 pub fn outline(read_file: impl Fn(u64, &mut [u8]) -> bool) -> Option<Outline> {
     let image = Image::open(read_file)?;
     let go = Location::find(&image);
     let indexed = frames::indexed_functions(&image);
-    // Go's own table is an index of itself, and its linker's .debug_frame tells no more; beside it may stand C code, with an index or
-    // without one.
+    // Go's own table is an index of itself, and its linker's .debug_frame tells no more; beside it may stand C code,
+    // with an index or without one.
     let functions = match go {
         Some(location) if indexed.is_some() || !frames::has_eh_frame(&image) => {
             location.functions().saturating_add(indexed.unwrap_or(0))
@@ -93,19 +94,19 @@ pub fn compile_part(
 ) -> Result<FileTable, TableError> {
     let image = Image::open(read_file).ok_or(TableError::NotElf)?;
     let addresses = outline.addresses_of(part);
-    let sources = |collector: &mut Collector| {
+    let sources = |builder: &mut TableBuilder| {
         if let Some(location) = outline.go {
-            go::compile(&image, location, &addresses, collector)?;
-            collector.settle();
+            go::compile(&image, location, &addresses, builder)?;
+            builder.settle();
         }
-        frames::compile_indexed(&image, &addresses, collector)?;
-        collector.settle();
+        frames::compile_indexed(&image, &addresses, builder)?;
+        builder.settle();
         // Go's runtime has a way back of its own, which its table tells.
         if outline.go.is_none() {
-            restorer::compile(&image, &addresses, collector)?;
-            collector.settle();
+            restorer::compile(&image, &addresses, builder)?;
+            builder.settle();
         }
         Ok(())
     };
-    Collector::new(addresses.clone(), row_limit, ROOM_BYTES).compile(sources, &image.segments)
+    TableBuilder::new(addresses.clone(), row_limit, ROOM_BYTES).compile(sources, &image.segments)
 }

@@ -1,13 +1,13 @@
 //! The code through which a signal's handler returns to the kernel, where nobody describes it.
 //!
-//! glibc marks its `__restore_rt` as a signal frame. musl says nothing of it, but its bytes are always the same: set the
-//! number of the system call, call.
+//! glibc marks its `__restore_rt` as a signal frame. musl says nothing of it, but its bytes are always the same: set
+//! the number of the system call, call.
 
 use std::ops::Range;
 
-use super::TableError;
-use super::collect::Collector;
+use super::error::TableError;
 use super::rule::Rule;
+use super::table_builder::TableBuilder;
 use crate::elf::{Arch, Image};
 
 /// `mov $15, %rax; syscall`
@@ -19,13 +19,14 @@ const MAX_BYTES: u64 = 16 << 20;
 const BLOCK_BYTES: usize = 64 * 1024;
 const DT_NEEDED: u64 = 1;
 
-/// Looks for it at some addresses where a C library can be: in files that need no others, which are static programs and C libraries.
+/// Looks for it at some addresses where a C library can be: in files that need no others, which are static programs and
+/// C libraries.
 pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
     addresses: &Range<u64>,
-    collector: &mut Collector,
+    builder: &mut TableBuilder,
 ) -> Result<(), TableError> {
-    if collector.knows(Rule::SIGNAL) || image.dynamic(DT_NEEDED).is_some() {
+    if builder.knows(Rule::SIGNAL) || image.dynamic(DT_NEEDED).is_some() {
         return Ok(());
     }
     let pattern = match image.arch {
@@ -36,7 +37,7 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
         let end = address.saturating_add(pattern.len() as u64);
         // The handler's return address is the first byte, and callers are looked up one byte before.
         let begin = address.saturating_sub(1);
-        collector.function(begin, end, |row| row(begin, Rule::SIGNAL, None))?;
+        builder.function(begin, end, |row| row(begin, Rule::SIGNAL, None))?;
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use stakeout_agent::frames::FrameKind;
 use stakeout_agent::kernel;
-use stakeout_agent::ship::FrameKind;
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
@@ -17,9 +17,9 @@ const CHAIN: [&str; 12] = [
     "burn", "level10", "level9", "level8", "level7", "level6", "level5", "level4", "level3", "level2", "level1", "main",
 ];
 
-/// The agent says that nothing is missing above; and with the kernel's own frames taken off, the stack is the end of the chain
-/// (while a function is entered or left, those that it calls are not there) up to `main`, or something else that `main` or the
-/// C library's end does. A process that has given its memory back already has no user stack.
+/// The agent says that nothing is missing above; and with the kernel's own frames taken off, the stack is the end of
+/// the chain (while a function is entered or left, those that it calls are not there) up to `main`, or something else
+/// that `main` or the C library's end does. A process that has given its memory back already has no user stack.
 fn is_whole(seen: Seen<'_>) -> bool {
     let user = seen.frames().filter(|frame| frame.kind != FrameKind::Kernel);
     let names: Vec<&str> = user.map(|frame| frame.function.as_deref().unwrap_or("?")).collect();
@@ -32,8 +32,8 @@ fn is_whole(seen: Seen<'_>) -> bool {
     known && !seen.stack.truncated
 }
 
-/// Whole stacks, and all, in the first and the second half of a program's life. In the first its files' tables may still be in
-/// the making: an emulated processor takes seconds for them. What is not whole is printed.
+/// Whole stacks, and all, in the first and the second half of a program's life. In the first its files' tables may
+/// still be in the making: an emulated processor takes seconds for them. What is not whole is printed.
 fn shares(recorded: &Recorded, tgid: u32, name: &str) -> [(usize, usize); 2] {
     // Before its own first instruction it is the program that started it, or the loader.
     let own = |seen: &Seen<'_>| {

@@ -1,7 +1,7 @@
 //! What is seen is what ran.
 
 use stakeout_agent::agent::AgentConfig;
-use stakeout_agent::ship::FrameKind;
+use stakeout_agent::frames::FrameKind;
 
 use crate::accounting::check_account;
 use crate::program::{Program, Running, preferred};

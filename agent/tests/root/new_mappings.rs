@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use stakeout_agent::agent::AgentConfig;
-use stakeout_agent::ship::{Frame, FrameKind};
+use stakeout_agent::frames::{Frame, FrameKind};
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
@@ -64,8 +64,8 @@ impl LateLibraries {
     }
 }
 
-/// Puts this thread, and the threads and programs that it starts from now on, before everything else that the machine does; a
-/// higher priority before a lower one. Goes on where it may not.
+/// Puts this thread, and the threads and programs that it starts from now on, before everything else that the machine
+/// does; a higher priority before a lower one. Goes on where it may not.
 fn prefer_this_thread(priority: &str) {
     let link = std::fs::read_link("/proc/thread-self").unwrap();
     let tid = link.file_name().unwrap();
@@ -75,8 +75,9 @@ fn prefer_this_thread(priority: &str) {
     }
 }
 
-/// Of the samples in the libraries. Where others wait for the CPUs, the kernel takes these from preferred threads for 50 ms in every
-/// second, and the agent comes too late for the processes of that time. Without news of mappings it is 1 % on either.
+/// Of the samples in the libraries. Where others wait for the CPUs, the kernel takes these from preferred threads for
+/// 50 ms in every second, and the agent comes too late for the processes of that time. Without news of mappings it is 1
+/// % on either.
 fn least_percent() -> u32 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap();
     let waiting: f64 = load.split(' ').next().unwrap().parse().unwrap();
@@ -114,7 +115,8 @@ fn a_library_that_a_short_process_loads_late_has_its_names() {
         return;
     }
     let libraries = LateLibraries::compile();
-    // On a busy machine a program that is to live for a moment lives for long, and the agent, hardly optimised here, comes late.
+    // On a busy machine a program that is to live for a moment lives for long, and the agent, hardly optimised here,
+    // comes late.
     prefer_this_thread("2");
     let recording = Recording::start(AgentConfig {
         interval: AgentConfig::default().interval,
@@ -209,9 +211,9 @@ fn who_maps_code_all_the_time_costs_little_and_loses_nothing() {
     }
     let program = Program::compile("code_churn.c", "maps-code-all-the-time");
     let recording = Recording::start(fast());
-    let (before, started) = (stakeout_agent::kernel::process_cpu_ns(), processes_started());
+    let (before, started) = (stakeout_agent::sys::process_cpu_ns(), processes_started());
     program.spawn(8000, None).finish();
-    let used_ns = stakeout_agent::kernel::process_cpu_ns() - before;
+    let used_ns = stakeout_agent::sys::process_cpu_ns() - before;
     let recorded = recording.stop();
     let others = processes_started() - started;
     check_account(&recorded);

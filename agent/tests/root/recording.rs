@@ -4,9 +4,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stakeout_agent::agent::{Agent, AgentConfig, Totals};
+use stakeout_agent::frames::{Frame, FrameKind, Stack};
 use stakeout_agent::kernel::preflight;
 use stakeout_agent::metadata::Resolver;
-use stakeout_agent::ship::{Batch, Frame, FrameKind, Process, Sample, Stack};
+use stakeout_agent::ship::{Batch, Process, Sample};
 
 /// One agent at a time: each would see the others' work as load.
 static TURN: Mutex<()> = Mutex::new(());

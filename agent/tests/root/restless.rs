@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use stakeout_agent::ship::FrameKind;
+use stakeout_agent::frames::FrameKind;
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;
@@ -11,7 +11,8 @@ use crate::recording::{Recording, possible};
 
 /// How often the program becomes itself anew.
 const EXECS: u32 = 3;
-/// Samples with the right name: each of the programs runs two libraries for longer than the second between two looks at it, some 250 samples.
+/// Samples with the right name: each of the programs runs two libraries for longer than the second between two looks at
+/// it, some 250 samples.
 const LEAST_NAMED: usize = 300;
 /// More than the agent's tables and names of a small machine take.
 const MOST_GROWN_KIB: u64 = 96 * 1024;

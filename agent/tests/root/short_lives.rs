@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stakeout_agent::agent::AgentConfig;
-use stakeout_agent::ship::FrameKind;
+use stakeout_agent::frames::FrameKind;
 
 use crate::accounting::check_account;
 use crate::ground_truth::fast;

@@ -1,8 +1,9 @@
-//! `cargo xtask fuzz`: the decoders of agent and server, fed made-up bytes by libFuzzer, which keeps those that reach new code.
+//! `cargo xtask fuzz`: the decoders of agent and server, fed made-up bytes by libFuzzer, which keeps those that reach
+//! new code.
 //!
-//! In: the targets of `agent/src/fuzz` and `server/src/fuzz.rs`, and seeds from this machine's own files. Out: a line of figures for each target; for what
-//! broke one, the file that does it, what the target said, and the command to run it again. Nothing is written but in
-//! the target folder, where the next run goes on from what this one found.
+//! In: the targets of `agent/src/fuzz` and `server/src/fuzz.rs`, and seeds from this machine's own files. Out: a line
+//! of figures for each target; for what broke one, the file that does it, what the target said, and the command to run
+//! it again. Nothing is written but in the target folder, where the next run goes on from what this one found.
 
 mod elf;
 mod seeds;
@@ -39,8 +40,8 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// What cargo-fuzz gives the compiler, without a sanitizer: those take a nightly compiler, and the agent's only unsafe code that
-/// reads made-up bytes is C, which its build script makes trap.
+/// What cargo-fuzz gives the compiler, without a sanitizer: those take a nightly compiler, and the agent's only unsafe
+/// code that reads made-up bytes is C, which its build script makes trap.
 const COVERAGE: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -50,7 +51,7 @@ const COVERAGE: &[&str] = &[
     "--cfg",
     "fuzzing",
 ];
-/// Of the whole process, the corpus included; what a target itself may hold is less, and `agent/fuzz` watches it.
+/// Of the whole process, the corpus included; what a target itself may hold is less, and `xtask/fuzz` watches it.
 const RSS_LIMIT_MIB: u32 = 768;
 /// For one input; the slowest decoder takes milliseconds.
 const TIMEOUT_SECONDS: u32 = 5;
@@ -254,8 +255,8 @@ impl Fuzzer {
         Fuzzer::new(dir.join(triple).join("fuzz/stakeout-fuzz"), dir)
     }
 
-    /// Builds the server's program. Only the server itself is compiled for coverage: what it is made of is there already, and
-    /// takes far longer to compile than to fuzz.
+    /// Builds the server's program. Only the server itself is compiled for coverage: what it is made of is there
+    /// already, and takes far longer to compile than to fuzz.
     fn of_server() -> Result<Fuzzer> {
         let dir = repo::target_dir()?.join("fuzz");
         fs::create_dir_all(&dir).with_context(|| format!("can't make {}", dir.display()))?;

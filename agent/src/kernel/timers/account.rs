@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::kernel::clock_ticks_per_second;
+use crate::sys::clock_ticks_per_second;
 
 const STAT: &str = "/proc/stat";
 /// Room for a CPU's line.

@@ -13,7 +13,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use libbpf_rs::{Link, ProgramMut};
 
-use super::{KernelError, perf};
+use super::error::KernelError;
+use super::perf;
 use crate::random::Random;
 pub use account::Unticked;
 use account::{Account, Counts, IdleTime};
@@ -114,7 +115,7 @@ impl Timers {
 
     /// Starts the timer of a CPU that has none. `ticks`: of each CPU by its number.
     pub(super) fn add(&mut self, cpu: u32, program: &ProgramMut<'_>, ticks: &[CpuTicks]) -> Result<(), KernelError> {
-        let now_ns = super::monotonic_ns();
+        let now_ns = crate::sys::monotonic_ns();
         let (mut schedule, off_since_ns) = match self.resting.get(&cpu) {
             Some((schedule, since)) => (schedule.clone(), *since),
             None => (Schedule::new(now_ns), now_ns),
@@ -128,7 +129,7 @@ impl Timers {
             .attach_perf_event(attached.as_raw_fd())
             .map_err(|source| KernelError::AttachPerfEvent { cpu, source })?;
         std::mem::forget(attached);
-        schedule.resume(stretch, off_since_ns, super::monotonic_ns());
+        schedule.resume(stretch, off_since_ns, crate::sys::monotonic_ns());
         self.resting.remove(&cpu);
         self.failed.remove(&cpu);
         let ticks = ticks_of(ticks, cpu);
@@ -213,10 +214,12 @@ fn counts_of(schedule: &Schedule, ticks: CpuTicks, idle_ns: Option<u64>, time_ns
 impl Timer {
     fn draw(&mut self, mean_ns: u64, now_ns: u64, random: &mut Random) {
         let stretch = self.schedule.draw(mean_ns, now_ns, random);
-        let before = super::monotonic_ns();
+        let before = crate::sys::monotonic_ns();
         match perf::set_period(self.event.as_fd(), stretch.period_ns) {
             // The kernel starts the timer somewhere between.
-            Ok(()) => self.schedule.begin(stretch, before.midpoint(super::monotonic_ns())),
+            Ok(()) => self
+                .schedule
+                .begin(stretch, before.midpoint(crate::sys::monotonic_ns())),
             // It has died: the next look tells.
             Err(error) => tracing::debug!(%error, "the period of a timer cannot be set"),
         }

@@ -5,8 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::guard::{Owner, guarded};
-use crate::kernel::{self, FileState};
+use crate::sys::{self, FileState, Owner, guarded};
 
 /// An open regular file, and what it was when it was opened.
 #[derive(Debug, Clone)]
@@ -32,15 +31,16 @@ impl SafeFile {
 
     /// When it was written last, by the monotonic clock. None where the clock is not this machine's.
     pub(crate) fn written_ns(&self) -> Option<u64> {
-        kernel::monotonic_of_file_time(self.state.written_ns).filter(|_| self.local)
+        sys::monotonic_of_file_time(self.state.written_ns).filter(|_| self.local)
     }
 
     /// What the file is now, as far as the kernel knows.
     pub(crate) fn present_state(&self) -> Option<FileState> {
-        kernel::file_state(&self.file).ok()
+        sys::file_state(&self.file).ok()
     }
 
-    /// Reads what there is, at most as many bytes as there is room for. None where it fails, or its server does not answer.
+    /// Reads what there is, at most as many bytes as there is room for. None where it fails, or its server does not
+    /// answer.
     pub(crate) fn read_some(&self, offset: u64, into: &mut [u8]) -> Option<usize> {
         if self.local {
             return self.file.read_at(into, offset).ok();

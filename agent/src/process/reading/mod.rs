@@ -1,29 +1,28 @@
 //! Files of other processes: opened and read so that nobody can make the agent wait, or read what he could not.
 //!
-//! In: process ids and paths as a process sees them. Out: files and what they were when they were opened. What may never end is done
-//! on a thread that may be left behind ([`guarded`]); files that somebody serves are read there too.
+//! In: process ids and paths as a process sees them. Out: files and what they were when they were opened. What may
+//! never end is done on a thread that may be left behind ([`sys::guarded`]); files that somebody serves are read there
+//! too.
 
-mod guard;
 mod held;
 mod mounts;
 
-pub(crate) use guard::{Owner, guarded, guarded_for};
-pub use guard::{StuckReads, stuck_reads};
 pub(crate) use held::{Held, SafeFile};
 
 use std::fs::File;
 
-use crate::kernel::{self, FileState, find_place, find_place_in, open_place};
+use crate::sys::{self, FileState, find_place, find_place_in, open_place};
 
-/// Opens a regular file at a place for reading, and nothing else: opening a device can do things, while opening a pipe may never end.
+/// Opens a regular file at a place for reading, and nothing else: opening a device can do things, while opening a pipe
+/// may never end.
 fn open_regular_at(tgid: u32, place: &File) -> Option<SafeFile> {
-    let state = kernel::file_state(place).ok()?;
+    let state = sys::file_state(place).ok()?;
     if !state.is_regular() {
         return None;
     }
     let file = open_place(place).ok()?;
-    let local = mounts::is_local(tgid, state.device, kernel::monotonic_ns());
-    Some(SafeFile::new(file, kernel::file_state(place).ok()?, local))
+    let local = mounts::is_local(tgid, state.device, sys::monotonic_ns());
+    Some(SafeFile::new(file, sys::file_state(place).ok()?, local))
 }
 
 /// Opens the regular file to which a path of this process's own leads.
@@ -31,15 +30,16 @@ pub(crate) fn open_regular(path: &str) -> Option<SafeFile> {
     open_regular_at(std::process::id(), &find_place(path).ok()?)
 }
 
-/// Opens what a process has mapped at these addresses, as only /proc knows it: also what was deleted, or lies elsewhere for others.
+/// Opens what a process has mapped at these addresses, as only /proc knows it: also what was deleted, or lies elsewhere
+/// for others.
 pub(super) fn open_mapped(tgid: u32, start: u64, end: u64) -> Option<SafeFile> {
     open_regular_at(tgid, &find_place(&map_file(tgid, start, end)).ok()?)
 }
 
 /// What it is, without opening it, and whether it needs no server.
 pub(super) fn mapped_state(tgid: u32, start: u64, end: u64) -> Option<(FileState, bool)> {
-    let state = kernel::path_state(&map_file(tgid, start, end)).ok()?;
-    Some((state, mounts::is_local(tgid, state.device, kernel::monotonic_ns())))
+    let state = sys::path_state(&map_file(tgid, start, end)).ok()?;
+    Some((state, mounts::is_local(tgid, state.device, sys::monotonic_ns())))
 }
 
 fn map_file(tgid: u32, start: u64, end: u64) -> String {
@@ -52,12 +52,12 @@ pub(crate) fn open_in_root(tgid: u32, path: &str) -> Option<SafeFile> {
     open_regular_at(tgid, &find_place_in(&root, path, true).ok()?)
 }
 
-/// The same for a file that a process has written for others to read: it is no link, and belongs to the process's user or to root, who must let
-/// the process read it.
+/// The same for a file that a process has written for others to read: it is no link, and belongs to the process's user
+/// or to root, who must let the process read it.
 pub(super) fn open_own(tgid: u32, path: &str, user: u32) -> Option<SafeFile> {
     let root = find_place(&format!("/proc/{tgid}/root")).ok()?;
     let place = find_place_in(&root, path, false).ok()?;
-    let state = kernel::file_state(&place).ok()?;
+    let state = sys::file_state(&place).ok()?;
     let readable = state.owner == user || (state.owner == 0 && state.is_public());
     if !readable {
         tracing::debug!(

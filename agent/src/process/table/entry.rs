@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::labels::Labels;
 use super::replaced::{Reading, ReplacedCode};
-use crate::process::address_space::{Mapping, Place, Source, SourceId};
+use crate::frames::{CodeLocation, SourceId};
+use crate::process::address_space::{Mapping, Source};
 
 /// What is known of where a program's code comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,8 @@ pub(super) struct ProcessEntry {
     pub(super) programs: Vec<Entry>,
     pub(super) exited_ns: Option<u64>,
     pub(super) used_ns: u64,
-    /// When it was moved in control groups of version 1, at most the last [`super::MAX_MOVES`] times, and how often before those.
+    /// When it was moved in control groups of version 1, at most the last [`super::MAX_MOVES`] times, and how often
+    /// before those.
     pub(super) moves: VecDeque<u64>,
     pub(super) earlier_moves: u32,
 }
@@ -105,10 +107,10 @@ impl Entry {
         self.generation = self.generation_at(u64::MAX).wrapping_add(1);
     }
 
-    pub(super) fn find(&self, address: u64) -> Option<Place> {
+    pub(super) fn find(&self, address: u64) -> Option<CodeLocation> {
         let after = self.mappings.partition_point(|mapping| mapping.start <= address);
         let mapping = self.mappings[..after].last().filter(|mapping| address < mapping.end)?;
-        Some(Place {
+        Some(CodeLocation {
             source: mapping.source,
             offset: address.wrapping_add(mapping.to_offset),
         })

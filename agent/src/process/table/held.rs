@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::{ProgramKey, Table};
-use crate::process::address_space::SourceId;
+use super::Table;
+use super::entry::ProcessEntry;
+use crate::frames::{ProgramKey, SourceId};
 use crate::process::holding::Leaving;
 use crate::process::proc_files;
 
@@ -14,31 +15,10 @@ const ASKED_AFTER: usize = 1;
 /// And so many, each once, after words were lost.
 const ASKED_AFTER_LOSS: usize = 16;
 
-/// What makes the table look again.
-#[derive(Debug, Default)]
-pub(super) struct Looks {
-    /// Processes and programs that ended when it looked last.
-    ended: u64,
-    seen_ended: u64,
-    waits: bool,
-    /// The process that was asked after last.
-    asked: (u32, u64),
-    /// Words that were lost in all, and how many processes are still to be asked after for that.
-    lost: u64,
-    left: usize,
-}
-
-impl Looks {
-    /// A process or a program of one has ended.
-    pub(super) fn one_ended(&mut self) {
-        self.ended += 1;
-    }
-}
-
 impl Table {
-    /// Files that no living process maps since some seconds. What is needed of them is to be read now; then they are to be given up, so that their
-    /// filesystem is not busy and their space is free. Each is told once. Stacks of the programs in `waiting` wait for tables, which keeps their
-    /// files a little longer.
+    /// Files that no living process maps since some seconds. What is needed of them is to be read now; then they are to
+    /// be given up, so that their filesystem is not busy and their space is free. Each is told once. Stacks of the
+    /// programs in `waiting` wait for tables, which keeps their files a little longer.
     pub fn take_leaving(&mut self, waiting: impl IntoIterator<Item = ProgramKey>, now_ns: u64) -> Vec<Leaving> {
         let Self { processes, sources, .. } = self;
         let waited_for = || {
@@ -53,7 +33,8 @@ impl Table {
         sources.holding_mut().take_leaving(now_ns, waited_for)
     }
 
-    /// Takes how many words of processes were lost in all. Where there are new ones, all processes are asked after soon.
+    /// Takes how many words of processes were lost in all. Where there are new ones, all processes are asked after
+    /// soon.
     pub fn note_lost_events(&mut self, lost: u64) {
         if lost > self.held.lost {
             (self.held.lost, self.held.left) = (lost, self.processes.len());
@@ -81,9 +62,8 @@ impl Table {
     /// Looks whether processes still live of which no sample came for a while, some at a time.
     fn ask_after_unseen(&mut self, now_ns: u64) {
         use std::ops::Bound::{Excluded, Unbounded};
-        let is_unseen = |process: &super::ProcessEntry| {
-            process.exited_ns.is_none() && now_ns.saturating_sub(process.used_ns) >= UNSEEN_NS
-        };
+        let is_unseen =
+            |process: &ProcessEntry| process.exited_ns.is_none() && now_ns.saturating_sub(process.used_ns) >= UNSEEN_NS;
         let most = if self.held.left > 0 {
             ASKED_AFTER_LOSS
         } else {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Program, ProgramKey, Sighting};
-use crate::kernel::Executed;
+use super::program::{Program, Sighting};
+use crate::frames::ProgramKey;
 use crate::metadata::{Resolver, Subject, Surroundings};
+use crate::process::Executed;
 
 /// Control groups of one program that are kept in mind; who is moved more often is resolved anew.
 const MAX_GROUPS: usize = 8;
@@ -44,7 +45,8 @@ impl Labels {
         }
     }
 
-    /// As the kernel told of its exec. The path may be a link's, or relative: it counts where it ends in the file's own name.
+    /// As the kernel told of its exec. The path may be a link's, or relative: it counts where it ends in the file's own
+    /// name.
     pub(super) fn executed(key: ProgramKey, executed: &Executed) -> Self {
         let ending = executed.path.rsplit('/').next().unwrap_or_default();
         let is_whole = executed.path.starts_with('/') && *ending == *executed.name;
@@ -121,8 +123,8 @@ impl Labels {
         self.programs.clear();
     }
 
-    /// The program with its labels at the moment of a sample. `present` is the id under which /proc can be read, where the process has not
-    /// been moved since then.
+    /// The program with its labels at the moment of a sample. `present` is the id under which /proc can be read, where
+    /// the process has not been moved since then.
     pub(super) fn at(
         &mut self,
         seen: &Sighting<'_>,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::replaced::Reading;
 use super::{Knowledge, Table};
-use crate::kernel::monotonic_ns;
+use crate::frames::ProgramKey;
 use crate::process::address_space::Source;
-use crate::process::reading::guarded_for;
-use crate::process::{ProgramKey, proc_files};
+use crate::process::proc_files;
+use crate::sys::{guarded_for, monotonic_ns};
 
 impl Table {
-    /// Reads a live process into the entry of its program. False where it is gone, its id was given to another, or it runs another program
-    /// by now.
+    /// Reads a live process into the entry of its program. False where it is gone, its id was given to another, or it
+    /// runs another program by now.
     pub(super) fn load(&mut self, key: ProgramKey, now_ns: u64) -> bool {
         let Some(entry) = self.entry_mut(key) else { return false };
         entry.knowledge = Knowledge::Missed;
@@ -32,8 +32,8 @@ impl Table {
         };
         let reading = Reading::since(begun_ns);
         let surroundings = self.resolver.surroundings(read_id);
-        // Asked after everything was read: who has the id now, and what it runs, was the same all the while, or all of it would be
-        // another's.
+        // Asked after everything was read: who has the id now, and what it runs, was the same all the while, or all of
+        // it would be another's.
         if !is_still(proc_tgid, read_id, key, image) {
             return false;
         }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::labels::Labels;
-use super::{Entry, MAX_MOVES, ProgramKey, SECOND_LOOK_NS, Table};
-use crate::kernel::{CodeChange, Executed, NewCode};
-use crate::process::address_space::{Place, Source};
+use super::{Entry, MAX_MOVES, SECOND_LOOK_NS, Table};
+use crate::frames::{CodeLocation, ProgramKey};
+use crate::process::address_space::Source;
+use crate::process::{CodeChange, Executed, NewCode};
 
 impl Table {
-    /// A process became another program: opens its files at once, unless it is one of too many. Where new mappings are not told
-    /// ([`Self::on_map`]), its libraries are looked for a moment later.
+    /// A process became another program: opens its files at once, unless it is one of too many. Where new mappings are
+    /// not told ([`Self::on_map`]), its libraries are looked for a moment later.
     pub fn on_exec(&mut self, executed: &Executed, mappings_told: bool, now_ns: u64) {
         let key = ProgramKey {
             tgid: executed.tgid,
@@ -28,11 +29,11 @@ impl Table {
             ..Entry::nameless(labels, now_ns)
         };
         self.insert(key, entry, now_ns);
-        if !self.looks.admit_exec(now_ns) {
+        if !self.rescans.admit_exec(now_ns) {
             return;
         }
         if self.load(key, now_ns) && !mappings_told {
-            self.looks.want(key.tgid, u64::MAX, now_ns + SECOND_LOOK_NS);
+            self.rescans.want(key.tgid, u64::MAX, now_ns + SECOND_LOOK_NS);
         }
     }
 
@@ -43,7 +44,7 @@ impl Table {
         if let Some(entry) = self.present_program_mut(tgid) {
             new.iter().for_each(|code| entry.note_new_code(code));
         }
-        self.looks.want(tgid, mapped_ns, now_ns);
+        self.rescans.want(tgid, mapped_ns, now_ns);
     }
 
     /// A new process is its parent's program until it calls exec.
@@ -66,8 +67,8 @@ impl Table {
         };
         self.insert(child, entry, now_ns);
         // What the parent mapped and nobody has looked at yet is the child's as well.
-        if let Some(mapped_ns) = self.looks.wanted(parent.tgid) {
-            self.looks.want(child.tgid, mapped_ns, now_ns);
+        if let Some(mapped_ns) = self.rescans.wanted(parent.tgid) {
+            self.rescans.want(child.tgid, mapped_ns, now_ns);
         }
     }
 
@@ -107,7 +108,7 @@ impl Table {
     }
 
     /// Where the kernel has code that comes and goes, what an address meant at that time.
-    pub fn kernel_place(&self, address: u64, time_ns: u64) -> Option<(Place, Source)> {
+    pub fn kernel_location(&self, address: u64, time_ns: u64) -> Option<(CodeLocation, Source)> {
         self.kernel_code.find(address, time_ns)
     }
 

@@ -1,27 +1,25 @@
 //! Code that came to an address before or after the look that tells what is there.
 //!
-//! A look at a process tells of one moment, and a sample is of another. Where something was mapped, or a file was written, between the two,
-//! nobody knows what the sample's address meant.
+//! A look at a process tells of one moment, and a sample is of another. Where something was mapped, or a file was
+//! written, between the two, nobody knows what the sample's address meant.
 
 use std::collections::VecDeque;
 
-use super::Entry;
-use crate::kernel::{NewCode, monotonic_ns};
-use crate::process::address_space::{Mapping, Source};
+use crate::sys::monotonic_ns;
 
 /// Of one program. Before the last of those that are forgotten, nothing is certain.
 const MAX_REPLACED_CODE: usize = 64;
 /// What was written before it concerns no sample that is still on its way.
-const WRITTEN_LATELY_NS: u64 = 60_000_000_000;
+pub(super) const WRITTEN_LATELY_NS: u64 = 60_000_000_000;
 
 /// What is at these addresses is so since then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Replaced {
-    start: u64,
-    end: u64,
-    since_ns: u64,
+pub(super) struct Replaced {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) since_ns: u64,
     /// The file that is mapped was written; the look has told what is in it since.
-    is_content: bool,
+    pub(super) is_content: bool,
 }
 
 /// When a program's mappings were read: some time between these.
@@ -61,7 +59,7 @@ impl Replaced {
 }
 
 impl ReplacedCode {
-    fn add(&mut self, replaced: Replaced) {
+    pub(super) fn add(&mut self, replaced: Replaced) {
         if self.known.contains(&replaced) {
             return;
         }
@@ -85,7 +83,7 @@ impl ReplacedCode {
         self.forgotten.wrapping_add(known.count() as u32)
     }
 
-    fn is_unsure(&self, address: u64, sample_ns: u64, reading: Reading) -> bool {
+    pub(super) fn is_unsure(&self, address: u64, sample_ns: u64, reading: Reading) -> bool {
         let is_there = |replaced: &&Replaced| replaced.start <= address && address < replaced.end;
         sample_ns.min(reading.begun_ns) < self.certain_from_ns
             || self
@@ -93,55 +91,6 @@ impl ReplacedCode {
                 .iter()
                 .filter(is_there)
                 .any(|replaced| replaced.is_between(sample_ns, reading))
-    }
-}
-
-impl Entry {
-    /// Something was mapped, perhaps in the place of what is known.
-    pub(super) fn note_new_code(&mut self, code: &NewCode) {
-        let after = self.mappings.partition_point(|mapping| mapping.end <= code.start);
-        let there = self.mappings[after..]
-            .iter()
-            .take_while(|mapping| mapping.start < code.end);
-        // A compiler makes its own memory executable again and again: what it had there, it has.
-        let is_other = |mapping: &Mapping| match self.sources.iter().find(|(id, _)| *id == mapping.source) {
-            Some((_, Source::Module(_))) => true,
-            Some((_, Source::Jit(made))) => made.file.is_none() && !code.is_made,
-            _ => false,
-        };
-        if there.into_iter().any(is_other) {
-            self.replaced.add(Replaced {
-                start: code.start,
-                end: code.end,
-                since_ns: code.time_ns,
-                is_content: false,
-            });
-        }
-    }
-
-    /// The mappings were read: files that were written lately had something else in them before.
-    pub(super) fn note_written_files(&mut self) {
-        let now_ns = self.reading.ended_ns;
-        for (id, source) in self.sources.iter() {
-            let Source::Module(module) = source else { continue };
-            let lately = |written_ns: &u64| now_ns.saturating_sub(*written_ns) < WRITTEN_LATELY_NS;
-            let Some(since_ns) = module.written_ns().filter(lately) else {
-                continue;
-            };
-            for mapping in self.mappings.iter().filter(|mapping| mapping.source == *id) {
-                self.replaced.add(Replaced {
-                    start: mapping.start,
-                    end: mapping.end,
-                    since_ns,
-                    is_content: true,
-                });
-            }
-        }
-    }
-
-    /// True where nobody knows what a sample of that time meant by the address.
-    pub(super) fn is_unsure(&self, address: u64, sample_ns: u64) -> bool {
-        self.replaced.is_unsure(address, sample_ns, self.reading)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The table against this process's own /proc.
 
 use super::*;
-use crate::kernel::{Executed, NewCode, monotonic_ns};
-use crate::process::proc_files;
+use crate::process::{Executed, NewCode, proc_files};
+use crate::sys::monotonic_ns;
 
 fn table() -> Table {
     Table::new(100, ModuleTable::new(100, 100), Resolver::default(), CommandLines::Cut)
@@ -78,12 +78,12 @@ fn an_address_of_this_program_is_found_in_its_own_file() {
     assert_eq!(*program.executable_path, *path.to_str().unwrap());
     assert_eq!(*program.executable, *path.file_name().unwrap().to_str().unwrap());
     let function: fn() -> ProgramKey = own_key;
-    let place = table.place(key, function as usize as u64, true, 2);
-    let Some(Source::Module(module)) = table.source(key, place.source, 2) else {
+    let location = table.location(key, function as usize as u64, true, 2);
+    let Some(Source::Module(module)) = table.source(key, location.source, 2) else {
         panic!("no module")
     };
     assert_eq!(*module.path, *path.to_str().unwrap());
-    assert!(place.offset < module.bytes);
+    assert!(location.offset < module.bytes);
     assert!(module.is_open());
 }
 
@@ -152,7 +152,7 @@ fn a_child_is_its_parents_program_even_after_it_ended() {
     assert_eq!((&inherited.executable, inherited.key), (&program.executable, child));
     let function: fn() -> ProgramKey = own_key;
     assert_ne!(
-        table.place(child, function as usize as u64, true, 5).source,
+        table.location(child, function as usize as u64, true, 5).source,
         SourceId::UNKNOWN
     );
     table.tick(4 + EXIT_GRACE_NS);
@@ -279,7 +279,9 @@ fn what_proc_says_of_another_program_of_the_process_is_not_taken() {
     assert_eq!((&*program.executable, &*program.command_line), ("before", ""));
     let function: fn() -> ProgramKey = own_key;
     assert_eq!(
-        table.place(key, function as usize as u64, true, REREAD_NS + 3).source,
+        table
+            .location(key, function as usize as u64, true, REREAD_NS + 3)
+            .source,
         SourceId::UNKNOWN
     );
     // Nobody told of its exec: the first sample was taken in the middle of it.
@@ -414,8 +416,8 @@ fn an_address_that_something_else_was_mapped_at_has_no_name_before_or_after() {
     let first = generation(&mut table, begun_ns);
     // This program's file may have been made a moment ago.
     let read_ns = monotonic_ns();
-    let source = table.place(key, address, true, read_ns).source;
-    let source_at = |table: &mut Table, at, address| table.place_at(key, address, at, true, monotonic_ns()).source;
+    let source = table.location(key, address, true, read_ns).source;
+    let source_at = |table: &mut Table, at, address| table.location_at(key, address, at, true, monotonic_ns()).source;
     assert_eq!(source_at(&mut table, read_ns, address), source);
     let mapped_ns = monotonic_ns();
     let page = address & !4095;

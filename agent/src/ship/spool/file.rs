@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -124,8 +125,8 @@ fn write_partial(partial: &Path, label: Label, request: &[u8], durable: bool) ->
     if durable { file.sync_data() } else { Ok(()) }
 }
 
-/// Holds of every file: what is read is what was written, byte for byte, and what is written is read. The first bytes also serve
-/// as label, since nobody makes up a file whose checksum is right.
+/// Holds of every file: what is read is what was written, byte for byte, and what is written is read. The first bytes
+/// also serve as label, since nobody makes up a file whose checksum is right.
 #[cfg(any(test, fuzzing))]
 pub(in crate::ship) fn check(bytes: &[u8]) {
     let whole = |label, request: &[u8]| [&header(label, request)[..], request].concat();
@@ -149,6 +150,11 @@ pub(in crate::ship) fn check(bytes: &[u8]) {
     let at = usize::try_from(label.number).unwrap_or(0) % changed.len();
     changed[at] ^= 0x10;
     assert!(parse(changed.into()).is_err());
+}
+
+/// Batches hold command lines, which are nobody else's business.
+pub(super) fn make_private_dir(dir: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 #[cfg(test)]

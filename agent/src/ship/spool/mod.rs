@@ -1,72 +1,47 @@
 //! The spool: every batch lies here, in a file of its own, from its encoding until the server has it.
 //!
-//! In: compressed requests. Out: the oldest ones of a lane, again and again until each is acknowledged or refused. Sizes in bytes.
-//! Never: hands out a batch under another identity than it was put in with, or drops one that may have reached the server.
+//! In: compressed requests. Out: the oldest ones of a lane, again and again until each is acknowledged or refused.
+//! Sizes in bytes. Never: hands out a batch under another identity than it was put in with, or drops one that may have
+//! reached the server.
 //!
 //!     STATE/lock                                   held while an agent runs
 //!     STATE/spool/STARTED_MS-INSTANCE/             one folder a run of the agent
 //!         NUMBER-SAMPLES.batch                     see `file`
-//!         closing                                  a batch without samples that tells losses which no other batch tells
+//!         closing                                  tells, without samples, losses that no other batch tells
 //!     STATE/quarantine/INSTANCE-NUMBER-SAMPLES-WHY.batch
 //!
-//! Files are synced only while the server does not take batches: one that is acknowledged within seconds never has to reach the
-//! disk. Where the disk refuses, batches are held in memory, up to a bound.
+//! Files are synced only while the server does not take batches: one that is acknowledged within seconds never has to
+//! reach the disk. Where the disk refuses, batches are held in memory, up to a bound.
 
 mod file;
 #[cfg(any(test, fuzzing))]
 pub(super) use file::check;
-mod quarantine;
-mod tenant;
+mod dead_letters;
+mod instance_spool;
+mod spooled_batch;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::{File, TryLockError};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use uuid::Uuid;
 
-use self::file::Unreadable;
-use self::quarantine::Quarantine;
-use self::tenant::{Entry, Tenant};
-use super::{CAUSE_REFUSED, CAUSE_SPOOL_DAMAGED, CAUSE_SPOOL_FULL, ShipError};
-
-/// Samples by cause.
-pub(super) type Losses = BTreeMap<&'static str, u64>;
+use self::dead_letters::DeadLetters;
+use self::file::{Unreadable, make_private_dir};
+use self::instance_spool::{Entry, InstanceSpool};
+use super::config::ShipError;
+use super::losses::{CAUSE_REFUSED, CAUSE_SPOOL_DAMAGED, CAUSE_SPOOL_FULL, Losses};
+pub(super) use spooled_batch::{IN_FLIGHT, Lane, SpooledBatch};
 
 /// Bytes of batches that are held in memory because the disk refused them.
 const HELD_LIMIT_BYTES: u64 = 8 << 20;
 
-/// Batches of one lane that are under way at a time: enough to catch up many times faster than batches come.
-pub(super) const IN_FLIGHT: usize = 8;
-
-/// The server remembers which of the 64 numbers below the highest it has, and takes everything further down for a repeat. So a batch
-/// goes out only while its number is less than this above that of the oldest one that is not acknowledged.
-const NUMBER_SPAN: u64 = 48;
-
-/// Batches of one lane go in order, a few at a time; the lanes are independent of each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lane {
-    /// This run's batches.
-    Live,
-    /// What earlier runs left, oldest run first.
-    Earlier,
-}
-
-/// A batch to send.
-#[derive(Debug, Clone)]
-pub(super) struct Parcel {
-    pub(super) instance: Uuid,
-    pub(super) number: u64,
-    pub(super) samples: u64,
-    pub(super) body: Bytes,
-}
-
 /// What a lane has to send now.
 #[derive(Debug)]
 pub(super) enum Head {
-    Parcel(Parcel),
+    Batch(SpooledBatch),
     Empty,
     /// The file cannot be read now.
     Unreadable(std::io::Error),
@@ -76,13 +51,13 @@ pub(super) enum Head {
 pub(super) struct Spool {
     limit_bytes: u64,
     /// By start, this run's last.
-    earlier: VecDeque<Tenant>,
-    live: Tenant,
+    earlier: VecDeque<InstanceSpool>,
+    live: InstanceSpool,
     /// No more batches will be put in.
     finished: bool,
-    /// Losses of tenants that are gone.
+    /// Losses of earlier runs that are gone.
     earlier_lost: Losses,
-    quarantine: Quarantine,
+    dead_letters: DeadLetters,
     full: FullLog,
     durable: bool,
     _lock: File,
@@ -113,7 +88,7 @@ impl Spool {
                 });
             }
         }
-        let earlier = earlier_tenants(&root).map_err(failed(&root))?;
+        let earlier = earlier_runs(&root).map_err(failed(&root))?;
         let now_ms = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
@@ -123,10 +98,10 @@ impl Spool {
         let mut spool = Self {
             limit_bytes,
             earlier,
-            live: Tenant::new(instance, live_dir),
+            live: InstanceSpool::new(instance, live_dir),
             finished: false,
             earlier_lost: Losses::new(),
-            quarantine: Quarantine::new(state_dir.join("quarantine")),
+            dead_letters: DeadLetters::new(state_dir.join("quarantine")),
             full: FullLog::default(),
             durable: false,
             _lock: lock,
@@ -148,27 +123,24 @@ impl Spool {
     /// Losses of earlier runs that were found or caused in this one.
     pub(super) fn earlier_lost(&self) -> Losses {
         let mut all = self.earlier_lost.clone();
-        for tenant in &self.earlier {
-            add(&mut all, &tenant.lost);
+        for run in &self.earlier {
+            add(&mut all, &run.lost);
         }
         all
     }
 
     /// Batches and bytes that wait.
     pub(super) fn usage(&self) -> (u64, u64) {
-        let entries = self
-            .earlier
-            .iter()
-            .chain([&self.live])
-            .flat_map(|tenant| &tenant.entries);
+        let entries = self.earlier.iter().chain([&self.live]).flat_map(|run| &run.entries);
         entries.fold((0, 0), |(batches, bytes), entry| (batches + 1, bytes + entry.bytes))
     }
 
-    /// Drops the oldest batches until `bytes` more fit. False when they cannot: what may have reached the server must stay.
+    /// Drops the oldest batches until `bytes` more fit. False when they cannot: what may have reached the server must
+    /// stay.
     pub(super) fn make_room(&mut self, bytes: u64) -> bool {
         let (_, mut used) = self.usage();
         while used + bytes > self.limit_bytes {
-            let dropped = self.earlier.iter_mut().find_map(Tenant::drop_oldest_unsent);
+            let dropped = self.earlier.iter_mut().find_map(InstanceSpool::drop_oldest_unsent);
             let Some(entry) = dropped.or_else(|| self.live.drop_oldest_unsent()) else {
                 return false;
             };
@@ -178,8 +150,8 @@ impl Spool {
         true
     }
 
-    /// Puts a batch of this run in under `next_number`. `report` is the same request without samples. A batch that finds no room is
-    /// counted.
+    /// Puts a batch of this run in under `next_number`. `report` is the same request without samples. A batch that
+    /// finds no room is counted.
     pub(super) fn push(&mut self, samples: u64, body: &Bytes, report: Vec<u8>) {
         let number = self.live.begin(report);
         if self.make_room((file::HEADER_BYTES + body.len()) as u64) {
@@ -279,16 +251,16 @@ impl Spool {
     pub(super) fn next(&mut self, lane: Lane) -> Head {
         loop {
             let finished = self.finished || lane == Lane::Earlier;
-            let Some(tenant) = self.lane(lane) else {
+            let Some(run) = self.lane(lane) else {
                 return Head::Empty;
             };
             if finished {
-                tenant.close();
+                run.close();
             }
-            match tenant.send_next() {
-                None if lane == Lane::Earlier && tenant.entries.is_empty() => self.retire_first_earlier(),
+            match run.send_next() {
+                None if lane == Lane::Earlier && run.entries.is_empty() => self.retire_first_earlier(),
                 None => return Head::Empty,
-                Some(Ok(parcel)) => return Head::Parcel(parcel),
+                Some(Ok(spooled)) => return Head::Batch(spooled),
                 Some(Err((_, Unreadable::Io(error)))) => return Head::Unreadable(error),
                 Some(Err((number, Unreadable::Damaged(why)))) => {
                     self.set_aside(lane, number, CAUSE_SPOOL_DAMAGED, "damaged", why);
@@ -299,61 +271,68 @@ impl Spool {
 
     /// The attempt has failed: the batch is to be sent again.
     pub(super) fn send_again(&mut self, lane: Lane, number: u64) {
-        if let Some(entry) = self.lane(lane).and_then(|tenant| tenant.entry(number)) {
+        if let Some(entry) = self.lane(lane).and_then(|run| run.entry(number)) {
             entry.sending = false;
         }
     }
 
     /// The server has the batch but for `refused` samples.
     pub(super) fn acknowledge(&mut self, lane: Lane, number: u64, refused: u64) {
-        let Some(tenant) = self.lane(lane) else { return };
+        let Some(run) = self.lane(lane) else { return };
         if refused > 0 {
-            tenant.find_base();
+            run.find_base();
         }
-        if let Some(entry) = tenant.take(number) {
-            tenant.remove(&entry);
-            tenant.lose(CAUSE_REFUSED, refused);
-            tenant.tell();
+        if let Some(entry) = run.take(number) {
+            run.remove(&entry);
+            run.lose(CAUSE_REFUSED, refused);
+            run.tell();
         }
     }
 
-    /// The server will never take the batch: it goes to quarantine, `why` into its file's name.
+    /// The server will never take the batch: it goes to the dead letters, `why` into its file's name.
     pub(super) fn refuse(&mut self, lane: Lane, number: u64, why: &str, message: &str) {
         self.set_aside(lane, number, CAUSE_REFUSED, why, message);
     }
 
     fn set_aside(&mut self, lane: Lane, number: u64, cause: &'static str, why: &str, message: &str) {
-        let tenant = match lane {
+        let run = match lane {
             Lane::Live => &mut self.live,
             Lane::Earlier => match self.earlier.front_mut() {
-                Some(tenant) => tenant,
+                Some(run) => run,
                 None => return,
             },
         };
-        tenant.find_base();
-        let Some(entry) = tenant.take(number) else {
+        run.find_base();
+        let Some(entry) = run.take(number) else {
             return;
         };
         let name = format!(
             "{}-{}-{why}.batch",
-            tenant.instance,
-            tenant::stem(entry.number, entry.samples)
+            run.instance,
+            instance_spool::stem(entry.number, entry.samples)
         );
-        let kept = self.quarantine.put(&tenant.path(&entry), &name);
-        tenant.remove(&entry);
-        tenant.lose(cause, entry.samples);
-        tenant.tell();
+        let kept = self.dead_letters.put(&run.path(&entry), &name);
+        run.remove(&entry);
+        run.lose(cause, entry.samples);
+        run.tell();
         let samples = entry.samples;
-        let instance = tenant.instance;
+        let instance = run.instance;
         match kept {
             Ok(path) => {
-                tracing::error!(%instance, batch = number, samples, why = message, file = %path.display(), "lost a batch; kept for inspection");
+                tracing::error!(
+                    %instance,
+                    batch = number,
+                    samples,
+                    why = message,
+                    file = %path.display(),
+                    "lost a batch; kept for inspection"
+                );
             }
             Err(error) => tracing::error!(%instance, batch = number, samples, why = message, %error, "lost a batch"),
         }
     }
 
-    fn lane(&mut self, lane: Lane) -> Option<&mut Tenant> {
+    fn lane(&mut self, lane: Lane) -> Option<&mut InstanceSpool> {
         match lane {
             Lane::Live => Some(&mut self.live),
             Lane::Earlier => self.earlier.front_mut(),
@@ -361,9 +340,9 @@ impl Spool {
     }
 
     fn retire_first_earlier(&mut self) {
-        if let Some(tenant) = self.earlier.pop_front() {
-            add(&mut self.earlier_lost, &tenant.lost);
-            tenant.remove_dir();
+        if let Some(run) = self.earlier.pop_front() {
+            add(&mut self.earlier_lost, &run.lost);
+            run.remove_dir();
         }
     }
 
@@ -407,11 +386,6 @@ impl FullLog {
     }
 }
 
-/// Batches hold command lines, which are nobody else's business.
-fn make_private_dir(dir: &Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
-}
-
 fn add(sum: &mut Losses, more: &Losses) {
     for (cause, samples) in more {
         *sum.entry(cause).or_default() += samples;
@@ -419,18 +393,18 @@ fn add(sum: &mut Losses, more: &Losses) {
 }
 
 /// The folders of earlier runs, oldest first; empty ones are removed.
-fn earlier_tenants(root: &Path) -> std::io::Result<VecDeque<Tenant>> {
+fn earlier_runs(root: &Path) -> std::io::Result<VecDeque<InstanceSpool>> {
     let mut dirs: Vec<PathBuf> = std::fs::read_dir(root)?
         .map(|entry| entry.map(|e| e.path()))
         .collect::<std::io::Result<_>>()?;
     dirs.sort_unstable();
-    let mut tenants = VecDeque::new();
+    let mut runs = VecDeque::new();
     for dir in dirs {
-        match Tenant::load(dir.clone())? {
-            Some(tenant) if tenant.is_idle() => tenant.remove_dir(),
-            Some(tenant) => tenants.push_back(tenant),
+        match InstanceSpool::load(dir.clone())? {
+            Some(run) if run.is_idle() => run.remove_dir(),
+            Some(run) => runs.push_back(run),
             None => tracing::warn!(path = %dir.display(), "not a part of the spool: left alone"),
         }
     }
-    Ok(tenants)
+    Ok(runs)
 }

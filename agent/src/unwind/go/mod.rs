@@ -1,22 +1,22 @@
-//! Go's table of functions, pclntab, to rules. Go programs have no .eh_frame, but their runtime needs to unwind stacks as well, so
-//! this table is there in every one, stripped or not.
+//! Go's table of functions, pclntab, to rules. Go programs have no .eh_frame, but their runtime needs to unwind stacks
+//! as well, so this table is there in every one, stripped or not.
 //!
-//! In: an image. Out: functions with their rows, into the collector. Formats of Go 1.16, 1.18 and 1.20 on (runtime/symtab.go,
-//! cmd/link/internal/ld/pcln.go); older ones are passed over.
+//! In: an image. Out: functions with their rows, into the table builder. Formats of Go 1.16, 1.18 and 1.20 on
+//! (runtime/symtab.go, cmd/link/internal/ld/pcln.go); older ones are passed over.
 //!
-//! What the table says of a pc is how far the stack pointer is below its place at the function's entry ("delta"). What holds
-//! beside it was found by disassembling programs of Go 1.26 (`go tool objdump`); see [`rules`].
+//! What the table says of a pc is how far the stack pointer is below its place at the function's entry ("delta"). What
+//! holds beside it was found by disassembling programs of Go 1.26 (`go tool objdump`); see [`rules`].
 
 mod rules;
 
 use std::ops::Range;
 
-use self::rules::{Nature, nature};
-use super::TableError;
-use super::collect::Collector;
+use self::rules::{Delta, Nature, nature};
 use super::rule::{Rule, Unsupported};
+use super::table_builder::TableBuilder;
 use crate::elf::Image;
 use crate::elf::pclntab::{self, Location, Pclntab, Version};
+use crate::unwind::error::TableError;
 
 /// What a change of the stack pointer counts for, of what may be read. Functions can share their changes.
 const DELTA_BYTES: usize = 16;
@@ -28,7 +28,7 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     image: &Image<R>,
     location: Location,
     addresses: &Range<u64>,
-    collector: &mut Collector,
+    builder: &mut TableBuilder,
 ) -> Result<(), TableError> {
     let mut table = Table {
         image,
@@ -42,9 +42,9 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
     let mut previous: Option<Function> = None;
     for index in first..last {
         let function = table.function(index);
-        table.count(collector)?;
+        table.count(builder)?;
         let Some(mut function) = function else {
-            collector.malformed(1);
+            builder.malformed(1);
             continue;
         };
         // One more than these addresses have: a signal's trampoline takes the byte before it.
@@ -53,10 +53,11 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
         }
         // Ascending, so that all functions together have no more code than the file.
         if previous.is_some_and(|previous| function.begin < previous.end) {
-            collector.malformed(1);
+            builder.malformed(1);
             continue;
         }
-        // The return address of a signal handler is the trampoline's first byte, and callers are looked up one byte before.
+        // The return address of a signal handler is the trampoline's first byte, and callers are looked up one byte
+        // before.
         if function.nature == Nature::Signal {
             function.begin = function.begin.saturating_sub(1);
             if let Some(previous) = &mut previous {
@@ -64,11 +65,11 @@ pub(super) fn compile<R: Fn(u64, &mut [u8]) -> bool>(
             }
         }
         if let Some(complete) = previous.replace(function) {
-            table.take(&complete, collector)?;
+            table.take(&complete, builder)?;
         }
     }
     match previous {
-        Some(last) => table.take(&last, collector),
+        Some(last) => table.take(&last, builder),
         None => Ok(()),
     }
 }
@@ -80,13 +81,6 @@ struct Function {
     end: u64,
     nature: Nature,
     listed: pclntab::Function,
-}
-
-/// A range of addresses, and how far the stack pointer is below its place at the entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Delta {
-    begin: u64,
-    bytes: i64,
 }
 
 struct Table<'a, R> {
@@ -114,16 +108,16 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         })
     }
 
-    /// Counts what was read since the last call. Where each function's record lies is the file's choice: two million of them can lead to two
-    /// million places.
-    fn count(&mut self, collector: &mut Collector) -> Result<(), TableError> {
+    /// Counts what was read since the last call. Where each function's record lies is the file's choice: two million of
+    /// them can lead to two million places.
+    fn count(&mut self, builder: &mut TableBuilder) -> Result<(), TableError> {
         let read = self.pclntab.read_bytes();
         let new = read.saturating_sub(self.counted_bytes);
         self.counted_bytes = read;
-        collector.read(usize::try_from(new).unwrap_or(usize::MAX))
+        builder.read(usize::try_from(new).unwrap_or(usize::MAX))
     }
 
-    fn take(&mut self, function: &Function, collector: &mut Collector) -> Result<(), TableError> {
+    fn take(&mut self, function: &Function, builder: &mut TableBuilder) -> Result<(), TableError> {
         let fixed = match function.nature {
             Nature::End => Some(Rule::END),
             Nature::Signal => Some(Rule::SIGNAL),
@@ -132,10 +126,10 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         let mut deltas = Vec::new();
         let whole = fixed.is_some() || self.deltas(function, &mut deltas).is_some();
         if !whole {
-            collector.malformed(1);
+            builder.malformed(1);
         }
         // However often the same bytes are read: each costs as much as some bytes that are read from the file.
-        collector.read(deltas.len() * DELTA_BYTES)?;
+        builder.read(deltas.len() * DELTA_BYTES)?;
         if !whole {
             deltas.clear();
         }
@@ -145,7 +139,7 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
         }
         let frame = rules::frame(self.image, function.nature, &deltas);
         let arch = self.image.arch;
-        collector.function(
+        builder.function(
             function.begin,
             function.end,
             |row: &mut dyn FnMut(u64, Rule, Option<Unsupported>)| {
@@ -160,8 +154,8 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Table<'_, R> {
                 }
             },
         )?;
-        let first = u64::from(collector.is_first_pass());
-        collector.stats.go_functions = collector.stats.go_functions.saturating_add(first);
+        let first = u64::from(builder.is_first_pass());
+        builder.stats.go_functions = builder.stats.go_functions.saturating_add(first);
         Ok(())
     }
 

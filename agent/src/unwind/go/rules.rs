@@ -1,19 +1,26 @@
 //! What a delta of the stack pointer means.
 //!
-//! amd64, by disassembly of Go 1.26: a function begins with `PUSHQ BP; MOVQ SP, BP; SUBQ $n, SP` and ends with `ADDQ $n, SP;
-//! POPQ BP; RET`. The delta is 0 up to behind the push, then 8, then n + 8, and back again: the canonical frame address is SP +
-//! delta + 8, and wherever the delta is not 0 the caller's frame pointer lies at it - 16. Up to Go 1.20, and in
-//! some assembly code, the frame pointer is stored behind the SUBQ; for the length of that one instruction the rule here is wrong, about the frame pointer only, which Go
-//! code above does not need. Functions without a frame neither move SP nor touch BP. Only assembly code can move SP without having
-//! saved BP, so there the instructions are looked at.
+//! amd64, by disassembly of Go 1.26: a function begins with `PUSHQ BP; MOVQ SP, BP; SUBQ $n, SP` and ends with `ADDQ
+//! $n, SP; POPQ BP; RET`. The delta is 0 up to behind the push, then 8, then n + 8, and back again: the canonical frame
+//! address is SP + delta + 8, and wherever the delta is not 0 the caller's frame pointer lies at it - 16. Up to Go
+//! 1.20, and in some assembly code, the frame pointer is stored behind the SUBQ; for the length of that one instruction
+//! the rule here is wrong, about the frame pointer only, which Go code above does not need. Functions without a frame
+//! neither move SP nor touch BP. Only assembly code can move SP without having saved BP, so there the instructions are
+//! looked at.
 //!
-//! arm64: `MOVD.W R30, -n(SP); MOVD R29, -8(SP); SUB $8, SP, R29`. The canonical frame address is SP + delta, the return address lies at
-//! SP and the caller's frame pointer below it; where the delta is 0, the return address is in the link register. Assembly
-//! code that makes its frames by hand is taken for the same.
+//! arm64: `MOVD.W R30, -n(SP); MOVD R29, -8(SP); SUB $8, SP, R29`. The canonical frame address is SP + delta, the
+//! return address lies at SP and the caller's frame pointer below it; where the delta is 0, the return address is in
+//! the link register. Assembly code that makes its frames by hand is taken for the same.
 
 use super::super::rule::{CallerFp, CallerPc, Cfa, Rule, Unsupported};
-use super::Delta;
 use crate::elf::{Arch, Image};
+
+/// A range of addresses, and how far the stack pointer is below its place at the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Delta {
+    pub(super) begin: u64,
+    pub(super) bytes: i64,
+}
 
 /// What kind of function it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +62,10 @@ pub(super) enum Frame {
     Kept,
     /// Not touched as far as one can tell.
     None,
-    /// Saved and set up, and it is what leads to the caller: systemstack, asmcgocall and cgocallback call on another stack
-    /// with the frame pointer of theirs, so a step by it leads back; mcall and morestack clear it, which ends the stack as it
-    /// should, since they never return. nanotime1 and walltime run the vDSO on the first stack of the thread.
+    /// Saved and set up, and it is what leads to the caller: systemstack, asmcgocall and cgocallback call on another
+    /// stack with the frame pointer of theirs, so a step by it leads back; mcall and morestack clear it, which ends the
+    /// stack as it should, since they never return. nanotime1 and walltime run the vDSO on the first stack of the
+    /// thread.
     FramedChain,
     /// There is no frame, but SP cannot be trusted anywhere (gogo).
     Chain,

@@ -4,17 +4,18 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use stakeout_agent::process::{Place, Source};
+use stakeout_agent::frames::CodeLocation;
+use stakeout_agent::process::Source;
 use stakeout_agent::symbolize::{Namer, NamerConfig, NamerStats};
 
 use super::native::{HIDDEN, compile, pack_symbols};
-use super::{Talker, functions, has_tool, name_places, run};
+use super::{Talker, functions, has_tool, name_locations, run};
 use crate::damage::{Numbers, in_own_process, peak_bytes};
 
 /// Names places of a program as if its file had other bytes when it was opened.
 struct Victim {
     original: Vec<u8>,
-    places: Vec<Place>,
+    locations: Vec<CodeLocation>,
     folder: tempfile::TempDir,
 }
 
@@ -26,12 +27,12 @@ impl Victim {
         make(&program);
         let mut talker = Talker::start(&mut Command::new(&program));
         let wanted = ["hidden_one", "hidden_two", "shown", "sized", "sized_too", "bare_first"];
-        let places = wanted.iter().map(|name| {
+        let locations = wanted.iter().map(|name| {
             let address = talker.address(name) + 1;
-            talker.place(address).0
+            talker.location(address).0
         });
         Self {
-            places: places.collect(),
+            locations: locations.collect(),
             original: std::fs::read(&program).unwrap(),
             folder,
         }
@@ -40,15 +41,18 @@ impl Victim {
     fn name(&self, bytes: &[u8]) -> (Vec<Option<String>>, NamerStats) {
         let path = self.folder.path().join("damaged");
         std::fs::write(&path, bytes).unwrap();
-        let module = stakeout_agent::process::Module::open(&path, self.places[0].source);
+        let module = stakeout_agent::process::Module::open(&path, self.locations[0].source);
         let source = Source::Module(Arc::new(module));
-        let places: Vec<(Place, Option<Source>)> =
-            self.places.iter().map(|place| (*place, Some(source.clone()))).collect();
+        let locations: Vec<(CodeLocation, Option<Source>)> = self
+            .locations
+            .iter()
+            .map(|location| (*location, Some(source.clone())))
+            .collect();
         let mut namer = Namer::new(NamerConfig {
             lines_limit_bytes: 0,
             ..NamerConfig::default()
         });
-        let named = name_places(&mut namer, &places);
+        let named = name_locations(&mut namer, &locations);
         let names = functions(&named);
         for name in names.iter().flatten() {
             assert!(name.len() <= 4096, "{} bytes", name.len());
@@ -209,8 +213,8 @@ fn packed_symbols_that_unpack_without_end() {
     assert_eq!((names[0].as_deref(), stats.damaged_files), (None, 1));
 }
 
-/// A program of nearly a gibibyte whose table has 40 million symbols: two million functions, many for each address of its code, and
-/// then a hole, which reads as symbols without a name.
+/// A program of nearly a gibibyte whose table has 40 million symbols: two million functions, many for each address of
+/// its code, and then a hole, which reads as symbols without a name.
 #[test]
 fn a_file_of_a_gibibyte_with_tens_of_millions_of_symbols() {
     use std::os::unix::fs::FileExt;
@@ -241,17 +245,17 @@ fn a_file_of_a_gibibyte_with_tens_of_millions_of_symbols() {
     file.write_all_at(&begin.to_le_bytes(), header + 24).unwrap();
     file.write_all_at(&(SYMBOLS * 24).to_le_bytes(), header + 32).unwrap();
 
-    let module = stakeout_agent::process::Module::open(&path, victim.places[0].source);
+    let module = stakeout_agent::process::Module::open(&path, victim.locations[0].source);
     let source = Source::Module(Arc::new(module));
-    let places: Vec<(Place, Option<Source>)> = victim
-        .places
+    let locations: Vec<(CodeLocation, Option<Source>)> = victim
+        .locations
         .iter()
-        .map(|place| (*place, Some(source.clone())))
+        .map(|location| (*location, Some(source.clone())))
         .collect();
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = peak_bytes();
     let mut namer = Namer::new(NamerConfig::default());
-    name_places(&mut namer, &places);
+    name_locations(&mut namer, &locations);
     let grown = peak_bytes() - before;
     assert!(grown < 24 << 20, "{grown} bytes more");
 }

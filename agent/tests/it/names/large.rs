@@ -1,12 +1,12 @@
-//! Large files: their symbols are looked for around what is asked for, and read as a whole where that is dear and happens often. Both say
-//! the same.
+//! Large files: their symbols are looked for around what is asked for, and read as a whole where that is dear and
+//! happens often. Both say the same.
 
+use stakeout_agent::frames::{CodeLocation, Frame};
 use stakeout_agent::metadata::Resolver;
-use stakeout_agent::process::{CommandLines, ModuleTable, Place, Sighting, Source, Table};
-use stakeout_agent::ship::Frame;
+use stakeout_agent::process::{CommandLines, ModuleTable, Sighting, Source, Table};
 use stakeout_agent::symbolize::{Namer, NamerConfig};
 
-use super::{functions, key_of, name_places, without_lines};
+use super::{functions, key_of, name_locations, without_lines};
 
 /// Distance of the addresses that are named: most functions are longer, and many lie between two of them.
 const STEP_BYTES: u64 = 1500;
@@ -14,7 +14,7 @@ const STEP_BYTES: u64 = 1500;
 const PLACES: usize = 64;
 
 /// Places all over this very program, which has tens of thousands of functions.
-fn own_places() -> Vec<(Place, Option<Source>)> {
+fn own_locations() -> Vec<(CodeLocation, Option<Source>)> {
     let program = std::env::current_exe().unwrap();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let code = maps
@@ -29,8 +29,8 @@ fn own_places() -> Vec<(Place, Option<Source>)> {
     let addresses = (begin..end).step_by(STEP_BYTES as usize);
     addresses
         .map(|address| {
-            let place = table.place(key, address, true, 1);
-            (place, table.source(key, place.source, 1))
+            let location = table.location(key, address, true, 1);
+            (location, table.source(key, location.source, 1))
         })
         .collect()
 }
@@ -51,24 +51,28 @@ fn whole() -> Namer {
     })
 }
 
-fn assert_same(named: &[Option<String>], again: &[Vec<Frame>], places: &[(Place, Option<Source>)]) {
+fn assert_same(named: &[Option<String>], again: &[Vec<Frame>], locations: &[(CodeLocation, Option<Source>)]) {
     let again = functions(again);
     let there = again.iter().flatten().count();
-    assert!(there * 10 > places.len() * 9, "{there} of {} have names", places.len());
-    assert_eq!((named.len(), again.len()), (places.len(), places.len()));
-    for ((one, other), (place, _)) in named.iter().zip(&again).zip(places) {
-        assert_eq!(one.as_deref(), *other, "{place:?}");
+    assert!(
+        there * 10 > locations.len() * 9,
+        "{there} of {} have names",
+        locations.len()
+    );
+    assert_eq!((named.len(), again.len()), (locations.len(), locations.len()));
+    for ((one, other), (location, _)) in named.iter().zip(&again).zip(locations) {
+        assert_eq!(one.as_deref(), *other, "{location:?}");
     }
 }
 
 #[test]
 fn what_is_looked_for_around_some_addresses_is_what_the_whole_table_says_and_reads_little_of_it() {
-    let places = own_places();
+    let locations = own_locations();
     let mut namer = without_lines();
     let (mut named, mut read) = (Vec::new(), Vec::new());
-    for batch in places.chunks(PLACES) {
+    for batch in locations.chunks(PLACES) {
         let before = read_bytes();
-        let names = name_places(&mut namer, batch);
+        let names = name_locations(&mut namer, batch);
         read.push(read_bytes() - before);
         named.extend(functions(&names).into_iter().map(|name| name.map(str::to_owned)));
         assert_eq!(namer.stats().symbol_table_bytes, 0, "neighbours are cheap to look for");
@@ -80,26 +84,26 @@ fn what_is_looked_for_around_some_addresses_is_what_the_whole_table_says_and_rea
     assert!(median * 2 < first, "{first} bytes were read first, then {median}");
 
     let mut whole = whole();
-    let again = name_places(&mut whole, &places);
+    let again = name_locations(&mut whole, &locations);
     assert!(whole.stats().symbol_table_bytes > 0);
-    assert_same(&named, &again, &places);
+    assert_same(&named, &again, &locations);
 }
 
 #[test]
 fn what_is_often_needed_from_everywhere_is_read_once() {
-    let places = own_places();
-    let batches = places.len() / PLACES;
+    let locations = own_locations();
+    let batches = locations.len() / PLACES;
     let mut namer = without_lines();
     let (mut scattered, mut named, mut whole_from) = (Vec::new(), Vec::new(), None);
     for first in 0..batches {
-        let batch: Vec<_> = places
+        let batch: Vec<_> = locations
             .iter()
             .skip(first)
             .step_by(batches)
             .take(PLACES)
             .cloned()
             .collect();
-        let names = name_places(&mut namer, &batch);
+        let names = name_locations(&mut namer, &batch);
         named.extend(functions(&names).into_iter().map(|name| name.map(str::to_owned)));
         scattered.extend(batch);
         if namer.stats().symbol_table_bytes > 0 {
@@ -108,5 +112,5 @@ fn what_is_often_needed_from_everywhere_is_read_once() {
     }
     let whole_from = whole_from.expect("what is needed often is read once");
     assert!((4..batches / 2).contains(&whole_from), "{whole_from} of {batches}");
-    assert_same(&named, &name_places(&mut whole(), &scattered), &scattered);
+    assert_same(&named, &name_locations(&mut whole(), &scattered), &scattered);
 }

@@ -11,9 +11,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use stakeout_agent::frames::{CodeLocation, Frame, ProgramKey, SourceId};
 use stakeout_agent::metadata::Resolver;
-use stakeout_agent::process::{CommandLines, ModuleTable, Place, ProgramKey, Sighting, Source, SourceId, Table};
-use stakeout_agent::ship::Frame;
+use stakeout_agent::process::{CommandLines, ModuleTable, Sighting, Source, Table};
 use stakeout_agent::symbolize::{Namer, NamerConfig, NamerStats};
 
 /// True where a tool is there. Where it is not, the test that needs it is skipped, but not in CI.
@@ -93,15 +93,16 @@ impl Talker {
         u64::from_str_radix(self.line(name)[0].trim_start_matches("0x"), 16).unwrap()
     }
 
-    pub(super) fn place(&mut self, address: u64) -> (Place, Option<Source>) {
-        let place = self.table.place(self.key, address, true, 1);
-        (place, self.table.source(self.key, place.source, 1))
+    pub(super) fn location(&mut self, address: u64) -> (CodeLocation, Option<Source>) {
+        let location = self.table.location(self.key, address, true, 1);
+        (location, self.table.source(self.key, location.source, 1))
     }
 
     /// Names addresses of the process, each with its inlined frames.
     pub(super) fn names(&mut self, namer: &mut Namer, addresses: &[u64]) -> Vec<Vec<Frame>> {
-        let places: Vec<(Place, Option<Source>)> = addresses.iter().map(|address| self.place(*address)).collect();
-        name_places(namer, &places)
+        let locations: Vec<(CodeLocation, Option<Source>)> =
+            addresses.iter().map(|address| self.location(*address)).collect();
+        name_locations(namer, &locations)
     }
 
     pub(super) fn kill(&mut self) {
@@ -116,13 +117,13 @@ impl Drop for Talker {
     }
 }
 
-pub(super) fn name_places(namer: &mut Namer, places: &[(Place, Option<Source>)]) -> Vec<Vec<Frame>> {
-    let sources: HashMap<SourceId, Source> = places
+pub(super) fn name_locations(namer: &mut Namer, locations: &[(CodeLocation, Option<Source>)]) -> Vec<Vec<Frame>> {
+    let sources: HashMap<SourceId, Source> = locations
         .iter()
-        .filter_map(|(place, source)| Some((place.source, source.clone()?)))
+        .filter_map(|(location, source)| Some((location.source, source.clone()?)))
         .collect();
-    let places: Vec<Place> = places.iter().map(|(place, _)| *place).collect();
-    let named = namer.name(&places, &sources, 1);
+    let locations: Vec<CodeLocation> = locations.iter().map(|(location, _)| *location).collect();
+    let named = namer.name(&locations, &sources, 1);
     named
         .iter()
         .map(|frames| frames.iter().map(|frame| (**frame).clone()).collect())

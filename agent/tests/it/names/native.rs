@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stakeout_agent::symbolize::{Frugality, Namer, NamerConfig};
+use stakeout_agent::symbolize::{DegradationLevel, Namer, NamerConfig};
 
-use super::{Talker, functions, has_tool, name_places, names_of, run, without_lines};
+use super::{Talker, functions, has_tool, name_locations, names_of, run, without_lines};
 
 const SOURCE: &str = r#"
 #include <stdio.h>
@@ -100,7 +100,8 @@ fn only_what_a_symbol_covers_has_its_name() {
     }
 }
 
-/// `objdump` names the entries of a program's procedure linkage table; what it says of each is held against each byte of it.
+/// `objdump` names the entries of a program's procedure linkage table; what it says of each is held against each byte
+/// of it.
 #[test]
 fn entries_of_the_plt_are_named_after_what_they_jump_to() {
     if !["cc", "strip", "objdump", "readelf", "nm"]
@@ -162,8 +163,9 @@ fn labelled(program: &Path) -> Vec<(u64, String)> {
     labels.collect()
 }
 
-/// The same of a static program, whose entries have no labels and lead to what is chosen for the processor at its start; with all names
-/// of each. `401018: jmp *0xa2fe2(%rip)  # 4a4000 <...>`, `4a4000 ... R_X86_64_IRELATIVE 4187d0` and `4187d0 i memcpy`.
+/// The same of a static program, whose entries have no labels and lead to what is chosen for the processor at its
+/// start; with all names of each. `401018: jmp *0xa2fe2(%rip) # 4a4000 <...>`, `4a4000 ... R_X86_64_IRELATIVE 4187d0`
+/// and `4187d0 i memcpy`.
 fn chosen_at_start(program: &Path) -> Vec<(u64, String)> {
     let code = run(Command::new("objdump")
         .args(["-d", "--no-show-raw-insn", "-j", ".plt"])
@@ -364,22 +366,22 @@ fn programs_that_ended_or_were_deleted_or_written_over() {
     let program = compile(folder.path(), &[]);
     let mut talker = Talker::start(&mut Command::new(&program));
     let address = talker.address("hidden_one");
-    let place = talker.place(address);
+    let place = talker.location(address);
     std::fs::remove_file(&program).unwrap();
     talker.kill();
-    let named = name_places(&mut without_lines(), std::slice::from_ref(&place));
+    let named = name_locations(&mut without_lines(), std::slice::from_ref(&place));
     assert_eq!(functions(&named), [Some("hidden_one")], "deleted and ended");
 
     // The same file with something else in it, as `cp` leaves it.
     let program = compile(folder.path(), &[]);
     let mut talker = Talker::start(&mut Command::new(&program));
     let address = talker.address("hidden_one");
-    let place = talker.place(address);
+    let place = talker.location(address);
     let mut namer = without_lines();
     talker.kill();
     let bytes = std::fs::read(&program).unwrap();
     std::fs::write(&program, &bytes[..bytes.len() / 2]).unwrap();
-    let named = name_places(&mut namer, std::slice::from_ref(&place));
+    let named = name_locations(&mut namer, std::slice::from_ref(&place));
     assert_eq!(functions(&named), [None], "what is there now is another program");
     let frame = &named[0][0];
     assert!(frame.build_id.is_some() && frame.offset.is_some(), "{frame:?}");
@@ -424,9 +426,9 @@ int main(int argc, char **argv) { printf("around %p\nresult %d\nend\n", (void *)
     let mut talker = Talker::start(&mut Command::new(&program));
     let addresses: Vec<u64> = (0..16).map(|more| talker.address("around") + more).collect();
     let mut told = Vec::new();
-    for frugality in Frugality::ALL {
+    for degradation in DegradationLevel::ALL {
         let mut namer = Namer::new(NamerConfig::default());
-        namer.set_frugality(frugality);
+        namer.set_degradation(degradation);
         let named = talker.names(&mut namer, &addresses);
         assert!(
             named

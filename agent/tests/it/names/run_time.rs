@@ -31,9 +31,9 @@ fn a_perf_map_in_the_root_of_the_process() {
     let address = talker.address("code");
     let mut namer = without_lines();
     let mut name_at = |talker: &mut Talker, now_s: u64| {
-        let place = talker.table.place(talker.key, address, true, now_s * 1_000_000_000);
-        let source = talker.table.source(talker.key, place.source, now_s * 1_000_000_000);
-        let named = super::name_places(&mut namer, &[(place, source)]);
+        let location = talker.table.location(talker.key, address, true, now_s * 1_000_000_000);
+        let source = talker.table.source(talker.key, location.source, now_s * 1_000_000_000);
+        let named = super::name_locations(&mut namer, &[(location, source)]);
         functions(&named)[0].map(str::to_owned)
     };
     // A pipe that nobody writes to would keep its reader for ever.

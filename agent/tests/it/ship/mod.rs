@@ -1,4 +1,5 @@
-//! From `submit` to a server that fails in every way: each sample arrives once or is counted as lost, never both, never neither.
+//! From `submit` to a server that fails in every way: each sample arrives once or is counted as lost, never both, never
+//! neither.
 
 mod delivery;
 mod loss;
@@ -10,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stakeout_agent::frames::Stack;
 use stakeout_agent::ship::{
-    Batch, Identity, Process, Report, Retry, Sample, ShipConfig, ShipError, ShipStats, Shipper, Stack, Submitted, Token,
+    Batch, Identity, Process, Report, Retry, Sample, ShipConfig, ShipError, ShipStats, Shipper, Submitted, Token,
 };
 use tempfile::TempDir;
 

@@ -1,9 +1,10 @@
-//! Stacks that cannot be told whole keep their thread's root and add up: recursion of any depth, and code of run-time compilers.
+//! Stacks that cannot be told whole keep their thread's root and add up: recursion of any depth, and code of run-time
+//! compilers.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use stakeout_agent::ship::FrameKind;
+use stakeout_agent::frames::FrameKind;
 
 use crate::ground_truth::fast;
 use crate::program::{Program, Running};
@@ -35,8 +36,8 @@ fn command(program: &Program, arguments: &[&str]) -> Command {
     command
 }
 
-/// The stacks of a program that reached `leaf`, each with its samples. Those from the first moments, when its tables are not there yet,
-/// are few; the loader's are left out.
+/// The stacks of a program that reached `leaf`, each with its samples. Those from the first moments, when its tables
+/// are not there yet, are few; the loader's are left out.
 fn with_leaf<'a>(recorded: &'a Recorded, tgid: u32, leaf: &str) -> BTreeMap<(Vec<&'a str>, bool), usize> {
     let mut stacks = BTreeMap::new();
     for seen in recorded.of_tgid(tgid) {
@@ -119,7 +120,8 @@ fn recursion_of_any_depth_adds_up() {
     let samples: usize = deep.iter().map(|key| stacks[*key]).sum();
     assert!(samples > 20, "{samples} samples deeper than 512 frames");
 
-    // The walk ends before the root: that is known from what the thread did before, or another process of the same program.
+    // The walk ends before the root: that is known from what the thread did before, or another process of the same
+    // program.
     let stacks = with_leaf(&recorded, tgids[1], "burn");
     mostly("60,000 deep", &stacks, 20, |names, truncated| {
         truncated && has_root(names) && names.iter().filter(|name| is_gap(name)).count() == 1

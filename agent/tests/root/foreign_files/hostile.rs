@@ -89,7 +89,8 @@ fn memory_and_files_that_nobody_serves_hold_up_nobody() {
 
 /// Names the code that a program made by its perf map, if that is read.
 fn name_of(tgid: u32, address: u64, now_s: u64, table: &mut stakeout_agent::process::Table) -> Option<String> {
-    use stakeout_agent::process::{ProgramKey, Sighting};
+    use stakeout_agent::frames::ProgramKey;
+    use stakeout_agent::process::Sighting;
     let stat = std::fs::read_to_string(format!("/proc/{tgid}/stat")).unwrap();
     let ticks = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
     let key = ProgramKey {
@@ -99,11 +100,11 @@ fn name_of(tgid: u32, address: u64, now_s: u64, table: &mut stakeout_agent::proc
     };
     let now_ns = now_s * 1_000_000_000;
     table.program(&Sighting::of(key, now_ns), now_ns);
-    let place = table.place(key, address, true, now_ns);
-    let source = table.source(key, place.source, now_ns)?;
+    let location = table.location(key, address, true, now_ns);
+    let source = table.source(key, location.source, now_ns)?;
     let mut namer = stakeout_agent::symbolize::Namer::new(stakeout_agent::symbolize::NamerConfig::default());
-    let sources = std::collections::HashMap::from([(place.source, source)]);
-    let named = namer.name(&[place], &sources, now_ns);
+    let sources = std::collections::HashMap::from([(location.source, source)]);
+    let named = namer.name(&[location], &sources, now_ns);
     named[0].last()?.function.as_deref().map(str::to_owned)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stakeout_agent::ship::{Frame, FrameKind};
+use stakeout_agent::frames::{Frame, FrameKind};
 
 use super::rows::{ANY, Exclusion, Feature, Row, Truth};
 use crate::recording::Seen;
@@ -132,8 +132,8 @@ impl<'a> UserStack<'a> {
         self.frames[self.frames.len() - 1]
     }
 
-    /// Not cut, and its last frame is a start by its name. Where that has no symbol: the walk ended as at a root, in the C
-    /// library, in the loader, or above `main` or what calls it.
+    /// Not cut, and its last frame is a start by its name. Where that has no symbol: the walk ended as at a root, in
+    /// the C library, in the loader, or above `main` or what calls it.
     fn is_whole(&self) -> bool {
         let outermost = self.outermost();
         !self.seen.stack.truncated

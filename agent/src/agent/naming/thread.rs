@@ -1,0 +1,147 @@
+//! The naming thread: intervals in, batches out.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+
+use super::frame_table::FrameTable;
+use super::intervals::Behind;
+use super::roots::{End, Roots};
+use super::work::{Finished, Work};
+use crate::frames::{CodeLocation, SourceId, Stack};
+use crate::hash::FastMap;
+use crate::process::{Program, Source};
+use crate::ship::{Batch, Process, Sample};
+use crate::symbolize::{Namer, NamerStats};
+
+/// However naming ends, nobody waits for it any more: who sends then is told.
+struct Ending<'a>(&'a Behind);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.store(0, Ordering::Release);
+        self.0.unnamed.store(0, Ordering::Release);
+    }
+}
+
+/// Names interval after interval until the sender is gone, to whom `behind` says how far it is. Returns batches,
+/// samples in them, and what the namer did.
+pub(in crate::agent) fn name_intervals(
+    mut namer: Namer,
+    work: &Receiver<Work>,
+    behind: &Behind,
+    mut sink: impl FnMut(Batch),
+) -> (u64, u64, NamerStats) {
+    let _ending = Ending(behind);
+    namer.prepare(crate::sys::monotonic_ns());
+    let (mut batches, mut samples) = (0, 0);
+    let mut roots = Roots::default();
+    for work in work {
+        let Work::Interval(interval) = work else {
+            namer.forget_given_up(crate::sys::monotonic_ns());
+            continue;
+        };
+        behind.waiting.fetch_sub(1, Ordering::Release);
+        let batch = build(&mut namer, &mut roots, *interval);
+        behind.unnamed.fetch_sub(1, Ordering::Release);
+        batches += 1;
+        samples += batch.samples.len() as u64;
+        sink(batch);
+    }
+    (batches, samples, namer.stats())
+}
+
+fn build(namer: &mut Namer, roots: &mut Roots, finished: Finished) -> Batch {
+    let Finished {
+        interval,
+        degradation,
+        span,
+        frequency_hz,
+        period_ns,
+        mut report,
+    } = finished;
+    // Each location once, and which of them each stack has, one after the other.
+    let mut location_index: FastMap<CodeLocation, u32> = FastMap::default();
+    let mut locations: Vec<CodeLocation> = Vec::new();
+    let mut stack_locations: Vec<u32> = Vec::new();
+    let mut sources: FastMap<SourceId, Source> = FastMap::default();
+    for stack in &interval.stacks {
+        stack_locations.extend(stack.kernel.iter().chain(&stack.user).map(|location| {
+            *location_index.entry(*location).or_insert_with(|| {
+                locations.push(*location);
+                (locations.len() - 1) as u32
+            })
+        }));
+        for (id, source) in &stack.sources {
+            sources.entry(*id).or_insert_with(|| source.clone());
+        }
+    }
+    drop(location_index);
+    namer.set_degradation(degradation);
+    namer.begin(span.begin_mono_ns());
+    let named = namer.name(&locations, &sources, crate::sys::monotonic_ns());
+
+    let NamerStats {
+        symbols_left_out,
+        lines_left_out,
+        perf_maps_searched,
+        perf_maps_left_out,
+        locations_given_up,
+        ..
+    } = namer.stats();
+    let left_out = [
+        ("symbols_left_out", symbols_left_out),
+        ("lines_left_out", lines_left_out),
+        ("perf_maps_searched", perf_maps_searched),
+        ("perf_maps_left_out", perf_maps_left_out),
+        ("places_given_up", locations_given_up),
+    ];
+    report
+        .limits
+        .extend(left_out.into_iter().filter(|(_, count)| *count > 0));
+
+    let mut frame_table = FrameTable::of(&named);
+    drop(named);
+    let mut rest = stack_locations.as_slice();
+    let stacks = interval.stacks.iter().map(|stack| {
+        let (locations, further) = rest.split_at(stack.kernel.len() + stack.user.len());
+        rest = further;
+        frame_table.stack(stack, locations)
+    });
+    let (mut stacks, ends): (Vec<Stack>, Vec<End>) = stacks.unzip();
+    let processes: Vec<Process> = interval.programs.iter().map(|program| process(program)).collect();
+    let samples = interval.samples.into_iter().map(|sample| Sample {
+        ts_unix_ns: span.unix_ns(sample.time_ns),
+        cpu: sample.cpu,
+        tid: sample.tid,
+        thread: sample.thread,
+        process: sample.program,
+        stack: sample.stack,
+    });
+    let mut samples: Vec<Sample> = samples.collect();
+    roots.complete(&mut samples, &processes, &mut stacks, &ends, &mut frame_table.frames);
+    Batch {
+        from_unix_ns: span.begin_unix_ns(),
+        until_unix_ns: span.until_unix_ns(),
+        period_ns,
+        frequency_hz,
+        report,
+        frames: frame_table.frames,
+        stacks,
+        processes,
+        samples,
+    }
+}
+
+fn process(program: &Program) -> Process {
+    Process {
+        tgid: program.key.tgid,
+        start_ticks: program.key.start_ticks,
+        exec_count: program.key.exec_id,
+        executable: Arc::clone(&program.executable),
+        executable_path: Arc::clone(&program.executable_path),
+        command_line: Arc::clone(&program.command_line),
+        build_id: program.build_id.clone(),
+        metadata: Arc::clone(&program.metadata),
+    }
+}

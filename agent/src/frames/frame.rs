@@ -1,0 +1,45 @@
+//! A frame with its name, and a stack of such frames.
+
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FrameKind {
+    Kernel,
+    Native,
+    /// An interpreter's frame; the value is OTLP's `profile.frame.type`, such as `cpython`.
+    Interpreted(&'static str),
+    Jit,
+    Unknown,
+}
+
+/// One frame. Inlined frames stand as frames of their own, before (nearer to the leaf than) the frame they were inlined
+/// into.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Frame {
+    pub kind: FrameKind,
+    /// Path of the mapped file as its process sees it, `[kernel]`, a kernel module's name in brackets, or `[vdso]`;
+    /// empty when unknown.
+    pub module: Arc<str>,
+    /// GNU build id in lower-case hex.
+    pub build_id: Option<Arc<str>>,
+    /// Demangled name.
+    pub function: Option<Arc<str>>,
+    pub file: Option<Arc<str>>,
+    /// 1-based; 0 when unknown.
+    pub line: u32,
+    pub inlined: bool,
+    /// Offset in the module's file (kernel: address), for frames without a function only, so that they can be named
+    /// later.
+    pub offset: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Stack {
+    /// Indices into `Batch::frames`, leaf first: kernel frames, then user frames.
+    pub frames: Vec<u32>,
+    /// The walk ended before the root.
+    pub truncated: bool,
+}
+
+/// The frames of one code location. Shared: equal frames are the same allocation.
+pub type Frames = Arc<[Arc<Frame>]>;

@@ -1,0 +1,114 @@
+//! What the kernel side tells of a sample, and of all of them.
+
+use super::skeletons::sampler::types::so_walk;
+use crate::frames::ProgramKey;
+
+/// Frames of a user stack that are kept, those on the leaf's side among them (`SO_LEAF_FRAMES` of bpf/abi.h): of more
+/// the middle is left out.
+pub const MAX_USER_FRAMES: usize = 512;
+pub const LEAF_FRAMES: usize = 384;
+/// Frames that are walked, `SO_MAX_WALKED_FRAMES` of bpf/abi.h.
+pub const MAX_WALKED_FRAMES: usize = 8192;
+/// In user addresses: code was interrupted there by a signal, it is no return address.
+pub const EXACT_ADDRESS: u64 = 1 << 63;
+
+/// How the walk of a user stack ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WalkEnd {
+    /// There is no user stack.
+    None,
+    /// The outermost frame was reached.
+    Root,
+    /// More frames than are walked.
+    Cut,
+    /// It led nowhere.
+    Broken,
+}
+
+/// Why a walk in user space stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalkStop {
+    Root,
+    Cut,
+    Broken,
+    /// The last frame's code has no table yet.
+    NoTable,
+    /// The last frame is in no known mapping.
+    NoMapping,
+}
+
+/// A walk that the kernel side could not end for want of tables: its state at the last frame, and the stack from
+/// [`super::RED_ZONE_BYTES`] below there on.
+#[derive(Debug, Clone, Copy)]
+pub struct DeferredWalk<'a> {
+    pub walk: so_walk,
+    pub stack: &'a [u8],
+}
+
+/// One sample as the kernel side took it. Addresses are leaf first; all but the first of each stack, and those marked
+/// with [`EXACT_ADDRESS`], are return addresses.
+#[derive(Debug)]
+pub struct RawSample<'a> {
+    /// `CLOCK_MONOTONIC`.
+    pub time_ns: u64,
+    pub cpu: u32,
+    /// 0 is the idle task: work of interrupts on a CPU that is otherwise idle.
+    pub tgid: u32,
+    pub tid: u32,
+    /// Start of the process in clock ticks since boot, as in /proc/PID/stat.
+    pub start_ticks: u64,
+    /// The kernel's count of the execs that led to this program.
+    pub exec_id: u32,
+    pub cgroup_id: u64,
+    /// The thread's name, without its padding.
+    pub comm: &'a [u8],
+    pub kernel: &'a [u64],
+    pub user: &'a [u64],
+    /// Frames that are left out of `user` behind the first [`LEAF_FRAMES`].
+    pub user_skipped: u32,
+    pub walk_end: WalkEnd,
+    /// Where the user stack goes on, if its tables were not there yet.
+    pub deferred: Option<DeferredWalk<'a>>,
+    pub kernel_thread: bool,
+    /// The kernel stack was longer than the kernel gives.
+    pub kernel_cut: bool,
+    /// The process in the agent's /proc; 0 where it is not seen there.
+    pub proc_tgid: u32,
+    /// Where the stack of the executed program began, which is drawn anew with each execve; 0 without user memory.
+    pub image: u64,
+}
+
+impl RawSample<'_> {
+    /// The program that was sampled.
+    pub fn key(&self) -> ProgramKey {
+        ProgramKey {
+            tgid: self.tgid,
+            start_ticks: self.start_ticks,
+            exec_id: self.exec_id,
+        }
+    }
+}
+
+/// Sums over all CPUs, cumulative since the programs were loaded. `ticks` = `idle_ticks` + `taken`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub ticks: u64,
+    pub idle_ticks: u64,
+    pub taken: u64,
+    /// Samples that found the ring buffer full.
+    pub lost_ring_full: u64,
+    /// Process events that found theirs full.
+    pub events_lost: u64,
+    /// New mappings that found theirs full.
+    pub mappings_lost: u64,
+    /// CPUs whose new mappings the kernel did not want to tell.
+    pub mappings_refused: u64,
+    /// CPU time of the BPF programs.
+    pub bpf_ns: u64,
+    /// Walks handed over with a copy of the stack.
+    pub stacks_copied: u64,
+    /// Walks that were left broken since too many stacks had been copied in that second.
+    pub stacks_not_copied: u64,
+    /// Frames of user stacks that were walked.
+    pub frames: u64,
+}

@@ -1,0 +1,402 @@
+//! The loaded and attached programs, and what they have to tell.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+
+use super::error::KernelError;
+use super::events::{self, Event, parse_event};
+use super::mappings::{Mappings, Waker};
+use super::perf::{self, CpuList};
+use super::programs::loaded_programs;
+use super::records::{Drained, read_record};
+use super::sample::{Counters, RawSample};
+use super::skeletons::lifecycle::types::so_event_counters;
+use super::skeletons::sampler::types::so_counters;
+use super::skeletons::{lifecycle, sampler};
+use super::tables::{Tables, charged_bytes, shared_bytes};
+use super::timers::{CpuTicks, Timers, Unticked};
+use crate::sys::{self, monotonic_ns};
+
+/// The loaded and attached programs. Dropping it detaches them.
+#[allow(missing_debug_implementations, reason = "holds libbpf objects, which have none")]
+pub struct Sensor {
+    // The order of fields is the order of tear-down: first no more samples, then the readers, then the maps.
+    timers: Timers,
+    tracepoints: Vec<Link>,
+    sample_ring: RingBuffer<'static>,
+    mappings: Mappings,
+    event_ring: RingBuffer<'static>,
+    drained: Rc<RefCell<Drained>>,
+    events: Rc<RefCell<Vec<Event>>>,
+    tables: Tables,
+    sampler: sampler::SamplerSkel<'static>,
+    lifecycle: lifecycle::LifecycleSkel<'static>,
+    fixed_map_bytes: u64,
+    ring_mapping_bytes: u64,
+    online: CpuList,
+    present: CpuList,
+    is_filling_up: bool,
+    /// The ids of new mappings are those of the agent's /proc.
+    ids_are_of_proc: bool,
+}
+
+/// What a tick stands for: nanoseconds between two of one CPU, in the mean.
+pub fn period_ns(frequency_hz: u32) -> u64 {
+    1_000_000_000 / u64::from(frequency_hz.max(1))
+}
+
+/// Bytes of ring buffer for two seconds of fully busy CPUs, at 512 bytes a sample; a power of two. At least a megabyte:
+/// while tables are missing, samples carry up to 32 KiB of their stacks.
+fn ring_bytes(cpus: usize, frequency_hz: u32) -> u32 {
+    let bytes = cpus as u64 * u64::from(frequency_hz) * 2 * 512;
+    bytes.next_power_of_two().clamp(1024 * 1024, 16 * 1024 * 1024) as u32
+}
+
+impl Sensor {
+    /// Loads the programs, listens to process events and starts sampling every CPU that is online.
+    /// Tables for user stacks take at most `table_bytes`.
+    pub fn start(frequency_hz: u32, table_bytes: u64) -> Result<Self, KernelError> {
+        let (online, present) = (CpuList::online()?, CpuList::present()?);
+        let cpus = online.now()?;
+        let possible_cpus = perf::possible_cpus()?;
+        let loading = |source| KernelError::Load {
+            what: "sampler",
+            source,
+        };
+        // The skeleton refers to this slot for as long as it lives, which is the agent's whole life: it is never freed.
+        let slot: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = sampler::SamplerSkelBuilder::default().open(slot).map_err(loading)?;
+        open.maps
+            .samples
+            .set_max_entries(ring_bytes(cpus.len(), frequency_hz))
+            .map_err(loading)?;
+        open.maps.scratch.set_max_entries(possible_cpus).map_err(loading)?;
+
+        let loading = |source| KernelError::Load {
+            what: "process events",
+            source,
+        };
+        let slot: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open_lifecycle = lifecycle::LifecycleSkelBuilder::default().open(slot).map_err(loading)?;
+        events::set_proc_namespace(&mut open, &mut open_lifecycle);
+        let lifecycle = open_lifecycle.load().map_err(loading)?;
+        let sampler = open.load().map_err(|source| KernelError::Load {
+            what: "sampler",
+            source,
+        })?;
+        let tables = Tables::new(&sampler.maps, table_bytes)?;
+
+        let drained = Rc::new(RefCell::new(Drained::default()));
+        let events = Rc::new(RefCell::new(Vec::new()));
+        let sample_ring = {
+            let drained = Rc::clone(&drained);
+            ring(&sampler.maps.samples, "the sample ring", move |bytes| {
+                drained.borrow_mut().push(bytes)
+            })?
+        };
+        let event_ring = {
+            let events = Rc::clone(&events);
+            ring(&lifecycle.maps.events, "the event ring", move |bytes| {
+                events.borrow_mut().extend(parse_event(bytes))
+            })?
+        };
+        let mappings = Mappings::new(event_ring.epoll_fd(), sample_ring.epoll_fd()).map_err(KernelError::Wait)?;
+
+        let mut tracepoints = Vec::new();
+        for (program, tracepoint) in [
+            (&lifecycle.progs.on_fork, "sched_process_fork"),
+            (&lifecycle.progs.on_exec, "sched_process_exec"),
+            (&lifecycle.progs.on_exit, "sched_process_exit"),
+        ] {
+            let link = program
+                .attach_raw_tracepoint(tracepoint)
+                .map_err(|source| KernelError::Tracepoint { tracepoint, source })?;
+            tracepoints.push(link);
+        }
+        tracepoints.extend(events::follow_groups(&lifecycle));
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            for program in loaded_programs() {
+                tracing::debug!(?program, "loaded");
+            }
+        }
+        let mut sensor = Self {
+            timers: Timers::new(period_ns(frequency_hz), possible_cpus),
+            tracepoints,
+            sample_ring,
+            mappings,
+            event_ring,
+            drained,
+            events,
+            tables,
+            fixed_map_bytes: fixed_map_bytes(&sampler, &lifecycle),
+            ring_mapping_bytes: sys::mapped_map_bytes().saturating_sub(shared_bytes()),
+            sampler,
+            lifecycle,
+            online,
+            present,
+            is_filling_up: false,
+            ids_are_of_proc: events::events_have_ids_of_proc(),
+        };
+        sensor.mappings.follow(&cpus);
+        for cpu in cpus {
+            match sensor.timers.add(cpu, &sensor.sampler.progs.sample, &[]) {
+                // A CPU that went away since the list was read is no reason to give up.
+                Err(KernelError::PerfEvent { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => {}
+                other => other?,
+            }
+        }
+        Ok(sensor)
+    }
+
+    /// What user stacks are walked by.
+    pub fn tables(&mut self) -> &mut Tables {
+        &mut self.tables
+    }
+
+    /// Number of CPUs that are being sampled.
+    pub fn cpus(&self) -> u32 {
+        self.timers.count()
+    }
+
+    /// Samples at another rate from now on: ticks of a CPU are so many nanoseconds apart, in the mean.
+    pub fn set_period(&mut self, period_ns: u64) {
+        self.timers.set_mean(period_ns, monotonic_ns());
+    }
+
+    /// Draws the periods of the timers anew where it is time. Nothing that works in step with these calls may work
+    /// right after them: `has_woken` says that something will.
+    pub fn draw_periods(&mut self, has_woken: bool) {
+        self.timers.draw(monotonic_ns(), has_woken);
+    }
+
+    /// Compares the CPUs being sampled with those online: opens timers on new ones and on those that were off for a
+    /// moment, closes those of CPUs that went away. A CPU that cannot be opened is reported once and tried again at the
+    /// next call. Returns the CPUs of this machine that were not sampled since the last call.
+    pub fn follow_hotplug(&mut self) -> Result<BTreeSet<u32>, KernelError> {
+        let (online, now_ns) = (self.online.now()?, monotonic_ns());
+        let ticks = self.ticks()?;
+        let mut off = self.timers.take_dead(&ticks, now_ns);
+        self.mappings.forget(&off);
+        self.mappings.follow(&online);
+        self.timers.retain(&online, now_ns);
+        for cpu in online {
+            if self.timers.has(cpu) {
+                continue;
+            }
+            match self.timers.add(cpu, &self.sampler.progs.sample, &ticks) {
+                Ok(()) => tracing::info!(cpu, "sampling a CPU that came online"),
+                Err(error) => {
+                    let message = error.to_string();
+                    if self.timers.note_failure(cpu, &message) {
+                        tracing::warn!(cpu, error = message, "an online CPU cannot be sampled");
+                    }
+                }
+            }
+        }
+        off.extend(self.unsampled_cpus()?);
+        Ok(off)
+    }
+
+    /// CPUs of this machine that are not sampled at present: they are off, or the kernel refused.
+    pub fn unsampled_cpus(&self) -> Result<BTreeSet<u32>, KernelError> {
+        let mut present = self.present.now()?;
+        present.retain(|cpu| !self.timers.has(*cpu));
+        Ok(present.into_iter().collect())
+    }
+
+    /// Ticks that did not come since the last call, though they were due.
+    pub fn settle_ticks(&mut self) -> Result<Unticked, KernelError> {
+        let ticks = self.ticks()?;
+        Ok(self.timers.settle(&ticks, monotonic_ns()))
+    }
+
+    /// Of each CPU by its number.
+    fn ticks(&self) -> Result<Vec<CpuTicks>, KernelError> {
+        let counters = read_per_cpu(&self.sampler.maps.counters, "sample counters")?;
+        let ticks = counters.iter().map(|bytes| {
+            let counters: so_counters = read_record(bytes).unwrap_or_default();
+            CpuTicks {
+                ticks: counters.ticks,
+                idle_ticks: counters.idle_ticks,
+            }
+        });
+        Ok(ticks.collect())
+    }
+
+    /// Stops the timers. What is in the ring can still be drained.
+    pub fn detach_timers(&mut self) {
+        self.timers.clear();
+    }
+
+    /// True where every new executable mapping is told as [`Event::Map`], but for those that are counted as lost.
+    pub fn tells_mappings(&self) -> bool {
+        self.mappings.are_told() && self.ids_are_of_proc
+    }
+
+    /// True where every BPF program that comes or goes is told as [`Event::Code`], but for those that are counted as
+    /// lost.
+    pub fn tells_code(&self) -> bool {
+        self.mappings.are_told()
+    }
+
+    /// How many records of new mappings and of code were lost.
+    pub fn mappings_lost(&self) -> u64 {
+        self.mappings.lost()
+    }
+
+    /// Ends [`Self::wait_events`] before its time.
+    pub fn waker(&self) -> Waker {
+        self.mappings.waker()
+    }
+
+    /// Waits for process events, at most `timeout`, and hands over those that came, mappings first.
+    pub fn wait_events(&mut self, timeout: Duration, mut take: impl FnMut(Event)) -> Result<usize, KernelError> {
+        self.is_filling_up |= self.mappings.wait(timeout).map_err(KernelError::Wait)?;
+        // Forks and exits wake nobody: they are fetched whenever somebody looks.
+        self.event_ring.consume().map_err(|source| KernelError::Read {
+            what: "process events",
+            source,
+        })?;
+        // Taken out first, since `take` may run for long and the buffer is the callback's.
+        let mut events = self.events.take();
+        // Fetched last and handed over first: what a process mapped is known before the fork that gives it to a child.
+        let count = self.mappings.take(&mut take) + events.len();
+        events.drain(..).for_each(&mut take);
+        *self.events.borrow_mut() = events;
+        Ok(count)
+    }
+
+    /// True where samples should be fetched soon: they take a part of the ring.
+    pub fn is_filling_up(&self) -> bool {
+        self.is_filling_up
+    }
+
+    /// Takes all samples out of the ring, for [`Self::drain`]. What led to them is among the events from now on.
+    pub fn fetch(&mut self) -> Result<(), KernelError> {
+        self.is_filling_up = false;
+        self.sample_ring.consume().map_err(|source| KernelError::Read {
+            what: "samples",
+            source,
+        })
+    }
+
+    /// Hands over all samples that were fetched, oldest first. Returns how many records were not understood.
+    pub fn drain(&mut self, mut take: impl FnMut(RawSample<'_>)) -> u64 {
+        let mut drained = self.drained.take();
+        drained.samples(&mut take);
+        let malformed = std::mem::take(&mut drained.malformed);
+        drained.headers.clear();
+        drained.addresses.clear();
+        drained.deferred.clear();
+        drained.stacks.clear();
+        // A burst must not leave a large buffer behind for good.
+        drained.headers.shrink_to(1024);
+        drained.addresses.shrink_to(16_384);
+        drained.deferred.shrink_to(16);
+        drained.stacks.shrink_to(65_536);
+        *self.drained.borrow_mut() = drained;
+        malformed
+    }
+
+    /// Sums the counters of all CPUs.
+    pub fn counters(&self) -> Result<Counters, KernelError> {
+        let mut sum = Counters::default();
+        for bytes in read_per_cpu(&self.sampler.maps.counters, "sample counters")? {
+            let counters: so_counters = read_record(&bytes).unwrap_or_default();
+            sum.ticks += counters.ticks;
+            sum.idle_ticks += counters.idle_ticks;
+            sum.taken += counters.taken;
+            sum.lost_ring_full += counters.lost_ring_full;
+            sum.bpf_ns += counters.run_ns;
+            sum.stacks_copied += counters.stacks_copied;
+            sum.stacks_not_copied += counters.stacks_not_copied;
+            sum.frames += counters.frames;
+        }
+        for bytes in read_per_cpu(&self.lifecycle.maps.event_counters, "event counters")? {
+            let counters: so_event_counters = read_record(&bytes).unwrap_or_default();
+            sum.events_lost += counters.lost_ring_full;
+            sum.bpf_ns += counters.run_ns;
+        }
+        sum.mappings_lost = self.mappings.lost();
+        sum.mappings_refused = self.mappings.refused();
+        Ok(sum)
+    }
+
+    /// Memory of this process in bytes, without [`Self::map_bytes`]: what is resident, but for maps that are mapped
+    /// here, of which the kernel counts the rings even twice, and [`sys::MemoryFile`]s.
+    pub fn resident_bytes(&self) -> u64 {
+        let mapped = self.ring_mapping_bytes + shared_bytes();
+        sys::resident_bytes().saturating_sub(mapped) + sys::memory_file_bytes()
+    }
+
+    /// Bytes that the kernel charges for the maps, and the rings of new mappings.
+    pub fn map_bytes(&self) -> u64 {
+        self.fixed_map_bytes + self.tables.slab_bytes() + self.mappings.bytes()
+    }
+}
+
+/// Bytes that the kernel charges for the maps that are made once, in their full size.
+fn fixed_map_bytes(sampler: &sampler::SamplerSkel<'_>, lifecycle: &lifecycle::LifecycleSkel<'_>) -> u64 {
+    let maps = [
+        sampler.maps.samples.as_fd(),
+        sampler.maps.counters.as_fd(),
+        sampler.maps.scratch.as_fd(),
+        sampler.maps.slabs.as_fd(),
+        sampler.maps.rules.as_fd(),
+        sampler.maps.processes.as_fd(),
+        sampler.maps.cache.as_fd(),
+        lifecycle.maps.events.as_fd(),
+        lifecycle.maps.event_counters.as_fd(),
+        lifecycle.maps.told.as_fd(),
+    ];
+    maps.into_iter().map(charged_bytes).sum()
+}
+
+impl Drop for Sensor {
+    fn drop(&mut self) {
+        self.timers.clear();
+        self.tracepoints.clear();
+    }
+}
+
+fn ring(
+    map: &dyn MapCore,
+    what: &'static str,
+    mut take: impl FnMut(&[u8]) + 'static,
+) -> Result<RingBuffer<'static>, KernelError> {
+    let reading = |source| KernelError::Read { what, source };
+    let mut builder = RingBufferBuilder::new();
+    builder
+        .add(map, move |bytes| {
+            take(bytes);
+            0
+        })
+        .map_err(reading)?;
+    builder.build().map_err(reading)
+}
+
+fn read_per_cpu(map: &dyn MapCore, what: &'static str) -> Result<Vec<Vec<u8>>, KernelError> {
+    let values = map
+        .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|source| KernelError::Read { what, source })?;
+    Ok(values.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ring_grows_with_cpus_and_rate_within_its_bounds() {
+        assert_eq!(ring_bytes(1, 1), 1024 * 1024);
+        assert_eq!(ring_bytes(16, 99), 2 * 1024 * 1024);
+        assert_eq!(ring_bytes(4096, 1000), 16 * 1024 * 1024);
+    }
+}
