@@ -18,8 +18,8 @@ fn main() -> Result<()> {
                 format!("building {source}: it needs clang with the BPF back end (Debian: apt install clang)")
             })?;
     }
-    // Set by `cargo xtask fuzz` alone: the walk in C then tells which of its branches an input reaches, and traps where a shift or an
-    // index is undefined. That takes clang, which is there for the BPF programs.
+    // Set by `cargo xtask fuzz` alone: the walk in C then tells which of its branches an input reaches, and traps
+    // where a shift or an index is undefined. That takes clang, which is there for the BPF programs.
     println!("cargo::rustc-check-cfg=cfg(fuzzing)");
     let fuzzing = env::var_os("CARGO_CFG_FUZZING").is_some();
     // The walk on the host is compiled for both architectures' stacks, whichever this one is: tests need the other.

@@ -1,6 +1,7 @@
 //! Embeds the web page and the agent's install script, where they have been built.
 //!
-//! `web/dist` comes from `npm run build` in `web/`; without it the server builds all the same and its page says what to do.
+//! `web/dist` comes from `npm run build` in `web/`; without it the server builds all the same and its page says what
+//! to do.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -63,8 +64,8 @@ fn main() -> io::Result<()> {
     fs::write(out.join("embedded.rs"), code)
 }
 
-/// The expression that includes a copy of the file. A copy, since several clones may share a target folder, and the one that this
-/// was run for may be gone when another compiles.
+/// The expression that includes a copy of the file. A copy, since several clones may share a target folder, and the
+/// one that this was run for may be gone when another compiles.
 fn included(file: &Path, dist: &Path, out: &Path) -> io::Result<String> {
     let copy = out.join("page").join(file.strip_prefix(dist).unwrap_or(file));
     if let Some(folder) = copy.parent() {

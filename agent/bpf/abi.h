@@ -15,8 +15,9 @@ enum so_limits {
 	/* perf's own default limit (kernel.perf_event_max_stack); bpf_get_stack gives no more. */
 	SO_MAX_KERNEL_FRAMES = 127,
 	/*
-	 * Of a user stack so many frames travel: all, or where there are more, the first ones from the leaf on and the last ones
-	 * up to the root. A walk goes on beyond that, so that its root is known, up to the higher limit.
+	 * Of a user stack so many frames travel: all, or where there are more, the first ones from the leaf on and
+	 * the last ones up to the root. A walk goes on beyond that, so that its root is known, up to the higher
+	 * limit.
 	 */
 	SO_MAX_USER_FRAMES = 512,
 	SO_LEAF_FRAMES = 384,
@@ -36,7 +37,10 @@ enum so_limits {
 	SO_REGISTERS = 16,
 	SO_RBX = 3,
 	SO_SAVED_WORDS = 8,
-	/* Of a stack that is searched for a return address: words at a time, pieces in all, where a table is wrong, and above a root. */
+	/*
+	 * Of a stack that is searched for a return address: words at a time, pieces in all, where a table is
+	 * wrong, and above a root.
+	 */
 	SO_SCAN_WORDS = 32,
 	SO_SCAN_PIECES = 32,
 	SO_NEAR_PIECES = 2,
@@ -50,8 +54,8 @@ enum so_limits {
 	SO_MAX_STACK_BYTES = 32768,
 	SO_STACK_PIECE_BYTES = 4096,
 	/*
-	 * What lies below the stack pointer is copied too: functions keep data there without a frame, and unwinding information
-	 * refers to registers that were just popped.
+	 * What lies below the stack pointer is copied too: functions keep data there without a frame, and unwinding
+	 * information refers to registers that were just popped.
 	 */
 	SO_RED_ZONE_BYTES = 128,
 };
@@ -71,9 +75,9 @@ enum so_walk_end {
 };
 
 /*
- * A rule says where the caller's registers are: bits 0 to 3 enum so_cfa, 4 and 5 enum so_fp, 6 and 7 enum so_ra, 8 to 31
- * offset of the canonical frame address in bytes, 32 to 47 offset of the saved frame pointer in units of 8 bytes, 48 to 63
- * aux; all three are signed.
+ * A rule says where the caller's registers are: bits 0 to 3 enum so_cfa, 4 and 5 enum so_fp, 6 and 7 enum so_ra, 8 to
+ * 31 offset of the canonical frame address in bytes, 32 to 47 offset of the saved frame pointer in units of 8 bytes,
+ * 48 to 63 aux; all three are signed.
  */
 enum so_cfa {
 	SO_CFA_UNKNOWN = 0,	/* nobody says: the frame pointer is tried */
@@ -104,8 +108,8 @@ enum so_ra {
 /*
  * What is in slabs, all in words of 4 bytes, the lower half of 8 bytes first:
  *   mapping: begin (2), end (2), address of chunk 0 (2), place of the directory, state; ascending, within one slab
- *   directory: for each chunk of 64 KiB, in 8 bytes that are read and written at once, the place of its first row, and their
- *   number or SO_CHUNK_PENDING; at an even word, within one slab
+ *   directory: for each chunk of 64 KiB, in 8 bytes that are read and written at once, the place of its first row, and
+ *   their number or SO_CHUNK_PENDING; at an even word, within one slab
  *   row: offset in the chunk << 16 | number of the rule; ascending, the first at 0; a chunk's rows within one slab
  */
 enum so_table_state {
@@ -186,7 +190,10 @@ enum so_step {
 	SO_STEP_ASTRAY = 5,
 	/* The walk stands at another frame instead of its last one. */
 	SO_STEP_INSTEAD = 6,
-	/* The frame pointer of code that nobody describes leads to zero: at the root, or since it keeps something else there. */
+	/*
+	 * The frame pointer of code that nobody describes leads to zero: at the root, or since it keeps something
+	 * else there.
+	 */
 	SO_STEP_PERHAPS_ROOT = 7,
 };
 
@@ -203,9 +210,9 @@ enum so_sample_flags {
 
 /*
  * One sample: this header, then kernel_frames and user_frames addresses of 8 bytes, both leaf first; of more than
- * SO_MAX_USER_FRAMES the first SO_LEAF_FRAMES, and the last SO_ROOT_FRAMES as a ring: frame n at place n % SO_ROOT_FRAMES,
- * counted from the first one behind those of the leaf. With SO_WALK_NO_TABLE then a struct so_walk, which stands at the last frame, and stack_bytes of the stack from SO_RED_ZONE_BYTES below its stack
- * pointer on.
+ * SO_MAX_USER_FRAMES the first SO_LEAF_FRAMES, and the last SO_ROOT_FRAMES as a ring: frame n at place n %
+ * SO_ROOT_FRAMES, counted from the first one behind those of the leaf. With SO_WALK_NO_TABLE then a struct so_walk,
+ * which stands at the last frame, and stack_bytes of the stack from SO_RED_ZONE_BYTES below its stack pointer on.
  */
 struct so_sample {
 	u64 time_ns;		/* CLOCK_MONOTONIC */
@@ -251,8 +258,9 @@ enum so_event_kind {
 };
 
 /*
- * A process began, became another program, ended, or was moved; or a control group was made. text_bytes of text follow. Of an exec: the
- * executable's own name, a zero byte, and the path under which it was executed; of a group: its path.
+ * A process began, became another program, ended, or was moved; or a control group was made. text_bytes of text
+ * follow. Of an exec: the executable's own name, a zero byte, and the path under which it was executed; of a group:
+ * its path.
  */
 struct so_event {
 	u64 time_ns;			/* CLOCK_MONOTONIC */

@@ -6,7 +6,10 @@
 /* MAX_PID_NS_LEVEL of the kernel is 32. */
 #define SO_MAX_PID_LEVELS 33
 
-/* The process id namespace of the agent's /proc, by its inode; 0 where that is the machine's first one, in which all are seen. */
+/*
+ * The process id namespace of the agent's /proc, by its inode; 0 where that is the machine's first one, in which
+ * all are seen.
+ */
 const volatile u32 proc_namespace = 0;
 
 /* The process id in the agent's /proc; 0 for a process that is not seen there. */

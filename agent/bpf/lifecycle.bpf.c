@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Tells the agent which processes begin, become another program, are moved or end, and which control groups are made. Only an exec wakes
- * it, at once, so that it can open the files of a process that lives for a few milliseconds; the agent pauses between two passes, which
- * limits the wake-ups. An exec's record names the program, so that one has its name that has ended by then.
+ * Tells the agent which processes begin, become another program, are moved or end, and which control groups are made.
+ * Only an exec wakes it, at once, so that it can open the files of a process that lives for a few milliseconds; the
+ * agent pauses between two passes, which limits the wake-ups. An exec's record names the program, so that one has its
+ * name that has ended by then.
  */
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>
@@ -27,7 +28,10 @@ struct {
 	__type(value, struct so_event_counters);
 } event_counters SEC(".maps");
 
-/* An event is put together here, since its text is longer than the BPF stack. Tracepoints of one CPU do not interrupt each other. */
+/*
+ * An event is put together here, since its text is longer than the BPF stack. Tracepoints of one CPU do not
+ * interrupt each other.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -91,7 +95,10 @@ SO_INLINE int report(struct so_told *record, u64 wake)
 	return 0;
 }
 
-/* Arguments: the task, its old thread id, the binary. Forced, since records that wake nobody may stand before this one. */
+/*
+ * Arguments: the task, its old thread id, the binary. Forced, since records that wake nobody may stand before this
+ * one.
+ */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What is tried where neither tables nor frame pointers lead on: the stack is searched for the return address, from the
- * stack pointer upwards. Included by unwind.h, under the same rules; who includes that defines before, beside the others:
+ * What is tried where neither tables nor frame pointers lead on: the stack is searched for the return address, from
+ * the stack pointer upwards. Included by unwind.h, under the same rules; who includes that defines before, beside the
+ * others:
  *
- *   int so_read_code(void *to, u32 size, u64 address)   0 where code of the walked program could be read; SO_NO_CODE: never
- *   so_look(walk, scan, pc)      so_look_once, so_try_once and so_scan_once, each perhaps as a function of its own, so that
+ *   int so_read_code(void *to, u32 size, u64 address)   0 where code of the walked program could be read; SO_NO_CODE:
+ *   never
+ *   so_look(walk, scan, pc)      so_look_once, so_try_once and so_scan_once, each perhaps as a function of its own,
+ *   so that
  *   so_try(walk, scan, at, word)     the verifier of BPF looks at it once
  *   so_scan(walk, scan, address)
  *
- * A word is taken for a return address where it leads right behind a call in known executable memory, and where that code's
- * table, if it has one, finds such an address again. What looks so may be left from an earlier call, so that such a walk is
- * not called whole before tables have led on from there. On arm64 a return address says nothing of the stack pointer, and
- * frame pointers are kept by its calling convention: there is no search.
+ * A word is taken for a return address where it leads right behind a call in known executable memory, and where that
+ * code's table, if it has one, finds such an address again. What looks so may be left from an earlier call, so that
+ * such a walk is not called whole before tables have led on from there. On arm64 a return address says nothing of the
+ * stack pointer, and frame pointers are kept by its calling convention: there is no search.
  */
 #ifndef STAKEOUT_RECOVER_H
 #define STAKEOUT_RECOVER_H
@@ -117,8 +120,8 @@ SO_INLINE int so_set_code(const struct so_walk *walk, struct so_scan *scan)
 }
 
 /*
- * After a step that led nowhere, or to what is no caller: the walk stands at the next frame (SO_STEP_FRAME), at another one
- * instead of its last (SO_STEP_INSTEAD), or as it was.
+ * After a step that led nowhere, or to what is no caller: the walk stands at the next frame (SO_STEP_FRAME), at
+ * another one instead of its last (SO_STEP_INSTEAD), or as it was.
  */
 SO_INLINE enum so_step so_recover_once(struct so_walk *walk, struct so_scan *scan, enum so_step step)
 {

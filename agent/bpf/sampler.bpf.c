@@ -45,8 +45,9 @@ SO_INLINE int so_read_code(void *to, u32 size, u64 address)
 }
 
 /*
- * A function that the verifier looks at once, whatever its arguments are. Weak, so that the compiler cannot look into it
- * either: it would leave out arguments that are not used, and the verifier wants them ("R1 is not a scalar", on 6.18).
+ * A function that the verifier looks at once, whatever its arguments are. Weak, so that the compiler cannot look into
+ * it either: it would leave out arguments that are not used, and the verifier wants them ("R1 is not a scalar", on
+ * 6.18).
  */
 #define APART __attribute__((noinline, weak))
 
@@ -66,13 +67,14 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define KERNEL_STACK_BYTES 16384
 
 /*
- * The idle task with nothing on top of it: neither a softirq nor an interrupt other than the timer that runs this program.
+ * The idle task with nothing on top of it: neither a softirq nor an interrupt other than the timer that runs this
+ * program.
  *
- * arm64 keeps the preemption count in the task: bits 8 to 15 count softirq, bits 16 to 19 hard interrupts, of which the
- * timer is one (include/linux/preempt.h). x86 keeps it in a per-CPU variable, which BPF can reach only where the kernel
- * lists data symbols (CONFIG_KALLSYMS_ALL; without it the load fails with "ldimm64 failed to find the address for kernel
- * symbol '__preempt_count'", seen on 6.18). But x86 runs softirqs and interrupts on a stack of their own: where the timer
- * interrupted code on the idle task's own stack, there was nothing else.
+ * arm64 keeps the preemption count in the task: bits 8 to 15 count softirq, bits 16 to 19 hard interrupts, of which
+ * the timer is one (include/linux/preempt.h). x86 keeps it in a per-CPU variable, which BPF can reach only where the
+ * kernel lists data symbols (CONFIG_KALLSYMS_ALL; without it the load fails with "ldimm64 failed to find the address
+ * for kernel symbol '__preempt_count'", seen on 6.18). But x86 runs softirqs and interrupts on a stack of their own:
+ * where the timer interrupted code on the idle task's own stack, there was nothing else.
  */
 SO_INLINE int cpu_is_idle(struct bpf_perf_event_data *ctx, struct task_struct *task, u32 tid)
 {
@@ -180,8 +182,8 @@ SO_INLINE struct pt_regs *entry_registers(struct task_struct *task)
 #define USER_TICK_NS 10000000ULL
 
 /*
- * One step, verified once, apart from the loop that calls it: the verifier would otherwise walk through the searches again
- * for every frame (kernels before 5.17 have no bpf_loop). Its state is in the scratch of this CPU.
+ * One step, verified once, apart from the loop that calls it: the verifier would otherwise walk through the searches
+ * again for every frame (kernels before 5.17 have no bpf_loop). Its state is in the scratch of this CPU.
  */
 APART int step_user(u32 unused)
 {
@@ -226,7 +228,10 @@ APART int recover_user(u32 step)
 /* Frames that are walked before the verifier looks at the loop again. */
 #define PIECE_FRAMES 64
 
-/* Walks a few frames, and puts them behind those of the kernel, of which there are `first`. Says why it stopped, if it did. */
+/*
+ * Walks a few frames, and puts them behind those of the kernel, of which there are `first`. Says why it stopped,
+ * if it did.
+ */
 APART int walk_piece(u32 first)
 {
 	u32 cpu = bpf_get_smp_processor_id(), i;
@@ -301,9 +306,9 @@ SO_INLINE u32 walk_user(struct so_scratch *record, struct so_process *process, u
 }
 
 /*
- * Puts the walk's state and what the stack holds from there on behind the frames, page by page. A page that cannot be read
- * is zero (the helper clears it): inside of a stack it was never touched, as a large array of a function may be. Where
- * several in a row cannot, the stack has ended.
+ * Puts the walk's state and what the stack holds from there on behind the frames, page by page. A page that cannot be
+ * read is zero (the helper clears it): inside of a stack it was never touched, as a large array of a function may be.
+ * Where several in a row cannot, the stack has ended.
  */
 SO_INLINE u32 copy_stack(struct so_scratch *record, u32 frames)
 {
@@ -349,8 +354,8 @@ SO_INLINE int may_copy(struct so_scratch *record, u64 now)
 }
 
 /*
- * Whoever takes samples out of the ring looks into it at times of its own, in which copies could use up what they may, and deep stacks on
- * many CPUs all that there is.
+ * Whoever takes samples out of the ring looks into it at times of its own, in which copies could use up what they
+ * may, and deep stacks on many CPUs all that there is.
  */
 SO_INLINE u64 wake_up_if_filled(void)
 {

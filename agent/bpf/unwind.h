@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * One step of the walk of a user stack: from a frame to its caller's. Pure C, compiled for BPF, into the agent (for stacks
- * whose tables came later than the sample) and into tests. Whoever includes it defines before:
+ * One step of the walk of a user stack: from a frame to its caller's. Pure C, compiled for BPF, into the agent (for
+ * stacks whose tables came later than the sample) and into tests. Whoever includes it defines before:
  *
  *   int so_read_user(void *to, u32 size, u64 address)   0 where the memory of the walked thread could be read
  *   const struct so_slab *so_slab_at(u32 number)        a slab of tables, or NULL
@@ -10,9 +10,9 @@
  *
  * and what recover.h, which stands behind it, names.
  *
- * A mapping of executable memory leads to a directory of chunks of 64 KiB of code, a chunk to its rows, a row to a rule
- * (abi.h says how each is laid out; agent/src/unwind makes them). Where nothing says how a function's frame looks, the chain
- * of frame pointers is tried.
+ * A mapping of executable memory leads to a directory of chunks of 64 KiB of code, a chunk to its rows, a row to a
+ * rule (abi.h says how each is laid out; agent/src/unwind makes them). Where nothing says how a function's frame
+ * looks, the chain of frame pointers is tried.
  */
 #ifndef STAKEOUT_UNWIND_H
 #define STAKEOUT_UNWIND_H
@@ -61,7 +61,10 @@ SO_INLINE u32 so_find_mapping(const struct so_slab *slab, u32 first, u32 count, 
 	return first;
 }
 
-/* The row that covers an offset in a chunk gives the rule's number. The first row of a chunk is at its very beginning. */
+/*
+ * The row that covers an offset in a chunk gives the rule's number. The first row of a chunk is at its very
+ * beginning.
+ */
 SO_INLINE u32 so_find_row(const struct so_slab *slab, u32 first, u32 count, u32 offset)
 {
 	u32 i;
@@ -90,8 +93,8 @@ enum so_found {
 #include "call.h"
 
 /*
- * The rule for the code at pc, from the cache or from the tables. Where a call is said to end behind pc, that is looked at
- * once for each rule that enters the cache.
+ * The rule for the code at pc, from the cache or from the tables. Where a call is said to end behind pc, that is
+ * looked at once for each rule that enters the cache.
  */
 SO_INLINE enum so_found so_find_rule(const struct so_walk *walk, u64 pc, u64 *rule, int is_call)
 {
@@ -164,8 +167,8 @@ struct so_frame_record {
 };
 
 /*
- * By the chain of frame pointers. Start files and thread starts of every C library clear the frame pointer, so a zero is the
- * root; at the innermost frame it only says that the interrupted code keeps something else in that register.
+ * By the chain of frame pointers. Start files and thread starts of every C library clear the frame pointer, so a zero
+ * is the root; at the innermost frame it only says that the interrupted code keeps something else in that register.
  */
 SO_INLINE enum so_step so_step_frame_pointer(struct so_walk *walk, int other_stack)
 {
@@ -258,7 +261,10 @@ SO_INLINE u64 so_frame_address(const struct so_walk *walk, u64 rule)
 	}
 }
 
-/* A register that was saved at the canonical frame address + 8 * offset: mostly in the last `known` words, which were read already. */
+/*
+ * A register that was saved at the canonical frame address + 8 * offset: mostly in the last `known` words, which
+ * were read already.
+ */
 SO_INLINE int so_saved_word(const struct so_walk *walk, u64 cfa, s64 offset, s64 known, u64 *to)
 {
 	if (offset < 0 && offset >= -known) {

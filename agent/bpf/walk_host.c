@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The walk of unwind.h in user space, on a copied stack: for samples that came before their tables. Compiled into the agent.
+ * The walk of unwind.h in user space, on a copied stack: for samples that came before their tables. Compiled into the
+ * agent.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -76,8 +77,8 @@ SO_INLINE int so_read_code(void *to, u32 size, u64 address)
 #include "unwind.h"
 
 /*
- * Goes on from walk, whose own frame is the last of the `before` that are there already; adds at most capacity frames. Says
- * why it stopped: with SO_STEP_FRAME because there is no more room.
+ * Goes on from walk, whose own frame is the last of the `before` that are there already; adds at most capacity
+ * frames. Says why it stopped: with SO_STEP_FRAME because there is no more room.
  */
 u32 so_walk_on(struct so_walk *walk, const struct so_memory *from, u64 *frames, u32 before, u32 capacity, u32 *count)
 {

@@ -151,8 +151,8 @@ choose_client() {
 	fi
 }
 
-# Prints the status of GET $1 with the token, 000 without an answer; the body goes to file $2. The token goes through a file, since
-# every user can read a command line.
+# Prints the status of GET $1 with the token, 000 without an answer; the body goes to file $2. The token goes through
+# a file, since every user can read a command line.
 get() {
 	if [ "$client" = curl ]; then
 		{
@@ -350,9 +350,9 @@ RestrictRealtime=yes
 RestrictSUIDSGID=yes
 SystemCallArchitectures=native
 SystemCallFilter=~@clock @cpu-emulation @keyring @module @mount @obsolete @raw-io @reboot @swap
-# Left out because a profiler needs what they hide: ProtectKernelTunables (/proc/kallsyms; see ReadOnlyPaths), ProtectKernelLogs (CAP_SYSLOG, without
-# which kallsyms reads zero), ProtectKernelModules (symbols of modules), ProtectProc and PrivateUsers (other processes), PrivateTmp
-# (/tmp/perf-PID.map).
+# Left out because a profiler needs what they hide: ProtectKernelTunables (/proc/kallsyms; see ReadOnlyPaths),
+# ProtectKernelLogs (CAP_SYSLOG, without which kallsyms reads zero), ProtectKernelModules (symbols of modules),
+# ProtectProc and PrivateUsers (other processes), PrivateTmp (/tmp/perf-PID.map).
 
 [Install]
 WantedBy=multi-user.target

@@ -63,22 +63,25 @@ pub struct Arguments {
     #[arg(long, env = "STAKEOUT_REQUEST_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub request_timeout: u64,
 
-    /// Files up to this many bytes, with a suffix of K, M or G, also give source lines and inlined functions; 0: none do.
+    /// Files up to this many bytes, with a suffix of K, M or G, also give source lines and inlined functions; 0: none
+    /// do.
     #[arg(long, env = "STAKEOUT_LINES_LIMIT", value_name = "BYTES", default_value = "16M", value_parser = parse_bytes)]
     pub lines_limit: u64,
 
-    /// Bytes of memory, resident and in BPF maps, with a suffix of K, M or G, that the agent stays within: when it is short,
-    /// first inlined functions are no longer named, then no source lines, then rarely used tables are given up.
+    /// Bytes of memory, resident and in BPF maps, with a suffix of K, M or G, that the agent stays within: when it is
+    /// short, first inlined functions are no longer named, then no source lines, then rarely used tables are given
+    /// up.
     #[arg(long, env = "STAKEOUT_MEMORY_LIMIT", value_name = "BYTES", default_value = "64M", value_parser = parse_memory_limit)]
     pub memory_limit: u64,
 
-    /// Share of the machine's CPU time, in percent, that sampling and naming may take on average, BPF programs included;
-    /// beyond it samples are taken less often. Reading names and unwinding tables of new files keeps near it in each second.
+    /// Share of the machine's CPU time, in percent, that sampling and naming may take on average, BPF programs
+    /// included; beyond it samples are taken less often. Reading names and unwinding tables of new files keeps near
+    /// it in each second.
     #[arg(long, env = "STAKEOUT_CPU_LIMIT", value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
     pub cpu_limit: f64,
 
-    /// What of processes' command lines is kept: cut is without what looks like a secret (behind --password, TOKEN=, in URLs, and the like),
-    /// whole is with it, off is nothing.
+    /// What of processes' command lines is kept: cut is without what looks like a secret (behind --password, TOKEN=,
+    /// in URLs, and the like), whole is with it, off is nothing.
     #[arg(
         long,
         env = "STAKEOUT_COMMAND_LINES",

@@ -1,9 +1,10 @@
 //! What time it is, as far as it can be known.
 //!
-//! A machine's clock may be wrong when the server starts, and may be set while it runs. What is removed by age must not be removed,
-//! and what comes must not be refused, because of that. So there are two readings beside the clock's own: the
-//! latest time that has surely come ([`Clock::proven_ns`]), and the latest that it may be ([`Clock::possible_ns`]). Both go on with a
-//! counter that nobody sets. The clock is believed as far as samples, which have their times from other machines, bear it out.
+//! A machine's clock may be wrong when the server starts, and may be set while it runs. What is removed by age must
+//! not be removed, and what comes must not be refused, because of that. So there are two readings beside the clock's
+//! own: the latest time that has surely come ([`Clock::proven_ns`]), and the latest that it may be
+//! ([`Clock::possible_ns`]). Both go on with a counter that nobody sets. The clock is believed as far as samples,
+//! which have their times from other machines, bear it out.
 
 use crate::lock::lock_mutex;
 use std::sync::Mutex;

@@ -52,8 +52,9 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
 
-    /// A name under which this server may be asked, beside localhost, addresses and that of --public-url; repeated or with commas. On loopback
-    /// other names are refused (421), since a page of any site can have one; beyond it only where a name is given; default: none
+    /// A name under which this server may be asked, beside localhost, addresses and that of --public-url; repeated or
+    /// with commas. On loopback other names are refused (421), since a page of any site can have one; beyond it only
+    /// where a name is given; default: none
     #[arg(long, env = "STAKEOUT_ALLOW_HOST", value_delimiter = ',', value_name = "NAME")]
     pub allow_host: Vec<String>,
 
@@ -77,8 +78,8 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_RETENTION_HOURS", default_value = "400d", value_parser = duration, value_name = "TIME")]
     pub retention_hours: Duration,
 
-    /// Size of all tables beyond which the oldest hours are removed, of samples first, then of roll-ups; default: 80 % of
-    /// what is free at the start, with what the tables have
+    /// Size of all tables beyond which the oldest hours are removed, of samples first, then of roll-ups; default: 80
+    /// % of what is free at the start, with what the tables have
     #[arg(long, env = "STAKEOUT_RETENTION_BYTES", value_parser = bytes, value_name = "SIZE")]
     pub retention_bytes: Option<u64>,
 
@@ -86,8 +87,8 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_SETTLE", default_value = "10m", value_parser = duration, value_name = "TIME")]
     pub settle: Duration,
 
-    /// How long after the start samples that are a day ahead of the clock are asked to come again: it may not be set yet. Then they are
-    /// left out
+    /// How long after the start samples that are a day ahead of the clock are asked to come again: it may not be set
+    /// yet. Then they are left out
     #[arg(long, env = "STAKEOUT_CLOCK_WAIT", default_value = "10m", value_parser = duration, value_name = "TIME")]
     pub clock_wait: Duration,
 
@@ -111,8 +112,9 @@ pub struct Config {
     #[arg(long, env = "STAKEOUT_MAX_CONNECTIONS", default_value_t = 4096, value_name = "COUNT")]
     pub max_connections: usize,
 
-    /// A short name for an attribute that senders give, for selectors and tables; repeat it for several. Every attribute can be asked for by its own
-    /// name; version=service.version and environment=deployment.environment.name are there unless told otherwise
+    /// A short name for an attribute that senders give, for selectors and tables; repeat it for several. Every
+    /// attribute can be asked for by its own name; version=service.version and
+    /// environment=deployment.environment.name are there unless told otherwise
     #[arg(long, env = "STAKEOUT_LABEL", value_delimiter = ',', value_name = "NAME=ATTRIBUTE")]
     pub label: Vec<Alias>,
 

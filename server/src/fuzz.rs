@@ -1,7 +1,8 @@
-//! What holds of each of the server's decoders whatever it is given: targets for `cargo xtask fuzz`, and for unit tests.
+//! What holds of each of the server's decoders whatever it is given: targets for `cargo xtask fuzz`, and for unit
+//! tests.
 //!
-//! In: bytes, as a sender or a person could make them up. A target panics where its decoder does more work, takes more room or
-//! says more than it may. No I/O.
+//! In: bytes, as a sender or a person could make them up. A target panics where its decoder does more work, takes
+//! more room or says more than it may. No I/O.
 
 use crate::ingest::{About, Decompressor, Encoding, Senders, TimeWindow, convert, json_to_otlp, pprof_to_otlp, read};
 use crate::query::selector::Selector;

@@ -1,6 +1,7 @@
 //! A fast hash for keys that are counters or hashes already.
 
-/// Hashes small integers and ids by one multiplication each: keys come from our own counters, or are xxh3 hashes of content already.
+/// Hashes small integers and ids by one multiplication each: keys come from our own counters, or are xxh3 hashes of
+/// content already.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct MixState;
 

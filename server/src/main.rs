@@ -17,8 +17,8 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Requests and rows of many sizes come and go on many threads: the C library's allocator asks the kernel for fresh pages all the
-/// time, which takes more than reading a request does.
+/// Requests and rows of many sizes come and go on many threads: the C library's allocator asks the kernel for fresh
+/// pages all the time, which takes more than reading a request does.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -21,7 +21,8 @@ pub(crate) const BYTES: &str = "bytes";
 /// Types that are time to everybody: counts and sizes under their names would be added to time.
 const OF_TIME: [&str; 4] = ["cpu", "off_cpu", "run_queue", "wall"];
 
-/// Types are compared and shown, never made a part of a path or a statement: all that can be read and shown on one line is allowed.
+/// Types are compared and shown, never made a part of a path or a statement: all that can be read and shown on one
+/// line is allowed.
 pub(crate) fn is_allowed(text: &str) -> bool {
     (1..=MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
@@ -31,7 +32,8 @@ pub(crate) fn is_of_time(kind: &str) -> bool {
     OF_TIME.contains(&kind)
 }
 
-/// How many nanoseconds a unit is; nothing where it is no unit of time. As pprof, OTLP and UCUM write them, and in words.
+/// How many nanoseconds a unit is; nothing where it is no unit of time. As pprof, OTLP and UCUM write them, and in
+/// words.
 pub(crate) fn nanoseconds_of(unit: &str) -> Option<i64> {
     Some(match unit {
         NANOSECONDS | "nanosecond" | "nanos" | "ns" => 1,

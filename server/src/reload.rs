@@ -1,6 +1,7 @@
 //! Tokens and certificate, read again when their files change and when the server is told to (SIGHUP).
 //!
-//! In: files. Out: the same tokens and certificate that requests look at. What cannot be read changes nothing, and is an error in the log.
+//! In: files. Out: the same tokens and certificate that requests look at. What cannot be read changes nothing, and is
+//! an error in the log.
 
 use crate::api::Tokens;
 use rustls::pki_types::pem::PemObject;

@@ -1,8 +1,8 @@
 //! The program that `cargo xtask demo` profiles: it plays a node agent whose housekeeping walks a folder every second.
 //!
-//! In: the folder to walk as the only argument. It runs until its standard input ends. What it does costs the same from
-//! second to second; only the walk, and the clearing away of what the walk found, depend on how large the folder is. It is
-//! compiled with frame pointers and without inlining where a frame shall be seen.
+//! In: the folder to walk as the only argument. It runs until its standard input ends. What it does costs the same
+//! from second to second; only the walk, and the clearing away of what the walk found, depend on how large the folder
+//! is. It is compiled with frame pointers and without inlining where a frame shall be seen.
 
 use std::env;
 use std::hint::black_box;

@@ -46,8 +46,8 @@ pub(crate) fn all(profile: Profile) -> Result<Binaries> {
 pub(crate) fn binaries(profile: Profile) -> Result<Binaries> {
     let mut build = repo::cargo();
     build.args(["build", "--locked", "--bins"]);
-    // A choice of packages is a choice of their dependencies' features: with another choice than the tests' and the lints',
-    // cargo would compile most dependencies twice.
+    // A choice of packages is a choice of their dependencies' features: with another choice than the tests' and the
+    // lints', cargo would compile most dependencies twice.
     match profile {
         Profile::Debug => build.arg("--workspace"),
         Profile::Release => build.args(SHIPPED_AND_MEASURED),
@@ -78,8 +78,8 @@ fn below(dir: &Path) -> Result<Binaries> {
     Ok(binaries)
 }
 
-/// Installs the page's packages if the lock file changed, builds it if anything changed. Content counts, not time stamps:
-/// switching branches back and forth builds nothing.
+/// Installs the page's packages if the lock file changed, builds it if anything changed. Content counts, not time
+/// stamps: switching branches back and forth builds nothing.
 pub(crate) fn web() -> Result<()> {
     web_packages()?;
     let dir = repo::root().join("web");

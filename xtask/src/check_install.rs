@@ -1,8 +1,8 @@
 //! The install script in a clean Debian: the `install` step of `cargo xtask test`.
 //!
-//! In: the built binaries. A minimal Debian 12 is made by debootstrap once and kept as an archive in the target folder; every run
-//! unpacks it into a temporary folder. A real server hands out the script and the agent; the script runs in a chroot, in a mount
-//! namespace of its own, so that nothing has to be unmounted afterwards.
+//! In: the built binaries. A minimal Debian 12 is made by debootstrap once and kept as an archive in the target
+//! folder; every run unpacks it into a temporary folder. A real server hands out the script and the agent; the script
+//! runs in a chroot, in a mount namespace of its own, so that nothing has to be unmounted afterwards.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -429,7 +429,8 @@ const UNITS: [(&str, &str, f64); 2] = [
     ),
 ];
 
-/// By systemd's own checks, where systemd is installed; the program that a unit starts must exist, so another one stands in.
+/// By systemd's own checks, where systemd is installed; the program that a unit starts must exist, so another one
+/// stands in.
 fn unit_file(scene: &mut Scene) -> Result<()> {
     if repo::find_program("systemd-analyze").is_none() {
         println!("systemd is not installed here: the unit files are NOT CHECKED");

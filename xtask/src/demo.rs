@@ -1,8 +1,8 @@
 //! `cargo xtask demo`: the kubelet jump with real samples of this machine.
 //!
-//! A small program named `kubelet` does steady work and walks a folder every second. After a while the folder gets a tree
-//! more than ten times as deep. The link at the end shows the two windows side by side, and the same numbers are asked
-//! from the server to see that the walk, and not the rest, stands out.
+//! A small program named `kubelet` does steady work and walks a folder every second. After a while the folder gets a
+//! tree more than ten times as deep. The link at the end shows the two windows side by side, and the same numbers are
+//! asked from the server to see that the walk, and not the rest, stands out.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! A small HTTP/1.1 client for loopback: one connection a request, bodies by length, by chunk or until the end.
 //!
-//! The development commands speak to a server that they started themselves; a client library with TLS, pools and redirects
-//! would only make the first build longer.
+//! The development commands speak to a server that they started themselves; a client library with TLS, pools and
+//! redirects would only make the first build longer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};

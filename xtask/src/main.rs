@@ -1,13 +1,14 @@
 //! Stakeout's development commands: `cargo xtask COMMAND`.
 //!
-//! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`, `service`,
-//! `http`). Nothing here is part of the product: the agent and the server never depend on it, and it talks to them only as
-//! a user does, by their command line and their HTTP interface.
+//! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`,
+//! `service`, `http`). Nothing here is part of the product: the agent and the server never depend on it, and it talks
+//! to them only as a user does, by their command line and their HTTP interface.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 
 mod artifacts;
 mod bench;
 mod check_install;
+mod circles;
 mod demo;
 mod dist;
 mod e2e;
@@ -52,13 +53,16 @@ enum Command {
     Test(test::Args),
     /// Run the agent's tests on Debian's kernels 6.1 and 6.12, booted by qemu, and on the running one.
     Kernels(kernels::Args),
-    /// Feed the agent's decoders made-up bytes, guided by coverage (libFuzzer), and print what broke. `test` does not do this.
+    /// Feed the agent's decoders made-up bytes, guided by coverage (libFuzzer), and print what broke. `test` does not
+    /// do this.
     Fuzz(fuzz::Args),
-    /// Kill the server, cut the disk's power, fill the disk, many times each: what was acknowledged must be stored, once.
+    /// Kill the server, cut the disk's power, fill the disk, many times each: what was acknowledged must be stored,
+    /// once.
     Faults(faults::Args),
     /// Measure the agent, ingest or queries on release builds and print the figures beside their targets.
     Bench(bench::Args),
-    /// Run programs of many kinds under the agent and print the share of their stacks that are whole, named and as known.
+    /// Run programs of many kinds under the agent and print the share of their stacks that are whole, named and as
+    /// known.
     Stacks(stacks::Args),
     /// Build release binaries with the embedded page into a folder, with SHA-256 sums.
     Dist(dist::Args),

@@ -21,8 +21,8 @@ pub(crate) fn cpu_seconds(tgid: u32) -> Result<f64> {
     Ok((ticks(14).context("no utime")? + ticks(15).context("no stime")?) / TICKS_PER_SECOND)
 }
 
-/// CPU time of a process's threads to the nanosecond, as the scheduler counts it: a hundredth of a second, the unit of `/proc/TGID/stat`,
-/// is half of what the agent may take in one on two CPUs.
+/// CPU time of a process's threads to the nanosecond, as the scheduler counts it: a hundredth of a second, the unit
+/// of `/proc/TGID/stat`, is half of what the agent may take in one on two CPUs.
 #[derive(Debug)]
 pub(crate) struct Threads {
     tgid: u32,
@@ -82,9 +82,11 @@ pub(crate) fn size_bytes(tgid: u32, key: &str) -> Result<u64> {
 /// Memory of a process without its BPF maps, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// Resident, but for BPF maps that are mapped in it, of which the kernel counts rings even twice; and files in memory.
+    /// Resident, but for BPF maps that are mapped in it, of which the kernel counts rings even twice; and files in
+    /// memory.
     pub(crate) resident: u64,
-    /// The most that was resident since the peak was reset; with BPF maps that were mapped then, since nobody can tell which.
+    /// The most that was resident since the peak was reset; with BPF maps that were mapped then, since nobody can
+    /// tell which.
     pub(crate) peak: u64,
 }
 
@@ -136,7 +138,8 @@ pub(crate) struct Bpf {
     pub(crate) map_bytes: i64,
 }
 
-/// Reads it from the descriptors that the process holds (`/proc/TGID/fdinfo`); a program or map that is held twice counts once.
+/// Reads it from the descriptors that the process holds (`/proc/TGID/fdinfo`); a program or map that is held twice
+/// counts once.
 pub(crate) fn bpf(tgid: u32) -> Result<Bpf> {
     let path = format!("/proc/{tgid}/fdinfo");
     let mut held = BTreeMap::new();

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 
-/// The clone's root folder. As `cargo run` tells it: where clones share a target folder, this program may be another one's build.
+/// The clone's root folder. As `cargo run` tells it: where clones share a target folder, this program may be another
+/// one's build.
 pub(crate) fn root() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     ROOT.get_or_init(|| {
@@ -20,8 +21,9 @@ pub(crate) fn root() -> &'static Path {
 
 /// The cargo that runs this command, else the one on the path.
 ///
-/// Without what `cargo run` tells this program about its own package: build scripts that look at such variables (ring's
-/// does) would take a build from here and one from the shell for different ones, and compile all that depends on them again.
+/// Without what `cargo run` tells this program about its own package: build scripts that look at such variables
+/// (ring's does) would take a build from here and one from the shell for different ones, and compile all that depends
+/// on them again.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     let own = [
@@ -63,7 +65,8 @@ pub(crate) fn target_dir() -> Result<&'static Path> {
     Ok(DIR.get_or_init(|| PathBuf::from(dir)))
 }
 
-/// Tools and files that are dear to make and belong to no commit: inside the target folder, so that CI keeps them with it.
+/// Tools and files that are dear to make and belong to no commit: inside the target folder, so that CI keeps them
+/// with it.
 pub(crate) fn cache_dir(name: &str) -> Result<PathBuf> {
     let dir = target_dir()?.join("xtask").join(name);
     std::fs::create_dir_all(&dir).with_context(|| format!("can't make {}", dir.display()))?;

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM as a flag, looked at wherever a command waits. Every wait and every stop has a limit, so that once is
-//! enough.
+//! Ctrl-C and SIGTERM as a flag, looked at wherever a command waits. Every wait and every stop has a limit, so that
+//! once is enough.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -387,7 +387,8 @@ fn root(_: &Args) -> Result<Tally> {
     runner(&mut root_tests(&[])?, CARGO)
 }
 
-/// The agent's root tests as a command that runs them as root, with these variables (`NAME=value`) in their environment.
+/// The agent's root tests as a command that runs them as root, with these variables (`NAME=value`) in their
+/// environment.
 pub(crate) fn root_tests(environment: &[&str]) -> Result<Command> {
     let program = root_program()?;
     let mut test = packages::as_root("the agent's tests load BPF programs into this kernel")?;

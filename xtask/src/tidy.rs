@@ -2,6 +2,7 @@
 //!
 //! In: the text of every file that git tracks or would track. Out: one result a rule. Never changes anything.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +10,7 @@ use std::process::Command;
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::{repo, run};
+use crate::{circles, repo, run};
 
 /// One text file of the repository.
 struct File {
@@ -49,6 +50,15 @@ pub(crate) struct Finding {
 
 /// A file longer than this asks to be two.
 const MAX_LINES: usize = 600;
+
+/// Columns of a line of prose or of a comment; of code the formatters decide.
+const MAX_COLUMNS: usize = 120;
+
+/// Files beside each other in a folder, those of tests apart: with more of them it asks for rooms.
+const MAX_FILES: usize = 14;
+
+/// Modules that may import each other, by their crate and the circle's first module, each for a reason.
+const CIRCLES: [(&str, &str); 0] = [];
 
 /// Checks every rule. What is only worth a look comes back as a warning, second.
 pub(crate) fn check() -> Result<(Vec<Finding>, Vec<String>)> {
@@ -126,6 +136,12 @@ pub(crate) fn check() -> Result<(Vec<Finding>, Vec<String>)> {
         places(&files),
     );
     rule("documents name only paths and commands that exist", documents(&files));
+    rule(
+        "no modules of agent and server import each other in a circle",
+        in_circles(&files),
+    );
+    rule("folders of agent and server have few files", crowded(&files));
+    rule("lines of prose and comments end at 120 columns", long_lines(&files));
     rule("the page's packages may be shipped", page_licences(&files));
     let long = files
         .iter()
@@ -300,6 +316,73 @@ fn documents(files: &[File]) -> Vec<String> {
                 if !command.is_empty() && !commands.contains(&command.as_str()) {
                     broken.push(format!("{place}: there is no `cargo xtask {command}`"));
                 }
+            }
+        }
+    }
+    broken
+}
+
+fn in_circles(files: &[File]) -> Vec<String> {
+    let mut broken = vec![];
+    for (name, folder) in [("agent", "agent/src/"), ("server", "server/src/")] {
+        let sources = files
+            .iter()
+            .filter(|file| file.path.ends_with(".rs") && !is_test_file(&file.path));
+        let sources = sources.filter_map(|file| Some((file.path.strip_prefix(folder)?, file.text.as_str())));
+        for circle in circles::circles(sources) {
+            if !circle
+                .first()
+                .is_some_and(|first| CIRCLES.contains(&(name, first.as_str())))
+            {
+                broken.push(format!("{name}: {}", circle.join(", ")));
+            }
+        }
+    }
+    broken
+}
+
+/// A file that is compiled for tests or fuzzing alone.
+fn is_test_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["tests.rs", "fuzz.rs", "faults.rs", "made.rs"].contains(&name) || name.ends_with("_tests.rs")
+}
+
+fn crowded(files: &[File]) -> Vec<String> {
+    let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in files
+        .iter()
+        .filter(|file| file.below_any(&["agent/src/", "server/src/"]))
+    {
+        if file.path.ends_with(".rs")
+            && !is_test_file(&file.path)
+            && let Some((folder, _)) = file.path.rsplit_once('/')
+        {
+            *folders.entry(folder).or_default() += 1;
+        }
+    }
+    folders.retain(|_, files| *files > MAX_FILES);
+    folders
+        .into_iter()
+        .map(|(folder, files)| {
+            format!("{folder} has {files} files beside each other (above {MAX_FILES} it asks for rooms)")
+        })
+        .collect()
+}
+
+/// A row of a table and a link are as long as they are.
+fn long_lines(files: &[File]) -> Vec<String> {
+    let mut broken = vec![];
+    for file in files {
+        let is_prose = file.path.ends_with(".md");
+        if !is_prose && !file.ends_with_any(&[".rs", ".c", ".h", ".ts", ".tsx", ".css"]) {
+            continue;
+        }
+        for (index, line) in file.text.lines().enumerate() {
+            let text = line.trim_start();
+            let is_comment = ["//", "* ", "/*"].iter().any(|begin| text.starts_with(begin));
+            let is_free = text.starts_with('|') || text.contains("https://");
+            if (is_prose || is_comment) && !is_free && line.chars().count() > MAX_COLUMNS {
+                broken.push(format!("{}:{}: {} columns", file.path, index + 1, line.chars().count()));
             }
         }
     }

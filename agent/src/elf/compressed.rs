@@ -34,8 +34,9 @@ pub(crate) fn decompressed<'a, R: Fn(u64, &mut [u8]) -> bool>(
     }
 }
 
-/// How many bytes all compressed sections have after decompression. None where one cannot be decompressed, or where they are
-/// more than `limit`: what a section says of its own size may be wrong, so they are decompressed to find out.
+/// How many bytes all compressed sections have after decompression. None where one cannot be decompressed, or where
+/// they are more than `limit`: what a section says of its own size may be wrong, so they are decompressed to find
+/// out.
 pub(crate) fn decompressed_bytes<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, limit: u64) -> Option<u64> {
     let mut total = 0;
     for section in image.sections()?.into_iter().filter(|section| section.compressed) {

@@ -1,8 +1,9 @@
-//! Which parts of a table of symbols say anything of which addresses. Most linkers write the functions of one object file next to one
-//! another, in the table as in the code, so that for a few addresses a few parts of a large table need be read.
+//! Which parts of a table of symbols say anything of which addresses. Most linkers write the functions of one object
+//! file next to one another, in the table as in the code, so that for a few addresses a few parts of a large table
+//! need be read.
 //!
-//! The code is cut into slices and the table into blocks; a block's mask has a bit for each slice of which one of its symbols might say
-//! something. Nothing is left out: a mask may have a bit too many, never one too few.
+//! The code is cut into slices and the table into blocks; a block's mask has a bit for each slice of which one of its
+//! symbols might say something. Nothing is left out: a mask may have a bit too many, never one too few.
 
 /// Symbols of a block.
 pub(crate) const BLOCK_SYMBOLS: usize = 512;

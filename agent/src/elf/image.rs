@@ -109,8 +109,8 @@ pub(crate) struct Headers {
     pub(crate) sections: Vec<u8>,
 }
 
-/// The parts of an ELF file that lead to its unwinding information. `R` fills a buffer from an offset of the file, or says
-/// that it cannot.
+/// The parts of an ELF file that lead to its unwinding information. `R` fills a buffer from an offset of the file, or
+/// says that it cannot.
 #[derive(Debug)]
 pub(crate) struct Image<R> {
     read_file: R,
@@ -250,7 +250,8 @@ impl<R: Fn(u64, &mut [u8]) -> bool> Image<R> {
         field(&self.header, 60, 2).is_some_and(|count| count > 0)
     }
 
-    /// What a copy of the file needs that is to hold some of its sections. None where the file has no readable table of them.
+    /// What a copy of the file needs that is to hold some of its sections. None where the file has no readable table
+    /// of them.
     pub(crate) fn headers_for(&self, copied: &[Section]) -> Option<Headers> {
         const SHF_ALLOC: u64 = 2;
         const BYTES: std::ops::Range<usize> = 32..40;
@@ -336,8 +337,8 @@ pub(crate) fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
     segment.address.checked_add(offset - segment.offset)
 }
 
-/// The address (SVMA) of an offset of the file at which a mapping of its code begins. Mappings begin at whole pages, also
-/// where the segment does not, and then show a part of the segment before.
+/// The address (SVMA) of an offset of the file at which a mapping of its code begins. Mappings begin at whole pages,
+/// also where the segment does not, and then show a part of the segment before.
 pub fn code_address(segments: &[Segment], file_offset: u64) -> Option<u64> {
     const PAGE_BYTES: u64 = 4096;
     let code = segments.iter().filter(|segment| segment.executable);

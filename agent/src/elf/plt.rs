@@ -1,8 +1,9 @@
 //! What an entry of the procedure linkage table jumps to. Entries have no symbols.
 //!
-//! An entry jumps through a word of the global offset table, and a relocation says which symbol's address the loader puts there
-//! (System V psABI of x86-64, chapter 5.2; ELF for the Arm 64-bit architecture, "Program Linkage Table"). Where the entry tells the
-//! number of its relocation instead, as it does where indirect branches are tracked, that is one of `.rela.plt`.
+//! An entry jumps through a word of the global offset table, and a relocation says which symbol's address the loader
+//! puts there (System V psABI of x86-64, chapter 5.2; ELF for the Arm 64-bit architecture, "Program Linkage Table").
+//! Where the entry tells the number of its relocation instead, as it does where indirect branches are tracked, that
+//! is one of `.rela.plt`.
 
 use super::image::{Arch, Image, Section, field};
 use super::symbols::{Name, SYMBOL_BYTES, read_name};
@@ -107,8 +108,8 @@ fn x86_64_jump(begin: u64, entry: &[u8]) -> Option<Jump> {
     Some(Jump::Through(next.wrapping_add_signed(displacement.into())))
 }
 
-/// `adrp x16, page; ldr x17, [x16, #low]; add x16, x16, #low; br x17`, after a landing pad where branches are tracked: the address may
-/// be any of these.
+/// `adrp x16, page; ldr x17, [x16, #low]; add x16, x16, #low; br x17`, after a landing pad where branches are
+/// tracked: the address may be any of these.
 fn arm64<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>, address: u64) -> Option<Jump> {
     arm64_near(address, |at, code| image.read(at, code))
 }

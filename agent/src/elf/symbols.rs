@@ -1,10 +1,10 @@
-//! Which function an address belongs to, by tables of symbols (System V gABI, chapter 4): a file's own, and those that were
-//! taken out of it. All that are known of a file become one, since a symbol without a size ends where the next one of any
-//! table begins.
+//! Which function an address belongs to, by tables of symbols (System V gABI, chapter 4): a file's own, and those
+//! that were taken out of it. All that are known of a file become one, since a symbol without a size ends where the
+//! next one of any table begins.
 //!
-//! A symbol stands only for the addresses that it covers: those of its size, or, where it has none, those up to the next
-//! symbol or the end of its section. Of several names for one address the one with fewer leading underscores is taken
-//! (`read` rather than `__read`), then global before weak before local, then the shorter one.
+//! A symbol stands only for the addresses that it covers: those of its size, or, where it has none, those up to the
+//! next symbol or the end of its section. Of several names for one address the one with fewer leading underscores is
+//! taken (`read` rather than `__read`), then global before weak before local, then the shorter one.
 
 use super::blocks::Blocks;
 use super::coverage::{BLOCK_SYMBOLS, Coverage, Mask, Slices};
@@ -130,8 +130,8 @@ impl SymbolTable {
         self.strings.get(table).copied()
     }
 
-    /// The name of the innermost function that covers an address. `read_strings` fills a buffer from an offset of the file
-    /// that a table came from.
+    /// The name of the innermost function that covers an address. `read_strings` fills a buffer from an offset of the
+    /// file that a table came from.
     pub(crate) fn name(&self, address: u64, read_strings: impl Fn(usize, u64, &mut [u8]) -> bool) -> Option<Name> {
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
         let mut below = self.symbols[..after].iter().rev().take(MAX_NESTING);
@@ -268,8 +268,8 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
         }
     }
 
-    /// Keeps only symbols that say something of these addresses: those that cover one, and those that begin shortly before. Of tables
-    /// of which is `known` what they cover only that is read.
+    /// Keeps only symbols that say something of these addresses: those that cover one, and those that begin shortly
+    /// before. Of tables of which is `known` what they cover only that is read.
     pub(crate) fn around(mut self, mut addresses: Vec<u64>, known: &'a [Coverage]) -> Self {
         addresses.sort_unstable();
         let slices = Slices::of(self.code.iter().filter(|s| s.executable).map(|s| (s.address, s.bytes)));
@@ -300,7 +300,8 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
         })
     }
 
-    /// Adds one of the tables of `image`; at most [`MAX_TABLES`] may be. Gives the table's number where it names any function.
+    /// Adds one of the tables of `image`; at most [`MAX_TABLES`] may be. Gives the table's number where it names any
+    /// function.
     pub(crate) fn add(&mut self, image: &'a Image<R>, kind: Kind) -> Option<usize> {
         let wanted = match kind {
             Kind::All => SHT_SYMTAB,
@@ -478,7 +479,8 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
         if one.is_sized() && one.bytes() != other.bytes() {
             return one.bytes() > other.bytes();
         }
-        // A table with a global name has all others of the address too, but packed ones leave out what the loader needs.
+        // A table with a global name has all others of the address too, but packed ones leave out what the loader
+        // needs.
         if one.table() != other.table() && other.binding() != 0 {
             return false;
         }
@@ -487,7 +489,8 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> SymbolReader<'a, R> {
         key(one, first) < key(other, second)
     }
 
-    /// Leading underscores, and length as far as it matters. Mangled names begin with underscores too, but those are not ours.
+    /// Leading underscores, and length as far as it matters. Mangled names begin with underscores too, but those are
+    /// not ours.
     fn looks(&mut self, symbol: Symbol) -> (usize, usize) {
         let mut begin = [0; MAX_COMPARED_BYTES];
         let mut length = 0;

@@ -1,8 +1,8 @@
-//! What holds of each decoder whatever it is given: targets for `cargo xtask fuzz`, which is the only build that has them beside
-//! unit tests.
+//! What holds of each decoder whatever it is given: targets for `cargo xtask fuzz`, which is the only build that has
+//! them beside unit tests.
 //!
-//! In: bytes, as a file, a program's memory or a person could make them up. A target panics where its decoder does more work, takes
-//! more room or says more than it may. No I/O.
+//! In: bytes, as a file, a program's memory or a person could make them up. A target panics where its decoder does
+//! more work, takes more room or says more than it may. No I/O.
 
 pub(crate) mod made;
 
@@ -50,8 +50,9 @@ pub const TARGETS: &[Target] = &[
     target("answer", 4 * MIB, ship::fuzz::answer),
 ];
 
-/// A file with one section. Unlike [`made::elf`]'s, all addresses below 2 GiB are code, though the file has no bytes for most of
-/// them, and the section lies in their middle: what a real file's section says of places near to it leads to code here too.
+/// A file with one section. Unlike [`made::elf`]'s, all addresses below 2 GiB are code, though the file has no bytes
+/// for most of them, and the section lies in their middle: what a real file's section says of places near to it leads
+/// to code here too.
 pub(crate) fn with_section(machine: u16, name: &str, flags: u64, content: &[u8]) -> Vec<u8> {
     const SEGMENT: usize = 64;
     let mut file = made::elf(machine, name, flags, content);

@@ -1,5 +1,6 @@
-//! The names that a process was given in its environment: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, as the OpenTelemetry
-//! specification describes them (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). Pure.
+//! The names that a process was given in its environment: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, as the
+//! OpenTelemetry specification describes them
+//! (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). Pure.
 
 /// A name that is longer than any real one is cut here.
 const LONGEST_VALUE_CHARS: usize = 256;

@@ -1,7 +1,8 @@
 //! A command line as it is shown: secrets cut out, or none at all. Pure.
 //!
-//! What is cut is decided by names (`--password`, `API_KEY=`, `Authorization:`), by places where everybody puts secrets (`user:secret@`
-//! in a URL, `-pSECRET` of mysql) and by the looks of well-known tokens. In doubt more is cut than need be.
+//! What is cut is decided by names (`--password`, `API_KEY=`, `Authorization:`), by places where everybody puts
+//! secrets (`user:secret@` in a URL, `-pSECRET` of mysql) and by the looks of well-known tokens. In doubt more is cut
+//! than need be.
 
 use clap::ValueEnum;
 
@@ -320,12 +321,14 @@ fn closing_quote(word: &str) -> &str {
     }
 }
 
-/// Where the value begins of the first secret in `NAME=VALUE`, `NAME: VALUE`, lists and JSON of them: behind its name and sign.
+/// Where the value begins of the first secret in `NAME=VALUE`, `NAME: VALUE`, lists and JSON of them: behind its name
+/// and sign.
 fn secret_name_end(text: &str) -> Option<usize> {
     let mut begin = 0;
     for (at, character) in text.char_indices() {
         let is_in_name = character.is_alphanumeric() || matches!(character, '_' | '-' | '.');
-        // A blank, a quote or a bracket between name and sign is as good as none: `"password" : "x"`, `form[password]=x`.
+        // A blank, a quote or a bracket between name and sign is as good as none: `"password" : "x"`,
+        // `form[password]=x`.
         let is_passed_over = matches!(character, '"' | '\'' | ']' | ' ');
         if matches!(character, '=' | ':') {
             let name = text[begin..at].trim_end_matches(['"', '\'', ']', ' ']);

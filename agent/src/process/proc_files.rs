@@ -9,7 +9,8 @@ use super::command_line::{self, CommandLines};
 const MAX_COMMAND_LINE_BYTES: u64 = 4096;
 /// Threads that are looked at for one that lives, where the first has ended.
 const MAX_THREADS: usize = 64;
-/// A process with more mappings than this many bytes of text tells loses the rest: as many as the kernel allows by default take 5 MiB.
+/// A process with more mappings than this many bytes of text tells loses the rest: as many as the kernel allows by
+/// default take 5 MiB.
 const MAX_MAPS_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_STATUS_BYTES: u64 = 16 * 1024;
 
@@ -56,9 +57,9 @@ pub(super) fn parse_stat(stat: &str) -> Option<Stat> {
     Some(Stat { start_ticks, image })
 }
 
-/// The id under which a process's files are read, and the path of its executable as it sees it itself. Where its first thread has ended,
-/// the process's own folder is empty, and another thread's is read. None for kernel threads, what has ended, and where the kernel forbids
-/// it.
+/// The id under which a process's files are read, and the path of its executable as it sees it itself. Where its
+/// first thread has ended, the process's own folder is empty, and another thread's is read. None for kernel threads,
+/// what has ended, and where the kernel forbids it.
 pub(super) fn readable(tgid: u32) -> Option<(u32, String)> {
     if let Some(path) = executable_path(tgid) {
         return Some((tgid, path));
@@ -89,8 +90,8 @@ pub(super) fn maps(tgid: u32) -> Option<String> {
     read_text(&format!("/proc/{tgid}/maps"), MAX_MAPS_BYTES)
 }
 
-/// The process id as the process itself sees it, the last of `NStgid` in /proc/PID/status whichever of its threads' that is, and the user
-/// as whom it opens files.
+/// The process id as the process itself sees it, the last of `NStgid` in /proc/PID/status whichever of its threads'
+/// that is, and the user as whom it opens files.
 pub(super) fn id_and_user(tgid: u32) -> Option<(u32, u32)> {
     let status = read_text(&format!("/proc/{tgid}/status"), MAX_STATUS_BYTES)?;
     Some((parse_namespaced_tgid(&status).unwrap_or(tgid), parse_user(&status)?))

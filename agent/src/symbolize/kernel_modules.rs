@@ -13,7 +13,8 @@ impl KernelModules {
         Self::parse(&std::fs::read_to_string("/proc/modules").unwrap_or_default())
     }
 
-    /// Lines such as `xfs 2383872 1 - Live 0xffffffffc0a00000`. Addresses are zero without CAP_SYSLOG; those are left out.
+    /// Lines such as `xfs 2383872 1 - Live 0xffffffffc0a00000`. Addresses are zero without CAP_SYSLOG; those are left
+    /// out.
     pub(super) fn parse(text: &str) -> Self {
         let mut ranges: Vec<(u64, u64, Arc<str>)> = text
             .lines()
@@ -36,8 +37,8 @@ impl KernelModules {
     }
 }
 
-/// A place in which one module came after another, at some time before that was noticed: of samples until then nobody can say whose they
-/// are.
+/// A place in which one module came after another, at some time before that was noticed: of samples until then nobody
+/// can say whose they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Replaced {
     noticed_ns: u64,
@@ -81,8 +82,8 @@ impl ReplacedModules {
 /// No function of the kernel is as large.
 const MAX_FUNCTION_BYTES: u64 = 1 << 20;
 
-/// True where a symbol at `symbol` can stand for `address`. The kernel's list has no sizes, and ends: what was loaded since it was
-/// read must not get the name of what lies below it.
+/// True where a symbol at `symbol` can stand for `address`. The kernel's list has no sizes, and ends: what was loaded
+/// since it was read must not get the name of what lies below it.
 pub(super) fn can_cover(modules: &KernelModules, symbol: u64, bytes: Option<usize>, address: u64) -> bool {
     let Some(offset) = address.checked_sub(symbol) else {
         return false;

@@ -1,5 +1,5 @@
-//! MiniDebugInfo: a small ELF file with the symbols that were stripped, packed with xz in the section .gnu_debugdata (gdb's
-//! manual, "MiniDebugInfo"). Fedora and its relatives ship all their programs so.
+//! MiniDebugInfo: a small ELF file with the symbols that were stripped, packed with xz in the section .gnu_debugdata
+//! (gdb's manual, "MiniDebugInfo"). Fedora and its relatives ship all their programs so.
 
 use std::io::Read;
 

@@ -1,5 +1,5 @@
-//! The few DWARF expressions that compilers, linkers and the assembly code of libraries really write in unwind information,
-//! known by their exact bytes (DWARF 5, section 2.5).
+//! The few DWARF expressions that compilers, linkers and the assembly code of libraries really write in unwind
+//! information, known by their exact bytes (DWARF 5, section 2.5).
 
 use super::rule::Cfa;
 use crate::elf::Registers;
@@ -65,8 +65,8 @@ fn base_register(reader: &mut Reader<'_>) -> Option<u64> {
         .then(|| u64::from(operation - BREG))
 }
 
-/// What follows `DW_OP_breg7 8` in the linkers' rule for .plt on x86-64: `breg16 0; lit15; and; litN; ge; lit3; shl; plus`. It
-/// adds 8 once the slot has pushed its number, which its instruction at byte N follows.
+/// What follows `DW_OP_breg7 8` in the linkers' rule for .plt on x86-64: `breg16 0; lit15; and; litN; ge; lit3; shl;
+/// plus`. It adds 8 once the slot has pushed its number, which its instruction at byte N follows.
 fn plt_threshold(rest: &[u8]) -> Option<i16> {
     const LIT0: u8 = 0x30;
     match rest {

@@ -33,7 +33,8 @@ pub(crate) fn table(bytes: &[u8]) {
     }
 }
 
-/// The content of .eh_frame or .debug_frame behind one byte that says which, for which machine, and whether it is compressed.
+/// The content of .eh_frame or .debug_frame behind one byte that says which, for which machine, and whether it is
+/// compressed.
 pub(crate) fn frames(bytes: &[u8]) {
     let mut input = Input(bytes);
     let kind = input.byte();

@@ -1,7 +1,7 @@
 //! Tables and mappings in the form in which the walk of bpf/unwind.h reads them; bpf/abi.h says how each is laid out.
 //!
-//! What a walk can reach is never changed, only replaced: the new is written elsewhere, published, and the old room is used
-//! again when no walk can be reading it any more.
+//! What a walk can reach is never changed, only replaced: the new is written elsewhere, published, and the old room
+//! is used again when no walk can be reading it any more.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -32,8 +32,8 @@ pub trait Memory {
     fn add_slab(&mut self) -> bool;
     /// Writes into a range of a slab that was added.
     fn write(&mut self, range: Range, words: &mut dyn Iterator<Item = u32>);
-    /// Writes pairs of words, each the lower half first, one behind the other: a walk sees both words of a pair or none, and all that
-    /// was written before. The range begins at an even place.
+    /// Writes pairs of words, each the lower half first, one behind the other: a walk sees both words of a pair or
+    /// none, and all that was written before. The range begins at an even place.
     fn write_pairs(&mut self, range: Range, pairs: &mut dyn Iterator<Item = u64>);
     /// Sets one of [`RULES`] rules, which are all zero at first.
     fn write_rule(&mut self, number: usize, bits: u64);
@@ -204,8 +204,8 @@ impl<M: Memory> Layout<M> {
         }
     }
 
-    /// Copies the tables of some chunks of an opened file in. `base` is the address that its chunk 0 describes; chunks of which `table`
-    /// says nothing have no rules.
+    /// Copies the tables of some chunks of an opened file in. `base` is the address that its chunk 0 describes;
+    /// chunks of which `table` says nothing have no rules.
     pub fn fill(
         &mut self,
         file: &Installed,

@@ -78,9 +78,9 @@ pub enum CallerPc {
     LinkRegister,
 }
 
-/// A rule as the kernel side reads it: bits 0..=3 kind of canonical frame address, 4..=5 kind of frame pointer, 6..=7 kind of
-/// return address (3: as 0, and auxiliary is where rbx was saved, in words), 8..=31 offset of the canonical frame address (signed, bytes), 32..=47 offset of the frame pointer
-/// (signed, words), 48..=63 auxiliary (signed).
+/// A rule as the kernel side reads it: bits 0..=3 kind of canonical frame address, 4..=5 kind of frame pointer, 6..=7
+/// kind of return address (3: as 0, and auxiliary is where rbx was saved, in words), 8..=31 offset of the canonical
+/// frame address (signed, bytes), 32..=47 offset of the frame pointer (signed, words), 48..=63 auxiliary (signed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Rule(u64);
 
@@ -135,9 +135,9 @@ impl Rule {
         ))
     }
 
-    /// The same, with the caller's rbx in the word at the canonical frame address + 8 * `offset`. The dynamic loader's lazy
-    /// binding keeps its frame by rbx, so that its callers are found only where it was followed. Rules whose auxiliary number
-    /// is in use, and x86-64 has few such, stay as they are.
+    /// The same, with the caller's rbx in the word at the canonical frame address + 8 * `offset`. The dynamic
+    /// loader's lazy binding keeps its frame by rbx, so that its callers are found only where it was followed. Rules
+    /// whose auxiliary number is in use, and x86-64 has few such, stay as they are.
     pub(super) fn with_rbx_at(self, offset: i16) -> Self {
         let plain = matches!(self.cfa(), Cfa::Sp(_) | Cfa::Fp(_)) && self.0 >> 6 & 3 == 0;
         if plain {

@@ -22,7 +22,8 @@ pub struct Stats {
     pub fdes: u64,
     /// Functions from Go's table.
     pub go_functions: u64,
-    /// Rows as the sources tell them, before equal neighbours were merged. A large file's may be counted twice, like the following.
+    /// Rows as the sources tell them, before equal neighbours were merged. A large file's may be counted twice, like
+    /// the following.
     pub rows_before_merging: u64,
     /// Of these, those with something that is not supported, in the order of [`Unsupported::ALL`].
     pub unsupported: [u64; Unsupported::ALL.len()],
@@ -51,7 +52,8 @@ impl Stats {
 pub struct FileTable {
     /// Lowest address, a multiple of 64 KiB, that chunk 0 describes.
     pub base: u64,
-    /// Index in `rows` of each chunk's first row; one more than there are chunks, so chunk i is `rows[chunks[i]..chunks[i + 1]]`.
+    /// Index in `rows` of each chunk's first row; one more than there are chunks, so chunk i is
+    /// `rows[chunks[i]..chunks[i + 1]]`.
     pub chunks: Vec<u32>,
     /// Ascending by offset in each chunk. A chunk with any rule begins with a row of offset 0; one without has no rows.
     pub rows: Vec<Row>,

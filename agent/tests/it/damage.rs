@@ -18,7 +18,8 @@ impl Numbers {
         usize::try_from(self.0 >> 33).unwrap() % limit
     }
 
-    /// A copy with up to `places` runs of up to eight bytes changed in a range: to random bytes, or to ones that decoders get wrong.
+    /// A copy with up to `places` runs of up to eight bytes changed in a range: to random bytes, or to ones that
+    /// decoders get wrong.
     pub(crate) fn damage(&mut self, original: &[u8], range: &Range<usize>, places: usize) -> Vec<u8> {
         const EXTREMES: [u8; 6] = [0, 0xff, 0x7f, 0x80, 1, 0xfe];
         let mut bytes = original.to_vec();
@@ -39,7 +40,8 @@ impl Numbers {
     }
 }
 
-/// True in a process that runs only this test; where it is not there yet, runs it. The peak of a process is that of all tests that run in it.
+/// True in a process that runs only this test; where it is not there yet, runs it. The peak of a process is that of
+/// all tests that run in it.
 pub(crate) fn in_own_process(test: &str) -> bool {
     const CHILD: &str = "STAKEOUT_HOSTILE_CHILD";
     if std::env::var_os(CHILD).is_some() {

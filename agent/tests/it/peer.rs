@@ -1,5 +1,5 @@
-//! A server on loopback that answers by a script and keeps the rules of the real one: of each instance it takes a number once, and
-//! acknowledges without storing what is further below the highest than it remembers.
+//! A server on loopback that answers by a script and keeps the rules of the real one: of each instance it takes a
+//! number once, and acknowledges without storing what is further below the highest than it remembers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};

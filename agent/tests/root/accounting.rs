@@ -58,7 +58,8 @@ fn idle_is_counted_and_never_a_sample() {
         u64::from(first.report.cpus),
         kernel::online_cpus().unwrap().len() as u64
     );
-    // The leaf of an idle CPU is the instruction that halts it. A softirq is work, also where it asks for idle CPUs (`_nohz_idle_balance`).
+    // The leaf of an idle CPU is the instruction that halts it. A softirq is work, also where it asks for idle CPUs
+    // (`_nohz_idle_balance`).
     let halted = recorded.samples().filter(|seen| seen.process.tgid == 0).find(|seen| {
         let names = seen.functions();
         let halts = names
@@ -81,8 +82,8 @@ fn a_ring_that_overflows_loses_samples_and_says_how_many() {
     if !possible() {
         return;
     }
-    // Never drained but at the end: the ring holds two seconds of busy CPUs at 512 bytes a sample, six seconds of the small
-    // samples of a burning loop.
+    // Never drained but at the end: the ring holds two seconds of busy CPUs at 512 bytes a sample, six seconds of the
+    // small samples of a burning loop.
     let recording = Recording::start(AgentConfig {
         frequency_hz: 1000,
         drain_every: Duration::from_secs(600),

@@ -108,7 +108,8 @@ fn with_large_stacks() -> Vec<Running> {
     cpus.into_iter().map(spawn).collect()
 }
 
-/// Programs that ran before the agent did: until the first of their samples is looked at, each sample brings a copy of its stack.
+/// Programs that ran before the agent did: until the first of their samples is looked at, each sample brings a copy
+/// of its stack.
 #[test]
 fn copies_of_stacks_don_t_wait_until_the_ring_is_looked_into() {
     if !possible() {
@@ -222,8 +223,8 @@ fn beyond_the_cpu_limit_samples_are_taken_less_often_and_each_batch_says_how_oft
         let base_ns = stakeout_agent::kernel::period_ns(99);
         assert_eq!(batch.period_ns % base_ns, 0, "{}", batch.period_ns);
         assert_eq!(u64::from(batch.frequency_hz), 99 * base_ns / batch.period_ns);
-        // As many ticks as the batch's own rate makes in its time, and not those of the rate before or after, which is twice or
-        // half of it; what the hypervisor took from this machine no timer sees.
+        // As many ticks as the batch's own rate makes in its time, and not those of the rate before or after, which
+        // is twice or half of it; what the hypervisor took from this machine no timer sees.
         let seconds = (batch.until_unix_ns - batch.from_unix_ns) as f64 / 1e9;
         let expected = seconds * 1e9 / batch.period_ns as f64 * f64::from(batch.report.cpus);
         let (ticks, edge) = (batch.report.ticks as f64, 2.0 * f64::from(batch.report.cpus));
@@ -306,7 +307,8 @@ fn mapped_maps_count_once() {
             is_map = line.ends_with("anon_inode:bpf-map");
         }
     }
-    // Not the sum of all ranges: before 6.2 the kernel counts what its threads have taken lately only later, 64 pages for each.
+    // Not the sum of all ranges: before 6.2 the kernel counts what its threads have taken lately only later, 64 pages
+    // for each.
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let resident = bytes(status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap()) - mapped;
     let said = sensor.resident_bytes();

@@ -1,7 +1,7 @@
-// Burns CPU time at the end of a chain of calls. Usage: NAME CPU_MILLISECONDS
-// All of it is spent in main -> level1 -> ... -> level10 -> burn. Every level has a frame of another size, keeps something across the
-// call in registers that the callee saves, and works on the result, so that no call is a jump. At the end it prints user and
-// system time as burn.c does.
+// Burns CPU time at the end of a chain of calls. Usage: NAME CPU_MILLISECONDS All of it is spent in main -> level1 ->
+// ... -> level10 -> burn. Every level has a frame of another size, keeps something across the call in registers that
+// the callee saves, and works on the result, so that no call is a jump. At the end it prints user and system time as
+// burn.c does.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

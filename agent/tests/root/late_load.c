@@ -1,4 +1,5 @@
-// Burns for half of its time, loads a library, burns there in short calls and ends. Usage: NAME LIBRARY CPU_MILLISECONDS
+// Burns for half of its time, loads a library, burns there in short calls and ends. Usage: NAME LIBRARY
+// CPU_MILLISECONDS
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 //! The agent on a real kernel, against programs whose stacks and shares are known.
 //!
-//! Needs root, or the agent's capabilities, and a C compiler. Where the privileges are missing the tests say so and pass,
-//! but with `CI=true` they must run.
+//! Needs root, or the agent's capabilities, and a C compiler. Where the privileges are missing the tests say so and
+//! pass, but with `CI=true` they must run.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod accounting;

@@ -13,8 +13,8 @@ struct Bound {
     translated: u32,
 }
 
-/// What 6.18.44 said on 2026-11-26 of the sampler, and of the others, and a fifth more; x86-64. For kernels before 6.12 the
-/// sampler's bound is what 6.1.0-56 says.
+/// What 6.18.44 said on 2026-11-26 of the sampler, and of the others, and a fifth more; x86-64. For kernels before
+/// 6.12 the sampler's bound is what 6.1.0-56 says.
 const BOUNDS: [Bound; 6] = [
     Bound {
         name: "sample",

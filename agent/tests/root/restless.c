@@ -1,5 +1,6 @@
-// Changes whatever is read of it from outside, as fast as it can: mappings, thread names, its perf map, the file of a library while its code
-// runs, and the program itself by exec. Usage: NAME RIGHT_LIBRARY WRONG_LIBRARY CHANGING_LIBRARY EXECS
+// Changes whatever is read of it from outside, as fast as it can: mappings, thread names, its perf map, the file of a
+// library while its code runs, and the program itself by exec. Usage: NAME RIGHT_LIBRARY WRONG_LIBRARY
+// CHANGING_LIBRARY EXECS
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -14,8 +15,10 @@
 #include <unistd.h>
 
 #define ROUNDS 40
-/* A process that maps all the time is looked at once a second: these run for longer, so that each program has a library that is seen, one
-   that is left as it is and one that is written over. */
+/*
+ * A process that maps all the time is looked at once a second: these run for longer, so that each program has a
+ * library that is seen, one that is left as it is and one that is written over.
+ */
 #define LONG_ROUND(turn) ((turn) == 16 || (turn) == 17)
 #define LONG_ROUND_NS 1400000000
 #define LARGEST_LIBRARY (1 << 20)

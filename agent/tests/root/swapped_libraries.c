@@ -1,5 +1,5 @@
-// Runs two libraries in turns, each loaded to where the other one lay, while it maps code all the time, so that it is seldom looked at. Says who is
-// called by who calls. Usage: NAME ONE_LIBRARY OTHER_LIBRARY SECONDS
+// Runs two libraries in turns, each loaded to where the other one lay, while it maps code all the time, so that it is
+// seldom looked at. Says who is called by who calls. Usage: NAME ONE_LIBRARY OTHER_LIBRARY SECONDS
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 //! What is done around each request, whatever it asks for.
 //!
-//! Two layers and no more: a layer of axum copies for each request all that lies inside of it. Ten of them took about a fortieth of the CPU
-//! time in which batches of 800 samples are taken in.
+//! Two layers and no more: a layer of axum copies for each request all that lies inside of it. Ten of them took about
+//! a fortieth of the CPU time in which batches of 800 samples are taken in.
 
 use super::error::{ApiError, Code};
 use super::{AppState, Times, door, ingest, unread};

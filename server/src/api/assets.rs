@@ -1,8 +1,9 @@
 //! The page, the install script and the agent's binaries.
 
-use super::body::Held;
-use super::compress::accepts;
+use super::agents::{ARCHITECTURES, MOST_DOWNLOADS, hex};
 use super::{ApiError, AppState, error::Code};
+use crate::api::answers::accepts::accepts;
+use crate::api::answers::body::Held;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -11,11 +12,9 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
-use tokio::sync::Semaphore;
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
@@ -27,15 +26,8 @@ struct Embedded {
     brotli: Option<&'static [u8]>,
 }
 
-/// Architectures that an agent can be offered for.
-const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
-
-/// Downloads of agents at the same time, and the time within which one must have ended.
-pub(super) const MOST_DOWNLOADS: usize = 32;
+/// The time within which a download must have ended.
 pub(super) const DOWNLOAD_SECONDS: u64 = 600;
-
-/// A file of this size is no agent; nothing larger is read.
-const MAX_AGENT_BYTES: u64 = 1 << 30;
 
 static TAGS: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
     FILES
@@ -51,15 +43,8 @@ pub(super) fn router() -> Router<AppState> {
         .fallback(page)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// A file of the page, which itself is at `/` only: its state is in the query. What is not there is not found, whatever the method.
+/// A file of the page, which itself is at `/` only: its state is in the query. What is not there is not found,
+/// whatever the method.
 async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     let path = match uri.path().trim_start_matches('/') {
         "" if uri.path() == "/" => "index.html",
@@ -94,8 +79,8 @@ fn view_of(query: &str) -> Option<&str> {
     query.split('&').find_map(|pair| pair.strip_prefix("view="))
 }
 
-/// Says which parts of the page a view needs beside its first script, so that the browser fetches them at the same time: the build names them
-/// `assets/Compare….js` for `compare`.
+/// Says which parts of the page a view needs beside its first script, so that the browser fetches them at the same
+/// time: the build names them `assets/Compare….js` for `compare`.
 fn preloads(view: &str, files: &[Embedded]) -> Option<HeaderValue> {
     let first = view.chars().next().filter(char::is_ascii_lowercase)?;
     let prefix = format!("assets/{}{}", first.to_ascii_uppercase(), &view[1..]);
@@ -161,94 +146,6 @@ fn content_type(path: &str) -> &'static str {
         "woff2" => "font/woff2",
         "txt" => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
-    }
-}
-
-/// The agent binaries that the server can hand out, with their checksums.
-#[derive(Debug)]
-pub struct Agents {
-    /// Folders to look in, first match wins.
-    dirs: Vec<PathBuf>,
-    /// Downloads at the same time: whoever asks needs no token.
-    downloads: Arc<Semaphore>,
-    /// Checksum by path, as long as the file is the same.
-    checksums: Mutex<HashMap<PathBuf, (SystemTime, u64, String)>>,
-}
-
-/// An agent's binary.
-struct Agent {
-    path: PathBuf,
-    sha256: String,
-    bytes: u64,
-}
-
-impl Agents {
-    /// Looks in `dir` where it is given, else beside the server's executable.
-    pub fn new(dir: Option<PathBuf>) -> Self {
-        let dirs = match dir {
-            Some(dir) => vec![dir],
-            None => std::env::current_exe()
-                .ok()
-                .and_then(|exe| Some(exe.parent()?.to_owned()))
-                .into_iter()
-                .collect(),
-        };
-        Self {
-            dirs,
-            downloads: Arc::new(Semaphore::new(MOST_DOWNLOADS)),
-            checksums: Mutex::default(),
-        }
-    }
-
-    /// Whether there is an agent for this machine's own architecture.
-    pub fn any(&self) -> bool {
-        ARCHITECTURES
-            .iter()
-            .any(|architecture| self.path(architecture).is_some())
-    }
-
-    /// `stakeout-agent-linux-ARCH`, or for the server's own architecture a plain `stakeout-agent` as a build leaves it.
-    fn path(&self, architecture: &str) -> Option<PathBuf> {
-        let plain = (architecture == std::env::consts::ARCH).then_some("stakeout-agent".to_owned());
-        let names = [Some(format!("stakeout-agent-linux-{architecture}")), plain];
-        self.dirs
-            .iter()
-            .flat_map(|dir| names.iter().flatten().map(move |name| dir.join(name)))
-            .find(|path| path.is_file())
-    }
-
-    async fn find(&self, architecture: &str) -> Option<Agent> {
-        let path = self.path(architecture)?;
-        let metadata = tokio::fs::metadata(&path).await.ok()?;
-        let (modified, bytes) = (metadata.modified().ok()?, metadata.len());
-        if bytes > MAX_AGENT_BYTES {
-            return None;
-        }
-        let known = self
-            .checksums
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&path)
-            .cloned();
-        if let Some((at, size, sha256)) = known
-            && (at, size) == (modified, bytes)
-        {
-            return Some(Agent { path, sha256, bytes });
-        }
-        let mut file = tokio::fs::File::open(&path).await.ok()?;
-        let mut hash = Sha256::new();
-        let mut buffer = vec![0; 256 * 1024];
-        loop {
-            match file.read(&mut buffer).await.ok()? {
-                0 => break,
-                read => hash.update(&buffer[..read]),
-            }
-        }
-        let sha256 = hex(&hash.finalize());
-        let mut checksums = self.checksums.lock().unwrap_or_else(PoisonError::into_inner);
-        checksums.insert(path.clone(), (modified, bytes, sha256.clone()));
-        drop(checksums);
-        Some(Agent { path, sha256, bytes })
     }
 }
 

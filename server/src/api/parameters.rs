@@ -1,4 +1,5 @@
-//! The parameters of the query endpoints: text to questions. What is wrong with one is said with its name and what is allowed.
+//! The parameters of the query endpoints: text to questions. What is wrong with one is said with its name and what is
+//! allowed.
 
 use crate::label::Label;
 use crate::profile_type;

@@ -1,10 +1,10 @@
 //! The query endpoints: questions to answers to responses.
 
 use super::AppState;
-use super::body::body;
 use super::error::{ApiError, Code};
 use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, MATCH, Parameters, UNIT, VIEW};
-use super::tags::{CACHING, DAMAGED, Tables};
+use crate::api::answers::body::body;
+use crate::api::answers::tags::{CACHING, DAMAGED, Tables};
 use crate::label::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
@@ -151,8 +151,8 @@ fn attachment(
     (headers, body(answer)).into_response()
 }
 
-/// Rendering large answers is work too, apart from the threads that serve requests, and a part of the query: it is done in the query's turn,
-/// and on the account of queries.
+/// Rendering large answers is work too, apart from the threads that serve requests, and a part of the query: it is
+/// done in the query's turn, and on the account of queries.
 async fn rendered(
     tables: &Snapshot,
     work: impl FnOnce(&mut Writer) -> Result<(), RenderError> + Send + 'static,

@@ -1,8 +1,9 @@
-//! Listens: a bounded number of connections, of strangers a part of it, each with deadlines; TLS where there is a certificate.
+//! Listens: a bounded number of connections, of strangers a part of it, each with deadlines; TLS where there is a
+//! certificate.
 
-use super::body::{Held, PIECE_TIMEOUT};
 use super::door::crowd::{Crowd, Visitor};
 use super::patience::Patient;
+use crate::api::answers::body::{Held, PIECE_TIMEOUT};
 use axum::Router;
 use axum::http::Request;
 use hyper::body::Incoming;
@@ -25,7 +26,8 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Requests of one HTTP/2 connection at the same time.
 pub(super) const MAX_STREAMS: u32 = 128;
 
-/// What a connection reads ahead, and so the most that a request's head may have: there may be thousands of connections.
+/// What a connection reads ahead, and so the most that a request's head may have: there may be thousands of
+/// connections.
 pub(super) const BUFFER_BYTES: usize = 32 << 10;
 
 /// What every HTTP/2 connection begins with.

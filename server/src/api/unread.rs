@@ -1,8 +1,9 @@
 //! What is left of a request's body when its answer is there.
 //!
-//! A refusal often comes before all of the body: it is too large, or its token is wrong. HTTP/1 can't go on then, and whoever still sends finds the
-//! connection closed before he looks for an answer: a sender of OTLP takes that for a fault of the network and sends the same again and again. So
-//! what is left is read, and thrown away, before the answer: within bounds, and without memory. HTTP/2 ends one stream and needs none of it.
+//! A refusal often comes before all of the body: it is too large, or its token is wrong. HTTP/1 can't go on then, and
+//! whoever still sends finds the connection closed before he looks for an answer: a sender of OTLP takes that for a
+//! fault of the network and sends the same again and again. So what is left is read, and thrown away, before the
+//! answer: within bounds, and without memory. HTTP/2 ends one stream and needs none of it.
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
@@ -23,7 +24,8 @@ pub(super) const UNREAD_SECONDS: u64 = 60;
 pub(super) const STRANGER_UNREAD_BYTES: usize = 4 << 20;
 pub(super) const STRANGER_UNREAD_SECONDS: u64 = 10;
 
-/// Answers a request, and reads what nobody wanted of it where it is refused. `is_strangers`: nobody was asked who he is.
+/// Answers a request, and reads what nobody wanted of it where it is refused. `is_strangers`: nobody was asked who he
+/// is.
 pub(super) async fn read_rest<F: Future<Output = Response>>(
     request: Request,
     is_strangers: bool,

@@ -97,7 +97,8 @@ impl Codes {
     }
 }
 
-/// A code for each number, [`ABSENT`] for one that is absent, and the numbers that they stand for. Runs of equal ones are looked up once.
+/// A code for each number, [`ABSENT`] for one that is absent, and the numbers that they stand for. Runs of equal ones
+/// are looked up once.
 pub(crate) fn code_numbers(numbers: impl ExactSizeIterator<Item = Option<i64>>) -> (Vec<u32>, Vec<i64>) {
     let mut index: HashMap<i64, u32, MixState> = HashMap::default();
     let mut values = Vec::new();

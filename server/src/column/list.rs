@@ -1,4 +1,5 @@
-//! Codes in as few bytes as all of them need: most columns have few values, and what counting takes is mostly the way from memory. Pure.
+//! Codes in as few bytes as all of them need: most columns have few values, and what counting takes is mostly the way
+//! from memory. Pure.
 
 use crate::column::runs::run_length;
 use std::borrow::Cow;
@@ -112,7 +113,8 @@ impl From<Vec<u32>> for List {
     }
 }
 
-/// The values that are kept, `count` of them. Each is written, and stays where it is kept: whether the next one is cannot be foretold.
+/// The values that are kept, `count` of them. Each is written, and stays where it is kept: whether the next one is
+/// cannot be foretold.
 pub(crate) fn only<T: Copy + Default>(values: &[T], keep: &[bool], count: usize) -> Vec<T> {
     let mut kept = vec![T::default(); count + 1];
     let mut at = 0;

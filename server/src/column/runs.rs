@@ -3,7 +3,8 @@
 /// What stands for a number that is absent.
 pub(crate) const ABSENT: u32 = u32::MAX;
 
-/// How many values from the first on pass a test: block by block, since a loop that may end at every value does one at a time.
+/// How many values from the first on pass a test: block by block, since a loop that may end at every value does one
+/// at a time.
 pub(crate) fn run_length<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
     let mut count = 0;
     for block in values.chunks(32) {
@@ -44,7 +45,8 @@ pub(crate) fn dense(codes: impl ExactSizeIterator<Item = u32>, of: usize) -> (Ve
     (keys.collect(), kept)
 }
 
-/// Where the rows of each code of so many begin when they stand in the order of their codes, and behind the last where they end.
+/// Where the rows of each code of so many begin when they stand in the order of their codes, and behind the last
+/// where they end.
 pub(crate) fn begins(codes: impl Iterator<Item = u32>, of: usize) -> Vec<u32> {
     let mut begins = vec![0; of + 1];
     for code in codes {

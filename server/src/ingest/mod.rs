@@ -1,80 +1,24 @@
 //! From OTLP bytes to rows of the tables.
 //!
-//! In: a compressed or plain `ExportProfilesServiceRequest`. Out: record batches of every table, with content-hash ids, and
-//! the identity of each batch. Never touches the disk, never allocates by a size that the sender claims beyond
-//! 64 times what was sent, and checks every index before it is used.
+//! In: a compressed or plain `ExportProfilesServiceRequest`. Out: record batches of every table, with content-hash ids,
+//! and the identity of each batch. Never touches the disk, never allocates by a size that the sender claims beyond 64
+//! times what was sent, and checks every index before it is used.
+//!
+//! Rooms, each of which uses those behind it only: admission, then rows and forms, then wire.
 
-mod admit;
-mod attributes;
-mod bytes;
-mod context;
-mod convert;
-mod dictionary;
+mod admission;
+mod error;
 mod forms;
-mod labels;
-mod protobuf;
-mod room;
 mod rows;
-mod senders;
-mod turns;
-mod types;
-mod values;
 mod wire;
 
-pub use admit::{Form, Ingest, IngestConfig, IngestCounters, Outcome};
-pub use bytes::{Decompressor, Encoding};
-pub use convert::{Converted, Part, TimeWindow, convert};
-pub use forms::{About, json_to_otlp, pprof_to_otlp};
-pub use rows::IsKnown;
-pub use senders::{Refusal, Sender, Senders};
-pub use wire::{Request, read};
-
-use crate::store::StoreError;
-
-impl IngestError {
-    /// The reason in a word, as senders are told it.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::TooLarge { .. } => "too_large",
-            Self::Busy | Self::Ahead { .. } | Self::Store(_) => "overloaded",
-            _ => "bad_profile",
-        }
-    }
-
-    /// Whether it is the fault of one profile, and others of the request can be taken in.
-    fn is_of_profile(&self) -> bool {
-        matches!(self, Self::Index { .. } | Self::Invalid(_) | Self::Text { .. })
-    }
-}
-
-/// Why a request is not taken in.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum IngestError {
-    #[error("{what} is larger than {limit_bytes} bytes")]
-    TooLarge { what: &'static str, limit_bytes: usize },
-    #[error("the body is not valid {what}: {cause}")]
-    Compression { what: &'static str, cause: String },
-    #[error("the body is not an OTLP ExportProfilesServiceRequest: {cause}")]
-    Protobuf { cause: String },
-    #[error("{cause}")]
-    Text { cause: String },
-    #[error("the layout of this message's version of opentelemetry-proto is not read here: {why}; 1.8 to 1.11 are")]
-    Layout { why: &'static str },
-    #[error("{user} refers to {table}[{index}], but {table} has {size} entries")]
-    Index {
-        user: &'static str,
-        table: &'static str,
-        index: i32,
-        size: usize,
-    },
-    #[error("{0}")]
-    Invalid(String),
-    #[error("too much is being received at the moment")]
-    Busy,
-    #[error(
-        "samples are more than a day later than this server's clock, which says {now} and may not have been set since the start"
-    )]
-    Ahead { now: String },
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
+pub use admission::admit::{Form, Ingest, IngestConfig, IngestCounters, Outcome};
+pub use admission::decompress::{Decompressor, Encoding};
+pub use error::IngestError;
+pub use forms::json::json_to_otlp;
+pub use forms::pprof::{About, pprof_to_otlp};
+pub use rows::builder::IsKnown;
+pub use rows::convert::{Converted, Part, convert};
+pub use rows::senders::{Refusal, Sender, Senders};
+pub use rows::window::TimeWindow;
+pub use wire::message::{Request, read};

@@ -1,4 +1,5 @@
-//! Labels beyond the fixed ones: attributes that senders gave, by their names, and short names for some of them. Does no I/O.
+//! Labels beyond the fixed ones: attributes that senders gave, by their names, and short names for some of them. Does
+//! no I/O.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

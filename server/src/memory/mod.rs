@@ -1,7 +1,8 @@
 //! How the server's memory is divided.
 //!
-//! A limit on what each part may hold at a time; a part that has no room left says so to whoever asks for more, and the others go on.
-//! What is left over is for merging files, which takes some 200 MiB at most, for the program itself, and for what the allocator keeps.
+//! A limit on what each part may hold at a time; a part that has no room left says so to whoever asks for more, and
+//! the others go on. What is left over is for merging files, which takes some 200 MiB at most, for the program
+//! itself, and for what the allocator keeps.
 
 pub(crate) mod query_pool;
 

@@ -1,7 +1,7 @@
 //! The memory of queries: one account for the query engine and for what is counted and kept beside it.
 //!
-//! While nothing is taken in, what ingest would need is lent to queries: the busier part has what is there, and both together stay
-//! within the server's limit.
+//! While nothing is taken in, what ingest would need is lent to queries: the busier part has what is there, and both
+//! together stay within the server's limit.
 
 use datafusion::common::{DataFusionError, Result, resources_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};

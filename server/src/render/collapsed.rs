@@ -1,9 +1,10 @@
 //! Collapsed stacks, one a line, root first: `a;b;c N`; of a difference `a;b;c BASE N`, as `inferno-flamegraph` and
 //! `flamegraph.pl` read them (<https://github.com/brendangregg/FlameGraph#2-fold-stacks>).
 
-use super::{RenderError, Writer};
 use crate::query::nodes::{Name, Tree};
 use crate::query::{Difference, Flamegraph};
+use crate::render::error::RenderError;
+use crate::render::writer::Writer;
 use std::fmt::{self, Write as _};
 
 /// Stands for a name that is empty.
@@ -90,8 +91,8 @@ fn write<W: fmt::Write>(
     Ok(())
 }
 
-/// A name that cannot be taken for anything else in a line: without separators and control characters, and not ending in a
-/// space and a number, which a reader would take for a count.
+/// A name that cannot be taken for anything else in a line: without separators and control characters, and not ending
+/// in a space and a number, which a reader would take for a count.
 pub(super) fn sanitized(name: &Name) -> String {
     let mut clean: String = name
         .function

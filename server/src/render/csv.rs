@@ -1,7 +1,9 @@
 //! Ranked tables as CSV (RFC 4180).
 
-use super::{QUALITY_SHARES, RenderError, Writer};
 use crate::query::{By, Row, Top};
+use crate::render::error::RenderError;
+use crate::render::quality::QUALITY_SHARES;
+use crate::render::writer::Writer;
 use std::io::Write;
 
 /// A header and a line a row, the same columns as the JSON.
@@ -88,7 +90,8 @@ fn fields(top: &Top, row: &Row, functions: bool) -> Vec<String> {
     fields
 }
 
-/// Quoted where it has to be. A spreadsheet takes a cell that begins with one of `=+-@` for a formula: an apostrophe stops that.
+/// Quoted where it has to be. A spreadsheet takes a cell that begins with one of `=+-@` for a formula: an apostrophe
+/// stops that.
 fn quoted(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@']) {
         "'"

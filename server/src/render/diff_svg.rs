@@ -1,13 +1,15 @@
 //! A difference as SVG that stands alone, with the page's numbers, widths and colours.
 //!
-//! A frame is as wide as both sides' normalised values together, so that what is new and what is gone are both seen. Red grew, blue
-//! shrank, grey was not shown to differ; marks say the same without colour. No script: the numbers are in each frame's tooltip.
+//! A frame is as wide as both sides' normalised values together, so that what is new and what is gone are both seen.
+//! Red grew, blue shrank, grey was not shown to differ; marks say the same without colour. No script: the numbers are
+//! in each frame's tooltip.
 
 use super::svg::{escaped, rgb};
-use super::{RenderError, Writer};
 use crate::query::judge::{Measure, Normalize, State, Verdict};
 use crate::query::time::rfc3339;
 use crate::query::{Difference, Summary};
+use crate::render::error::RenderError;
+use crate::render::writer::Writer;
 use std::fmt::{self, Write};
 
 /// All in pixels.

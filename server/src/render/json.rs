@@ -1,6 +1,5 @@
 //! The JSON answers of the HTTP API; the server's README describes each.
 
-use super::{QUALITY_SHARES, RenderError, Writer};
 use crate::label::Label;
 use crate::query::judge::{Measure, State, Verdict};
 use crate::query::nodes::{Kind, NONE, Name, Tree};
@@ -8,6 +7,9 @@ use crate::query::trim::{Place, Trimmed};
 use crate::query::{
     By, Counted, Difference, Exposure, Flamegraph, Heatmap, Matching, Moment, Rows, Summary, Timeline, Top, Values,
 };
+use crate::render::error::RenderError;
+use crate::render::quality::QUALITY_SHARES;
+use crate::render::writer::Writer;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -15,8 +17,9 @@ use std::sync::Arc;
 
 pub(super) const NS_PER_MS: i64 = 1_000_000;
 
-/// Memory of each node that an answer has, while it is written: its place, its columns and its part of the names, in bytes; of a difference
-/// with the verdict and its columns. Of each node of the whole tree, while it is decided whether the answer has it.
+/// Memory of each node that an answer has, while it is written: its place, its columns and its part of the names, in
+/// bytes; of a difference with the verdict and its columns. Of each node of the whole tree, while it is decided
+/// whether the answer has it.
 const NODE_BYTES: usize = 270;
 const DIFFERENCE_NODE_BYTES: usize = 450;
 const TREE_NODE_BYTES: usize = 16;

@@ -1,8 +1,9 @@
 //! pprof: the messages of <https://github.com/google/pprof/blob/main/proto/profile.proto>, gzipped.
 
-use super::{RenderError, Writer};
 use crate::query::Flamegraph;
 use crate::query::nodes::{Frame, Kind, Paths, Stack};
+use crate::render::error::RenderError;
+use crate::render::writer::Writer;
 use prost::Message;
 use std::collections::HashMap;
 use std::io::Write;
@@ -113,10 +114,12 @@ const ENTRY_BYTES: usize = 200;
 /// So many samples are written at a time.
 const PART: usize = 1_024;
 
-/// The stacks of a window with two values each, samples (count) and cpu (nanoseconds); with one where counts are no samples.
+/// The stacks of a window with two values each, samples (count) and cpu (nanoseconds); with one where counts are no
+/// samples.
 ///
 /// A message may be written in parts, repeated fields a few at a time
-/// (<https://protobuf.dev/programming-guides/encoding/#last-one-wins>): so only what samples refer to is kept until the end.
+/// (<https://protobuf.dev/programming-guides/encoding/#last-one-wins>): so only what samples refer to is kept until
+/// the end.
 pub fn pprof(graph: &Flamegraph, to: &mut Writer) -> Result<(), RenderError> {
     let failed = |error| RenderError::new("pprof", error);
     let frames_bytes = graph.stacks.frames.len() * OF_FRAME_BYTES;
@@ -227,7 +230,8 @@ struct Tables {
 }
 
 impl Tables {
-    /// What they take, with what is made of them at the end: each entry with its place in a table of hashes, and once more as it is written.
+    /// What they take, with what is made of them at the end: each entry with its place in a table of hashes, and once
+    /// more as it is written.
     fn bytes(&self) -> usize {
         let entries = self.strings.len() + self.mappings.len() + self.locations.len() + self.functions.len();
         entries * ENTRY_BYTES + 4 * self.texts_bytes + 3 * self.lists_bytes

@@ -1,8 +1,9 @@
 //! The JSON answers that list: a chart's lines, labels and profile types.
 
 use super::json::{NS_PER_MS, write};
-use super::{RenderError, Writer};
 use crate::query::{Line, ProfileType, Series, Unit};
+use crate::render::error::RenderError;
+use crate::render::writer::Writer;
 use serde::Serialize;
 use serde_json::{Value, json};
 

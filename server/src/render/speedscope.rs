@@ -1,8 +1,9 @@
 //! speedscope's file format, an aggregated profile: <https://www.speedscope.app/file-format-schema.json>.
 
-use super::{RenderError, Writer};
 use crate::query::Flamegraph;
 use crate::query::nodes::Name;
+use crate::render::error::RenderError;
+use crate::render::writer::Writer;
 use serde::{Serialize, Serializer};
 
 #[derive(Serialize)]

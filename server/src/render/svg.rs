@@ -1,9 +1,10 @@
 //! One window as SVG, drawn by inferno, coloured by the kind of frame as the page does.
 
 use super::collapsed::{lines, lines_bytes, sanitized};
-use super::{RenderError, Writer};
 use crate::query::Flamegraph;
 use crate::query::nodes::{Kind, Name};
+use crate::render::error::RenderError;
+use crate::render::writer::Writer;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Direction, Options};
 use std::io::Write;

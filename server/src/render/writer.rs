@@ -1,11 +1,11 @@
-//! An answer as it is written: in pieces, each on the account of queries until it was sent or nobody waits for it any more.
+//! An answer as it is written: in pieces, each on the account of queries until it was sent or nobody waits for it any
+//! more.
 
-use super::RenderError;
 use crate::query::{Account, QueryError};
+use crate::render::error::RenderError;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 /// A piece: what a reader holds who takes nothing, and the least that is reserved. Growing by pieces copies nothing.
 const PIECE_BYTES: usize = 64 << 10;

@@ -1,7 +1,7 @@
 //! Group commit: gathers the rows of all senders, writes them every few seconds, and only then tells the senders.
 //!
-//! Order on the disk: dictionaries, then `batches`, then `samples` together with each instance's highest number. So a crash in
-//! between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
+//! Order on the disk: dictionaries, then `batches`, then `samples` together with each instance's highest number. So a
+//! crash in between leaves only rows that nobody refers to yet, and the senders, who got no answer, send again.
 
 use crate::lock::lock_mutex;
 use crate::store::buffer::arriving::Pending;
@@ -56,8 +56,9 @@ impl Store {
         Ok(ticket.ack)
     }
 
-    /// For each id whether its row of that day is in a dictionary table, or is about to be: it need not be given again. Holds
-    /// as long as [`Store::known_epoch`] stays what it was before; [`Rows::relies_on`] says so to [`Store::admit`].
+    /// For each id whether its row of that day is in a dictionary table, or is about to be: it need not be given
+    /// again. Holds as long as [`Store::known_epoch`] stays what it was before; [`Rows::relies_on`] says so to
+    /// [`Store::admit`].
     pub fn known_rows(&self, table: Table, day: &str, ids: &[i64]) -> Vec<bool> {
         lock_mutex(&self.inbox).known.has(table, day, ids)
     }
@@ -67,8 +68,8 @@ impl Store {
         lock_mutex(&self.inbox).known.epoch()
     }
 
-    /// Takes rows in without waiting: they are visible to snapshots at once. With an `id`, a batch that is stored or pending is
-    /// not stored again: the answer comes with the first's.
+    /// Takes rows in without waiting: they are visible to snapshots at once. With an `id`, a batch that is stored or
+    /// pending is not stored again: the answer comes with the first's.
     pub fn admit(&self, rows: Rows, id: Option<BatchId>) -> Result<Ticket, StoreError> {
         self.query_pool.ingest_comes();
         let print = if id.is_some() { fingerprint(&rows) } else { 0 };
@@ -159,7 +160,8 @@ impl Store {
             }
         }
         drop(view);
-        // What is being written does not count: it is half of what there is room for, at most, and the next commit is as large.
+        // What is being written does not count: it is half of what there is room for, at most, and the next commit is
+        // as large.
         if group.samples > EARLY_COMMIT_ROWS || group.bytes > limit_bytes / 2 {
             self.wake.notify_one();
         }
@@ -372,8 +374,8 @@ impl Store {
         group.done.send_replace(Some(Ok(())));
     }
 
-    /// The group could not be written. What came after it may rely on its dictionary rows, so all that is pending goes; the
-    /// senders, who have no answer yet, send again.
+    /// The group could not be written. What came after it may rely on its dictionary rows, so all that is pending
+    /// goes; the senders, who have no answer yet, send again.
     fn abandon(&self, group: Group, files: NewFiles, error: StoreError) {
         if matches!(error, StoreError::DiskFull { .. }) {
             self.disk_full.store(true, Ordering::Relaxed);
@@ -453,8 +455,8 @@ pub struct Ticket {
     ack: Ack,
 }
 
-/// Of a batch's samples, in whatever order: how many, when where that was sent, and of which stacks. A sum of hashes, since a
-/// Collector may sort them anew.
+/// Of a batch's samples, in whatever order: how many, when where that was sent, and of which stacks. A sum of hashes,
+/// since a Collector may sort them anew.
 fn fingerprint(rows: &Rows) -> Print {
     let mut print = 0_u64;
     for samples in &rows.samples {

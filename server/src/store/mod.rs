@@ -1,10 +1,12 @@
 //! The tables on disk: takes rows in, commits them in groups, and hands out consistent views.
 //!
-//! In: [`Rows`], record batches of every table that belong to one accepted batch. Out: [`Snapshot`]s, in which a row that was
-//! appended stands exactly once: among the pending rows, or in a committed file. Times are nanoseconds since the Unix epoch.
-//! Nothing is acknowledged before it is committed and synced to the disk. Knows nothing of HTTP or OTLP.
+//! In: [`Rows`], record batches of every table that belong to one accepted batch. Out: [`Snapshot`]s, in which a row
+//! that was appended stands exactly once: among the pending rows, or in a committed file. Times are nanoseconds since
+//! the Unix epoch. Nothing is acknowledged before it is committed and synced to the disk. Knows nothing of HTTP or
+//! OTLP.
 //!
-//! Rooms, each of which uses those behind it only: open, commit, maintenance, state, view, log, format, buffer, table, root.
+//! Rooms, each of which uses those behind it only: open, commit, maintenance, state, view, log, format, buffer,
+//! table, root.
 
 mod buffer;
 mod commit;

@@ -99,7 +99,8 @@ fn runtime(pool: Arc<QueryPool>, files: &DurableStore) -> Result<Arc<RuntimeEnv>
     let failed = StoreError::table(Table::Samples, "set up queries");
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(pool)
-        // What does not fit into the memory ends with an error: nothing is written outside of the data directory, and nothing large there.
+        // What does not fit into the memory ends with an error: nothing is written outside of the data directory, and
+        // nothing large there.
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
         .build_arc()
         .map_err(failed)?;

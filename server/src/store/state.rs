@@ -26,7 +26,8 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 
 const PROBE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Without a size in the configuration tables may take so many hundredths of what is free, with what they have, at the start.
+/// Without a size in the configuration tables may take so many hundredths of what is free, with what they have, at
+/// the start.
 pub const FREE_SHARE_PERCENT: u64 = 80;
 
 /// How the store behaves.
@@ -65,7 +66,8 @@ pub struct StoreConfig {
     pub compact_files: usize,
     /// Commits from one checkpoint of a table's log to the next.
     pub checkpoint_commits: u64,
-    /// The newest entries of a table's log that stay, whatever checkpoints there are, for readers that are at an older version.
+    /// The newest entries of a table's log that stay, whatever checkpoints there are, for readers that are at an
+    /// older version.
     pub log_commits: u64,
     pub clock: Arc<Clock>,
 }
@@ -174,7 +176,8 @@ impl Store {
         lock_mutex(&self.inbox).pending_bytes()
     }
 
-    /// Returns when there is room for more rows, which may be at once. What is made of a request when there is none was made in vain.
+    /// Returns when there is room for more rows, which may be at once. What is made of a request when there is none
+    /// was made in vain.
     pub async fn room(&self) {
         loop {
             let committed = self.committed.notified();

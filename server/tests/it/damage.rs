@@ -29,7 +29,8 @@ enum Harm {
     Gone,
 }
 
-/// The magic word, the first page's header, pages, dictionaries, indices, the footer: from the front to the back of a file.
+/// The magic word, the first page's header, pages, dictionaries, indices, the footer: from the front to the back of a
+/// file.
 const HARMS: [Harm; 14] = [
     Harm::Flip(0),
     Harm::Flip(8),
@@ -373,7 +374,8 @@ fn log_files(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Opens a store whose log was harmed, and finds every sample once, repeats known, and the harm listed; then opens it again.
+/// Opens a store whose log was harmed, and finds every sample once, repeats known, and the harm listed; then opens it
+/// again.
 async fn opens_whole(dir: &Path, sender: &mut Sender, until_ns: i64, harmed: &str, case: &str) {
     let store = Store::open(quiet(dir)).await.unwrap();
     let listed = store.damaged_files();

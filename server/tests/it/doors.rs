@@ -56,7 +56,8 @@ async fn a_deep_statement_is_refused_in_words_and_the_deepest_allowed_is_answere
     let server = Server::start().await;
     let chain = |count: usize| format!("select {}", vec!["1"; count].join("+"));
     let nested = |count: usize| (0..count).fold("1".to_owned(), |inner, _| format!("abs({inner})"));
-    // As many steps as may refer to one another, of as many levels as each may have: put together they are one expression.
+    // As many steps as may refer to one another, of as many levels as each may have: put together they are one
+    // expression.
     let levels = vec!["x"; 80].join("+");
     let steps: Vec<String> = (1..24)
         .map(|step| format!("t{step} as (select {levels} as x from t{})", step - 1))

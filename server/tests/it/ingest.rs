@@ -198,7 +198,8 @@ fn bomb() -> Vec<u8> {
     bomb
 }
 
-/// One unary call, as the gRPC specification frames it; returns `grpc-status` and the body. `headers`: with `grpc-encoding` the message is compressed so.
+/// One unary call, as the gRPC specification frames it; returns `grpc-status` and the body. `headers`: with
+/// `grpc-encoding` the message is compressed so.
 pub(crate) async fn grpc(address: &str, headers: &[(&str, &str)], message: &[u8]) -> (String, Bytes) {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (mut client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))

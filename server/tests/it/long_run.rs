@@ -99,8 +99,8 @@ fn hours_long(dir: &Path, hands: &Hands) -> StoreConfig {
     }
 }
 
-/// Three days, since dictionaries and accounts go by whole days: the third must not need more than the second. `STAKEOUT_LONG_RUN_BATCHES`: how
-/// many come in an hour, for a longer run.
+/// Three days, since dictionaries and accounts go by whole days: the third must not need more than the second.
+/// `STAKEOUT_LONG_RUN_BATCHES`: how many come in an hour, for a longer run.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_and_bytes_level_off() {
     let batches: i64 = std::env::var("STAKEOUT_LONG_RUN_BATCHES").map_or(4, |text| text.parse().unwrap());

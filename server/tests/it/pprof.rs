@@ -23,7 +23,8 @@ fn place(texts: &mut Vec<String>, text: &str) -> u64 {
     at as u64
 }
 
-/// Ticks of so long and their time. Of each sample: the label `thread.name`, the stack (root first, `;` between), how many ticks.
+/// Ticks of so long and their time. Of each sample: the label `thread.name`, the stack (root first, `;` between), how
+/// many ticks.
 pub(crate) fn pprof(samples: &[(&str, &str, u64)], period_ns: u64) -> Vec<u8> {
     let mut texts: Vec<String> = [
         "",

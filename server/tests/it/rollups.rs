@@ -1,4 +1,5 @@
-//! Roll-ups say what the samples say, whatever comes late and whenever the server stops; and what there is no room for goes.
+//! Roll-ups say what the samples say, whatever comes late and whenever the server stops; and what there is no room
+//! for goes.
 
 use crate::store::{number, quiet, rows_of, store_batch};
 use crate::support::{Sender, eventually, now_ns};

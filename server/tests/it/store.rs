@@ -455,8 +455,8 @@ async fn any_delta_reader_sees_the_tables() {
     }
 }
 
-/// `tests/data/batches-without-limits`: the table `batches` with two batches of 30 samples, as a server wrote it before the
-/// column `limits` was.
+/// `tests/data/batches-without-limits`: the table `batches` with two batches of 30 samples, as a server wrote it
+/// before the column `limits` was.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_of_an_older_server_gets_the_new_columns() {
     let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/batches-without-limits");
@@ -500,8 +500,8 @@ async fn a_table_of_an_older_server_gets_the_new_columns() {
     store.close().await;
 }
 
-/// `tests/data/samples_hour-with-nodes`: the roll-up by hour of 120 samples of two nodes, as a server wrote it when roll-ups had a column `node`, which no
-/// row might lack.
+/// `tests/data/samples_hour-with-nodes`: the roll-up by hour of 120 samples of two nodes, as a server wrote it when
+/// roll-ups had a column `node`, which no row might lack.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_roll_up_of_an_older_server_may_lack_its_old_column() {
     let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/samples_hour-with-nodes");

@@ -20,8 +20,8 @@ pub(crate) struct Sample {
     pub(crate) tid: i64,
     pub(crate) thread: &'static str,
     pub(crate) cpu: i64,
-    /// Root first, such as `main;work;k:sys_read`: `k:` marks kernel frames, `?` a frame without a name; `~` before the whole that it
-    /// was cut.
+    /// Root first, such as `main;work;k:sys_read`: `k:` marks kernel frames, `?` a frame without a name; `~` before
+    /// the whole that it was cut.
     pub(crate) stack: &'static str,
 }
 

@@ -34,8 +34,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) taken: u64,
 }
 
-/// The encoded request. Each sample has a time stamp of its own, so that a stored sample can be told from every other one
-/// of its node.
+/// The encoded request. Each sample has a time stamp of its own, so that a stored sample can be told from every other
+/// one of its node.
 pub(crate) fn request(batch: &Batch<'_>, fleet: &Fleet, services: &[u32], rng: &mut Rng) -> Vec<u8> {
     let mut tables = Tables::default();
     let mut groups: BTreeMap<(u32, u32, u32, u32), Vec<u64>> = BTreeMap::new();

@@ -86,9 +86,9 @@ impl Fleet {
         self.programs[service as usize].get_or_init(|| self.make(service))
     }
 
-    /// Stacks of about 25 frames. As in recorded batches, a stack has most of its callers in common with another one, and its own
-    /// frames are mostly functions that are met elsewhere too: a batch of 600 distinct stacks has about 1,500 distinct frames.
-    /// One stack in four ends in the kernel.
+    /// Stacks of about 25 frames. As in recorded batches, a stack has most of its callers in common with another one,
+    /// and its own frames are mostly functions that are met elsewhere too: a batch of 600 distinct stacks has about
+    /// 1,500 distinct frames. One stack in four ends in the kernel.
     fn make(&self, service: u32) -> Program {
         let mut program = Program {
             functions: Vec::new(),

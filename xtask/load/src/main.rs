@@ -1,8 +1,8 @@
 //! A synthetic fleet: agents that never ran ship samples whose number and content are known by construction.
 //!
 //! In: a server's URL and the fleet's size. Out: one JSON line an agent on standard output, with what the server has
-//! acknowledged. Every batch is sent until it is acknowledged, under the same instance and number, as the real agent does;
-//! so the server must hold each sample exactly once, whatever happened on the way.
+//! acknowledged. Every batch is sent until it is acknowledged, under the same instance and number, as the real agent
+//! does; so the server must hold each sample exactly once, whatever happened on the way.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -25,7 +25,8 @@ mod spoil;
 use encode::Batch;
 use fleet::{Fleet, Rng};
 
-/// Batches are made on as many threads as there are CPUs, of thousands of small pieces: with the C library's allocator half of the time goes there.
+/// Batches are made on as many threads as there are CPUs, of thousands of small pieces: with the C library's
+/// allocator half of the time goes there.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -53,8 +54,8 @@ struct Args {
     /// Batches of one agent that wait for their acknowledgement at the same time; at most 32
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=32))]
     in_flight: u64,
-    /// Make batches while none is on the way: all agents make as many as one may have in flight, then send them, and so on. So what it takes to make
-    /// them does not take the processors' caches from a server on the same machine
+    /// Make batches while none is on the way: all agents make as many as one may have in flight, then send them, and
+    /// so on. So what it takes to make them does not take the processors' caches from a server on the same machine
     #[arg(long, conflicts_with = "pace_ms")]
     by_turns: bool,
     /// When the first batch begins, in Unix milliseconds [default: so that the last one ends about now]

@@ -1,5 +1,5 @@
-//! Whether a commit costs as much after a hundred thousand commits as after a hundred: many tiny batches, each a commit of its own, through
-//! the real HTTP path, with compaction, checkpoints and clean-up going on.
+//! Whether a commit costs as much after a hundred thousand commits as after a hundred: many tiny batches, each a
+//! commit of its own, through the real HTTP path, with compaction, checkpoints and clean-up going on.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A crowd: many processes that live at the same time, start and end all the time, and are of hundreds of different executables;
-//! now and then a large program among them.
+//! A crowd: many processes that live at the same time, start and end all the time, and are of hundreds of different
+//! executables; now and then a large program among them.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,7 +14,8 @@ use nix::unistd::Pid;
 
 use crate::{repo, run};
 
-/// Works for as many milliseconds as the first argument says, in functions of its own, and sleeps for as many as the second.
+/// Works for as many milliseconds as the first argument says, in functions of its own, and sleeps for as many as the
+/// second.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-//! The same group-by, samples by stack, by the server's own SQL (DataFusion), by DuckDB, and the server's flamegraph, which counts them and makes
-//! the tree of them: over the same files.
+//! The same group-by, samples by stack, by the server's own SQL (DataFusion), by DuckDB, and the server's flamegraph,
+//! which counts them and makes the tree of them: over the same files.
 
 use std::process::Command;
 use std::time::Instant;
@@ -17,7 +17,8 @@ use crate::{repo, run};
 /// Wall and CPU milliseconds.
 type Took = (f64, f64);
 
-/// Prints the table. `samples`: as many there are, in the window in Unix milliseconds, all of which every engine has to count.
+/// Prints the table. `samples`: as many there are, in the window in Unix milliseconds, all of which every engine has
+/// to count.
 pub(super) fn run(alone: &Alone, repeat: u32, samples: i64, [from, until]: [i64; 2]) -> Result<()> {
     let tgid = alone.server.pid();
     let timed = |work: &mut dyn FnMut() -> Result<()>| -> Result<Took> {

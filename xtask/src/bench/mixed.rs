@@ -1,5 +1,5 @@
-//! A mixed load that keeps every CPU busy: compiled programs with and without frame pointers, an interpreter, system calls,
-//! cryptography, compression in a pipe.
+//! A mixed load that keeps every CPU busy: compiled programs with and without frame pointers, an interpreter, system
+//! calls, cryptography, compression in a pipe.
 
 use std::fs;
 use std::path::Path;

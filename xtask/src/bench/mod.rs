@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: measures what design and users ask for, on release builds, and prints it beside the targets.
 //!
-//! Nothing here but `churn`, whose limits hold on every machine, fails because a figure is bad: figures belong to the machine and
-//! the day. They are printed as they are.
+//! Nothing here but `churn`, whose limits hold on every machine, fails because a figure is bad: figures belong to the
+//! machine and the day. They are printed as they are.
 
 use std::path::PathBuf;
 
@@ -35,17 +35,21 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// CPU time of BPF and user space per delivered sample, memory, at 20 and 99 Hz under a mixed load, beside perf record
+    /// CPU time of BPF and user space per delivered sample, memory, at 20 and 99 Hz under a mixed load, beside perf
+    /// record
     Agent(agent::Args),
     /// CPU time and memory of each of the agent's first seconds, where 300 processes run already
     Start(start::Args),
-    /// The agent's memory and descriptors, peaks included, while hundreds of programs start and end; fails where a limit is broken
+    /// The agent's memory and descriptors, peaks included, while hundreds of programs start and end; fails where a
+    /// limit is broken
     Churn(churn::Args),
     /// Samples of programs that work at fixed rates against the CPU time they used: chi-squared, at 20 and 99 Hz
     Lockstep(lockstep::Args),
-    /// Samples per CPU second of the server over HTTP, stored bytes per sample, and times of queries, over a synthetic fleet
+    /// Samples per CPU second of the server over HTTP, stored bytes per sample, and times of queries, over a
+    /// synthetic fleet
     Store(store::Args),
-    /// First picture, frame times and memory of the page in Chromium at 10,000 to 1,000,000 frames, beside other flamegraphs
+    /// First picture, frame times and memory of the page in Chromium at 10,000 to 1,000,000 frames, beside other
+    /// flamegraphs
     Web(web::Args),
     /// Time, files and bytes of the log per commit, from the hundredth to the hundred thousandth commit
     Commits(commits::Args),

@@ -43,7 +43,8 @@ pub(crate) struct Args {
     every_second: bool,
 }
 
-/// Programs that work on text without end as `yes` writes it, and gather none of it. Those that are missing are left out.
+/// Programs that work on text without end as `yes` writes it, and gather none of it. Those that are missing are left
+/// out.
 const FILTERS: &[&str] = &[
     "cat",
     "grep x",

@@ -58,8 +58,8 @@ const FREQUENCY_HZ: u64 = 20;
 const BATCH_SECONDS: u64 = 5;
 /// Batches of one agent that wait for their acknowledgement at the same time.
 const IN_FLIGHT: u64 = 16;
-/// Samples that are on the way at the same time, at least: of so few nodes that the server would wait for them from commit to commit, batches are
-/// of as many times five seconds.
+/// Samples that are on the way at the same time, at least: of so few nodes that the server would wait for them from
+/// commit to commit, batches are of as many times five seconds.
 const LEAST_ON_THE_WAY: u64 = 1_000_000;
 pub(super) const HOUR_MS: i64 = 3_600_000;
 pub(super) const MIB: f64 = 1_048_576.0;
@@ -77,7 +77,8 @@ impl Args {
 
 /// Fills a store over HTTP, waits for compaction, restarts the server on it, asks.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    // The hours are over: they are rewritten and rolled up as soon as nothing comes any more, and not while the load makes its next turn.
+    // The hours are over: they are rewritten and rolled up as soon as nothing comes any more, and not while the load
+    // makes its next turn.
     let mut measured = Measured::start(&["--settle", "15s", "--memory-limit", &args.memory_limit])?;
     if args.growth {
         growth::run(args, &mut measured)?;
@@ -94,7 +95,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     measured.alone.stop()
 }
 
-/// Unix milliseconds from which so many hours lie in whole hours that are over, so that they are compacted as old hours are.
+/// Unix milliseconds from which so many hours lie in whole hours that are over, so that they are compacted as old
+/// hours are.
 pub(super) fn begin(hours: f64) -> i64 {
     now_ms() / HOUR_MS * HOUR_MS - (hours.ceil() as i64 + 1) * HOUR_MS
 }
@@ -135,7 +137,8 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
         ("--in-flight", IN_FLIGHT),
         ("--services", args.services),
         ("--stacks", args.stacks),
-        // From the very start of the hour: what came later would be in the next one, and outside of the window that is asked for.
+        // From the very start of the hour: what came later would be in the next one, and outside of the window that
+        // is asked for.
         ("--start-ms", from as u64),
     ] {
         sender.args([flag, &number.to_string()]);
@@ -237,8 +240,8 @@ fn report(args: &Args, filled: &Filled) {
     );
 }
 
-/// Waits until the server has used less than 2 % of a CPU for so long that a round of maintenance, which comes every ten seconds once an hour
-/// has settled, had nothing to do.
+/// Waits until the server has used less than 2 % of a CPU for so long that a round of maintenance, which comes every
+/// ten seconds once an hour has settled, had nothing to do.
 fn settle(server: &mut Service, limit: u64, stop: &Stop) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(limit);
     let (mut calm, mut before) = (0, cpu_seconds(server.pid())?);

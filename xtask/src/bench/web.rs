@@ -1,8 +1,9 @@
-//! What a person waits for in the browser: the first picture and each frame while moving about, at three sizes of tree, beside
-//! d3-flame-graph and speedscope on the same data.
+//! What a person waits for in the browser: the first picture and each frame while moving about, at three sizes of
+//! tree, beside d3-flame-graph and speedscope on the same data.
 //!
-//! The trees are synthetic, stored by a real server over OTLP, and asked for by the page itself in Chromium. Frames come as fast as
-//! they are done, so that the time between two is what one costs, also where that is less than a screen's period.
+//! The trees are synthetic, stored by a real server over OTLP, and asked for by the page itself in Chromium. Frames
+//! come as fast as they are done, so that the time between two is what one costs, also where that is less than a
+//! screen's period.
 
 use std::fs;
 use std::path::Path;

@@ -322,7 +322,8 @@ pub(crate) fn profiles(scene: &Scene<'_>) -> Result<()> {
     alone.stop()
 }
 
-/// 10,000 connections at once that send half a request and wait: the server goes on answering, and afterwards is as before.
+/// 10,000 connections at once that send half a request and wait: the server goes on answering, and afterwards is as
+/// before.
 pub(crate) fn ten_thousand_connections(scene: &Scene<'_>) -> Result<()> {
     const WANTED: usize = 10_000;
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
@@ -485,7 +486,8 @@ fn has_files(dir: &std::path::Path) -> bool {
         .any(|entry| entry.path().is_file() || has_files(&entry.path()))
 }
 
-/// Requests that are no HTTP, and an agent's port scanner's usual fare: an answer or a closed connection, never a crash.
+/// Requests that are no HTTP, and an agent's port scanner's usual fare: an answer or a closed connection, never a
+/// crash.
 pub(crate) fn no_http(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut alone = server(scene, dir.path())?;

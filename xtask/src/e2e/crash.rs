@@ -1,7 +1,9 @@
-//! The server dies at random moments under load, alone or with the machine's power: what was acknowledged is stored, once.
+//! The server dies at random moments under load, alone or with the machine's power: what was acknowledged is stored,
+//! once.
 //!
-//! A power cut is ext4's own: `EXT4_IOC_SHUTDOWN` without a flush of its journal, by which xfstests cuts the power too. What the
-//! server has not synced by then never reaches the device, and the next mount finds what a start after a power cut finds.
+//! A power cut is ext4's own: `EXT4_IOC_SHUTDOWN` without a flush of its journal, by which xfstests cuts the power
+//! too. What the server has not synced by then never reaches the device, and the next mount finds what a start after
+//! a power cut finds.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -138,8 +140,8 @@ fn until_more(alone: &Alone, samples: i64) -> Result<()> {
     until("more samples are stored", || Ok(stored(alone)? >= before + samples))
 }
 
-/// Lets the server run for a random time, from its start or, in every other round, from when it has stored something: on a busy
-/// machine no commit would end in any of them otherwise.
+/// Lets the server run for a random time, from its start or, in every other round, from when it has stored something:
+/// on a busy machine no commit would end in any of them otherwise.
 fn live(scene: &Scene<'_>, alone: &mut Alone, round: u32) -> Result<()> {
     if round % 2 == 1 {
         until_more(alone, 1)?;
@@ -208,7 +210,8 @@ impl Disk {
         run::run(mount.arg(&self.image).arg(&self.at))
     }
 
-    /// Cuts the power: the disk first, then the server, which may live a moment longer and reach nothing. The disk is back then.
+    /// Cuts the power: the disk first, then the server, which may live a moment longer and reach nothing. The disk is
+    /// back then.
     fn cut(&self, alone: &mut Alone) -> Result<()> {
         let mut cut = packages::as_root("")?;
         run::run(cut.args(["python3", "-c", SHUT_DOWN]).arg(&self.at))?;

@@ -23,7 +23,8 @@ use crate::{packages, run};
 /// Samples of one probe.
 const SAMPLES: i64 = 1000;
 
-/// The disk fills up to the last byte, and then so that one step after the other of a commit is the first that finds no room.
+/// The disk fills up to the last byte, and then so that one step after the other of a commit is the first that finds
+/// no room.
 pub(crate) fn full_at_every_step(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let disk = Disk::mount(&dir.path().join("data"), 64)?;
@@ -37,7 +38,8 @@ pub(crate) fn full_at_every_step(scene: &Scene<'_>) -> Result<()> {
     let mut ballast = disk.ballast()?;
     let mut steps = BTreeSet::new();
     let mut pages = 0;
-    // Compaction, which also writes, may take the one page that a step was to fail for: then again from a little less room.
+    // Compaction, which also writes, may take the one page that a step was to fail for: then again from a little less
+    // room.
     while !steps.contains("write a commit of table samples") {
         ensure!(probes.len() < 8, "no commit failed at its very end, only at: {steps:?}");
         probes.push(Probe::new(probes.len())?);

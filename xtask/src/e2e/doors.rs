@@ -1,4 +1,5 @@
-//! An attack on the server's doors, while two agents ship: nothing of theirs is lost or held up, and the server stays small and alive.
+//! An attack on the server's doors, while two agents ship: nothing of theirs is lost or held up, and the server stays
+//! small and alive.
 //!
 //! In CI a short form of some seconds; `cargo xtask faults --doors` has 2,000 slow connections and takes longer.
 

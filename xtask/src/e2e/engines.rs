@@ -1,4 +1,5 @@
-//! Other engines read the tables: the same counts as the server's, after compaction, checkpoints and clean-up of the logs.
+//! Other engines read the tables: the same counts as the server's, after compaction, checkpoints and clean-up of the
+//! logs.
 
 use std::fs::File;
 use std::path::PathBuf;

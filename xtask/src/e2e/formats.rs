@@ -29,8 +29,8 @@ pub(crate) fn demo_in_every_format(scene: &Scene<'_>) -> Result<()> {
 
 /// The walk grew, the steady work is not called grown, and every count adds up on both sides.
 fn difference(client: &Client, windows: &Windows) -> Result<Vec<Frame>> {
-    // At the page's 95 % one run in some tens calls one of the three steady functions changed, by chance and as promised: a twentieth of
-    // all that is called a change may be. The walk is one at any confidence.
+    // At the page's 95 % one run in some tens calls one of the three steady functions changed, by chance and as
+    // promised: a twentieth of all that is called a change may be. The walk is one at any confidence.
     let path = format!("{}&confidence=0.999", demo::diff_path(windows, "json"));
     let diff = client.get_json(&path)?;
     let frames = demo::frames(&diff)?;
@@ -158,7 +158,8 @@ fn collapsed_difference(client: &Client, windows: &Windows, frames: &[Frame], di
     inferno(&folded, root.total, "difference", dir)
 }
 
-/// `inferno-flamegraph` itself draws the stacks without a warning, all of them, with the frames of the steady work and the walk.
+/// `inferno-flamegraph` itself draws the stacks without a warning, all of them, with the frames of the steady work
+/// and the walk.
 fn inferno(folded: &str, total: i64, what: &str, dir: &Path) -> Result<()> {
     let file = dir.join(format!("{what}.txt"));
     fs::write(&file, folded)?;
@@ -318,8 +319,8 @@ fn one_window(client: &Client, windows: &Windows, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Validates against the schema of speedscope's own package, then checks what a schema can't: indices and the sum of the
-/// weights.
+/// Validates against the schema of speedscope's own package, then checks what a schema can't: indices and the sum of
+/// the weights.
 const SPEEDSCOPE: &str = r#"
 const fs = require('node:fs');
 const [file, total] = process.argv.slice(1).filter((word) => word !== '--').slice(-2);

@@ -1,5 +1,5 @@
-//! End-to-end tests on the real binaries, a real kernel and real files: what the acceptance list asks for beyond one
-//! crate. In: the built binaries. Out: a tally and, on failure, what was expected and what was found.
+//! End-to-end tests on the real binaries, a real kernel and real files: what the acceptance list asks for
+//! beyond one crate. In: the built binaries. Out: a tally and, on failure, what was expected and what was found.
 
 use std::time::{Duration, Instant};
 
@@ -122,7 +122,8 @@ pub(crate) fn run_chosen(binaries: &Binaries, faults: Option<Faults>, chosen: im
     Ok(tally)
 }
 
-/// The agent's rate below the page's tests: their own samples stand for multiples of its period, `PERIOD_NS` of `web/e2e/otlp.ts`.
+/// The agent's rate below the page's tests: their own samples stand for multiples of its period, `PERIOD_NS` of
+/// `web/e2e/otlp.ts`.
 const BROWSED_HZ: u32 = 100;
 
 /// Runs something on a server and an agent that have samples, and stops both in order afterwards.

@@ -24,8 +24,8 @@ fn cut_time() -> Duration {
     })
 }
 
-/// Ten synthetic agents and the real one ship through a proxy; the server is killed three times without warning, and the
-/// path is cut once. Every agent's samples are stored exactly once.
+/// Ten synthetic agents and the real one ship through a proxy; the server is killed three times without warning, and
+/// the path is cut once. Every agent's samples are stored exactly once.
 pub(crate) fn loses_and_repeats_nothing(scene: &Scene<'_>) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut alone = Alone::start(scene.options(dir.path(), 99), &[], scene.stop)?;
@@ -98,7 +98,8 @@ pub(super) fn check_load(client: &Client, report: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// What was sent equals what is stored, agent by agent; no sample's time stamp occurs twice. How many batches were sent again.
+/// What was sent equals what is stored, agent by agent; no sample's time stamp occurs twice. How many batches were
+/// sent again.
 pub(super) fn check_stored(client: &Client, report: &[Value]) -> Result<i64> {
     let rows = client
         .sql("SELECT node, count(*), count(DISTINCT ts_ns) FROM samples WHERE node LIKE 'load-%' GROUP BY node")?;
@@ -221,7 +222,8 @@ impl Drop for Load {
     }
 }
 
-/// The synthetic fleet, which is built with the two programs. The folder of `STAKEOUT_BIN_DIR` need not have it: a release does not.
+/// The synthetic fleet, which is built with the two programs. The folder of `STAKEOUT_BIN_DIR` need not have it: a
+/// release does not.
 pub(crate) fn load_program(profile: Profile) -> Result<std::path::PathBuf> {
     let beside = std::env::var_os("STAKEOUT_BIN_DIR").map(|dir| std::path::PathBuf::from(dir).join("stakeout-load"));
     if let Some(program) = beside.filter(|program| program.is_file()) {

@@ -1,5 +1,5 @@
-//! A network path that can be cut: bytes go through while it is whole; while it is cut, nothing moves and nobody is told, as
-//! when a cable is pulled. Connections that were open during a cut are reset when it ends.
+//! A network path that can be cut: bytes go through while it is whole; while it is cut, nothing moves and nobody is
+//! told, as when a cable is pulled. Connections that were open during a cut are reset when it ends.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -33,8 +33,8 @@ pub(super) fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
     content((0..count).find(is_wanted)?)
 }
 
-/// Where each part begins in the header of Go 1.18 and newer, in words behind the first eight bytes: the number of functions, where
-/// the code begins, and then the parts in the order in which they lie.
+/// Where each part begins in the header of Go 1.18 and newer, in words behind the first eight bytes: the number of
+/// functions, where the code begins, and then the parts in the order in which they lie.
 const FUNCTIONS: usize = 8;
 const TEXT: usize = 24;
 const PARTS: [usize; 5] = [32, 40, 48, 56, 64];
@@ -44,8 +44,8 @@ const RECORD_BYTES: usize = 96;
 /// Bytes of names and of each other part that the first few functions refer to.
 const PART_BYTES: usize = 2048;
 
-/// The first functions of pclntab, with its code said to begin at `text`. What they name further back is missing, which a fuzzer's
-/// first step may well be.
+/// The first functions of pclntab, with its code said to begin at `text`. What they name further back is missing,
+/// which a fuzzer's first step may well be.
 pub(super) fn cut_pclntab(table: &[u8], functions: usize, text: u64) -> Result<Vec<u8>> {
     ensure!(
         table.get(..8).is_some_and(|magic| magic[1..4] == [0xff; 3]),
@@ -69,7 +69,8 @@ pub(super) fn cut_pclntab(table: &[u8], functions: usize, text: u64) -> Result<V
     }
     let at = cut.len() as u64;
     cut[PARTS[4]..PARTS[4] + 8].copy_from_slice(&at.to_le_bytes());
-    // For each function where its code begins and where its record stands, counted from this list's start; then the end.
+    // For each function where its code begins and where its record stands, counted from this list's start; then the
+    // end.
     let list_bytes = functions * 8 + 4;
     let mut records: Vec<u8> = vec![];
     for index in 0..=functions {

@@ -1,4 +1,5 @@
-//! An initramfs: a cpio archive in the "newc" format (Documentation/driver-api/early-userspace/buffer-format.rst of Linux).
+//! An initramfs: a cpio archive in the "newc" format (Documentation/driver-api/early-userspace/buffer-format.rst of
+//! Linux).
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -49,8 +49,8 @@ impl Machine {
         }
     }
 
-    /// Boots the kernel and waits until it is done. A kernel that says nothing under KVM (which may be there in name only)
-    /// is emulated, and all that follow.
+    /// Boots the kernel and waits until it is done. A kernel that says nothing under KVM (which may be there in name
+    /// only) is emulated, and all that follow.
     pub(super) fn boot(&mut self, kernel: &Kernel, initramfs: &Path, dir: &Path, stop: &Stop) -> Result<Said> {
         if !self.emulated {
             match self.attempt(kernel, initramfs, dir, stop)? {

@@ -47,7 +47,8 @@ const NOT_IN_GUEST: &str = "stacks_of_all_kinds_of_programs_are_whole";
 /// The folder of its programs.
 const NOT_IN_GUEST_FOLDER: &str = "whole_stacks";
 
-/// What runs as process 1. The kernel hands over `EMULATED` from its command line. The kernel's own messages go to the first serial port, all else to the second.
+/// What runs as process 1. The kernel hands over `EMULATED` from its command line. The kernel's own messages go to
+/// the first serial port, all else to the second.
 const INIT: &str = r#"#!/bin/busybox sh
 b=/bin/busybox
 export PATH=/usr/bin:/usr/sbin:/bin
@@ -166,7 +167,8 @@ fn sources_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(sources)
 }
 
-/// What the compiler reads to make a program of this source, or a library where it has no `main`: headers, and what it links.
+/// What the compiler reads to make a program of this source, or a library where it has no `main`: headers, and what
+/// it links.
 fn compiled_from(source: &Path) -> Result<Vec<PathBuf>> {
     let made = tempfile::tempdir().context("can't make a temporary folder")?;
     // Some headers are read only where the compiler optimises.

@@ -1,9 +1,9 @@
 //! `cargo xtask kernels`: the agent's tests on the real kernel, on Debian's kernels too.
 //!
-//! In: kernels from apt, unpacked but not installed, and the agent's `root` tests. Each kernel is booted by qemu with an initramfs
-//! that holds the tests, the agent and the programs that both use; what they say comes back over a serial port. The same
-//! tests then run on this machine's own kernel. Out: the sum of the tests, and a line of figures for each kernel. Nothing is
-//! written but in the target folder's cache and in a temporary folder.
+//! In: kernels from apt, unpacked but not installed, and the agent's `root` tests. Each kernel is booted by qemu with
+//! an initramfs that holds the tests, the agent and the programs that both use; what they say comes back over a
+//! serial port. The same tests then run on this machine's own kernel. Out: the sum of the tests, and a line of
+//! figures for each kernel. Nothing is written but in the target folder's cache and in a temporary folder.
 
 mod archive;
 mod boot;

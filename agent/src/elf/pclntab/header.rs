@@ -147,8 +147,8 @@ impl Header {
     }
 }
 
-/// By section; where there is none (stripped, or merged into another by an external linker) by search, but only in what the Go
-/// linker has written.
+/// By section; where there is none (stripped, or merged into another by an external linker) by search, but only in
+/// what the Go linker has written.
 pub(crate) fn find<R: Fn(u64, &mut [u8]) -> bool>(image: &Image<R>) -> Option<Header> {
     if let Some(section) = image.section(&SECTIONS).filter(|section| !section.compressed) {
         let mut header = [0; HEADER_BYTES];

@@ -1,7 +1,8 @@
 //! Go's table of functions, pclntab, which its runtime needs, so that it is in every Go program, stripped or not.
 //!
-//! In: an image. Out: functions with their names, files and lines, and the numbers that the table has for each pc. Formats of
-//! Go 1.16, 1.18 and 1.20 on (runtime/symtab.go, cmd/link/internal/ld/pcln.go); older ones are passed over.
+//! In: an image. Out: functions with their names, files and lines, and the numbers that the table has for each pc.
+//! Formats of Go 1.16, 1.18 and 1.20 on (runtime/symtab.go, cmd/link/internal/ld/pcln.go); older ones are passed
+//! over.
 
 mod header;
 mod record;
@@ -37,8 +38,8 @@ impl Location {
         self.header.functions
     }
 
-    /// The address that trees of inlined functions are found by; looking for it may mean reading all data of the file. None where there
-    /// is none, as before Go 1.18.
+    /// The address that trees of inlined functions are found by; looking for it may mean reading all data of the
+    /// file. None where there is none, as before Go 1.18.
     pub(crate) fn trees<R: Fn(u64, &mut [u8]) -> bool>(&self, image: &Image<R>) -> Option<u64> {
         record::trees(image, &self.header)
     }
@@ -162,8 +163,8 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         (function.begin <= address && address < function.end).then_some(function)
     }
 
-    /// The functions at an address: those that were inlined there, innermost first, and the function itself last. `trees` is what
-    /// [`Location::trees`] gives. None where what was inlined there can't be told.
+    /// The functions at an address: those that were inlined there, innermost first, and the function itself last.
+    /// `trees` is what [`Location::trees`] gives. None where what was inlined there can't be told.
     pub(crate) fn calls(
         &mut self,
         function: &Function,
@@ -224,7 +225,8 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         trees()?.checked_add(offset)
     }
 
-    /// Where the name of an inlined function stands, and how far behind its function's begin it was called. None where there is no name.
+    /// Where the name of an inlined function stands, and how far behind its function's begin it was called. None
+    /// where there is no name.
     fn inlined(&mut self, tree: u64, index: u64) -> Option<(u64, u64)> {
         let layout = self.header.version.inlined();
         let mut bytes = [0; 20];
@@ -297,11 +299,11 @@ impl<'a, R: Fn(u64, &mut [u8]) -> bool> Pclntab<'a, R> {
         found
     }
 
-    /// Hands out ranges of addresses (the end exclusive) and the values that hold there, ascending, until `go_on` says no.
-    /// None where they make no sense.
+    /// Hands out ranges of addresses (the end exclusive) and the values that hold there, ascending, until `go_on`
+    /// says no. None where they make no sense.
     ///
-    /// Pairs of numbers: what to add to the value (zigzag), and for how many units of code that holds. The value begins at -1,
-    /// the pairs end with a first number of zero (runtime/symtab.go, `step`).
+    /// Pairs of numbers: what to add to the value (zigzag), and for how many units of code that holds. The value
+    /// begins at -1, the pairs end with a first number of zero (runtime/symtab.go, `step`).
     pub(crate) fn values(
         &mut self,
         function: &Function,

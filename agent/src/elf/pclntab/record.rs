@@ -1,5 +1,6 @@
-//! The runtime's own record of the module: which address the functions' offsets count from, and where the trees of inlined functions lie.
-//! Up to Go 1.25 the table's header says the former, as far as it is not left to the loader (position-independent programs).
+//! The runtime's own record of the module: which address the functions' offsets count from, and where the trees of
+//! inlined functions lie. Up to Go 1.25 the table's header says the former, as far as it is not left to the loader
+//! (position-independent programs).
 
 use super::super::image::{Arch, Image, field};
 use super::header::{Header, MAX_SEARCH_BYTES, Version};

@@ -25,9 +25,9 @@ pub use walk::{Arch, HostMemory, RED_ZONE_BYTES, Registers, StackCopy, leave_out
 
 /// Slots in the map of slabs.
 const MAX_SLABS: usize = 64;
-/// Slabs that are mapped into this process at a time, for walks of deferred stacks. What is mapped counts as resident for
-/// whoever looks from outside, twice then, as maps and as this process's memory. Mapping one costs as much as some
-/// hundred steps of a walk.
+/// Slabs that are mapped into this process at a time, for walks of deferred stacks. What is mapped counts as resident
+/// for whoever looks from outside, twice then, as maps and as this process's memory. Mapping one costs as much as
+/// some hundred steps of a walk.
 const MAPPED_SLABS: usize = 4;
 /// How long they stay mapped after the last walk, and the window for writing after the last table: both come in bursts.
 const MAPPED_NS: u64 = 1_000_000_000;

@@ -77,7 +77,8 @@ struct Mount<'a> {
     options: &'a str,
 }
 
-/// `ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELDS] - KIND SOURCE SUPER-OPTIONS` (Documentation/filesystems/proc.rst, 3.5).
+/// `ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELDS] - KIND SOURCE SUPER-OPTIONS`
+/// (Documentation/filesystems/proc.rst, 3.5).
 fn parse(line: &str) -> Option<Mount<'_>> {
     let (before, after) = line.split_once(" - ")?;
     let mut fields = before.split(' ').skip(2);
@@ -93,11 +94,13 @@ fn parse(line: &str) -> Option<Mount<'_>> {
     })
 }
 
-/// Judges by what is mounted. An overlay is as good as what it lies on: what is mounted without privileges may lie on anything.
+/// Judges by what is mounted. An overlay is as good as what it lies on: what is mounted without privileges may lie on
+/// anything.
 fn judge(mountinfo: &str, device: u64) -> bool {
     let mounts = || mountinfo.lines().filter_map(parse);
     let Some(mount) = mounts().find(|mount| mount.device == device) else {
-        // An overlay's files have numbers of the filesystems below, which nobody has mounted under that number; so have subvolumes.
+        // An overlay's files have numbers of the filesystems below, which nobody has mounted under that number; so
+        // have subvolumes.
         return !mounts().any(|mount| is_served(&mount));
     };
     if mount.kind != "overlay" {

@@ -40,7 +40,8 @@ impl Index {
         self.sorted.len() + self.recent.len()
     }
 
-    /// Takes a range whose line begins at an offset of the file; false where there is no room for it, or its line is too far away.
+    /// Takes a range whose line begins at an offset of the file; false where there is no room for it, or its line is
+    /// too far away.
     pub(super) fn insert(&mut self, start: u64, end: u64, line: u64, room: usize) -> bool {
         let Ok(line) = u32::try_from(line) else { return false };
         if self.len() >= room {

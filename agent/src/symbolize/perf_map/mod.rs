@@ -1,7 +1,8 @@
 //! Perf maps: text files in which run-time compilers say where they put which function.
 //!
-//! In: a file that grows, or is written anew. Out: names of addresses. Of each line its range is kept, 16 bytes, in the order of addresses; names
-//! stay in the file. Lines for which there is no room are looked through for the addresses that are asked for.
+//! In: a file that grows, or is written anew. Out: names of addresses. Of each line its range is kept, 16 bytes, in
+//! the order of addresses; names stay in the file. Lines for which there is no room are looked through for the
+//! addresses that are asked for.
 
 mod index;
 
@@ -19,7 +20,8 @@ const MAX_SEARCHED_BYTES: u64 = 16 << 20;
 /// A name is read with so much of its line.
 const LINE_BYTES: usize = MAX_NAME_BYTES + 64;
 
-/// Fills a buffer from an offset with what there is, at least a byte, and says how much; none at the end, or where it fails.
+/// Fills a buffer from an offset with what there is, at least a byte, and says how much; none at the end, or where it
+/// fails.
 pub(super) type ReadSome<'a> = &'a dyn Fn(u64, &mut [u8]) -> Option<usize>;
 
 /// A map's file at present.
@@ -61,8 +63,8 @@ impl PerfMap {
         self.index.bytes()
     }
 
-    /// Reads what was appended since, with room for so many lines in all. Some compilers write their whole map anew, into the same file or another.
-    /// `rest` is called between pieces.
+    /// Reads what was appended since, with room for so many lines in all. Some compilers write their whole map anew,
+    /// into the same file or another. `rest` is called between pieces.
     pub(super) fn refresh(&mut self, text: MapText<'_>, room: usize, rest: &dyn Fn()) {
         if text.inode != self.inode || text.bytes < self.read_bytes || !self.is_same_up_to_here(text) {
             *self = Self {
@@ -86,8 +88,8 @@ impl PerfMap {
         }
     }
 
-    /// Takes the whole lines of what was appended; false where there is none. The last line may be half-written: it waits for the
-    /// next time, unless it could never be whole, since there is `no_more_room` for it.
+    /// Takes the whole lines of what was appended; false where there is none. The last line may be half-written: it
+    /// waits for the next time, unless it could never be whole, since there is `no_more_room` for it.
     fn take(&mut self, appended: &[u8], no_more_room: bool, room: usize) -> bool {
         let whole = match appended.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => end + 1,

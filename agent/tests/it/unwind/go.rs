@@ -83,8 +83,8 @@ fn compare(bytes: &[u8], table: &FileTable, file: &str) -> (u64, u64) {
                     Cfa::FpChain | Cfa::End | Cfa::Signal => special += 1,
                     // reflect's call with arguments of 8 MiB and more (256 KiB on arm64): no room in the packed rule.
                     Cfa::Unknown if *offset > if elf.arm64 { 262_000 } else { 8_000_000 } => {}
-                    // rawVforkSyscall keeps its return address in a register for a while; arm64's debugCallV2 leaves with less
-                    // stack than it came with.
+                    // rawVforkSyscall keeps its return address in a register for a while; arm64's debugCallV2 leaves
+                    // with less stack than it came with.
                     Cfa::Unknown if *offset < if elf.arm64 { 0 } else { 8 } => special += 1,
                     found => assert_eq!(found, Cfa::Sp(i32::try_from(*offset).unwrap()), "{file}: {pc:#x}"),
                 }

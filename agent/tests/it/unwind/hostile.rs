@@ -1,4 +1,5 @@
-//! Files with a gibibyte of descriptions, made while they are read: the work and the memory stay bounded, and each says one error.
+//! Files with a gibibyte of descriptions, made while they are read: the work and the memory stay bounded, and each
+//! says one error.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -168,7 +169,8 @@ impl Hostile {
         let relative = |address: u64, to: u64| (address.wrapping_sub(to) as i32).to_le_bytes();
         let header = BASE + self.index_at();
         let (bytes, at) = if in_index < 12 {
-            // Version 1; where .eh_frame is, relative to this field; how many entries; of 4 bytes, relative to the header.
+            // Version 1; where .eh_frame is, relative to this field; how many entries; of 4 bytes, relative to the
+            // header.
             let eh_frame = relative(BASE + SECTION_AT, header + 4);
             let parts = [&[1, 0x1b, 3, 0x3b][..], &eh_frame, &entries.to_le_bytes()];
             (parts.concat(), in_index)

@@ -1,4 +1,5 @@
-//! Go programs whose pclntab claims a gibibyte, made while they are read: the work and the memory stay bounded, and each says one error.
+//! Go programs whose pclntab claims a gibibyte, made while they are read: the work and the memory stay bounded, and
+//! each says one error.
 
 use std::cell::Cell;
 

@@ -76,7 +76,8 @@ pub(crate) struct Counts {
     pub(crate) overlapping: u64,
 }
 
-/// Holds every row that gimli finds in the section against the table; fails with the file and address of the first that differs.
+/// Holds every row that gimli finds in the section against the table; fails with the file and address of the first
+/// that differs.
 pub(crate) fn compare<'b, S>(
     section: &S,
     bases: &gimli::BaseAddresses,

@@ -35,7 +35,8 @@ fn large_files() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The last address of each row, which is in a function; what lies between functions may take its rule from either side.
+/// The last address of each row, which is in a function; what lies between functions may take its rule from either
+/// side.
 fn check(outline: &Outline, part: u32, whole: &FileTable, own: &FileTable) -> usize {
     let addresses = outline.addresses_of(part);
     let mut rows = 0;

@@ -13,8 +13,8 @@ const STACK: u64 = 0x7000_0000;
 /// How far the file's addresses are moved in the process.
 const BIAS: u64 = 0x5500_0000_0000;
 
-/// Functions of 64 bytes: 0 keeps no frame, 1 and 2 save x29 and x30, 3 is where the kernel lets signal handlers return to
-/// (its table is the frame of an ordinary function here), 4 is called by nobody.
+/// Functions of 64 bytes: 0 keeps no frame, 1 and 2 save x29 and x30, 3 is where the kernel lets signal handlers
+/// return to (its table is the frame of an ordinary function here), 4 is called by nobody.
 fn functions() -> Vec<u8> {
     let saves = [0x41, 0x0e, 32, 0x9d, 4, 0x9e, 3];
     eh_frame(

@@ -1,4 +1,5 @@
-//! Where neither tables nor frame pointers lead on, return addresses are found on the stack: in stacks and code made by hand.
+//! Where neither tables nor frame pointers lead on, return addresses are found on the stack: in stacks and code made
+//! by hand.
 
 use stakeout_agent::kernel::{Arch, HostMemory, RED_ZONE_BYTES, Registers, WalkStop};
 use stakeout_agent::unwind::{Code, CodeMapping, Layout};
@@ -16,8 +17,8 @@ const PENDING: u64 = BIAS + 0x3_8000;
 /// Each function of 64 bytes has a call before the byte 32, and nothing else.
 const BEHIND_CALL: u64 = 32;
 
-/// Function 0 has 16 bytes of its own below its return address, 1 works with a frame pointer, 2 says the same as 0 and has 32 bytes, and
-/// 3 is called by nobody.
+/// Function 0 has 16 bytes of its own below its return address, 1 works with a frame pointer, 2 says the same as 0
+/// and has 32 bytes, and 3 is called by nobody.
 fn frames() -> Vec<u8> {
     eh_frame(
         "",

@@ -1,5 +1,5 @@
-//! A real program, executed instruction by instruction: at each, the walk by our tables equals framehop's, and ends at the
-//! program's start.
+//! A real program, executed instruction by instruction: at each, the walk by our tables equals framehop's, and ends
+//! at the program's start.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -153,8 +153,8 @@ fn step_through(flags: &[&str]) {
             let line = line.map(|line| (path_of(line), at.pc - line.start + line.file_offset));
             format!("step {steps} at {:x}, {line:x?}: {frames:x?}", at.pc)
         };
-        // Where an exception leaves the C++ library's unwinder, that overwrites its own frame with the one that it goes to,
-        // and for four instructions no table tells where that is: some hundred instructions each time.
+        // Where an exception leaves the C++ library's unwinder, that overwrites its own frame with the one that it
+        // goes to, and for four instructions no table tells where that is: some hundred instructions each time.
         unrooted += usize::from(stop != WalkStop::Root);
         deepest = deepest.max(frames.len());
         let mut read_stack = |address: u64| {

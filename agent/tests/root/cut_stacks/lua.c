@@ -1,5 +1,5 @@
-// Lua compiled by LuaJIT: main -> run -> lua_pcall -> made code, which calls `called` now and then. Ends with 77 where the library is not
-// there. Usage: NAME CPU_MILLISECONDS
+// Lua compiled by LuaJIT: main -> run -> lua_pcall -> made code, which calls `called` now and then. Ends with 77
+// where the library is not there. Usage: NAME CPU_MILLISECONDS
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-// Machine code without frame pointers, made by hand: main -> outer -> made -> between -> made -> leaf. What it keeps in the frame
-// pointer's register is nothing, a number, or the address of data, by turns. Usage: NAME CPU_MILLISECONDS
+// Machine code without frame pointers, made by hand: main -> outer -> made -> between -> made -> leaf. What it keeps
+// in the frame pointer's register is nothing, a number, or the address of data, by turns. Usage: NAME
+// CPU_MILLISECONDS
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,8 @@ __attribute__((noinline)) static void outer(void)
 
 int main(int argc, char **argv)
 {
-	// push rbp; push rbx, six times; movabs rbp, NUMBER; mov ebx, 1000000; loop: dec ebx; jnz loop; call rdi; add rsp, 40; pop rbx; pop rbp; ret
+	// push rbp; push rbx, six times; movabs rbp, NUMBER; mov ebx, 1000000; loop: dec ebx; jnz loop; call rdi; add
+	// rsp, 40; pop rbx; pop rbp; ret
 	static const unsigned char code[] = { 0x55, 0x53, 0x53, 0x53, 0x53, 0x53, 0x53, 0x48, 0xbd, 0, 0, 0, 0, 0, 0, 0, 0, 0xbb, 0x40, 0x42, 0x0f, 0x00,
 					      0xff, 0xcb, 0x75, 0xfc, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x28, 0x5b, 0x5d, 0xc3 };
 	const uint64_t numbers[] = { 0, 41, (uint64_t)data };

@@ -1,5 +1,5 @@
-// One function that calls itself, 400 to 5,000 deep, each time another number of times; with a third argument always so deep.
-// Usage: NAME CPU_MILLISECONDS [DEPTH]
+// One function that calls itself, 400 to 5,000 deep, each time another number of times; with a third argument always
+// so deep. Usage: NAME CPU_MILLISECONDS [DEPTH]
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,4 +1,5 @@
-// main -> OUTER -> INNER, where the time goes; two programs of this file have frames of different sizes. Usage: NAME CPU_MILLISECONDS
+// main -> OUTER -> INNER, where the time goes; two programs of this file have frames of different sizes. Usage: NAME
+// CPU_MILLISECONDS
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,6 @@
-// Code that this program makes, in memory of some kind: main -> run -> the made code. Usage: NAME KIND CPU_MILLISECONDS; ends with 77 where there
-// is no such memory. When it has computed it waits for the end of its input.
+// Code that this program makes, in memory of some kind: main -> run -> the made code. Usage: NAME KIND
+// CPU_MILLISECONDS; ends with 77 where there is no such memory. When it has computed it waits for the end of its
+// input.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-//! Files and memory of other processes: which is whose, how long they are held, and who may not make the agent wait or read too much.
+//! Files and memory of other processes: which is whose, how long they are held, and who may not make the agent wait
+//! or read too much.
 
 mod held;
 mod hostile;

@@ -1,6 +1,7 @@
-// A program whose code, and where that is allowed arguments and environment, lie in a file that nobody serves: reading it never ends. It mounts a FUSE filesystem at the given
-// place, whose server, a child, answers everything but reads; maps its only file as code, makes it its command line, prints a line, and computes.
-// Usage: NAME PLACE; needs root.
+// A program whose code, and where that is allowed arguments and environment, lie in a file that nobody serves:
+// reading it never ends. It mounts a FUSE filesystem at the given place, whose server, a child, answers everything
+// but reads; maps its only file as code, makes it its command line, prints a line, and computes. Usage: NAME PLACE;
+// needs root.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

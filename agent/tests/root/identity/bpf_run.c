@@ -1,5 +1,6 @@
-// Loads a BPF program under a name, prints where its code is, runs it for some milliseconds, and unloads it by ending. All programs of
-// this file have code of the same length. Usage: NAME PROGRAM_NAME NUMBER MILLISECONDS. Ends with 77 where it may not.
+// Loads a BPF program under a name, prints where its code is, runs it for some milliseconds, and unloads it by
+// ending. All programs of this file have code of the same length. Usage: NAME PROGRAM_NAME NUMBER MILLISECONDS. Ends
+// with 77 where it may not.
 #define _GNU_SOURCE
 #include <linux/bpf.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-//! BPF programs that are loaded one after the other, where the kernel likes to put the next one in the place of the last.
+//! BPF programs that are loaded one after the other, where the kernel likes to put the next one in the place of the
+//! last.
 
 use std::io::BufRead;
 use std::process::{Command, Stdio};

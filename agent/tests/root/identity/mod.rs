@@ -12,7 +12,8 @@ use crate::ground_truth::fast;
 use crate::program::{Program, Running};
 use crate::recording::{Recording, possible};
 
-/// Links of a chain of execs, with names that the kernel keeps whole: what a thread was called at a sample's moment is the truth.
+/// Links of a chain of execs, with names that the kernel keeps whole: what a thread was called at a sample's moment
+/// is the truth.
 const LINKS: [&str; 5] = ["link-a", "link-b", "link-c", "link-d", "link-e"];
 
 /// Two processes that are another program every 4 ms, 400 times.

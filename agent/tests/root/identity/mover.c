@@ -1,5 +1,5 @@
-// Works in before_move, then moves itself, or a child that it forks, to another control group and works in after_move there.
-// Usage: NAME child|itself CGROUP_PROCS_OF_THE_OTHER_GROUP SECONDS
+// Works in before_move, then moves itself, or a child that it forks, to another control group and works in after_move
+// there. Usage: NAME child|itself CGROUP_PROCS_OF_THE_OTHER_GROUP SECONDS
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// One process that becomes one program after the other: works in relay_work for some milliseconds of CPU time, then executes the next
-// program of its list, so many times. Usage: NAME MILLISECONDS PROGRAMS_LEFT NUMBER PROGRAM...
+// One process that becomes one program after the other: works in relay_work for some milliseconds of CPU time, then
+// executes the next program of its list, so many times. Usage: NAME MILLISECONDS PROGRAMS_LEFT NUMBER PROGRAM...
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,4 +1,5 @@
-//! A container as a container engine starts it: by runc, from a bundle, with nothing of this machine's file system in it.
+//! A container as a container engine starts it: by runc, from a bundle, with nothing of this machine's file system in
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +7,8 @@ use std::process::Command;
 
 use super::build::{Workshop, find_program};
 
-/// A bundle's settings (OCI runtime specification 1.0): namespaces of its own, and a shell that works beside the program. When
-/// the shell ends, everything in its process namespace does.
+/// A bundle's settings (OCI runtime specification 1.0): namespaces of its own, and a shell that works beside the
+/// program. When the shell ends, everything in its process namespace does.
 const CONFIG: &str = r#"{
     "ociVersion": "1.0.2",
     "process": {

@@ -24,8 +24,8 @@ use rows::{Row, Truth, rows};
 
 /// Of all samples of a program, where the table is asked for.
 const WHOLE_PERCENT: f64 = 99.5;
-/// Among all other tests, on whatever machine CI has at that moment: of 600 samples three more than the half percent are a burst of
-/// lost turns while a table was being made, and not a defect.
+/// Among all other tests, on whatever machine CI has at that moment: of 600 samples three more than the half percent
+/// are a burst of lost turns while a table was being made, and not a defect.
 const WHOLE_PERCENT_AMONG_OTHERS: f64 = 98.5;
 const FREQUENCY_HZ: u32 = 99;
 /// Times CPUs: so many stacks that wait for their tables find room, were it all of them.
@@ -243,7 +243,8 @@ fn beside(ran: &Ran, found: &Found) -> String {
     let excluded = row.excludes.filter(|_| found.excluded > 0);
     let excluded = excluded.map(|why| format!("{} excluded {}", found.excluded, why.text()));
     let without = (found.without_user > 0).then(|| format!("{} without a user stack", found.without_user));
-    // Where a row is short of names, whose they are: mostly those of a library that its distribution ships without symbols.
+    // Where a row is short of names, whose they are: mostly those of a library that its distribution ships without
+    // symbols.
     let is_short = percent(found.named, found.frames) < 99.5;
     let most = found
         .unnamed

@@ -9,8 +9,8 @@ use super::build::{Language, Workshop, source};
 
 /// What a stack of the program has to look like.
 pub(super) enum Truth {
-    /// Functions from the outermost to the innermost. Of a stack's functions those that are in any of these chains must be
-    /// the beginning of one chain; [`ANY`] stands where others may lie between two of them.
+    /// Functions from the outermost to the innermost. Of a stack's functions those that are in any of these chains
+    /// must be the beginning of one chain; [`ANY`] stands where others may lie between two of them.
     Chains(Vec<Vec<String>>),
     /// A stack with code made at run time may be cut; its caller, where there is one, is the virtual machine.
     Java,
@@ -48,10 +48,11 @@ pub(super) struct Row {
 pub(super) enum Exclusion {
     /// Cut in a function of musl, which Debian builds without any description of its frames.
     InsideMusl,
-    /// Not right while libgcc, in the last instructions of `_Unwind_Resume`, puts the saved registers and the return address of
-    /// another frame into its own.
+    /// Not right while libgcc, in the last instructions of `_Unwind_Resume`, puts the saved registers and the return
+    /// address of another frame into its own.
     InstallsContext,
-    /// Taken before the program's table was there, where C and Go have a stack each: the copy that waits holds one of them.
+    /// Taken before the program's table was there, where C and Go have a stack each: the copy that waits holds one of
+    /// them.
     OtherStack,
 }
 

@@ -1,7 +1,8 @@
 //! Connections: who is a stranger, and how many may be there.
 //!
-//! A connection is a stranger's until a request on it was let in by a token (or needed none). Strangers together, and those of one address, have a share of the
-//! room; beyond it the one that came first gives way. So whoever can show a token always finds a place, whatever crowd is there.
+//! A connection is a stranger's until a request on it was let in by a token (or needed none). Strangers together, and
+//! those of one address, have a share of the room; beyond it the one that came first gives way. So whoever can show a
+//! token always finds a place, whatever crowd is there.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
-//! Tokens that are none, by the address that they come from: after some it must wait. What is right, and was right before from there, is let in
-//! all the same: behind one address there may be many.
+//! Tokens that are none, by the address that they come from: after some it must wait. What is right, and was right
+//! before from there, is let in all the same: behind one address there may be many.
 
 use super::tokens::Hash;
 use std::collections::HashMap;

@@ -1,7 +1,8 @@
 //! Under which names the server is asked, and by whose pages.
 //!
-//! A browser lets any page send requests to this machine's loopback, and a page whose name was bound to 127.0.0.1 read the answers. So on loopback
-//! `Host` must be a name of this server, and what a page of another origin asks is refused everywhere.
+//! A browser lets any page send requests to this machine's loopback, and a page whose name was bound to 127.0.0.1
+//! read the answers. So on loopback `Host` must be a name of this server, and what a page of another origin asks is
+//! refused everywhere.
 
 use crate::api::error::{ApiError, Code};
 use axum::http::{HeaderMap, header};
@@ -18,8 +19,9 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Of a server that listens there, has this URL, and may be called by these names. Beyond loopback names are checked only where some are given: others
-    /// reach it by names that it cannot know, and tokens keep strangers out.
+    /// Of a server that listens there, has this URL, and may be called by these names. Beyond loopback names are
+    /// checked only where some are given: others reach it by names that it cannot know, and tokens keep strangers
+    /// out.
     pub fn new(listen: SocketAddr, public_url: Option<&str>, allowed: &[String]) -> Self {
         let of_url = public_url.and_then(|url| Some(url.split_once("://")?.1.split('/').next()?.to_owned()));
         let names = allowed.iter().cloned().chain(of_url);

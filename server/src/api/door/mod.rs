@@ -1,7 +1,8 @@
 //! Who may come in: names and pages ([`hosts`]), connections ([`crowd`]), tokens and sessions.
 //!
-//! Two kinds of tokens, kept apart: a sender's cannot read, a viewer's cannot write. A browser trades the viewer's token for a cookie of its own.
-//! Who has shown no token may send a few kilobytes, and few of them: `server/docs/threats.md` has all limits.
+//! Two kinds of tokens, kept apart: a sender's cannot read, a viewer's cannot write. A browser trades the viewer's
+//! token for a cookie of its own. Who has shown no token may send a few kilobytes, and few of them:
+//! `server/docs/threats.md` has all limits.
 
 pub(super) mod crowd;
 mod guesses;
@@ -44,7 +45,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The token as the password of HTTP's basic authentication, as Pyroscope's clients send it; the user's name says nothing here.
+/// The token as the password of HTTP's basic authentication, as Pyroscope's clients send it; the user's name says
+/// nothing here.
 fn basic(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, pair) = value.split_once(' ')?;
@@ -203,7 +205,8 @@ fn shown(
     Ok(cookie.and_then(|cookie| state.sessions.holder(cookie, tokens)))
 }
 
-/// Whose token it is. One that is none counts as a guess, unless it belongs to the other door; who has guessed too often is not answered.
+/// Whose token it is. One that is none counts as a guess, unless it belongs to the other door; who has guessed too
+/// often is not answered.
 fn tried(
     state: &AppState,
     tokens: &Tokens,
@@ -451,7 +454,7 @@ mod tests {
 
     #[test]
     fn the_limits_are_documented() {
-        use crate::api::{assets, serve, unread};
+        use crate::api::{agents, assets, serve, unread};
         crate::documented(&[
             ("STRANGER_BODY_BYTES", STRANGER_BODY_BYTES as u64),
             ("STRANGER_BODY_SECONDS", STRANGER_BODY_SECONDS),
@@ -466,7 +469,7 @@ mod tests {
             ("ADDRESS_PART", crowd::ADDRESS_PART as u64),
             ("STRANGER_IDLE_SECONDS", crowd::STRANGER_IDLE_SECONDS),
             ("IDLE_SECONDS", crowd::IDLE_SECONDS),
-            ("MOST_DOWNLOADS", assets::MOST_DOWNLOADS as u64),
+            ("MOST_DOWNLOADS", agents::MOST_DOWNLOADS as u64),
             ("DOWNLOAD_SECONDS", assets::DOWNLOAD_SECONDS),
             ("FAILURES", guesses::FAILURES as u64),
             ("SECONDS_EACH", guesses::SECONDS_EACH as u64),

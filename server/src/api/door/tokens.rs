@@ -80,7 +80,8 @@ impl Tokens {
         Self(Some(Arc::new(RwLock::new(Known::of(text)))))
     }
 
-    /// From here on these are accepted, and no others. Nothing changes where there are none, or none was needed. Whether others are now.
+    /// From here on these are accepted, and no others. Nothing changes where there are none, or none was needed.
+    /// Whether others are now.
     pub fn replace(&self, text: &str) -> bool {
         let known = Known::of(text);
         let Some(tokens) = self.0.as_ref().filter(|_| !known.hashes.is_empty()) else {

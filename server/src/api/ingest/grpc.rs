@@ -1,7 +1,9 @@
 //! OTLP's gRPC service.
 
-use super::super::{ApiError, AppState, error::Code};
-use super::{UNKNOWN_LENGTH_BYTES, batch_id, check_version, refuse, response, sender, status};
+use super::request::{UNKNOWN_LENGTH_BYTES, batch_id, check_version, refuse, response, sender};
+use super::status;
+use crate::api::error::{ApiError, Code};
+use crate::api::state::AppState;
 use crate::ingest::{Encoding, IngestError};
 use crate::store::Sender;
 use axum::body::Body;

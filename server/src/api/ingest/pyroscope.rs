@@ -1,11 +1,12 @@
 //! `POST /ingest`: pprof as Pyroscope's clients send it.
 //!
-//! What a profile is of stands in the address: `name` with labels in braces, `from` and `until` in nanoseconds, seconds or milliseconds since the
-//! epoch, `spyName`. The body is the profile itself, gzipped or not, or a form with the profile as the part `profile` and a description of its
-//! types of values as `sample_type_config`.
+//! What a profile is of stands in the address: `name` with labels in braces, `from` and `until` in nanoseconds,
+//! seconds or milliseconds since the epoch, `spyName`. The body is the profile itself, gzipped or not, or a form with
+//! the profile as the part `profile` and a description of its types of values as `sample_type_config`.
 
-use super::super::{ApiError, AppState, error::Code};
-use super::{Arrived, arrive, content_encoding, refuse};
+use super::request::{Arrived, arrive, content_encoding, refuse};
+use crate::api::error::{ApiError, Code};
+use crate::api::state::AppState;
 use crate::ingest::{About, Form};
 use axum::extract::{Request, State};
 use axum::http::header;

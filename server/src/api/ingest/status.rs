@@ -1,10 +1,10 @@
 //! What a sender is told that is refused: `google.rpc.Status`, in the encoding in which it asked.
 //!
-//! In: an answer of the API that is an error. Out: the same with a body that OTLP's exporters read. Field numbers are those of
-//! `google/rpc/status.proto` and `google/rpc/error_details.proto`.
+//! In: an answer of the API that is an error. Out: the same with a body that OTLP's exporters read. Field numbers are
+//! those of `google/rpc/status.proto` and `google/rpc/error_details.proto`.
 
-use super::super::error::Told;
-use super::{HTTP_PATH, JSON, PROTOBUF};
+use super::request::{HTTP_PATH, JSON, PROTOBUF};
+use crate::api::error::Told;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -47,8 +47,8 @@ fn code_of(status: StatusCode) -> Code {
     }
 }
 
-/// How whoever sends profiles is told errors: in protobuf who sent protobuf, and in JSON as protobuf maps it who sent that; none for all other
-/// requests.
+/// How whoever sends profiles is told errors: in protobuf who sent protobuf, and in JSON as protobuf maps it who sent
+/// that; none for all other requests.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Refused(Option<&'static str>);
 

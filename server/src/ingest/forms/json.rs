@@ -1,9 +1,11 @@
-//! OTLP/JSON (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>), read value by value and written as protobuf at once.
+//! OTLP/JSON (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>), read value by value and written as
+//! protobuf at once.
 //!
-//! Fields that are not known here are passed over. Names tell values and attributes apart, so every layout from 1.8 on is read.
+//! Fields that are not known here are passed over. Names tell values and attributes apart, so every layout from 1.8
+//! on is read.
 
-use super::super::IngestError;
-use super::Write;
+use crate::ingest::error::IngestError;
+use crate::ingest::forms::write::Write;
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -44,21 +46,27 @@ const REQUEST: Message = &[
     field("resourceProfiles", 1, Kind::Many(RESOURCE_PROFILES)),
     field("dictionary", 2, Kind::One(DICTIONARY)),
 ];
+
 const RESOURCE_PROFILES: Message = &[
     field("resource", 1, Kind::One(RESOURCE)),
     field("scopeProfiles", 2, Kind::Many(SCOPE_PROFILES)),
 ];
+
 const RESOURCE: Message = &[field("attributes", 1, Kind::Many(KEY_VALUE))];
+
 const SCOPE_PROFILES: Message = &[
     field("scope", 1, Kind::One(SCOPE)),
     field("profiles", 2, Kind::Many(PROFILE)),
 ];
+
 const SCOPE: Message = &[field("attributes", 3, Kind::Many(KEY_VALUE))];
+
 const KEY_VALUE: Message = &[
     field("key", 1, Kind::Text),
     field("value", 2, Kind::One(VALUE)),
     field("keyStrindex", 3, Kind::Int),
 ];
+
 const VALUE: Message = &[
     field("stringValue", 1, Kind::Text),
     field("boolValue", 2, Kind::Bool),
@@ -69,10 +77,14 @@ const VALUE: Message = &[
     field("bytesValue", 7, Kind::Any),
     field("stringValueStrindex", 8, Kind::Int),
 ];
+
 /// Of a list its texts.
 const LIST: Message = &[field("values", 1, Kind::Many(TEXT))];
+
 const TEXT: Message = &[field("stringValue", 1, Kind::Text)];
+
 const VALUE_TYPE: Message = &[field("typeStrindex", 1, Kind::Int), field("unitStrindex", 2, Kind::Int)];
+
 const PROFILE: Message = &[
     field("sampleType", 1, Kind::One(VALUE_TYPE)),
     field("samples", 2, Kind::Many(SAMPLE)),
@@ -85,6 +97,7 @@ const PROFILE: Message = &[
     field("locationIndices", 0, Kind::Older),
     field("timeNanos", 0, Kind::Older),
 ];
+
 const SAMPLE: Message = &[
     field("stackIndex", 1, Kind::Int),
     field("attributeIndices", 2, Kind::Ints),
@@ -94,6 +107,7 @@ const SAMPLE: Message = &[
     field("locationsStartIndex", 0, Kind::Older),
     field("locationsLength", 0, Kind::Older),
 ];
+
 const DICTIONARY: Message = &[
     field("mappingTable", 1, Kind::Many(MAPPING)),
     field("locationTable", 2, Kind::Many(LOCATION)),
@@ -103,10 +117,12 @@ const DICTIONARY: Message = &[
     field("stackTable", 7, Kind::Many(STACK)),
     field("attributeUnits", 0, Kind::Older),
 ];
+
 const MAPPING: Message = &[
     field("filenameStrindex", 4, Kind::Int),
     field("attributeIndices", 5, Kind::Ints),
 ];
+
 const LOCATION: Message = &[
     field("mappingIndex", 1, Kind::Int),
     field("address", 2, Kind::Int),
@@ -114,14 +130,18 @@ const LOCATION: Message = &[
     field("line", 3, Kind::Many(LINE)),
     field("attributeIndices", 4, Kind::Ints),
 ];
+
 const LINE: Message = &[field("functionIndex", 1, Kind::Int), field("line", 2, Kind::Int)];
+
 const FUNCTION: Message = &[
     field("nameStrindex", 1, Kind::Int),
     field("systemNameStrindex", 2, Kind::Int),
     field("filenameStrindex", 3, Kind::Int),
     field("startLine", 4, Kind::Int),
 ];
+
 const ATTRIBUTE: Message = &[field("keyStrindex", 1, Kind::Int), field("value", 2, Kind::One(VALUE))];
+
 const STACK: Message = &[field("locationIndices", 1, Kind::Ints)];
 
 /// What an error says where the layout is another one.

@@ -1,11 +1,12 @@
 //! pprof (<https://github.com/google/pprof/blob/main/proto/profile.proto>) with what a client says beside it.
 //!
-//! Of a profile with several types of values each type becomes a profile. An address becomes an offset in its module's file.
+//! Of a profile with several types of values each type becomes a profile. An address becomes an offset in its
+//! module's file.
 
-use super::super::IngestError;
-use super::super::protobuf::{Fault, Fields};
-use super::super::room::Room;
-use super::Write;
+use crate::ingest::error::IngestError;
+use crate::ingest::forms::write::Write;
+use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::protobuf::{Fault, Fields};
 use std::collections::HashMap;
 
 /// What a client says of a profile beside it.
@@ -221,7 +222,8 @@ impl<'p, 'a> Making<'p, 'a> {
         })
     }
 
-    /// A text's place among the strings: after the profile's own, which have an empty one before them if they don't begin with one.
+    /// A text's place among the strings: after the profile's own, which have an empty one before them if they don't
+    /// begin with one.
     fn string(&mut self, text: &[u8]) -> u64 {
         let own = self.profile.strings.len().max(1);
         let known = self.more_strings.iter().position(|known| known == text);
@@ -427,7 +429,8 @@ impl<'p, 'a> Making<'p, 'a> {
     }
 }
 
-/// Which types of values are taken, with their names. Ticks beside their time say the same twice, and sums since the start are of no window.
+/// Which types of values are taken, with their names. Ticks beside their time say the same twice, and sums since the
+/// start are of no window.
 fn wanted_types(profile: &Profile<'_>, about: &About) -> Vec<(usize, Vec<u8>)> {
     let text = |index: i64| String::from_utf8_lossy(profile.text(index)).into_owned();
     let types: Vec<[String; 2]> = profile.sample_types.iter().map(|kind| kind.map(text)).collect();

@@ -1,24 +1,15 @@
 //! Which version of the protocol a request is of.
 //!
-//! All versions have one path and one package. Until 1.7 tables and profiles have other fields, which the decoder refuses where
-//! it meets them. In 1.8 and 1.9 a sample's fields are stack, values, attributes, link and times; since 1.10 they are stack,
-//! attributes, link, values and times. A wrong guess reads indices as values, so a request is told by what all its samples
-//! have, and refused where that says too little. Never decodes more than it has to: of most requests the first sample is enough.
+//! All versions have one path and one package. Until 1.7 tables and profiles have other fields, which the decoder
+//! refuses where it meets them. In 1.8 and 1.9 a sample's fields are stack, values, attributes, link and times; since
+//! 1.10 they are stack, attributes, link, values and times. A wrong guess reads indices as values, so a request is
+//! told by what all its samples have, and refused where that says too little. Never decodes more than it has to: of
+//! most requests the first sample is enough.
 
-use super::super::IngestError;
-use super::super::protobuf::{Fault, Field, Fields};
-use super::{Request, Tables};
+use crate::ingest::error::IngestError;
+use crate::ingest::wire::message::{Layout, Request, Tables};
+use crate::ingest::wire::protobuf::{Fault, Field, Fields};
 use std::collections::HashSet;
-
-/// Versions whose samples have the same fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in super::super) enum Layout {
-    /// 1.8 and 1.9.
-    Older,
-    /// 1.10 and later.
-    #[default]
-    Newer,
-}
 
 /// Attributes of mappings and locations: no sample has them.
 const OF_FRAMES: &[&[u8]] = &[
@@ -41,7 +32,7 @@ struct Hints {
 
 impl Request<'_> {
     /// The layout of its samples.
-    pub(in super::super) fn layout(&self) -> Result<Layout, IngestError> {
+    pub(crate) fn layout(&self) -> Result<Layout, IngestError> {
         let mut hints = Hints::default();
         for profile in self.resources.iter().flat_map(|resource| &resource.profiles) {
             let mut fields = Fields { wire: profile.wire };

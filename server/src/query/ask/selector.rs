@@ -1,7 +1,7 @@
 //! PromQL-style label selectors: `{service="kubelet",node=~"db-.*"}`.
 //!
-//! Text in, matchers out. An absent label has the empty value, and a regular expression is anchored at both ends, both as in
-//! PromQL (<https://prometheus.io/docs/prometheus/latest/querying/basics/>). Does no I/O.
+//! Text in, matchers out. An absent label has the empty value, and a regular expression is anchored at both ends,
+//! both as in PromQL (<https://prometheus.io/docs/prometheus/latest/querying/basics/>). Does no I/O.
 
 use crate::label::attribute::{self, AttributeName};
 use crate::label::{Home, Label};
@@ -152,8 +152,8 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")
 }
 
-/// Compiles a pattern that users gave, within limits. `what` names it in the message, such as "the regular expression of
-/// label `node`".
+/// Compiles a pattern that users gave, within limits. `what` names it in the message, such as "the regular expression
+/// of label `node`".
 ///
 /// # Errors
 /// `bad_query` when it is malformed or too large.

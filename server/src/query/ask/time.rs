@@ -1,7 +1,7 @@
 //! Points in time and windows, as users write them.
 //!
-//! RFC 3339, Unix milliseconds, or relative to now (`now`, `now-90s`, `now-1h`) in; nanoseconds since the Unix epoch out. The
-//! caller says what time it is. Does no I/O.
+//! RFC 3339, Unix milliseconds, or relative to now (`now`, `now-90s`, `now-1h`) in; nanoseconds since the Unix epoch
+//! out. The caller says what time it is. Does no I/O.
 
 use crate::query::limits::error::QueryError;
 

@@ -1,12 +1,14 @@
 //! What was observed: the intervals that agents covered, from `batches`.
 //!
-//! Rates are CPU seconds per observed second, summed over nodes. Observed is what at least one agent covered: a node counts with what was
-//! seen of it, so that the mean of a chart's steps is the rate of its window, and nodes that come and go are not taken for ever present.
-//! (The mean of the nodes' covered times was wrong there: two nodes one after the other, each with two busy cores, came out as four, and a
-//! node whose agent was away raised the rates of all others.) Where the newest batches of some agents are still on their way, observed is the
-//! part of that time that has come: otherwise every chart would fall towards the present. Where samples of a sender that keeps no account are
-//! among the selected, all of the window is taken as observed, whatever others tell of themselves: who sends without an account was there all
-//! the time. What is idle, and how many CPUs there are, is still said of the accounts' own time. A window with neither is not observed.
+//! Rates are CPU seconds per observed second, summed over nodes. Observed is what at least one agent covered: a node
+//! counts with what was seen of it, so that the mean of a chart's steps is the rate of its window, and nodes that
+//! come and go are not taken for ever present. (The mean of the nodes' covered times was wrong there: two nodes one
+//! after the other, each with two busy cores, came out as four, and a node whose agent was away raised the rates of
+//! all others.) Where the newest batches of some agents are still on their way, observed is the part of that time
+//! that has come: otherwise every chart would fall towards the present. Where samples of a sender that keeps no
+//! account are among the selected, all of the window is taken as observed, whatever others tell of themselves: who
+//! sends without an account was there all the time. What is idle, and how many CPUs there are, is still said of the
+//! accounts' own time. A window with neither is not observed.
 
 use crate::label::Label;
 use crate::query::ask::question::Question;
@@ -30,7 +32,8 @@ use std::sync::Arc;
 
 /// Batches that ended so long before the window still tell what had been lost before it began.
 pub(crate) const LOOK_BACK_NS: i64 = 600 * 1_000_000_000;
-/// A node whose newest batch ended at most so long before the newest of all nodes is late, and not gone: six usual intervals.
+/// A node whose newest batch ended at most so long before the newest of all nodes is late, and not gone: six usual
+/// intervals.
 pub(crate) const LATE_NS: i64 = 30 * 1_000_000_000;
 /// Accounts that are read together, about: of a week of a hundred nodes there are six times as many.
 const ROWS_AT_ONCE: u64 = 2_000_000;
@@ -106,7 +109,8 @@ impl Exposure {
         self.observed_s.iter().sum()
     }
 
-    /// Share of the observed time in which a node was covered, a mean over the nodes; `None` where nobody accounts for it.
+    /// Share of the observed time in which a node was covered, a mean over the nodes; `None` where nobody accounts
+    /// for it.
     pub fn node_share(&self) -> Option<f64> {
         let observed: f64 = self.accounted_s.iter().sum();
         let by_node: f64 = self.by_node_s.iter().sum();
@@ -439,8 +443,9 @@ fn gaps(covered: Vec<(i64, i64)>, window: Window) -> Vec<(i64, i64)> {
 /// Causes of loss that an answer names, about; what is more is `other`.
 const MOST_CAUSES: usize = 256;
 
-/// Counters at the end of the window minus counters at its start, summed over instances. An instance whose first batch lies in
-/// the window started from zero; of one that is not known from its start, losses count from its first known batch.
+/// Counters at the end of the window minus counters at its start, summed over instances. An instance whose first
+/// batch lies in the window started from zero; of one that is not known from its start, losses count from its first
+/// known batch.
 fn lost_within(intervals: &[Interval], window: Window) -> BTreeMap<String, i64> {
     let mut instances: HashMap<&str, Vec<&Interval>, foldhash::fast::RandomState> = HashMap::default();
     for interval in intervals {

@@ -201,7 +201,8 @@ impl GroupCounts {
         Ok(tally.groups)
     }
 
-    /// Neighbours of one thread mostly have the same step: what they have in common is added up before it goes to its group.
+    /// Neighbours of one thread mostly have the same step: what they have in common is added up before it goes to its
+    /// group.
     fn count_runs(&mut self, read: &Read<'_>, tally: &mut Tally) -> Result<(), QueryError> {
         let (column, values) = (read.column.codes.words(), read.values.codes.words());
         let mut cursor = StepCursor::new(self.steps, self.except);
@@ -332,7 +333,8 @@ impl Collector for GroupCounts {
     }
 }
 
-/// Sums by pairs of codes of one row group: a pair is then hashed once. An array where it is no larger than what it is made of.
+/// Sums by pairs of codes of one row group: a pair is then hashed once. An array where it is no larger than what it
+/// is made of.
 enum Pairs {
     Dense { stacks: usize, sums: Vec<i64> },
     Sparse(HashMap<(u32, u32), i64, MixState>),

@@ -1,7 +1,9 @@
-//! What agents covered, in as few intervals as say the same: batches of one agent that abut are one, as far as no answer tells them apart.
+//! What agents covered, in as few intervals as say the same: batches of one agent that abut are one, as far as no
+//! answer tells them apart.
 //!
-//! In: the account of each batch, which comes every few seconds from every agent, in any order. Out: mostly one interval an agent and step. A week of
-//! a hundred nodes are twelve million batches, for which there would not be memory.
+//! In: the account of each batch, which comes every few seconds from every agent, in any order. Out: mostly one
+//! interval an agent and step. A week of a hundred nodes are twelve million batches, for which there would not be
+//! memory.
 
 use crate::query::ask::time::Window;
 use crate::query::count::ticks::Ticks;
@@ -124,7 +126,8 @@ fn join(first: &mut Interval, second: &Interval, steps: Steps, except: Option<Wi
     true
 }
 
-/// The step that it lies in as a whole, and on which side of what is left out; none where it lies in several, or around the window.
+/// The step that it lies in as a whole, and on which side of what is left out; none where it lies in several, or
+/// around the window.
 fn place(interval: &Interval, steps: Steps, except: Option<Window>) -> Option<(usize, u8)> {
     let (window, (from, until)) = (steps.window, (interval.from_ns, interval.until_ns));
     if from >= until || from < window.from_ns || until > window.until_ns {
@@ -212,7 +215,8 @@ mod tests {
                 intervals.add(told[at * order % told.len()].clone());
             }
             let few = intervals.finish().unwrap();
-            // Of each agent one in a step and one between two, what is around the window, three more where a time is left out, and four where something changed.
+            // Of each agent one in a step and one between two, what is around the window, three more where a time is
+            // left out, and four where something changed.
             let window = steps.window;
             let is_around = |told: &&Interval| told.from_ns < window.from_ns || told.until_ns > window.until_ns;
             let most = told.iter().filter(is_around).count() + 6 * 2 * steps.count + 6 * 3 + 4;

@@ -1,9 +1,10 @@
 //! What samples stand for, and in which unit they are counted.
 //!
-//! Counting is by value: a share is a part of the values, and the number of samples is only a second figure. Samples of a clock each
-//! stand for its period, and where all have the same one, counts are their number. Where values differ, what they have in common is the
-//! unit (an agent's rate changes to a part of it), so that every count is whole and exact; values that have no period in common are counted
-//! in nanoseconds. What is no time is counted in its own unit.
+//! Counting is by value: a share is a part of the values, and the number of samples is only a second figure. Samples
+//! of a clock each stand for its period, and where all have the same one, counts are their number. Where values
+//! differ, what they have in common is the unit (an agent's rate changes to a part of it), so that every count is
+//! whole and exact; values that have no period in common are counted in nanoseconds. What is no time is counted in
+//! its own unit.
 
 use crate::column::coded::Codes;
 use crate::query::ask::unit::Unit;
@@ -11,7 +12,8 @@ use std::collections::BTreeMap;
 
 /// Distinct periods that are counted one by one. An agent has a handful; senders of plain values may have any number.
 const MOST_SEEN: usize = 64;
-/// What values have in common is a period where it is at least this: no clock samples more often than 10,000 times a second.
+/// What values have in common is a period where it is at least this: no clock samples more often than 10,000 times a
+/// second.
 const LEAST_PERIOD_NS: i64 = 100_000;
 /// It is one too where values are not more of it than this on average: no agent divides its rate by more than 32.
 const LARGEST_MEAN_WEIGHT: i64 = 64;
@@ -112,8 +114,8 @@ pub struct Counted {
     are_samples: bool,
     /// Each sample counts one.
     is_number: bool,
-    /// Variance of a count in units of a Poisson's, at least 1: a sum of Poisson counts n of weights w has the mean Σ n w and the variance
-    /// Σ n w².
+    /// Variance of a count in units of a Poisson's, at least 1: a sum of Poisson counts n of weights w has the mean Σ
+    /// n w and the variance Σ n w².
     pub(crate) spread: f64,
 }
 

@@ -1,8 +1,9 @@
 //! Every selected sample to a collector.
 //!
-//! Files and row groups are left out by what is known of their hour, time, type, service and series. Of the rest the columns are
-//! read as codes, row group by row group on as many threads as there are CPUs; what is left of the conditions is decided once for each
-//! value of a row group, and conditions that all of its rows satisfy cost nothing.
+//! Files and row groups are left out by what is known of their hour, time, type, service and series. Of the rest the
+//! columns are read as codes, row group by row group on as many threads as there are CPUs; what is left of the
+//! conditions is decided once for each value of a row group, and conditions that all of its rows satisfy cost
+//! nothing.
 
 use crate::column::bounds::{Bounds, Known};
 use crate::column::coded::{Codes, Column, Form, Wanted};
@@ -244,8 +245,8 @@ pub(crate) async fn scan<C: Collector>(
     let mut tasks = JoinSet::new();
     for thread in 0..threads {
         let (snapshot, queue, test, collector) = (snapshot.clone(), queue.clone(), test.clone(), new());
-        // Counting must not keep others from the threads that serve requests; and a thread that hands each unit to another one waits each time until that
-        // one has a CPU: half as long as counting takes.
+        // Counting must not keep others from the threads that serve requests; and a thread that hands each unit to
+        // another one waits each time until that one has a CPU: half as long as counting takes.
         tasks.spawn_blocking(move || collect(&snapshot, &queue, thread, collector, &test));
     }
     while let Some(part) = tasks.join_next().await {
@@ -418,8 +419,8 @@ impl RowTest {
                 })
     }
 
-    /// The conditions that not all rows of a unit are known to satisfy, and the columns to be read: those that are wanted, then those of
-    /// the conditions.
+    /// The conditions that not all rows of a unit are known to satisfy, and the columns to be read: those that are
+    /// wanted, then those of the conditions.
     fn left(&self, unit: &Unit, wanted: &[Wanted], times_are_checked: bool) -> (Vec<Condition>, Vec<Wanted>) {
         let mut conditions = Vec::new();
         let inside = |least, most| {

@@ -1,7 +1,7 @@
 //! What the senders of selected samples did not give: an account of what they observed, and time stamps.
 //!
-//! The table `series` tells it. Only where the table `types` says that there are such senders is it looked which of the selected samples are
-//! theirs: of agents alone nothing is read for it.
+//! The table `series` tells it. Only where the table `types` says that there are such senders is it looked which of
+//! the selected samples are theirs: of agents alone nothing is read for it.
 
 use crate::column::coded::Wanted;
 use crate::hash::MixState;

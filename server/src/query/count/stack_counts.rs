@@ -38,12 +38,14 @@ fn stand_together<S: Code>(stacks: &[S], distinct: usize) -> bool {
     runs * stacks.len() <= 2 * distinct * first.len()
 }
 
-/// Sums up rows whose codes of times and counts are of one byte each, as nearly all of roll-ups are: tables for all bytes need no look at where they end.
+/// Sums up rows whose codes of times and counts are of one byte each, as nearly all of roll-ups are: tables for all
+/// bytes need no look at where they end.
 struct OfBytes {
     /// By the code of a time, and what a code of counts stands for.
     cells: [u8; 256],
     counts: [u32; 256],
-    /// Neighbours often have the same cell, and the CPU would wait for the sum before: each other row has sums of its own. Zeros between two stacks.
+    /// Neighbours often have the same cell, and the CPU would wait for the sum before: each other row has sums of its
+    /// own. Zeros between two stacks.
     sums: [[u32; 256]; 2],
 }
 
@@ -183,7 +185,8 @@ impl StackCounts {
         Ok(())
     }
 
-    /// The cell of each of a roll-up's times, for those that do not count the one behind all; nothing where one counts on both sides.
+    /// The cell of each of a roll-up's times, for those that do not count the one behind all; nothing where one
+    /// counts on both sides.
     fn cell_of_codes(&self, times: &Codes) -> Option<Vec<usize>> {
         let outside = self.cells.steps;
         let mut cells = vec![outside; times.distinct()];
@@ -214,8 +217,8 @@ impl StackCounts {
         })
     }
 
-    /// Takes rows that stand by their stacks, as a roll-up's do, of the period that all had so far: each stack's rows are summed up by themselves, by
-    /// `sum_up`, which is given a sum for each cell and one more for what is of none.
+    /// Takes rows that stand by their stacks, as a roll-up's do, of the period that all had so far: each stack's rows
+    /// are summed up by themselves, by `sum_up`, which is given a sum for each cell and one more for what is of none.
     fn add_runs<S: Code>(
         &mut self,
         (stacks, codes): (&Codes, &[S]),
@@ -261,7 +264,8 @@ impl StackCounts {
         Ok(slot)
     }
 
-    /// Takes a roll-up's rows if they stand by their stacks and are of the period that all had so far. False: they don't.
+    /// Takes a roll-up's rows if they stand by their stacks and are of the period that all had so far. False: they
+    /// don't.
     fn add_by_stack(&mut self, rows: &Rows, period_ns: i64) -> Result<bool, QueryError> {
         let stacks = rows.codes(0)?;
         let is_new = |part: &Part| part.periods.samples > 0 && part.periods.only() != Some(period_ns);
@@ -446,7 +450,8 @@ impl StackCounts {
         Weighed::new(part.cells(), of_part, ordered, cells, &self.values)
     }
 
-    /// Ids in their order, so that the same samples give the same answer, and the slot of each, which has all that was counted of it.
+    /// Ids in their order, so that the same samples give the same answer, and the slot of each, which has all that
+    /// was counted of it.
     fn ordered(&mut self) -> (Arc<Vec<i64>>, Arc<Vec<u32>>) {
         let mut all = std::mem::take(&mut self.merged);
         all.push(std::mem::take(&mut self.ids).into_iter().zip(0..).collect());

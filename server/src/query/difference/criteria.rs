@@ -3,13 +3,14 @@
 use crate::query::count::periods::Counted;
 use crate::query::difference::stats;
 
-/// How sure a change has to be to be called one, as a share of 1: what is missing to 1 is the expected share of wrong discoveries among
-/// all, and intervals hold the true value in this share of cases.
+/// How sure a change has to be to be called one, as a share of 1: what is missing to 1 is the expected share of wrong
+/// discoveries among all, and intervals hold the true value in this share of cases.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Confidence(f64);
 
 impl Confidence {
-    /// Below, more than one discovery in five would be wrong; above [`Confidence::MOST`] the expansion of Student's t is no longer good.
+    /// Below, more than one discovery in five would be wrong; above [`Confidence::MOST`] the expansion of Student's t
+    /// is no longer good.
     pub const LEAST: f64 = 0.8;
     pub const MOST: f64 = 0.999;
 

@@ -8,20 +8,22 @@
 //! | share | share of the side's samples | samples of the side |
 //! | absolute | counts of the shorter of both sides' periods | shorter period / period |
 //!
-//! **Test.** Without change, b of n = a + b samples fall to side B by a binomial with p = E_B / (E_A + E_B) (J. Przyborowski and
-//! H. Wilenski, Biometrika 31, 1940). With shares the sides' totals N are fixed too, and the variance shrinks by 1 - n / N, as of a
-//! hypergeometric distribution.
+//! **Test.** Without change, b of n = a + b samples fall to side B by a binomial with p = E_B / (E_A + E_B) (J.
+//! Przyborowski and H. Wilenski, Biometrika 31, 1940). With shares the sides' totals N are fixed too, and the
+//! variance shrinks by 1 - n / N, as of a hypergeometric distribution.
 //!
-//! **Over-dispersion.** Samples come in bursts. With K sub-windows of a side, whose parts of the exposure are w_k, Pearson's
-//! X² = Σ (c_k - C w_k)² / (C w_k) has mean φ (K - 1), where φ is the variance in units of a Poisson's. φ is pooled over all tested
-//! items (ΣX² / Σdf). An item whose own X² lies more than [`OUTLIER`] standard deviations above what the pooled φ makes one expect gets its own φ,
-//! drawn towards the pooled one by [`PRIOR_DF`] degrees of freedom as in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004). No φ is
-//! less than the larger [`Side::spread`]. Counts divided by φ are tested as if
-//! they were samples; the tail is then that of Student's t, since φ is an estimate.
+//! **Over-dispersion.** Samples come in bursts. With K sub-windows of a side, whose parts of the exposure are w_k,
+//! Pearson's X² = Σ (c_k - C w_k)² / (C w_k) has mean φ (K - 1), where φ is the variance in units of a Poisson's. φ
+//! is pooled over all tested items (ΣX² / Σdf). An item whose own X² lies more than [`OUTLIER`] standard deviations
+//! above what the pooled φ makes one expect gets its own φ, drawn towards the pooled one by [`PRIOR_DF`] degrees of
+//! freedom as in G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004). No φ is less than the larger [`Side::spread`].
+//! Counts divided by φ are tested as if they were samples; the tail is then that of Student's t, since φ is an
+//! estimate.
 //!
-//! **Discoveries.** Benjamini and Hochberg at the false discovery rate that the [`Confidence`] leaves, over the items that could be
-//! significant at all, chosen by a + b alone, which does not depend on the difference. Items that are found must also have an interval of
-//! this confidence without zero: by G. Zou and A. Donner, Statist. Med. 27 (2008), from score intervals of both sides.
+//! **Discoveries.** Benjamini and Hochberg at the false discovery rate that the [`Confidence`] leaves, over the items
+//! that could be significant at all, chosen by a + b alone, which does not depend on the difference. Items that are
+//! found must also have an interval of this confidence without zero: by G. Zou and A. Donner, Statist. Med. 27
+//! (2008), from score intervals of both sides.
 
 use crate::query::difference::criteria::two_sided_point;
 pub use crate::query::difference::criteria::{Confidence, Criteria, Measure, Normalize};
@@ -34,8 +36,8 @@ use std::ops::Range;
 const PRIOR_DF: f64 = 8.0;
 /// X² / φ has the mean df and the variance 2 df: an item so many standard deviations above is noisier than the others.
 const OUTLIER: f64 = 2.0;
-/// In parts of a normal variable's point: below so many standard deviations no p is as small as the one of that point. A lower tail
-/// is at worst exp(-d²), of no sample where some were expected.
+/// In parts of a normal variable's point: below so many standard deviations no p is as small as the one of that
+/// point. A lower tail is at worst exp(-d²), of no sample where some were expected.
 const NO_DISCOVERY: f64 = 0.61;
 /// An item is tested when all its samples on one side would give a p below this part of the false discovery rate.
 const REACHABLE_PART: f64 = 0.1;
@@ -77,7 +79,8 @@ impl Spread {
         }
     }
 
-    /// Adds sub-windows: `weights` are their parts of the side's exposure; one without exposure says nothing and is left out.
+    /// Adds sub-windows: `weights` are their parts of the side's exposure; one without exposure says nothing and is
+    /// left out.
     pub(crate) fn add<T: Lane>(&mut self, weights: &[f64], counts: &[T]) {
         let (mut inverse, mut kept) = ([0.0; MOST_LANES], [0.0; MOST_LANES]);
         for (window, weight) in weights.iter().enumerate() {
@@ -112,7 +115,8 @@ impl Spread {
     }
 }
 
-/// Zeros that stand in memory: those that the allocator only promises cost two interrupts a page where they are read before they are written.
+/// Zeros that stand in memory: those that the allocator only promises cost two interrupts a page where they are read
+/// before they are written.
 fn written_zeros(count: usize) -> Vec<f64> {
     let mut zeros = Vec::with_capacity(count);
     zeros.resize(count, 0.0);
@@ -270,7 +274,8 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         observed && a + b > 0 && variance(a, b) > 1e-6 && (a + b) as f64 / dispersion > least_count
     };
     let least = base.spread.max(comparison.spread).max(1.0);
-    // Those that could be significant without over-dispersion tell how large it is; those that still could be are tested.
+    // Those that could be significant without over-dispersion tell how large it is; those that still could be are
+    // tested.
     let of_part = |part: Range<usize>| {
         let mut sums = [ExactSum::default(); 2];
         for i in part.filter(|i| candidate(*i, least)) {
@@ -311,7 +316,8 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
     };
     let (tested, parts): (Vec<usize>, Vec<_>) = each_part(count, of_part).into_iter().unzip();
     let tested: usize = tested.iter().sum();
-    // What lies far out by its deviation, which costs little; of that, what does by its deviance; of that, what has a small p.
+    // What lies far out by its deviation, which costs little; of that, what does by its deviance; of that, what has a
+    // small p.
     let mut far = further(parts, NO_DISCOVERY, tested, discovery_rate);
     let reaches = each_of(far.len(), |place| {
         let (i, _) = far[place];
@@ -351,7 +357,8 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
     }
 }
 
-/// The dispersion that holds for an item, and its degrees of freedom: the pooled one, or its own where it is noisier. `x`, `own_df`: how its samples spread.
+/// The dispersion that holds for an item, and its degrees of freedom: the pooled one, or its own where it is noisier.
+/// `x`, `own_df`: how its samples spread.
 fn own_dispersion((x, own_df): (f64, f64), (pooled, df): (f64, f64)) -> (f64, f64) {
     let is_noisier = x / pooled > own_df + OUTLIER * (2.0 * own_df).sqrt();
     if is_noisier || df == 0.0 {
@@ -362,9 +369,10 @@ fn own_dispersion((x, own_df): (f64, f64), (pooled, df): (f64, f64)) -> (f64, f6
     }
 }
 
-/// Items that lie so far out that they can be discoveries: of k discoveries among all that are `tested` the largest p is at most k / `tested` of the false discovery
-/// rate, and only so many lie so far out. `parts`: items, each with standard deviations of which no p is smaller than the one of a normal variable at 1 / `least_part` of
-/// them. What is left out has no small p.
+/// Items that lie so far out that they can be discoveries: of k discoveries among all that are `tested` the largest p
+/// is at most k / `tested` of the false discovery rate, and only so many lie so far out. `parts`: items, each with
+/// standard deviations of which no p is smaller than the one of a normal variable at 1 / `least_part` of them. What
+/// is left out has no small p.
 fn further(parts: Vec<Vec<(usize, f64)>>, least_part: f64, tested: usize, discovery_rate: f64) -> Vec<(usize, f64)> {
     let (mut parts, mut left) = (parts, tested);
     loop {
@@ -382,8 +390,8 @@ fn further(parts: Vec<Vec<(usize, f64)>>, least_part: f64, tested: usize, discov
     }
 }
 
-/// The sum of numbers that are not negative, the same to the last bit in whatever order they come: items stand in the order in which the
-/// server has met their stacks.
+/// The sum of numbers that are not negative, the same to the last bit in whatever order they come: items stand in the
+/// order in which the server has met their stacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ExactSum {
     whole: i128,
@@ -482,13 +490,14 @@ fn verdict(scale: Scale, counts: [u64; 2], (dispersion, df): (f64, f64), found: 
     }
 }
 
-/// Nodes of a tree that are judged by themselves. A node with the same counts on both sides as its parent is in its parent's
-/// chain and shares its judgement: the same samples are tested once.
+/// Nodes of a tree that are judged by themselves. A node with the same counts on both sides as its parent is in its
+/// parent's chain and shares its judgement: the same samples are tested once.
 #[derive(Debug, Clone)]
 pub struct Chains {
     /// One node of each chain, its topmost.
     pub heads: Vec<u32>,
-    /// The chain above each; smaller than the chain itself. The first one's means nothing. Empty where chains are single nodes.
+    /// The chain above each; smaller than the chain itself. The first one's means nothing. Empty where chains are
+    /// single nodes.
     pub parent: Vec<u32>,
     /// Chain of each node.
     pub chain_of: Vec<u32>,
@@ -510,7 +519,8 @@ impl Chains {
             };
             // A node without samples is not part of this tree, and needs no judgement of its own.
             let is_same = (*a == base_above) & (*b == comparison_above) | (node > 0) & (*a | *b == 0);
-            // Written in any case, and stays where it is one: whether the next is the begin of a chain cannot be foretold.
+            // Written in any case, and stays where it is one: whether the next is the begin of a chain cannot be
+            // foretold.
             heads[count] = node as u32;
             above_heads[count] = chain_above;
             chain_of.push(if is_same { chain_above } else { count as u32 });
@@ -525,7 +535,8 @@ impl Chains {
         }
     }
 
-    /// Every node at which samples end is judged by itself, the others are in no chain. `base` and `comparison` are own counts.
+    /// Every node at which samples end is judged by itself, the others are in no chain. `base` and `comparison` are
+    /// own counts.
     pub fn of_own(base: &[u64], comparison: &[u64]) -> Chains {
         let mut heads = Vec::new();
         let chain_of = base.iter().zip(comparison).enumerate().map(|(node, counts)| {

@@ -204,8 +204,8 @@ fn a_few_bursty_items_among_steady_ones_are_not_taken_for_change() {
     assert!(within_five_percent(alarms), "{alarms:?}");
 }
 
-/// Share of runs in which item 1, grown by 20 % from 2,000 samples, is found and called grown among so many others, the smallest of
-/// which have `least` samples.
+/// Share of runs in which item 1, grown by 20 % from 2,000 samples, is found and called grown among so many others,
+/// the smallest of which have `least` samples.
 fn power(items: usize, least: f64, burst: u64, (runs, seed): (u32, u64)) -> f64 {
     let mut random = Random(seed);
     let mut found = 0;

@@ -1,7 +1,7 @@
 //! The distributions that a difference is judged by. Pure functions of numbers.
 //!
-//! Formulas are those of M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions* (A&S), and of the NIST Digital
-//! Library of Mathematical Functions (DLMF, <https://dlmf.nist.gov>), where no other source is named.
+//! Formulas are those of M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions* (A&S), and of the NIST
+//! Digital Library of Mathematical Functions (DLMF, <https://dlmf.nist.gov>), where no other source is named.
 
 /// ln Γ(x) for x > 0: Stirling's series (A&S 6.1.41) after shifting the argument up by Γ(x + 1) = x Γ(x).
 pub(crate) fn ln_gamma(mut x: f64) -> f64 {
@@ -16,8 +16,8 @@ pub(crate) fn ln_gamma(mut x: f64) -> f64 {
     (x - 0.5) * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI).ln() + series - shift
 }
 
-/// The regularised incomplete beta function I_x(a, b) for a, b > 0, by its continued fraction (DLMF 8.17.22), evaluated from
-/// the front as a ratio of convergents (Lentz).
+/// The regularised incomplete beta function I_x(a, b) for a, b > 0, by its continued fraction (DLMF 8.17.22),
+/// evaluated from the front as a ratio of convergents (Lentz).
 pub(crate) fn beta_tail(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -110,7 +110,8 @@ pub(crate) fn student_tail(t: f64, df: f64) -> f64 {
     0.5 * beta_tail(df / 2.0, 0.5, df / (df + t * t))
 }
 
-/// The point of Student's t whose tail is that of a normal variable at `z`, to the first terms of its expansion in 1/df (A&S 26.7.5).
+/// The point of Student's t whose tail is that of a normal variable at `z`, to the first terms of its expansion in
+/// 1/df (A&S 26.7.5).
 pub(crate) fn student_point(z: f64, df: f64) -> f64 {
     let df = df.max(1.0);
     let (z3, z5, z7) = (z.powi(3), z.powi(5), z.powi(7));
@@ -122,8 +123,8 @@ pub(crate) fn student_point(z: f64, df: f64) -> f64 {
 /// Binomial counts of a larger variance are taken for normal ones.
 const MOST_EXACT_VARIANCE: f64 = 1e4;
 
-/// Two-sided p of b among a + b events, each of which falls to side B with probability `p`: twice the smaller tail of the
-/// exact binomial distribution (A&S 26.5.24), which the beta function continues to counts that are no integers.
+/// Two-sided p of b among a + b events, each of which falls to side B with probability `p`: twice the smaller tail of
+/// the exact binomial distribution (A&S 26.5.24), which the beta function continues to counts that are no integers.
 pub(crate) fn binomial_p(a: f64, b: f64, p: f64) -> f64 {
     let n = a + b;
     let variance = n * p * (1.0 - p);
@@ -146,8 +147,9 @@ pub(crate) fn binomial_p(a: f64, b: f64, p: f64) -> f64 {
     (2.0 * upper.min(lower)).min(1.0)
 }
 
-/// The most standard deviations z that [`binomial_p`] may amount to: it is never less than 2 P(Z > z). A tail of the binomial distribution is no less than
-/// the normal one at the root of twice its deviance: A. Zubkov and A. Serov, *Theory Probab. Appl.* 57 (2013).
+/// The most standard deviations z that [`binomial_p`] may amount to: it is never less than 2 P(Z > z). A tail of the
+/// binomial distribution is no less than the normal one at the root of twice its deviance: A. Zubkov and A. Serov,
+/// *Theory Probab. Appl.* 57 (2013).
 pub(crate) fn binomial_reach(a: f64, b: f64, p: f64) -> f64 {
     let n = a + b;
     let variance = n * p * (1.0 - p);
@@ -161,8 +163,9 @@ pub(crate) fn binomial_reach(a: f64, b: f64, p: f64) -> f64 {
     (2.0 * (part(b, p) + part(a, 1.0 - p))).max(0.0).sqrt()
 }
 
-/// The largest of `p_values` that is significant at false discovery rate `q` among `tested`, of which the others are larger; none: `None`. Y. Benjamini and Y. Hochberg,
-/// *Controlling the False Discovery Rate*, J. R. Statist. Soc. B 57 (1995).
+/// The largest of `p_values` that is significant at false discovery rate `q` among `tested`, of which the others are
+/// larger; none: `None`. Y. Benjamini and Y. Hochberg, *Controlling the False Discovery Rate*, J. R. Statist. Soc. B
+/// 57 (1995).
 pub(crate) fn false_discovery_threshold(p_values: &[f64], tested: usize, q: f64) -> Option<f64> {
     let m = tested as f64;
     let mut sorted: Vec<f64> = p_values.iter().copied().filter(|p| *p <= q).collect();

@@ -25,7 +25,8 @@ impl Account {
     /// Takes or gives back, until it has so many bytes.
     ///
     /// # Errors
-    /// Where there is no room: at once, since a query that waits for others holds what they wait for. What was taken stays.
+    /// Where there is no room: at once, since a query that waits for others holds what they wait for. What was taken
+    /// stays.
     pub fn resize(&self, bytes: usize) -> Result<(), QueryError> {
         let held = self.reservation.size();
         if bytes <= held {

@@ -9,14 +9,15 @@ use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-/// Stack of a thread that answers questions. Of it only what is used is memory; a statement of the most parts that are allowed needs a small part.
+/// Stack of a thread that answers questions. Of it only what is used is memory; a statement of the most parts that
+/// are allowed needs a small part.
 pub(crate) const STACK_BYTES: usize = 128 << 20;
 
 /// Threads that wait for a disk, or render, for questions.
 const MOST_BLOCKING: usize = 64;
 
-/// Questions are answered on threads of their own: whatever they compute, those that take requests and commit go on. One set for the
-/// process, which ends with it.
+/// Questions are answered on threads of their own: whatever they compute, those that take requests and commit go on.
+/// One set for the process, which ends with it.
 static THREADS: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tokio::runtime::Builder::new_multi_thread()
@@ -74,8 +75,8 @@ pub struct Admission {
 }
 
 impl Limits {
-    /// Of a process whose queries may take so much memory. What is kept from one to the next must leave room for the trees that are
-    /// made of it.
+    /// Of a process whose queries may take so much memory. What is kept from one to the next must leave room for the
+    /// trees that are made of it.
     pub fn within(memory_bytes: usize) -> Limits {
         let limits = Limits::default();
         Limits {
@@ -97,7 +98,8 @@ impl Admission {
     /// Runs a query when its turn comes, on a thread of its own kind. Dropping the returned future stops the query.
     ///
     /// # Errors
-    /// The query's own, [`QueryError::Overloaded`] at once when too many wait, [`QueryError::Timeout`]; `internal` where it panics.
+    /// The query's own, [`QueryError::Overloaded`] at once when too many wait, [`QueryError::Timeout`]; `internal`
+    /// where it panics.
     pub async fn run<T: Send + 'static>(
         &self,
         query: impl Future<Output = Result<T, QueryError>> + Send + 'static,

@@ -1,4 +1,5 @@
-//! A selector and a window to sets of ids: conditions on labels of `series` and `processes` are answered in these tables first.
+//! A selector and a window to sets of ids: conditions on labels of `series` and `processes` are answered in these
+//! tables first.
 
 use crate::hash::MixState;
 use crate::label::{Home, Label};

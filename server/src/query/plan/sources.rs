@@ -1,8 +1,9 @@
 //! Where each hour of a window is read: from the samples themselves, or from a roll-up of them.
 //!
-//! A roll-up says how many samples of a series, mode and stack there were in a minute or an hour, or, whatever their stacks, in ten seconds. It answers for an hour as exactly as the
-//! samples do, from a part of the rows, where the question tells nothing apart within one of those minutes or hours. Other hours are read
-//! from the samples. Of hours whose samples are gone by retention only roll-ups are left.
+//! A roll-up says how many samples of a series, mode and stack there were in a minute or an hour, or, whatever their
+//! stacks, in ten seconds. It answers for an hour as exactly as the samples do, from a part of the rows, where the
+//! question tells nothing apart within one of those minutes or hours. Other hours are read from the samples. Of hours
+//! whose samples are gone by retention only roll-ups are left.
 
 use crate::column::bounds::{Bounds, Known};
 use crate::query::ask::question::Question;
@@ -34,7 +35,8 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// `columns`: all that are looked at. `cuts`: times at which samples have to be told apart, beside the question's and the steps'.
+    /// `columns`: all that are looked at. `cuts`: times at which samples have to be told apart, beside the question's
+    /// and the steps'.
     ///
     /// # Errors
     /// Of an hour only roll-ups are left, which cannot tell what is asked for.

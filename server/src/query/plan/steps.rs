@@ -41,8 +41,8 @@ impl Grid {
 }
 
 impl Steps {
-    /// So many parts of about the same length, which begin and end with a minute or an hour where the window has as many of them: roll-ups
-    /// can then tell them apart. Fewer where a part would be shorter than a millisecond.
+    /// So many parts of about the same length, which begin and end with a minute or an hour where the window has as
+    /// many of them: roll-ups can then tell them apart. Fewer where a part would be shorter than a millisecond.
     pub fn parts(window: Window, count: usize) -> Steps {
         let step_ns = (window.length_ns() / count as i64 + 1).max(1_000_000);
         // Parts are of stacks, which the roll-up of ten seconds does not have.
@@ -61,7 +61,8 @@ impl Steps {
         }
     }
 
-    /// So many parts that begin and end with an hour, or as many as there are whole hours; the first and the last are longer by what lies around them.
+    /// So many parts that begin and end with an hour, or as many as there are whole hours; the first and the last are
+    /// longer by what lies around them.
     pub(crate) fn hours(window: Window, count: usize) -> Steps {
         let grid = Grid::within(window, GRAINS_NS[0]);
         match grid.count {
@@ -75,8 +76,9 @@ impl Steps {
         }
     }
 
-    /// Steps of a chart. Those of so many times ten seconds begin where such a step of the clock does, if at least two of them lie in the window: roll-ups
-    /// can then tell them apart. The first and the last are longer by what lies around them.
+    /// Steps of a chart. Those of so many times ten seconds begin where such a step of the clock does, if at least
+    /// two of them lie in the window: roll-ups can then tell them apart. The first and the last are longer by what
+    /// lies around them.
     pub fn chart(window: Window, step_ns: i64) -> Steps {
         let grid = Grid::within(window, step_ns);
         if step_ns % GRAINS_NS[2] != 0 || grid.count < 2 {
@@ -159,8 +161,8 @@ impl Steps {
     }
 }
 
-/// Finds steps of times that mostly lie in the step of the one before, as those of one thread do: without a division then. A time
-/// that does not count has the step behind the last.
+/// Finds steps of times that mostly lie in the step of the one before, as those of one thread do: without a division
+/// then. A time that does not count has the step behind the last.
 #[derive(Debug)]
 pub(crate) struct StepCursor {
     steps: Steps,

@@ -1,8 +1,9 @@
 //! Bounds of what the functions of a statement make: the query engine has that on nobody's account. Does no I/O.
 //!
-//! What a function or `||` makes is looked at right after (`within`): a text or a list has at most [`VALUE_BYTES`], and a batch of them
-//! at most [`MEAN_BYTES`] a row. So each works on what is bounded, makes a small multiple of it at most (that is what [`Statement`] sees to), and there
-//! are at most [`MOST_MAKERS`] of them, each counted as often as a statement refers to it.
+//! What a function or `||` makes is looked at right after (`within`): a text or a list has at most [`VALUE_BYTES`],
+//! and a batch of them at most [`MEAN_BYTES`] a row. So each works on what is bounded, makes a small multiple of it
+//! at most (that is what [`Statement`] sees to), and there are at most [`MOST_MAKERS`] of them, each counted as often
+//! as a statement refers to it.
 
 use crate::query::limits::error::QueryError;
 use arrow::array::{Array, AsArray};
@@ -32,7 +33,8 @@ const MOST_MAKERS: usize = 32;
 const MOST_ARGUMENTS: usize = 32;
 /// Most steps of a statement, each counted as often as it is referred to.
 const MOST_STEPS: usize = 2_000;
-/// Most references to what stands under WITH: a part that refers to another one twice, which does so too, is a plan of any size.
+/// Most references to what stands under WITH: a part that refers to another one twice, which does so too, is a plan
+/// of any size.
 const MOST_REFERENCES: usize = 24;
 /// Longest text that is put between others, and longest pattern of a time.
 const SEPARATOR_BYTES: usize = 16;
@@ -59,8 +61,8 @@ pub(crate) const OF_ANY_SIZE: [&str; 11] = [
     "arrow_try_cast",
 ];
 
-/// Functions that make one value of many rows. What they gather is on the engine's account, but copies of it are not: it may be answered, and
-/// nothing else be made of it.
+/// Functions that make one value of many rows. What they gather is on the engine's account, but copies of it are not:
+/// it may be answered, and nothing else be made of it.
 const GATHERING: [&str; 2] = ["array_agg", "string_agg"];
 
 /// # Errors

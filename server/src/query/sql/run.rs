@@ -36,7 +36,8 @@ pub struct Rows {
     pub(crate) held: Account,
 }
 
-/// Answers a statement that reads. For a thread with a large stack, as those of [`Admission::run`] are: plans are walked with a call a level.
+/// Answers a statement that reads. For a thread with a large stack, as those of [`Admission::run`] are: plans are
+/// walked with a call a level.
 ///
 /// # Errors
 /// `bad_query` for what is no SQL, what would write, and what fails because of its data.

@@ -1,7 +1,9 @@
-//! How deep and how large a statement may be: whoever plans, optimises, prints or frees it walks it with a call a level. Does no I/O.
+//! How deep and how large a statement may be: whoever plans, optimises, prints or frees it walks it with a call a
+//! level. Does no I/O.
 //!
-//! What the parser calls itself for is counted on the tokens before it reads them, and the rest on the tree that it makes. A step of a
-//! plan may become a part of the one above, so that levels add up: the parts of a statement together bound how deep anything made of it is.
+//! What the parser calls itself for is counted on the tokens before it reads them, and the rest on the tree that it
+//! makes. A step of a plan may become a part of the one above, so that levels add up: the parts of a statement
+//! together bound how deep anything made of it is.
 
 use crate::query::limits::error::QueryError;
 use datafusion::sql::parser::Statement as Parsed;
@@ -194,8 +196,8 @@ impl Visitor for Shape {
     }
 }
 
-/// Whatever the text is, what is let through is parsed, looked at, written and freed within the stack of a thread of questions, and what is let through
-/// by the tree has no more levels than are allowed. An overflow ends the process.
+/// Whatever the text is, what is let through is parsed, looked at, written and freed within the stack of a thread of
+/// questions, and what is let through by the tree has no more levels than are allowed. An overflow ends the process.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz_sql(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes).into_owned();

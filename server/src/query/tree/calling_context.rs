@@ -1,7 +1,7 @@
 //! Every stack that was met, as one tree of names that grows and is kept from one query to the next. Does no I/O.
 //!
-//! A stack is then the node at which it ends: a query adds counts to nodes, and neither looks at frames nor hashes them. What is kept
-//! never becomes stale, since ids are hashes of content.
+//! A stack is then the node at which it ends: a query adds counts to nodes, and neither looks at frames nor hashes
+//! them. What is kept never becomes stale, since ids are hashes of content.
 
 use crate::hash::MixState;
 use crate::query::limits::account::Account;
@@ -122,8 +122,8 @@ impl Trie {
         index
     }
 
-    /// Adds a stack: its frames leaf first. A frame that was not added is an unknown one, so that no sample is hidden; where such a stack ends comes
-    /// back, since it is not kept: its frames may be known later.
+    /// Adds a stack: its frames leaf first. A frame that was not added is an unknown one, so that no sample is
+    /// hidden; where such a stack ends comes back, since it is not kept: its frames may be known later.
     pub(crate) fn add_stack(&mut self, stack_id: i64, frames: &[i64], truncated: bool) -> Option<Leaf> {
         let (leaf, lacks) = self.leaf_of(frames, truncated);
         if lacks {
@@ -244,7 +244,8 @@ impl Trie {
         Arc::make_mut(&mut self.names).ranks = ranks;
     }
 
-    /// The tree of these stacks. `alone`: it has no other nodes. Otherwise it may share all nodes with others, which costs nothing.
+    /// The tree of these stacks. `alone`: it has no other nodes. Otherwise it may share all nodes with others, which
+    /// costs nothing.
     pub(crate) fn tree(&self, leaves: &[Leaf], shape: &Shape, alone: bool) -> Tree {
         let is_plain = shape.root.is_none() && !shape.merge_recursion;
         if is_plain && !alone && leaves.len() >= self.stacks.len() / 8 {

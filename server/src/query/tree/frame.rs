@@ -96,8 +96,9 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame as the `frames` table holds it: `module` is a path, `function` may be empty. Frames without a function are one of their module, wherever
-    /// in it they are, which [`Frame::offset`] says; of a module without a name its build id is one.
+    /// A frame as the `frames` table holds it: `module` is a path, `function` may be empty. Frames without a function
+    /// are one of their module, wherever in it they are, which [`Frame::offset`] says; of a module without a name its
+    /// build id is one.
     pub fn new(kind: Kind, module: &str, build_id: &str, function: &str, offset: Option<u64>) -> Frame {
         let base = base_name(module);
         let shown = match (function, base, build_id) {
@@ -126,7 +127,8 @@ impl Frame {
 }
 
 impl Name {
-    /// The frame stands for others that are missing there, as the agent sends it: `[cut]`, or `[… N frames]` for at least so many.
+    /// The frame stands for others that are missing there, as the agent sends it: `[cut]`, or `[… N frames]` for at
+    /// least so many.
     pub fn is_mark(&self) -> bool {
         let text = &*self.function;
         let counts = || text.starts_with("[… ") && text.ends_with("frames]");

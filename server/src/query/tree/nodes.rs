@@ -32,7 +32,8 @@ pub struct Names {
 impl Names {
     /// Place of each in the order of names.
     pub(crate) fn ranked(&self) -> Vec<u32> {
-        // Those that are in order already, and then the others, which come in stretches that are: a stable sort finds them.
+        // Those that are in order already, and then the others, which come in stretches that are: a stable sort finds
+        // them.
         let mut order = vec![0; self.ranks.len()];
         for (name, rank) in self.ranks.iter().enumerate() {
             order[*rank as usize] = name as u32;
@@ -107,8 +108,8 @@ impl Tree {
         draft.finish(self.names.clone(), leaf_of)
     }
 
-    /// Puts nodes into pre-order, siblings by name, and leaves only names that they have, in order. Returns where each node of the new
-    /// order was.
+    /// Puts nodes into pre-order, siblings by name, and leaves only names that they have, in order. Returns where
+    /// each node of the new order was.
     pub(crate) fn sort(&mut self) -> Vec<u32> {
         let children = Children::of(self, |_| true);
         let mut order = Vec::with_capacity(self.len());
@@ -168,7 +169,8 @@ impl Tree {
         self.len() <= 1
     }
 
-    /// Adds counts of stacks to the nodes where they end. `counts` is parallel to the stacks that the tree was built of.
+    /// Adds counts of stacks to the nodes where they end. `counts` is parallel to the stacks that the tree was built
+    /// of.
     pub fn own_counts(&self, counts: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let mut own = vec![0; self.len()];
         for (leaf, count) in self.leaf_of.iter().zip(counts) {
@@ -196,8 +198,8 @@ impl Tree {
         reached
     }
 
-    /// For each name the samples with at least one frame of it, and the samples that end in it: (total, self). `totals` and
-    /// `own` are those of the nodes.
+    /// For each name the samples with at least one frame of it, and the samples that end in it: (total, self).
+    /// `totals` and `own` are those of the nodes.
     pub fn by_name<T: Copy + Default + AddAssign>(&self, totals: &[T], own: &[T]) -> Vec<(T, T)> {
         let nodes = &self.nodes;
         let mut result = vec![(T::default(), T::default()); self.names.list.len()];

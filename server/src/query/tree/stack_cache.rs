@@ -1,7 +1,8 @@
 //! Stack ids to a tree, or to whole stacks with files and lines.
 //!
-//! What the tables say of stacks is read once and kept as one tree ([`Trie`]) from one query to the next, within a limit of memory: a tree
-//! that has grown beyond it is left to the queries that use it, and the next query begins a new one.
+//! What the tables say of stacks is read once and kept as one tree ([`Trie`]) from one query to the next, within a
+//! limit of memory: a tree that has grown beyond it is left to the queries that use it, and the next query begins a
+//! new one.
 
 use crate::hash::MixState;
 use crate::query::limits::account::Account;
@@ -23,8 +24,8 @@ use tokio::task::JoinSet;
 /// Up to so many ids are asked for by name, so that files can be left out; of more, whole days are read.
 const MAX_LISTED_IDS: usize = 500;
 
-/// Memory that a query takes for each node of its tree beside the tree that is kept, in bytes: columns of counts and what orders them;
-/// of a difference those of both sides, with what they are judged by.
+/// Memory that a query takes for each node of its tree beside the tree that is kept, in bytes: columns of counts and
+/// what orders them; of a difference those of both sides, with what they are judged by.
 pub(crate) const NO_TREE: usize = 0;
 pub(crate) const ONE_TREE: usize = 40;
 pub(crate) const TWO_TREES: usize = 100;
@@ -39,7 +40,8 @@ const SEEN_LATELY: usize = 1 << 14;
 const FRAME_BYTES: usize = 160;
 const USUAL_NAME_BYTES: usize = 48;
 
-/// What whole stacks take beside what is read: of a frame its place and what it is shared by, of a stack itself and where it is found.
+/// What whole stacks take beside what is read: of a frame its place and what it is shared by, of a stack itself and
+/// where it is found.
 const SHARED_FRAME_BYTES: usize = 160;
 const WHOLE_STACK_BYTES: usize = 96;
 
@@ -148,8 +150,8 @@ impl Dictionary {
         }
     }
 
-    /// Where the stacks of these ids end, in that order. An id that the tables don't know is a stack of one unknown frame, so that no
-    /// sample is hidden. `node_bytes`: what is made of each node.
+    /// Where the stacks of these ids end, in that order. An id that the tables don't know is a stack of one unknown
+    /// frame, so that no sample is hidden. `node_bytes`: what is made of each node.
     pub(crate) async fn leaves(
         &self,
         snapshot: &Snapshot,
@@ -268,8 +270,9 @@ impl Dictionary {
         Ok(rows)
     }
 
-    /// The stacks of these ids, in that order, with all that is known of their frames; unknown ids as in [`Dictionary::leaves`]. They take
-    /// what they need of the memory of queries, at first for what they are read into too.
+    /// The stacks of these ids, in that order, with all that is known of their frames; unknown ids as in
+    /// [`Dictionary::leaves`]. They take what they need of the memory of queries, at first for what they are read
+    /// into too.
     pub(crate) async fn stacks(&self, snapshot: &Snapshot, days: &Days, ids: &[i64]) -> Result<Stacks, QueryError> {
         let held = Account::new(snapshot, "whole stacks with files and lines");
         let stacks_bytes = ids.len() * WHOLE_STACK_BYTES;
@@ -320,7 +323,8 @@ impl Dictionary {
     }
 }
 
-/// Ids without repeats. Neighbouring stacks have most of their frames in common: what was seen lately is known by a look into an array.
+/// Ids without repeats. Neighbouring stacks have most of their frames in common: what was seen lately is known by a
+/// look into an array.
 fn distinct(ids: &[i64]) -> HashSet<i64, MixState> {
     let mut distinct = HashSet::default();
     let mut lately = vec![None; SEEN_LATELY];
@@ -352,8 +356,8 @@ fn too_many(limit_bytes: usize) -> QueryError {
     )
 }
 
-/// Looks at the size now and then, since one query may bring a million stacks. Returns where those end that are not kept, since a frame of
-/// theirs is nowhere.
+/// Looks at the size now and then, since one query may bring a million stacks. Returns where those end that are not
+/// kept, since a frame of theirs is nowhere.
 fn add(
     trie: &mut Trie,
     frames: &[(i64, Frame)],

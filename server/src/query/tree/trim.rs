@@ -23,14 +23,15 @@ pub struct Trimmed {
 }
 
 impl Trimmed {
-    /// Of the nodes that `exists` accepts, keeps the root and those that `keep` accepts, in pre-order, siblings by name. Neither must accept a
-    /// node below one that it refuses.
+    /// Of the nodes that `exists` accepts, keeps the root and those that `keep` accepts, in pre-order, siblings by
+    /// name. Neither must accept a node below one that it refuses.
     pub fn new(tree: &Tree, exists: impl Fn(usize) -> bool, keep: impl Fn(usize) -> bool) -> Trimmed {
         let (parent, names) = (&tree.nodes.parent, &tree.nodes.name);
         // The nodes that are kept, parents first, and of each node which of them is the nearest at or above it.
         let mut kept = vec![0_u32];
         let mut above = vec![0_u32; tree.len()];
-        // Of each one that is kept, how many nodes are folded below it; and with its place in `kept` those right below it.
+        // Of each one that is kept, how many nodes are folded below it; and with its place in `kept` those right
+        // below it.
         let mut frames = vec![0_u32];
         let (mut below, mut folded) = (Vec::new(), Vec::new());
         for node in 1..tree.len() {

@@ -109,7 +109,8 @@ pub(crate) async fn pair(
     })
 }
 
-/// The window of both sides, where they are of the same samples and little of it is of neither: rows are then read once.
+/// The window of both sides, where they are of the same samples and little of it is of neither: rows are then read
+/// once.
 fn common(base: &Question, comparison: &Question) -> Option<Window> {
     let (a, b) = (base.window, comparison.window);
     let all = Window {
@@ -253,8 +254,8 @@ impl Pair {
             .collect()
     }
 
-    /// How the items' samples of one side spread over its sub-windows. `place_of` says for each stack the place to which its samples
-    /// are added, of `places`, or [`NONE`].
+    /// How the items' samples of one side spread over its sub-windows. `place_of` says for each stack the place to
+    /// which its samples are added, of `places`, or [`NONE`].
     pub(crate) fn spread(
         &self,
         which: usize,
@@ -279,7 +280,8 @@ impl Pair {
             InSteps::Samples(cells, steps) => {
                 let all = || cells.iter().map(|counts| &counts[steps.clone()]);
                 let weights = placed.weights(normalize, &side.exposure, counts.step_count(), all);
-                // Counts come one after another from memory: the fewer times the better, as far as there is room for the sums.
+                // Counts come one after another from memory: the fewer times the better, as far as there is room for
+                // the sums.
                 if u32::try_from(counts.samples).is_err() {
                     placed.spread_of(all, u64::of, &weights, items)
                 } else if places * size_of::<Several<PARTS>>() <= MOST_SUMS_BYTES {

@@ -1,5 +1,5 @@
-//! When within each second samples were taken: columns of time against the offset in the column, as B. Gregg and M. Spier's FlameScope
-//! (2018) draws it. Stripes, gaps and single bursts show that no mean over a window does.
+//! When within each second samples were taken: columns of time against the offset in the column, as B. Gregg and M.
+//! Spier's FlameScope (2018) draws it. Stripes, gaps and single bursts show that no mean over a window does.
 
 use crate::column::coded::Wanted;
 use crate::query::ask::question::Question;

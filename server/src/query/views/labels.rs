@@ -62,7 +62,8 @@ pub async fn label_values(
     Ok(Values { values, complete })
 }
 
-/// The names of all labels: the fixed ones, and attributes that series of the window's days have, with their short names.
+/// The names of all labels: the fixed ones, and attributes that series of the window's days have, with their short
+/// names.
 pub async fn label_names(snapshot: &Snapshot, question: &Question) -> Result<Vec<String>, QueryError> {
     let (mut looked_at, mut attributes) = (HashSet::new(), BTreeSet::new());
     let days = Days::of(question.window).filter();

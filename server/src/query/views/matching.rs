@@ -1,5 +1,5 @@
-//! Samples whose stack has a frame that is looked for: how a frame is named, which stacks have it, and a collector that leaves
-//! out the others.
+//! Samples whose stack has a frame that is looked for: how a frame is named, which stacks have it, and a collector
+//! that leaves out the others.
 
 use crate::column::coded::Wanted;
 use crate::hash::MixState;

@@ -1,9 +1,10 @@
 //! Which profile types there are, in which units, and what their senders give beside values: from the table `types`.
 //!
-//! That is a row a day for each, which is read once and kept until there is another one. Types of hours that were stored before there was this
-//! table are time, as they were then.
+//! That is a row a day for each, which is read once and kept until there is another one. Types of hours that were
+//! stored before there was this table are time, as they were then.
 //!
-//! Senders may give one name to values of different units. These are never added up: series tell the unit of their values, and a question is of one of them.
+//! Senders may give one name to values of different units. These are never added up: series tell the unit of their
+//! values, and a question is of one of them.
 
 use crate::profile_type::{NANOSECONDS, nanoseconds_of, unit_name};
 use crate::query::ask::question::Question;
@@ -23,7 +24,8 @@ const MAX_TYPES: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub unit: Unit,
-    /// There are senders that keep no account of what they observe, or give no time stamps: series tell of which samples that is so.
+    /// There are senders that keep no account of what they observe, or give no time stamps: series tell of which
+    /// samples that is so.
     pub marked: bool,
 }
 
@@ -54,8 +56,8 @@ impl Engine {
     }
 }
 
-/// Makes questions about one type, of which there are values in several units in their days, questions of one unit, and says in words which it is. `wanted`:
-/// the one that is asked for.
+/// Makes questions about one type, of which there are values in several units in their days, questions of one unit,
+/// and says in words which it is. `wanted`: the one that is asked for.
 ///
 /// # Errors
 /// The type has values in other units only.

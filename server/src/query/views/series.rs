@@ -28,7 +28,8 @@ const ROUND_S: [i64; 16] = [
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub value: Arc<str>,
-    /// CPU seconds, or what is no time in its unit, per observed second in each step, summed over nodes; `None` where nobody covered the step.
+    /// CPU seconds, or what is no time in its unit, per observed second in each step, summed over nodes; `None` where
+    /// nobody covered the step.
     pub rates: Vec<Option<f64>>,
     pub samples: u64,
     /// Nanoseconds, or the type's unit.

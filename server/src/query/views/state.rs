@@ -1,9 +1,11 @@
 //! What the answers about a window are counted on, as one number: another one whenever that changes.
 //!
-//! It is made of names of files and numbers of pending rows, of which none is ever given twice, and reads no file. In it are: files of samples, and pending
-//! ones, of which any may lie in the window; all roll-ups of the window's hours; accounts of batches from ten minutes before the window to half a minute
-//! behind it; all series of its days; all types. Stacks, frames and processes are not: their rows are named by their content, and come with the first sample
-//! that has them. So the number also changes where what is there is only written anew, and where a new series or type comes in the same days.
+//! It is made of names of files and numbers of pending rows, of which none is ever given twice, and reads no file. In
+//! it are: files of samples, and pending ones, of which any may lie in the window; all roll-ups of the window's
+//! hours; accounts of batches from ten minutes before the window to half a minute behind it; all series of its days;
+//! all types. Stacks, frames and processes are not: their rows are named by their content, and come with the first
+//! sample that has them. So the number also changes where what is there is only written anew, and where a new series
+//! or type comes in the same days.
 
 use crate::query::ask::time::Window;
 use crate::query::count::exposure::{LATE_NS, LOOK_BACK_NS};

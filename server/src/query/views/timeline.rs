@@ -338,8 +338,8 @@ impl Collector for Before {
     }
 }
 
-/// The tree of what ran on the same CPU up to `before_ns` before each selected sample whose stack has a matching frame: samples of
-/// everything there, each counted once.
+/// The tree of what ran on the same CPU up to `before_ns` before each selected sample whose stack has a matching
+/// frame: samples of everything there, each counted once.
 pub async fn before(
     engine: &Engine,
     snapshot: &Snapshot,

@@ -49,8 +49,8 @@ pub struct Row {
 pub struct Shares {
     /// In user mode.
     pub user: f64,
-    /// With a complete stack, with one that lacks its root, and with one that lacks a name, which may be the same; not known where
-    /// there were too many stacks.
+    /// With a complete stack, with one that lacks its root, and with one that lacks a name, which may be the same;
+    /// not known where there were too many stacks.
     pub quality: Option<[f64; 3]>,
 }
 

@@ -89,8 +89,8 @@ async fn read(snapshot: &Snapshot) -> Result<All, QueryError> {
     error.map_or(Ok(all), Err)
 }
 
-/// The units that a type has in some days: first what is best known, and then what was there first of all days, so that who comes later takes nobody's
-/// place.
+/// The units that a type has in some days: first what is best known, and then what was there first of all days, so
+/// that who comes later takes nobody's place.
 pub(crate) fn units(of_type: &BTreeMap<String, OfDay>, has: impl Fn(&str) -> bool) -> Vec<Unit> {
     let mut units: Vec<&Arc<str>> = Vec::new();
     for unit in of_type.values().flat_map(|day| &day.units) {

@@ -1,8 +1,9 @@
 //! Rows of `samples` as they come, from their request to their commit.
 //!
-//! In: what a request says of each sample, and once what many of them have in common. Out: the same for a file, or columns as the
-//! table has them, for queries that ask meanwhile. Most rows are never asked for before they are in a file, so that columns are made only
-//! then; a row takes a third of the memory that it would take as columns, and more rows wait for one commit.
+//! In: what a request says of each sample, and once what many of them have in common. Out: the same for a file, or
+//! columns as the table has them, for queries that ask meanwhile. Most rows are never asked for before they are in a
+//! file, so that columns are made only then; a row takes a third of the memory that it would take as columns, and
+//! more rows wait for one commit.
 
 use crate::store::buffer::report::BatchRow;
 use crate::store::table::partition::partition_of;

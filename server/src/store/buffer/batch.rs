@@ -7,15 +7,17 @@ use crate::store::table::schema::Table;
 use arrow::array::RecordBatch;
 use std::sync::Arc;
 
-/// The rows of one accepted batch. Every record batch has its table's whole schema (partition column included), and holds rows
-/// of one partition only; of `samples` and `batches` there are none, their rows are [`Rows::samples`] and [`Rows::batch`].
+/// The rows of one accepted batch. Every record batch has its table's whole schema (partition column included), and
+/// holds rows of one partition only; of `samples` and `batches` there are none, their rows are [`Rows::samples`] and
+/// [`Rows::batch`].
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
     pub samples: Vec<FreshSamples>,
     pub tables: [Vec<RecordBatch>; Table::COUNT],
     /// The sender's account of the batch, where there is one.
     pub batch: Option<BatchRow>,
-    /// What [`Store::known_epoch`] was before rows were left out since [`Store::known_rows`] has them; none: all are there.
+    /// What [`Store::known_epoch`] was before rows were left out since [`Store::known_rows`] has them; none: all are
+    /// there.
     pub relies_on: Option<u64>,
     /// Who sent it.
     pub sender: Sender,

@@ -1,8 +1,8 @@
 //! Rows of `samples` in memory: times, and codes of everything that comes again.
 //!
-//! In: batches that wait for their commit, or columns of files. Out: the same rows, and the order in which they stand in a file. A row is
-//! five numbers, whatever it says: what it has in common with others is in a [`Book`], each once. So rows are compared, sorted and
-//! written without a look at their texts and ids.
+//! In: batches that wait for their commit, or columns of files. Out: the same rows, and the order in which they stand
+//! in a file. A row is five numbers, whatever it says: what it has in common with others is in a [`Book`], each once.
+//! So rows are compared, sorted and written without a look at their texts and ids.
 
 use crate::column::coded::Values;
 use crate::column::runs::{begins, run_length};
@@ -128,8 +128,9 @@ impl Samples {
         }
     }
 
-    /// Puts rows of one series in the order in which they stand in a file: by thread and time, else as they lie. Called while they are all that is
-    /// near: of many series at once each column of each row would come from far away.
+    /// Puts rows of one series in the order in which they stand in a file: by thread and time, else as they lie.
+    /// Called while they are all that is near: of many series at once each column of each row would come from far
+    /// away.
     pub(crate) fn order(&mut self, range: Range<usize>, book: &Book, scratch: &mut Scratch) {
         scratch.order.clear();
         self.ordered(range.clone(), book, scratch);
@@ -187,9 +188,10 @@ impl Samples {
         }
     }
 
-    /// Puts all rows in the order in which they stand in a file: by series and thread, then by time; equal ones stay as they are. A row is moved to
-    /// its thread's place once, as a whole, and sorted where it lies then: rows that come are scattered over all threads, and to fetch each
-    /// column of each from where it came costs more than all the rest.
+    /// Puts all rows in the order in which they stand in a file: by series and thread, then by time; equal ones stay
+    /// as they are. A row is moved to its thread's place once, as a whole, and sorted where it lies then: rows that
+    /// come are scattered over all threads, and to fetch each column of each from where it came costs more than all
+    /// the rest.
     pub(crate) fn sort(&mut self, book: &Book) {
         let ranks = ranks(book);
         let rank = |origin: u32| ranks[origin as usize];
@@ -284,8 +286,8 @@ struct Row {
     manner: u32,
 }
 
-/// Sorts rows of which each stretch that is in order belongs behind the one before but for a few; equal ones stay as they are. False where that
-/// would take longer than sorting them: then they are in some order.
+/// Sorts rows of which each stretch that is in order belongs behind the one before but for a few; equal ones stay as
+/// they are. False where that would take longer than sorting them: then they are in some order.
 fn merge_neighbours(rows: &mut [u32], time: impl Fn(&u32) -> i64) -> bool {
     let (mut room, mut aside) = (2 * rows.len(), Vec::new());
     let mut at = 1;
@@ -346,7 +348,8 @@ fn ranks(book: &Book) -> Vec<u32> {
     ranks
 }
 
-/// What came lately, with its code in a [`Book`]: rows of one batch have few CPUs. Of no use when the book is begun anew.
+/// What came lately, with its code in a [`Book`]: rows of one batch have few CPUs. Of no use when the book is begun
+/// anew.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     manners: Places<Manner>,
@@ -507,7 +510,8 @@ mod tests {
             (state >> 33) % end
         };
         for overlap in [0, 1, 3, 40, 5000] {
-            // Stretches of up to sixty rows, each of which begins up to so long before the end of the last; times come more than once.
+            // Stretches of up to sixty rows, each of which begins up to so long before the end of the last; times
+            // come more than once.
             let (mut times, mut begin): (Vec<i64>, i64) = (Vec::new(), 0);
             for _ in 0..200 {
                 let mut stretch: Vec<i64> = (0..below(60)).map(|_| begin + below(50) as i64).collect();

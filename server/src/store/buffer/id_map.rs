@@ -1,7 +1,7 @@
 //! A map by ids: hashes of content, of which there are hundreds of thousands, looked up for every row.
 //!
-//! A look-up is mostly one cache line: an id lies where its hash says or right behind, with what it stands for beside it. The library's
-//! map reads a line of tags first, and of a large map neither is in a cache.
+//! A look-up is mostly one cache line: an id lies where its hash says or right behind, with what it stands for beside
+//! it. The library's map reads a line of tags first, and of a large map neither is in a cache.
 
 /// Ids with a value each.
 #[derive(Debug, Clone)]
@@ -90,7 +90,8 @@ impl<V: Copy + Default> IdMap<V> {
     /// Where an id is, or would be. There are slots, and one is free.
     #[inline]
     fn slot(&self, id: i64) -> usize {
-        // An odd constant near 2^64 divided by the golden ratio spreads ids that are no hashes too (Knuth, TAOCP 3, 6.4).
+        // An odd constant near 2^64 divided by the golden ratio spreads ids that are no hashes too (Knuth, TAOCP 3,
+        // 6.4).
         let hash = (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mask = self.slots.len() - 1;
         let mut at = (hash >> 32) as usize & mask;
@@ -104,7 +105,8 @@ impl<V: Copy + Default> IdMap<V> {
     #[cold]
     fn resize(&mut self, slots: usize) {
         let more = slots.next_power_of_two().max(LEAST_SLOTS);
-        // Written, not only promised by the allocator: pages that are read before they are written cost two interrupts each.
+        // Written, not only promised by the allocator: pages that are read before they are written cost two
+        // interrupts each.
         let mut slots = Vec::with_capacity(more);
         slots.resize(more, (FREE, V::default()));
         let old = std::mem::replace(&mut self.slots, slots);

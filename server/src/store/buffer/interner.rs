@@ -1,6 +1,7 @@
 //! What rows of `samples` have in common with each other, each once, by codes.
 //!
-//! In: names, ids, and what makes up a series or thread. Out: a small number for each, the same for the same, and what it stands for.
+//! In: names, ids, and what makes up a series or thread. Out: a small number for each, the same for the same, and
+//! what it stands for.
 
 use crate::hash::MixState;
 use crate::store::buffer::id_map::IdMap;

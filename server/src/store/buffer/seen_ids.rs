@@ -68,8 +68,8 @@ impl Known {
         Ok(fresh)
     }
 
-    /// The rows of one day's batch that are not known yet; they count as known from here on. Tables whose key is not a single
-    /// id come back whole.
+    /// The rows of one day's batch that are not known yet; they count as known from here on. Tables whose key is not
+    /// a single id come back whole.
     fn only_new(
         &mut self,
         table: Table,

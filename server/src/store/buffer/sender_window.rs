@@ -1,9 +1,9 @@
 //! Which batches of which sender are stored: what makes "exactly once" out of "at least once".
 //!
-//! Per instance it keeps the highest committed number and a window of the 64 numbers below it, so that batches in flight may
-//! overtake one another. Both are part of the same table commit as the samples. Numbers below the window count as stored, but for those that
-//! the instance is known to have skipped. An instance belongs to the token and the node that began it, so that nobody else can make its
-//! batches pass for repeats.
+//! Per instance it keeps the highest committed number and a window of the 64 numbers below it, so that batches in
+//! flight may overtake one another. Both are part of the same table commit as the samples. Numbers below the window
+//! count as stored, but for those that the instance is known to have skipped. An instance belongs to the token and
+//! the node that began it, so that nobody else can make its batches pass for repeats.
 
 use crate::store::table::transaction::Txn;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,8 @@ const OWNER_SUFFIX: &str = "#owner";
 /// The owner is written again after this time, before the log forgets it.
 const OWNER_MS: i64 = 24 * 3_600_000;
 
-/// A number may be so far ahead of the highest: an agent's spool that drops what is oldest for two months leaves no more out.
+/// A number may be so far ahead of the highest: an agent's spool that drops what is oldest for two months leaves no
+/// more out.
 pub(crate) const MOST_SKIPPED: i64 = 1_000_000;
 
 /// Ranges of skipped numbers that are remembered of an instance, the newest.
@@ -154,7 +155,8 @@ impl<W: Clone> Ledger<W> {
         }
     }
 
-    /// Whether this sender may send batches of an instance. Where the owner's token is no token any more, the node's next one takes its place.
+    /// Whether this sender may send batches of an instance. Where the owner's token is no token any more, the node's
+    /// next one takes its place.
     pub(crate) fn is_own(&self, instance: &str, sender: Owner, tokens: &[u32]) -> bool {
         let Some(owner) = self.instances.get(instance).map(|instance| instance.owner) else {
             return true;
@@ -269,7 +271,8 @@ impl<W: Clone> Ledger<W> {
             .retain(|_, instance| instance.updated_ms >= cutoff_ms || !instance.pending.is_empty());
     }
 
-    /// Whether an instance is known, or may still become one of so many. One of several tokens has half of the room at most.
+    /// Whether an instance is known, or may still become one of so many. One of several tokens has half of the room
+    /// at most.
     pub(crate) fn has_room_for(&self, instance: &str, sender: Owner, tokens: &[u32], most: usize) -> bool {
         if self.instances.contains_key(instance) {
             return true;

@@ -47,8 +47,8 @@ impl Checkpoint {
         self.remove_older(keep_commits).await
     }
 
-    /// Removes all that is older than the newest checkpoint beyond the commits that are kept. By number, since the library's
-    /// way, by the times of files, keeps everything after a clock went back.
+    /// Removes all that is older than the newest checkpoint beyond the commits that are kept. By number, since the
+    /// library's way, by the times of files, keeps everything after a clock went back.
     async fn remove_older(&self, keep_commits: u64) -> Result<(), StoreError> {
         let failed = StoreError::table(self.table, "remove old log entries");
         let listed = Listed::read(&self.log_dir).map_err(failed)?;

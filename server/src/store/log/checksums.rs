@@ -1,8 +1,8 @@
 //! What tells a sound log from a damaged one.
 //!
-//! An entry that the server writes carries the hash of itself in its `commitInfo`. What the library writes (a table's first
-//! entries, checkpoints, `_last_checkpoint`) is listed with its hashes in `_stakeout_sums` beside it, which other readers of the
-//! table pass over.
+//! An entry that the server writes carries the hash of itself in its `commitInfo`. What the library writes (a table's
+//! first entries, checkpoints, `_last_checkpoint`) is listed with its hashes in `_stakeout_sums` beside it, which
+//! other readers of the table pass over.
 
 use crate::store::table::error::StoreError;
 use crate::store::table::integrity::Fault;
@@ -195,7 +195,8 @@ fn is_as_listed(sums: Option<&Sums>, name: &str, content: &[u8]) -> Option<bool>
     Some(*hash == format!("{:016x}", xxh3_64(content)))
 }
 
-/// What is wrong with a checkpoint. One that is not listed was written just before the server ended: it must be readable.
+/// What is wrong with a checkpoint. One that is not listed was written just before the server ended: it must be
+/// readable.
 pub(crate) fn checkpoint_fault(dir: &FsPath, version: u64, sums: Option<&Sums>) -> Option<Fault> {
     let name = checkpoint_name(version);
     let content = match read(dir, &name) {
@@ -207,8 +208,8 @@ pub(crate) fn checkpoint_fault(dir: &FsPath, version: u64, sums: Option<&Sums>) 
     (!sound).then(|| fault(&name, "its content is not what was written"))
 }
 
-/// What is wrong with an entry. One without a hash is the library's, which writes entries that change the table itself: only
-/// in a table of an older server are there others.
+/// What is wrong with an entry. One without a hash is the library's, which writes entries that change the table
+/// itself: only in a table of an older server are there others.
 pub(crate) fn entry_fault(dir: &FsPath, version: u64, sums: Option<&Sums>) -> Option<Fault> {
     let name = entry_name(version);
     let content = match read(dir, &name) {
@@ -244,7 +245,8 @@ fn hint_fault(dir: &FsPath, listed: &Listed, sums: Option<&Sums>) -> Option<Faul
     Some(fault(&checkpoint_name(named), "it is missing"))
 }
 
-/// The newest checkpoint that can be trusted, and the entries after it without a gap (from the first on, where there is none).
+/// The newest checkpoint that can be trusted, and the entries after it without a gap (from the first on, where there
+/// is none).
 pub(crate) fn trusted(dir: &FsPath) -> std::io::Result<(Option<u64>, Vec<u64>)> {
     let listed = Listed::read(dir)?;
     let sums = Sums::read(dir).ok().flatten();

@@ -1,7 +1,7 @@
 //! Each table's Delta log: opened, checked, mended, and written one entry a commit.
 //!
-//! In: files to add and to remove, transactions. Out: an entry that is durable, or an error that says whether it may be there. Reads rows
-//! only to recover.
+//! In: files to add and to remove, transactions. Out: an entry that is durable, or an error that says whether it may
+//! be there. Reads rows only to recover.
 
 pub(crate) mod checkpoint;
 pub(crate) mod checksums;

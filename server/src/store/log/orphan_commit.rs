@@ -1,8 +1,8 @@
 //! Files of a commit that has no entry in the log: the server was killed before it wrote it, or the entry is gone.
 //!
-//! Nobody can tell which, and in the second case the senders have their answers. So the rows are taken in, as long as no batch among
-//! them is stored: whoever had no answer and sends again is told that they are stored. Of samples all files of the commit must be there. Of
-//! other tables it does not matter: they may hold a row more than once.
+//! Nobody can tell which, and in the second case the senders have their answers. So the rows are taken in, as long as
+//! no batch among them is stored: whoever had no answer and sends again is told that they are stored. Of samples all
+//! files of the commit must be there. Of other tables it does not matter: they may hold a row more than once.
 
 use crate::store::buffer::sender_window::{Ledger, Seen};
 use crate::store::format::provenance::Notes;
@@ -26,8 +26,8 @@ pub(crate) struct Unlogged {
 /// By the batches of a commit and the number of its files: their paths.
 type Commits = BTreeMap<(Vec<(String, i64)>, usize), Vec<String>>;
 
-/// Looks in a table's folder for files that its log, which names `files` and has `txns`, knows nothing of. Reads what it finds:
-/// call it on a blocking thread.
+/// Looks in a table's folder for files that its log, which names `files` and has `txns`, knows nothing of. Reads what
+/// it finds: call it on a blocking thread.
 pub(crate) fn find(place: &Place, files: &[Arc<DataFile>], txns: &[Txn]) -> std::io::Result<Unlogged> {
     let mut found = Unlogged::default();
     if Table::ROLLUPS.contains(&place.table) {

@@ -1,8 +1,9 @@
 //! A log that cannot be trusted: what is left of it and the files in the table's folder become a new log.
 //!
-//! Up to the first damaged entry the log is believed. Of the rest each line counts that can be read. Files that nothing names are
-//! part of the table, unless a line or another file says that they were replaced. The new log is made beside the table and
-//! put into its place in one step; the old one stays in `damaged/` for whoever wants to look at it.
+//! Up to the first damaged entry the log is believed. Of the rest each line counts that can be read. Files that
+//! nothing names are part of the table, unless a line or another file says that they were replaced. The new log is
+//! made beside the table and put into its place in one step; the old one stays in `damaged/` for whoever wants to
+//! look at it.
 
 use crate::store::format::provenance::Notes;
 use crate::store::format::read::rows::FileRows;
@@ -173,8 +174,8 @@ impl Believed {
         Ok(self)
     }
 
-    /// Of found files and those that they replace the ones that are not part of the table: the old ones, or the new ones where
-    /// the server ended before all of them were written.
+    /// Of found files and those that they replace the ones that are not part of the table: the old ones, or the new
+    /// ones where the server ended before all of them were written.
     fn replaced(&self, place: &Place, found: &[(Arc<DataFile>, Vec<String>)]) -> HashSet<String> {
         let known = self.files.iter().chain(found.iter().map(|(file, _)| file));
         let rows: HashMap<&str, u64> = known.map(|file| (file.path.as_str(), file.rows)).collect();
@@ -198,7 +199,8 @@ impl Believed {
         gone
     }
 
-    /// Every line that can be read: files that some entry removed, and transactions of entries that are not part of this yet.
+    /// Every line that can be read: files that some entry removed, and transactions of entries that are not part of
+    /// this yet.
     fn read_lines(&mut self, log_dir: &Path) -> std::io::Result<HashSet<String>> {
         let mut gone = HashSet::new();
         for version in Listed::read(log_dir)?.entries {

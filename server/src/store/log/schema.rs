@@ -1,4 +1,5 @@
-//! The columns that a table's Delta log says it has: made with the table, and changed where another version of the server made it.
+//! The columns that a table's Delta log says it has: made with the table, and changed where another version of the
+//! server made it.
 
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;

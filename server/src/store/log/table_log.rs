@@ -1,7 +1,7 @@
 //! One table's Delta log: create, load, commit, checkpoint.
 //!
-//! The data directory is locked by one server, so a commit is "write the next version": nothing is listed or read before it,
-//! however many commits there are.
+//! The data directory is locked by one server, so a commit is "write the next version": nothing is listed or read
+//! before it, however many commits there are.
 
 use crate::clock::Clock;
 use crate::store::log::checkpoint::Checkpoint;
@@ -36,7 +36,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) enum CommitError {
     /// The log does not have it: its files are waste.
     NotWritten(StoreError),
-    /// The log may have it, and the server stopped before that was known: its files stay, and the next start reads the truth.
+    /// The log may have it, and the server stopped before that was known: its files stay, and the next start reads
+    /// the truth.
     Unknown,
 }
 
@@ -64,7 +65,8 @@ pub(crate) struct TableLog {
     log_store: LogStoreRef,
     log_dir: PathBuf,
     version: u64,
-    /// Version of the last checkpoint that was begun; 0 at the start, so that a log that has grown long gets one at once.
+    /// Version of the last checkpoint that was begun; 0 at the start, so that a log that has grown long gets one at
+    /// once.
     checkpointed: u64,
     clock: Arc<Clock>,
     /// Whether the server stops.
@@ -110,7 +112,8 @@ impl TableLog {
         Ok((log, files, txns))
     }
 
-    /// Commits. When this returns well, the commit is on the disk. `data_change` is false for a rewrite of the same rows.
+    /// Commits. When this returns well, the commit is on the disk. `data_change` is false for a rewrite of the same
+    /// rows.
     pub(crate) async fn commit(
         &mut self,
         add: Vec<Add>,
@@ -173,8 +176,8 @@ impl TableLog {
         }
     }
 
-    /// Finds out what a failed call left behind: the log may have the entry all the same. Returns only when that is known, since
-    /// until then the rows may neither be answered for nor be stored again.
+    /// Finds out what a failed call left behind: the log may have the entry all the same. Returns only when that is
+    /// known, since until then the rows may neither be answered for nor be stored again.
     async fn settle(&mut self, version: u64, bytes: &Bytes, error: &StoreError) -> Result<Entry, CommitError> {
         loop {
             let cause = match self.entry(version, bytes).await {
@@ -194,8 +197,8 @@ impl TableLog {
         }
     }
 
-    /// What the log has under a version, compared to what was meant. An entry of ours is written over by itself: whoever sees
-    /// it does not know yet that it is synced.
+    /// What the log has under a version, compared to what was meant. An entry of ours is written over by itself:
+    /// whoever sees it does not know yet that it is synced.
     async fn entry(&self, version: u64, bytes: &Bytes) -> object_store::Result<Entry> {
         let store = self.log_store.object_store(None);
         let path = Path::from(format!("_delta_log/{version:020}.json"));
@@ -211,8 +214,8 @@ impl TableLog {
         Ok(Entry::Ours)
     }
 
-    /// What a checkpoint needs, so that it can be written while commits go on. None before there are so many commits since the
-    /// last.
+    /// What a checkpoint needs, so that it can be written while commits go on. None before there are so many commits
+    /// since the last.
     pub(crate) fn due_checkpoint(&mut self, commits: u64) -> Option<Checkpoint> {
         if self.version < self.checkpointed + commits {
             return None;

@@ -13,8 +13,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// All application transactions of a table at `version`: those of the last checkpoint, then those of the commits after it.
-/// The library answers only for one application at a time, and does not say which there are.
+/// All application transactions of a table at `version`: those of the last checkpoint, then those of the commits
+/// after it. The library answers only for one application at a time, and does not say which there are.
 pub(crate) async fn read_txns(store: Arc<dyn ObjectStore>, version: u64) -> Result<Vec<Txn>, String> {
     let mut checkpoint: Option<(u64, Path)> = None;
     let mut commits: Vec<(u64, Path)> = Vec::new();

@@ -102,7 +102,8 @@ impl Store {
         }
         for ((table, new), wanted) in Table::ROLLUPS.into_iter().zip(rollups).zip(job.rollups) {
             if done.is_err() {
-                // What failed has removed its own; these would lie there until the next start, and the next try adds as many.
+                // What failed has removed its own; these would lie there until the next start, and the next try adds
+                // as many.
                 self.delete_now(table, &new).await;
             } else if job.whole && wanted {
                 let snapshot = self.snapshot();
@@ -190,7 +191,8 @@ impl Store {
 
 /// What was read of files to be merged.
 struct Gathered {
-    /// In one piece, so that they are not in memory twice while they are sorted. None where not even two files are within the limit.
+    /// In one piece, so that they are not in memory twice while they are sorted. None where not even two files are
+    /// within the limit.
     rows: Option<RecordBatch>,
     /// Of how many files, the first ones.
     files: usize,
@@ -198,8 +200,8 @@ struct Gathered {
     too_large: String,
 }
 
-/// Reads files as long as their rows take no more than `limit_bytes`. What a file says of itself is no measure: strings that come again and
-/// again are in it once.
+/// Reads files as long as their rows take no more than `limit_bytes`. What a file says of itself is no measure:
+/// strings that come again and again are in it once.
 fn gather(
     table: Table,
     dir: &Path,

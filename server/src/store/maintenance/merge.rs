@@ -1,8 +1,8 @@
 //! Merges sorted files of one hour of `samples` into sorted rows, in bounded memory.
 //!
-//! In: files. Out: rows of one series after another, in the order (type, service, series). Columns are taken from the files as the codes that
-//! stand there, and only what the codes stand for is looked up. Of a file that is not sorted a series comes more than once, which costs
-//! space only.
+//! In: files. Out: rows of one series after another, in the order (type, service, series). Columns are taken from the
+//! files as the codes that stand there, and only what the codes stand for is looked up. Of a file that is not sorted
+//! a series comes more than once, which costs space only.
 
 use crate::column::coded::{Form, Wanted};
 use crate::store::buffer::coded_rows::{CodedColumns, Lacking, Samples, Translation};

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// Rows of a file of samples. A file of half as many is rewritten only when its hour is over.
 pub(crate) const MAX_ROWS: u64 = 4_000_000;
 
-/// Rows of one rewrite of another table, which are in memory all at once. A file of half as many is not rewritten any more.
+/// Rows of one rewrite of another table, which are in memory all at once. A file of half as many is not rewritten any
+/// more.
 fn max_day_rows(table: Table) -> u64 {
     match table {
         // 25 frames each are 100 MB.
@@ -19,7 +20,8 @@ fn max_day_rows(table: Table) -> u64 {
     }
 }
 
-/// Files that are merged at the same time, each of which has a page of every column and the codes of its stacks in memory: about 1 MB.
+/// Files that are merged at the same time, each of which has a page of every column and the codes of its stacks in
+/// memory: about 1 MB.
 const MAX_FILES: usize = 192;
 
 /// Rows of a file of samples that queries read as fast as a larger one: it waits for the end of its hour.

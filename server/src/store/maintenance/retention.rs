@@ -1,4 +1,5 @@
-//! Maintenance: what is too old goes, what is replaced is deleted, what is damaged is found, what is scattered is rewritten, what is long gets a checkpoint.
+//! Maintenance: what is too old goes, what is replaced is deleted, what is damaged is found, what is scattered is
+//! rewritten, what is long gets a checkpoint.
 
 use crate::lock::lock_mutex;
 use crate::store::log::checksums;
@@ -25,8 +26,8 @@ const DAY_CHARS: usize = 10;
 /// How long maintenance waits for a commit.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The end of the last hour whose samples are gone while its roll-up is there: more samples of it would make another roll-up of
-/// those alone.
+/// The end of the last hour whose samples are gone while its roll-up is there: more samples of it would make another
+/// roll-up of those alone.
 pub(crate) fn floor_ns(view: &Snapshot) -> i64 {
     let first = view.files(Table::Samples).first();
     let gone = Table::ROLLUPS
@@ -52,8 +53,8 @@ fn hour_end_ns(hour: &str) -> Option<i64> {
 }
 
 impl Store {
-    /// Removes whole hours from `samples` and its roll-ups that are older than their retention, or too much for the limit of bytes;
-    /// then the days of the other tables to which nothing refers any more.
+    /// Removes whole hours from `samples` and its roll-ups that are older than their retention, or too much for the
+    /// limit of bytes; then the days of the other tables to which nothing refers any more.
     pub(crate) async fn expire(&self) -> Result<(), StoreError> {
         let now_ns = self.config.clock.proven_ns();
         let by_hour = || [Table::Samples].into_iter().chain(Table::ROLLUPS);
@@ -84,8 +85,9 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the oldest hours until all tables together have no more bytes than they may: first of `samples`, then of the
-    /// roll-ups. The hour that is running stays. What goes is rolled up before, however lately something came of it.
+    /// Removes the oldest hours until all tables together have no more bytes than they may: first of `samples`, then
+    /// of the roll-ups. The hour that is running stays. What goes is rolled up before, however lately something came
+    /// of it.
     async fn expire_bytes(&self, now_ns: i64) -> Result<(), StoreError> {
         if self.config.retention_bytes.is_none() {
             return Ok(());
@@ -112,8 +114,9 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the samples of the hours before; false where some of them wait for their commit, and these hours with them. What still comes
-    /// of these hours is refused from now on, also when the clock is set back; what had come before is rolled up with the rest.
+    /// Removes the samples of the hours before; false where some of them wait for their commit, and these hours with
+    /// them. What still comes of these hours is refused from now on, also when the clock is set back; what had come
+    /// before is rolled up with the rest.
     async fn expire_samples(
         &self,
         first_kept: &str,
@@ -316,7 +319,8 @@ impl Store {
         self.write_checkpoints().await;
     }
 
-    /// Of logs that have grown long. Checkpoints leave out transactions by their age, so none is written while the clock is ahead.
+    /// Of logs that have grown long. Checkpoints leave out transactions by their age, so none is written while the
+    /// clock is ahead.
     async fn write_checkpoints(&self) {
         if self.config.clock.is_ahead() {
             let ahead_s = (self.config.clock.wall_ns() - self.config.clock.proven_ns()) / 1_000_000_000;

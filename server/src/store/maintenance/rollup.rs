@@ -1,8 +1,9 @@
 //! Roll-ups: the samples of an hour counted by minute and by hour, and by ten seconds without their stacks.
 //!
-//! A roll-up's rows say how many samples of one series, mode and stack had one value (the period of each) in a minute or an hour; those of
-//! ten seconds, for charts, how many of one series and mode. It is made from all committed files of an hour, and the names of its files hold a hash of those files' names: so a roll-up is current
-//! exactly as long as the hour consists of the files that were counted, whatever happens between two commits.
+//! A roll-up's rows say how many samples of one series, mode and stack had one value (the period of each) in a minute
+//! or an hour; those of ten seconds, for charts, how many of one series and mode. It is made from all committed files
+//! of an hour, and the names of its files hold a hash of those files' names: so a roll-up is current exactly as long
+//! as the hour consists of the files that were counted, whatever happens between two commits.
 
 use crate::column::runs::{Runs, begins, dense, runs};
 use crate::store::buffer::coded_rows::Samples;
@@ -22,7 +23,8 @@ const TEN_SECONDS_NS: i64 = 10_000_000_000;
 /// An hour's parts of ten seconds.
 const TENS: usize = (HOUR_NS / TEN_SECONDS_NS) as usize;
 
-/// Ways that each have a place for every ten seconds; where there are more, as where each sample says how long something took, what is there is sorted.
+/// Ways that each have a place for every ten seconds; where there are more, as where each sample says how long
+/// something took, what is there is sorted.
 const MOST_COUNTED_WAYS: usize = 64;
 
 /// Rows are sorted by places of all ways and stacks where these are at most so many times as many as rows.
@@ -307,7 +309,8 @@ impl Rollup {
         }
     }
 
-    /// Puts the rows of a service, which came series by series, in the order of stacks: one stack's rows of all series are beside each other.
+    /// Puts the rows of a service, which came series by series, in the order of stacks: one stack's rows of all
+    /// series are beside each other.
     fn sort(&mut self, book: &Book, ways: usize) {
         let what = |row: &Row| {
             let series = book.series_of(row.origin);
@@ -374,7 +377,8 @@ impl Rollup {
     }
 }
 
-/// Rows in the order of their keys, of which there are so many; those of one key stay as they are. Places are counted, not compared.
+/// Rows in the order of their keys, of which there are so many; those of one key stay as they are. Places are
+/// counted, not compared.
 fn place(rows: &[Row], sorted: &mut [Row], keys: usize, key: impl Fn(&Row) -> usize) {
     let mut next = begins(rows.iter().map(|row| key(row) as u32), keys);
     for row in rows {
@@ -384,7 +388,8 @@ fn place(rows: &[Row], sorted: &mut [Row], keys: usize, key: impl Fn(&Row) -> us
     }
 }
 
-/// A row group of so many rows ends with its service: another one's stacks are others, and a query for one of both reads no rows of the other.
+/// A row group of so many rows ends with its service: another one's stacks are others, and a query for one of both
+/// reads no rows of the other.
 pub(crate) const LEAST_OF_SERVICE: usize = ROW_GROUP_ROWS / 4;
 
 #[cfg(test)]

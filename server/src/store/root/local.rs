@@ -1,8 +1,8 @@
 //! Object store over a local directory whose writes survive a power cut.
 //!
-//! The library's own local store renames without syncing. Here a write is: temporary file, fsync, link (create) or rename
-//! (replace), fsync of the directory. Reading and listing are the library's, which does both on threads of its own; but what a thread that may wait
-//! wants to read, it reads itself.
+//! The library's own local store renames without syncing. Here a write is: temporary file, fsync, link (create) or
+//! rename (replace), fsync of the directory. Reading and listing are the library's, which does both on threads of its
+//! own; but what a thread that may wait wants to read, it reads itself.
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -60,7 +60,8 @@ thread_local! {
     static READS_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does something on a thread that may wait for a disk: ranges of files are read here instead of on another such thread.
+/// Does something on a thread that may wait for a disk: ranges of files are read here instead of on another such
+/// thread.
 pub(crate) fn reading_here<T>(work: impl FnOnce() -> T) -> T {
     READS_HERE.set(true);
     let done = work();
@@ -112,7 +113,8 @@ pub(crate) fn create_dir_durably(dir: &FsPath) -> std::io::Result<()> {
     }
 }
 
-/// Takes a folder, and all in it, from everybody but its user, where an older server or somebody else left it open. What is not ours stays, and is told.
+/// Takes a folder, and all in it, from everybody but its user, where an older server or somebody else left it open.
+/// What is not ours stays, and is told.
 pub(crate) fn make_private(dir: &FsPath) {
     let is_open = |path: &FsPath| fs::symlink_metadata(path).is_ok_and(|meta| meta.mode() & 0o077 != 0);
     if !dir.is_dir() || !is_open(dir) {

@@ -22,7 +22,8 @@ pub(crate) fn of_partition<'f>(files: &'f [Arc<DataFile>], partition: &str) -> &
     &files[start..end]
 }
 
-/// Whether a roll-up counts these samples, no more and no less. Where the samples are gone by retention, what there is counts.
+/// Whether a roll-up counts these samples, no more and no less. Where the samples are gone by retention, what there
+/// is counts.
 pub(crate) fn is_current(samples: &[Arc<DataFile>], rollup: &[Arc<DataFile>]) -> bool {
     if samples.is_empty() {
         return !rollup.is_empty();

@@ -55,7 +55,8 @@ pub(crate) fn stale(garbage: &[Garbage]) -> Vec<(Table, Stale, usize, u64)> {
     sums.into_iter().map(row).collect()
 }
 
-/// Data files in a table's folder that are not part of the table: replaced ones, and those of a commit that did not end.
+/// Data files in a table's folder that are not part of the table: replaced ones, and those of a commit that did not
+/// end.
 pub(crate) fn unreferenced(table: Table, dir: &std::path::Path, files: &[Arc<DataFile>]) -> Vec<Garbage> {
     let named: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let mut garbage = Vec::new();

@@ -69,7 +69,8 @@ impl Table {
         }
     }
 
-    /// Columns that make a row the same row as another: one of them is kept. Empty for `samples` and its roll-ups: every row counts.
+    /// Columns that make a row the same row as another: one of them is kept. Empty for `samples` and its roll-ups:
+    /// every row counts.
     pub fn key(self) -> &'static [&'static str] {
         match self {
             Self::Samples | Self::SamplesMinute | Self::SamplesHour | Self::SamplesTenSeconds => &[],

@@ -17,7 +17,8 @@ const MOST_INSTANCES: usize = 20_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
     pub last: BatchRow,
-    /// CPU seconds that it and its BPF programs took for each second of the newest interval; none before there are two of them since the start.
+    /// CPU seconds that it and its BPF programs took for each second of the newest interval; none before there are
+    /// two of them since the start.
     pub cores: Option<f64>,
     /// Rows of `samples` over all its committed batches that are still within retention or came since the start.
     pub samples_stored: i64,

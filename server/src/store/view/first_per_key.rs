@@ -17,8 +17,8 @@ use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// See the module. The input must be a single partition. Keys are integers or strings; those of several columns are hashed
-/// to 64 bits.
+/// See the module. The input must be a single partition. Keys are integers or strings; those of several columns are
+/// hashed to 64 bits.
 #[derive(Debug)]
 pub(crate) struct DedupExec {
     input: Arc<dyn ExecutionPlan>,
@@ -112,7 +112,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Memory that it takes, about: a key and a tag in each of a power of two of places, of which seven eighths are used at most.
+    /// Memory that it takes, about: a key and a tag in each of a power of two of places, of which seven eighths are
+    /// used at most.
     fn bytes(&self) -> usize {
         self.keys.capacity() * 8 / 7 * (size_of::<u64>() + 1)
     }

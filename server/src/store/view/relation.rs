@@ -1,7 +1,8 @@
 //! A snapshot's tables for DataFusion.
 //!
-//! A scan leaves out files by partition and statistics and those that are damaged, reads the rest with the filters pushed into Parquet, and adds the
-//! pending rows. Tables with a key answer with one row a key: filters apply before that, so that "of this day" keeps its meaning.
+//! A scan leaves out files by partition and statistics and those that are damaged, reads the rest with the filters
+//! pushed into Parquet, and adds the pending rows. Tables with a key answer with one row a key: filters apply before
+//! that, so that "of this day" keeps its meaning.
 
 use crate::store::buffer::arriving::Pending;
 use crate::store::table::data_file::DataFile;

@@ -10,7 +10,8 @@ use object_store::ObjectStore;
 use std::sync::Arc;
 
 impl Snapshot {
-    /// The units of `samples`, or of one of its roll-ups, that `may` accepts, by what is known of their columns; damaged files are left out.
+    /// The units of `samples`, or of one of its roll-ups, that `may` accepts, by what is known of their columns;
+    /// damaged files are left out.
     pub(crate) async fn units(&self, table: Table, may: impl Fn(Known<'_>) -> bool) -> Result<Vec<Unit>, ReadError> {
         let store = self.objects();
         let mut units = Vec::new();

@@ -52,8 +52,8 @@ impl Snapshot {
         }
     }
 
-    /// Of files that are about to be read those that can be. The others are damaged and are left out; [`Snapshot::left_out`]
-    /// then names them.
+    /// Of files that are about to be read those that can be. The others are damaged and are left out;
+    /// [`Snapshot::left_out`] then names them.
     pub async fn sound(&self, table: Table, mut files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
         let mut sound = self.damage.sound(table, &files).await.into_iter();
         files.retain(|file| {
@@ -66,7 +66,8 @@ impl Snapshot {
         files
     }
 
-    /// Of these hours those whose roll-up can be read in full. What is damaged is not named for it: it need not be read.
+    /// Of these hours those whose roll-up can be read in full. What is damaged is not named for it: it need not be
+    /// read.
     pub async fn sound_rollups(&self, rollup: Table, hours: &[String]) -> HashSet<String> {
         let of_hours = hours
             .iter()
@@ -93,8 +94,8 @@ impl Snapshot {
         &self.files[table.index()]
     }
 
-    /// All days of a table, as ranges of its partitions in their order, each of about so many rows, or one day, of those that are read: so what is
-    /// read at a time fits into memory, whatever is read of all days.
+    /// All days of a table, as ranges of its partitions in their order, each of about so many rows, or one day, of
+    /// those that are read: so what is read at a time fits into memory, whatever is read of all days.
     pub fn days_of_rows(&self, table: Table, most_rows: u64, is_read: impl Fn(&str) -> bool) -> Vec<Range<String>> {
         let (mut ranges, mut begin, mut rows) = (Vec::new(), FIRST_DAY.to_owned(), 0);
         let files = self.files(table);
@@ -114,8 +115,8 @@ impl Snapshot {
         ranges
     }
 
-    /// Whether a roll-up counts an hour's committed samples, no more and no less. Where the samples are gone by retention, what there
-    /// is counts. Pending rows of the hour are never in it.
+    /// Whether a roll-up counts an hour's committed samples, no more and no less. Where the samples are gone by
+    /// retention, what there is counts. Pending rows of the hour are never in it.
     pub fn is_rolled_up(&self, rollup: Table, hour: &str) -> bool {
         let of = |table| file_list::of_partition(self.files(table), hour);
         file_list::is_current(of(Table::Samples), of(rollup))

@@ -63,7 +63,8 @@ fn json(node: &str, begin_ns: i64) -> Vec<u8> {
     request.to_string().into_bytes()
 }
 
-/// A pprof export has what the profile had: functions with the lines at which they begin, which `go build -pgo` needs, lines and values.
+/// A pprof export has what the profile had: functions with the lines at which they begin, which `go build -pgo`
+/// needs, lines and values.
 async fn exported_as_it_came(app: &App) {
     let path = "/api/v1/flamegraph?query=%7Bnode%3D%22raw%22%7D&from=now-5m&format=pprof";
     let answer = get(&app.address, path).await;

@@ -1,4 +1,5 @@
-//! What senders say of themselves: attributes that are no fixed labels, kinds of frames, entries for nothing, nameless modules.
+//! What senders say of themselves: attributes that are no fixed labels, kinds of frames, entries for nothing,
+//! nameless modules.
 
 use crate::ingest::App;
 use crate::support::{Dictionary, attributes, get, now_ns, request, text};
@@ -173,7 +174,8 @@ async fn frames_are_what_their_senders_call_them() {
             ..Default::default()
         })
         .collect();
-    // A walk that broke: its marker is no frame. And addresses of one module without names, and a location that is none.
+    // A walk that broke: its marker is no frame. And addresses of one module without names, and a location that is
+    // none.
     let broken = dictionary.stack(&[("native", "/bin/app", "deep"), ("abort-marker", "", "")]);
     let bare = dictionary.raw.location_table.len() as i32;
     for at in 0..40 {

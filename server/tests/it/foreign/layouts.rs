@@ -1,4 +1,5 @@
-//! One profile in the layouts of opentelemetry-proto 1.7, 1.9 and 1.10, built field by field: 100 samples of `left`, 300 of `right`.
+//! One profile in the layouts of opentelemetry-proto 1.7, 1.9 and 1.10, built field by field: 100 samples of `left`,
+//! 300 of `right`.
 
 use crate::ingest::App;
 use crate::support::{get, now_ns, post};

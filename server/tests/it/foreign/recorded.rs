@@ -1,4 +1,5 @@
-//! What OpenTelemetry's profiler and Collector really sent, against what it says by another decoder: `tests/data/opentelemetry`.
+//! What OpenTelemetry's profiler and Collector really sent, against what it says by another decoder:
+//! `tests/data/opentelemetry`.
 
 use crate::ingest::{App, grpc};
 use crate::support::{Answer, get, now_ns, post, send};
@@ -14,7 +15,8 @@ const COLLECTOR: &[u8] = include_bytes!("../../data/opentelemetry/collector.binp
 const COLLECTOR_JSON: &str = include_str!("../../data/opentelemetry/collector.json");
 const TRUTH: &str = include_str!("../../data/opentelemetry/truth.tsv");
 
-/// A sample: nanoseconds after the first time, executable, process id, thread, thread id, CPU, value, frames leaf first.
+/// A sample: nanoseconds after the first time, executable, process id, thread, thread id, CPU, value, frames leaf
+/// first.
 type Sample = (i64, String, i64, String, i64, i64, i64, Vec<Frame>);
 
 /// Kind, module, build id, function, file, line, offset.
@@ -82,7 +84,8 @@ fn truth() -> Vec<Sample> {
     samples
 }
 
-/// The request as if it was recorded a minute ago. Times are the only numbers of eight bytes in it that are near to its times.
+/// The request as if it was recorded a minute ago. Times are the only numbers of eight bytes in it that are near to
+/// its times.
 fn recent(request: &[u8]) -> (Vec<u8>, i64) {
     let (first, last) = times();
     let begin_ns = now_ns() - 60_000_000_000;

@@ -1,4 +1,5 @@
-//! One profile of a request is broken: the other one is stored, and the sender is told, in the answer and on the list of nodes.
+//! One profile of a request is broken: the other one is stored, and the sender is told, in the answer and on the list
+//! of nodes.
 
 use crate::ingest::App;
 use crate::support::{Sender, get, now_ns};

@@ -39,7 +39,8 @@ pub(super) fn batch(number: i64, from: i64, period_ns: i64, samples: Vec<Sample>
 async fn time_of_which_no_tick_came_is_neither_idle_nor_busy() {
     let from = recent();
     let server = Server::start().await;
-    // One of two CPUs is busy all the time, of the other no tick comes; then a tenth of the time is busy, a tenth without ticks.
+    // One of two CPUs is busy all the time, of the other no tick comes; then a tenth of the time is busy, a tenth
+    // without ticks.
     for (number, busy, missed_ticks) in [(1, 1_200, 1_200), (2, 240, 240)] {
         let samples = minute(from + (number - 1) * 60 * S, &[("web", "main;hot", busy)]);
         let batch = Batch {

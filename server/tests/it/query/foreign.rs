@@ -1,10 +1,12 @@
-//! What others send: values without time stamps, units, types, senders without an account. Every answer to one question has the truth.
+//! What others send: values without time stamps, units, types, senders without an account. Every answer to one
+//! question has the truth.
 
 use super::*;
 use crate::pprof::{gzip, pprof};
 use crate::wire::{Plain, PlainSample, json_of, plain};
 
-/// Service, thread and stack of what is sent in several ways, and how many samples of [`PERIOD_NS`] it has in each of two minutes.
+/// Service, thread and stack of what is sent in several ways, and how many samples of [`PERIOD_NS`] it has in each of
+/// two minutes.
 const RECORDED: [(&str, &str, &str, [i64; 2]); 4] = [
     ("web", "main", "main;handle;parse", [700, 300]),
     ("web", "pool", "main;handle;render", [100, 400]),
@@ -36,7 +38,8 @@ pub(super) fn times(from_ns: i64, count: i64) -> Vec<i64> {
 /// A request of one route: path, content type and body.
 type Sent = (String, &'static str, Vec<u8>);
 
-/// What Pyroscope's agents send: a request for each service, with the node as a label of its name and threads as labels of samples.
+/// What Pyroscope's agents send: a request for each service, with the node as a label of its name and threads as
+/// labels of samples.
 fn as_pprof(node: &str, minute: usize, from_ns: i64) -> Vec<Sent> {
     let of = |service: &str| {
         let samples = RECORDED
@@ -58,7 +61,8 @@ fn as_pprof(node: &str, minute: usize, from_ns: i64) -> Vec<Sent> {
     ["web", "db"].map(of).into()
 }
 
-/// The ways to send a minute of what was recorded, by the node that it is sent for. All but the first are of senders without an account.
+/// The ways to send a minute of what was recorded, by the node that it is sent for. All but the first are of senders
+/// without an account.
 fn routes(minute: usize, from_ns: i64) -> Vec<(&'static str, Vec<Sent>)> {
     let recorded = || RECORDED.iter().filter(|(.., counts)| counts[minute] > 0);
     let moments = |(service, thread, stack, counts): &(&'static str, &'static str, &'static str, [i64; 2])| {

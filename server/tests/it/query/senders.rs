@@ -7,7 +7,8 @@ use crate::wire::{Plain, plain};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sender_without_an_account_is_there_all_the_time_whatever_others_tell_of_themselves() {
     let (server, from) = (Server::start().await, recent());
-    // One busy core in each of two minutes, on a node of its own and beside an agent; the agent tells of two seconds of the second.
+    // One busy core in each of two minutes, on a node of its own and beside an agent; the agent tells of two seconds
+    // of the second.
     for minute in 0..2 {
         let begin = from + minute * MINUTE;
         for node in ["plain", "counted"] {

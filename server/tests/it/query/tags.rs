@@ -130,7 +130,8 @@ async fn an_answer_that_still_holds_is_not_counted_again() {
         }
         now
     };
-    // Long behind the window and of no new series or type: nothing of it is anything to the window, except to lists of the day.
+    // Long behind the window and of no new series or type: nothing of it is anything to the window, except to lists
+    // of the day.
     server.ingest(&batch(2, from + 1_200 * S, "db")).await;
     for committed in [false, true] {
         if committed {

@@ -1,9 +1,10 @@
 /**
- * The verdict on frames that a transform has put together, of which the server knows nothing. In: what the server said
- * of all frames. The interval is the server's (`server/src/query/difference/judge.rs`: score intervals of both sides' Poisson
- * means, over-dispersed, combined after Zou and Donner); a frame is called changed where it deviates at least as far as
- * the weakest of the server's own discoveries. A frame that has the samples of one of the server's keeps the server's
- * verdict. What is judged of a frame, all its samples or its own, is what the server was asked to compare.
+ * The verdict on frames that a transform has put together, of which the server knows nothing. In: what the server
+ * said of all frames. The interval is the server's (`server/src/query/difference/judge.rs`: score intervals of both
+ * sides' Poisson means, over-dispersed, combined after Zou and Donner); a frame is called changed where it deviates
+ * at least as far as the weakest of the server's own discoveries. A frame that has the samples of one of the server's
+ * keeps the server's verdict. What is judged of a frame, all its samples or its own, is what the server was asked to
+ * compare.
  */
 import type { DiffAnswer } from "../../api/types.ts";
 

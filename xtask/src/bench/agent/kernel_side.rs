@@ -1,8 +1,8 @@
 //! What a profiler costs inside of the kernel: how much less work a CPU second holds while it samples.
 //!
-//! The timer's interrupt, the walk and the copies run in the time of whatever program they interrupt, and no statistics tell them
-//! from it. So programs count their own work, and rounds with and without each profiler take turns, so that a machine
-//! whose speed drifts drifts for all.
+//! The timer's interrupt, the walk and the copies run in the time of whatever program they interrupt, and no
+//! statistics tell them from it. So programs count their own work, and rounds with and without each profiler take
+//! turns, so that a machine whose speed drifts drifts for all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,8 @@ const WINDOW: Duration = Duration::from_secs(6);
 /// From a profiler's start to its window: by then the agent has the tables.
 const SETTLES: Duration = Duration::from_secs(4);
 
-/// Goes 30 calls down and back for ever; how often, and its CPU time in ns, stand in a file that it shares with the reader.
+/// Goes 30 calls down and back for ever; how often, and its CPU time in ns, stand in a file that it shares with the
+/// reader.
 const WORKER: &str = r#"
 #include <cstdint>
 #include <fcntl.h>

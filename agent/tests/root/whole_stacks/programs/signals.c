@@ -1,5 +1,5 @@
-// A timer's signal interrupts two levels of functions and burns in its handler; with a second argument on a stack of its own.
-// The signal is blocked but where the truth is known.
+// A timer's signal interrupts two levels of functions and burns in its handler; with a second argument on a stack of
+// its own. The signal is blocked but where the truth is known.
 #include "work.h"
 #include <signal.h>
 #include <string.h>
@@ -20,7 +20,10 @@ static void on_alarm_signal(int number)
 	sink += number;
 }
 
-/* Without the C library: a signal that waits is delivered in this very call, and musl describes none of its functions. */
+/*
+ * Without the C library: a signal that waits is delivered in this very call, and musl describes none of its
+ * functions.
+ */
 static inline void mask_alarms(int how)
 {
 #if defined(__x86_64__)

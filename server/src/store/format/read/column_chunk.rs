@@ -1,4 +1,5 @@
-//! One column of a row group from its bytes: codes of its dictionary, packed differences, or whatever else the format allows.
+//! One column of a row group from its bytes: codes of its dictionary, packed differences, or whatever else the format
+//! allows.
 
 use crate::column::coded::{Codes, Column, Form, Values};
 use crate::column::list::{Code, List};
@@ -70,8 +71,8 @@ pub(crate) fn read(
     };
     let column = match column {
         Some(column) => column,
-        // The library's decoders panic where a page says of its codes that they have more bits than there are (`read_num_bytes`, "range end
-        // index 25 out of range"): damage like any other.
+        // The library's decoders panic where a page says of its codes that they have more bits than there are
+        // (`read_num_bytes`, "range end index 25 out of range"): damage like any other.
         None => std::panic::catch_unwind(AssertUnwindSafe(|| any(chunk, footer, group, form)))
             .map_err(|_| Damage::new("a page cannot be decoded"))??,
     };
@@ -229,7 +230,8 @@ impl Dictionary {
         self.distinct.max(self.absent as usize)
     }
 
-    /// Adds a page of at most `left` codes, none of which has more bits than one may have. False: it is written in another way.
+    /// Adds a page of at most `left` codes, none of which has more bits than one may have. False: it is written in
+    /// another way.
     pub(crate) fn add_codes<C: Code>(
         &self,
         page: Plain<'_>,
@@ -264,8 +266,9 @@ impl Dictionary {
     }
 }
 
-/// Values of a dictionary of which most repeat the first one, each once, and where each of its places is among them. Only files of ours are so:
-/// their codes are chosen for their bytes, and what has an entry for each code would be far larger than what it counts.
+/// Values of a dictionary of which most repeat the first one, each once, and where each of its places is among them.
+/// Only files of ours are so: their codes are chosen for their bytes, and what has an entry for each code would be
+/// far larger than what it counts.
 fn without_repeats(values: &[i64]) -> Option<(Vec<i64>, Vec<u32>)> {
     let first = values.first()?;
     let others = values.iter().filter(|value| *value != first).count();

@@ -1,6 +1,7 @@
-//! The two encodings that the columns of `samples` have: codes of a dictionary, run-length encoded and bit-packed, and differences of
-//! neighbours, bit-packed. As in <https://parquet.apache.org/docs/file-format/data-pages/encodings/>. Pure; lengths are checked
-//! before anything is allocated.
+//! The two encodings that the columns of `samples` have: codes of a dictionary, run-length encoded and bit-packed,
+//! and differences of neighbours, bit-packed. As in
+//! <https://parquet.apache.org/docs/file-format/data-pages/encodings/>. Pure; lengths are checked before anything is
+//! allocated.
 
 use crate::column::list::Code;
 use crate::column::malformed::Damage;
@@ -55,14 +56,16 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Adds `count` numbers of `width` bits each, least significant bit first, as `each` makes them; bits behind the end are zero. What follows
-/// the numbers may follow in `packed`: all but the last few are then read without a look at where it ends.
+/// Adds `count` numbers of `width` bits each, least significant bit first, as `each` makes them; bits behind the end
+/// are zero. What follows the numbers may follow in `packed`: all but the last few are then read without a look at
+/// where it ends.
 fn unpack<T>(packed: &[u8], width: usize, count: usize, to: &mut Vec<T>, mut each: impl FnMut(u64) -> T) {
     let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
     // A number of up to 57 bits lies within the 8 bytes from the byte that it begins in.
     let wide = width > 57;
     let reach = if wide { 16 } else { 8 };
-    // The numbers whose bytes can be read at once, without looking where the run ends: mostly all, which a division need not find.
+    // The numbers whose bytes can be read at once, without looking where the run ends: mostly all, which a division
+    // need not find.
     let readable = packed.len().saturating_sub(reach) * 8;
     let safe = if count.saturating_mul(width) <= readable {
         count

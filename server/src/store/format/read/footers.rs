@@ -9,7 +9,8 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// The end of a file that is read first: with some thousand row groups and columns a footer is larger, and is read in a second step.
+/// The end of a file that is read first: with some thousand row groups and columns a footer is larger, and is read in
+/// a second step.
 const USUAL_BYTES: u64 = 64 * 1024;
 
 /// The last bytes of a Parquet file: the footer's length and a mark.

@@ -1,9 +1,10 @@
 //! Columns of `samples` and its roll-ups as codes: what counting needs of a Parquet file, and no more.
 //!
-//! In: the files and the pending rows of a [`Snapshot`], conditions that leave out whole files and row groups, names of columns. Out: for
-//! one row group after another each column as a code a row with the value of each code, or as plain numbers. A label's value is then
-//! looked at once a row group instead of once a row, and counting is an index into an array. Files hold their columns in just this form, so
-//! that nothing is hashed on the way. A file that cannot be read is an error that names it.
+//! In: the files and the pending rows of a [`Snapshot`], conditions that leave out whole files and row groups, names
+//! of columns. Out: for one row group after another each column as a code a row with the value of each code, or as
+//! plain numbers. A label's value is then looked at once a row group instead of once a row, and counting is an index
+//! into an array. Files hold their columns in just this form, so that nothing is hashed on the way. A file that
+//! cannot be read is an error that names it.
 
 use crate::column::bounds::Bounds;
 use crate::column::coded::{Codes, Column, Form, Wanted};

@@ -1,7 +1,7 @@
 //! Files to columns: what counting and merging need of a Parquet file, and no more.
 //!
-//! In: a file's description, ranges of its bytes, names of columns. Out: each column as a code a row with the value of each code, or as
-//! plain numbers; an error that names the file where it is malformed.
+//! In: a file's description, ranges of its bytes, names of columns. Out: each column as a code a row with the value
+//! of each code, or as plain numbers; an error that names the file where it is malformed.
 
 pub(crate) mod column_chunk;
 pub(crate) mod decode;

@@ -1,8 +1,8 @@
 //! A file read from its begin to its end, some thousand rows at a time: what a merge of many files needs.
 //!
-//! In: a file, names of columns. Out: for one piece of rows after another each column as codes or numbers, and the dictionaries of the row
-//! group that they are of. Many are open at a time: each holds a page of every column and the dictionaries of a row group, no more, and all
-//! are decompressed by one decompressor.
+//! In: a file, names of columns. Out: for one piece of rows after another each column as codes or numbers, and the
+//! dictionaries of the row group that they are of. Many are open at a time: each holds a page of every column and the
+//! dictionaries of a row group, no more, and all are decompressed by one decompressor.
 
 use crate::column::coded::{Codes, Column, Form, Values, Wanted};
 use crate::column::malformed::Damage;

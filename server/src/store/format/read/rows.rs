@@ -10,7 +10,8 @@ use parquet::arrow::arrow_reader::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file's rows in batches of the table's file schema. A column that the table has got since the file was written is null.
+/// A file's rows in batches of the table's file schema. A column that the table has got since the file was written is
+/// null.
 pub(crate) struct FileRows {
     table: Table,
     path: PathBuf,

@@ -1,7 +1,7 @@
 //! Codes and differences packed as Parquet has them. Pure.
 //!
-//! In: codes of a column, row by row or as runs; numbers. Out: bytes of pages. Formats: parquet-format, `Encodings.md` ("RLE / Bit-Packing Hybrid", "Delta
-//! Encoding").
+//! In: codes of a column, row by row or as runs; numbers. Out: bytes of pages. Formats: parquet-format,
+//! `Encodings.md` ("RLE / Bit-Packing Hybrid", "Delta Encoding").
 
 use crate::column::runs::{ABSENT, Runs, run_length};
 use std::borrow::Cow;
@@ -124,8 +124,8 @@ const LEAST_RUN: usize = 8;
 /// Codes of `width` bits: runs of equal ones, and groups of eight between them.
 pub(crate) fn hybrid(codes: &[u32], width: u32, to: &mut Vec<u8>) {
     let (mut literal, mut at) = (0, 0);
-    // Most codes are not those of their neighbours. Wherever a run begins that is worth its header, there is one of each four codes that the
-    // next four equal.
+    // Most codes are not those of their neighbours. Wherever a run begins that is worth its header, there is one of
+    // each four codes that the next four equal.
     while let Some((code, next)) = codes[at..]
         .split_first_chunk::<5>()
         .map(|([code, next @ ..], _)| (*code, next))
@@ -206,8 +206,8 @@ fn pack_bits(numbers: impl Iterator<Item = u64>, width: u32, to: &mut Vec<u8>) {
     to.extend_from_slice(&bits.to_le_bytes()[..filled.div_ceil(8) as usize]);
 }
 
-/// Differences of neighbours of `DELTA_BINARY_PACKED` that have a least one in common, where they are few and where they are many, and of those
-/// the ones that have a width in common.
+/// Differences of neighbours of `DELTA_BINARY_PACKED` that have a least one in common, where they are few and where
+/// they are many, and of those the ones that have a width in common.
 const BLOCK_DELTAS: usize = 128;
 
 const LARGE_BLOCK_DELTAS: usize = 1024;

@@ -1,7 +1,8 @@
 //! Which code stands for which value of a dictionary, where the order is free. Pure.
 //!
-//! In: codes of a column, row by row. Out: for each code another one of two bytes. zstd counts bytes, not codes, and both bytes of a code by one
-//! table: so codes are chosen such that few bytes are most of all in what it looks at at a time.
+//! In: codes of a column, row by row. Out: for each code another one of two bytes. zstd counts bytes, not codes, and
+//! both bytes of a code by one table: so codes are chosen such that few bytes are most of all in what it looks at at
+//! a time.
 
 use crate::column::runs::Runs;
 use std::cmp::Reverse;
@@ -32,8 +33,9 @@ fn smallness(high: u32, low: u32) -> u32 {
     (high + 2) * (low + 2)
 }
 
-/// The same where rows have homes, runs of rows of which each has mostly codes of its own: a home's codes have bytes of their own, as many as the
-/// sides of a square in which they all have room. Some codes stand for nothing then. `None`: there are too many for that.
+/// The same where rows have homes, runs of rows of which each has mostly codes of its own: a home's codes have bytes
+/// of their own, as many as the sides of a square in which they all have room. Some codes stand for nothing then.
+/// `None`: there are too many for that.
 pub(crate) fn by_home(codes: &[u32], homes: &Runs, values: usize) -> Option<Vec<u32>> {
     let count = homes.iter().map(|(home, _)| *home as usize + 1).max()?;
     if count * values > MAX_COUNTS {

@@ -30,8 +30,9 @@ const LEAST_PAGE_OF_THREAD: usize = 8 * 1024;
 /// Columns whose least and greatest value stand in the file beside its own sort columns.
 const BOUNDED: [&str; 1] = ["node"];
 
-/// Compresses by the frequency of bytes, and by little else. What zstd takes for something that came before is chance where bytes do not depend on each
-/// other, and costs more than the bytes by themselves: matches must be long, and what is remembered to find them by is little.
+/// Compresses by the frequency of bytes, and by little else. What zstd takes for something that came before is chance
+/// where bytes do not depend on each other, and costs more than the bytes by themselves: matches must be long, and
+/// what is remembered to find them by is little.
 pub(crate) fn counting() -> std::io::Result<Compressor<'static>> {
     const LEAST_MATCH: u32 = 7;
     const REMEMBERED_LOG: u32 = 6;
@@ -41,7 +42,8 @@ pub(crate) fn counting() -> std::io::Result<Compressor<'static>> {
     Ok(compressor)
 }
 
-/// Runs of rows of which each mostly has stacks of its own: threads of one name, of one service, run the same code on every node.
+/// Runs of rows of which each mostly has stacks of its own: threads of one name, of one service, run the same code on
+/// every node.
 pub(crate) fn homes(origins: &Runs, book: &Book) -> Runs {
     let mut known: HashMap<(u32, u32), u32, foldhash::fast::RandomState> = HashMap::default();
     let of_rows = origins.iter().map(|(origin, rows)| {
@@ -80,8 +82,9 @@ struct Dictionary {
 }
 
 impl Group<'_> {
-    /// Times differ little from their neighbours and are almost all distinct: their differences are packed. What is left of them is noise,
-    /// and is not compressed. Where one thread's end and the next one's begin there is a large difference.
+    /// Times differ little from their neighbours and are almost all distinct: their differences are packed. What is
+    /// left of them is noise, and is not compressed. Where one thread's end and the next one's begin there is a large
+    /// difference.
     pub(crate) fn times(&mut self, times: &[i64], origins: &Runs) -> Result<(), ParquetError> {
         let column = self.column()?;
         let bounds = times.iter().copied().min().zip(times.iter().copied().max());
@@ -208,8 +211,8 @@ impl Group<'_> {
         self.numbers(name, Codes::of_runs(&runs), &values, 8, &Way::default())
     }
 
-    /// Numbers of so many bytes of what rows are, of which there are few: one each, of which some may be absent. `homes`: as of [`homes`], where
-    /// rows of one have few of them.
+    /// Numbers of so many bytes of what rows are, of which there are few: one each, of which some may be absent.
+    /// `homes`: as of [`homes`], where rows of one have few of them.
     pub(crate) fn numbers_of(
         &mut self,
         name: &str,
@@ -245,7 +248,8 @@ impl Group<'_> {
         let mut ids: Vec<i64> = kept.into_iter().map(|code| book.stacks[code]).collect();
         let way = self.zstd.way_of_stacks(&keys, ids.len(), homes)?;
         if let Some(places) = &way.places {
-            // What no row has is the first one again: so nothing stands there that is not in the file, and a reader can tell.
+            // What no row has is the first one again: so nothing stands there that is not in the file, and a reader
+            // can tell.
             let end = places.iter().max().map_or(0, |last| *last as usize + 1);
             let first = ids.iter().zip(places).min_by_key(|(_, place)| **place);
             let mut placed = vec![first.map_or(0, |(id, _)| *id); end];

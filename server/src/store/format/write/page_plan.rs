@@ -7,11 +7,12 @@ use crate::store::format::write::rows_file::Effort;
 use parquet::errors::ParquetError;
 use zstd::bulk::Compressor;
 
-/// Values by which it is decided how many bits codes are written with: a small part of a row group's, since each of them is written thrice.
+/// Values by which it is decided how many bits codes are written with: a small part of a row group's, since each of
+/// them is written thrice.
 const TRIED_VALUES: usize = 8 * 1024;
 
-/// The same of the order of stacks, and of what pages end with. What may become of them is compared as it would be written: in few values none
-/// comes often, and there are few pages.
+/// The same of the order of stacks, and of what pages end with. What may become of them is compared as it would be
+/// written: in few values none comes often, and there are few pages.
 const TRIED_ROWS: usize = 32 * 1024;
 
 /// A page is not ended with its home before it has so many rows: below, what zstd begins with costs more than is won.
@@ -156,8 +157,8 @@ impl Compressors<'_> {
         }
         Ok(size)
     }
-    /// How many bits codes are written with, by how small the first ones become: as few as the greatest code needs, or whole or half bytes. Those
-    /// are more, but zstd finds in them which codes are frequent.
+    /// How many bits codes are written with, by how small the first ones become: as few as the greatest code needs,
+    /// or whole or half bytes. Those are more, but zstd finds in them which codes are frequent.
     pub(crate) fn width(&mut self, values: usize, codes: &Codes<'_>) -> Result<u32, ParquetError> {
         let [least, ..] = of_values(values);
         let Codes::Rows(codes) = codes else { return Ok(least) };

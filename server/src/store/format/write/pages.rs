@@ -1,4 +1,5 @@
-//! The pages of one column of a row group as they are written one after another, and what is to be said of them behind them.
+//! The pages of one column of a row group as they are written one after another, and what is to be said of them
+//! behind them.
 
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::errors::ParquetError;

@@ -1,9 +1,10 @@
-//! Row groups of `samples` and its roll-ups written from codes: the form in which rows lie in memory, and in which files hold them.
+//! Row groups of `samples` and its roll-ups written from codes: the form in which rows lie in memory, and in which
+//! files hold them.
 //!
-//! In: columns of sorted rows, names as codes. Out: the bytes of a Parquet file in which every column but the time is a dictionary and
-//! codes. A general writer is given values and looks each of them up, row by row, in a table that it keeps; here a name's code
-//! is known, and a number is looked up once a run of equal ones. Formats: parquet-format, `Encodings.md` ("RLE / Bit-Packing Hybrid",
-//! "Dictionary Encoding") and `README.md` ("Data Pages").
+//! In: columns of sorted rows, names as codes. Out: the bytes of a Parquet file in which every column but the time is
+//! a dictionary and codes. A general writer is given values and looks each of them up, row by row, in a table that it
+//! keeps; here a name's code is known, and a number is looked up once a run of equal ones. Formats: parquet-format,
+//! `Encodings.md` ("RLE / Bit-Packing Hybrid", "Dictionary Encoding") and `README.md` ("Data Pages").
 
 use crate::column::runs::{Runs, dense, runs};
 use crate::store::buffer::arriving::FreshSamples;
@@ -25,7 +26,8 @@ use zstd::bulk::Compressor;
 /// A stack is named in about so many of the requests that a commit has, or more.
 const NAMED_IN: usize = 8;
 
-/// Sorts the rows of one hour and encodes them. CPU-bound: call it on a blocking thread. None comes back when there are no rows.
+/// Sorts the rows of one hour and encodes them. CPU-bound: call it on a blocking thread. None comes back when there
+/// are no rows.
 pub(crate) fn encode(
     partition: &str,
     samples: &[Arc<FreshSamples>],

@@ -23,7 +23,8 @@ impl Numbers {
     }
 }
 
-/// Rows of which `stacks` stacks are distinct; of tids and CPUs one in `absent` is absent, none where that is 0, all where it is 1.
+/// Rows of which `stacks` stacks are distinct; of tids and CPUs one in `absent` is absent, none where that is 0, all
+/// where it is 1.
 fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Book) {
     let (mut rows, mut book, mut random) = (Samples::default(), Book::default(), Numbers(count as u64));
     for _ in 0..count {
@@ -124,7 +125,8 @@ fn read(bytes: &Bytes) -> Vec<Row> {
 
 #[test]
 fn another_reader_finds_the_rows_in_their_order() {
-    // One code, few, and so many that they have 17 bits; none, some and all absent; pages and row groups that are not full.
+    // One code, few, and so many that they have 17 bits; none, some and all absent; pages and row groups that are not
+    // full.
     for (count, stacks, absent) in [
         (1, 1, 0),
         (7, 3, 1),

@@ -21,7 +21,8 @@ use std::sync::Arc;
 /// Rows of a row group: one scan task's work, and the grain at which min and max skip.
 pub(crate) const ROW_GROUP_ROWS: usize = 512 * 1024;
 
-/// A row group's dictionary is never larger: its rows, however long their texts are, are in memory when they are written.
+/// A row group's dictionary is never larger: its rows, however long their texts are, are in memory when they are
+/// written.
 const MAX_DICTIONARY_BYTES: usize = 1 << 30;
 
 /// Longer strings are no use as a range.
@@ -56,7 +57,8 @@ impl Effort {
         }
     }
 
-    /// Rows of a page of `samples` or a roll-up: a reader that wants a few rows unpacks no more, and a merge holds one of each file.
+    /// Rows of a page of `samples` or a roll-up: a reader that wants a few rows unpacks no more, and a merge holds
+    /// one of each file.
     pub(crate) fn page_rows(self) -> usize {
         match self {
             Self::Fresh => 8 * 1024,
@@ -73,7 +75,8 @@ pub(crate) struct Encoded {
 }
 
 /// Sorts the rows of one partition, keeps one of each key, and encodes them. CPU-bound: call it on a blocking thread.
-/// `batches` have the table's whole schema; none comes back when there are no rows. Samples are encoded by [`crate::store::format::write::row_group::encode`].
+/// `batches` have the table's whole schema; none comes back when there are no rows. Samples are encoded by
+/// [`crate::store::format::write::row_group::encode`].
 pub(crate) fn encode(
     table: Table,
     partition: &str,
@@ -112,7 +115,8 @@ pub(crate) fn writer(
     Ok(writer)
 }
 
-/// A file that grows by sorted rows; one of samples or their roll-ups is a [`crate::store::format::write::row_group::CodedFile`].
+/// A file that grows by sorted rows; one of samples or their roll-ups is a
+/// [`crate::store::format::write::row_group::CodedFile`].
 pub(crate) struct FileBuilder {
     table: Table,
     writer: ArrowWriter<Vec<u8>>,
@@ -213,7 +217,8 @@ fn widen<T: Ord + Clone>(ranges: &mut Vec<(String, ColumnRange<T>)>, more: &[(St
     });
 }
 
-/// What the log says of a file with these rows, which have the table's file schema; where it lies is left to the caller.
+/// What the log says of a file with these rows, which have the table's file schema; where it lies is left to the
+/// caller.
 pub(crate) fn describe(table: Table, batches: &[RecordBatch]) -> Result<DataFile, ArrowError> {
     let rows = concat_batches(&table.file_schema(), batches)?;
     let columns = rows
@@ -233,8 +238,8 @@ pub(crate) fn describe(table: Table, batches: &[RecordBatch]) -> Result<DataFile
     })
 }
 
-/// How the columns of a table's files are encoded. In `samples` every column but the time is a dictionary in every row group,
-/// however many values it has: readers count by dictionary code, and never have to look at a row's value.
+/// How the columns of a table's files are encoded. In `samples` every column but the time is a dictionary in every
+/// row group, however many values it has: readers count by dictionary code, and never have to look at a row's value.
 fn properties(table: Table, effort: Effort) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
@@ -245,8 +250,8 @@ fn properties(table: Table, effort: Effort) -> WriterProperties {
         .set_created_by(concat!("stakeout-server ", env!("CARGO_PKG_VERSION")).to_owned());
     match table {
         Table::Samples => {
-            // Times are almost all distinct: a dictionary of them is only in the way; neighbours differ by little. What is left
-            // of them is noise.
+            // Times are almost all distinct: a dictionary of them is only in the way; neighbours differ by little.
+            // What is left of them is noise.
             let time = ColumnPath::from("ts_ns");
             builder = builder
                 .set_dictionary_page_size_limit(MAX_DICTIONARY_BYTES)
@@ -262,8 +267,8 @@ fn properties(table: Table, effort: Effort) -> WriterProperties {
                 .set_column_encoding(id.clone(), Encoding::PLAIN)
                 .set_column_compression(id, Compression::UNCOMPRESSED);
             if table == Table::Stacks {
-                // Neighbours begin with the same frames, which zstd finds in ids as they are, and neither in codes that are no whole bytes nor
-                // in differences, which is what the library would write.
+                // Neighbours begin with the same frames, which zstd finds in ids as they are, and neither in codes
+                // that are no whole bytes nor in differences, which is what the library would write.
                 let frames = ColumnPath::new(["frames", "list", "element"].map(str::to_owned).to_vec());
                 builder = builder
                     .set_column_dictionary_enabled(frames.clone(), false)
@@ -316,8 +321,8 @@ fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
             (0..rows.num_rows() as u32).collect()
         }
         Table::Stacks => {
-            // Roots first, neighbours have most of their frames in common: a quarter less to store than by id. The same stack has
-            // the same frames, so that repeats come together.
+            // Roots first, neighbours have most of their frames in common: a quarter less to store than by id. The
+            // same stack has the same frames, so that repeats come together.
             let ids = int("stack_id")?;
             let frames = rows.column_by_name("frames").ok_or_else(|| missing("frames"))?;
             let (begins, frames) = (

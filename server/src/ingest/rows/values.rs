@@ -1,34 +1,42 @@
 //! What the values of a profile are, and which rows they become.
 //!
-//! In: a profile's types, period and times, and a sample's values and time stamps. Out: a type and unit, and of each sample one time and
-//! value or more. A sum over some time, which is what a sample without time stamps has, becomes equal parts of whole units that lie
-//! evenly over that time: the same each time that it is sent, and together what was sent.
+//! In: a profile's types, period and times, and a sample's values and time stamps. Out: a type and unit, and of each
+//! sample one time and value or more. A sum over some time, which is what a sample without time stamps has, becomes
+//! equal parts of whole units that lie evenly over that time: the same each time that it is sent, and together what
+//! was sent.
 
-use super::IngestError;
-use super::convert::TimeWindow;
-use super::dictionary::Dictionary;
-use super::wire::{Profile, Sample, ValueType};
+use crate::ingest::error::IngestError;
+use crate::ingest::rows::frames::Dictionary;
+use crate::ingest::rows::window::TimeWindow;
+use crate::ingest::wire::message::{Profile, Sample, ValueType};
 use crate::profile_type::{self, COUNT, NANOSECONDS};
 
 /// A sum becomes at most so many parts, of a second or more each.
 const MOST_PARTS: u64 = 30;
+
 const PART_NS: u64 = 1_000_000_000;
+
 /// Parts of a request beyond one a sample: where there are more, the parts are longer.
 const MOST_MORE_PARTS: u64 = 200_000;
+
 /// What is longer is no profile's duration: 24 hours.
 const LONGEST_NS: u64 = 24 * 3_600 * 1_000_000_000;
-/// Values beyond this are not taken: a reader of JSON cannot tell them apart, and a few of them would be more than a sum can hold.
-pub(super) const MOST_VALUE: i64 = 1 << 53;
-/// The golden ratio's part behind the point, in parts of 2^64: its multiples lie evenly between whole numbers, however many there are.
+
+/// Values beyond this are not taken: a reader of JSON cannot tell them apart, and a few of them would be more than a
+/// sum can hold.
+pub(crate) const MOST_VALUE: i64 = 1 << 53;
+
+/// The golden ratio's part behind the point, in parts of 2^64: its multiples lie evenly between whole numbers,
+/// however many there are.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What a profile's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unit<'a> {
+pub(crate) struct Unit<'a> {
     /// The profile type in queries.
-    pub(super) kind: &'a str,
+    pub(crate) kind: &'a str,
     /// Of what is stored.
-    pub(super) unit: &'a str,
+    pub(crate) unit: &'a str,
     /// What one occurrence without a value stands for.
     per_occurrence: i64,
     /// What a value is multiplied with.
@@ -36,14 +44,14 @@ pub(super) struct Unit<'a> {
     /// What cannot be divided, in what is stored: a tick of the sampling clock, where values are whole numbers of them.
     tick: i64,
     /// The profile's period in nanoseconds, 0 when it has none.
-    pub(super) period: i64,
+    pub(crate) period: i64,
     /// Values are ticks of a clock.
     is_ticks: bool,
 }
 
 impl<'a> Unit<'a> {
     /// The units of all profiles of one resource.
-    pub(super) fn of_all(profiles: &[Profile<'_>], dictionary: &Dictionary<'a>) -> Vec<Result<Self, IngestError>> {
+    pub(crate) fn of_all(profiles: &[Profile<'_>], dictionary: &Dictionary<'a>) -> Vec<Result<Self, IngestError>> {
         let of = |profile| Unit::of(profile, dictionary);
         let mut units: Vec<Result<Self, IngestError>> = profiles.iter().map(of).collect();
         if units.len() > MOST_COMPARED {
@@ -82,7 +90,8 @@ impl<'a> Unit<'a> {
         let period_ns = profile_type::nanoseconds_of(period_unit).map(|ns| period.saturating_mul(ns));
         let time = profile_type::nanoseconds_of(unit);
         let is_count = time.is_none() && profile_type::unit_name(unit) == COUNT;
-        // Counted ticks of a clock: each stands for one period of it. Objects, calls and whatever else is counted do not.
+        // Counted ticks of a clock: each stands for one period of it. Objects, calls and whatever else is counted do
+        // not.
         let are_ticks = is_count && (matches!(kind, "" | "samples" | "sample" | "ticks") || kind == period_kind);
         let unit = match (time, period_ns) {
             (None, Some(tick)) if are_ticks && tick > 0 && !period_kind.is_empty() => Self {
@@ -160,7 +169,7 @@ fn or_samples(kind: &str) -> &str {
 
 /// Why a sample is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bad {
+pub(crate) enum Bad {
     Negative,
     Large,
     Future,
@@ -169,7 +178,7 @@ pub(super) enum Bad {
 
 /// Spreads sums over their durations.
 #[derive(Debug, Default)]
-pub(super) struct Spreading {
+pub(crate) struct Spreading {
     /// Parts so far, beyond one a sample.
     more: u64,
     /// Sums so far, of the profile that is read.
@@ -178,7 +187,7 @@ pub(super) struct Spreading {
 
 impl Spreading {
     /// A profile begins: it is spread in the same way whatever comes before it.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.sums = 0;
     }
 
@@ -210,14 +219,15 @@ impl Spreading {
 }
 
 /// Whether a sample's values are a sum over the profile's duration. Without any time it is not known when that was.
-pub(super) fn is_sum(sample: &Sample<'_>, profile: &Profile<'_>) -> bool {
+pub(crate) fn is_sum(sample: &Sample<'_>, profile: &Profile<'_>) -> bool {
     sample.times.as_slice().is_empty()
         && profile.time_unix_nano > 0
         && (1..=LONGEST_NS).contains(&profile.duration_nano)
 }
 
-/// Calls with time and value of each row that a sample becomes, or with the reason for which it is left out: once a sample or time stamp.
-pub(super) fn each_occurrence(
+/// Calls with time and value of each row that a sample becomes, or with the reason for which it is left out: once a
+/// sample or time stamp.
+pub(crate) fn each_occurrence(
     (sample, profile): (&Sample<'_>, &Profile<'_>),
     unit: &Unit<'_>,
     window: TimeWindow,

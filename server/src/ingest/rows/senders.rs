@@ -1,14 +1,15 @@
 //! What is remembered of who sends: when it last did, what it was refused and why.
 //!
-//! In: names of nodes, refusals. Out: lists for people. Everything is bounded, here and for each sender, and lasts as long as the process does. No
-//! I/O but lines of the log.
+//! In: names of nodes, refusals. Out: lists for people. Everything is bounded, here and for each sender, and lasts as
+//! long as the process does. No I/O but lines of the log.
 
-use super::labels::{Seen, hour_of};
+use crate::ingest::rows::labels::{Seen, hour_of};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Senders that are remembered, each with what its labels had: a few bytes to some megabytes. Of more, the one that has been silent for the longest is forgotten.
+/// Senders that are remembered, each with what its labels had: a few bytes to some megabytes. Of more, the one that
+/// has been silent for the longest is forgotten.
 const MAX_SENDERS: usize = 4096;
 
 /// Of a sender's name and of what it was told last, characters.
@@ -16,6 +17,7 @@ const MAX_TEXT: usize = 300;
 
 /// Lines of the log about refusals: so many in so much time, and then how many more there were.
 const LINES: u32 = 20;
+
 const LINES_NS: i64 = 60_000_000_000;
 
 /// How often a sender was refused something for one reason.
@@ -41,9 +43,9 @@ pub struct Sender {
 
 /// What is known of one sender.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(crate) struct Known {
     told: Sender,
-    pub(super) seen: Seen,
+    pub(crate) seen: Seen,
 }
 
 /// See the module.
@@ -63,7 +65,7 @@ struct Lines {
     left_out: u64,
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What a panic left behind is counts, which are right or nearly so.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -77,7 +79,7 @@ fn cut(text: &str) -> String {
 
 impl Senders {
     /// The sender of this name, which is its node's.
-    pub(super) fn of(&self, name: &str, now_ns: i64) -> Arc<Mutex<Known>> {
+    pub(crate) fn of(&self, name: &str, now_ns: i64) -> Arc<Mutex<Known>> {
         let name = cut(name);
         let mut known = lock(&self.known);
         if known.len() >= MAX_SENDERS && !known.contains_key(&name) {
@@ -103,7 +105,7 @@ impl Senders {
     }
 
     /// Samples of a sender were taken in.
-    pub(super) fn took(&self, name: &str, samples: u64, now_ns: i64) {
+    pub(crate) fn took(&self, name: &str, samples: u64, now_ns: i64) {
         lock(&self.of(name, now_ns)).told.samples += samples;
     }
 

@@ -1,11 +1,11 @@
 //! The fields of protobuf messages, one after another, as they stand in the body (protobuf.dev, "Encoding").
 
-use super::IngestError;
+use crate::ingest::error::IngestError;
 use std::str::Utf8Error;
 
 /// What is wrong with a request. Small, since every step may end in one.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Broken(&'static str),
     WireType(u8),
     Text(Utf8Error),
@@ -17,7 +17,7 @@ pub(super) enum Fault {
 }
 
 /// What a field of a type that it had until 1.7 says.
-pub(super) const OLDER: Fault =
+pub(crate) const OLDER: Fault =
     Fault::Layout("its fields have the numbers and types of opentelemetry-proto 1.7 or older");
 
 const TRUNCATED: Fault = Fault::Broken("the message ends in the middle of a field");
@@ -46,8 +46,8 @@ impl From<Fault> for IngestError {
 }
 
 /// The fields of one message.
-pub(super) struct Fields<'a> {
-    pub(super) wire: &'a [u8],
+pub(crate) struct Fields<'a> {
+    pub(crate) wire: &'a [u8],
 }
 
 /// The largest field number with the largest wire type.
@@ -55,7 +55,7 @@ const MAX_KEY: u64 = u32::MAX as u64;
 
 /// A field's content, by wire type.
 #[derive(Clone, Copy)]
-pub(super) enum Field<'a> {
+pub(crate) enum Field<'a> {
     Varint(u64),
     Fixed64(u64),
     Fixed32,
@@ -64,7 +64,7 @@ pub(super) enum Field<'a> {
 
 impl<'a> Fields<'a> {
     #[inline(always)]
-    pub(super) fn next(&mut self) -> Result<Option<(u64, Field<'a>)>, Fault> {
+    pub(crate) fn next(&mut self) -> Result<Option<(u64, Field<'a>)>, Fault> {
         if self.wire.is_empty() {
             return Ok(None);
         }
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
 
 impl<'a> Field<'a> {
     #[inline]
-    pub(super) fn message(self) -> Result<&'a [u8], Fault> {
+    pub(crate) fn message(self) -> Result<&'a [u8], Fault> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
             _ => Err(Fault::Broken("a number stands where a message or text belongs")),
@@ -99,14 +99,14 @@ impl<'a> Field<'a> {
     }
 
     #[inline]
-    pub(super) fn int(self) -> Result<u64, Fault> {
+    pub(crate) fn int(self) -> Result<u64, Fault> {
         match self {
             Self::Varint(int) => Ok(int),
             _ => Err(Fault::Broken("something else stands where an integer belongs")),
         }
     }
 
-    pub(super) fn fixed(self) -> Result<u64, Fault> {
+    pub(crate) fn fixed(self) -> Result<u64, Fault> {
         match self {
             Self::Fixed64(number) => Ok(number),
             _ => Err(Fault::Broken("something else stands where a number of 64 bits belongs")),
@@ -115,7 +115,7 @@ impl<'a> Field<'a> {
 
     /// No field of this kind holds more integers.
     #[inline]
-    pub(super) fn most_ints(self) -> usize {
+    pub(crate) fn most_ints(self) -> usize {
         match self {
             Self::Bytes(packed) => packed.len(),
             _ => 1,
@@ -124,7 +124,7 @@ impl<'a> Field<'a> {
 
     /// Integers of a repeated field, packed or one by one.
     #[inline]
-    pub(super) fn ints(self, mut each: impl FnMut(u64) -> Result<(), Fault>) -> Result<(), Fault> {
+    pub(crate) fn ints(self, mut each: impl FnMut(u64) -> Result<(), Fault>) -> Result<(), Fault> {
         let Self::Bytes(mut packed) = self else {
             return each(self.int()?);
         };
@@ -136,11 +136,12 @@ impl<'a> Field<'a> {
 
     /// Whether [`Field::ints`] would read all of them.
     #[inline]
-    pub(super) fn check_ints(self) -> Result<(), Fault> {
+    pub(crate) fn check_ints(self) -> Result<(), Fault> {
         let Self::Bytes(packed) = self else {
             return self.int().map(drop);
         };
-        // Integers of more than ten bytes would have four bytes in a row that do not end one, wherever they begin; indices never have.
+        // Integers of more than ten bytes would have four bytes in a row that do not end one, wherever they begin;
+        // indices never have.
         let goes_on = |word: &[u8; 4]| u32::from_le_bytes(*word) & 0x8080_8080 == 0x8080_8080;
         let is_long = packed.as_chunks().0.iter().fold(false, |any, word| any | goes_on(word));
         if !is_long && packed.last().is_none_or(|last| last & 0x80 == 0) {
@@ -150,7 +151,7 @@ impl<'a> Field<'a> {
     }
 
     /// Numbers of 64 bits of a repeated field, packed or one by one.
-    pub(super) fn fixed_numbers(self, mut each: impl FnMut(u64) -> Result<(), Fault>) -> Result<(), Fault> {
+    pub(crate) fn fixed_numbers(self, mut each: impl FnMut(u64) -> Result<(), Fault>) -> Result<(), Fault> {
         let Self::Bytes(mut packed) = self else {
             return each(self.fixed()?);
         };
@@ -163,12 +164,12 @@ impl<'a> Field<'a> {
 
 /// What stands in the body as text.
 #[inline]
-pub(super) fn text(bytes: &[u8]) -> Result<&str, Fault> {
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Fault> {
     std::str::from_utf8(bytes).map_err(Fault::Text)
 }
 
 #[inline]
-pub(super) fn varint(wire: &mut &[u8]) -> Result<u64, Fault> {
+pub(crate) fn varint(wire: &mut &[u8]) -> Result<u64, Fault> {
     // Lengths and field keys mostly have one byte, indices two.
     match **wire {
         [byte, ref rest @ ..] if byte < 0x80 => {

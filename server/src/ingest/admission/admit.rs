@@ -1,13 +1,15 @@
 //! Takes a request in: how much at once, exactly once, and the answer when it is on the disk.
 
-use super::IngestError;
-use super::bytes::{Decompressor, Encoding, said_bytes};
-use super::convert::{Converted, Part, TimeWindow, convert};
-use super::forms::{About, json_to_otlp, pprof_to_otlp};
-use super::rows::IsKnown;
-use super::senders::Senders;
-use super::turns::Turns;
-use super::wire;
+use crate::ingest::admission::decode_queue::Turns;
+use crate::ingest::admission::decompress::{Decompressor, Encoding, said_bytes};
+use crate::ingest::error::IngestError;
+use crate::ingest::forms::json::json_to_otlp;
+use crate::ingest::forms::pprof::{About, pprof_to_otlp};
+use crate::ingest::rows::builder::IsKnown;
+use crate::ingest::rows::convert::{Converted, Part, convert};
+use crate::ingest::rows::senders::Senders;
+use crate::ingest::rows::window::TimeWindow;
+use crate::ingest::wire::message;
 use crate::memory::Shares;
 use crate::store::{Ack, BatchId, Owner, Sender, Store, StoreError, Ticket};
 use bytes::Bytes;
@@ -20,8 +22,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// How far ahead of the server's clock a sample may be.
 const MAX_FUTURE: Duration = Duration::from_secs(24 * 3600);
 
-/// A machine without a battery for its clock has the right time only some time after its start: until then samples that seem to be ahead
-/// are asked to come again, and left out only after that.
+/// A machine without a battery for its clock has the right time only some time after its start: until then samples
+/// that seem to be ahead are asked to come again, and left out only after that.
 const CLOCK_WAIT: Duration = Duration::from_secs(600);
 
 /// How long a request waits for room for its body, for its turn to be decoded, and for room for its rows.
@@ -180,8 +182,8 @@ impl Ingest {
         &self.config
     }
 
-    /// Room for a body of this many bytes, held as long as the body is. Waits for its turn, but not long: what is not received yet
-    /// costs nothing here, and a body that is refused is sent twice.
+    /// Room for a body of this many bytes, held as long as the body is. Waits for its turn, but not long: what is not
+    /// received yet costs nothing here, and a body that is refused is sent twice.
     pub async fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, IngestError> {
         if bytes > self.config.max_body_bytes {
             return Err(IngestError::TooLarge {
@@ -212,8 +214,9 @@ impl Ingest {
         self.ingest_form(body, encoding, Form::Protobuf, id, room, sender).await
     }
 
-    /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers. `room`: what
-    /// [`Ingest::reserve`] gave for the body; it is given back as soon as the body is decoded. `sender`: whose token it came with.
+    /// Takes a request in and returns when its rows are committed and synced. `id`: its identity by headers. `room`:
+    /// what [`Ingest::reserve`] gave for the body; it is given back as soon as the body is decoded. `sender`: whose
+    /// token it came with.
     pub async fn ingest_form(
         &self,
         body: Bytes,
@@ -309,8 +312,8 @@ impl Ingest {
     }
 }
 
-/// A body of at most so many bytes, decompressed, is decoded where it arrived. An agent's usual ones have a fifth and take less than half a
-/// millisecond: another thread need not be woken for it.
+/// A body of at most so many bytes, decompressed, is decoded where it arrived. An agent's usual ones have a fifth and
+/// take less than half a millisecond: another thread need not be woken for it.
 const QUICK_BYTES: u64 = 1 << 20;
 
 /// A request that is to be decoded.
@@ -357,7 +360,7 @@ impl Arrived {
         };
         let made = made.transpose().inspect_err(|error| refused("", error))?;
         let plain = made.as_deref().unwrap_or_else(|| at_hand.last());
-        let request = wire::read(plain, config.max_decoded_bytes).inspect_err(|error| refused("", error))?;
+        let request = message::read(plain, config.max_decoded_bytes).inspect_err(|error| refused("", error))?;
         let arrival = Arrival {
             request,
             id,
@@ -403,7 +406,7 @@ fn window(store: &Store) -> TimeWindow {
 
 /// A request that was read.
 struct Arrival<'a> {
-    request: wire::Request<'a>,
+    request: message::Request<'a>,
     /// By headers.
     id: Option<BatchId>,
     sender: Sender,
@@ -465,8 +468,8 @@ impl Admitted {
         }
     }
 
-    /// Admits the parts that are not yet, in their order. `relies_on`: as of [`crate::store::Rows`]. Of several a part that will never be taken is
-    /// left out, so that the others' senders lose nothing by it.
+    /// Admits the parts that are not yet, in their order. `relies_on`: as of [`crate::store::Rows`]. Of several a
+    /// part that will never be taken is left out, so that the others' senders lose nothing by it.
     fn admit(
         &mut self,
         store: &Store,
@@ -570,7 +573,7 @@ mod tests {
 
     fn arrival(wire: &[u8], number: i64) -> Arrival<'_> {
         Arrival {
-            request: wire::read(wire, 1 << 20).unwrap(),
+            request: message::read(wire, 1 << 20).unwrap(),
             id: Some(BatchId {
                 instance: "b5f1d2ee-0f6c-4ab4-a6c4-0d7f3c6a1f0e".to_owned(),
                 number,
@@ -617,7 +620,8 @@ mod tests {
         assert_eq!(brings(&converted, Table::Stacks), 1);
         let first = first.admit(&store, converted, epoch).unwrap();
 
-        // The second has only samples, since the first brings the rest; whose commit fails before the second is admitted.
+        // The second has only samples, since the first brings the rest; whose commit fails before the second is
+        // admitted.
         let second = arrival(&wire, 2);
         let (converted, epoch) = second.convert(&store).unwrap();
         for table in [Table::Series, Table::Processes, Table::Stacks, Table::Frames] {

@@ -1,10 +1,10 @@
 //! Gathers rows of all tables and makes record batches of them, one per partition.
 
-use super::IngestError;
-use super::dictionary::{Dictionary, Frame, Stack};
-use super::room::Room;
-use super::types::{SenderKind, TypeRow};
 use crate::hash::MixState;
+use crate::ingest::error::IngestError;
+use crate::ingest::rows::frames::{Dictionary, Frame, Stack};
+use crate::ingest::rows::types::{SenderKind, TypeRow};
+use crate::ingest::wire::allocation::Room;
 use crate::store::{Common, FreshSample, FreshSamples, MAX_TYPES, NO_CPU, Rows, SERIES_LABELS, Table, day, hour};
 use arrow::array::{
     ArrayRef, BooleanArray, BooleanBuilder, DictionaryArray, Int32Array, Int64Array, Int64Builder, ListBuilder,
@@ -18,70 +18,67 @@ use std::sync::Arc;
 
 /// Nanoseconds of an hour and of a day.
 const HOUR_NS: i64 = 3_600_000_000_000;
+
 const DAY_NS: i64 = 24 * HOUR_NS;
 
-/// What is gathered of one day's series and processes for one origin, and for one stack: ids, and the ids that were seen.
+/// What is gathered of one day's series and processes for one origin, and for one stack: ids, and the ids that were
+/// seen.
 const ORIGIN_BYTES: usize = 16 * size_of::<i64>() + size_of::<Labels<'_>>() + size_of::<ProcessRow<'_>>();
+
 const STACK_BYTES: usize = 3 * size_of::<i64>() + size_of::<Stack>();
 
-/// Text and lists of frames of a request's dictionary rows: a small request can name one long string, or stack, many times.
+/// Text and lists of frames of a request's dictionary rows: a small request can name one long string, or stack, many
+/// times.
 const MAX_TEXT_BYTES: usize = 256 << 20;
 
 /// Says of each id whether the store has a dictionary table's row of that day already.
 pub type IsKnown<'k> = &'k dyn Fn(Table, &str, &[i64]) -> Vec<bool>;
 
-/// Adds a string to hashed content, so that no two lists of strings look the same.
-pub(super) fn push_text(content: &mut Vec<u8>, text: impl AsRef<[u8]>) {
-    let text = text.as_ref();
-    content.extend_from_slice(&(text.len() as u64).to_le_bytes());
-    content.extend_from_slice(text);
-}
-
 /// One row of `samples`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SampleRow<'a> {
-    pub(super) ts_ns: i64,
-    pub(super) kind: &'a str,
+pub(crate) struct SampleRow<'a> {
+    pub(crate) ts_ns: i64,
+    pub(crate) kind: &'a str,
     /// Which of the request's.
-    pub(super) origin: u32,
-    pub(super) cpu: Option<i32>,
-    pub(super) value: i64,
+    pub(crate) origin: u32,
+    pub(crate) cpu: Option<i32>,
+    pub(crate) value: i64,
 }
 
 /// Where samples come from: what all samples of a thread have in common.
 #[derive(Debug)]
-pub(super) struct Origin<'a> {
-    pub(super) labels: Labels<'a>,
+pub(crate) struct Origin<'a> {
+    pub(crate) labels: Labels<'a>,
     /// Other attributes, as JSON; empty where there are none.
-    pub(super) others: String,
-    pub(super) series_id: i64,
-    pub(super) process_id: i64,
-    pub(super) process: ProcessRow<'a>,
-    pub(super) sender: SenderKind,
-    pub(super) thread: &'a str,
-    pub(super) tid: Option<i64>,
+    pub(crate) others: String,
+    pub(crate) series_id: i64,
+    pub(crate) process_id: i64,
+    pub(crate) process: ProcessRow<'a>,
+    pub(crate) sender: SenderKind,
+    pub(crate) thread: &'a str,
+    pub(crate) tid: Option<i64>,
     /// Its stacks are cut.
-    pub(super) truncated: bool,
+    pub(crate) truncated: bool,
 }
 
 /// The labels of a series, in the order of its columns.
-pub(super) type Labels<'a> = [&'a str; SERIES_LABELS.len()];
+pub(crate) type Labels<'a> = [&'a str; SERIES_LABELS.len()];
 
 /// One row of `processes`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ProcessRow<'a> {
-    pub(super) node: &'a str,
-    pub(super) tgid: Option<i64>,
-    pub(super) start_ticks: Option<i64>,
-    pub(super) exec_count: Option<i64>,
-    pub(super) executable: &'a str,
-    pub(super) command_line: &'a str,
-    pub(super) build_id: &'a str,
+pub(crate) struct ProcessRow<'a> {
+    pub(crate) node: &'a str,
+    pub(crate) tgid: Option<i64>,
+    pub(crate) start_ticks: Option<i64>,
+    pub(crate) exec_count: Option<i64>,
+    pub(crate) executable: &'a str,
+    pub(crate) command_line: &'a str,
+    pub(crate) build_id: &'a str,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct RowBuilder<'a> {
+pub(crate) struct RowBuilder<'a> {
     hours: Spans<Vec<FreshSample>>,
     days: Spans<Day>,
     /// Profile types, each once, and where the last one stands.
@@ -100,12 +97,12 @@ const MAX_EXPECTED: usize = 4096;
 
 impl<'a> RowBuilder<'a> {
     /// Samples so far.
-    pub(super) fn samples(&self) -> i64 {
+    pub(crate) fn samples(&self) -> i64 {
         self.samples
     }
 
     /// Adds a sample with what it refers to, if there is room.
-    pub(super) fn add(&mut self, row: &SampleRow<'a>, stack: &Stack, room: &mut Room) -> Result<(), IngestError> {
+    pub(crate) fn add(&mut self, row: &SampleRow<'a>, stack: &Stack, room: &mut Room) -> Result<(), IngestError> {
         self.samples += 1;
         if !self.hour.contains(&row.ts_ns) {
             self.turn_to(row.ts_ns);
@@ -133,7 +130,7 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Says of which type and sender samples of a profile are.
-    pub(super) fn add_type(&mut self, row: TypeRow<'a>, room: &mut Room) -> Result<(), IngestError> {
+    pub(crate) fn add_type(&mut self, row: TypeRow<'a>, room: &mut Room) -> Result<(), IngestError> {
         if self.types.insert(row) {
             // Gathered, and as columns.
             room.take(4 * size_of::<TypeRow<'_>>() + row.kind.len() + row.unit.len())?;
@@ -156,7 +153,7 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// What is there now, for [`RowBuilder::undo`].
-    pub(super) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         Mark {
             samples: self.samples,
             hours: self
@@ -169,8 +166,9 @@ impl<'a> RowBuilder<'a> {
         }
     }
 
-    /// Takes the samples away that came since, which refer to something broken. What they refer to that is whole may stay.
-    pub(super) fn undo(&mut self, mark: Mark) {
+    /// Takes the samples away that came since, which refer to something broken. What they refer to that is whole may
+    /// stay.
+    pub(crate) fn undo(&mut self, mark: Mark) {
         self.samples = mark.samples;
         self.hour = 0..0;
         let before = |hour: i64| {
@@ -187,7 +185,7 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// Says that so many samples are about to be added, and some more: most stand for one row, a few for several.
-    pub(super) fn expect(&mut self, samples: usize) {
+    pub(crate) fn expect(&mut self, samples: usize) {
         self.expected = samples.min(MAX_EXPECTED) / 4 * 5;
     }
 
@@ -203,7 +201,7 @@ impl<'a> RowBuilder<'a> {
     }
 
     /// All rows that the store lacks, as it takes them.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         self,
         dictionary: &Dictionary<'a>,
         origins: &[Origin<'a>],
@@ -238,7 +236,7 @@ impl<'a> RowBuilder<'a> {
 
 /// See [`RowBuilder::mark`].
 #[derive(Debug)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     samples: i64,
     /// Of each hour its rows.
     hours: Vec<(i64, usize)>,
@@ -348,7 +346,8 @@ impl<T> Gathered<T> {
         }
     }
 
-    /// Those that are not known of so many, which may come more than once. Mostly none is new: what is known is not even gathered, and no column made.
+    /// Those that are not known of so many, which may come more than once. Mostly none is new: what is known is not
+    /// even gathered, and no column made.
     fn unknown(table: Table, day: &str, is_known: IsKnown<'_>, all: impl Iterator<Item = (i64, T)> + Clone) -> Self {
         let ids: Vec<i64> = all.clone().map(|(id, _)| id).collect();
         let known = is_known(table, day, &ids);

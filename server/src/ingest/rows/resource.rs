@@ -1,68 +1,69 @@
 //! What attributes say of where samples come from: labels, processes, a batch's identity and its account.
 
-use super::IngestError;
-use super::attributes::{self, Attribute};
-use super::convert::TimeWindow;
-use super::dictionary::Dictionary;
-use super::protobuf::text;
-use super::rows::{Labels, push_text};
-use super::wire::{KeyValue, Resource, Value};
+use crate::ingest::error::IngestError;
+use crate::ingest::rows::attributes::{self, Attribute};
+use crate::ingest::rows::builder::Labels;
+use crate::ingest::rows::frames::Dictionary;
+use crate::ingest::rows::text::push_text;
+use crate::ingest::rows::window::TimeWindow;
+use crate::ingest::wire::message::{KeyValue, Resource, Value};
+use crate::ingest::wire::protobuf::text;
 use crate::store::{BatchId, BatchRow};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The node of samples whose sender does not name its host.
-pub(super) const NO_NODE: &str = "unknown";
+pub(crate) const NO_NODE: &str = "unknown";
 
 /// An instance id is a UUID; a little more room does no harm, a megabyte would.
 const MAX_INSTANCE_BYTES: usize = 128;
 
 /// What the attributes of a resource, and then of a sample, add up to.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Context<'a> {
-    pub(super) node: &'a str,
-    pub(super) node_of_cluster: &'a str,
-    pub(super) node_id: &'a str,
-    pub(super) arch: &'a str,
-    pub(super) kernel: &'a str,
-    pub(super) service: &'a str,
-    pub(super) executable_name: &'a str,
-    pub(super) executable_path: &'a str,
-    pub(super) command_line: &'a str,
-    pub(super) build_id: &'a str,
-    pub(super) tgid: Option<i64>,
-    pub(super) tid: Option<i64>,
-    pub(super) thread: &'a str,
-    pub(super) cpu: Option<i64>,
-    pub(super) start_ticks: Option<i64>,
-    pub(super) exec_count: Option<i64>,
-    pub(super) cgroup: &'a str,
-    pub(super) container_id: &'a str,
-    pub(super) container_name: &'a str,
-    pub(super) pod: &'a str,
-    pub(super) namespace: &'a str,
-    pub(super) workload: &'a str,
-    pub(super) cluster: &'a str,
-    pub(super) unit: &'a str,
-    pub(super) truncated: bool,
+pub(crate) struct Context<'a> {
+    pub(crate) node: &'a str,
+    pub(crate) node_of_cluster: &'a str,
+    pub(crate) node_id: &'a str,
+    pub(crate) arch: &'a str,
+    pub(crate) kernel: &'a str,
+    pub(crate) service: &'a str,
+    pub(crate) executable_name: &'a str,
+    pub(crate) executable_path: &'a str,
+    pub(crate) command_line: &'a str,
+    pub(crate) build_id: &'a str,
+    pub(crate) tgid: Option<i64>,
+    pub(crate) tid: Option<i64>,
+    pub(crate) thread: &'a str,
+    pub(crate) cpu: Option<i64>,
+    pub(crate) start_ticks: Option<i64>,
+    pub(crate) exec_count: Option<i64>,
+    pub(crate) cgroup: &'a str,
+    pub(crate) container_id: &'a str,
+    pub(crate) container_name: &'a str,
+    pub(crate) pod: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) workload: &'a str,
+    pub(crate) cluster: &'a str,
+    pub(crate) unit: &'a str,
+    pub(crate) truncated: bool,
     /// All others, by their names; of several of one name the last counts.
-    pub(super) others: Vec<(&'a str, Value<'a>)>,
+    pub(crate) others: Vec<(&'a str, Value<'a>)>,
 }
 
 /// What only a resource says.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ResourceContext<'a> {
-    pub(super) labels: Context<'a>,
-    pub(super) boot_id: &'a str,
-    pub(super) instance: Option<&'a str>,
-    pub(super) number: Option<i64>,
-    pub(super) account: BatchRow,
-    pub(super) from_ns: Option<i64>,
-    pub(super) until_ns: Option<i64>,
+pub(crate) struct ResourceContext<'a> {
+    pub(crate) labels: Context<'a>,
+    pub(crate) boot_id: &'a str,
+    pub(crate) instance: Option<&'a str>,
+    pub(crate) number: Option<i64>,
+    pub(crate) account: BatchRow,
+    pub(crate) from_ns: Option<i64>,
+    pub(crate) until_ns: Option<i64>,
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn apply(&mut self, attribute: Attribute<'a>) {
+    pub(crate) fn apply(&mut self, attribute: Attribute<'a>) {
         use Attribute as A;
         match attribute {
             A::Node(value) => self.node = value,
@@ -98,11 +99,12 @@ impl<'a> Context<'a> {
     }
 
     /// A name is needed to show who sends: what says nothing of itself has the same as all that do not.
-    pub(super) fn node(&self) -> &'a str {
+    pub(crate) fn node(&self) -> &'a str {
         first_of([self.node, self.node_of_cluster, self.node_id, NO_NODE])
     }
 
-    /// The executable's base name, whole. A name that is no path keeps its slash: the kernel's thread `kworker/u8:0` is no file.
+    /// The executable's base name, whole. A name that is no path keeps its slash: the kernel's thread `kworker/u8:0`
+    /// is no file.
     fn process(&self) -> &'a str {
         let name = first_of([self.executable_name, self.executable_path]);
         match name.rsplit_once('/') {
@@ -118,7 +120,7 @@ impl<'a> Context<'a> {
     }
 
     /// In the order of the table's columns.
-    pub(super) fn series(&self) -> Labels<'a> {
+    pub(crate) fn series(&self) -> Labels<'a> {
         [
             self.node(),
             self.service(),
@@ -134,7 +136,7 @@ impl<'a> Context<'a> {
     }
 
     /// Identity of the program that ran. Without a start time, the executable's name stands in for it.
-    pub(super) fn process_id(&self, boot_id: &str, content: &mut Vec<u8>) -> i64 {
+    pub(crate) fn process_id(&self, boot_id: &str, content: &mut Vec<u8>) -> i64 {
         content.clear();
         push_text(content, first_of([boot_id, self.node()]));
         for part in [self.start_ticks, self.tgid, self.exec_count] {
@@ -147,28 +149,28 @@ impl<'a> Context<'a> {
     }
 }
 
-pub(super) fn first_of<const N: usize>(candidates: [&str; N]) -> &str {
+pub(crate) fn first_of<const N: usize>(candidates: [&str; N]) -> &str {
     candidates.into_iter().find(|text| !text.is_empty()).unwrap_or("")
 }
 
 impl ResourceContext<'_> {
-    pub(super) fn node(&self) -> &str {
+    pub(crate) fn node(&self) -> &str {
         self.labels.node()
     }
 
     /// The end of what the sender observed, where it says so.
-    pub(super) fn observed_until_ns(&self) -> Option<i64> {
+    pub(crate) fn observed_until_ns(&self) -> Option<i64> {
         self.until_ns
     }
 
     /// Whether it says what its sender observed.
-    pub(super) fn keeps_account(&self) -> bool {
+    pub(crate) fn keeps_account(&self) -> bool {
         self.from_ns.is_some() && self.until_ns.is_some()
     }
 
-    /// The agent's account, where it is one: samples are counted later. Of its interval what lies where samples are taken in: it says what was
-    /// observed of them, and its begin decides about a partition.
-    pub(super) fn account(&self, period_ns: i64, window: TimeWindow) -> Option<BatchRow> {
+    /// The agent's account, where it is one: samples are counted later. Of its interval what lies where samples are
+    /// taken in: it says what was observed of them, and its begin decides about a partition.
+    pub(crate) fn account(&self, period_ns: i64, window: TimeWindow) -> Option<BatchRow> {
         let [from_ns, until_ns] = [self.from_ns?, self.until_ns?].map(|ns| window.nearest_ns(ns));
         Some(BatchRow {
             node: self.labels.node().to_owned(),
@@ -182,7 +184,7 @@ impl ResourceContext<'_> {
     }
 }
 
-pub(super) fn resource_context<'a>(
+pub(crate) fn resource_context<'a>(
     resource: &Resource<'a>,
     dictionary: &Dictionary<'a>,
 ) -> Result<ResourceContext<'a>, IngestError> {
@@ -231,6 +233,7 @@ fn cpu_list(text: &str) -> &str {
 
 /// Most causes of loss, and limits, that an account names, and how long a name is: an agent has a few dozen short ones.
 const MOST_COUNTS: usize = 64;
+
 const MAX_COUNT_NAME: usize = 64;
 
 /// What is more, or has a longer name, is counted together.
@@ -247,7 +250,7 @@ fn add_count(counts: &mut BTreeMap<String, i64>, name: &str, count: i64) {
 }
 
 /// An attribute of a resource or a scope.
-pub(super) fn own_attribute<'a>(
+pub(crate) fn own_attribute<'a>(
     attribute: &KeyValue<'a>,
     dictionary: &Dictionary<'a>,
 ) -> Result<Attribute<'a>, IngestError> {
@@ -260,7 +263,7 @@ pub(super) fn own_attribute<'a>(
     })
 }
 
-pub(super) fn part_id(context: &ResourceContext<'_>, header: Option<&BatchId>) -> Result<Option<BatchId>, IngestError> {
+pub(crate) fn part_id(context: &ResourceContext<'_>, header: Option<&BatchId>) -> Result<Option<BatchId>, IngestError> {
     let own = match (context.instance, context.number) {
         (Some(instance), Some(number)) => Some(BatchId {
             instance: instance.to_owned(),
@@ -285,7 +288,7 @@ pub(super) fn part_id(context: &ResourceContext<'_>, header: Option<&BatchId>) -
     }
 }
 
-pub(super) fn check_id(id: &BatchId) -> Result<(), IngestError> {
+pub(crate) fn check_id(id: &BatchId) -> Result<(), IngestError> {
     let printable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
     if id.instance.is_empty() || id.instance.len() > MAX_INSTANCE_BYTES || !id.instance.bytes().all(printable) {
         return Err(IngestError::Invalid(
@@ -354,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_node_has_the_best_of_its_names_whatever_their_order() {
-        use crate::ingest::attributes::Attribute as A;
+        use crate::ingest::rows::attributes::Attribute as A;
         let names = [A::NodeId("4c8b"), A::Node("node-a"), A::NodeOfCluster("worker-1")];
         for (known, wanted) in [
             (&names[..], "node-a"),
@@ -371,7 +374,7 @@ mod tests {
 
     #[test]
     fn the_limits_are_documented() {
-        use crate::ingest::{convert, labels};
+        use crate::ingest::rows::{convert, labels};
         crate::documented(&[
             ("MOST_COUNTS", MOST_COUNTS as u64),
             ("MAX_COUNT_NAME", MAX_COUNT_NAME as u64),

@@ -1,46 +1,34 @@
 //! From a decoded request to rows: labels, identity, times, values.
 
-use super::IngestError;
-use super::attributes::Attribute;
-use super::context::{NO_NODE, ResourceContext, check_id, first_of, own_attribute, part_id, resource_context};
-use super::dictionary::Dictionary;
-use super::labels::{MAX_TYPES, push_labels, start_of, with_unit};
-use super::room::Room;
-use super::rows::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow, push_text};
-use super::senders::{Known, Senders, lock};
-use super::types::{SenderKind, TypeRow};
-use super::values::{Bad, MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
-use super::wire::{Layout, Profile, Request, Resource, Sample};
+use crate::ingest::error::IngestError;
+use crate::ingest::rows::attributes::Attribute;
+use crate::ingest::rows::builder::{IsKnown, Origin, ProcessRow, RowBuilder, SampleRow};
+use crate::ingest::rows::frames::Dictionary;
+use crate::ingest::rows::labels::{MAX_TYPES, push_labels, start_of, with_unit};
+use crate::ingest::rows::resource::{
+    NO_NODE, ResourceContext, check_id, first_of, own_attribute, part_id, resource_context,
+};
+use crate::ingest::rows::senders::{Known, Senders, lock};
+use crate::ingest::rows::text::push_text;
+use crate::ingest::rows::types::{SenderKind, TypeRow};
+use crate::ingest::rows::values::{Bad, MOST_VALUE, Spreading, Unit, each_occurrence, is_sum};
+use crate::ingest::rows::window::TimeWindow;
+use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::message::{Layout, Profile, Request, Resource, Sample};
 use crate::profile_type::NANOSECONDS;
 use crate::store::{BatchId, BatchRow, Rows};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What times are taken in, nanoseconds since the Unix epoch. A sample outside is left out and counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeWindow {
-    pub earliest_ns: i64,
-    pub latest_ns: i64,
-    /// Stands in for a profile without any time.
-    pub now_ns: i64,
-}
-
-impl TimeWindow {
-    /// The nearest time within.
-    pub(super) fn nearest_ns(&self, ns: i64) -> i64 {
-        ns.max(self.earliest_ns).min(self.latest_ns)
-    }
-}
-
 /// Threads of which a request has samples, on a CPU or two each.
 const USUAL_THREADS: usize = 64;
 
 /// Batches of a request: a Collector joins those of some agents.
-pub(super) const MOST_BATCHES: usize = 1_000;
+pub(crate) const MOST_BATCHES: usize = 1_000;
 
 /// Hours in which samples of a batch may lie: each is a file, which everybody's commit waits for.
-pub(super) const MOST_HOURS: usize = 48;
+pub(crate) const MOST_HOURS: usize = 48;
 
 /// The rows of one batch.
 #[derive(Debug)]
@@ -79,8 +67,8 @@ pub struct Sent {
     pub limited: u64,
 }
 
-/// Converts. `id`: the batch's identity by its headers. Rows that `is_known` are left out. A profile that refers to what is not there is left
-/// out whole; where none is without such a fault, the first fault is that of the request.
+/// Converts. `id`: the batch's identity by its headers. Rows that `is_known` are left out. A profile that refers to
+/// what is not there is left out whole; where none is without such a fault, the first fault is that of the request.
 pub fn convert(
     request: &Request<'_>,
     id: Option<BatchId>,
@@ -95,7 +83,8 @@ pub fn convert(
     let whole =
         |checks_names| Converting::new(request, window, layout, checks_names, senders)?.all(id.clone(), is_known);
     match whole(false) {
-        // A name that is no text is met only where its row is made. Then each is looked at, to leave out only whose it is.
+        // A name that is no text is met only where its row is made. Then each is looked at, to leave out only whose
+        // it is.
         Err(IngestError::Text { .. }) => whole(true),
         result => result,
     }
@@ -428,7 +417,8 @@ struct Samples<'a> {
     /// What is hashed, made anew for each.
     content: Vec<u8>,
     origins: Vec<Origin<'a>>,
-    /// By the attributes of a sample as they stand in the body, of one resource: threads are sampled again and again, on few CPUs.
+    /// By the attributes of a sample as they stand in the body, of one resource: threads are sampled again and again,
+    /// on few CPUs.
     whence: HashMap<&'a [u8], Whence, foldhash::fast::RandomState>,
     /// By those but for its CPU, one by one.
     by_attributes: HashMap<Vec<i32>, u32, foldhash::fast::RandomState>,

@@ -1,11 +1,11 @@
 //! The attributes that Stakeout knows, on a resource, a sample, a mapping or a location.
 
-use super::IngestError;
-use super::wire::Value;
+use crate::ingest::error::IngestError;
+use crate::ingest::wire::message::Value;
 
 /// What an attribute says. Times are nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Attribute<'a> {
+pub(crate) enum Attribute<'a> {
     Node(&'a str),
     /// Of Kubernetes, and of the machine: each stands in where those before it are not there.
     NodeOfCluster(&'a str),
@@ -61,7 +61,7 @@ pub(super) enum Attribute<'a> {
 }
 
 /// Reads an attribute. `string` looks a string index up.
-pub(super) fn read<'a>(
+pub(crate) fn read<'a>(
     key: &'a str,
     value: Value<'a>,
     string: impl Fn(i32) -> Result<&'a str, IngestError>,

@@ -1,10 +1,12 @@
-//! Entity tags of answers: who has an answer whose window is over is told that it still holds, and nothing is counted again.
+//! Entity tags of answers: who has an answer whose window is over is told that it still holds, and nothing is counted
+//! again.
 //!
-//! A tag is made of all that an answer is: what is asked for, how it is packed, this process with its flags, and what the tables have for its windows.
-//! Where any of its times is relative to now, or not over yet, or a damaged file was left out, an answer has none.
+//! A tag is made of all that an answer is: what is asked for, how it is packed, this process with its flags, and what
+//! the tables have for its windows. Where any of its times is relative to now, or not over yet, or a damaged file was
+//! left out, an answer has none.
 
-use super::AppState;
-use super::compress::encoding_of;
+use crate::api::answers::accepts::encoding_of;
+use crate::api::state::AppState;
 use crate::query;
 use crate::query::time::{Window, parse_duration};
 use crate::store::Snapshot;
@@ -19,10 +21,10 @@ use std::sync::LazyLock;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Of every answer to a question: only this user's browser keeps it, and asks before it shows it again.
-pub(super) const CACHING: &str = "private, no-cache";
+pub(crate) const CACHING: &str = "private, no-cache";
 
 /// The header of answers that lack damaged files.
-pub(super) const DAMAGED: &str = "stakeout-damaged-files";
+pub(crate) const DAMAGED: &str = "stakeout-damaged-files";
 
 /// All parameters that are times.
 const TIMES: [&str; 8] = [
@@ -42,7 +44,7 @@ const DAY_NS: i64 = 86_400_000_000_000;
 static PROCESS: LazyLock<[u8; 16]> = LazyLock::new(|| uuid::Uuid::new_v4().into_bytes());
 
 /// The tables that a question is answered from: those whose state is in the answer's tag.
-pub(super) struct Tables(pub(super) Snapshot);
+pub(crate) struct Tables(pub(crate) Snapshot);
 
 impl FromRequestParts<AppState> for Tables {
     type Rejection = Infallible;
@@ -54,7 +56,7 @@ impl FromRequestParts<AppState> for Tables {
 }
 
 /// Around questions.
-pub(super) async fn answers(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn answers(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
@@ -92,7 +94,7 @@ fn quoted(tag: &str, encoding: Option<&str>) -> String {
 }
 
 /// What is packed has the tag of what is packed so.
-pub(super) fn packed(headers: &mut HeaderMap, encoding: &str) {
+pub(crate) fn packed(headers: &mut HeaderMap, encoding: &str) {
     let tag = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok());
     let tag = tag.map(|tag| quoted(tag.trim_matches('"'), Some(encoding)));
     if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
@@ -100,7 +102,8 @@ pub(super) fn packed(headers: &mut HeaderMap, encoding: &str) {
     }
 }
 
-/// The tag that the asker says to have of this answer, as it is or packed as he would get it. `*`, which is any, is not taken for it.
+/// The tag that the asker says to have of this answer, as it is or packed as he would get it. `*`, which is any, is
+/// not taken for it.
 fn known(headers: &HeaderMap, tag: &str) -> Option<String> {
     let values = headers.get_all(header::IF_NONE_MATCH).iter();
     let mut tags = values

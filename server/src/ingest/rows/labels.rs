@@ -1,10 +1,11 @@
 //! Which labels a series has, and how many of them one sender may make.
 //!
-//! In: what attributes say. Out: the fixed labels and, as JSON, all others by the name of their attribute; the bounds that were reached. What a sender
-//! has said before within the hour costs one look-up a series.
+//! In: what attributes say. Out: the fixed labels and, as JSON, all others by the name of their attribute; the bounds
+//! that were reached. What a sender has said before within the hour costs one look-up a series.
 
-use super::rows::{Labels, push_text};
-use super::wire::Value;
+use crate::ingest::rows::builder::Labels;
+use crate::ingest::rows::text::push_text;
+use crate::ingest::wire::message::Value;
 use crate::store::SERIES_LABELS;
 use foldhash::fast::RandomState;
 use std::borrow::Cow;
@@ -15,23 +16,34 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// Attributes of one series that are kept beside its fixed labels.
 const MAX_ATTRIBUTES: usize = 64;
+
 /// Bytes of an attribute's name.
 const MAX_NAME_BYTES: usize = 128;
+
 /// Bytes of any label's value; what is longer is cut there.
 const MAX_VALUE_BYTES: usize = 1024;
+
 /// Attributes' names of one sender within an hour.
 const MAX_NAMES: usize = 256;
+
 /// Values that one attribute of one sender has within an hour.
 const MAX_VALUES: usize = 1_000;
+
 /// And that a fixed label has: of processes and of their cgroups there are as many as a busy machine starts.
 const MAX_FIXED_VALUES: usize = 20_000;
+
 /// Values of all labels of one sender within an hour with the series that have them, and those of all senders.
 const MAX_SEEN: usize = 200_000;
+
 const MAX_SEEN_OF_ALL: usize = 2_000_000;
+
 /// Profile types, each with its unit, of one sender within an hour.
-pub(super) const MAX_TYPES: usize = 100;
-/// The attribute under which a series has the unit of its values, where they are no time: no sender can give one of this name.
-pub(super) const UNIT: &str = "stakeout.unit";
+pub(crate) const MAX_TYPES: usize = 100;
+
+/// The attribute under which a series has the unit of its values, where they are no time: no sender can give one of
+/// this name.
+pub(crate) const UNIT: &str = "stakeout.unit";
+
 /// What stands for a value beyond these.
 const OTHER: &str = "[other]";
 
@@ -45,7 +57,7 @@ const FIRST: [&str; 3] = ["service.version", "deployment.environment.name", "k8s
 
 /// What one sender's labels had within this hour, by the server's clock.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     hour: i64,
     values: HashSet<u64, RandomState>,
     /// How many of each label, by its name's hash.
@@ -53,7 +65,7 @@ pub(super) struct Seen {
     /// By the hash of all that they say.
     series: HashSet<u64, RandomState>,
     /// How often which bound was reached.
-    pub(super) reached: BTreeMap<&'static str, u64>,
+    pub(crate) reached: BTreeMap<&'static str, u64>,
     /// What this and what all senders remember.
     held: usize,
     of_all: Arc<AtomicUsize>,
@@ -66,17 +78,17 @@ impl Drop for Seen {
 }
 
 /// The labels of a series as they are stored.
-pub(super) struct Bounded<'a> {
-    pub(super) fixed: Labels<'a>,
+pub(crate) struct Bounded<'a> {
+    pub(crate) fixed: Labels<'a>,
     /// Other attributes as a JSON object; empty where there are none.
-    pub(super) others: String,
+    pub(crate) others: String,
     /// What was hashed is the fixed labels as they are here, and nothing else.
-    pub(super) is_all_hashed: bool,
+    pub(crate) is_all_hashed: bool,
 }
 
 impl Seen {
     /// `of_all`: what all senders remember.
-    pub(super) fn new(of_all: Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(of_all: Arc<AtomicUsize>) -> Self {
         Self {
             hour: 0,
             values: HashSet::default(),
@@ -89,7 +101,7 @@ impl Seen {
     }
 
     /// Begins an hour, if it is another one.
-    pub(super) fn turn_to(&mut self, hour: i64) {
+    pub(crate) fn turn_to(&mut self, hour: i64) {
         if self.hour != hour {
             self.hour = hour;
             self.forget();
@@ -112,8 +124,9 @@ impl Seen {
         true
     }
 
-    /// The labels within the bounds. `attributes` may name one several times: the last counts. `content` is what is hashed.
-    pub(super) fn bound<'a>(
+    /// The labels within the bounds. `attributes` may name one several times: the last counts. `content` is what is
+    /// hashed.
+    pub(crate) fn bound<'a>(
         &mut self,
         mut fixed: Labels<'a>,
         attributes: &[(&'a str, Value<'a>)],
@@ -181,13 +194,13 @@ impl Seen {
     }
 
     /// How often any bound of labels was reached so far.
-    pub(super) fn limited(&self) -> u64 {
+    pub(crate) fn limited(&self) -> u64 {
         let of_labels = self.reached.iter().filter(|(bound, _)| **bound != PROFILE_TYPES);
         of_labels.map(|(_, count)| count).sum()
     }
 
     /// Whether the sender may have values of this type in this unit. Where it may not, that is counted.
-    pub(super) fn may_have_type(&mut self, kind: &str, unit: &str, now_ns: i64) -> bool {
+    pub(crate) fn may_have_type(&mut self, kind: &str, unit: &str, now_ns: i64) -> bool {
         self.turn_to(hour_of(now_ns));
         let both = format!("{unit}\0{kind}");
         // The attribute is no sender's.
@@ -223,12 +236,12 @@ impl Seen {
     }
 }
 
-pub(super) fn hour_of(ns: i64) -> i64 {
+pub(crate) fn hour_of(ns: i64) -> i64 {
     ns.div_euclid(HOUR_NS)
 }
 
 /// The value, or as much of it as a label may have.
-pub(super) fn start_of(value: &str) -> &str {
+pub(crate) fn start_of(value: &str) -> &str {
     &value[..value.floor_char_boundary(MAX_VALUE_BYTES)]
 }
 
@@ -262,14 +275,14 @@ fn in_order<'a>(attributes: &[(&'a str, Value<'a>)]) -> Vec<(&'a str, String)> {
 }
 
 /// Labels of a series as JSON with the unit of its values among them.
-pub(super) fn with_unit(others: &str, unit: &str) -> String {
+pub(crate) fn with_unit(others: &str, unit: &str) -> String {
     let mut labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(others).unwrap_or_default();
     labels.insert(UNIT.into(), unit.into());
     serde_json::to_string(&labels).unwrap_or_default()
 }
 
 /// Makes fixed labels what is hashed.
-pub(super) fn push_labels(content: &mut Vec<u8>, fixed: &Labels<'_>) {
+pub(crate) fn push_labels(content: &mut Vec<u8>, fixed: &Labels<'_>) {
     content.clear();
     fixed.iter().for_each(|value| push_text(content, value));
 }

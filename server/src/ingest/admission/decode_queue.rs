@@ -1,9 +1,9 @@
 //! Work on requests, a few at a time, in the order in which they came.
 //!
-//! A thread that has done one takes the next one that waits, without going to sleep in between: where many wait, nobody is woken but those who
-//! get an answer.
+//! A thread that has done one takes the next one that waits, without going to sleep in between: where many wait,
+//! nobody is woken but those who get an answer.
 
-use super::IngestError;
+use crate::ingest::error::IngestError;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 type Work<C> = Box<dyn FnOnce(&mut C) + Send>;
 
 /// `C`: what a thread has at hand for one after another, such as memory.
-pub(super) struct Turns<C> {
+pub(crate) struct Turns<C> {
     most: usize,
     state: Mutex<State<C>>,
 }
@@ -37,7 +37,7 @@ impl<C> std::fmt::Debug for Turns<C> {
 
 impl<C: Default + Send + 'static> Turns<C> {
     /// At most so many at a time.
-    pub(super) fn new(most: usize) -> Arc<Self> {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             most: most.max(1),
             state: Mutex::new(State {
@@ -53,9 +53,9 @@ impl<C: Default + Send + 'static> Turns<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does the work on a thread that may block, and returns what comes of it. [`IngestError::Busy`] where its turn does not come within
-    /// this time. What a caller who hangs up waits for is not begun; what has begun goes on.
-    pub(super) async fn take<T: Send + 'static>(
+    /// Does the work on a thread that may block, and returns what comes of it. [`IngestError::Busy`] where its turn
+    /// does not come within this time. What a caller who hangs up waits for is not begun; what has begun goes on.
+    pub(crate) async fn take<T: Send + 'static>(
         self: &Arc<Self>,
         patience: Duration,
         work: impl FnOnce(&mut C) -> Result<T, IngestError> + Send + 'static,
@@ -75,9 +75,10 @@ impl<C: Default + Send + 'static> Turns<C> {
         result.unwrap_or_else(|_| Err(failed()))
     }
 
-    /// Does the work on the caller's own thread where a turn is free and nobody waits for one, since that wakes nobody; gives it back else.
-    /// It must be short, since it may be done on all threads of a runtime at once, and must not block.
-    pub(super) fn here<T, W>(self: &Arc<Self>, work: W) -> Result<Result<T, IngestError>, W>
+    /// Does the work on the caller's own thread where a turn is free and nobody waits for one, since that wakes
+    /// nobody; gives it back else. It must be short, since it may be done on all threads of a runtime at once, and
+    /// must not block.
+    pub(crate) fn here<T, W>(self: &Arc<Self>, work: W) -> Result<Result<T, IngestError>, W>
     where
         W: FnOnce(&mut C) -> Result<T, IngestError>,
     {
@@ -138,7 +139,8 @@ impl<C: Default + Send + 'static> Turns<C> {
                 return;
             };
             drop(state);
-            // The hook has told of a panic; whoever waits for an answer learns it since there is none. What was at hand may be half changed.
+            // The hook has told of a panic; whoever waits for an answer learns it since there is none. What was at
+            // hand may be half changed.
             if catch_unwind(AssertUnwindSafe(|| work(&mut at_hand))).is_err() {
                 at_hand = C::default();
             }
@@ -191,7 +193,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn who_waits_too_long_or_hangs_up_is_passed_over() {
         let turns: Arc<Turns<()>> = Turns::new(1);
-        // Its time is over when it has long begun; where no thread was there in that time, it is passed over, and begins anew.
+        // Its time is over when it has long begun; where no thread was there in that time, it is passed over, and
+        // begins anew.
         let (go, first) = loop {
             let (go, wait) = mpsc::channel::<()>();
             let (begun, has_begun) = oneshot::channel();

@@ -1,11 +1,11 @@
 //! A request's dictionary: every look-up checked, frames and stacks resolved once.
 
-use super::IngestError;
-use super::attributes::{self, Attribute};
-use super::protobuf::text;
-use super::room::Room;
-use super::rows::push_text;
-use super::wire::{KeyValue, Location, Mapping, Tables};
+use crate::ingest::error::IngestError;
+use crate::ingest::rows::attributes::{self, Attribute};
+use crate::ingest::rows::text::push_text;
+use crate::ingest::wire::allocation::Room;
+use crate::ingest::wire::message::{KeyValue, Location, Mapping, Tables};
+use crate::ingest::wire::protobuf::text;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -15,46 +15,47 @@ const MAX_STACK_FRAMES: usize = 16_384;
 /// Frames of all stacks of a request together: a small request can name one long stack many times.
 const MAX_EXPANDED_FRAMES: usize = 16_000_000;
 
-/// One frame, as the table `frames` has it. Empty strings and a line of zero mean "unknown". `N`: names as text, or as they stand in the body.
+/// One frame, as the table `frames` has it. Empty strings and a line of zero mean "unknown". `N`: names as text, or
+/// as they stand in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Frame<'a, N = &'a str> {
-    pub(super) kind: &'static str,
-    pub(super) module: &'a str,
-    pub(super) build_id: &'a str,
-    pub(super) function: N,
-    pub(super) file: N,
-    pub(super) line: i64,
+pub(crate) struct Frame<'a, N = &'a str> {
+    pub(crate) kind: &'static str,
+    pub(crate) module: &'a str,
+    pub(crate) build_id: &'a str,
+    pub(crate) function: N,
+    pub(crate) file: N,
+    pub(crate) line: i64,
     /// Where its function begins, if that is known.
-    pub(super) start_line: Option<i64>,
-    pub(super) inlined: bool,
+    pub(crate) start_line: Option<i64>,
+    pub(crate) inlined: bool,
     /// Only where there is no function.
-    pub(super) offset: Option<i64>,
+    pub(crate) offset: Option<i64>,
 }
 
 /// One stack. What its frames are is looked up again where it is new: [`Dictionary::frames`].
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stack {
-    pub(super) id: i64,
+pub(crate) struct Stack {
+    pub(crate) id: i64,
     /// Where it stands in the table, and how many of its locations are kept.
     at: u32,
     locations: u32,
     /// The sample says that it was cut.
     is_marked: bool,
-    pub(super) truncated: bool,
+    pub(crate) truncated: bool,
     /// The leaf is a kernel frame.
-    pub(super) in_kernel: bool,
+    pub(crate) in_kernel: bool,
 }
 
 impl Stack {
     /// Another number for each stack of a request.
-    pub(super) fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         2 * self.at as usize + usize::from(self.is_marked)
     }
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Dictionary<'a> {
+pub(crate) struct Dictionary<'a> {
     raw: &'a Tables<'a>,
     room: Room,
     /// What is wrong with one is told where it is asked for, as of mappings.
@@ -67,8 +68,8 @@ pub(super) struct Dictionary<'a> {
     frames: Vec<FrameAt>,
     frame_ids: Vec<i64>,
     places: Vec<Place>,
-    /// Of each location the id of its frame, where that is the only one and was asked for: near to each other, since every stack asks for those of
-    /// all its locations.
+    /// Of each location the id of its frame, where that is the only one and was asked for: near to each other, since
+    /// every stack asks for those of all its locations.
     only: Vec<i64>,
     /// Per stack: whole and cut.
     stacks: Vec<[Option<Stack>; 2]>,
@@ -149,7 +150,7 @@ fn look_up<'t, T>(
 
 impl<'a> Dictionary<'a> {
     /// Checks and reads all attributes and mappings; frames and stacks are resolved when they are asked for.
-    pub(super) fn new(raw: &'a Tables<'a>, mut room: Room, checks_names: bool) -> Result<Self, IngestError> {
+    pub(crate) fn new(raw: &'a Tables<'a>, mut room: Room, checks_names: bool) -> Result<Self, IngestError> {
         room.take(raw.attributes.len() * size_of::<Option<Attribute<'_>>>())?;
         room.take(raw.mappings.len() * size_of::<Option<(&str, &str)>>())?;
         room.take(raw.locations.len() * (size_of::<Place>() + size_of::<i64>()))?;
@@ -184,7 +185,8 @@ impl<'a> Dictionary<'a> {
             let mapping = dictionary.mapping(mapping);
             dictionary.mappings.push(mapping.ok());
         }
-        // Mostly all are asked for, and one after another they are found faster. What is wrong with one is told where it is asked for.
+        // Mostly all are asked for, and one after another they are found faster. What is wrong with one is told where
+        // it is asked for.
         for location in 0..raw.locations.len() {
             let _ = dictionary.new_location(location as i32);
         }
@@ -205,15 +207,15 @@ impl<'a> Dictionary<'a> {
     }
 
     /// What is left for all that is made of the request.
-    pub(super) fn room(&mut self) -> &mut Room {
+    pub(crate) fn room(&mut self) -> &mut Room {
         &mut self.room
     }
 
-    pub(super) fn string(&self, index: i32, user: &'static str) -> Result<&'a str, IngestError> {
+    pub(crate) fn string(&self, index: i32, user: &'static str) -> Result<&'a str, IngestError> {
         string_of(self.raw, index, user)
     }
 
-    pub(super) fn attribute(&self, index: i32, user: &'static str) -> Result<Attribute<'a>, IngestError> {
+    pub(crate) fn attribute(&self, index: i32, user: &'static str) -> Result<Attribute<'a>, IngestError> {
         match look_up(&self.attributes, "attribute_table", index, user)? {
             Some(Some(attribute)) => Ok(*attribute),
             // Read again for what is wrong.
@@ -223,7 +225,7 @@ impl<'a> Dictionary<'a> {
     }
 
     /// A stack by its index. `truncated`: the sample says that it was cut.
-    pub(super) fn stack(&mut self, index: i32, truncated: bool) -> Result<Stack, IngestError> {
+    pub(crate) fn stack(&mut self, index: i32, truncated: bool) -> Result<Stack, IngestError> {
         let found = look_up(&self.raw.stacks, "stack_table", index, "a sample's stack_index")?;
         let at = usize::try_from(index).unwrap_or_default();
         if let Some(stack) = self.stacks[at][usize::from(truncated)] {
@@ -289,7 +291,7 @@ impl<'a> Dictionary<'a> {
     }
 
     /// The frames of a stack, leaf first: the id of each, and what [`Dictionary::frame`] knows it by.
-    pub(super) fn frames(&self, stack: &Stack) -> impl Iterator<Item = (i64, u32)> {
+    pub(crate) fn frames(&self, stack: &Stack) -> impl Iterator<Item = (i64, u32)> {
         let raw = self.raw.stacks.get(stack.at as usize).copied().unwrap_or_default();
         let kept = raw.locations().take(stack.locations as usize);
         kept.flat_map(|location| {
@@ -299,7 +301,7 @@ impl<'a> Dictionary<'a> {
     }
 
     /// One of [`Dictionary::frames`].
-    pub(super) fn frame(&self, frame: u32) -> Result<Frame<'a>, IngestError> {
+    pub(crate) fn frame(&self, frame: u32) -> Result<Frame<'a>, IngestError> {
         let at = self.frames[frame as usize];
         let read = self.read_frame(at, self.places[at.location as usize].kind)?;
         Ok(Frame {
@@ -487,16 +489,19 @@ fn string_of<'a>(raw: &Tables<'a>, index: i32, user: &'static str) -> Result<&'a
 
 /// The closed list of kinds.
 const KINDS: [&str; 5] = ["unknown", "kernel", "native", "jit", "interpreted"];
+
 const UNKNOWN: u8 = 0;
+
 const KERNEL: u8 = 1;
 
 /// No frame: the walk ended here before its root.
 const MARKER: u8 = 254;
+
 /// Not looked at yet.
 const NOT_ASKED: u8 = 255;
 
-/// A kind's place in [`KINDS`], from OTLP's open list: what it calls a language is compiled or interpreted, and what is not known
-/// here is neither.
+/// A kind's place in [`KINDS`], from OTLP's open list: what it calls a language is compiled or interpreted, and what
+/// is not known here is neither.
 fn frame_kind(otlp: &str) -> u8 {
     match otlp {
         "kernel" => KERNEL,

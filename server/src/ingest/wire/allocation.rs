@@ -1,24 +1,24 @@
 //! What the vectors of a request may take, counted before they grow.
 
-use super::protobuf::{Fault, Field};
+use crate::ingest::wire::protobuf::{Fault, Field};
 
 /// A vector that grows has room for this many entries at least.
 const MIN_ENTRIES: usize = 4;
 
 /// Memory that a request may still take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(crate) struct Room {
     left: usize,
     limit: usize,
 }
 
 impl Room {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { left: limit, limit }
     }
 
     #[inline]
-    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
         match self.left.checked_sub(bytes) {
             Some(left) => {
                 self.left = left;
@@ -31,14 +31,14 @@ impl Room {
     }
 
     /// Makes room for this many more entries.
-    pub(super) fn reserve<T>(&mut self, table: &mut Vec<T>, entries: usize) -> Result<(), Fault> {
+    pub(crate) fn reserve<T>(&mut self, table: &mut Vec<T>, entries: usize) -> Result<(), Fault> {
         self.take(entries.saturating_mul(2 * size_of::<T>()))?;
         table.reserve(entries);
         Ok(())
     }
 
     /// Adds the integers of a repeated field.
-    pub(super) fn push_ints(&mut self, table: &mut Vec<i32>, field: Field<'_>) -> Result<(), Fault> {
+    pub(crate) fn push_ints(&mut self, table: &mut Vec<i32>, field: Field<'_>) -> Result<(), Fault> {
         // One look for all of them, at their largest number.
         let most = field.most_ints();
         self.take(2 * size_of::<i32>() * most)?;
@@ -50,7 +50,7 @@ impl Room {
     }
 
     #[inline]
-    pub(super) fn push<T>(&mut self, table: &mut Vec<T>, entry: T) -> Result<(), Fault> {
+    pub(crate) fn push<T>(&mut self, table: &mut Vec<T>, entry: T) -> Result<(), Fault> {
         if table.len() == table.capacity() {
             // What is there is copied to twice as much.
             self.take(2 * size_of::<T>() * table.len().max(MIN_ENTRIES))?;

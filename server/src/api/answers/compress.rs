@@ -1,93 +1,23 @@
 //! Answers of the API, compressed as the asker accepts it: a large flamegraph is megabytes of JSON.
 
-use super::{ApiError, AppState, body, tags};
+use crate::api::answers::accepts::Encoding;
+use crate::api::answers::{body, tags};
+use crate::api::error::ApiError;
+use crate::api::state::AppState;
 use crate::query::{Account, QueryError};
 use crate::render::Writer;
-use axum::body::{Bytes, HttpBody};
+use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
-use std::io::Write;
 
 /// A smaller answer fits a packet or two as it is.
 const MIN_BYTES: u64 = 1024;
 
-/// Cheap levels: above them the CPU time of the server grows faster than the answer shrinks.
-const ZSTD_LEVEL: i32 = 1;
-const GZIP_LEVEL: u32 = 1;
-
-/// Whether the asker accepts an encoding: it names it, or everything, and not with the quality 0.
-pub(super) fn accepts(headers: &HeaderMap, encoding: &str) -> bool {
-    let values = headers.get_all(header::ACCEPT_ENCODING);
-    let parts = || {
-        let values = values.iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).map(|part| {
-            let (name, quality) = part.split_once(';').unwrap_or((part, "q=1"));
-            let quality = quality.trim().strip_prefix("q=").and_then(|number| number.parse().ok());
-            (name.trim(), quality.unwrap_or(1.0_f32))
-        })
-    };
-    let find = |wanted: &str| parts().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-    find(encoding)
-        .or_else(|| find("*"))
-        .is_some_and(|(_, quality)| quality > 0.0)
-}
-
-/// A way to compress that the asker accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Encoding {
-    Zstd,
-    Gzip,
-}
-
-impl Encoding {
-    fn choose(headers: &HeaderMap) -> Option<Self> {
-        let known = [("zstd", Self::Zstd), ("gzip", Self::Gzip)];
-        known
-            .into_iter()
-            .find(|(name, _)| accepts(headers, name))
-            .map(|(_, encoding)| encoding)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Zstd => "zstd",
-            Self::Gzip => "gzip",
-        }
-    }
-
-    /// Pieces are dropped as they are written: what they take is free for what they become.
-    fn compress(self, pieces: Vec<Bytes>, to: &mut Writer) -> std::io::Result<()> {
-        match self {
-            Self::Zstd => {
-                let mut encoder = zstd::stream::write::Encoder::new(to, ZSTD_LEVEL)?;
-                let bytes: usize = pieces.iter().map(Bytes::len).sum();
-                encoder.set_pledged_src_size(Some(bytes as u64))?;
-                for piece in pieces {
-                    encoder.write_all(&piece)?;
-                }
-                encoder.finish().map(drop)
-            }
-            Self::Gzip => {
-                let mut encoder = flate2::write::GzEncoder::new(to, flate2::Compression::new(GZIP_LEVEL));
-                for piece in pieces {
-                    encoder.write_all(&piece)?;
-                }
-                encoder.finish().map(drop)
-            }
-        }
-    }
-}
-
-/// How an answer of some size to who asks so is packed.
-pub(super) fn encoding_of(headers: &HeaderMap) -> Option<&'static str> {
-    Encoding::choose(headers).map(Encoding::name)
-}
-
 /// Compresses text of some size. Other content (pprof is gzip already) and answers without an end pass as they are.
-pub(super) async fn answers(State(state): State<AppState>, request: Request, next: Next) -> Response {
+pub(crate) async fn answers(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let encoding = Encoding::choose(request.headers());
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

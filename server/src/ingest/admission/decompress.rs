@@ -1,6 +1,6 @@
 //! Decompression of a request's body, bounded before it allocates.
 
-use super::IngestError;
+use crate::ingest::error::IngestError;
 use std::io::Read;
 use zstd::zstd_safe::{self, DCtx, ResetDirective};
 
@@ -24,9 +24,10 @@ impl Encoding {
     }
 }
 
-/// How many bytes a body says that it has when it is decompressed; none where it says nothing. [`Decompressor::decompress`] makes no more of it than
-/// that: a body of several frames, of which each says something of itself alone, says nothing.
-pub(super) fn said_bytes(body: &[u8], encoding: Encoding) -> Option<u64> {
+/// How many bytes a body says that it has when it is decompressed; none where it says nothing.
+/// [`Decompressor::decompress`] makes no more of it than that: a body of several frames, of which each says something
+/// of itself alone, says nothing.
+pub(crate) fn said_bytes(body: &[u8], encoding: Encoding) -> Option<u64> {
     match encoding {
         Encoding::Identity => Some(body.len() as u64),
         Encoding::Gzip => None,
@@ -49,7 +50,8 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 /// What a decompressor keeps from one body to the next, at most.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// A body that says how long it is decompressed, and is not this many times as long as it came, gets that memory at once.
+/// A body that says how long it is decompressed, and is not this many times as long as it came, gets that memory at
+/// once.
 const MAX_TRUSTED_RATIO: u64 = 64;
 
 /// Decompresses bodies, one after another, into the same memory: fresh pages cost more than what is written to them.
@@ -81,7 +83,8 @@ impl Decompressor {
         &self.plain
     }
 
-    /// Decompresses a body. Never yields or holds more than `limit` bytes: a larger body is an error as soon as it is known.
+    /// Decompresses a body. Never yields or holds more than `limit` bytes: a larger body is an error as soon as it is
+    /// known.
     pub fn decompress(&mut self, body: &[u8], encoding: Encoding, limit: usize) -> Result<&[u8], IngestError> {
         let Self { plain, zstd } = self;
         plain.clear();
@@ -142,8 +145,8 @@ impl Decompressor {
     }
 }
 
-/// Decompresses a zstd frame that says its length, as agents' do, in one go: no window of what came before is kept beside it. False
-/// where there is more to it; then it is read piece by piece, and errors are told.
+/// Decompresses a zstd frame that says its length, as agents' do, in one go: no window of what came before is kept
+/// beside it. False where there is more to it; then it is read piece by piece, and errors are told.
 fn whole(zstd: &mut DCtx<'static>, body: &[u8], limit: usize, plain: &mut Vec<u8>) -> bool {
     let Some(bytes) = said_bytes(body, Encoding::Zstd) else {
         return false;

@@ -280,7 +280,8 @@ fn every_request_reads_as_prost_reads_it() {
 fn usual_locations_and_functions_read_as_prost_reads_them_damaged_too() {
     let mut rng = Rng(0xbeef);
     for _ in 0..3_000 {
-        // A mapping, a line and an attribute, and a name: of one byte and two, around where one more begins; some have a field more, or less.
+        // A mapping, a line and an attribute, and a name: of one byte and two, around where one more begins; some
+        // have a field more, or less.
         let small = |rng: &mut Rng| rng.below(160) as i32;
         let large = |rng: &mut Rng| (120 + rng.below(16_300)) as i32;
         let seldom = |rng: &mut Rng, number: i64| if rng.below(8) == 0 { number } else { 0 };

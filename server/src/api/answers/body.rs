@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// The next piece of an answer must be taken within this time.
-pub(super) const PIECE_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const PIECE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// All of it must be taken within this time.
 const WHOLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -31,7 +31,7 @@ struct Left {
 }
 
 /// Must be called within a runtime.
-pub(super) fn body(answer: Answer) -> Body {
+pub(crate) fn body(answer: Answer) -> Body {
     body_within(answer, PIECE_TIMEOUT, WHOLE_TIMEOUT)
 }
 
@@ -105,13 +105,13 @@ impl Drop for Sent {
 }
 
 /// A body that keeps something until it is sent, or is not wanted any more.
-pub(super) struct Held<K> {
+pub(crate) struct Held<K> {
     body: Body,
     _kept: K,
 }
 
 impl<K> Held<K> {
-    pub(super) fn new(body: Body, kept: K) -> Self {
+    pub(crate) fn new(body: Body, kept: K) -> Self {
         Self { body, _kept: kept }
     }
 }

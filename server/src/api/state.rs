@@ -1,0 +1,69 @@
+//! What every handler can reach.
+
+use super::agents::Agents;
+use super::door::hosts::Hosts;
+use super::door::{Guesses, Sessions, Tokens};
+use crate::durations::Durations;
+use crate::ingest::Ingest;
+use crate::store::Store;
+use axum::http::{HeaderMap, Uri, header};
+use std::sync::Arc;
+
+/// What every handler can reach.
+#[derive(Debug, Clone)]
+pub struct AppState {
+    pub store: Arc<Store>,
+    pub ingest: Arc<Ingest>,
+    pub agents: Arc<Agents>,
+    pub ingest_tokens: Tokens,
+    pub view_tokens: Tokens,
+    /// Whether this server speaks TLS itself.
+    pub tls: bool,
+    /// How others reach this server, without a slash at the end; else what a request's Host header says.
+    pub public_url: Option<String>,
+    /// Names under which it may be asked.
+    pub hosts: Hosts,
+    pub sessions: Arc<Sessions>,
+    pub guesses: Arc<Guesses>,
+    pub times: Arc<Times>,
+}
+
+impl AppState {
+    /// A state without tokens, TLS and agents to hand out: for tests and for use on loopback.
+    pub fn new(store: Arc<Store>) -> Self {
+        Self {
+            ingest: Arc::new(Ingest::new(store.clone(), crate::ingest::IngestConfig::default())),
+            store,
+            agents: Arc::new(Agents::new(None)),
+            ingest_tokens: Tokens::default(),
+            view_tokens: Tokens::default(),
+            tls: false,
+            public_url: None,
+            hosts: Hosts::default(),
+            sessions: Arc::default(),
+            guesses: Arc::default(),
+            times: Arc::default(),
+        }
+    }
+
+    /// The server's address as its users have it. HTTP/2 names the host in the request's URI, HTTP/1 in a header.
+    pub(crate) fn base_url(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+        if let Some(url) = &self.public_url {
+            return Some(url.clone());
+        }
+        let host = match uri.authority() {
+            Some(authority) => authority.as_str(),
+            None => headers.get(header::HOST)?.to_str().ok()?,
+        };
+        let scheme = if self.tls { "https" } else { "http" };
+        Some(format!("{scheme}://{host}"))
+    }
+}
+
+/// How long requests took until their answers began, by door.
+#[derive(Debug, Default)]
+pub struct Times {
+    pub(crate) open: Durations,
+    pub(crate) ingest: Durations,
+    pub(crate) view: Durations,
+}

@@ -1,0 +1,7 @@
+//! Which requests are taken in, and when: room, turns, decompression, and what the sender is told.
+//!
+//! In: the bytes of a request and its sender. Out: rows in the store, and the outcome. Never reads a message itself.
+
+pub(crate) mod admit;
+pub(crate) mod decode_queue;
+pub(crate) mod decompress;
