@@ -51,8 +51,13 @@ impl Plain {
         let (first, last) = (self.address.max(address), own_end.min(end));
         if first < last {
             let own = &self.bytes[(first - self.address) as usize..(last - self.address) as usize];
-            let both = bytes[(first - address) as usize..(last - address) as usize].iter_mut();
-            both.zip(own).for_each(|(byte, own)| *byte ^= own);
+            let (own_words, own_rest) = own.as_chunks::<8>();
+            let both = &mut bytes[(first - address) as usize..(last - address) as usize];
+            let (words, rest) = both.as_chunks_mut::<8>();
+            for (word, own) in words.iter_mut().zip(own_words) {
+                *word = (u64::from_ne_bytes(*word) ^ u64::from_ne_bytes(*own)).to_ne_bytes();
+            }
+            rest.iter_mut().zip(own_rest).for_each(|(byte, own)| *byte ^= own);
         }
     }
 }

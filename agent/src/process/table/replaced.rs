@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 
 use crate::sys::monotonic_ns;
 
-/// Of one program. Before the last of those that are forgotten, nothing is certain.
-const MAX_REPLACED_CODE: usize = 64;
+/// Of one program, which may load so many libraries between two looks. Before the last of those that are forgotten for
+/// room, nothing is certain.
+const MAX_REPLACED_CODE: usize = 128;
 /// What was written before it concerns no sample that is still on its way.
 pub(super) const WRITTEN_LATELY_NS: u64 = 60_000_000_000;
 
@@ -62,6 +63,11 @@ impl ReplacedCode {
     pub(super) fn add(&mut self, replaced: Replaced) {
         if self.known.contains(&replaced) {
             return;
+        }
+        // What is older concerns no sample that is still on its way.
+        let is_over = |known: &Replaced| known.since_ns.saturating_add(WRITTEN_LATELY_NS) < replaced.since_ns;
+        while self.known.pop_front_if(|known| is_over(known)).is_some() {
+            self.forgotten = self.forgotten.wrapping_add(1);
         }
         self.known.push_back(replaced);
         if self.known.len() > MAX_REPLACED_CODE
@@ -139,6 +145,16 @@ mod tests {
             ..replaced(1000, 105)
         });
         assert!(code.is_unsure(1000, 104, READING) && !code.is_unsure(1000, 105, READING));
+    }
+
+    #[test]
+    fn what_came_a_minute_before_is_forgotten_without_doubt() {
+        let mut code = ReplacedCode::default();
+        code.add(replaced(1000, 5));
+        code.add(replaced(2000, WRITTEN_LATELY_NS + 5));
+        assert_eq!((code.known.len(), code.forgotten), (2, 0));
+        code.add(replaced(3000, WRITTEN_LATELY_NS + 6));
+        assert_eq!((code.known.len(), code.forgotten, code.certain_from_ns), (2, 1, 0));
     }
 
     #[test]

@@ -434,7 +434,8 @@ fn an_address_that_something_else_was_mapped_at_has_no_name_before_or_after() {
         source_at(&mut table, mapped_ns, page + 4096),
         source_at(&mut table, read_ns, page + 4096)
     );
-    assert_eq!(generation(&mut table, mapped_ns), generation(&mut table, read_ns) + 1);
+    // Also where nothing is known: something may have been there when no look told of it.
+    assert_eq!(generation(&mut table, mapped_ns), generation(&mut table, read_ns) + 2);
     table.tick(monotonic_ns() + 1);
     assert_eq!(table.stats().mapping_looks, 1);
     assert_eq!(source_at(&mut table, mapped_ns, address), source);
