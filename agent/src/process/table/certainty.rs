@@ -7,8 +7,8 @@ use crate::process::NewCode;
 use crate::process::address_space::{Mapping, Source};
 
 impl Entry {
-    /// Something was mapped, perhaps in the place of what is known, or of what was there when no look told of it: between
-    /// two files that are loaded in turns a look may find nothing.
+    /// Something was mapped, perhaps in the place of what is known, or of what was there when no look told of it:
+    /// between two files that are loaded in turns a look may find nothing.
     pub(super) fn note_new_code(&mut self, code: &NewCode) {
         let after = self.mappings.partition_point(|mapping| mapping.end <= code.start);
         let there = self.mappings[after..]
