@@ -292,7 +292,9 @@ async fn read_intervals(
                 until_ns,
                 cpus,
                 ticks: ticks.zip(idle).and_then(|(ticks, idle)| {
-                    Ticks::new(ticks, idle, missed, cpus, until_ns.saturating_sub(from_ns), period_ns)
+                    let length_ns = until_ns.saturating_sub(from_ns);
+                    let ticks = Ticks::new(ticks, idle, missed, cpus, length_ns, period_ns)?;
+                    Some(ticks.of(length_ns))
                 }),
                 lost: (lost.clone(), lost),
             };
@@ -369,7 +371,8 @@ pub(crate) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Opti
             exposure.by_node_s[step] += seconds;
             let cpu_s = seconds * interval.cpus as f64;
             exposure.cpu_s[step] += cpu_s;
-            if let Some(Ticks { idle, missed }) = interval.ticks {
+            if let Some(ticks) = interval.ticks {
+                let Ticks { idle, missed } = ticks.shares(interval.until_ns.saturating_sub(interval.from_ns));
                 exposure.idle_s[step] += cpu_s * idle;
                 exposure.missed_s += cpu_s * missed;
             }

@@ -13,10 +13,13 @@ fn interval(node: &str, number: i64, from_s: i64, until_s: i64, lost: i64) -> In
         from_ns: from_s * S,
         until_ns: until_s * S,
         cpus: 2,
-        ticks: Some(Ticks {
-            idle: 0.25,
-            missed: 0.5,
-        }),
+        ticks: Some(
+            Ticks {
+                idle: 0.25,
+                missed: 0.5,
+            }
+            .of((until_s - from_s) * S),
+        ),
         lost: (lost.clone(), lost),
     }
 }

@@ -6,7 +6,7 @@
 //! memory.
 
 use crate::query::ask::time::Window;
-use crate::query::count::ticks::Ticks;
+use crate::query::count::ticks::TickTime;
 use crate::query::limits::account::Account;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::steps::Steps;
@@ -33,7 +33,7 @@ pub(crate) struct Interval {
     pub until_ns: i64,
     pub cpus: i64,
     /// `None` when the agent did not count.
-    pub ticks: Option<Ticks>,
+    pub ticks: Option<TickTime>,
     /// What its first and its last batch tell: cumulative over the instance, the batch included.
     pub lost: (Lost, Lost),
 }
@@ -117,9 +117,7 @@ fn join(first: &mut Interval, second: &Interval, steps: Steps, except: Option<Wi
     if !abuts || !alike || place(first).is_none() || place(first) != place(second) {
         return false;
     }
-    let length = |interval: &Interval| (interval.until_ns - interval.from_ns) as f64;
-    let pair = first.ticks.zip(second.ticks);
-    first.ticks = pair.map(|(a, b)| a.joined(length(first), b, length(second)));
+    first.ticks = first.ticks.zip(second.ticks).map(|(a, b)| a.plus(b));
     first.numbers.1 = second.numbers.1;
     first.until_ns = second.until_ns;
     first.lost.1 = second.lost.1.clone();
@@ -173,9 +171,9 @@ mod tests {
                     from_ns,
                     until_ns: from_ns + 5 * S,
                     cpus: if agent == 3 && batch > 700 { 8 } else { 2 },
-                    ticks: (agent != 4).then_some(Ticks {
-                        idle: (batch % 11) as f64 / 20.0,
-                        missed: (batch % 7) as f64 / 20.0,
+                    ticks: (agent != 4).then_some(TickTime {
+                        idle_ns: batch % 11 * 250_000_001,
+                        missed_ns: batch % 7 * 250_000_001,
                     }),
                     lost: (lost.clone(), lost),
                 });
@@ -192,36 +190,37 @@ mod tests {
         Steps::of(window, length_s * S)
     }
 
+    /// What is left where they come in the order of a prime's multiples, which go through all places, and then a third
+    /// of them again.
+    fn joined(told: &[Interval], order: usize, steps: Steps, except: Option<Window>) -> Vec<Interval> {
+        let held = Account::of_pool(Arc::new(UnboundedMemoryPool::default()), "test");
+        let mut intervals = Intervals::new(steps, except, held);
+        for at in (0..told.len()).chain(0..told.len() / 3) {
+            intervals.add(told[at * order % told.len()].clone());
+        }
+        intervals.finish().unwrap()
+    }
+
     #[test]
     fn few_intervals_say_what_all_batches_say_in_whatever_order_they_come() {
         let except = Some(Window {
             from_ns: 3000 * S,
             until_ns: 3301 * S,
         });
-        for (length_s, except, order) in [
-            (6000, None, 1),
-            (6000, except, 7),
-            (300, except, 3571),
-            (30, None, 5021),
-        ] {
-            let (steps, told) = (steps(length_s), told());
-            let mut intervals = Intervals::new(
-                steps,
-                except,
-                Account::of_pool(Arc::new(UnboundedMemoryPool::default()), "test"),
-            );
-            // Some of them twice: a prime's multiples go through all places.
-            for at in (0..told.len()).chain(0..told.len() / 3) {
-                intervals.add(told[at * order % told.len()].clone());
-            }
-            let few = intervals.finish().unwrap();
+        let told = told();
+        for (length_s, except) in [(6000, None), (6000, except), (300, except), (30, None)] {
+            let steps = steps(length_s);
+            let few = joined(&told, 1, steps, except);
             // Of each agent one in a step and one between two, what is around the window, three more where a time is
             // left out, and four where something changed.
             let window = steps.window;
             let is_around = |told: &&Interval| told.from_ns < window.from_ns || told.until_ns > window.until_ns;
             let most = told.iter().filter(is_around).count() + 6 * 2 * steps.count + 6 * 3 + 4;
             assert!(few.len() <= most, "{} of {} left, not {most}", few.len(), told.len());
-            let (found, expected) = (summarize(few, steps, except), summarize(told, steps, except));
+            for order in [7, 3571, 5021, told.len() - 1] {
+                assert_eq!(joined(&told, order, steps, except), few, "to the last digit");
+            }
+            let (found, expected) = (summarize(few, steps, except), summarize(told.clone(), steps, except));
             assert_eq!(found.lost, expected.lost);
             assert_eq!((found.nodes, &found.gaps), (6, &expected.gaps));
             assert!(expected.lost["ring_full"] > 0);

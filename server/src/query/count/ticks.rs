@@ -43,13 +43,42 @@ impl Ticks {
         })
     }
 
-    /// Those of two times one after the other, of these lengths.
+    /// The shares of a time of so many nanoseconds.
     #[must_use]
-    pub(crate) fn joined(self, of_first: f64, second: Self, of_second: f64) -> Self {
-        let mean = |a: f64, b: f64| (a * of_first + b * of_second) / (of_first + of_second);
+    pub(crate) fn of(self, time_ns: i64) -> TickTime {
+        let part = |share: f64| (share * time_ns.max(0) as f64).round() as i64;
+        TickTime {
+            idle_ns: part(self.idle),
+            missed_ns: part(self.missed),
+        }
+    }
+}
+
+/// What [`Ticks`] are of an interval's time, in nanoseconds of one CPU. They are whole, so that a sum of many is the
+/// same in whatever order they are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TickTime {
+    pub(crate) idle_ns: i64,
+    pub(crate) missed_ns: i64,
+}
+
+impl TickTime {
+    /// That of two intervals.
+    #[must_use]
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
-            idle: mean(self.idle, second.idle),
-            missed: mean(self.missed, second.missed),
+            idle_ns: self.idle_ns.saturating_add(other.idle_ns),
+            missed_ns: self.missed_ns.saturating_add(other.missed_ns),
+        }
+    }
+
+    /// The shares that it is of an interval of that length.
+    #[must_use]
+    pub(crate) fn shares(self, length_ns: i64) -> Ticks {
+        let share = |part_ns: i64| part_ns as f64 / length_ns as f64;
+        Ticks {
+            idle: share(self.idle_ns),
+            missed: share(self.missed_ns),
         }
     }
 }
@@ -95,10 +124,31 @@ mod tests {
 
     #[test]
     fn a_tick_more_or_less_of_an_interval_is_gone_in_the_sum() {
-        let [more, less] =
-            [(201, 101), (199, 99)].map(|(ticks, idle)| Ticks::new(ticks, idle, None, 2, 5 * S, S / 20).unwrap());
-        let Ticks { idle, missed } = more.joined(5.0, less, 5.0);
-        assert!((idle - 0.5).abs() < 1e-12 && missed.abs() < 1e-12, "{idle} {missed}");
+        let time = |ticks, idle| Ticks::new(ticks, idle, None, 2, 5 * S, S / 20).unwrap().of(5 * S);
+        let (more, less) = (time(201, 101), time(199, 99));
+        assert_eq!((more.missed_ns, less.missed_ns), (-25_000_000, 25_000_000));
+        let shares = Ticks { idle: 0.5, missed: 0.0 };
+        assert_eq!(more.plus(less).shares(10 * S), shares);
+    }
+
+    #[test]
+    fn times_add_up_to_the_same_in_any_order() {
+        let times: Vec<TickTime> = (0..1000)
+            .map(|i| {
+                Ticks::new(180 + i % 37, i % 97, Some(i % 11), 2, 5 * S, S / 20)
+                    .unwrap()
+                    .of(5 * S + i)
+            })
+            .collect();
+        let forwards = times.iter().copied().reduce(TickTime::plus).unwrap();
+        let backwards = times.iter().rev().copied().reduce(TickTime::plus).unwrap();
+        let halves = times
+            .chunks(7)
+            .map(|some| some.iter().copied().reduce(TickTime::plus).unwrap());
+        assert_eq!(
+            (forwards, forwards),
+            (backwards, halves.reduce(TickTime::plus).unwrap())
+        );
     }
 
     #[test]
