@@ -234,117 +234,17 @@ pub fn exposure(normalize: Normalize, side: Side) -> f64 {
 
 /// Judges every item.
 pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>) -> Judgement {
-    let Criteria {
-        normalize, confidence, ..
-    } = criteria;
-    let discovery_rate = confidence.false_discovery_rate();
-    let z = confidence.z();
-    let exposures = [exposure(normalize, base), exposure(normalize, comparison)];
-    let all = (base.samples + comparison.samples) as f64;
-    let count = items.base.len();
-    let observed = exposures.iter().all(|e| *e > 0.0);
-    let p = if observed {
-        exposures[1] / (exposures[0] + exposures[1])
-    } else {
-        0.5
-    };
-
-    // The variance of an item in units of a Poisson's, dispersion apart.
-    let variance = |a: u64, b: u64| match normalize {
-        Normalize::Share => 1.0 - (a + b) as f64 / all.max(1.0),
-        Normalize::Rate | Normalize::Absolute => 1.0,
-    };
-    let side_variance = |count: u64, side: Side| match normalize {
-        Normalize::Share => 1.0 - count as f64 / (side.samples as f64).max(1.0),
-        Normalize::Rate | Normalize::Absolute => 1.0,
-    };
-    let spreads = each_of(count, |i| {
-        let (x_base, df_base) = items
-            .base_spread
-            .chi_square(i, side_variance(items.base[i], base), base.spread);
-        let (x, df) = items
-            .spread
-            .chi_square(i, side_variance(items.comparison[i], comparison), comparison.spread);
-        (x_base + x, df_base + df)
-    });
-
-    let least_count = reachable_from(p, discovery_rate);
-    let candidate = |i: usize, dispersion: f64| {
-        let (a, b) = (items.base[i], items.comparison[i]);
-        observed && a + b > 0 && variance(a, b) > 1e-6 && (a + b) as f64 / dispersion > least_count
-    };
-    let least = base.spread.max(comparison.spread).max(1.0);
-    // Those that could be significant without over-dispersion tell how large it is; those that still could be are
-    // tested.
-    let of_part = |part: Range<usize>| {
-        let mut sums = [ExactSum::default(); 2];
-        for i in part.filter(|i| candidate(*i, least)) {
-            sums[0].add(spreads[i].0);
-            sums[1].add(spreads[i].1);
-        }
-        sums
-    };
-    let mut sums = [ExactSum::default(); 2];
-    for part in each_part(count, of_part) {
-        sums[0].merge(part[0]);
-        sums[1].merge(part[1]);
-    }
-    let [x2, df] = sums.map(ExactSum::value);
-    let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
-    let own = |i: usize| own_dispersion(spreads[i], (pooled, df));
-    let scaled = |i: usize| {
-        let (a, b) = (items.base[i], items.comparison[i]);
-        let scale = own(i).0 * variance(a, b);
-        (a as f64 / scale, b as f64 / scale)
-    };
-    let deviation = |i: usize| {
-        let (a, b) = scaled(i);
-        ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs()
-    };
-    // Most lie so near that they need not be remembered.
-    let least_far = NO_DISCOVERY * two_sided_point(discovery_rate);
-    let of_part = |part: Range<usize>| -> (usize, Vec<(usize, f64)>) {
-        let (mut tested, mut far) = (0, Vec::new());
-        for i in part.filter(|i| candidate(*i, own(*i).0)) {
-            tested += 1;
-            let deviation = deviation(i);
-            if deviation >= least_far {
-                far.push((i, deviation));
-            }
-        }
-        (tested, far)
-    };
-    let (tested, parts): (Vec<usize>, Vec<_>) = each_part(count, of_part).into_iter().unzip();
-    let tested: usize = tested.iter().sum();
-    // What lies far out by its deviation, which costs little; of that, what does by its deviance; of that, what has a
-    // small p.
-    let mut far = further(parts, NO_DISCOVERY, tested, discovery_rate);
-    let reaches = each_of(far.len(), |place| {
-        let (i, _) = far[place];
-        let (a, b) = scaled(i);
-        (i, stats::binomial_reach(a, b, p))
-    });
-    far = further(vec![reaches], 1.0, tested, discovery_rate);
-    let p_values = each_of(far.len(), |place| {
-        let (i, _) = far[place];
-        let (a, b) = scaled(i);
-        let exact = stats::binomial_p(a, b, p);
-        2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), own(i).1)
-    });
-    let threshold = stats::false_discovery_threshold(&p_values, tested, discovery_rate);
-    let is_found = |p_value: f64| threshold.is_some_and(|threshold| p_value <= threshold);
-    let discoveries = far.iter().zip(&p_values).filter(|(_, p_value)| is_found(**p_value));
-    let discoveries: Vec<usize> = discoveries.map(|((i, _), _)| *i).collect();
-    let mut found = vec![false; count];
-    discoveries.iter().for_each(|i| found[*i] = true);
-    let scale = Scale {
-        normalize,
-        exposures,
-        z,
-    };
-    let counts = each_of(count, |i| [items.base[i], items.comparison[i]]);
-    let is_change = |i: &&usize| verdict(scale, counts[**i], own(**i), true).state != State::Same;
+    let test = SignificanceTest::new(criteria, [base, comparison], items);
+    let dispersions = test.dispersions();
+    let (tested, far) = test.far_items(&dispersions);
+    let discoveries = test.discoveries(&dispersions, tested, far);
+    let mut found = vec![false; items.base.len()];
+    discoveries.iter().for_each(|item| found[*item] = true);
+    let counts = each_of(items.base.len(), |item| [items.base[item], items.comparison[item]]);
+    let is_change =
+        |item: &&usize| verdict(test.scale, counts[**item], dispersions.of(**item), true).state != State::Same;
     let significant = discoveries.iter().filter(is_change).count();
+    let Dispersions { spreads, pooled, df } = dispersions;
     Judgement {
         counts,
         spreads,
@@ -353,7 +253,178 @@ pub fn judge(criteria: Criteria, base: Side, comparison: Side, items: Items<'_>)
         dispersion: pooled,
         tested,
         significant,
-        scale,
+        scale: test.scale,
+    }
+}
+
+/// The over-dispersion of each item and of all together.
+struct Dispersions {
+    /// X² and its degrees of freedom, of both sides together.
+    spreads: Vec<(f64, f64)>,
+    pooled: f64,
+    df: f64,
+}
+
+impl Dispersions {
+    /// The dispersion that holds for an item, and its degrees of freedom.
+    fn of(&self, item: usize) -> (f64, f64) {
+        own_dispersion(self.spreads[item], (self.pooled, self.df))
+    }
+}
+
+/// The test of all items of two sides; the module says by what.
+struct SignificanceTest<'a> {
+    sides: [Side; 2],
+    items: Items<'a>,
+    scale: Scale,
+    discovery_rate: f64,
+    /// Samples of both sides.
+    samples: f64,
+    /// Both sides were observed.
+    observed: bool,
+    /// Without a change, the part of an item's samples that falls to the comparison.
+    p: f64,
+    /// More effective samples than so many can be significant.
+    least_count: f64,
+}
+
+impl<'a> SignificanceTest<'a> {
+    fn new(criteria: Criteria, sides: [Side; 2], items: Items<'a>) -> Self {
+        let Criteria {
+            normalize, confidence, ..
+        } = criteria;
+        let exposures = sides.map(|side| exposure(normalize, side));
+        let observed = exposures.iter().all(|exposure| *exposure > 0.0);
+        let p = if observed {
+            exposures[1] / (exposures[0] + exposures[1])
+        } else {
+            0.5
+        };
+        let discovery_rate = confidence.false_discovery_rate();
+        Self {
+            sides,
+            items,
+            scale: Scale {
+                normalize,
+                exposures,
+                z: confidence.z(),
+            },
+            discovery_rate,
+            samples: (sides[0].samples + sides[1].samples) as f64,
+            observed,
+            p,
+            least_count: reachable_from(p, discovery_rate),
+        }
+    }
+
+    fn counts(&self, item: usize) -> [u64; 2] {
+        [self.items.base[item], self.items.comparison[item]]
+    }
+
+    /// The variance of so many of `all` samples in units of a Poisson's, dispersion apart.
+    fn variance(&self, count: u64, all: f64) -> f64 {
+        match self.scale.normalize {
+            Normalize::Share => 1.0 - count as f64 / all.max(1.0),
+            Normalize::Rate | Normalize::Absolute => 1.0,
+        }
+    }
+
+    /// The variance of an item's samples of both sides.
+    fn item_variance(&self, item: usize) -> f64 {
+        self.variance(self.counts(item).iter().sum(), self.samples)
+    }
+
+    /// How the samples of each item spread, and of those that could be significant together.
+    fn dispersions(&self) -> Dispersions {
+        let spreads = [self.items.base_spread, self.items.spread];
+        let spreads = each_of(self.items.base.len(), |item| {
+            let of_side = |side: usize| {
+                let Side { samples, spread, .. } = self.sides[side];
+                let variance = self.variance(self.counts(item)[side], samples as f64);
+                spreads[side].chi_square(item, variance, spread)
+            };
+            let ((x_base, df_base), (x, df)) = (of_side(0), of_side(1));
+            (x_base + x, df_base + df)
+        });
+        // Those that could be significant without over-dispersion tell how large it is.
+        let least = self.sides[0].spread.max(self.sides[1].spread).max(1.0);
+        let of_part = |part: Range<usize>| {
+            let mut sums = [ExactSum::default(); 2];
+            for item in part.filter(|item| self.is_reachable(*item, least)) {
+                sums[0].add(spreads[item].0);
+                sums[1].add(spreads[item].1);
+            }
+            sums
+        };
+        let mut sums = [ExactSum::default(); 2];
+        for part in each_part(self.items.base.len(), of_part) {
+            sums[0].merge(part[0]);
+            sums[1].merge(part[1]);
+        }
+        let [x2, df] = sums.map(ExactSum::value);
+        let pooled = if df > 0.0 { (x2 / df).max(least) } else { least };
+        Dispersions { spreads, pooled, df }
+    }
+
+    /// Whether an item of that dispersion could be significant, by the sum of its counts alone.
+    fn is_reachable(&self, item: usize, dispersion: f64) -> bool {
+        let count: u64 = self.counts(item).iter().sum();
+        self.observed && count > 0 && self.item_variance(item) > 1e-6 && count as f64 / dispersion > self.least_count
+    }
+
+    /// The effective counts of an item: as if its samples came one by one.
+    fn effective(&self, dispersions: &Dispersions, item: usize) -> (f64, f64) {
+        let scale = dispersions.of(item).0 * self.item_variance(item);
+        let [base, comparison] = self.counts(item);
+        (base as f64 / scale, comparison as f64 / scale)
+    }
+
+    /// How far an item lies from what is expected without a change, in standard deviations.
+    fn deviation(&self, dispersions: &Dispersions, item: usize) -> f64 {
+        let ((a, b), p) = (self.effective(dispersions, item), self.p);
+        ((b - (a + b) * p) / ((a + b) * p * (1.0 - p)).sqrt()).abs()
+    }
+
+    /// How many items are tested, those that could be significant, and which of them lie so far out that they need be
+    /// remembered.
+    fn far_items(&self, dispersions: &Dispersions) -> (usize, Vec<(usize, f64)>) {
+        let least_far = NO_DISCOVERY * two_sided_point(self.discovery_rate);
+        let of_part = |part: Range<usize>| -> (usize, Vec<(usize, f64)>) {
+            let (mut tested, mut far) = (0, Vec::new());
+            for item in part.filter(|item| self.is_reachable(*item, dispersions.of(*item).0)) {
+                tested += 1;
+                let deviation = self.deviation(dispersions, item);
+                if deviation >= least_far {
+                    far.push((item, deviation));
+                }
+            }
+            (tested, far)
+        };
+        let parts = each_part(self.items.base.len(), of_part);
+        let (tested, parts): (Vec<usize>, Vec<_>) = parts.into_iter().unzip();
+        let tested = tested.iter().sum();
+        (tested, further(parts, NO_DISCOVERY, tested, self.discovery_rate))
+    }
+
+    /// The items among `far` ones that are discoveries. Of what lies far out by its deviation, which costs little, it
+    /// takes what does by its deviance, and of that what has a small p.
+    fn discoveries(&self, dispersions: &Dispersions, tested: usize, far: Vec<(usize, f64)>) -> Vec<usize> {
+        let reaches = each_of(far.len(), |place| {
+            let (item, _) = far[place];
+            let (a, b) = self.effective(dispersions, item);
+            (item, stats::binomial_reach(a, b, self.p))
+        });
+        let far = further(vec![reaches], 1.0, tested, self.discovery_rate);
+        let p_values = each_of(far.len(), |place| {
+            let (item, _) = far[place];
+            let (a, b) = self.effective(dispersions, item);
+            let exact = stats::binomial_p(a, b, self.p);
+            2.0 * stats::student_tail(stats::normal_quantile(exact / 2.0), dispersions.of(item).1)
+        });
+        let threshold = stats::false_discovery_threshold(&p_values, tested, self.discovery_rate);
+        let is_found = |p_value: f64| threshold.is_some_and(|threshold| p_value <= threshold);
+        let discoveries = far.iter().zip(&p_values).filter(|(_, p_value)| is_found(**p_value));
+        discoveries.map(|((item, _), _)| *item).collect()
     }
 }
 
@@ -487,81 +558,6 @@ fn verdict(scale: Scale, counts: [u64; 2], (dispersion, df): (f64, f64), found: 
         high,
         state,
         strength,
-    }
-}
-
-/// Nodes of a tree that are judged by themselves. A node with the same counts on both sides as its parent is in its
-/// parent's chain and shares its judgement: the same samples are tested once.
-#[derive(Debug, Clone)]
-pub struct Chains {
-    /// One node of each chain, its topmost.
-    pub heads: Vec<u32>,
-    /// The chain above each; smaller than the chain itself. The first one's means nothing. Empty where chains are
-    /// single nodes.
-    pub parent: Vec<u32>,
-    /// Chain of each node.
-    pub chain_of: Vec<u32>,
-}
-
-impl Chains {
-    /// `parent` of nodes whose parents come before them; `base` and `comparison` are inclusive counts.
-    pub fn of(parent: &[u32], base: &[u64], comparison: &[u64]) -> Chains {
-        let (mut heads, mut above_heads) = (vec![0; parent.len()], vec![0; parent.len()]);
-        let mut chain_of: Vec<u32> = Vec::with_capacity(parent.len());
-        let mut count = 0;
-        let counts = parent.iter().zip(base.iter().zip(comparison));
-        for (node, (above, (a, b))) in counts.enumerate() {
-            let above = *above as usize;
-            // Of the root, which has none above it.
-            let (base_above, comparison_above, chain_above) = match node {
-                0 => (u64::MAX, u64::MAX, u32::MAX),
-                _ => (base[above], comparison[above], chain_of[above]),
-            };
-            // A node without samples is not part of this tree, and needs no judgement of its own.
-            let is_same = (*a == base_above) & (*b == comparison_above) | (node > 0) & (*a | *b == 0);
-            // Written in any case, and stays where it is one: whether the next is the begin of a chain cannot be
-            // foretold.
-            heads[count] = node as u32;
-            above_heads[count] = chain_above;
-            chain_of.push(if is_same { chain_above } else { count as u32 });
-            count += usize::from(!is_same);
-        }
-        heads.truncate(count);
-        above_heads.truncate(count);
-        Chains {
-            heads,
-            parent: above_heads,
-            chain_of,
-        }
-    }
-
-    /// Every node at which samples end is judged by itself, the others are in no chain. `base` and `comparison` are
-    /// own counts.
-    pub fn of_own(base: &[u64], comparison: &[u64]) -> Chains {
-        let mut heads = Vec::new();
-        let chain_of = base.iter().zip(comparison).enumerate().map(|(node, counts)| {
-            if counts == (&0, &0) {
-                return u32::MAX;
-            }
-            heads.push(node as u32);
-            heads.len() as u32 - 1
-        });
-        let chain_of = chain_of.collect();
-        Chains {
-            heads,
-            parent: Vec::new(),
-            chain_of,
-        }
-    }
-
-    /// The counts of the heads.
-    pub fn pick(&self, totals: &[u64]) -> Vec<u64> {
-        self.heads.iter().map(|head| totals[*head as usize]).collect()
-    }
-
-    /// The chain of the node at which a stack ends; no node is in no chain.
-    pub fn of_leaf(&self, leaf: u32) -> u32 {
-        self.chain_of.get(leaf as usize).copied().unwrap_or(u32::MAX)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Simulations of known truth, and the algebra of chains.
 
 use super::*;
+use crate::query::difference::chains::Chains;
 use crate::query::difference::packed_sums::Several;
 
 /// xorshift64* (S. Vigna, ACM Trans. Math. Softw. 42, 2016).

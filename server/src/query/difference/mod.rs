@@ -2,6 +2,7 @@
 //!
 //! In: counts of both sides. Out: verdicts. Pure: no I/O, no frames.
 
+pub(crate) mod chains;
 pub(crate) mod criteria;
 pub mod judge;
 pub(crate) mod packed_sums;

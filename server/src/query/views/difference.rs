@@ -7,8 +7,9 @@ use crate::query::count::periods::Counted;
 use crate::query::count::scan::scan;
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::count::weighted::{InSteps, Weighed};
+use crate::query::difference::chains::Chains;
 use crate::query::difference::judge::{
-    Chains, Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge,
+    Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge,
 };
 use crate::query::difference::packed_sums::{Lane, Several};
 use crate::query::limits::account::Account;
