@@ -2,6 +2,8 @@
 //!
 //! In: a question, its scope and the rows of samples. Out: counts by stack, group and step. Knows no frame.
 
+pub(crate) mod adders;
+pub(crate) mod cell_plan;
 pub(crate) mod exposure;
 pub(crate) mod group_counts;
 pub(crate) mod intervals;
@@ -10,5 +12,6 @@ pub(crate) mod periods;
 pub(crate) mod scan;
 pub(crate) mod senders;
 pub(crate) mod stack_counts;
+pub(crate) mod stack_sums;
 pub(crate) mod ticks;
 pub(crate) mod weighted;

@@ -1,7 +1,9 @@
 //! Counts by stack and step equal to what rows say one by one.
 
 use super::*;
-use crate::column::coded::Column;
+use crate::column::coded::{Codes, Column};
+use crate::column::list::List;
+use crate::query::count::periods::Periods;
 use crate::query::count::scan::Counts;
 use crate::query::count::weighted::InSteps;
 use std::collections::BTreeMap;

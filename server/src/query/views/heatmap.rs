@@ -3,10 +3,10 @@
 
 use crate::column::coded::Wanted;
 use crate::query::ask::question::Question;
+use crate::query::count::adders::period_of_code;
 use crate::query::count::exposure::{Exposure, observe};
 use crate::query::count::periods::{Counted, Periods};
 use crate::query::count::scan::{Collector, Rows, TIMES, codes, scan};
-use crate::query::count::stack_counts::period_of_code;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::resolution::When;
 use crate::query::plan::scope::scope;
