@@ -23,6 +23,7 @@ fn main() -> io::Result<()> {
     }
     files.sort();
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    println!("cargo:rustc-env=STAKEOUT_BUILD_PROFILE={}", profile(&out));
     let mut code = String::from("static FILES: &[Embedded] = &[\n");
     for file in &files {
         if matches!(file.extension().and_then(|e| e.to_str()), Some("gz" | "br")) {
@@ -62,6 +63,13 @@ fn main() -> io::Result<()> {
     };
     let _ = writeln!(code, "static INSTALL_SCRIPT: Option<&str> = {script};");
     fs::write(out.join("embedded.rs"), code)
+}
+
+/// The profile by whose rules the server is compiled. Cargo tells a build script only whether that is derived from
+/// `release` or `dev`; the profile's own name is that of the folder: `PROFILE/build/PACKAGE-HASH/out`.
+fn profile(out: &Path) -> String {
+    let folder = out.ancestors().nth(3).and_then(Path::file_name);
+    folder.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// The expression that includes a copy of the file. A copy, since several clones may share a target folder, and the

@@ -8,13 +8,15 @@ use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use sha2::{Digest, Sha256};
 
-use crate::{packages, repo, run};
+use crate::{packages, progress, repo, run};
 
 /// How much the compiler optimises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
     /// Builds fastest, runs slowest: what the tests use.
     Debug,
+    /// Builds in minutes: what takes most time is optimised, the rest is not. For a first look.
+    Up,
     /// Optimised: what is shipped and measured.
     Release,
 }
@@ -26,8 +28,30 @@ pub(crate) struct Binaries {
     pub(crate) server: PathBuf,
 }
 
-/// What an optimised build is made for: the two programs, and the load that they are measured by.
-const SHIPPED_AND_MEASURED: [&str; 6] = ["-p", "stakeout-agent", "-p", "stakeout-server", "-p", "stakeout-load"];
+/// The two programs, and the load that they are measured by.
+const SHIPPED: [&str; 4] = ["-p", "stakeout-agent", "-p", "stakeout-server"];
+const MEASURED_BY: [&str; 2] = ["-p", "stakeout-load"];
+
+/// How a user chooses what to build.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Choice {
+    /// Build fully optimised binaries, which takes three times as long
+    #[arg(long)]
+    release: bool,
+    /// Build without optimisation: each sample and each query costs several times as much
+    #[arg(long, conflicts_with = "release")]
+    debug: bool,
+}
+
+impl Choice {
+    pub(crate) fn profile(&self) -> Profile {
+        match (self.release, self.debug) {
+            (true, _) => Profile::Release,
+            (_, true) => Profile::Debug,
+            _ => Profile::Up,
+        }
+    }
+}
 
 /// Builds the page if it changed, then agent and server.
 ///
@@ -50,12 +74,10 @@ pub(crate) fn binaries(profile: Profile) -> Result<Binaries> {
     // lints', cargo would compile most dependencies twice.
     match profile {
         Profile::Debug => build.arg("--workspace"),
-        Profile::Release => build.args(SHIPPED_AND_MEASURED),
+        Profile::Up => build.args(["--profile", "up"]).args(SHIPPED),
+        Profile::Release => build.arg("--release").args(SHIPPED).args(MEASURED_BY),
     };
-    if profile == Profile::Release {
-        build.arg("--release");
-    }
-    run::run(&mut build)?;
+    progress::build(&mut build)?;
     below(&folder(profile)?)
 }
 
@@ -63,6 +85,7 @@ pub(crate) fn binaries(profile: Profile) -> Result<Binaries> {
 pub(crate) fn folder(profile: Profile) -> Result<PathBuf> {
     Ok(repo::target_dir()?.join(match profile {
         Profile::Debug => "debug",
+        Profile::Up => "up",
         Profile::Release => "release",
     }))
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::artifacts::{self, Profile};
+use crate::artifacts;
 use crate::http::{Client, integer, path};
 use crate::service::POLL;
 use crate::signals::Stop;
@@ -43,9 +43,8 @@ pub(crate) struct Args {
     /// Samples per second and CPU, if the agent is started
     #[arg(long, default_value_t = 20, value_name = "HZ")]
     frequency: u32,
-    /// Build without optimisation, if server and agent are started
-    #[arg(long)]
-    debug: bool,
+    #[command(flatten)]
+    build: artifacts::Choice,
     /// End after printing the link, also where server and agent were started for the demo
     #[arg(long)]
     no_wait: bool,
@@ -76,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         println!("no server at {}: starting one with an agent", args.url);
         let listen = args.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
         stack::free_address(&listen)?;
-        let binaries = artifacts::all(if args.debug { Profile::Debug } else { Profile::Release })?;
+        let binaries = artifacts::all(args.build.profile())?;
         let state_dir = stack::state_dir(args.state_dir.as_deref())?;
         let options = Options {
             binaries,

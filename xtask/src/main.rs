@@ -18,6 +18,7 @@ mod http;
 mod kernels;
 mod packages;
 mod proc;
+mod progress;
 mod repo;
 mod run;
 mod service;

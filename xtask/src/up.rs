@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::artifacts::{self, Profile};
+use crate::artifacts;
 use crate::service::POLL;
 use crate::signals::Stop;
 use crate::stack::{self, Options, Stack};
@@ -22,9 +22,8 @@ pub(crate) struct Args {
     /// Samples per second and CPU
     #[arg(long, default_value_t = 20, value_name = "HZ")]
     frequency: u32,
-    /// Build without optimisation: sooner there, but each sample and each query costs several times as much
-    #[arg(long)]
-    debug: bool,
+    #[command(flatten)]
+    build: artifacts::Choice,
 }
 
 /// Builds, starts, shows the URL and stays until Ctrl-C.
@@ -32,13 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     // Before a build of minutes, not after it.
     stack::free_address(&args.listen)?;
     let state_dir = stack::state_dir(args.state_dir.as_deref())?;
-    let profile = if args.debug { Profile::Debug } else { Profile::Release };
-    if profile == Profile::Release {
-        println!(
-            "Building optimised binaries; the first time takes some minutes (--debug is sooner there, but slower)."
-        );
-    }
-    let binaries = artifacts::all(profile)?;
+    let binaries = artifacts::all(args.build.profile())?;
     let stop = Stop::install()?;
     let options = Options {
         binaries,

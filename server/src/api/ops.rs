@@ -60,6 +60,7 @@ async fn info(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Js
     let url = state.base_url(&uri, &headers).unwrap_or_default();
     Json(serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "build_profile": env!("STAKEOUT_BUILD_PROFILE"),
         "install_command": format!("curl -fsSL {url}/install.sh | sudo sh"),
         "agent_download": state.agents.any(),
     }))

@@ -291,4 +291,9 @@ async fn agents_are_handed_out_with_their_checksum() {
         format!("curl -fsSL http://{address}/install.sh | sudo sh")
     );
     assert_eq!(info["agent_download"], true);
+    // As cargo names the folder of what it builds.
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_stakeout-server"))
+        .parent()
+        .unwrap();
+    assert_eq!(info["build_profile"], folder.file_name().unwrap().to_str().unwrap());
 }

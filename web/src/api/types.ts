@@ -237,6 +237,8 @@ export interface NodeRow extends Ticks {
 
 export interface InfoAnswer {
   version: string;
+  /** Cargo's profile by which the server was compiled. */
+  build_profile?: string;
   install_command: string;
   agent_download: boolean;
 }

@@ -9,6 +9,7 @@ import { theme } from "../../state/screen/theme.ts";
 import { Compare, Heatmap, Nodes, Timeline } from "../lazyViews.tsx";
 import { Go } from "../ui/Go.tsx";
 import { Progress } from "../ui/Notices.tsx";
+import { Build } from "./Build.tsx";
 import { HelpButton } from "./Help.tsx";
 import { InstallMenu } from "./Install.tsx";
 import { ProfileType } from "./ProfileType.tsx";
@@ -81,6 +82,7 @@ export function Header() {
       {view === "compare" && <CompareRange />}
       <Progress />
       <div class="header-end">
+        <Build />
         <ShareMenu />
         <InstallMenu />
         <ThemeButton />
