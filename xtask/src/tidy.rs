@@ -57,9 +57,6 @@ const MAX_COLUMNS: usize = 120;
 /// Files beside each other in a folder, those of tests apart: with more of them it asks for rooms.
 const MAX_FILES: usize = 14;
 
-/// Modules that may import each other, by their crate and the circle's first module, each for a reason.
-const CIRCLES: [(&str, &str); 0] = [];
-
 /// Checks every rule. What is only worth a look comes back as a warning, second.
 pub(crate) fn check() -> Result<(Vec<Finding>, Vec<String>)> {
     let files = files()?;
@@ -329,14 +326,8 @@ fn in_circles(files: &[File]) -> Vec<String> {
             .iter()
             .filter(|file| file.path.ends_with(".rs") && !is_test_file(&file.path));
         let sources = sources.filter_map(|file| Some((file.path.strip_prefix(folder)?, file.text.as_str())));
-        for circle in circles::circles(sources) {
-            if !circle
-                .first()
-                .is_some_and(|first| CIRCLES.contains(&(name, first.as_str())))
-            {
-                broken.push(format!("{name}: {}", circle.join(", ")));
-            }
-        }
+        let found = circles::circles(sources).into_iter();
+        broken.extend(found.map(|circle| format!("{name}: {}", circle.join(", "))));
     }
     broken
 }
@@ -344,7 +335,7 @@ fn in_circles(files: &[File]) -> Vec<String> {
 /// A file that is compiled for tests or fuzzing alone.
 fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    ["tests.rs", "fuzz.rs", "faults.rs", "made.rs"].contains(&name) || name.ends_with("_tests.rs")
+    ["tests.rs", "fuzz.rs", "faults.rs"].contains(&name) || name.ends_with("_tests.rs") || path.contains("/fuzz/")
 }
 
 fn crowded(files: &[File]) -> Vec<String> {
@@ -449,6 +440,24 @@ mod tests {
         );
         assert!(apart(&file("xtask/tool/Cargo.toml", depends)).is_empty());
         assert!(apart(&file("agent/Cargo.toml", "# not stakeout-server\n")).is_empty());
+    }
+
+    #[test]
+    fn only_what_is_compiled_for_tests_or_fuzzing_is_left_out() {
+        let left_out = ["agent/src/fuzz/made.rs", "agent/src/fuzz/mod.rs", "server/src/fuzz.rs"];
+        assert!(left_out.into_iter().all(is_test_file));
+        assert!(is_test_file("server/src/store/log/commit_tests.rs"));
+        assert!(!is_test_file("agent/src/process/made.rs"));
+    }
+
+    #[test]
+    fn finds_a_circle_that_a_shipped_file_closes() {
+        let both = ["agent/src/process/made.rs", "agent/src/fuzz/made.rs"].map(|made| {
+            let mut files = file("agent/src/process/table.rs", "use super::super::process::made::Made;");
+            files.extend(file(made, "use crate::process::table::Table;"));
+            in_circles(&files)
+        });
+        assert_eq!(both, [vec!["agent: process::made, process::table".to_owned()], vec![]]);
     }
 
     #[test]
