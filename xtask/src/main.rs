@@ -8,7 +8,6 @@
 mod artifacts;
 mod bench;
 mod check_install;
-mod circles;
 mod demo;
 mod dist;
 mod e2e;
