@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::artifacts::{self, Profile};
-use crate::{check_install, e2e, fuzz, kernels, packages, repo, run, tidy};
+use crate::{check_install, e2e, fuzz, kernels, packages, repo, run, tidy, tools};
 use changed::Changed;
 use parts::Piece;
 use tally::{CARGO, PLAYWRIGHT, Reader, VITEST};
@@ -339,10 +339,7 @@ fn rules(_: &Scope<'_>) -> Result<Tally> {
 }
 
 fn licences(_: &Scope<'_>) -> Result<Tally> {
-    let deny = match repo::find_program("cargo-deny") {
-        Some(program) => program,
-        None => artifacts::cargo_tool("tools", "cargo-deny", &["cargo-deny"])?,
-    };
+    let deny = tools::CARGO_DENY.ready()?;
     let deny = || {
         let mut command = Command::new(&deny);
         command.current_dir(repo::root()).args(["--workspace", "check"]);
