@@ -47,6 +47,8 @@ const PAGE: &[Need] = &[Step("page-check"), Step("page-build")];
 const PARTS: &[Part] = &[
     // A test holds its numbers against the code's.
     part("server/docs/threats.md", &[], &[&[Unit("server")]]),
+    // Another one holds the report against its records.
+    part("xtask/bench/", &[], &[XTASK]),
     part("", &[".md"], &[]),
     part("LICENSE", &[], &[]),
     part(".gitignore", &[], &[]),
