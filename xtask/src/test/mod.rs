@@ -1,9 +1,11 @@
 //! `cargo xtask test`: exactly what CI runs. Goes on after a failure, so that one run tells all of them.
 //!
 //! In: the working tree. Out: what each step found, and the sum as the last line. `parts` says which files a step
-//! looks at, `changed` which of them differ from a base, `tally` how the output of test runners is read.
+//! looks at, `changed` which of them differ from a base, `once` what would be compiled twice, `tally` how the output
+//! of test runners is read.
 
 mod changed;
+mod once;
 mod parts;
 mod tally;
 
@@ -405,10 +407,14 @@ fn unit_targets(folder: &str) -> &'static [&'static str] {
     }
 }
 
-/// The real binaries, which the integration tests may start.
+/// The real binaries, which the integration tests may start: of the dependencies that the tests are built with.
 fn binaries(_: &Scope<'_>) -> Result<Tally> {
+    let mut tally = Tally::one(true);
+    for twice in once::built_twice()? {
+        tally.fail(&format!("built twice, with all that depends on it: {twice}"));
+    }
     artifacts::all(Profile::Debug)?;
-    Ok(Tally::one(true))
+    Ok(tally)
 }
 
 /// Integration tests; as root, those of the agent on the real kernel are among them and must run.
