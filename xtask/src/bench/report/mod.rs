@@ -125,7 +125,7 @@ pub(super) fn run() -> Result<()> {
 fn write(records: &Records) -> Result<()> {
     let path = repo::root().join(REPORT);
     fs::write(&path, render(records)).with_context(|| format!("can't write {}", path.display()))?;
-    println!("{REPORT} has {} runs", records.records.len());
+    println!("{REPORT}: runs in it: {}", records.records.len());
     Ok(())
 }
 
@@ -291,6 +291,12 @@ fn number(value: f64) -> String {
     };
     let text = format!("{value:.digits$}");
     let (sign, rest) = text.strip_prefix('-').map_or(("", &*text), |rest| ("-", rest));
+    // What rounds to nothing has no sign.
+    let sign = if rest.contains(|c: char| c.is_ascii_digit() && c != '0') {
+        sign
+    } else {
+        ""
+    };
     let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
     let mut grouped = String::new();
     for (at, digit) in whole.chars().enumerate() {
@@ -398,10 +404,35 @@ warm: the median
 
     #[test]
     fn numbers_have_three_digits_and_whole_ones_all() {
-        let shown = [0.123, 4.56, 45.67, 456.7, 4_567.8, 57_600_000.0, -1_234.5, 3.0, 0.0].map(number);
+        let shown = [
+            0.123,
+            4.56,
+            45.67,
+            456.7,
+            4_567.8,
+            57_600_000.0,
+            -1_234.5,
+            3.0,
+            0.0,
+            -0.0,
+            -0.001,
+        ]
+        .map(number);
         assert_eq!(
             shown,
-            ["0.12", "4.56", "45.7", "457", "4,568", "57,600,000", "-1,234", "3", "0"]
+            [
+                "0.12",
+                "4.56",
+                "45.7",
+                "457",
+                "4,568",
+                "57,600,000",
+                "-1,234",
+                "3",
+                "0",
+                "0",
+                "0.00"
+            ]
         );
     }
 
