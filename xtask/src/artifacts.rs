@@ -128,21 +128,6 @@ pub(crate) fn web_packages() -> Result<()> {
     fs::write(&stamp, digest).with_context(|| format!("can't write {}", stamp.display()))
 }
 
-/// A program that cargo installs, built once into the cache folder `cache`; `install`: which package, and how.
-pub(crate) fn cargo_tool(cache: &str, program: &str, install: &[&str]) -> Result<PathBuf> {
-    let root = repo::cache_dir(cache)?;
-    let built = root.join("bin").join(program);
-    if !built.is_file() {
-        println!("{program} is missing and is built once, which takes minutes");
-        let mut cargo = repo::cargo();
-        cargo.args(["install", "--locked", "--root"]).arg(&root).args(install);
-        run::run(cargo.env("CARGO_TARGET_DIR", root.join("build")))?;
-        // The program is all that is needed; what it was built from is ten times as large.
-        fs::remove_dir_all(root.join("build")).ok();
-    }
-    Ok(built)
-}
-
 /// npm in the page's folder.
 pub(crate) fn npm() -> Command {
     let mut npm = Command::new("npm");

@@ -1,6 +1,6 @@
 //! Stakeout's development commands: `cargo xtask COMMAND`.
 //!
-//! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`,
+//! One file a command; what several commands need stands beside them (`repo`, `run`, `packages`, `artifacts`, `tools`,
 //! `service`, `http`). Nothing here is part of the product: the agent and the server never depend on it, and it talks
 //! to them only as a user does, by their command line and their HTTP interface.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
@@ -8,7 +8,6 @@
 mod artifacts;
 mod bench;
 mod check_install;
-mod circles;
 mod demo;
 mod dist;
 mod e2e;
@@ -27,6 +26,7 @@ mod stack;
 mod stacks;
 mod test;
 mod tidy;
+mod tools;
 mod up;
 
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! What a bare machine lacks: finds out, says which and why, installs by apt where there is apt.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -179,25 +180,57 @@ pub(crate) fn as_root(why: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// The page's tools need Node.js 20 or later with npm.
+/// The page's tools need Node.js with npm, from the version on that its manifest names.
 fn node() -> Result<()> {
-    let version = Command::new("node")
-        .arg("--version")
-        .output()
-        .ok()
+    let manifest = repo::root().join("web/package.json");
+    let manifest = fs::read_to_string(&manifest).with_context(|| format!("can't read {}", manifest.display()))?;
+    let needed = node_of(&manifest).context("web/package.json says nothing of Node.js as `engines.node`: `>=N.N`")?;
+    let hint =
+        format!("please install Node.js {needed} or newer with npm, from https://nodejs.org or your system's packages");
+    let there = Command::new("node").arg("--version").output().ok();
+    let there = there
         .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         .unwrap_or_default();
-    let major = version
-        .trim_start_matches('v')
-        .split('.')
-        .next()
-        .and_then(|major| major.parse::<u32>().ok());
-    let hint = "please install Node.js 20 or later with npm, from https://nodejs.org or your system's packages";
-    let major = major.with_context(|| format!("Node.js is missing (the page is built with it): {hint}"))?;
-    ensure!(major >= 20, "Node.js {version} is too old to build the page: {hint}");
+    ensure!(
+        !there.is_empty(),
+        "Node.js is missing (the page is built with it): {hint}"
+    );
+    ensure!(
+        numbers(&there) >= numbers(&needed),
+        "Node.js {there} is too old to build the page: {hint}"
+    );
     ensure!(
         repo::find_program("npm").is_some(),
         "npm is missing (the page is built with it): {hint}"
     );
     Ok(())
+}
+
+/// The least version of Node.js that a `package.json` asks for.
+pub(crate) fn node_of(manifest: &str) -> Option<String> {
+    let manifest: serde_json::Value = serde_json::from_str(manifest).ok()?;
+    let least = manifest["engines"]["node"].as_str()?.strip_prefix(">=")?.trim();
+    (!numbers(least).is_empty()).then(|| least.to_owned())
+}
+
+/// `v20.19.1` as numbers, which compare as versions do.
+fn numbers(version: &str) -> Vec<u32> {
+    let parts = version.trim_start_matches('v').split('.');
+    parts.map_while(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_their_numbers() {
+        assert!(numbers("v20.19.0") >= numbers("20.19"));
+        assert!(numbers("v22.1.0") >= numbers("20.19"));
+        assert!(numbers("v20.9.0") < numbers("20.19"));
+        assert!(numbers("v8.19.0") < numbers("20.19"));
+        assert_eq!(node_of(r#"{"engines": {"node": ">=20.19"}}"#).as_deref(), Some("20.19"));
+        assert_eq!(node_of(r#"{"engines": {"node": "^20"}}"#), None);
+        assert_eq!(node_of("{}"), None);
+    }
 }

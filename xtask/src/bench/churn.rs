@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use super::agent::this_node;
 use super::crowd::Crowd;
 use super::median;
+use super::report::Figures;
 use crate::artifacts::{self, Profile};
 use crate::e2e::check_agent;
 use crate::packages;
@@ -68,8 +69,8 @@ fn read(agent: &Service, begin: Instant) -> Result<Reading> {
     Ok(reading)
 }
 
-/// Runs the crowd beside a server and an agent with default limits; an error where one of them is not kept.
-pub(crate) fn run(args: &Args) -> Result<()> {
+/// Runs the crowd beside a server and an agent with default limits, which are the targets of the figures.
+pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     ensure!(
         packages::is_root(),
         "the agent's peaks are read as root: run this as root"
@@ -85,13 +86,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     let mut crowd = Crowd::new(dir.path(), args.executables, args.processes)?;
     let mut stack = Stack::start(&options, &stop)?;
-    println!(
+    figures.print_note(format!(
         "{} processes of {} executables for {} s, and one after the other: {}",
         args.processes,
         args.executables,
         args.seconds,
         crowd.large_names()
-    );
+    ));
     let readings = watch(args, &mut stack, &mut crowd, &stop)?;
     ensure!(
         stack
@@ -105,12 +106,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let accounting = check_agent(&stack.client);
     let node = this_node(&stack.client, 0)?;
     // The rate is one of them: with `rate_lowered` fewer samples were taken than asked for.
-    println!(
+    figures.print_note(format!(
         "limits that were reached: {}; at last {} Hz",
         node["limits"], node["frequency_hz"]
-    );
+    ));
     stack.server.stop(Duration::from_secs(20));
-    judge(&readings, accounting)
+    judge(&readings, accounting, figures);
+    Ok(())
 }
 
 /// Keeps the crowd alive and reads the agent each second; prints a line a minute.
@@ -167,52 +169,53 @@ fn print_line(readings: &[Reading], crowd: &Crowd, started: u64, cpu: f64) {
     );
 }
 
-/// Says of each limit whether it was kept; an error where one was not.
-fn judge(readings: &[Reading], accounting: Result<()>) -> Result<()> {
+/// Says of each limit whether it was kept.
+fn judge(readings: &[Reading], accounting: Result<()>, figures: &mut Figures) {
     let most = |what: fn(&Reading) -> u64| readings.iter().map(what).max().unwrap_or(u64::MAX);
     let quarter = readings.len() / 4;
     let (third, last) = (&readings[2 * quarter..3 * quarter], &readings[3 * quarter..]);
     let middle = |readings: &[Reading], what: fn(&Reading) -> f64| median(readings.iter().map(what).collect());
     let growth = |what: fn(&Reading) -> f64| middle(last, what) - middle(third, what);
-    let limit = format!("of {} MiB", LIMIT_BYTES >> 20);
     let sum = most(|reading| reading.rss + reading.maps);
     let peak = most(|reading| reading.peak + reading.maps);
-    let descriptors = readings
-        .iter()
-        .map(|reading| reading.descriptors)
-        .max()
-        .unwrap_or(usize::MAX);
+    let descriptors = most(|reading| reading.descriptors as u64);
     let grown = growth(|reading| (reading.rss + reading.maps) as f64);
     let more = growth(|reading| reading.descriptors as f64);
-    let verdicts = [
+    let unaccounted = accounting.err().map(|error| format!("{error:#}"));
+    figures.table("");
+    for (name, unit, value, limit) in [
+        ("most RSS + maps", "MiB", sum as f64 / MIB, LIMIT_BYTES as f64 / MIB),
         (
-            sum <= LIMIT_BYTES,
-            format!("RSS + maps at most {:.1} {limit}", sum as f64 / MIB),
+            "most peak RSS + maps",
+            "MiB",
+            peak as f64 / MIB,
+            LIMIT_BYTES as f64 / MIB,
+        ),
+        ("most descriptors", "", descriptors as f64, MOST_DESCRIPTORS as f64),
+        (
+            "memory of the last quarter beside the third",
+            "MiB",
+            grown / MIB,
+            GROWTH_BYTES / MIB,
         ),
         (
-            peak <= LIMIT_BYTES,
-            format!("peak RSS + maps at most {:.1} {limit}", peak as f64 / MIB),
+            "descriptors of the last quarter beside the third",
+            "",
+            more,
+            GROWTH_DESCRIPTORS,
         ),
         (
-            descriptors <= MOST_DESCRIPTORS,
-            format!("descriptors at most {descriptors} of {MOST_DESCRIPTORS}"),
+            "whether taken - lost differs from stored",
+            "",
+            f64::from(u8::from(unaccounted.is_some())),
+            0.0,
         ),
-        (
-            grown <= GROWTH_BYTES,
-            format!(
-                "the last quarter's memory is {:+.1} MiB beside the third's",
-                grown / MIB
-            ),
-        ),
-        (more <= GROWTH_DESCRIPTORS, format!("and its descriptors {more:+}")),
-        (
-            accounting.is_ok(),
-            accounting.map_or_else(|error| format!("{error:#}"), |()| "taken - lost = stored".to_owned()),
-        ),
-    ];
-    for (kept, what) in &verdicts {
-        println!("{} {what}", if *kept { "pass" } else { "FAIL" });
+    ] {
+        let word = if value <= limit { "pass" } else { "FAIL" };
+        println!("{word} {name}: {value:.1} {unit} of {limit:.1}");
+        figures.add(name, unit, value).at_most(limit);
     }
-    ensure!(verdicts.iter().all(|(kept, _)| *kept), "a limit was not kept");
-    Ok(())
+    if let Some(error) = unaccounted {
+        figures.print_note(error);
+    }
 }

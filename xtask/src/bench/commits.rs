@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::report::Figures;
 use super::{Measured, metric};
 use crate::proc::{cpu_seconds, size_bytes};
 use crate::run;
@@ -43,7 +44,7 @@ struct Room {
 const MIB: f64 = 1_048_576.0;
 
 /// Commits, and prints a row at every power of ten and at the end.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     let mut measured = Measured::start(&["--commit-interval", "1ms", "--settle", "5s"])?;
     let Measured { alone, load, stop, .. } = &mut measured;
     let data = alone.options.state_dir.join("data");
@@ -74,7 +75,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             cpu_s: cpu_seconds(tgid)?,
         })
     };
-    let print = |from: Moment, now: Moment| -> Result<()> {
+    figures.table("");
+    let mut print = |from: Moment, now: Moment| -> Result<()> {
         let count = (now.commits - from.commits).max(1.0);
         let room = room(&data)?;
         println!(
@@ -88,6 +90,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             room.log_bytes as f64 / MIB,
             size_bytes(tgid, "VmRSS")? as f64 / MIB
         );
+        figures.row(&format!("{:.0} commits", now.commits));
+        for (name, unit, value) in [
+            ("a commit", "ms", (now.milliseconds - from.milliseconds) / count),
+            ("CPU", "ms", (now.cpu_s - from.cpu_s) * 1e3 / count),
+            ("data files", "", room.data_files as f64),
+            ("of them", "MiB", room.data_bytes as f64 / MIB),
+            ("log files", "", room.log_files as f64),
+            ("log", "MiB", room.log_bytes as f64 / MIB),
+            ("RSS", "MiB", size_bytes(tgid, "VmRSS")? as f64 / MIB),
+        ] {
+            figures.add(name, unit, value);
+        }
         Ok(())
     };
     thread::scope(|scope| -> Result<()> {
@@ -110,8 +124,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         said.map(drop)?;
         print(from, look()?)
     })?;
-    println!(
-        "ms a commit: from the first table's file to the last table's log entry, synced; CPU: the whole server's, per commit"
+    figures.print_note(
+        "a commit: from the first table's file to the last table's log entry, synced; CPU: the whole server's, per commit",
     );
     measured.alone.stop()
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::median;
+use super::report::Figures;
 use crate::e2e::engines::python;
 use crate::http::{integer, path};
 use crate::proc::cpu_seconds;
@@ -19,7 +20,13 @@ type Took = (f64, f64);
 
 /// Prints the table. `samples`: as many there are, in the window in Unix milliseconds, all of which every engine has
 /// to count.
-pub(super) fn run(alone: &Alone, repeat: u32, samples: i64, [from, until]: [i64; 2]) -> Result<()> {
+pub(super) fn run(
+    alone: &Alone,
+    repeat: u32,
+    samples: i64,
+    [from, until]: [i64; 2],
+    figures: &mut Figures,
+) -> Result<()> {
     let tgid = alone.server.pid();
     let timed = |work: &mut dyn FnMut() -> Result<()>| -> Result<Took> {
         // The first one reads files and makes what is kept.
@@ -57,12 +64,17 @@ pub(super) fn run(alone: &Alone, repeat: u32, samples: i64, [from, until]: [i64;
         "\n{:<44}{:>10}{:>10}{:>12}",
         "samples by stack", "ms", "CPU ms", "CPU, ratio"
     );
+    figures.table("Samples by stack, by other engines over the same files");
     for (name, (wall, cpu)) in [
         ("flamegraph, with its tree", tree),
         ("DataFusion (POST /api/v1/sql)", datafusion),
         ("DuckDB", duckdb),
     ] {
         println!("{name:<44}{wall:>10.0}{cpu:>10.0}{:>12.2}", cpu / tree.1);
+        figures.row(name);
+        figures.add("wall", "ms", wall);
+        figures.add("CPU", "ms", cpu);
+        figures.add("CPU, by the flamegraph's", "", cpu / tree.1);
     }
     Ok(())
 }

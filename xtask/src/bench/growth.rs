@@ -3,12 +3,13 @@
 use anyhow::Result;
 
 use super::Measured;
+use super::report::Figures;
 use super::store::{Args, Asked, Filled, HOUR_MS, MIB, ask_all, begin, fill};
 
 const TIMES: [u32; 4] = [1, 2, 4, 8];
 
 /// Fills the store step by step, each time beside what is there, and asks for all of it.
-pub(super) fn run(args: &Args, measured: &mut Measured) -> Result<()> {
+pub(super) fn run(args: &Args, measured: &mut Measured, figures: &mut Figures) -> Result<()> {
     let end = |times: u32| (args.hours * f64::from(times) * HOUR_MS as f64) as i64;
     let from = begin(args.hours * f64::from(TIMES[TIMES.len() - 1]));
     let (mut filled, mut asked) = (Vec::new(), Vec::new());
@@ -20,22 +21,28 @@ pub(super) fn run(args: &Args, measured: &mut Measured) -> Result<()> {
         done = times;
         println!("{} hours are measured", args.hours * f64::from(times));
     }
-    print(args, &filled, &asked);
+    tell(args, &filled, &asked, figures);
     Ok(())
 }
 
-fn print(args: &Args, filled: &[Filled], asked: &[Vec<Asked>]) {
+fn tell(args: &Args, filled: &[Filled], asked: &[Vec<Asked>], figures: &mut Figures) {
+    figures.table("");
     print!("{:<40}", "hours");
     TIMES
         .iter()
         .for_each(|times| print!("{:>12}", args.hours * f64::from(*times)));
     println!("{:>12}", "growth");
     // By how much more it grew than the samples did: 1 is linear, 0.125 not at all.
-    let row = |name: &str, values: &[f64]| {
+    let mut row = |name: &str, values: &[f64]| {
         print!("{name:<40}");
         values.iter().for_each(|value| print!("{value:>12.1}"));
         let growth = values[values.len() - 1] / values[0] / f64::from(TIMES[TIMES.len() - 1]);
         println!("{growth:>12.2}");
+        figures.row(name);
+        for (times, value) in TIMES.iter().zip(values) {
+            figures.add(&format!("{} hours", args.hours * f64::from(*times)), "", *value);
+        }
+        figures.add("growth", "", growth);
     };
     let mut sum = 0.0;
     let samples: Vec<f64> = filled
@@ -74,5 +81,5 @@ fn print(args: &Args, filled: &[Filled], asked: &[Vec<Asked>]) {
             &values(|asked| asked.peak_bytes as f64 / MIB),
         );
     }
-    println!("growth: from the first column to the last, by that of the samples: 1 is linear, 0.13 is none");
+    figures.print_note("growth: from the first column to the last, by that of the samples: 1 is linear, 0.13 is none");
 }

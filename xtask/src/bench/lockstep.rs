@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::report::Figures;
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
 use crate::service::{POLL, Service};
@@ -64,7 +65,7 @@ impl Drop for Filler {
 
 /// Prints, for each rate of the agent and of ten programs that compute for 4 ms in each of their rounds, how far their
 /// samples are from what they used.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     ensure!(packages::is_root(), "the agent needs root here: run this as root");
     for rate in args.frequency.iter().chain(&args.pollers) {
         ensure!((1..=1000).contains(rate), "{rate} Hz: a rate is between 1 and 1000");
@@ -90,10 +91,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut server = start_server(&options, &options.listen, &[])?;
     wait_ready(&mut server, &client, &stop)?;
     let cpu = args.cpu.unwrap_or(thread::available_parallelism()?.get() - 1);
-    println!(
+    figures.print_note(format!(
         "ten programs of 4 ms a round on CPU {cpu}, {} s each; chi-squared has ten degrees of freedom",
         args.seconds
-    );
+    ));
+    figures.table("");
     println!(
         "{:>8} {:>11} {:>9} {:>12} {:>7} {:>8}  samples of each",
         "agent Hz", "programs Hz", "expected", "chi-squared", "p", "all, %"
@@ -106,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         wait_stored(&client, now_ms(), &mut agent, &stop)?;
         for &rate in &args.pollers {
             let outcome = measure(&pollers, cpu, rate, args.seconds, &client, &mut agent, &stop)?;
-            outcome.print(frequency_hz, rate);
+            outcome.tell(frequency_hz, rate, figures);
         }
         let ended = agent.stop(Duration::from_secs(30));
         ensure!(ended.is_some_and(|status| status.success()), "the agent ended badly");
@@ -163,7 +165,7 @@ fn measure(
 }
 
 impl Outcome {
-    fn print(&self, frequency_hz: u32, rate: u32) {
+    fn tell(&self, frequency_hz: u32, rate: u32, figures: &mut Figures) {
         let hz = f64::from(frequency_hz);
         let distance = |(took, samples): &(f64, f64)| (samples - took * hz).powi(2) / (took * hz);
         let chi_squared: f64 = self.pollers.iter().map(distance).sum();
@@ -174,6 +176,15 @@ impl Outcome {
             "{frequency_hz:>8} {rate:>11} {expected:>9.1} {chi_squared:>12.1} {:>7.3} {:>8.2}  {each:?}",
             beyond(chi_squared),
             self.samples / (self.seconds * hz) * 100.0
+        );
+        figures.row(&format!("agent {frequency_hz} Hz, programs {rate} Hz"));
+        figures.add("samples expected of each", "", expected);
+        figures.add("chi-squared", "", chi_squared);
+        figures.add("p", "", beyond(chi_squared));
+        figures.add(
+            "all samples of the CPU",
+            "%",
+            self.samples / (self.seconds * hz) * 100.0,
         );
     }
 }

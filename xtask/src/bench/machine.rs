@@ -3,6 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use super::median;
 
 /// More than the caches of a core hold, and about what a shared one does.
@@ -10,23 +12,46 @@ const WORDS: usize = 64 * 1024 * 1024 / size_of::<u32>();
 const STEPS: usize = 1 << 18;
 const ROUNDS: usize = 9;
 
-/// Prints how long loads take that wait for each other, each in another cache line, and multiplications that do.
-pub(super) fn print_speed() {
-    let chain = chain();
-    let mut at = 0u32;
-    let load = nanoseconds(|| {
-        for _ in 0..STEPS {
-            at = chain[at as usize];
+/// Nanoseconds of a load from 64 MiB that waits for the one before, each in another cache line, and of a
+/// multiplication that does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Speed {
+    pub(super) load_ns: f64,
+    pub(super) multiplication_ns: f64,
+}
+
+impl Speed {
+    /// Takes a fraction of a second.
+    pub(super) fn measure() -> Speed {
+        let chain = chain();
+        let mut at = 0u32;
+        let load_ns = nanoseconds(|| {
+            for _ in 0..STEPS {
+                at = chain[at as usize];
+            }
+            black_box(at);
+        });
+        let mut product = 1u64;
+        let multiplication_ns = nanoseconds(|| {
+            for _ in 0..STEPS {
+                product = black_box(product).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            }
+        });
+        Speed {
+            load_ns,
+            multiplication_ns,
         }
-        black_box(at);
-    });
-    let mut product = 1u64;
-    let multiplication = nanoseconds(|| {
-        for _ in 0..STEPS {
-            product = black_box(product).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        }
-    });
-    println!("this machine now: {load:.1} ns for a load from 64 MiB, {multiplication:.2} ns for a multiplication");
+    }
+
+    pub(super) fn print(self) {
+        let Speed {
+            load_ns,
+            multiplication_ns,
+        } = self;
+        println!(
+            "this machine now: {load_ns:.1} ns for a load from 64 MiB, {multiplication_ns:.2} ns for a multiplication"
+        );
+    }
 }
 
 /// A permutation of one cycle through all cache lines, in an order that nothing can foresee.

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: measures what design and users ask for, on release builds, and prints it beside the targets.
 //!
 //! Nothing here but `churn`, whose limits hold on every machine, fails because a figure is bad: figures belong to the
-//! machine and the day. They are printed as they are.
+//! machine and the day. They are printed as they are, and the latest of each command are kept for `bench report`.
 
 use std::path::PathBuf;
 
@@ -23,14 +23,20 @@ mod growth;
 mod lockstep;
 mod machine;
 mod mixed;
+mod report;
 mod start;
 mod store;
 mod web;
+
+use report::{Figures, Run};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
+    /// Keep nothing of this run for the report
+    #[arg(long, global = true)]
+    no_record: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -53,19 +59,30 @@ enum What {
     Web(web::Args),
     /// Time, files and bytes of the log per commit, from the hundredth to the hundred thousandth commit
     Commits(commits::Args),
+    /// Write xtask/bench/report.md anew from the latest run of each bench, as every bench does at its end
+    Report,
 }
 
-/// Runs one of them.
+/// Runs one of them, and keeps its figures.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    match &args.what {
-        What::Agent(args) => agent::run(args),
-        What::Start(args) => start::run(args),
-        What::Churn(args) => churn::run(args),
-        What::Lockstep(args) => lockstep::run(args),
-        What::Store(args) => store::run(args),
-        What::Web(args) => web::run(args),
-        What::Commits(args) => commits::run(args),
+    let figures = &mut Figures::default();
+    let begin = |bench| Run::begin(bench);
+    let run = match &args.what {
+        What::Report => return report::run(),
+        What::Agent(args) => begin("agent").of(|| agent::run(args, figures))?,
+        What::Start(args) => begin("start").of(|| start::run(args, figures))?,
+        What::Churn(args) => begin("churn").of(|| churn::run(args, figures))?,
+        What::Lockstep(args) => begin("lockstep").of(|| lockstep::run(args, figures))?,
+        What::Store(args) => begin("store").of(|| store::run(args, figures))?,
+        What::Web(args) => begin("web").of(|| web::run(args, figures))?,
+        What::Commits(args) => begin("commits").of(|| commits::run(args, figures))?,
+    };
+    let is_kept = figures.are_met();
+    if !args.no_record {
+        run.end(std::mem::take(figures))?;
     }
+    ensure!(is_kept || !matches!(args.what, What::Churn(_)), "a limit was not kept");
+    Ok(())
 }
 
 /// A server of the optimised build on an empty folder, and the load that it is measured by.

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::agent::{BpfStatistics, this_node};
 use super::median;
+use super::report::Figures;
 use crate::artifacts::{self, Profile};
 use crate::http::{self, Client, integer};
 use crate::proc::{Threads, bpf, memory};
@@ -212,7 +213,7 @@ struct Second {
 }
 
 /// Starts the processes, then the agent, and prints what its first seconds cost.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     ensure!(
         packages::is_root(),
         "the kernel's BPF statistics are root's: run this as root"
@@ -240,7 +241,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .filter_map(|tgid| fs::read_link(format!("/proc/{tgid}/exe")).ok())
         .collect();
     let cpus = thread::available_parallelism()?.get();
-    println!(
+    figures.print_note(format!(
         "{} processes of {} programs, at work for {} s, {} files mapped as code; {cpus} CPUs, all busy; {} Hz, --cpu-limit {}",
         members.len(),
         programs.len(),
@@ -248,7 +249,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         code_files(&members).len(),
         args.frequency,
         args.cpu_limit
-    );
+    ));
     let started = now_ms();
     let mut agent = start_agent(&options, client.base(), &["--cpu-limit", &args.cpu_limit.to_string()])?;
     until_it_samples(&mut agent, &stop)?;
@@ -282,8 +283,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         seconds.push(second);
     }
     println!("CPU time until it samples: {loading:.2} s, the kernel's check of its BPF programs; not in what follows");
-    report(args, &seconds, used - loading, cpus);
-    cut_stacks(&client, started, args.seconds)?;
+    figures.table("");
+    figures.add("CPU time until it samples", "s", loading);
+    report(args, &seconds, used - loading, cpus, figures);
+    cut_stacks(&client, started, args.seconds, figures)?;
     ensure!(
         agent
             .stop(Duration::from_secs(30))
@@ -323,7 +326,7 @@ fn mib(bytes: f64) -> f64 {
     bytes / 1_048_576.0
 }
 
-fn report(args: &Args, seconds: &[Second], used: f64, cpus: usize) {
+fn report(args: &Args, seconds: &[Second], used: f64, cpus: usize, figures: &mut Figures) {
     let shares: Vec<f64> = seconds.iter().map(|second| second.share).collect();
     // Batches of five seconds make one second in five dearer than the others.
     let windows: Vec<f64> = shares.windows(5).map(|five| five.iter().sum::<f64>() / 5.0).collect();
@@ -340,6 +343,10 @@ fn report(args: &Args, seconds: &[Second], used: f64, cpus: usize) {
         most(&shares),
         most(&windows)
     );
+    figures
+        .add("most of the machine in one second", "%", most(&shares))
+        .at_most(args.cpu_limit);
+    figures.add("most of the machine in five seconds", "%", most(&windows));
     let above: Vec<String> = shares
         .iter()
         .enumerate()
@@ -357,11 +364,22 @@ fn report(args: &Args, seconds: &[Second], used: f64, cpus: usize) {
         "CPU time: {used:.2} s in {} s, {start:.2} s of it for the start",
         seconds.len()
     );
+    figures.add("seconds above --cpu-limit", "", above.len() as f64);
+    figures.add("steady", "%", steady);
+    figures.add("CPU time", "s", used);
+    figures.add("of it for the start", "s", start);
     let peak = |bytes: fn(&Second) -> f64| seconds.iter().map(bytes).fold(0.0, f64::max);
     println!(
         "most memory: RSS {:.1} MiB, maps {:.1} MiB, both {:.1} MiB",
         mib(peak(|second| second.rss_bytes as f64)),
         mib(peak(|second| second.map_bytes as f64)),
+        mib(peak(|second| second.rss_bytes as f64 + second.map_bytes as f64)),
+    );
+    figures.add("most RSS", "MiB", mib(peak(|second| second.rss_bytes as f64)));
+    figures.add("most maps", "MiB", mib(peak(|second| second.map_bytes as f64)));
+    figures.add(
+        "most of both",
+        "MiB",
         mib(peak(|second| second.rss_bytes as f64 + second.map_bytes as f64)),
     );
 }
@@ -373,7 +391,7 @@ const CUT_BY_PROGRAM: &str = "SELECT p.executable, count(*) AS stacks FROM sampl
      GROUP BY p.executable ORDER BY stacks DESC LIMIT 10";
 
 /// Waits for the last batch, and prints which share of the stacks of these seconds is cut, and of which programs.
-fn cut_stacks(client: &Client, started: i64, seconds: usize) -> Result<()> {
+fn cut_stacks(client: &Client, started: i64, seconds: usize, figures: &mut Figures) -> Result<()> {
     let seconds = i64::try_from(seconds)?;
     let until = started + 1000 * seconds;
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -396,6 +414,12 @@ fn cut_stacks(client: &Client, started: i64, seconds: usize) -> Result<()> {
             "seconds {from} to {to}: {} of {} stacks are cut",
             graph["quality"]["truncated_samples"], graph["samples"]
         );
+        let (cut, all) = (
+            integer(&graph["quality"]["truncated_samples"]),
+            integer(&graph["samples"]),
+        );
+        let share = cut as f64 / all as f64 * 100.0;
+        figures.add(&format!("cut stacks, seconds {from} to {to}"), "%", share);
     }
     let programs = client.sql(CUT_BY_PROGRAM)?;
     let programs = programs

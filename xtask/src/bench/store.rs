@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::report::{Figure, Figures};
 use super::{Measured, group_by, growth, live_files, median};
 use crate::http::{Client, integer, path};
 use crate::proc::{cpu_seconds, size_bytes};
@@ -76,21 +77,21 @@ impl Args {
 }
 
 /// Fills a store over HTTP, waits for compaction, restarts the server on it, asks.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     // The hours are over: they are rewritten and rolled up as soon as nothing comes any more, and not while the load
     // makes its next turn.
     let mut measured = Measured::start(&["--settle", "15s", "--memory-limit", &args.memory_limit])?;
     if args.growth {
-        growth::run(args, &mut measured)?;
+        growth::run(args, &mut measured, figures)?;
         return measured.alone.stop();
     }
     let from = begin(args.hours);
     let until = from + (args.hours * HOUR_MS as f64) as i64;
     let filled = fill(args, &mut measured, from, args.hours)?;
-    report(args, &filled);
-    queries(args, &mut measured, from, until)?;
+    report(args, &filled, figures);
+    queries(args, &mut measured, from, until, figures)?;
     if args.engines {
-        group_by::run(&measured.alone, args.repeat, filled.samples, [from, until])?;
+        group_by::run(&measured.alone, args.repeat, filled.samples, [from, until], figures)?;
     }
     measured.alone.stop()
 }
@@ -147,8 +148,11 @@ pub(super) fn fill(args: &Args, measured: &mut Measured, from: i64, hours: f64) 
     let sent = thread::scope(|scope| {
         let sending = scope.spawn(|| run::output(&mut sender));
         while args.asked_meanwhile && !sending.is_finished() {
-            for (_, query, _) in &questions(from, until) {
-                *filled.answers.entry(outcome(&alone.client, query)).or_default() += 1;
+            for question in &questions(from, until) {
+                *filled
+                    .answers
+                    .entry(outcome(&alone.client, &question.path))
+                    .or_default() += 1;
             }
         }
         sending.join()
@@ -187,9 +191,9 @@ fn outcome(client: &Client, query: &str) -> String {
     }
 }
 
-fn report(args: &Args, filled: &Filled) {
+fn report(args: &Args, filled: &Filled, figures: &mut Figures) {
     let samples = filled.samples as f64;
-    println!(
+    figures.print_note(format!(
         "{samples} samples: {} nodes of {} CPUs at {FREQUENCY_HZ} Hz, {} hours, {} services of {} stacks each; batches of {}, {:.1} bytes a \
          sample on the wire",
         args.nodes,
@@ -199,45 +203,80 @@ fn report(args: &Args, filled: &Filled) {
         args.stacks,
         args.batch().1,
         filled.sent_bytes as f64 / samples
-    );
+    ));
+    figures.table("Ingest");
     println!("{:<44}{:>14}  target", "", "measured");
-    let row = |name: &str, value: String, target: &str| println!("{name:<44}{value:>14}  {target}");
-    let rate = |cpu: f64| format!("{:.0}", samples / cpu);
     row(
-        "wall time until the last acknowledgement, s",
-        format!("{:.1}", filled.took_s),
+        figures,
+        "wall time until the last acknowledgement",
+        "s",
+        filled.took_s,
         "",
     );
-    row("samples per CPU second until then", rate(filled.cpu_s), "");
     row(
-        "samples per CPU second, with compaction",
-        rate(filled.total_cpu_s),
-        "1000000",
+        figures,
+        "samples per CPU second until then",
+        "",
+        samples / filled.cpu_s,
+        "",
     );
     row(
-        "server's peak RSS, MiB",
-        format!("{:.0}", filled.peak_bytes as f64 / MIB),
+        figures,
+        "samples per CPU second, with compaction",
+        "",
+        samples / filled.total_cpu_s,
+        "1000000",
+    )
+    .at_least(1e6);
+    let peak = row(
+        figures,
+        "server's peak RSS",
+        "MiB",
+        filled.peak_bytes as f64 / MIB,
         &args.memory_limit,
     );
+    if let Some(limit) = args
+        .memory_limit
+        .strip_suffix("GiB")
+        .and_then(|gib| gib.parse::<f64>().ok())
+    {
+        peak.at_most(limit * 1024.0);
+    }
     for (answer, count) in &filled.answers {
-        row(&format!("questions meanwhile: {answer}"), count.to_string(), "");
+        row(
+            figures,
+            &format!("questions meanwhile: {answer}"),
+            "",
+            *count as f64,
+            "",
+        );
     }
     let mut sum = 0;
     for (table, size, files) in &filled.settled {
         let before = filled.fresh.iter().find(|(name, ..)| name == table);
         let (fresh_size, fresh_files) = before.map_or((0, 0), |(_, size, files)| (*size, *files));
         row(
-            &format!("{table}: bytes a sample, {files} files"),
-            format!("{:.2}", *size as f64 / samples),
+            figures,
+            &format!("{table}, {files} files"),
+            "bytes a sample",
+            *size as f64 / samples,
             &format!("(before: {:.2}, {fresh_files} files)", fresh_size as f64 / samples),
         );
         sum += size;
     }
-    row(
-        "all tables: bytes a sample",
-        format!("{:.2}", sum as f64 / samples),
-        "6",
-    );
+    row(figures, "all tables", "bytes a sample", sum as f64 / samples, "6").at_most(6.0);
+}
+
+/// Prints a figure beside a target, and keeps it.
+fn row<'f>(figures: &'f mut Figures, name: &str, unit: &str, value: f64, target: &str) -> &'f mut Figure {
+    let digits = if value < 100.0 { 2 } else { 0 };
+    let shown = if unit.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}, {unit}")
+    };
+    println!("{shown:<44}{value:>14.digits$}  {target}");
+    figures.add(name, unit, value)
 }
 
 /// Waits until the server has used less than 2 % of a CPU for so long that a round of maintenance, which comes every
@@ -260,11 +299,40 @@ fn settle(server: &mut Service, limit: u64, stop: &Stop) -> Result<()> {
     Ok(())
 }
 
+/// One that is asked.
+struct Question {
+    name: &'static str,
+    path: String,
+    target: Target,
+}
+
+/// In milliseconds, and in flamegraphs of the same data, warm.
+#[derive(Clone, Copy, Debug, Default)]
+struct Target {
+    cold: Option<f64>,
+    warm: Option<f64>,
+    flamegraphs: Option<f64>,
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            (self.cold, "cold"),
+            (self.warm, "warm"),
+            (self.flamegraphs, "flamegraphs"),
+        ];
+        let parts = parts
+            .iter()
+            .filter_map(|(target, of)| Some(format!("{} {of}", (*target)?)));
+        write!(f, "{}", parts.collect::<Vec<_>>().join(", "))
+    }
+}
+
 /// What a question took, in milliseconds.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) name: &'static str,
-    target: &'static str,
+    target: Target,
     pub(super) cold: f64,
     pub(super) warm: f64,
     max: f64,
@@ -278,9 +346,9 @@ pub(super) struct Asked {
 }
 
 /// Asks a question of a new server, and then again.
-fn ask(args: &Args, measured: &mut Measured, question: &(&'static str, String, &'static str)) -> Result<Asked> {
+fn ask(args: &Args, measured: &mut Measured, question: &Question) -> Result<Asked> {
     let Measured { alone, stop, .. } = measured;
-    let (name, query, target) = question;
+    let Question { name, path, target } = question;
     // Cold: a new server, and nothing of the files in memory where that can be asked for.
     alone.stop()?;
     // Best effort: where pages can't be dropped, the table says so.
@@ -289,7 +357,7 @@ fn ask(args: &Args, measured: &mut Measured, question: &(&'static str, String, &
     alone.restart(stop)?;
     let ask = || -> Result<(f64, usize)> {
         let begin = Instant::now();
-        let answer = alone.client.get_ok(query)?;
+        let answer = alone.client.get_ok(path)?;
         Ok((begin.elapsed().as_secs_f64() * 1e3, answer.body.len()))
     };
     let (cold, bytes) = ask()?;
@@ -302,7 +370,7 @@ fn ask(args: &Args, measured: &mut Measured, question: &(&'static str, String, &
     let cpu = (cpu_seconds(alone.server.pid())? - before) * 1e3 / f64::from(args.repeat.max(1));
     Ok(Asked {
         name,
-        target,
+        target: *target,
         cold,
         max: warm.iter().copied().fold(0.0, f64::max),
         warm: median(warm),
@@ -319,13 +387,16 @@ pub(super) fn ask_all(args: &Args, measured: &mut Measured, from: i64, until: i6
     questions.iter().map(|question| ask(args, measured, question)).collect()
 }
 
-fn queries(args: &Args, measured: &mut Measured, from: i64, until: i64) -> Result<()> {
+fn queries(args: &Args, measured: &mut Measured, from: i64, until: i64, figures: &mut Figures) -> Result<()> {
     println!(
         "\n{:<28}{:>9}{:>9}{:>9}{:>9}{:>12}{:>9}  target, ms",
         "ms", "cold", "warm", "max", "CPU", "bytes", "MiB"
     );
     let asked = ask_all(args, measured, from, until)?;
+    figures.table("Questions");
     for row in &asked {
+        figures.row(row.name);
+        tell(row, &asked, figures);
         let cold = format!("{:.0}{}", row.cold, if row.dropped { "" } else { "*" });
         println!(
             "{:<28}{cold:>9}{:>9.0}{:>9.0}{:>9.0}{:>12}{:>9.0}  {}",
@@ -338,16 +409,38 @@ fn queries(args: &Args, measured: &mut Measured, from: i64, until: i64) -> Resul
             row.target
         );
     }
-    println!(
+    figures.print_note(format!(
         "cold: first query of a new server, page cache dropped (*: could not be dropped); warm: median of {}; CPU: of a warm one; MiB: the \
          server's peak RSS; the targets are for 58 M samples of an hour, of one service 1000 ms for 7 days of 2 nodes (--hours 168 --nodes 2)",
         args.repeat
-    );
+    ));
     Ok(())
 }
 
-/// Name, path and target of each.
-fn questions(from: i64, until: i64) -> Vec<(&'static str, String, &'static str)> {
+/// The figures of a question; a difference also in flamegraphs of the same data.
+fn tell(row: &Asked, all: &[Asked], figures: &mut Figures) {
+    let mut add = |name: &str, unit: &str, value: f64, most: Option<f64>| {
+        let figure = figures.add(name, unit, value);
+        if let Some(most) = most {
+            figure.at_most(most);
+        }
+    };
+    add("cold", "ms", row.cold, row.target.cold);
+    add("warm", "ms", row.warm, row.target.warm);
+    add("CPU, warm", "ms", row.cpu, None);
+    add("answer", "bytes", row.bytes as f64, None);
+    add("peak RSS", "MiB", row.peak_bytes as f64 / MIB, None);
+    let of_same_data = row.name.replace("difference", "flamegraph");
+    if let (Some(most), Some(flamegraph)) = (
+        row.target.flamegraphs,
+        all.iter().find(|asked| asked.name == of_same_data),
+    ) {
+        add("in flamegraphs", "", row.warm / flamegraph.warm, Some(most));
+    }
+}
+
+/// Those of a window.
+fn questions(from: i64, until: i64) -> Vec<Question> {
     let time = |name: &str, from: i64, until: i64| [(format!("{name}from"), from), (format!("{name}until"), until)];
     let window = |at: &str, query: &str, pairs: &[[(String, i64); 2]], more: &[(&str, &str)]| {
         let times: Vec<(String, String)> = pairs
@@ -370,19 +463,28 @@ fn questions(from: i64, until: i64) -> Vec<(&'static str, String, &'static str)>
     let of_half = window("/api/v1/flamegraph", "{}", &halves[1..], &share);
     let diff = |query| window("/api/v1/diff", query, &halves, &share);
     let series = |query, by| window("/api/v1/series", query, &whole, &[("by", by)]);
+    let none = Target::default();
+    let warm = |ms: f64| Target { warm: Some(ms), ..none };
+    let both = |cold: f64, ms: f64| Target {
+        cold: Some(cold),
+        ..warm(ms)
+    };
+    let flamegraphs = Target {
+        flamegraphs: Some(2.5),
+        ..none
+    };
+    let question = |name, path, target| Question { name, path, target };
+    let top = window("/api/v1/top", "{}", &whole, &[("by", "function")]);
+    let services = "/api/v1/labels/service/values".to_owned();
     vec![
-        ("flamegraph, everything", flamegraph("{}"), "1000 cold, 300 warm"),
-        ("flamegraph, one half of it", of_half, ""),
-        ("flamegraph, one service", flamegraph(one), "100"),
-        ("difference, everything", diff("{}"), "2.5 flamegraphs"),
-        ("difference, one service", diff(one), "2.5 flamegraphs"),
-        ("series by service", series("{}", "service"), "200"),
-        ("series of one service", series(one, "process"), ""),
-        (
-            "top functions",
-            window("/api/v1/top", "{}", &whole, &[("by", "function")]),
-            "",
-        ),
-        ("services", "/api/v1/labels/service/values".to_owned(), ""),
+        question("flamegraph, everything", flamegraph("{}"), both(1000.0, 300.0)),
+        question("flamegraph, one half of it", of_half, none),
+        question("flamegraph, one service", flamegraph(one), warm(100.0)),
+        question("difference, everything", diff("{}"), flamegraphs),
+        question("difference, one service", diff(one), flamegraphs),
+        question("series by service", series("{}", "service"), warm(200.0)),
+        question("series of one service", series(one, "process"), none),
+        question("top functions", top, none),
+        question("services", services, none),
     ]
 }

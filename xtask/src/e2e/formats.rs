@@ -12,7 +12,7 @@ use super::Scene;
 use crate::demo::{self, Frame, Windows};
 use crate::http::{Client, path};
 use crate::stack::Stack;
-use crate::{artifacts, repo, run};
+use crate::{repo, run, tools};
 
 /// Plays the demo in short form at a high rate, then compares and feeds the exports.
 pub(crate) fn demo_in_every_format(scene: &Scene<'_>) -> Result<()> {
@@ -163,17 +163,7 @@ fn collapsed_difference(client: &Client, windows: &Windows, frames: &[Frame], di
 fn inferno(folded: &str, total: i64, what: &str, dir: &Path) -> Result<()> {
     let file = dir.join(format!("{what}.txt"));
     fs::write(&file, folded)?;
-    let (cache, package) = ("inferno-0.12.8", "inferno@0.12.8");
-    // Its standard features would also build what collapses and compares, on several threads.
-    let install = [
-        package,
-        "--no-default-features",
-        "--features",
-        "cli",
-        "--bin",
-        "inferno-flamegraph",
-    ];
-    let output = Command::new(artifacts::cargo_tool(cache, "inferno-flamegraph", &install)?)
+    let output = Command::new(tools::INFERNO_FLAMEGRAPH.ready()?)
         .arg(&file)
         .output()
         .context("can't start inferno-flamegraph")?;

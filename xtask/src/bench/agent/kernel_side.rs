@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::perf::{self, MODES};
-use super::{Args, median};
+use super::{Args, Figures, median};
 use crate::http::Client;
 use crate::run;
 use crate::service::Service;
@@ -98,7 +98,13 @@ impl Drop for Worker {
 type Speeds = [f64; 2];
 
 /// Prints what each profiler takes from a CPU second, per sample.
-pub(super) fn measure(args: &Args, options: &Options, client: &Client, stop: &Stop) -> Result<()> {
+pub(super) fn measure(
+    args: &Args,
+    options: &Options,
+    client: &Client,
+    stop: &Stop,
+    figures: &mut Figures,
+) -> Result<()> {
     let source = options.state_dir.join("worker.cpp");
     fs::write(&source, WORKER)?;
     let mut workers: [Vec<Worker>; 2] = [vec![], vec![]];
@@ -140,7 +146,7 @@ pub(super) fn measure(args: &Args, options: &Options, client: &Client, stop: &St
             }
         }
     }
-    report(args, &losses);
+    report(args, &losses, figures);
     Ok(())
 }
 
@@ -168,7 +174,8 @@ fn window(workers: &[Vec<Worker>; 2], mut profiler: Option<&mut Service>, stop: 
     Ok([0, 1].map(|kind| (after[kind][0] - before[kind][0]) / (after[kind][1] - before[kind][1])))
 }
 
-fn report(args: &Args, losses: &[[Vec<f64>; 2]]) {
+fn report(args: &Args, losses: &[[Vec<f64>; 2]], figures: &mut Figures) {
+    figures.table("Inside of the kernel, by the work that is left to a program 30 calls deep");
     println!(
         "\ninside of the kernel, by the work that a CPU second of a program 30 calls deep holds: us/sample at {FREQUENCY_HZ} Hz, median of \
          {} rounds, each beside one without (lowest to highest)",
@@ -183,9 +190,17 @@ fn report(args: &Args, losses: &[[Vec<f64>; 2]]) {
             format!("{:.1} ({least:.1} to {most:.1})", median(losses.clone()))
         });
         println!("{title:<24} {:>28} {:>28}", columns[0], columns[1]);
+        figures.row(title);
+        for (name, losses) in ["with frame pointers", "without"].into_iter().zip(losses) {
+            figures.add(name, "us a sample", median(losses.clone()));
+        }
     }
-    println!(
+    figures.note(format!(
+        "inside of the kernel: at {FREQUENCY_HZ} Hz, medians of {} rounds, each beside one without a profiler",
+        args.rounds
+    ));
+    figures.print_note(
         "the timer's interrupt is part of it for all three; perf -g finds one or two frames without frame pointers, dwarf copies \
-         8 KiB and walks nothing. Where the kernel accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING), this shows too little."
+         8 KiB and walks nothing. Where the kernel accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING), this shows too little.",
     );
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{Args, sleep};
+use super::{Args, Figures, sleep};
 use crate::bench::mixed::Mixed;
 use crate::http::{self, Client};
 use crate::proc::{cpu_seconds, size_bytes};
@@ -61,7 +61,14 @@ pub(super) fn finish(perf: &mut Service) -> Result<()> {
 }
 
 /// Prints what perf costs at each rate, and how many of its stacks and of ours reach the program's start.
-pub(super) fn beside(args: &Args, options: &Options, client: &Client, load: &mut Mixed, stop: &Stop) -> Result<()> {
+pub(super) fn beside(
+    args: &Args,
+    options: &Options,
+    client: &Client,
+    load: &mut Mixed,
+    stop: &Stop,
+    figures: &mut Figures,
+) -> Result<()> {
     let data = options.state_dir.join("perf.data");
     println!(
         "\nperf record -a -e cpu-clock on the same load; stacks that reach main and _start, of {}",
@@ -71,6 +78,7 @@ pub(super) fn beside(args: &Args, options: &Options, client: &Client, load: &mut
         "{:<24} {:>4} {:>9} {:>8} {:>10} {:>12} {:>9}  reach main, _start",
         "", "Hz", "samples", "CPU s", "us/sample", "bytes/sample", "RSS MiB"
     );
+    figures.table("perf record on the same load, and how many stacks reach the program's start");
     for mode in MODES {
         for &frequency_hz in &args.frequency {
             let mut perf = record(mode, frequency_hz, &data)?;
@@ -83,28 +91,30 @@ pub(super) fn beside(args: &Args, options: &Options, client: &Client, load: &mut
             let samples = samples(&data)?;
             // The file also has the seconds before the window.
             let in_window = samples * args.seconds as f64 / (args.seconds + SETTLES_SECONDS) as f64;
+            figures.row(&format!("{}, {frequency_hz} Hz", mode.title));
+            figures.add("samples", "", in_window);
+            figures.add("CPU", "us a sample", cpu * 1e6 / in_window);
+            figures.add("size", "bytes a sample", fs::metadata(&data)?.len() as f64 / samples);
+            figures.add("RSS", "MiB", rss as f64 / 1_048_576.0);
             println!(
                 "{:<24} {frequency_hz:>4} {in_window:>9.0} {cpu:>8.2} {:>10.1} {:>12.0} {:>9.1}  {}",
                 mode.title,
                 cpu * 1e6 / in_window,
                 fs::metadata(&data)?.len() as f64 / samples,
                 rss as f64 / 1_048_576.0,
-                shares(|program| reaches_by_perf(&data, program))?,
+                shares(figures, |program| reaches_by_perf(&data, program))?,
             );
         }
     }
     for &frequency_hz in &args.frequency {
-        println!(
-            "{:<24} {frequency_hz:>4} {:>58}{}",
-            "stakeout-agent",
-            "",
-            shares_of_ours(args, options, frequency_hz, client, load, stop)?
-        );
+        figures.row(&format!("stakeout-agent, {frequency_hz} Hz"));
+        let reached = shares_of_ours(args, options, frequency_hz, client, load, stop, figures)?;
+        println!("{:<24} {frequency_hz:>4} {:>58}{reached}", "stakeout-agent", "");
     }
-    println!(
+    figures.print_note(
         "not like for like: perf only writes addresses (with dwarf 8 KiB of the stack a sample) to this disk; it walks and names \
          them later, in `perf script`, which is not counted. By frame pointers nobody gets through a C library that has none, as Debian's. The agent walks, names, compresses and ships. What both cost \
-         inside of the kernel stands below."
+         inside of the kernel stands below.",
     );
     Ok(())
 }
@@ -126,11 +136,13 @@ struct Reached {
     all: u64,
 }
 
-/// The same for each of the judged programs, as text.
-fn shares(reached: impl Fn(&str) -> Result<Reached>) -> Result<String> {
+/// The same for each of the judged programs, as figures and as text.
+fn shares(figures: &mut Figures, reached: impl Fn(&str) -> Result<Reached>) -> Result<String> {
     let one = |program: &&str| {
         let Reached { main, start, all } = reached(program)?;
         let percent = |part: u64| part as f64 * 100.0 / all.max(1) as f64;
+        figures.add(&format!("{program} to main"), "%", percent(main));
+        figures.add(&format!("{program} to _start"), "%", percent(start));
         Ok(format!(
             "{program} {:.1}, {:.1} % of {all}",
             percent(main),
@@ -181,6 +193,7 @@ fn shares_of_ours(
     client: &Client,
     load: &mut Mixed,
     stop: &Stop,
+    figures: &mut Figures,
 ) -> Result<String> {
     let from = now_ms();
     let options = Options {
@@ -190,7 +203,7 @@ fn shares_of_ours(
     let mut agent = start_agent(&options, client.base(), &[])?;
     sleep(args.seconds, &mut agent, load, stop)?;
     agent.stop(Duration::from_secs(30)).context("the agent doesn't end")?;
-    shares(|program| {
+    shares(figures, |program| {
         let query = format!("{{process=\"{program}\"}}");
         let from = from.to_string();
         let graph = http::path(

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::median;
 use super::mixed::Mixed;
-use super::{machine, median};
+use super::report::Figures;
 use crate::artifacts::{self, Profile};
 use crate::http::{Client, integer};
 use crate::proc::{Bpf, Threads, bpf, memory};
@@ -65,7 +66,7 @@ struct Counters {
 }
 
 /// Measures each rate, then perf.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args, figures: &mut Figures) -> Result<()> {
     ensure!(
         packages::is_root(),
         "the kernel's BPF statistics are root's: run this as root"
@@ -82,20 +83,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let client = Client::new(&format!("http://{}", options.listen));
     let mut server = start_server(&options, &options.listen, &[])?;
     wait_ready(&mut server, &client, &stop)?;
-    machine::print_speed();
     let mut load = Mixed::start(dir.path())?;
     let _statistics = BpfStatistics::on()?;
     let processes = fs::read_dir("/proc")?
         .flatten()
         .filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok())
         .count();
-    println!(
+    figures.print_note(format!(
         "load: {}; {} CPUs, {processes} processes; windows of {} s after {} s",
         load.names(),
         thread::available_parallelism()?,
         args.seconds,
         args.warm_up
-    );
+    ));
     println!("kernel: {}", fs::read_to_string("/proc/sys/kernel/osrelease")?.trim());
     println!("BPF time from the kernel's statistics, CPU time from /proc; own: what the agent reports of itself\n");
     println!(
@@ -114,9 +114,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         "% of core",
         "lost"
     );
-    println!(
-        "% of core: CPU + BPF time as a share of the time that CPUs were busy, the share of every busy core that it takes"
+    figures.print_note(
+        "% of core: CPU + BPF time as a share of the time that CPUs were busy, the share of every busy core that it takes",
     );
+    figures.table("A delivered sample");
     for &frequency_hz in &args.frequency {
         options.frequency_hz = frequency_hz;
         let mut agent = start_agent(&options, client.base(), &[])?;
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             }
             sleep(1, &mut agent, &mut load, &stop)?;
         }
-        for _ in 0..args.windows {
+        for window in 1..=args.windows {
             let own_before = own_bpf_seconds(&client, started)?;
             let before = counters(&agent, &client, started)?;
             sleep(args.seconds, &mut agent, &mut load, &stop)?;
@@ -156,6 +157,24 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 (cpu + bpf_time) / busy_seconds * 100.0,
                 lost(&client, started)?,
             );
+            figures.row(&format!("{frequency_hz} Hz, window {window}"));
+            figures.add("samples", "", delivered as f64);
+            let a_sample = figures.add("CPU and BPF", "us", micros(cpu + bpf_time));
+            match frequency_hz {
+                20 => a_sample.at_most(50.0),
+                99 => a_sample.at_most(25.0),
+                _ => {}
+            }
+            figures.add("BPF", "us", micros(bpf_time));
+            figures.add("user space", "us", micros(cpu));
+            let of_core = figures.add("% of core", "", (cpu + bpf_time) / busy_seconds * 100.0);
+            if frequency_hz == 99 {
+                of_core.at_most(0.25);
+            }
+            figures.add("RSS", "MiB", mib(memory.resident as f64));
+            figures.add("peak RSS", "MiB", mib(memory.peak as f64));
+            figures.add("maps", "MiB", mib(after.bpf.map_bytes as f64));
+            figures.add("lost samples", "", lost(&client, started)? as f64);
         }
         ensure!(
             agent
@@ -171,11 +190,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if repo::find_program("perf").is_none() {
         println!("perf: not on this machine, nothing to compare with");
     } else {
-        perf::beside(args, &options, &client, &mut load, &stop)?;
+        perf::beside(args, &options, &client, &mut load, &stop, figures)?;
     }
     drop(load);
     if args.rounds > 0 {
-        kernel_side::measure(args, &options, &client, &stop)?;
+        kernel_side::measure(args, &options, &client, &stop, figures)?;
     }
     server.stop(Duration::from_secs(20));
     Ok(())

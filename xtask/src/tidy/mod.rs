@@ -10,7 +10,10 @@ use std::process::Command;
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::{circles, repo, run};
+use crate::{repo, run};
+
+mod circles;
+mod versions;
 
 /// One text file of the repository.
 struct File {
@@ -56,9 +59,6 @@ const MAX_COLUMNS: usize = 120;
 
 /// Files beside each other in a folder, those of tests apart: with more of them it asks for rooms.
 const MAX_FILES: usize = 14;
-
-/// Modules that may import each other, by their crate and the circle's first module, each for a reason.
-const CIRCLES: [(&str, &str); 0] = [];
 
 /// Checks every rule. What is only worth a look comes back as a warning, second.
 pub(crate) fn check() -> Result<(Vec<Finding>, Vec<String>)> {
@@ -143,6 +143,10 @@ pub(crate) fn check() -> Result<(Vec<Finding>, Vec<String>)> {
     rule("folders of agent and server have few files", crowded(&files));
     rule("lines of prose and comments end at 120 columns", long_lines(&files));
     rule("the page's packages may be shipped", page_licences(&files));
+    rule(
+        "versions of Rust and Node.js stand in one place each, and what names them agrees",
+        versions::differing(&files),
+    );
     let long = files
         .iter()
         .filter(|file| file.ends_with_any(&[".rs", ".c", ".h", ".ts", ".tsx", ".css", ".sh"]))
@@ -191,7 +195,7 @@ fn words(files: &[File], word: &str, allowed: &[&str], within: &[&str]) -> Vec<S
     let mut found = vec![];
     for file in files
         .iter()
-        .filter(|file| file.path.ends_with(".rs") && file.path != "xtask/src/tidy.rs")
+        .filter(|file| file.path.ends_with(".rs") && file.path != "xtask/src/tidy/mod.rs")
     {
         if file.below_any(allowed) || !(within.is_empty() || file.below_any(within)) {
             continue;
@@ -329,14 +333,8 @@ fn in_circles(files: &[File]) -> Vec<String> {
             .iter()
             .filter(|file| file.path.ends_with(".rs") && !is_test_file(&file.path));
         let sources = sources.filter_map(|file| Some((file.path.strip_prefix(folder)?, file.text.as_str())));
-        for circle in circles::circles(sources) {
-            if !circle
-                .first()
-                .is_some_and(|first| CIRCLES.contains(&(name, first.as_str())))
-            {
-                broken.push(format!("{name}: {}", circle.join(", ")));
-            }
-        }
+        let found = circles::circles(sources).into_iter();
+        broken.extend(found.map(|circle| format!("{name}: {}", circle.join(", "))));
     }
     broken
 }
@@ -344,7 +342,7 @@ fn in_circles(files: &[File]) -> Vec<String> {
 /// A file that is compiled for tests or fuzzing alone.
 fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    ["tests.rs", "fuzz.rs", "faults.rs", "made.rs"].contains(&name) || name.ends_with("_tests.rs")
+    ["tests.rs", "fuzz.rs", "faults.rs"].contains(&name) || name.ends_with("_tests.rs") || path.contains("/fuzz/")
 }
 
 fn crowded(files: &[File]) -> Vec<String> {
@@ -452,6 +450,24 @@ mod tests {
     }
 
     #[test]
+    fn only_what_is_compiled_for_tests_or_fuzzing_is_left_out() {
+        let left_out = ["agent/src/fuzz/made.rs", "agent/src/fuzz/mod.rs", "server/src/fuzz.rs"];
+        assert!(left_out.into_iter().all(is_test_file));
+        assert!(is_test_file("server/src/store/log/commit_tests.rs"));
+        assert!(!is_test_file("agent/src/process/made.rs"));
+    }
+
+    #[test]
+    fn finds_a_circle_that_a_shipped_file_closes() {
+        let both = ["agent/src/process/made.rs", "agent/src/fuzz/made.rs"].map(|made| {
+            let mut files = file("agent/src/process/table.rs", "use super::super::process::made::Made;");
+            files.extend(file(made, "use crate::process::table::Table;"));
+            in_circles(&files)
+        });
+        assert_eq!(both, [vec!["agent: process::made, process::table".to_owned()], vec![]]);
+    }
+
+    #[test]
     fn finds_paths_of_one_machine() {
         let path = format!("/{}/x", "home");
         assert_eq!(places(&file("a.md", &format!("see {path}"))).len(), 1);
@@ -460,7 +476,7 @@ mod tests {
 
     #[test]
     fn finds_documents_that_name_what_is_not_there() {
-        let text = "`xtask/src/tidy.rs`, `xtask/src/none.rs`, `agent/src/*`\n`cargo xtask up` and cargo xtask fly\n";
+        let text = "`xtask/src/main.rs`, `xtask/src/none.rs`, `agent/src/*`\n`cargo xtask up` and cargo xtask fly\n";
         let found = documents(&file("a.md", text));
         assert_eq!(
             found,
