@@ -49,7 +49,7 @@ pub(super) async fn ingest(State(state): State<AppState>, request: Request) -> R
 }
 
 fn bad(message: impl Into<String>) -> ApiError {
-    ApiError::new(Code::BadProfile, message).hint("see \"POST /ingest\" in the server's README")
+    ApiError::new(Code::BadProfile, message).hint("see \"pprof: POST /ingest\" in server/docs/wire.md")
 }
 
 /// What an address says of a profile.
