@@ -278,6 +278,31 @@ mod tests {
     }
 
     #[test]
+    fn what_the_document_says_of_an_address_is_read_and_nothing_else() {
+        use crate::api::openapi::parameter::{INGEST, Takes};
+        let plain = about("name=a").unwrap();
+        for parameter in INGEST {
+            let name = parameter.name;
+            let value = match (name, parameter.takes) {
+                (_, Takes::Words(words)) => {
+                    for word in words {
+                        assert_eq!(about(&format!("name=a&{name}={word}")).unwrap(), plain, "{name}={word}");
+                    }
+                    assert!(about(&format!("name=a&{name}=nonsense")).is_err(), "{name}");
+                    continue;
+                }
+                ("from" | "until", _) => "1700000000",
+                ("spyName", _) => "gospy",
+                _ => "b",
+            };
+            let said = about(&format!("name=a&{name}={value}")).unwrap();
+            assert_ne!(said, plain, "{name}");
+            assert_eq!(about(&format!("{name}={value}")).is_ok(), parameter.is_needed, "{name}");
+        }
+        assert_eq!(about("name=a&colour=red").unwrap(), plain);
+    }
+
+    #[test]
     fn a_form_has_the_profile_and_what_is_said_of_its_values() {
         let form = "--xyz\r\nContent-Disposition: form-data; name=\"profile\"; filename=\"profile.pprof\"\r\n\
                     Content-Type: application/octet-stream\r\n\r\n\x1f\r\n--x\r\n--xyz\r\n\

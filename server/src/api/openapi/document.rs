@@ -112,7 +112,7 @@ fn of_query(parameter: &Parameter) -> Value {
         "name": parameter.name,
         "in": "query",
         "description": parameter.about,
-        "required": parameter.name == "name",
+        "required": parameter.is_needed,
         "schema": schema,
     })
 }
@@ -137,11 +137,11 @@ fn taken(takes: Takes) -> Value {
     }
 }
 
-/// The schemas of answers, and of what parameters take.
-fn schemas() -> Map<String, Value> {
+/// The schemas of what parameters take, by the names that [`taken`] refers to.
+fn kinds() -> Vec<(&'static str, Value)> {
     let fixed = Label::ALL.map(|label| label.name().to_owned());
     let duration = "[0-9]+(ms|s|m|h|d|w)";
-    let taken = [
+    vec![
         (
             "Selector",
             json!({"type": "string", "maxLength": 16_384, "examples": ["{service=\"kubelet\",node=~\"db-.*\"}"],
@@ -182,8 +182,12 @@ fn schemas() -> Map<String, Value> {
                 "description": "A fixed label, or an attribute by its own name; one without dot, slash or dash is \
                     written `attribute.NAME`."}),
         ),
-    ];
-    let all = taken.into_iter().chain(answers::schemas());
+    ]
+}
+
+/// The schemas of answers, and of what parameters take.
+fn schemas() -> Map<String, Value> {
+    let all = kinds().into_iter().chain(answers::schemas());
     all.map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
@@ -210,7 +214,7 @@ fn content(of: &[Content]) -> Value {
 }
 
 fn responses(operation: &Operation) -> Value {
-    let mut all = Map::new();
+    let mut all = refusals(operation);
     let mut good = json!({"description": operation.summary});
     if !operation.answers.is_empty() {
         good["content"] = content(operation.answers);
@@ -219,44 +223,43 @@ fn responses(operation: &Operation) -> Value {
         let mut names = vec!["stakeout-damaged-files", "stakeout-unit-choice"];
         if operation.method == "get" {
             names.push("ETag");
-            all.insert(
-                "304".to_owned(),
-                json!({"description": "Nothing has changed since the answer that `If-None-Match` names."}),
-            );
+            let unchanged = "Nothing has changed since the answer that `If-None-Match` names.";
+            all.insert("304".to_owned(), json!({"description": unchanged}));
         }
         let headers: Map<String, Value> = names.into_iter().map(|name| (name.to_owned(), header(name))).collect();
         good["headers"] = json!(headers);
     }
     all.insert(operation.status.to_string(), good);
-    if operation.refusals.is_empty() {
-        return Value::Object(all);
-    }
-    let refused = |status, about: &str| refused(operation, status, about);
-    let of_tokens = if door(operation.path) == Door::Open {
-        &[][..]
-    } else {
-        &OF_TOKENS
+    Value::Object(all)
+}
+
+/// Answers that are no success, by status; a status may stand for several codes.
+fn refusals(operation: &Operation) -> Map<String, Value> {
+    let of_tokens: &[Code] = match door(operation.path) {
+        Door::Open => &[],
+        Door::View | Door::Ingest => &OF_TOKENS,
     };
+    let mut all = Map::new();
+    // Where the status of HTTP tells nothing of errors, neither does the document.
+    if operation.refusals.is_empty() {
+        return all;
+    }
     let codes: Vec<Code> = [operation.errors, of_tokens, &OF_ALL].concat();
+    let mut add = |status: StatusCode, about: &str| {
+        all.insert(status.as_u16().to_string(), refused(operation, status, about));
+    };
     for code in &codes {
-        let status = code.status();
-        let same: Vec<String> = codes
-            .iter()
-            .filter(|other| other.status() == status)
+        let same = codes.iter().filter(|other| other.status() == code.status());
+        let same: Vec<String> = same
             .map(|code| format!("`{}`: {}.", code.as_str(), code.when()))
             .collect();
-        all.insert(status.as_u16().to_string(), refused(status, &same.join(" ")));
+        add(code.status(), &same.join(" "));
     }
-    if operation.errors.contains(&Code::BadParameter) && operation.method == "post" {
-        all.insert(
-            StatusCode::REQUEST_TIMEOUT.as_u16().to_string(),
-            refused(
-                StatusCode::REQUEST_TIMEOUT,
-                "`bad_parameter`: the body did not come in time.",
-            ),
-        );
+    if !operation.body.is_empty() {
+        let late = "`bad_parameter`: the body did not come in time.";
+        add(StatusCode::REQUEST_TIMEOUT, late);
     }
-    Value::Object(all)
+    all
 }
 
 fn refused(operation: &Operation, status: StatusCode, about: &str) -> Value {

@@ -13,6 +13,7 @@ mod schema;
 mod tests;
 
 use super::AppState;
+use super::answers::tags::CACHING;
 use axum::Router;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -29,7 +30,7 @@ pub(super) fn router() -> Router<AppState> {
 async fn openapi() -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/json"),
-        (header::CACHE_CONTROL, "private, no-cache"),
+        (header::CACHE_CONTROL, CACHING),
     ];
     (headers, DOCUMENT.as_str()).into_response()
 }

@@ -16,6 +16,8 @@ pub(in crate::api) struct Parameter {
     pub(in crate::api) takes: Takes,
     /// What it is where it is not given, as it would be given. Counts have theirs in `takes`.
     pub(in crate::api) usual: Option<&'static str>,
+    /// Nothing is answered without it.
+    pub(in crate::api) is_needed: bool,
     /// What it means, in sentences.
     pub(in crate::api) about: &'static str,
 }
@@ -59,16 +61,15 @@ const fn parameter(name: &'static str, takes: Takes, about: &'static str) -> Par
         name,
         takes,
         usual: None,
+        is_needed: false,
         about,
     }
 }
 
 const fn usual(name: &'static str, takes: Takes, usual: &'static str, about: &'static str) -> Parameter {
     Parameter {
-        name,
-        takes,
         usual: Some(usual),
-        about,
+        ..parameter(name, takes, about)
     }
 }
 
@@ -289,11 +290,14 @@ pub(in crate::api) const TOP: Table = &[
 
 /// What an address of `/ingest` says of a profile. Other parameters of Pyroscope's clients are not looked at.
 pub(in crate::api) const INGEST: Table = &[
-    parameter(
-        "name",
-        Takes::Text,
-        "Needed. The program, with labels in braces or without: `shop{hostname=node-a}`.",
-    ),
+    Parameter {
+        is_needed: true,
+        ..parameter(
+            "name",
+            Takes::Text,
+            "The program, with labels in braces or without: `shop{hostname=node-a}`.",
+        )
+    },
     parameter(
         "from",
         Takes::Text,

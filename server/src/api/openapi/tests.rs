@@ -2,7 +2,8 @@
 
 use super::document::document;
 use super::operation::{ALL, Tag};
-use super::parameter::INGEST;
+use super::parameter::{INGEST, MATCH, Parameter, SERIES};
+use crate::query::{MAX_STEPS, MOST_PATH};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -84,5 +85,17 @@ fn the_texts_have_each_question_and_each_parameter() {
             };
             assert!(shown.iter().any(|shown| text.contains(shown)), "{}", parameter.name);
         }
+    }
+}
+
+#[test]
+fn numbers_in_sentences_are_those_of_the_code() {
+    let about = |table: &[Parameter], name: &str| table.iter().find(|one| one.name == name).unwrap().about;
+    for (sentence, number, grouped) in [
+        (about(SERIES, "step"), MAX_STEPS, "5,000"),
+        (about(MATCH, "match_path"), MOST_PATH, "1,024"),
+    ] {
+        assert_eq!(grouped.replace(',', ""), number.to_string());
+        assert!(sentence.contains(grouped), "{sentence}");
     }
 }
