@@ -15,7 +15,7 @@ const ABOUT: &str = "Everything that the page shows comes from here, and senders
                      and which limits there are.";
 
 /// Errors that come before an operation is looked at.
-const OF_ALL: [Code; 3] = [Code::Forbidden, Code::Misdirected, Code::MethodNotAllowed];
+const OF_ALL: [Code; 2] = [Code::Forbidden, Code::Misdirected];
 const OF_TOKENS: [Code; 2] = [Code::Unauthorized, Code::TooManyRequests];
 
 /// All of it.
