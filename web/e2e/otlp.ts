@@ -1,6 +1,6 @@
 /**
  * Samples that are known by construction, as an OTLP request (profiles, v1development): what a sender other than the
- * agent ships. Only what the tests and the bench need of it; `server/README.md` has the whole.
+ * agent ships. Only what the tests and the bench need of it; `server/docs/wire.md` has the whole.
  */
 
 /** One function. */

@@ -1,5 +1,5 @@
 //! A batch as an `ExportProfilesServiceRequest`: the agent's only knowledge of OTLP. The attributes are those of
-//! `server/README.md`, "The wire". Every table's entry 0 stands for "none", as OTLP asks.
+//! `server/docs/wire.md`. Every table's entry 0 stands for "none", as OTLP asks.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;

@@ -60,7 +60,7 @@ async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, 
         }
         let path: String = uri.path().chars().take(80).collect();
         return Err(ApiError::new(Code::NotFound, format!("there is nothing at {path}"))
-            .hint("the server's README lists the paths"));
+            .hint("GET /api/v1/openapi.json and server/docs/api.md list the paths"));
     };
     if !is_read {
         return Ok((StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET,HEAD")]).into_response());

@@ -26,6 +26,48 @@ pub enum Code {
 }
 
 impl Code {
+    /// The whole list, in the order of their numbers.
+    pub(super) const ALL: [Code; 16] = [
+        Self::BadQuery,
+        Self::BadTime,
+        Self::BadParameter,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::TooManyRequests,
+        Self::Misdirected,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::UnsupportedMediaType,
+        Self::TooLarge,
+        Self::BadProfile,
+        Self::Overloaded,
+        Self::Timeout,
+        Self::DiskFull,
+        Self::Internal,
+    ];
+
+    /// When a caller gets it.
+    pub(super) fn when(self) -> &'static str {
+        match self {
+            Self::BadQuery => "a selector, a pattern or SQL cannot be read or is refused",
+            Self::BadTime => "a time cannot be read, or a window is none or too long",
+            Self::BadParameter => "any other parameter, or a body, cannot be read",
+            Self::Unauthorized => "a token is missing or wrong",
+            Self::Forbidden => "a page of another site asks",
+            Self::TooManyRequests => "too many wrong tokens came from this address",
+            Self::Misdirected => "the name is not this server's",
+            Self::NotFound => "there is no such path, label or file",
+            Self::MethodNotAllowed => "the path takes other methods, as `Allow` says",
+            Self::UnsupportedMediaType => "SQL is not sent as JSON",
+            Self::TooLarge => "the request, its answer, or what that needs is beyond a limit",
+            Self::BadProfile => "a profile cannot be read or breaks the conventions",
+            Self::Overloaded => "too many requests run, or no memory is free now",
+            Self::Timeout => "the query took longer than 30 s",
+            Self::DiskFull => "the disk of the data directory is full or cannot be written to",
+            Self::Internal => "something broke, and the log has the cause",
+        }
+    }
+
     /// The code as it stands in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -188,5 +230,27 @@ impl IntoResponse for ApiError {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_listed_and_documented() {
+        let text = include_str!("../../docs/api.md");
+        for (at, code) in Code::ALL.into_iter().enumerate() {
+            assert_eq!(code as usize, at, "{code:?}");
+            let row = format!("| `{}` | {} |", code.as_str(), code.status().as_u16());
+            assert!(text.contains(&row), "docs/api.md has no row {row}");
+        }
+        assert_eq!(Code::ALL.len(), Code::Internal as usize + 1);
+        let row = regex::Regex::new(r"(?m)^\| `[a-z_]+` \| [45]\d\d \|").unwrap();
+        assert_eq!(
+            row.find_iter(text).count(),
+            Code::ALL.len(),
+            "docs/api.md has a code that is none"
+        );
     }
 }

@@ -9,6 +9,7 @@ mod assets;
 mod door;
 pub mod error;
 mod ingest;
+mod openapi;
 mod ops;
 mod parameters;
 mod patience;
@@ -34,22 +35,72 @@ use std::sync::Arc;
 
 /// The whole application.
 pub fn app(state: AppState) -> Router {
-    let questions = query::router(state.store.query_memory_bytes());
-    let answers = Router::new()
-        .merge(ops::router())
-        .merge(questions.layer(middleware::from_fn_with_state(state.clone(), answers::tags::answers)));
-    let routes = Router::new()
-        .merge(answers.layer(middleware::from_fn_with_state(
+    let Routes {
+        questions,
+        texts,
+        others,
+    } = Routes::of(state.store.query_memory_bytes());
+    let texts = texts.merge(questions.layer(middleware::from_fn_with_state(state.clone(), answers::tags::answers)));
+    let routes = texts
+        .layer(middleware::from_fn_with_state(
             state.clone(),
             answers::compress::answers,
-        )))
-        .merge(ingest::router())
-        .merge(door::router())
-        .merge(assets::router())
+        ))
+        .merge(others)
         .layer(middleware::from_fn_with_state(Arc::new(state.clone()), around::routes))
         .with_state(state);
     // Which methods a path takes is said only outside of all that is laid around it.
     Router::new()
         .fallback_service(routes)
         .layer(middleware::from_fn(around::everything))
+}
+
+/// Every route, by what is laid around it.
+struct Routes {
+    /// Their answers are compressed, and tagged.
+    questions: Router<AppState>,
+    /// Their answers are compressed.
+    texts: Router<AppState>,
+    others: Router<AppState>,
+}
+
+impl Routes {
+    /// Those of a store whose queries may take so much memory.
+    fn of(query_memory_bytes: usize) -> Routes {
+        Routes {
+            questions: query::router(query_memory_bytes),
+            texts: Router::new().merge(ops::router()).merge(openapi::router()),
+            others: Router::new()
+                .merge(ingest::router())
+                .merge(door::router())
+                .merge(assets::router()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// axum names the paths of a router nowhere but here.
+    fn paths(router: &Router<AppState>) -> Vec<String> {
+        let shown = format!("{router:?}");
+        // What stands behind is the page's, which answers whatever no route takes.
+        let shown = shown.split("fallback_router").next().unwrap_or_default();
+        let paths = regex::Regex::new(r#"RouteId\(\d+\): "([^"]+)""#).unwrap();
+        paths.captures_iter(shown).map(|path| path[1].to_owned()).collect()
+    }
+
+    #[test]
+    fn every_route_is_in_the_document_and_the_reverse() {
+        let Routes {
+            questions,
+            texts,
+            others,
+        } = Routes::of(1 << 20);
+        let mut routes: Vec<String> = [&questions, &texts, &others].into_iter().flat_map(paths).collect();
+        routes.sort_unstable();
+        assert_eq!(paths(&questions).len(), 9, "{questions:?}");
+        assert_eq!(routes, openapi::paths());
+    }
 }

@@ -1,6 +1,9 @@
 //! The parameters of the query endpoints: text to questions. What is wrong with one is said with its name and what is
 //! allowed.
 
+use super::openapi::parameter::{BASE, BASE_EXCEPT, MATCH, Parameter, Table, Takes};
+#[cfg(any(test, fuzzing))]
+use super::openapi::parameter::{COMMON, CRITERIA, EXCEPT, FLAMEGRAPH, SERIES, VIEW};
 use crate::label::Label;
 use crate::profile_type;
 use crate::query::judge::{Confidence, Criteria, Measure, Normalize};
@@ -17,31 +20,17 @@ use std::collections::BTreeMap;
 
 /// Longest query string, in bytes.
 const MAX_QUERY_BYTES: usize = 64 * 1024;
-/// Most rows of a table, and lines of a chart.
-const MAX_LIMIT: usize = 10_000;
-/// Parameters that endpoints share: what is asked for, side A of a difference, and how a tree is looked at.
-pub(super) const COMMON: [&str; 4] = ["type", "query", "from", "until"];
-pub(super) const BASE: [&str; 3] = ["base_query", "base_from", "base_until"];
-/// Which values of a type with several units.
-pub(super) const UNIT: [&str; 1] = ["unit"];
-/// Time that is left out, of side B and of side A.
-pub(super) const EXCEPT: [&str; 2] = ["except_from", "except_until"];
-pub(super) const BASE_EXCEPT: [&str; 2] = ["base_except_from", "base_except_until"];
-/// How a difference is judged.
-pub(super) const CRITERIA: [&str; 3] = ["normalize", "measure", "confidence"];
-pub(super) const VIEW: [&str; 3] = ["min_share", "root", "transform"];
-/// Which frames are looked for: by a pattern, a function, or a place.
-pub(super) const MATCH: [&str; 3] = ["match", "match_frame", "match_path"];
 
 /// The parameters of one request, each given once and known to the endpoint.
 #[derive(Debug)]
 pub(super) struct Parameters {
+    known: &'static [Table],
     values: BTreeMap<String, String>,
     now_ns: i64,
 }
 
 impl Parameters {
-    pub(super) fn read(query: Option<String>, allowed: &[&[&str]]) -> Result<Parameters, QueryError> {
+    pub(super) fn read(query: Option<String>, known: &'static [Table]) -> Result<Parameters, QueryError> {
         let query = query.unwrap_or_default();
         if query.len() > MAX_QUERY_BYTES {
             return Err(QueryError::BadParameter {
@@ -52,7 +41,10 @@ impl Parameters {
                 hint: "shorten the selector".to_owned(),
             });
         }
-        let names = || allowed.concat().join(", ");
+        let names = || {
+            let names: Vec<&str> = known.iter().copied().flatten().map(|one| one.name).collect();
+            names.join(", ")
+        };
         let mut values = BTreeMap::new();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             let bad = |what: &str, hint: String| {
@@ -62,7 +54,7 @@ impl Parameters {
                     hint,
                 }
             };
-            if !allowed.iter().any(|names| names.contains(&name.as_ref())) {
+            if !known.iter().copied().flatten().any(|one| one.name == name) {
                 return Err(bad("unknown", format!("this endpoint takes {}", names())));
             }
             // An empty value is the same as none: forms send them.
@@ -71,6 +63,7 @@ impl Parameters {
             }
         }
         Ok(Parameters {
+            known,
             values,
             now_ns: now_ns(),
         })
@@ -80,39 +73,54 @@ impl Parameters {
         self.values.get(name).map(String::as_str)
     }
 
-    pub(super) fn or<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
-        self.get(name).unwrap_or(default)
+    /// What is given of a table, in its order.
+    pub(super) fn given(&self, table: Table) -> impl Iterator<Item = &'static str> {
+        let names = table.iter().map(|one| one.name);
+        names.filter(|name| self.get(name).is_some())
     }
 
-    /// One of a few words.
-    pub(super) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], default: T) -> Result<T, QueryError> {
-        let Some(given) = self.get(name) else {
-            return Ok(default);
+    /// What is given, or what it is without; empty where that is nothing.
+    pub(super) fn usual(&self, name: &str) -> &str {
+        let usual = || self.declared(name)?.usual;
+        self.get(name).or_else(usual).unwrap_or_default()
+    }
+
+    fn declared(&self, name: &str) -> Option<&'static Parameter> {
+        self.known.iter().copied().flatten().find(|one| one.name == name)
+    }
+
+    fn takes(&self, name: &str) -> Takes {
+        self.declared(name).map_or(Takes::Text, |one| one.takes)
+    }
+
+    /// One of a few words; empty where none is given, nor usual.
+    pub(super) fn word(&self, name: &str) -> Result<&'static str, QueryError> {
+        let Takes::Words(words) = self.takes(name) else {
+            return Err(undeclared(name));
         };
-        words
-            .iter()
-            .find(|(word, _)| *word == given)
-            .map(|(_, value)| *value)
-            .ok_or_else(|| {
-                let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                self.bad(name, format!("one of {}", allowed.join(", ")))
-            })
+        match self.usual(name) {
+            "" => Ok(""),
+            given => words
+                .iter()
+                .find(|word| **word == given)
+                .copied()
+                .ok_or_else(|| self.bad(name, format!("one of {}", words.join(", ")))),
+        }
     }
 
-    pub(super) fn number(&self, name: &str, default: usize) -> Result<usize, QueryError> {
-        self.number_up_to(name, default, MAX_LIMIT)
-    }
-
-    pub(super) fn number_up_to(&self, name: &str, default: usize, most: usize) -> Result<usize, QueryError> {
+    pub(super) fn number(&self, name: &str) -> Result<usize, QueryError> {
+        let Takes::Count { usual, most } = self.takes(name) else {
+            return Err(undeclared(name));
+        };
         let Some(given) = self.get(name) else {
-            return Ok(default);
+            return Ok(usual);
         };
         let number = given.parse().ok().filter(|n| (1..=most).contains(n));
         number.ok_or_else(|| self.bad(name, format!("a number from 1 to {most}")))
     }
 
     pub(super) fn bad(&self, name: &str, allowed: String) -> QueryError {
-        let given: String = self.or(name, "").chars().take(80).collect();
+        let given: String = self.usual(name).chars().take(80).collect();
         QueryError::BadParameter {
             message: format!("`{name}` cannot be `{given}`"),
             hint: format!("`{name}` is {allowed}"),
@@ -120,17 +128,12 @@ impl Parameters {
     }
 
     pub(super) fn question(&self) -> Result<Question, QueryError> {
-        let window = Window::parse(
-            self.or("from", "now-1h"),
-            self.or("until", "now"),
-            ["from", "until"],
-            self.now_ns,
-        )?;
+        let window = Window::parse(self.usual("from"), self.usual("until"), ["from", "until"], self.now_ns)?;
         Ok(Question {
             profile: self.profile()?,
-            selector: Selector::parse(self.or("query", "{}"))?,
+            selector: Selector::parse(self.usual("query"))?,
             window,
-            except: self.except(EXCEPT, window)?,
+            except: self.except(["except_from", "except_until"], window)?,
             unit: None,
         })
     }
@@ -166,24 +169,24 @@ impl Parameters {
 
     /// Side A of a difference, if any of its parameters is given: what is absent is as in side B.
     pub(super) fn base_question(&self) -> Result<Option<Question>, QueryError> {
-        if BASE.iter().chain(&BASE_EXCEPT).all(|name| self.get(name).is_none()) {
+        if self.given(BASE).chain(self.given(BASE_EXCEPT)).next().is_none() {
             return Ok(None);
         }
-        let from = self.or("base_from", self.or("from", "now-1h"));
-        let until = self.or("base_until", self.or("until", "now"));
+        let side = |base: &str, name| self.get(base).unwrap_or_else(|| self.usual(name));
+        let (from, until) = (side("base_from", "from"), side("base_until", "until"));
         let window = Window::parse(from, until, ["base_from", "base_until"], self.now_ns)?;
-        let selector = Selector::parse(self.or("base_query", self.or("query", "{}")))?;
+        let selector = Selector::parse(side("base_query", "query"))?;
         Ok(Some(Question {
             profile: self.profile()?,
             selector,
             window,
-            except: self.except(BASE_EXCEPT, window)?,
+            except: self.except(["base_except_from", "base_except_until"], window)?,
             unit: None,
         }))
     }
 
     pub(super) fn profile(&self) -> Result<String, QueryError> {
-        let profile = self.or("type", "cpu");
+        let profile = self.usual("type");
         if profile_type::is_allowed(profile) {
             Ok(profile.to_owned())
         } else {
@@ -202,28 +205,30 @@ impl Parameters {
     }
 
     pub(super) fn criteria(&self, base: &Question, comparison: &Question) -> Result<Criteria, QueryError> {
-        let measures = [Measure::Total, Measure::Own].map(|m| (m.name(), m));
         Ok(Criteria {
             normalize: self.normalize(base, comparison)?,
-            measure: self.word("measure", &measures, Measure::Total)?,
+            measure: match self.word("measure")? {
+                "self" => Measure::Own,
+                _ => Measure::Total,
+            },
             confidence: self.confidence()?,
         })
     }
 
     fn confidence(&self) -> Result<Confidence, QueryError> {
-        let Some(given) = self.get("confidence") else {
-            return Ok(Confidence::default());
-        };
-        let confidence = given.parse().ok().and_then(Confidence::new);
+        let confidence = self.usual("confidence").parse().ok().and_then(Confidence::new);
         let (least, most) = (Confidence::LEAST, Confidence::MOST);
         confidence.ok_or_else(|| self.bad("confidence", format!("a share from {least} to {most}, such as 0.95")))
     }
 
     fn normalize(&self, base: &Question, comparison: &Question) -> Result<Normalize, QueryError> {
-        let same = base.selector.to_string() == comparison.selector.to_string();
-        let default = if same { Normalize::Rate } else { Normalize::Share };
-        let words = [Normalize::Rate, Normalize::Share, Normalize::Absolute].map(|n| (n.name(), n));
-        self.word("normalize", &words, default)
+        Ok(match self.word("normalize")? {
+            "rate" => Normalize::Rate,
+            "share" => Normalize::Share,
+            "absolute" => Normalize::Absolute,
+            _ if base.selector.to_string() == comparison.selector.to_string() => Normalize::Rate,
+            _ => Normalize::Share,
+        })
     }
 
     /// A regular expression that is searched for anywhere in a text.
@@ -235,7 +240,7 @@ impl Parameters {
 
     /// The frames that are looked for, if any are.
     pub(super) fn matching(&self) -> Result<Option<FrameMatch>, QueryError> {
-        let given: Vec<&str> = MATCH.into_iter().filter(|name| self.get(name).is_some()).collect();
+        let given: Vec<&str> = self.given(MATCH).collect();
         if let [one, other, ..] = given[..] {
             return Err(QueryError::BadParameter {
                 message: format!("`{one}` and `{other}` at once"),
@@ -255,7 +260,7 @@ impl Parameters {
     }
 
     pub(super) fn view(&self) -> Result<View, QueryError> {
-        let merge_recursion = self.word("transform", &[("merge_recursion", true)], false)?;
+        let merge_recursion = self.word("transform")? == "merge_recursion";
         Ok(View {
             shape: Shape {
                 root: self.regex("root")?,
@@ -268,30 +273,44 @@ impl Parameters {
 
     pub(super) fn min_share(&self) -> Result<f64, QueryError> {
         let share = self
-            .or("min_share", "0")
+            .usual("min_share")
             .parse::<f64>()
             .ok()
             .filter(|share| (0.0..1.0).contains(share));
         share.ok_or_else(|| self.bad("min_share", "a share from 0 to below 1, such as 0.001".to_owned()))
     }
 
-    pub(super) fn label(&self, default: &str) -> Result<Label, QueryError> {
-        Label::parse(self.or("by", default)).ok_or_else(|| self.bad("by", format!("one of {}", Label::names())))
+    pub(super) fn label(&self) -> Result<Label, QueryError> {
+        Label::parse(self.usual("by")).ok_or_else(|| self.bad("by", format!("one of {}", Label::names())))
     }
+}
+
+/// A parameter that is read as what its table does not say: tests of each endpoint would meet it.
+fn undeclared(name: &str) -> QueryError {
+    QueryError::internal("read the parameters", format!("`{name}` is declared otherwise"))
 }
 
 /// All that the endpoints read of a query string, by [`crate::fuzz`].
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz_parameters(bytes: &[u8]) {
     let query = String::from_utf8_lossy(bytes).into_owned();
-    let own: &[&str] = &["by", "step", "limit", "format"];
-    let known: [&[&str]; 8] = [&COMMON, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &VIEW, &MATCH, own];
-    let Ok(parameters) = Parameters::read(Some(query), &known) else {
+    const KNOWN: &[Table] = &[
+        COMMON,
+        EXCEPT,
+        BASE,
+        BASE_EXCEPT,
+        CRITERIA,
+        VIEW,
+        MATCH,
+        SERIES,
+        FLAMEGRAPH,
+    ];
+    let Ok(parameters) = Parameters::read(Some(query), KNOWN) else {
         return;
     };
-    let _ = (parameters.view(), parameters.min_share(), parameters.label("service"));
-    if let Ok(limit) = parameters.number("limit", 20) {
-        assert!((1..=MAX_LIMIT).contains(&limit));
+    let _ = (parameters.view(), parameters.min_share(), parameters.label());
+    if let Ok(limit) = parameters.number("limit") {
+        assert!((1..=10_000).contains(&limit));
     }
     let Ok(question) = parameters.question() else { return };
     if let Ok(Some(base)) = parameters.base_question() {

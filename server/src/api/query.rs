@@ -2,14 +2,17 @@
 
 use super::AppState;
 use super::error::{ApiError, Code};
-use super::parameters::{BASE, BASE_EXCEPT, COMMON, CRITERIA, EXCEPT, MATCH, Parameters, UNIT, VIEW};
+use super::openapi::operation::{
+    GET_DIFF, GET_FLAMEGRAPH, GET_HEATMAP, GET_LABEL_VALUES, GET_LABELS, GET_SERIES, GET_TIMELINE, GET_TOP, POST_SQL,
+};
+use super::openapi::parameter::{CRITERIA, MATCH, VIEW};
+use super::parameters::Parameters;
 use crate::api::answers::body::body;
 use crate::api::answers::tags::{CACHING, DAMAGED, Tables};
 use crate::label::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
-    self, Account, By, Chart, Engine, Grid, Limits, MAX_SAMPLES, MAX_STEPS, QueryError, Question, Steps, USUAL_ROWS,
-    least_step, of_whole_hours,
+    self, Account, By, Chart, Engine, Grid, Limits, MAX_STEPS, QueryError, Question, Steps, least_step, of_whole_hours,
 };
 use crate::render::{self, Answer, RenderError, Writer};
 use crate::store::Snapshot;
@@ -185,7 +188,7 @@ async fn labels(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let question = Parameters::read(query, &[&COMMON])?.question()?;
+    let question = Parameters::read(query, GET_LABELS.parameters)?.question()?;
     let answer = answered(&engine, &tables, move |engine, tables| async move {
         let types = query::profile_types(&engine, &tables, question.window).await?;
         let names = query::label_names(&tables, &question).await?;
@@ -201,7 +204,7 @@ async fn label_values(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let question = Parameters::read(query, &[&COMMON])?.question()?;
+    let question = Parameters::read(query, GET_LABEL_VALUES.parameters)?.question()?;
     let label = Label::parse(&name).ok_or_else(|| {
         let name: String = name.chars().take(80).collect();
         ApiError::new(Code::NotFound, format!("unknown label `{name}`")).hint(format!("labels are {}", Label::names()))
@@ -219,9 +222,9 @@ async fn series(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &UNIT, &["by", "step", "limit"], &MATCH])?;
+    let parameters = Parameters::read(query, GET_SERIES.parameters)?;
     let question = of_whole_hours(&tables, parameters.question()?);
-    let by = parameters.label("service")?;
+    let by = parameters.label()?;
     let step_ns = match parameters.get("step") {
         Some(text) => parse_duration(text, "step")?,
         None => query::usual_step(question.window).max(least_step(&tables, question.window)),
@@ -240,7 +243,7 @@ async fn series(
     let chart = Chart {
         by,
         steps,
-        limit: parameters.number("limit", 20)?,
+        limit: parameters.number("limit")?,
         matching: parameters.matching()?,
     };
     let unit = parameters.unit()?;
@@ -258,9 +261,8 @@ async fn flamegraph(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &UNIT, &EXCEPT, &["format"], &VIEW, &MATCH])?;
-    let formats = ["json", "svg", "collapsed", "pprof", "speedscope"].map(|name| (name, name));
-    let format = parameters.word("format", &formats, "json")?;
+    let parameters = Parameters::read(query, GET_FLAMEGRAPH.parameters)?;
+    let format = parameters.word("format")?;
     let question = of_whole_hours(&tables, parameters.question()?);
     let (mut view, min_share) = (parameters.view()?, parameters.min_share()?);
     view.sorted = format != "json";
@@ -307,11 +309,11 @@ async fn heatmap(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &UNIT, &["step", "rows"]])?;
+    let parameters = Parameters::read(query, GET_HEATMAP.parameters)?;
     let question = parameters.question()?;
     let grid = Grid {
-        columns: Steps::of(question.window, parse_duration(parameters.or("step", "1s"), "step")?),
-        rows: parameters.number("rows", USUAL_ROWS)?,
+        columns: Steps::of(question.window, parse_duration(parameters.usual("step"), "step")?),
+        rows: parameters.number("rows")?,
     };
     let unit = parameters.unit()?;
     let answer = answered(&engine, &tables, move |engine, tables| async move {
@@ -328,18 +330,18 @@ async fn timeline(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(query, &[&COMMON, &UNIT, &["limit", "before"], &VIEW, &MATCH])?;
+    let parameters = Parameters::read(query, GET_TIMELINE.parameters)?;
     let (question, mut view, min_share) = (parameters.question()?, parameters.view()?, parameters.min_share()?);
     let unit = parameters.unit()?;
     let Some(before) = parameters.get("before") else {
-        if let Some(name) = VIEW.iter().chain(&MATCH).find(|name| parameters.get(name).is_some()) {
+        if let Some(name) = parameters.given(VIEW).chain(parameters.given(MATCH)).next() {
             return Err(QueryError::BadParameter {
                 message: format!("`{name}` without `before`"),
                 hint: "with `before` and `match` the answer is a flamegraph of what ran before; without, samples one by one".to_owned(),
             }
             .into());
         }
-        let limit = parameters.number_up_to("limit", 10_000, MAX_SAMPLES)?;
+        let limit = parameters.number("limit")?;
         let answer = answered(&engine, &tables, move |engine, tables| async move {
             let ([question], choice) = query::of_one_unit(&engine, &tables, [question], unit.as_deref()).await?;
             let timeline = query::timeline(&engine, &tables, question, limit).await?;
@@ -383,20 +385,8 @@ async fn diff(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let known: [&[&str]; 9] = [
-        &COMMON,
-        &UNIT,
-        &EXCEPT,
-        &BASE,
-        &BASE_EXCEPT,
-        &CRITERIA,
-        &["format"],
-        &VIEW,
-        &MATCH,
-    ];
-    let parameters = Parameters::read(query, &known)?;
-    let formats = ["json", "svg", "collapsed"].map(|name| (name, name));
-    let format = parameters.word("format", &formats, "json")?;
+    let parameters = Parameters::read(query, GET_DIFF.parameters)?;
+    let format = parameters.word("format")?;
     let comparison = of_whole_hours(&tables, parameters.question()?);
     let base = parameters.base_question()?.ok_or_else(without_base)?;
     let base = of_whole_hours(&tables, base);
@@ -431,21 +421,17 @@ async fn top(
     Extension(engine): Extension<Arc<Engine>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let own: &[&str] = &["by", "limit", "format"];
-    let parameters = Parameters::read(
-        query,
-        &[&COMMON, &UNIT, &EXCEPT, &BASE, &BASE_EXCEPT, &CRITERIA, &MATCH, own],
-    )?;
-    let format = parameters.word("format", &[("json", "json"), ("csv", "csv")], "json")?;
+    let parameters = Parameters::read(query, GET_TOP.parameters)?;
+    let format = parameters.word("format")?;
     let question = of_whole_hours(&tables, parameters.question()?);
-    let by = match parameters.or("by", "function") {
+    let by = match parameters.usual("by") {
         "function" => By::Function,
         name => By::Label(
             Label::parse(name)
                 .ok_or_else(|| parameters.bad("by", format!("function, or one of {}", Label::names())))?,
         ),
     };
-    let limit = parameters.number("limit", 100)?;
+    let limit = parameters.number("limit")?;
     let about = question.clone();
     let base = match parameters.base_question()? {
         Some(base) => {
@@ -453,11 +439,11 @@ async fn top(
             let criteria = parameters.criteria(&base, &question)?;
             Some((base, criteria))
         }
-        None if CRITERIA.iter().any(|name| parameters.get(name).is_some()) => return Err(without_base().into()),
+        None if parameters.given(CRITERIA).next().is_some() => return Err(without_base().into()),
         None => None,
     };
     let matching = parameters.matching()?;
-    if let (Some(_), Some(name)) = (&base, MATCH.iter().find(|name| parameters.get(name).is_some())) {
+    if let (Some(_), Some(name)) = (&base, parameters.given(MATCH).next()) {
         return Err(QueryError::BadParameter {
             message: format!("`{name}` with `base_*`"),
             hint: "samples with a frame are ranked of one window; a difference is of all samples".to_owned(),
@@ -521,7 +507,7 @@ async fn sql(
     struct Sql {
         query: String,
     }
-    Parameters::read(query, &[])?;
+    Parameters::read(query, POST_SQL.parameters)?;
     is_json(asked.headers())?;
     let body = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(asked, &()))
         .await

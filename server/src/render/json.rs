@@ -1,4 +1,4 @@
-//! The JSON answers of the HTTP API; the server's README describes each.
+//! The JSON answers of the HTTP API; `docs/api.md` describes each, `api/openapi` has their schemas.
 
 use crate::label::Label;
 use crate::query::judge::{Measure, State, Verdict};

@@ -5,6 +5,7 @@
 mod binary;
 mod damage;
 mod doors;
+mod examples;
 mod foreign;
 mod ingest;
 mod known;

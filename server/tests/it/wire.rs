@@ -1,4 +1,4 @@
-//! OTLP requests from a few words, by the conventions of the server's README.
+//! OTLP requests from a few words, by the conventions of `docs/wire.md`.
 
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;

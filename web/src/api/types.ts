@@ -1,4 +1,4 @@
-/** The shapes of the server's answers, as `server/README.md` fixes them. Times are Unix milliseconds. */
+/** The shapes of the server's answers, as `server/docs/api.md` fixes them. Times are Unix milliseconds. */
 
 /** What ticks tell of CPU time: shares that were idle, and of which no tick came. */
 export interface Ticks {

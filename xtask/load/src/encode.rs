@@ -1,4 +1,4 @@
-//! A batch of the fleet as an OTLP request, by the conventions of `server/README.md`, "The wire".
+//! A batch of the fleet as an OTLP request, by the conventions of `server/docs/wire.md`.
 
 use std::collections::BTreeMap;
 

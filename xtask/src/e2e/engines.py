@@ -1,13 +1,16 @@
 """Reads the tables with engines that are not the server's, and prints what they count as JSON.
 
-Argument: the data directory. The files of each table are found twice: by the deltalake package, and by reading the log here
-as Delta's protocol says, its checkpoint with DuckDB. DuckDB then counts samples by hour, service and stack. (Its own Delta
-extension comes from a site of its own, and from no package.)
+Arguments: the data directory, and the document whose examples read tables. The files of each table are found twice: by
+the deltalake package, and by reading the log here as Delta's protocol says, its checkpoint with DuckDB. DuckDB then
+counts samples by hour, service and stack. (Its own Delta extension comes from a site of its own, and from no package.)
 """
 
+import contextlib
 import glob
+import io
 import json
 import os
+import re
 import sys
 
 import deltalake
@@ -70,4 +73,13 @@ joined = (
     " ON s.stack_id = t.stack_id AND left(s.hour, 10) = t.day"
 )
 (answer["joined"],) = duck.execute(joined).fetchone()
+
+# What the document's examples print, each as it stands there, of the data directory that it calls DATA.
+answer["examples"] = []
+with open(sys.argv[2]) as document:
+    for example in re.findall(r"^```python\n(.*?)^```$", document.read(), re.DOTALL | re.MULTILINE):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(example.replace("DATA/", f"{data}/"), {})
+        answer["examples"].append(printed.getvalue())
 json.dump(answer, sys.stdout)

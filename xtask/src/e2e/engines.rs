@@ -1,11 +1,12 @@
 //! Other engines read the tables: the same counts as the server's, after compaction, checkpoints and clean-up of the
 //! logs.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::Scene;
@@ -50,7 +51,8 @@ pub(crate) fn other_engines_read_the_tables(scene: &Scene<'_>) -> Result<()> {
     check_stored(&alone.client, &report)?;
     let mut read = Command::new(&python);
     read.arg(repo::root().join("xtask/src/e2e/engines.py"));
-    let said = run::output(read.arg(dir.path().join("data")))?;
+    read.arg(dir.path().join("data"));
+    let said = run::output(read.arg(repo::root().join("server/docs/tables.md")))?;
     let theirs: Value = serde_json::from_str(&said).context("not JSON")?;
     let samples = &theirs["tables"]["samples"];
     ensure!(
@@ -62,7 +64,51 @@ pub(crate) fn other_engines_read_the_tables(scene: &Scene<'_>) -> Result<()> {
         "nothing was compacted: this test tested nothing"
     );
     compare(&alone, &theirs, &report)?;
+    check_examples(&theirs)?;
     alone.stop()
+}
+
+/// What the document's examples print is what was counted. Each prints a table, of which it may leave out the middle.
+fn check_examples(theirs: &Value) -> Result<()> {
+    let mut counts: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    for group in theirs["groups"].as_array().context("no groups")? {
+        let text = |at: usize| group[at].as_str().unwrap_or("");
+        *counts.entry((text(0), text(1))).or_default() += integer(&group[3]);
+    }
+    let examples = theirs["examples"].as_array().context("no examples")?;
+    let printed: Vec<&str> = examples.iter().filter_map(Value::as_str).collect();
+    let [seconds, groups] = printed[..] else {
+        bail!("the document has {} examples, and two are looked at", printed.len());
+    };
+    let mut shown = [0, 0];
+    for line in seconds.lines() {
+        if let ["", service, number, ""] = cells(line, '|')[..]
+            && let Ok(seconds) = number.parse::<f64>()
+        {
+            let is_known = counts.keys().any(|(_, known)| *known == service);
+            ensure!(is_known && seconds > 0.0, "an example prints {line}");
+            shown[0] += 1;
+        }
+    }
+    for line in groups.lines() {
+        if let ["", hour, service, number, ""] = cells(line, '│')[..]
+            && let Ok(count) = number.parse::<i64>()
+        {
+            ensure!(counts.get(&(hour, service)) == Some(&count), "an example prints {line}");
+            shown[1] += 1;
+        }
+    }
+    println!("  the document's examples print {shown:?} rows of what was counted");
+    ensure!(
+        shown.iter().all(|rows| *rows > 0),
+        "examples print nothing:\n{seconds}\n{groups}"
+    );
+    Ok(())
+}
+
+/// The cells of a printed table's row.
+fn cells(line: &str, edge: char) -> Vec<&str> {
+    line.split(edge).map(str::trim).collect()
 }
 
 /// What the other engines count is what the server counts, and what was sent.

@@ -31,7 +31,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-const COOKIE: &str = "stakeout_view";
+pub(super) const COOKIE: &str = "stakeout_view";
 
 /// Largest body that somebody may send who has shown no token.
 const STRANGER_BODY_BYTES: usize = 8 << 10;

@@ -49,7 +49,7 @@ pub(super) async fn ingest(State(state): State<AppState>, request: Request) -> R
 }
 
 fn bad(message: impl Into<String>) -> ApiError {
-    ApiError::new(Code::BadProfile, message).hint("see \"POST /ingest\" in the server's README")
+    ApiError::new(Code::BadProfile, message).hint("see \"pprof: POST /ingest\" in server/docs/wire.md")
 }
 
 /// What an address says of a profile.
@@ -275,6 +275,31 @@ mod tests {
         ] {
             assert!(about(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_the_document_says_of_an_address_is_read_and_nothing_else() {
+        use crate::api::openapi::parameter::{INGEST, Takes};
+        let plain = about("name=a").unwrap();
+        for parameter in INGEST {
+            let name = parameter.name;
+            let value = match (name, parameter.takes) {
+                (_, Takes::Words(words)) => {
+                    for word in words {
+                        assert_eq!(about(&format!("name=a&{name}={word}")).unwrap(), plain, "{name}={word}");
+                    }
+                    assert!(about(&format!("name=a&{name}=nonsense")).is_err(), "{name}");
+                    continue;
+                }
+                ("from" | "until", _) => "1700000000",
+                ("spyName", _) => "gospy",
+                _ => "b",
+            };
+            let said = about(&format!("name=a&{name}={value}")).unwrap();
+            assert_ne!(said, plain, "{name}");
+            assert_eq!(about(&format!("{name}={value}")).is_ok(), parameter.is_needed, "{name}");
+        }
+        assert_eq!(about("name=a&colour=red").unwrap(), plain);
     }
 
     #[test]

@@ -269,7 +269,7 @@ impl From<IngestError> for ApiError {
                 Self::new(Code::BadProfile, message).hint("an index must be at least 0 and below the table's size")
             }
             IngestError::Invalid(_) => {
-                Self::new(Code::BadProfile, message).hint("see \"The wire\" in the server's README")
+                Self::new(Code::BadProfile, message).hint("server/docs/wire.md says what a request has to carry")
             }
             IngestError::Busy => Self::new(Code::Overloaded, message)
                 .hint("try again shortly")

@@ -5,7 +5,7 @@ use crate::query::limits::admission::Admission;
 use crate::query::limits::error::QueryError;
 use crate::query::sql::bounds::{OF_ANY_SIZE, ROWS, bounded, few_references};
 use crate::query::sql::shape;
-use crate::store::Snapshot;
+use crate::store::{Snapshot, Table};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
@@ -183,8 +183,6 @@ fn value(column: &ArrayRef, row: usize) -> Result<Value, QueryError> {
 
 /// What is wrong with a statement is its author's business, unless the disk or we are to blame.
 fn statement_error(error: DataFusionError) -> QueryError {
-    const HINT: &str = "statements read: SELECT, EXPLAIN, or a query of information_schema; \
-                        tables are samples, series, stacks, frames, processes, batches";
     match error.find_root() {
         DataFusionError::ResourcesExhausted(_) => crate::query::plan::small_tables::engine_error("run SQL")(error),
         DataFusionError::ObjectStore(_)
@@ -198,7 +196,11 @@ fn statement_error(error: DataFusionError) -> QueryError {
                 message.truncate(end);
                 message.push('…');
             }
-            QueryError::bad_query(message, HINT)
+            let tables = Table::ALL.map(Table::name).join(", ");
+            QueryError::bad_query(
+                message,
+                format!("statements read: SELECT, EXPLAIN, or a query of information_schema; tables are {tables}"),
+            )
         }
     }
 }

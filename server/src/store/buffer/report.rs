@@ -7,7 +7,7 @@ use arrow::error::ArrowError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// See the README's table `batches`. Times are nanoseconds since the Unix epoch.
+/// See the table `batches` in `docs/tables.md`. Times are nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BatchRow {
     pub node: String,

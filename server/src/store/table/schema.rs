@@ -1,4 +1,4 @@
-//! The tables: names, partitions, columns. The server's README is the reference.
+//! The tables: names, partitions, columns. `docs/tables.md` is the reference.
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::sync::{Arc, LazyLock};

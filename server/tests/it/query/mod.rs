@@ -7,6 +7,7 @@ mod exports;
 mod foreign;
 mod limits;
 mod moments;
+mod openapi;
 mod refusals;
 mod rolled;
 mod senders;

@@ -178,3 +178,24 @@ async fn ordinary_statements_are_answered() {
         assert!(answer["rows"].is_array(), "{statement}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_statement_is_told_every_table_that_there_is() {
+    let server = Server::start().await;
+    let (status, body) = server.sql("SELECT nothing FROM nowhere").await;
+    let (status, _, message) = error_of(status, &body);
+    assert_eq!(status, 400);
+    let (_, told) = message.rsplit_once("tables are ").unwrap();
+    let mut told: Vec<&str> = told.split(", ").collect();
+    told.sort_unstable();
+    let known = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name";
+    let known = rows(&server, known).await;
+    let known: Vec<&str> = known["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row[0].as_str().unwrap())
+        .collect();
+    assert_eq!(told, known);
+    assert!(known.len() >= 10, "{known:?}");
+}

@@ -1,5 +1,5 @@
 /**
- * One frame as the server looks for it (`match_frame`, `match_path`, `server/README.md`): of its kind and module, and
+ * One frame as the server looks for it (`match_frame`, `match_path`, `server/docs/api.md`): of its kind and module, and
  * at one place below its callers, where its namesakes elsewhere don't count. In: a frame of the tree as it was sent.
  * Out: parameters.
  */

@@ -1,6 +1,6 @@
 /**
  * Where a function stands: files of its module, build ids, source lines. In: a frame as a tree shows it. Out: the
- * question to the table `frames` (`server/README.md`), and its rows put together.
+ * question to the table `frames` (`server/docs/tables.md`), and its rows put together.
  */
 
 export interface FrameKey {

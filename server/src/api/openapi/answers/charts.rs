@@ -1,0 +1,146 @@
+//! Charts, heatmaps, and lists of labels.
+
+use super::common::{Fields, counted, damaged, notes, query_head};
+use crate::api::openapi::schema::{column, count, counts, flag, integer, list, named, number, object, or_null, text};
+use serde_json::{Value, json};
+
+pub(super) fn lists() -> Fields {
+    let name = || json!({"type": "string"});
+    let profile_type = object(
+        "A profile type of the window's days.",
+        [
+            ("type", text("Its name.")),
+            (
+                "unit",
+                text("The unit that answers are of, unless another is asked for."),
+            ),
+            ("units", list("All units that its values have.", name())),
+            ("is_time", flag("Whether its values are time.")),
+            (
+                "last_day",
+                text("The last day of the window on which it came, such as 2026-11-21."),
+            ),
+        ],
+    );
+    let labels = vec![
+        (
+            "labels",
+            list(
+                "The fixed labels, and at most 300 attributes of the window's days.",
+                name(),
+            ),
+        ),
+        ("types", list("Profile types, at most 1,000.", profile_type)),
+    ];
+    let values = vec![
+        ("label", text("The label.")),
+        (
+            "values",
+            list("At most 10,000 values, numbers in the order of numbers first.", name()),
+        ),
+        ("complete", flag("Whether there are no more.")),
+    ];
+    vec![
+        (
+            "Labels",
+            object("Labels and profile types.", [labels, damaged()].concat()),
+        ),
+        (
+            "LabelValues",
+            object("The values of one label.", [values, damaged()].concat()),
+        ),
+    ]
+}
+
+/// Numbers of a chart's line.
+fn line(own: (&'static str, Value), about: &str) -> Value {
+    let rates = list(
+        "In the answer's `unit` for each step; null where nobody covered it.",
+        json!({"type": ["number", "null"]}),
+    );
+    object(
+        about,
+        [
+            own,
+            ("cores", rates),
+            ("samples", count("Samples as they were taken.")),
+            (
+                "cpu_seconds",
+                or_null(number("CPU seconds; null where the type is no time.")),
+            ),
+            (
+                "total",
+                integer("Sum of the values: nanoseconds, or the type's own unit."),
+            ),
+        ],
+    )
+}
+
+pub(super) fn charts() -> Fields {
+    let cpus = |about: &str| list(about, json!({"type": ["number", "null"]}));
+    let series = vec![
+        ("step_ms", count("A step's length in milliseconds.")),
+        ("by", text("The label.")),
+        (
+            "unit",
+            text("What lines are in: `cores`, or the type's unit `per second`."),
+        ),
+        ("is_time", flag("Whether the type's values are time.")),
+        (
+            "other_senders",
+            flag("Samples of senders that keep no account are among the selected."),
+        ),
+        (
+            "times",
+            list("Starts of the steps in Unix milliseconds.", json!({"type": "integer"})),
+        ),
+        ("covered", column("Share of each step that at least one agent covered.")),
+        (
+            "covered_by_node",
+            column("Share of each step for which a node was covered, a mean over the nodes."),
+        ),
+        ("idle", cpus("Idle CPUs of each step, summed over the nodes.")),
+        ("capacity", cpus("Observed CPUs of each step, summed over the nodes.")),
+        (
+            "series",
+            list(
+                "Lines, the largest first.",
+                line(("value", text("The label's value.")), "A line."),
+            ),
+        ),
+        (
+            "other",
+            or_null(line(
+                ("series", count("How many lines `limit` cut off.")),
+                "The sum of the lines that `limit` cut off.",
+            )),
+        ),
+    ];
+    let heatmap = vec![
+        ("samples", count("All counts.")),
+        ("exposure", named("Exposure")),
+        ("step_ns", count("A column's length in nanoseconds.")),
+        ("columns", count("Columns.")),
+        ("rows", count("Offsets of a column.")),
+        (
+            "cells",
+            counts("`columns` x `rows` counts, column by column, the earliest offset first."),
+        ),
+    ];
+    vec![
+        (
+            "Series",
+            object(
+                "CPU time over time, by a label.",
+                [query_head(), series, notes()].concat(),
+            ),
+        ),
+        (
+            "Heatmap",
+            object(
+                "Counts by second and offset.",
+                [query_head(), counted(), heatmap, notes()].concat(),
+            ),
+        ),
+    ]
+}

@@ -1,0 +1,25 @@
+//! What answers look like: a schema for each that is JSON, by name.
+//!
+//! In: nothing. Out: schemas. `render/` and `api/ops` write the answers; tests hold what a server answers against these
+//! schemas, with no field more than they name.
+
+mod charts;
+mod common;
+mod senders;
+mod tables;
+mod trees;
+
+use serde_json::Value;
+
+/// Every schema by its name.
+pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+    [
+        common::shared(),
+        charts::lists(),
+        trees::trees(),
+        charts::charts(),
+        tables::tables(),
+        senders::senders(),
+    ]
+    .concat()
+}

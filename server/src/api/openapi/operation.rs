@@ -1,0 +1,463 @@
+//! Every operation of the API: path, parameters, answers, errors.
+//!
+//! Tests hold this list against the routes of the real application, in both directions.
+
+use super::parameter::{
+    BASE, BASE_EXCEPT, COMMON, CRITERIA, DIFF, EXCEPT, FLAMEGRAPH, HEATMAP, INGEST, LOGIN, MATCH, SERIES, TIMELINE,
+    TOP, Table, UNIT, VIEW,
+};
+use crate::api::error::Code;
+
+/// What can be asked for by one method of one path.
+#[derive(Debug)]
+pub(in crate::api) struct Operation {
+    pub(in crate::api) method: &'static str,
+    /// As axum and OpenAPI both write it.
+    pub(in crate::api) path: &'static str,
+    /// A name that is no other's, for programs that make clients.
+    pub(super) id: &'static str,
+    pub(super) summary: &'static str,
+    /// More sentences, or none.
+    pub(super) about: &'static str,
+    /// Tables of the parameters of the query string.
+    pub(in crate::api) parameters: &'static [Table],
+    pub(super) body: &'static [Content],
+    pub(super) status: u16,
+    /// Forms of the answer. Two of one content type are alternatives.
+    pub(super) answers: &'static [Content],
+    pub(super) errors: &'static [Code],
+    /// Forms of errors; none where a status of HTTP tells nothing of them.
+    pub(super) refusals: &'static [Content],
+    /// Which other operations it belongs with.
+    pub(super) tag: Tag,
+}
+
+/// A content type with what it holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Content {
+    pub(super) kind: &'static str,
+    pub(super) holds: Holds,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Holds {
+    /// JSON of the schema of this name.
+    Schema(&'static str),
+    /// JSON that another document describes.
+    Json,
+    Text,
+    Bytes,
+    /// Fields of a form.
+    Form(&'static [(&'static str, &'static str)]),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tag {
+    Questions,
+    Server,
+    Sending,
+    Machines,
+    Browser,
+}
+
+impl Tag {
+    pub(super) const ALL: [Tag; 5] = [Tag::Questions, Tag::Server, Tag::Sending, Tag::Machines, Tag::Browser];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Tag::Questions => "questions",
+            Tag::Server => "server",
+            Tag::Sending => "sending",
+            Tag::Machines => "machines",
+            Tag::Browser => "browser",
+        }
+    }
+
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Tag::Questions => "Answers about samples. A parameter that an operation does not know is refused.",
+            Tag::Server => "The server and its senders. Parameters are not looked at.",
+            Tag::Sending => "What senders send; docs/wire.md has the whole.",
+            Tag::Machines => "What a machine needs to run the agent.",
+            Tag::Browser => "How a browser signs in and out.",
+        }
+    }
+}
+
+const fn json(schema: &'static str) -> Content {
+    Content {
+        kind: "application/json",
+        holds: Holds::Schema(schema),
+    }
+}
+
+const fn text(kind: &'static str) -> Content {
+    Content {
+        kind,
+        holds: Holds::Text,
+    }
+}
+
+const fn bytes(kind: &'static str) -> Content {
+    Content {
+        kind,
+        holds: Holds::Bytes,
+    }
+}
+
+const PLAIN: Content = text("text/plain; charset=utf-8");
+const SVG: Content = text("image/svg+xml");
+const HTML: Content = text("text/html; charset=utf-8");
+
+/// Errors of whatever is computed from samples.
+const QUERY: &[Code] = &[
+    Code::BadQuery,
+    Code::BadTime,
+    Code::BadParameter,
+    Code::TooLarge,
+    Code::Overloaded,
+    Code::Timeout,
+    Code::Internal,
+];
+
+/// Errors of senders.
+const REFUSED: &[Code] = &[
+    Code::BadProfile,
+    Code::BadParameter,
+    Code::TooLarge,
+    Code::Overloaded,
+    Code::DiskFull,
+    Code::Internal,
+];
+
+/// A question by `GET` that JSON answers.
+const QUESTION: Operation = Operation {
+    method: "get",
+    path: "",
+    id: "",
+    summary: "",
+    about: "",
+    parameters: &[],
+    body: &[],
+    status: 200,
+    answers: &[],
+    errors: QUERY,
+    refusals: &[json("Error")],
+    tag: Tag::Questions,
+};
+
+pub(in crate::api) const GET_LABELS: Operation = Operation {
+    path: "/api/v1/labels",
+    id: "labels",
+    summary: "Labels and profile types",
+    about: "The answer is of the window's whole days.",
+    parameters: &[COMMON],
+    answers: &[json("Labels")],
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_LABEL_VALUES: Operation = Operation {
+    path: "/api/v1/labels/{name}/values",
+    id: "label_values",
+    summary: "Values of a label",
+    about: "`name` is a label. An unknown one is not found.",
+    parameters: &[COMMON],
+    answers: &[json("LabelValues")],
+    errors: &[
+        Code::BadQuery,
+        Code::BadTime,
+        Code::BadParameter,
+        Code::NotFound,
+        Code::TooLarge,
+        Code::Overloaded,
+        Code::Timeout,
+        Code::Internal,
+    ],
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_SERIES: Operation = Operation {
+    path: "/api/v1/series",
+    id: "series",
+    summary: "CPU time over time, by a label",
+    about: "With a frame, samples whose stack has it count alone.",
+    parameters: &[COMMON, UNIT, SERIES, MATCH],
+    answers: &[json("Series")],
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_FLAMEGRAPH: Operation = Operation {
+    path: "/api/v1/flamegraph",
+    id: "flamegraph",
+    summary: "A tree of one window",
+    about: "With a frame, `match` of the answer counts the samples whose stack has it; the tree is of all samples.",
+    parameters: &[COMMON, UNIT, EXCEPT, FLAMEGRAPH, VIEW, MATCH],
+    answers: &[
+        json("Flamegraph"),
+        json("Speedscope"),
+        SVG,
+        PLAIN,
+        bytes("application/octet-stream"),
+    ],
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_HEATMAP: Operation = Operation {
+    path: "/api/v1/heatmap",
+    id: "heatmap",
+    summary: "Counts by second and offset",
+    about: "The last column may reach beyond the window.",
+    parameters: &[COMMON, UNIT, HEATMAP],
+    answers: &[json("Heatmap")],
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_TIMELINE: Operation = Operation {
+    path: "/api/v1/timeline",
+    id: "timeline",
+    summary: "Samples one by one, or what ran before some",
+    about: "With `before` the answer is a tree of what ran on the same CPUs, else the samples in the order of time.",
+    parameters: &[COMMON, UNIT, TIMELINE, VIEW, MATCH],
+    answers: &[json("Timeline"), json("Flamegraph")],
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_DIFF: Operation = Operation {
+    path: "/api/v1/diff",
+    id: "diff",
+    summary: "A tree of two windows, or of two selectors",
+    about: "`type`, `query`, `from` and `until` are side B (after). One of the `base_*` is needed: side A (before).",
+    parameters: &[COMMON, UNIT, EXCEPT, BASE, BASE_EXCEPT, CRITERIA, DIFF, VIEW, MATCH],
+    answers: &[json("Difference"), SVG, PLAIN],
+    ..QUESTION
+};
+
+pub(in crate::api) const GET_TOP: Operation = Operation {
+    path: "/api/v1/top",
+    id: "top",
+    summary: "A ranked table of functions, or of a label's values",
+    about: "With one of the `base_*` the table is a difference, and takes no frame. `normalize`, `measure` and \
+            `confidence` need it. With a frame, samples whose stack has it count alone.",
+    parameters: &[COMMON, UNIT, EXCEPT, BASE, BASE_EXCEPT, CRITERIA, MATCH, TOP],
+    answers: &[json("Top"), text("text/csv; charset=utf-8")],
+    ..QUESTION
+};
+
+pub(in crate::api) const POST_SQL: Operation = Operation {
+    method: "post",
+    path: "/api/v1/sql",
+    id: "sql",
+    summary: "SQL over the tables",
+    about: "Statements read. docs/tables.md has the tables, docs/api.md what is bounded.",
+    body: &[json("Statement")],
+    answers: &[json("Rows")],
+    errors: &[
+        Code::BadQuery,
+        Code::BadParameter,
+        Code::UnsupportedMediaType,
+        Code::TooLarge,
+        Code::Overloaded,
+        Code::Timeout,
+        Code::Internal,
+    ],
+    ..QUESTION
+};
+
+/// What tells of the server.
+const OF_SERVER: Operation = Operation {
+    errors: &[],
+    tag: Tag::Server,
+    ..QUESTION
+};
+
+const OF_SENDING: Operation = Operation {
+    method: "post",
+    errors: REFUSED,
+    tag: Tag::Sending,
+    ..QUESTION
+};
+
+const OF_MACHINES: Operation = Operation {
+    errors: &[Code::NotFound, Code::BadParameter],
+    tag: Tag::Machines,
+    ..QUESTION
+};
+
+const OF_BROWSER: Operation = Operation {
+    errors: &[],
+    tag: Tag::Browser,
+    ..QUESTION
+};
+
+/// The whole API.
+pub(super) const ALL: [Operation; 24] = [
+    GET_LABELS,
+    GET_LABEL_VALUES,
+    GET_SERIES,
+    GET_FLAMEGRAPH,
+    GET_DIFF,
+    GET_TOP,
+    GET_HEATMAP,
+    GET_TIMELINE,
+    POST_SQL,
+    Operation {
+        path: "/api/v1/nodes",
+        id: "nodes",
+        summary: "Agents and other senders",
+        answers: &[json("Nodes")],
+        ..OF_SERVER
+    },
+    Operation {
+        path: "/api/v1/info",
+        id: "info",
+        summary: "The server's version, and how to add a machine",
+        answers: &[json("Info")],
+        ..OF_SERVER
+    },
+    Operation {
+        path: "/api/v1/openapi.json",
+        id: "openapi",
+        summary: "This document",
+        answers: &[Content {
+            kind: "application/json",
+            holds: Holds::Json,
+        }],
+        ..OF_SERVER
+    },
+    Operation {
+        path: "/healthz",
+        id: "healthz",
+        summary: "Whether the process lives",
+        answers: &[PLAIN],
+        ..OF_SERVER
+    },
+    Operation {
+        path: "/readyz",
+        id: "readyz",
+        summary: "Whether the store is open and can be written to",
+        answers: &[PLAIN],
+        errors: &[Code::DiskFull],
+        ..OF_SERVER
+    },
+    Operation {
+        path: "/metrics",
+        id: "metrics",
+        summary: "Metrics as OpenMetrics text",
+        about: "docs/metrics.md has the metrics.",
+        answers: &[text("application/openmetrics-text; version=1.0.0; charset=utf-8")],
+        errors: &[Code::Internal],
+        ..OF_SERVER
+    },
+    Operation {
+        path: "/v1development/profiles",
+        id: "send_otlp",
+        summary: "OTLP profiles over HTTP",
+        about: "An ExportProfilesServiceRequest, compressed by gzip, zstd or not at all. The answer is an \
+                ExportProfilesServiceResponse in the request's encoding; an error is a google.rpc.Status in it, with \
+                the code in the header `stakeout-error`.",
+        body: &[
+            bytes("application/x-protobuf"),
+            Content {
+                kind: "application/json",
+                holds: Holds::Json,
+            },
+        ],
+        answers: &[
+            bytes("application/x-protobuf"),
+            Content {
+                kind: "application/json",
+                holds: Holds::Json,
+            },
+        ],
+        refusals: &[bytes("application/x-protobuf"), json("Status")],
+        ..OF_SENDING
+    },
+    Operation {
+        path: "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
+        id: "send_otlp_grpc",
+        summary: "OTLP profiles over gRPC",
+        about: "Errors are a status of gRPC.",
+        body: &[bytes("application/grpc")],
+        answers: &[bytes("application/grpc")],
+        errors: &[],
+        refusals: &[],
+        ..OF_SENDING
+    },
+    Operation {
+        path: "/ingest",
+        id: "send_pprof",
+        summary: "pprof as Pyroscope's clients send it",
+        about: "The body is the profile, gzipped or not, or a form with the profile as the part `profile`. What is \
+                left out is said in the answer's text.",
+        parameters: &[INGEST],
+        body: &[bytes("application/octet-stream"), bytes("multipart/form-data")],
+        answers: &[PLAIN],
+        ..OF_SENDING
+    },
+    Operation {
+        method: "get",
+        path: "/api/v1/ingest-check",
+        id: "ingest_check",
+        summary: "Whether the token may send",
+        status: 204,
+        errors: &[],
+        ..OF_SENDING
+    },
+    Operation {
+        path: "/install.sh",
+        id: "install_script",
+        summary: "The agent's install script",
+        about: "It has this server's URL, its version and the agents' checksums.",
+        answers: &[text("text/x-shellscript; charset=utf-8")],
+        ..OF_MACHINES
+    },
+    Operation {
+        path: "/download/{name}",
+        id: "download",
+        summary: "An agent, or its checksum",
+        about: "`name` is `stakeout-agent-linux-x86_64` or `stakeout-agent-linux-aarch64`; with `.sha256` it is the \
+                checksum.",
+        answers: &[bytes("application/octet-stream"), PLAIN],
+        errors: &[Code::NotFound, Code::Overloaded, Code::Internal],
+        ..OF_MACHINES
+    },
+    Operation {
+        path: "/login",
+        id: "login_form",
+        summary: "The form for a viewing token",
+        parameters: &[LOGIN],
+        answers: &[HTML],
+        ..OF_BROWSER
+    },
+    Operation {
+        method: "post",
+        path: "/login",
+        id: "login",
+        summary: "Trades a viewing token for a cookie",
+        about: "The answer leads to `next`. A wrong token has the form again, with 401.",
+        body: &[Content {
+            kind: "application/x-www-form-urlencoded",
+            holds: Holds::Form(&[
+                ("token", "A viewing token."),
+                ("next", "The path of this server that is shown then."),
+            ]),
+        }],
+        status: 303,
+        errors: &[
+            Code::BadParameter,
+            Code::TooLarge,
+            Code::TooManyRequests,
+            Code::Internal,
+        ],
+        ..OF_BROWSER
+    },
+    Operation {
+        method: "post",
+        path: "/logout",
+        id: "logout",
+        summary: "Ends the browser's session",
+        about: "The answer leads to `/login`.",
+        status: 303,
+        ..OF_BROWSER
+    },
+];

@@ -1,0 +1,320 @@
+//! The parameters of the query endpoints: what each takes, what it is where it is not given, what it means.
+//!
+//! The endpoints check what they are given by these tables, and the document describes the same tables. A parameter
+//! that stands in none of an endpoint's tables is refused.
+
+use crate::query::judge::Confidence;
+use crate::query::{MAX_SAMPLES, USUAL_ROWS};
+
+/// Most rows of a table, and lines of a chart.
+const MAX_LIMIT: usize = 10_000;
+
+/// One parameter of a query string.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::api) struct Parameter {
+    pub(in crate::api) name: &'static str,
+    pub(in crate::api) takes: Takes,
+    /// What it is where it is not given, as it would be given. Counts have theirs in `takes`.
+    pub(in crate::api) usual: Option<&'static str>,
+    /// Nothing is answered without it.
+    pub(in crate::api) is_needed: bool,
+    /// What it means, in sentences.
+    pub(in crate::api) about: &'static str,
+}
+
+/// What a parameter can be.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::api) enum Takes {
+    /// A name or text of its own kind, which `about` describes.
+    Text,
+    /// A PromQL selector.
+    Selector,
+    Time,
+    Duration,
+    /// A regular expression.
+    Pattern,
+    /// A whole number from 1 to `most`.
+    Count {
+        usual: usize,
+        most: usize,
+    },
+    /// A number from `least` to `most`, or to below `most`.
+    Share {
+        least: f64,
+        most: f64,
+        is_below: bool,
+    },
+    Words(&'static [&'static str]),
+    /// A label's name, or one of these words.
+    Label(&'static [&'static str]),
+    /// One frame, as `KIND,MODULE,FUNCTION`.
+    Frame,
+    /// Frames from the root on, with `;` between.
+    Path,
+}
+
+/// Tables of parameters that several endpoints share, and tables of one endpoint's own.
+pub(in crate::api) type Table = &'static [Parameter];
+
+const fn parameter(name: &'static str, takes: Takes, about: &'static str) -> Parameter {
+    Parameter {
+        name,
+        takes,
+        usual: None,
+        is_needed: false,
+        about,
+    }
+}
+
+const fn usual(name: &'static str, takes: Takes, usual: &'static str, about: &'static str) -> Parameter {
+    Parameter {
+        usual: Some(usual),
+        ..parameter(name, takes, about)
+    }
+}
+
+const fn limit(usual: usize, most: usize, about: &'static str) -> Parameter {
+    parameter("limit", Takes::Count { usual, most }, about)
+}
+
+/// What is asked for.
+pub(in crate::api) const COMMON: Table = &[
+    usual("type", Takes::Text, "cpu", "The profile type."),
+    usual("query", Takes::Selector, "{}", "Which samples count."),
+    usual(
+        "from",
+        Takes::Time,
+        "now-1h",
+        "The window's start, which belongs to it.",
+    ),
+    usual(
+        "until",
+        Takes::Time,
+        "now",
+        "The window's end, which does not belong to it. A window has at most 400 days.",
+    ),
+];
+
+/// Side A of a difference.
+pub(in crate::api) const BASE: Table = &[
+    parameter(
+        "base_query",
+        Takes::Selector,
+        "Which samples count on side A. It is `query` where it is not given.",
+    ),
+    parameter(
+        "base_from",
+        Takes::Time,
+        "The start of side A's window. It is `from` where it is not given.",
+    ),
+    parameter(
+        "base_until",
+        Takes::Time,
+        "The end of side A's window. It is `until` where it is not given.",
+    ),
+];
+
+/// Which values of a type with several units.
+pub(in crate::api) const UNIT: Table = &[parameter(
+    "unit",
+    Takes::Text,
+    "Which values of a type that has several units. A unit that the window does not have is an error.",
+)];
+
+/// Time that is left out, of side B and of side A.
+pub(in crate::api) const EXCEPT: Table = &[
+    parameter(
+        "except_from",
+        Takes::Time,
+        "The start of a part of the window whose samples do not count. It needs `except_until`.",
+    ),
+    parameter(
+        "except_until",
+        Takes::Time,
+        "The end of a part of the window whose samples do not count. It needs `except_from`.",
+    ),
+];
+pub(in crate::api) const BASE_EXCEPT: Table = &[
+    parameter(
+        "base_except_from",
+        Takes::Time,
+        "The start of the time that is left out of side A. It needs `base_except_until`.",
+    ),
+    parameter(
+        "base_except_until",
+        Takes::Time,
+        "The end of the time that is left out of side A. It needs `base_except_from`.",
+    ),
+];
+
+/// How a difference is judged.
+pub(in crate::api) const CRITERIA: Table = &[
+    parameter(
+        "normalize",
+        Takes::Words(&["rate", "share", "absolute"]),
+        "What both sides are made comparable by. It is `rate` where both selectors are the same, else `share`.",
+    ),
+    usual(
+        "measure",
+        Takes::Words(&["total", "self"]),
+        "total",
+        "Which of a frame's samples are compared: all, or those that end in it.",
+    ),
+    usual(
+        "confidence",
+        Takes::Share {
+            least: Confidence::LEAST,
+            most: Confidence::MOST,
+            is_below: false,
+        },
+        "0.95",
+        "How sure a change has to be. What it leaves to 1 is the expected share of wrong discoveries.",
+    ),
+];
+
+/// How a tree is looked at.
+pub(in crate::api) const VIEW: Table = &[
+    usual(
+        "min_share",
+        Takes::Share {
+            least: 0.0,
+            most: 1.0,
+            is_below: true,
+        },
+        "0",
+        "Children below this share of the total become one node of each parent. JSON alone is folded.",
+    ),
+    parameter(
+        "root",
+        Takes::Pattern,
+        "The outermost frame of each stack whose name has it is the root. Other samples are left out.",
+    ),
+    parameter(
+        "transform",
+        Takes::Words(&["merge_recursion"]),
+        "With `merge_recursion` a function that calls itself directly is one frame.",
+    ),
+];
+
+/// Which frames are looked for: by a pattern, a function, or a place.
+pub(in crate::api) const MATCH: Table = &[
+    parameter(
+        "match",
+        Takes::Pattern,
+        "Looks for frames whose function's name has it anywhere. Only one of `match`, `match_frame` and `match_path` \
+         is allowed.",
+    ),
+    parameter(
+        "match_frame",
+        Takes::Frame,
+        "Looks for frames of exactly this function.",
+    ),
+    parameter(
+        "match_path",
+        Takes::Path,
+        "Looks for one place: such frames from the root on, at most 1,024.",
+    ),
+];
+
+pub(in crate::api) const SERIES: Table = &[
+    usual(
+        "by",
+        Takes::Label(&[]),
+        "service",
+        "The label by which lines are drawn.",
+    ),
+    parameter(
+        "step",
+        Takes::Duration,
+        "The length of a step, at most 5,000 of them. About 200 steps are made where it is not given.",
+    ),
+    limit(20, MAX_LIMIT, "Most lines; `other` sums the rest."),
+];
+
+pub(in crate::api) const FLAMEGRAPH: Table = &[usual(
+    "format",
+    Takes::Words(&["json", "svg", "collapsed", "pprof", "speedscope"]),
+    "json",
+    "The form of the answer. All but JSON come as attachments.",
+)];
+
+pub(in crate::api) const DIFF: Table = &[usual(
+    "format",
+    Takes::Words(&["json", "svg", "collapsed"]),
+    "json",
+    "The form of the answer. All but JSON come as attachments.",
+)];
+
+pub(in crate::api) const HEATMAP: Table = &[
+    usual(
+        "step",
+        Takes::Duration,
+        "1s",
+        "The length of a column. There are at most 1,000,000 cells.",
+    ),
+    parameter(
+        "rows",
+        Takes::Count {
+            usual: USUAL_ROWS,
+            most: MAX_LIMIT,
+        },
+        "Offsets that a column is cut into.",
+    ),
+];
+
+pub(in crate::api) const TIMELINE: Table = &[
+    limit(10_000, MAX_SAMPLES, "Most samples. It counts without `before` alone."),
+    parameter(
+        "before",
+        Takes::Duration,
+        "Shows what ran on the same CPU up to this long before each sample with a frame that is looked for. It needs \
+         one of `match`, `match_frame` and `match_path`; those, `min_share`, `root` and `transform` need it.",
+    ),
+];
+
+pub(in crate::api) const TOP: Table = &[
+    usual(
+        "by",
+        Takes::Label(&["function"]),
+        "function",
+        "What is ranked: `function`, or a label.",
+    ),
+    limit(100, MAX_LIMIT, "Most rows."),
+    usual(
+        "format",
+        Takes::Words(&["json", "csv"]),
+        "json",
+        "The form of the answer. CSV comes as an attachment.",
+    ),
+];
+
+/// What an address of `/ingest` says of a profile. Other parameters of Pyroscope's clients are not looked at.
+pub(in crate::api) const INGEST: Table = &[
+    Parameter {
+        is_needed: true,
+        ..parameter(
+            "name",
+            Takes::Text,
+            "The program, with labels in braces or without: `shop{hostname=node-a}`.",
+        )
+    },
+    parameter(
+        "from",
+        Takes::Text,
+        "The profile's start: whole seconds, milliseconds, microseconds or nanoseconds since the Unix epoch, told \
+         apart by their size.",
+    ),
+    parameter("until", Takes::Text, "The profile's end, as `from`."),
+    parameter(
+        "spyName",
+        Takes::Text,
+        "The client, such as `gospy`: it tells the language of frames.",
+    ),
+    usual("format", Takes::Words(&["pprof"]), "pprof", "The form of the body."),
+];
+
+pub(in crate::api) const LOGIN: Table = &[parameter(
+    "next",
+    Takes::Text,
+    "The path of this server that is shown after signing in.",
+)];
