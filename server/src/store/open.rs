@@ -7,7 +7,9 @@ use crate::store::commit;
 use crate::store::log::location::{self, Place};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
-use crate::store::root::local::{self, DurableStore};
+use crate::store::root::durable::{self, DurableStore};
+use crate::store::root::local::LocalReader;
+use crate::store::root::reader::RangeReader;
 use crate::store::state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 use crate::store::table::error::StoreError;
 use crate::store::table::integrity::Damage;
@@ -64,8 +66,8 @@ fn prepare_dir(dir: &Path) -> Result<PathBuf, StoreError> {
         };
     }
     let absolute = std::path::absolute(dir).map_err(|cause| data_dir(dir, cause))?;
-    local::create_dir_durably(&absolute).map_err(|cause| data_dir(&absolute, cause))?;
-    local::make_private(&absolute);
+    durable::create_dir_durably(&absolute).map_err(|cause| data_dir(&absolute, cause))?;
+    durable::make_private(&absolute);
     absolute.canonicalize().map_err(|cause| data_dir(&absolute, cause))
 }
 
@@ -76,7 +78,7 @@ fn lock_dir(dir: &Path) -> Result<File, StoreError> {
         .truncate(false)
         .read(true)
         .write(true)
-        .mode(local::FILE_MODE)
+        .mode(durable::FILE_MODE)
         .open(&path)
         .map_err(|cause| data_dir(&path, cause))?;
     match file.try_lock() {
@@ -88,7 +90,7 @@ fn lock_dir(dir: &Path) -> Result<File, StoreError> {
 
 /// Unfinished files of a run that was killed.
 fn empty_staging(staging: &Path) -> std::io::Result<()> {
-    local::create_dir_durably(staging)?;
+    durable::create_dir_durably(staging)?;
     for entry in std::fs::read_dir(staging)? {
         std::fs::remove_file(entry?.path())?;
     }
@@ -131,8 +133,9 @@ impl Store {
             config.quiet_query_memory_bytes,
         ));
         let runtime = runtime(query_pool.clone(), &files)?;
-        let damage = Arc::new(Damage::new(&config.dir));
-        let mut view = Snapshot::new(runtime, damage.clone());
+        let reader: Arc<dyn RangeReader> = Arc::new(LocalReader::new(&config.dir));
+        let damage = Arc::new(Damage::new(&config.dir, reader.clone()));
+        let mut view = Snapshot::new(runtime, reader.clone(), damage.clone());
         let mut logs = Vec::with_capacity(Table::COUNT);
         let mut txns = Vec::new();
         let mut garbage = Vec::new();
@@ -141,6 +144,7 @@ impl Store {
             let loaded = opening::open(Place {
                 table,
                 dir: config.dir.clone(),
+                reader: reader.clone(),
                 staging: staging.clone(),
                 over,
                 clock: config.clock.clone(),

@@ -6,7 +6,7 @@ use crate::lock::lock_mutex;
 use crate::memory::query_pool::QueryPool;
 use crate::store::buffer::commit_queue::Inbox;
 use crate::store::log::table_log::TableLog;
-use crate::store::root::local::{self, DurableStore};
+use crate::store::root::durable::{self, DurableStore};
 use crate::store::table::integrity::Damage;
 use crate::store::table::orphans::{self, Stale};
 use crate::store::table::schema::Table;
@@ -240,7 +240,7 @@ impl Store {
         }
         let staging = self.config.dir.join("tmp");
         let dirs = Table::ALL.map(|table| self.config.dir.join(table.name()));
-        let probe = tokio::task::spawn_blocking(move || local::probe(&staging, &dirs));
+        let probe = tokio::task::spawn_blocking(move || durable::probe(&staging, &dirs));
         // A disk that hangs cannot be written to either.
         let is_writable = match tokio::time::timeout(PROBE_WITHIN, probe).await {
             Ok(Ok(Ok(()))) => true,

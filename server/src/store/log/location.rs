@@ -1,6 +1,7 @@
 //! Where a table's log is, and what it is written through.
 
 use crate::clock::Clock;
+use crate::store::root::reader::RangeReader;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 use object_store::ObjectStore;
@@ -14,6 +15,7 @@ pub(crate) struct Place {
     pub(crate) table: Table,
     /// The data directory.
     pub(crate) dir: PathBuf,
+    pub(crate) reader: Arc<dyn RangeReader>,
     pub(crate) staging: PathBuf,
     pub(crate) over: Over,
     pub(crate) clock: Arc<Clock>,

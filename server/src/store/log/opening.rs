@@ -3,7 +3,7 @@
 use crate::store::log::location::Place;
 use crate::store::log::table_log::{TableLog, add_action};
 use crate::store::log::{orphan_commit, recover};
-use crate::store::root::local;
+use crate::store::root::durable;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::integrity::Fault;
@@ -48,7 +48,7 @@ impl Loaded {
 /// Opens a table, creating it where there is none. A damaged log is mended first.
 pub(crate) async fn open(place: Place) -> Result<Loaded, StoreError> {
     let table = place.table;
-    local::create_dir_durably(&place.table_dir()).map_err(StoreError::table(table, "create its folder"))?;
+    durable::create_dir_durably(&place.table_dir()).map_err(StoreError::table(table, "create its folder"))?;
     let faults = recover::faults(&place).map_err(StoreError::table(table, "look at its log"))?;
     if !faults.is_empty() {
         let (table, first) = (table.name(), &faults[0]);

@@ -48,7 +48,7 @@ pub(crate) fn find(place: &Place, files: &[Arc<DataFile>], txns: &[Txn]) -> std:
     let mut commits = Commits::new();
     for path in paths {
         // What cannot be read is no file of ours, or was not written to its end.
-        let Ok(notes) = Notes::read(&place.table_dir().join(&path)) else {
+        let Ok(notes) = Notes::read(&place.reader, &place.table.path_of(&path)) else {
             continue;
         };
         if notes.replaces.is_empty() {

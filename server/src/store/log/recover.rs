@@ -11,7 +11,7 @@ use crate::store::format::write::rows_file;
 use crate::store::log::checksums::{self, Listed};
 use crate::store::log::location::Place;
 use crate::store::log::table_log::{TableLog, add_action, load};
-use crate::store::root::local;
+use crate::store::root::durable;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::{StoreError, chain};
 use crate::store::table::file_list::add_files;
@@ -53,7 +53,7 @@ pub(crate) async fn mend(place: &Place, faults: &[Fault]) -> Result<(), StoreErr
     }
     for fault in faults {
         std::fs::rename(place.log_dir().join(&fault.name), aside.join(&fault.name))
-            .and_then(|()| local::sync_dir(&place.log_dir()))
+            .and_then(|()| durable::sync_dir(&place.log_dir()))
             .map_err(place.failed("put a damaged file aside"))?;
     }
     Ok(())
@@ -63,7 +63,7 @@ pub(crate) async fn mend(place: &Place, faults: &[Fault]) -> Result<(), StoreErr
 fn aside(place: &Place) -> std::io::Result<PathBuf> {
     let now = chrono::Utc::now().format("%Y%m%dT%H%M%S%.3fZ");
     let aside = place.dir.join(ASIDE).join(format!("{}-{now}", place.table.name()));
-    local::create_dir_durably(&aside)?;
+    durable::create_dir_durably(&aside)?;
     Ok(aside)
 }
 
@@ -98,14 +98,14 @@ async fn rebuild(place: &Place, aside: &Path) -> Result<(), StoreError> {
 
 /// The new log to the old one's place, and the other way round, in one step where the file system can do that.
 fn swap(new: &Path, old: &Path) -> std::io::Result<()> {
-    local::create_dir_durably(old)?;
+    durable::create_dir_durably(old)?;
     if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_err() {
         let kept = new.with_extension("old");
         std::fs::rename(old, &kept)?;
         std::fs::rename(new, old)?;
     }
     for dir in [new, old].into_iter().filter_map(Path::parent) {
-        local::sync_dir(dir)?;
+        durable::sync_dir(dir)?;
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ async fn believed(place: &Place, aside: &Path) -> Result<Believed, StoreError> {
     let trusted = place.elsewhere(aside.join("trusted"));
     let names = checkpoint.map(checksums::checkpoint_name).into_iter();
     let linked = (|| {
-        local::create_dir_durably(&trusted.log_dir())?;
+        durable::create_dir_durably(&trusted.log_dir())?;
         for name in names.chain(entries.into_iter().map(checksums::entry_name)) {
             std::fs::hard_link(log_dir.join(&name), trusted.log_dir().join(&name))?;
         }
@@ -282,14 +282,16 @@ pub(crate) fn paths(place: &Place, but: &[Arc<DataFile>]) -> Vec<String> {
 pub(crate) fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), String> {
     let whole = place.table_dir().join(path);
     let metadata = std::fs::metadata(&whole).map_err(|error| error.to_string())?;
-    if let Some(fault) = integrity::fault(&whole, metadata.len()).map_err(|error| error.to_string())? {
+    let (reader, below) = (&place.reader, place.table.path_of(path));
+    let fault = integrity::fault(reader.as_ref(), &below, metadata.len());
+    if let Some(fault) = fault.map_err(|error| error.cause().to_string())? {
         return Err(fault);
     }
     let folder = path.split_once('/').map_or("", |(folder, _)| folder);
     let partition = folder.split_once('=').map_or("", |(_, value)| value).to_owned();
-    let rows = FileRows::open(place.table, whole.clone(), BATCH_ROWS).map_err(|error| error.to_string())?;
+    let rows = FileRows::open(reader, place.table, &below, BATCH_ROWS).map_err(|error| error.to_string())?;
     let batches: Vec<_> = rows.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let notes = Notes::read(&whole).map_err(|error| chain(error.as_ref()))?;
+    let notes = Notes::read(reader, &below).map_err(|error| chain(error.as_ref()))?;
     let modified = metadata.modified().map(chrono::DateTime::<chrono::Utc>::from);
     let described = rows_file::describe(place.table, &batches).map_err(|error| error.to_string())?;
     let described = DataFile {

@@ -9,7 +9,7 @@ use crate::store::log::checksums::{self, CHECKSUM, UNSEALED, list_sums};
 use crate::store::log::location::Place;
 use crate::store::log::schema::{create, with_every_column};
 use crate::store::log::transactions::read_txns;
-use crate::store::root::local::{self, DurableStore};
+use crate::store::root::durable::{self, DurableStore};
 use crate::store::table::data_file::{ColumnRange, DataFile};
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
@@ -88,7 +88,7 @@ impl TableLog {
     /// Opens a log that is sound, creating it where there is none. Gives the table's files and transactions, too.
     pub(crate) async fn over(place: &Place) -> Result<(Self, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
         let (table, log_dir) = (place.table, place.log_dir());
-        local::create_dir_durably(&place.table_dir()).map_err(StoreError::table(table, "create its folder"))?;
+        durable::create_dir_durably(&place.table_dir()).map_err(StoreError::table(table, "create its folder"))?;
         let log_store = open_log_store(place)?;
         let exists = log_store
             .is_delta_table_location()
@@ -246,7 +246,7 @@ pub(crate) async fn load(place: &Place) -> Result<(DeltaTable, Vec<Arc<DataFile>
     let table = place.table;
     let log_store = open_log_store(place)?;
     // A server that was killed may have written an entry and not have synced it: what is read now counts from now on.
-    local::sync_dir(&place.log_dir()).map_err(StoreError::table(table, "sync its log"))?;
+    durable::sync_dir(&place.log_dir()).map_err(StoreError::table(table, "sync its log"))?;
     let mut delta = DeltaTable::new(log_store.clone());
     delta.load().await.map_err(StoreError::table(table, "read its log"))?;
     let delta = with_every_column(table, delta).await?;
@@ -345,6 +345,7 @@ mod tests {
         Place {
             table,
             dir: dir.to_owned(),
+            reader: Arc::new(crate::store::root::local::LocalReader::new(dir)),
             staging: dir.join("tmp"),
             over: |_, store| store,
             clock: Arc::new(Clock::system()),
