@@ -44,7 +44,7 @@ impl Store {
             mut files,
             ..
         } = job;
-        let reader = self.snapshot().reader.clone();
+        let reader = self.root.reader();
         let (read, name, limit_bytes) = (files.clone(), partition.clone(), self.config.merge_bytes);
         let gathered = tokio::task::spawn_blocking(move || gather(&reader, table, &name, &read, limit_bytes))
             .await
@@ -117,7 +117,7 @@ impl Store {
     /// Writes what a job makes, not yet part of a table. An error comes with what was written before it.
     async fn write_merged(&self, job: &Job) -> ([Vec<Arc<DataFile>>; MERGED.len()], Result<(), StoreError>) {
         let mut written: [Vec<Arc<DataFile>>; MERGED.len()] = Default::default();
-        let reader = self.snapshot().reader.clone();
+        let reader = self.root.reader();
         let paths = job.files.iter().map(|file| Table::Samples.path_of(&file.path));
         let paths: Vec<String> = paths.collect();
         // One file waits here while the next is made.

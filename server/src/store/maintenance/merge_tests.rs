@@ -4,7 +4,7 @@ use crate::store::buffer::interner::{Manner, Origin, Series};
 use crate::store::format::provenance::Notes;
 use crate::store::format::write::row_group::CodedFile;
 use crate::store::format::write::rows_file::Effort;
-use crate::store::root::local::LocalReader;
+use crate::store::root::local_reader::LocalReader;
 use std::collections::BTreeMap;
 
 /// A row with all that it says as text, so that rows of different books can be compared.

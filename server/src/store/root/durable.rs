@@ -54,10 +54,12 @@ impl std::fmt::Display for DurableStore {
     }
 }
 
-fn generic(source: std::io::Error) -> object_store::Error {
-    object_store::Error::Generic {
-        store: STORE,
-        source: Box::new(source),
+/// Why a file could not be written, as an object store says it.
+pub(crate) fn put_error(path: &str, source: std::io::Error) -> object_store::Error {
+    let (path, source) = (path.to_owned(), Box::new(source));
+    match source.kind() {
+        std::io::ErrorKind::AlreadyExists => object_store::Error::AlreadyExists { path, source },
+        _ => object_store::Error::Generic { store: STORE, source },
     }
 }
 
@@ -116,7 +118,7 @@ pub(crate) fn make_private(dir: &FsPath) {
 }
 
 /// Writes a little to where files are begun, and takes it away again: whether anything can be stored.
-pub(crate) fn probe(staging: &FsPath, dirs: &[PathBuf]) -> std::io::Result<()> {
+pub(crate) fn probe(staging: &FsPath) -> std::io::Result<()> {
     let path = staging.join("probe");
     let mut file = File::options()
         .write(true)
@@ -127,14 +129,24 @@ pub(crate) fn probe(staging: &FsPath, dirs: &[PathBuf]) -> std::io::Result<()> {
     file.write_all(b"probe")?;
     file.sync_all()?;
     drop(file);
-    fs::remove_file(&path)?;
-    for dir in dirs {
-        rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
-    }
-    Ok(())
+    fs::remove_file(&path)
 }
 
-fn write_durably(staging: &FsPath, target: &FsPath, payload: &PutPayload, replace: bool) -> std::io::Result<()> {
+/// Whether names can be added to a folder.
+pub(crate) fn may_write(dir: &FsPath) -> std::io::Result<()> {
+    Ok(rustix::fs::access(
+        dir,
+        rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+    )?)
+}
+
+/// Writes a file that is whole and durable when this returns well; `replace`: in place of one that may be there.
+pub(crate) fn write_durably(
+    staging: &FsPath,
+    target: &FsPath,
+    payload: &PutPayload,
+    replace: bool,
+) -> std::io::Result<()> {
     let dir = target
         .parent()
         .ok_or_else(|| std::io::Error::other("a file needs a folder"))?;
@@ -188,13 +200,7 @@ impl ObjectStore for DurableStore {
                 e_tag: None,
                 version: None,
             }),
-            Err(source) if source.kind() == std::io::ErrorKind::AlreadyExists => {
-                Err(object_store::Error::AlreadyExists {
-                    path: location.to_string(),
-                    source: Box::new(source),
-                })
-            }
-            Err(source) => Err(generic(source)),
+            Err(source) => Err(put_error(location.as_ref(), source)),
         }
     }
 
@@ -290,8 +296,8 @@ mod tests {
         }
         make_private(&root);
         assert_eq!(modes(), [0o700, 0o700, 0o700, 0o600]);
-        probe(&root, &[root.join("a")]).unwrap();
-        assert!(probe(&root, &[root.join("none")]).is_err() && probe(&root.join("none"), &[]).is_err());
+        probe(&root).and_then(|()| may_write(&root.join("a"))).unwrap();
+        assert!(may_write(&root.join("none")).is_err() && probe(&root.join("none")).is_err());
         assert!(!root.join("probe").exists());
     }
 

@@ -52,6 +52,11 @@ impl RootError {
         }
     }
 
+    /// The object's path below the root.
+    pub(crate) fn object(&self) -> &str {
+        &self.failure().object
+    }
+
     /// The cause without the object's name, for a message that names it in its own way.
     pub(crate) fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         self.failure().source.as_ref()

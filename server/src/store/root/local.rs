@@ -1,98 +1,217 @@
 //! The data root in a folder of this machine.
 
+use crate::store::root::contract::{Lock, LogRoot, Named, Root, Stamp, Version};
+use crate::store::root::durable::{self, DurableStore};
 use crate::store::root::error::RootError;
-use crate::store::root::reader::{Digest, RangeReader};
+use crate::store::root::local_reader::LocalReader;
+use crate::store::root::reader::RangeReader;
 use bytes::Bytes;
-use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
-use xxhash_rust::xxh3::Xxh3;
+use object_store::ObjectStore;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Bytes that are hashed at a time.
-const PIECE_BYTES: usize = 1 << 20;
+/// The file whose lock the process holds that writes.
+const LOCK: &str = "lock";
 
-/// Reads files below a folder.
-#[derive(Debug, Clone)]
-pub(crate) struct LocalReader {
+/// Where files are begun.
+const STAGING: &str = "tmp";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct LocalRoot {
+    /// Absolute, without symbolic links.
     dir: PathBuf,
+    staging: PathBuf,
+    objects: Arc<dyn ObjectStore>,
+    reader: Arc<LocalReader>,
 }
 
-impl LocalReader {
-    pub(crate) fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_owned() }
+impl LocalRoot {
+    /// Opens a folder, creating it and those above it where they are missing. Takes it from everybody but its user.
+    /// An error's object is the folder.
+    pub(crate) fn open(dir: &Path) -> Result<Self, RootError> {
+        let failed = |dir: &Path, cause| RootError::new(&dir.display().to_string(), cause);
+        let absolute = std::path::absolute(dir).map_err(|cause| failed(dir, cause))?;
+        durable::create_dir_durably(&absolute).map_err(|cause| failed(&absolute, cause))?;
+        durable::make_private(&absolute);
+        let dir = absolute.canonicalize().map_err(|cause| failed(&absolute, cause))?;
+        let staging = dir.join(STAGING);
+        let objects = DurableStore::new(Some(&dir), staging.clone());
+        let objects = objects.map_err(|cause| RootError::new(&dir.display().to_string(), cause))?;
+        Ok(Self {
+            reader: Arc::new(LocalReader::new(&dir)),
+            objects: Arc::new(objects),
+            dir,
+            staging,
+        })
     }
 
-    /// Where an object is. What a log names may not lead out of the root.
-    fn locate(&self, path: &str) -> std::io::Result<PathBuf> {
-        let is_below = |part: Component<'_>| matches!(part, Component::Normal(_));
-        match Path::new(path).components().all(is_below) {
-            true => Ok(self.dir.join(path)),
-            false => Err(std::io::Error::other("this is no path below the data directory")),
-        }
-    }
-}
-
-impl RangeReader for LocalReader {
-    fn ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, RootError> {
-        let read = self.locate(path).and_then(|path| read_ranges(&path, ranges));
-        read.map_err(|cause| RootError::new(path, cause))
+    /// Does something with the file or folder of a path.
+    fn at<T>(&self, path: &str, work: impl FnOnce(&Path) -> std::io::Result<T>) -> Result<T, RootError> {
+        let done = self.reader.locate(path).and_then(|whole| work(&whole));
+        done.map_err(|cause| RootError::new(path, cause))
     }
 
-    fn length(&self, path: &str) -> Result<u64, RootError> {
-        let metadata = self.locate(path).and_then(std::fs::metadata);
-        metadata
-            .map(|metadata| metadata.len())
-            .map_err(|cause| RootError::new(path, cause))
-    }
-
-    fn digest(&self, path: &str) -> Result<Digest, RootError> {
-        let digest = self.locate(path).and_then(|path| digest(&path));
-        digest.map_err(|cause| RootError::new(path, cause))
-    }
-
-    fn name_of(&self, path: &str) -> String {
-        match path.is_empty() {
-            true => self.dir.display().to_string(),
-            false => self.dir.join(path).display().to_string(),
-        }
+    fn put(&self, path: &str, bytes: Bytes, replace: bool) -> Result<(), RootError> {
+        let whole = self.reader.locate(path).map_err(|cause| RootError::new(path, cause))?;
+        durable::write_durably(&self.staging, &whole, &bytes.into(), replace)
+            .map_err(|cause| RootError::new(path, durable::put_error(path, cause)))
     }
 }
 
-fn read_ranges(path: &Path, ranges: &[Range<u64>]) -> std::io::Result<Vec<Bytes>> {
-    let mut file = File::open(path)?;
-    let read = |range: &Range<u64>| {
-        let length = range.end.saturating_sub(range.start);
-        let mut bytes = Vec::with_capacity(length as usize);
-        file.seek(SeekFrom::Start(range.start))?;
-        (&mut file).take(length).read_to_end(&mut bytes)?;
-        match bytes.len() as u64 == length {
-            true => Ok(bytes.into()),
-            false => Err(std::io::Error::other(format!(
-                "the file ends at {}, in the middle of what is said to be read",
-                range.start + bytes.len() as u64
-            ))),
-        }
-    };
-    ranges.iter().map(read).collect()
-}
+impl Root for LocalRoot {
+    fn objects(&self) -> Arc<dyn ObjectStore> {
+        self.objects.clone()
+    }
 
-fn digest(path: &Path) -> std::io::Result<Digest> {
-    let mut file = File::open(path)?;
-    let mut piece = vec![0; PIECE_BYTES];
-    let (mut bytes, mut hash) = (0, Xxh3::new());
-    loop {
-        match file.read(&mut piece) {
-            Ok(0) => {
-                let hash = hash.digest();
-                return Ok(Digest { bytes, hash });
+    fn table(&self, path: &str) -> Result<LogRoot, RootError> {
+        let dir = self.reader.locate(path).map_err(|cause| RootError::new(path, cause))?;
+        let failed = |cause: object_store::Error| RootError::new(path, cause);
+        let url = url::Url::from_directory_path(&dir)
+            .map_err(|()| RootError::new(path, format!("{} is not an absolute path", dir.display())))?;
+        Ok(LogRoot {
+            table: Arc::new(DurableStore::new(Some(&dir), self.staging.clone()).map_err(failed)?),
+            whole: Arc::new(DurableStore::new(None, self.staging.clone()).map_err(failed)?),
+            url,
+        })
+    }
+
+    fn lock(&self) -> Result<Lock, RootError> {
+        let file = self.at(LOCK, |path| {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .read(true)
+                .write(true)
+                .mode(durable::FILE_MODE)
+                .open(path)?;
+            match file.try_lock() {
+                Ok(()) => Ok(file),
+                Err(TryLockError::WouldBlock) => {
+                    let held = "another process has it locked";
+                    Err(std::io::Error::new(ErrorKind::AlreadyExists, held))
+                }
+                Err(TryLockError::Error(cause)) => Err(cause),
             }
-            Ok(read) => {
-                bytes += read as u64;
-                hash.update(&piece[..read]);
+        })?;
+        self.at(STAGING, empty)?;
+        Ok(Box::new(file))
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>, RootError> {
+        let stat = rustix::fs::statvfs(&self.dir).map_err(|cause| RootError::new("", std::io::Error::from(cause)))?;
+        Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
+
+    fn probe(&self, prefixes: &[&str]) -> Result<(), RootError> {
+        self.at(STAGING, durable::probe)?;
+        prefixes
+            .iter()
+            .try_for_each(|prefix| self.at(prefix, durable::may_write))
+    }
+
+    fn stamp(&self, path: &str) -> Result<Stamp, RootError> {
+        self.at(path, |path| {
+            let metadata = std::fs::metadata(path)?;
+            Ok(Stamp {
+                bytes: metadata.len(),
+                modified: metadata.modified().ok(),
+                version: Version::Inode {
+                    changed: (metadata.ctime(), metadata.ctime_nsec()),
+                    number: metadata.ino(),
+                },
+            })
+        })
+    }
+
+    fn create(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
+        self.put(path, bytes, false)
+    }
+
+    fn replace(&self, path: &str, bytes: Bytes) -> Result<(), RootError> {
+        self.put(path, bytes, true)
+    }
+
+    fn names(&self, prefix: &str, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Named>, RootError> {
+        let listed = self.at(prefix, |dir| {
+            let mut names = Vec::new();
+            for entry in std::fs::read_dir(dir)? {
+                let entry = entry?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if wanted(&name) {
+                    let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+                    names.push(Named { name, bytes });
+                }
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Ok(names)
+        });
+        match listed {
+            Err(RootError::NotFound(_)) => Ok(Vec::new()),
+            listed => listed,
         }
     }
+
+    fn prepare(&self, prefix: &str) -> Result<(), RootError> {
+        self.at(prefix, durable::create_dir_durably)
+    }
+
+    fn settle(&self, prefix: &str) -> Result<(), RootError> {
+        self.at(prefix, durable::sync_dir)
+    }
+
+    fn set_aside(&self, path: &str, to: &str) -> Result<(), RootError> {
+        self.at(to, |to| Ok(to.to_owned()))
+            .and_then(|to| self.at(path, |path| std::fs::rename(path, to)))
+    }
+
+    fn exchange(&self, new: &str, old: &str) -> Result<(), RootError> {
+        self.at(new, |new| Ok(new.to_owned()))
+            .and_then(|new| self.at(old, |old| exchange(&new, old)))
+    }
+
+    fn prune(&self, prefix: &str) -> Result<(), RootError> {
+        self.at(prefix, |dir| match std::fs::remove_dir(dir) {
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => Err(error),
+            _ => Ok(()),
+        })
+    }
+
+    fn discard(&self, prefix: &str) -> Result<(), RootError> {
+        self.at(prefix, |dir| match std::fs::remove_dir_all(dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        })
+    }
+
+    fn reader(&self) -> Arc<dyn RangeReader> {
+        self.reader.clone()
+    }
+}
+
+/// Removes unfinished files of a run that was killed.
+fn empty(staging: &Path) -> std::io::Result<()> {
+    durable::create_dir_durably(staging)?;
+    for entry in std::fs::read_dir(staging)? {
+        std::fs::remove_file(entry?.path())?;
+    }
+    Ok(())
+}
+
+/// In one step where the file system can do that. Elsewhere the old log is missing between two steps, and a start
+/// makes it anew.
+fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
+    durable::create_dir_durably(old)?;
+    if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_err() {
+        let kept = new.with_extension("old");
+        std::fs::rename(old, &kept)?;
+        std::fs::rename(new, old)?;
+    }
+    for dir in [new, old].into_iter().filter_map(Path::parent) {
+        durable::sync_dir(dir)?;
+    }
+    Ok(())
 }

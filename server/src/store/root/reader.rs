@@ -19,6 +19,13 @@ pub(crate) trait RangeReader: std::fmt::Debug + Send + Sync {
     /// an error.
     fn ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, RootError>;
 
+    /// All bytes of an object.
+    fn whole(&self, path: &str) -> Result<Bytes, RootError> {
+        let length = self.length(path)?;
+        let bytes = self.ranges(path, std::slice::from_ref(&(0..length)))?.pop();
+        bytes.ok_or_else(|| RootError::new(path, "no bytes were read"))
+    }
+
     /// How many bytes an object has.
     fn length(&self, path: &str) -> Result<u64, RootError>;
 

@@ -3,7 +3,7 @@
 use crate::store::root::durable::DurableStore;
 use crate::store::root::error::RootError;
 use crate::store::root::in_memory::InMemory;
-use crate::store::root::local::LocalReader;
+use crate::store::root::local_reader::LocalReader;
 use crate::store::root::reader::RangeReader;
 use object_store::path::Path;
 use object_store::{ObjectStore as _, ObjectStoreExt as _};
@@ -15,7 +15,10 @@ const CONTENT: &str = "0123456789";
 fn keeps_the_contract(reader: &dyn RangeReader) {
     let ranges = [7..10, 0..2, 3..4, 5..5];
     assert_eq!(reader.ranges("a/b", &ranges).unwrap(), ["789", "01", "3", ""]);
-    assert_eq!(reader.length("a/b").unwrap(), 10);
+    assert_eq!(
+        (reader.length("a/b").unwrap(), reader.whole("a/b").unwrap()),
+        (10, CONTENT.into())
+    );
     let digest = reader.digest("a/b").unwrap();
     assert_eq!(
         (digest.bytes, digest.hash),

@@ -6,14 +6,14 @@
 //! sound again or older than the retention.
 
 use crate::lock::lock_mutex;
+use crate::store::root::contract::{Root, Stamp};
 use crate::store::root::error::RootError;
 use crate::store::root::reader::{Digest, RangeReader};
 use crate::store::table::data_file::DataFile;
 use crate::store::table::schema::Table;
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// What stands behind the hash in a data file's name.
 const NAME_END: &str = ".zstd.parquet";
@@ -38,13 +38,12 @@ pub struct DamagedFile {
     pub rows: u64,
 }
 
-/// Changes when a file is written to, if by anything but a failing disk.
+/// A part of a log that is not what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
-    bytes: u64,
-    modified: Option<SystemTime>,
-    changed: (i64, i64),
-    inode: u64,
+pub(crate) struct Fault {
+    /// In the log's folder; empty for the folder itself.
+    pub(crate) name: String,
+    pub(crate) what: String,
 }
 
 /// What was found of a file.
@@ -59,7 +58,7 @@ struct Found {
 /// What is known of the files. One for a store.
 #[derive(Debug)]
 pub(crate) struct Damage {
-    dir: PathBuf,
+    root: Arc<dyn Root>,
     reader: Arc<dyn RangeReader>,
     /// By path below the table's folder. As many as there are files: maintenance forgets those that are gone.
     found: Mutex<[HashMap<String, Found>; Table::COUNT]>,
@@ -67,10 +66,10 @@ pub(crate) struct Damage {
 }
 
 impl Damage {
-    pub(crate) fn new(dir: &Path, reader: Arc<dyn RangeReader>) -> Self {
+    pub(crate) fn new(root: Arc<dyn Root>) -> Self {
         Self {
-            dir: dir.to_owned(),
-            reader,
+            reader: root.reader(),
+            root,
             found: Mutex::default(),
             logs: Mutex::default(),
         }
@@ -78,8 +77,8 @@ impl Damage {
 
     /// Lists a damaged part of a table's log until the next start.
     pub(crate) fn add_log(&self, table: Table, fault: &Fault) {
-        let file = Path::new(table.name()).join("_delta_log").join(&fault.name);
-        let file = file.to_string_lossy().trim_end_matches('/').to_owned();
+        let file = table.path_of(&format!("_delta_log/{}", fault.name));
+        let file = file.trim_end_matches('/').to_owned();
         tracing::error!(file, fault = fault.what, "a part of a table's log is damaged");
         let mut logs = lock_mutex(&self.logs);
         if logs.len() < MAX_LISTED && logs.iter().all(|known| known.file != file) {
@@ -135,7 +134,7 @@ impl Damage {
     }
 
     fn is_sound(&self, table: Table, file: &DataFile) -> bool {
-        let stamp = self.stamp(table, file);
+        let stamp = self.root.stamp(&table.path_of(&file.path));
         {
             let found = lock_mutex(&self.found);
             if let (Ok(stamp), Some(found)) = (&stamp, found[table.index()].get(&file.path))
@@ -145,11 +144,6 @@ impl Damage {
             }
         }
         self.compare(table, file, stamp)
-    }
-
-    fn stamp(&self, table: Table, file: &DataFile) -> Result<Stamp, RootError> {
-        let path = table.path_of(&file.path);
-        Stamp::of(&self.dir.join(&path)).map_err(|cause| RootError::new(&path, cause))
     }
 
     /// Reads the whole file, and notes what is found.
@@ -203,34 +197,9 @@ impl Damage {
                     continue;
                 }
                 bytes += file.size_bytes;
-                let stamp = self.stamp(table, file);
+                let stamp = self.root.stamp(&table.path_of(&file.path));
                 self.compare(table, file, stamp);
             }
-        }
-    }
-}
-
-impl Stamp {
-    fn of(path: &Path) -> std::io::Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = std::fs::metadata(path)?;
-        Ok(Self {
-            bytes: metadata.len(),
-            modified: metadata.modified().ok(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-            inode: metadata.ino(),
-        })
-    }
-}
-
-impl Default for Stamp {
-    /// That of no file.
-    fn default() -> Self {
-        Self {
-            bytes: 0,
-            modified: None,
-            changed: (0, 0),
-            inode: 0,
         }
     }
 }
@@ -274,7 +243,7 @@ fn reading_fault(error: &RootError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::root::local::LocalReader;
+    use crate::store::root::local_reader::LocalReader;
 
     #[test]
     fn every_flipped_byte_is_found_and_so_is_what_is_cut_or_gone() {
@@ -309,12 +278,4 @@ mod tests {
         assert_eq!(hash_in("a/part-1f3c.zstd.parquet"), None);
         assert_eq!(hash_in("a/part-1f3c.00000000000000ff.zstd.parquet"), Some(255));
     }
-}
-
-/// A part of a log that is not what was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// In the log's folder; empty for the folder itself.
-    pub(crate) name: String,
-    pub(crate) what: String,
 }
