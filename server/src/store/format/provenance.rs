@@ -42,7 +42,7 @@ impl Notes {
 
     /// Takes over the transactions of files that go, so that their batches are known should all of the log be lost.
     /// The paths are below the data root.
-    pub(crate) fn inherit(&mut self, reader: &Arc<dyn RangeReader>, files: &[String]) -> Result<(), StoreError> {
+    pub(crate) fn inherit(&mut self, reader: &dyn RangeReader, files: &[String]) -> Result<(), StoreError> {
         let mut latest: HashMap<String, Txn> = self.txns.drain(..).map(|txn| (txn.app_id.clone(), txn)).collect();
         for file in files {
             let notes = Self::read(reader, file).map_err(|error| StoreError::Table {
@@ -69,10 +69,7 @@ impl Notes {
     }
 
     /// Those of a file; empty ones where it has none. An error does not name the file.
-    pub(crate) fn read(
-        reader: &Arc<dyn RangeReader>,
-        path: &str,
-    ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+    pub(crate) fn read(reader: &dyn RangeReader, path: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let file = Pieces::open(reader, path, TAIL_BYTES).map_err(RootError::into_cause)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
         let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();

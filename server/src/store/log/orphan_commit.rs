@@ -49,7 +49,7 @@ pub(crate) fn find(place: &Place, files: &[Arc<DataFile>], txns: &[Txn]) -> Resu
     let mut commits = Commits::new();
     for path in paths {
         // What cannot be read is no file of ours, or was not written to its end.
-        let Ok(notes) = Notes::read(&place.root.reader(), &place.path_of(&path)) else {
+        let Ok(notes) = Notes::read(place.root.reader().as_ref(), &place.path_of(&path)) else {
             continue;
         };
         if notes.replaces.is_empty() {

@@ -293,9 +293,9 @@ pub(crate) fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), 
     }
     let folder = path.split_once('/').map_or("", |(folder, _)| folder);
     let partition = folder.split_once('=').map_or("", |(_, value)| value).to_owned();
-    let rows = FileRows::open(&reader, place.table, &below, BATCH_ROWS).map_err(|error| error.to_string())?;
+    let rows = FileRows::open(reader.as_ref(), place.table, &below, BATCH_ROWS).map_err(|error| error.to_string())?;
     let batches: Vec<_> = rows.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let notes = Notes::read(&reader, &below).map_err(|error| chain(error.as_ref()))?;
+    let notes = Notes::read(reader.as_ref(), &below).map_err(|error| chain(error.as_ref()))?;
     let modified = stamp.modified.map(chrono::DateTime::<chrono::Utc>::from);
     let described = rows_file::describe(place.table, &batches).map_err(|error| error.to_string())?;
     let described = DataFile {

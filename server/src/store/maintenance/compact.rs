@@ -46,7 +46,7 @@ impl Store {
         } = job;
         let reader = self.root.reader();
         let (read, name, limit_bytes) = (files.clone(), partition.clone(), self.config.merge_bytes);
-        let gathered = tokio::task::spawn_blocking(move || gather(&reader, table, &name, &read, limit_bytes))
+        let gathered = tokio::task::spawn_blocking(move || gather(reader.as_ref(), table, &name, &read, limit_bytes))
             .await
             .map_err(StoreError::table(table, "read a file"))??;
         files.truncate(gathered.files);
@@ -124,7 +124,7 @@ impl Store {
         let (to, mut made) = tokio::sync::mpsc::channel(1);
         let work = Hour::new(job, to);
         let rewrite = work.rewrites();
-        let merging = tokio::task::spawn_blocking(move || work.merge(&reader, &paths));
+        let merging = tokio::task::spawn_blocking(move || work.merge(reader.as_ref(), &paths));
         let mut failed_put = None;
         while let Some((table, encoded)) = made.recv().await {
             match self.put_file(table, encoded).await {
@@ -204,7 +204,7 @@ struct Gathered {
 /// Reads files as long as their rows take no more than `limit_bytes`. What a file says of itself is no measure:
 /// strings that come again and again are in it once.
 fn gather(
-    reader: &Arc<dyn RangeReader>,
+    reader: &dyn RangeReader,
     table: Table,
     partition: &str,
     files: &[Arc<DataFile>],

@@ -12,7 +12,6 @@ use crate::store::format::read::unzip::Unzip;
 use crate::store::root::reader::RangeReader;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
-use std::sync::Arc;
 
 /// Entries of a book beyond those of the open files, after which it is begun anew: some 100 MB.
 const MAX_NEW_ENTRIES: usize = 2_000_000;
@@ -51,7 +50,7 @@ struct Source {
 }
 
 impl Source {
-    fn open(reader: &Arc<dyn RangeReader>, path: &str) -> Result<Self, StoreError> {
+    fn open(reader: &dyn RangeReader, path: &str) -> Result<Self, StoreError> {
         let name = reader.name_of(path);
         let stream = FileStream::open(reader, path, &COLUMNS).map_err(|cause| damaged(&name, cause))?;
         Ok(Self {
@@ -134,7 +133,7 @@ pub(crate) trait Sink {
 /// Merges files, of which these are the paths below the data root; at the end nothing waits in the sink. A series of
 /// more than `most_rows` is handed over in pieces.
 pub(crate) fn merge(
-    reader: &Arc<dyn RangeReader>,
+    reader: &dyn RangeReader,
     files: &[String],
     most_rows: usize,
     sink: &mut impl Sink,
@@ -143,7 +142,7 @@ pub(crate) fn merge(
 }
 
 fn merge_with(
-    reader: &Arc<dyn RangeReader>,
+    reader: &dyn RangeReader,
     files: &[String],
     most_rows: usize,
     most_new_entries: usize,

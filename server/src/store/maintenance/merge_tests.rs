@@ -106,7 +106,7 @@ impl Sink for Kept {
 #[test]
 fn every_row_comes_once_in_the_order_of_files() {
     let dir = tempfile::tempdir().unwrap();
-    let reader: Arc<dyn RangeReader> = Arc::new(LocalReader::new(dir.path()));
+    let reader = LocalReader::new(dir.path());
     // Files of one piece, of many, of several row groups, and of pages of both sizes.
     let files = [
         write(dir.path(), 0, 1, Effort::Fresh, 1000),
@@ -132,7 +132,7 @@ fn every_row_comes_once_in_the_order_of_files() {
 #[test]
 fn a_large_series_comes_in_pieces() {
     let dir = tempfile::tempdir().unwrap();
-    let reader: Arc<dyn RangeReader> = Arc::new(LocalReader::new(dir.path()));
+    let reader = LocalReader::new(dir.path());
     let files = [1, 2].map(|file| write(dir.path(), file, 20_000, Effort::Fresh, 1 << 20));
     let mut wanted: Vec<Row> = files.iter().flat_map(|(_, rows)| rows.clone()).collect();
     wanted.sort();

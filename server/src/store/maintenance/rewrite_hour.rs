@@ -77,7 +77,7 @@ impl Hour {
 
     /// Does it, of files that have these paths below the data root. CPU-bound: call it on a blocking thread. Returns
     /// the number of rows that were read.
-    pub(crate) fn merge(mut self, reader: &Arc<dyn RangeReader>, files: &[String]) -> Result<u64, StoreError> {
+    pub(crate) fn merge(mut self, reader: &dyn RangeReader, files: &[String]) -> Result<u64, StoreError> {
         self.notes.inherit(reader, files)?;
         merge(reader, files, ROW_GROUP_ROWS, &mut self)?;
         self.finish_file()?;

@@ -1,10 +1,11 @@
 //! Objects in memory, for tests of what reads them.
 
 use crate::store::root::error::RootError;
-use crate::store::root::reader::{Digest, RangeReader};
+use crate::store::root::reader::{Digest, OpenObject, RangeReader};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Reads these objects, by path.
 #[derive(Debug, Default)]
@@ -20,11 +21,12 @@ impl InMemory {
 impl RangeReader for InMemory {
     fn ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, RootError> {
         let bytes = self.get(path)?;
-        let read = |range: &Range<u64>| match range.end <= bytes.len() as u64 {
-            true => Ok(bytes.slice(range.start as usize..range.end as usize)),
-            false => Err(RootError::new(path, format!("the object ends at {}", bytes.len()))),
-        };
-        ranges.iter().map(read).collect()
+        ranges.iter().map(|range| piece(path, bytes, range)).collect()
+    }
+
+    fn open(&self, path: &str) -> Result<Arc<dyn OpenObject>, RootError> {
+        let (path, bytes) = (path.to_owned(), self.get(path)?.clone());
+        Ok(Arc::new(Opened { path, bytes }))
     }
 
     fn length(&self, path: &str) -> Result<u64, RootError> {
@@ -41,5 +43,28 @@ impl RangeReader for InMemory {
 
     fn name_of(&self, path: &str) -> String {
         path.to_owned()
+    }
+}
+
+fn piece(path: &str, bytes: &Bytes, range: &Range<u64>) -> Result<Bytes, RootError> {
+    match range.end <= bytes.len() as u64 {
+        true => Ok(bytes.slice(range.start as usize..range.end as usize)),
+        false => Err(RootError::new(path, format!("the object ends at {}", bytes.len()))),
+    }
+}
+
+#[derive(Debug)]
+struct Opened {
+    path: String,
+    bytes: Bytes,
+}
+
+impl OpenObject for Opened {
+    fn length(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn range(&self, range: Range<u64>) -> Result<Bytes, RootError> {
+        piece(&self.path, &self.bytes, &range)
     }
 }

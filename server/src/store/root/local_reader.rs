@@ -1,12 +1,14 @@
 //! Reads files below the data root's folder.
 
 use crate::store::root::error::RootError;
-use crate::store::root::reader::{Digest, RangeReader};
+use crate::store::root::reader::{Digest, OpenObject, RangeReader};
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes that are hashed at a time.
@@ -40,6 +42,16 @@ impl RangeReader for LocalReader {
         read.map_err(|cause| RootError::new(path, cause))
     }
 
+    fn open(&self, path: &str) -> Result<Arc<dyn OpenObject>, RootError> {
+        let open = |whole: PathBuf| {
+            let file = File::open(whole)?;
+            let (path, length) = (path.to_owned(), file.metadata()?.len());
+            Ok(OpenFile { path, file, length })
+        };
+        let opened = self.locate(path).and_then(open);
+        Ok(Arc::new(opened.map_err(|cause| RootError::new(path, cause))?))
+    }
+
     fn length(&self, path: &str) -> Result<u64, RootError> {
         let metadata = self.locate(path).and_then(std::fs::metadata);
         metadata
@@ -57,6 +69,28 @@ impl RangeReader for LocalReader {
             true => self.dir.display().to_string(),
             false => self.dir.join(path).display().to_string(),
         }
+    }
+}
+
+/// A file that stays open.
+#[derive(Debug)]
+struct OpenFile {
+    /// Below the root.
+    path: String,
+    file: File,
+    length: u64,
+}
+
+impl OpenObject for OpenFile {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn range(&self, range: Range<u64>) -> Result<Bytes, RootError> {
+        let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+        let read = self.file.read_exact_at(&mut bytes, range.start);
+        read.map_err(|cause| RootError::new(&self.path, cause))?;
+        Ok(bytes.into())
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::store::root::error::RootError;
 use bytes::Bytes;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Length and hash of all bytes of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub(crate) trait RangeReader: std::fmt::Debug + Send + Sync {
     /// The bytes of these ranges, in their order, each of them whole. An object that ends before one of them does is
     /// an error.
     fn ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, RootError>;
+
+    /// Keeps an object at hand, for many small reads of it.
+    fn open(&self, path: &str) -> Result<Arc<dyn OpenObject>, RootError>;
 
     /// All bytes of an object.
     fn whole(&self, path: &str) -> Result<Bytes, RootError> {
@@ -35,4 +39,13 @@ pub(crate) trait RangeReader: std::fmt::Debug + Send + Sync {
     /// What a person calls an object, such as its path on this machine. The empty path is the root itself. Never
     /// waits.
     fn name_of(&self, path: &str) -> String;
+}
+
+/// An object that is at hand: a file stays open, so that a small read costs no look at its path.
+pub(crate) trait OpenObject: std::fmt::Debug + Send + Sync {
+    /// How many bytes it had when it was opened.
+    fn length(&self) -> u64;
+
+    /// The bytes of a range, all of them. May wait, as [`RangeReader::ranges`] may.
+    fn range(&self, range: Range<u64>) -> Result<Bytes, RootError>;
 }

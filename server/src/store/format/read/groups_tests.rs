@@ -141,7 +141,7 @@ async fn read_all(store: &Arc<dyn RangeReader>, file: &DataFile) -> Result<Vec<V
 
 /// All of it piece by piece, as a merge reads it.
 fn in_pieces(bytes: &Bytes) -> Result<Vec<Vec<String>>, Damage> {
-    let reader: Arc<dyn RangeReader> = Arc::new(InMemory(HashMap::from([("file".to_owned(), bytes.clone())])));
+    let reader = InMemory(HashMap::from([("file".to_owned(), bytes.clone())]));
     let wanted: &'static [Wanted] = every_column().leak();
     let (mut stream, mut unzip) = (FileStream::open(&reader, "file", wanted)?, Unzip::new()?);
     let mut columns = vec![Vec::new(); wanted.len()];

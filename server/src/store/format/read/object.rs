@@ -1,7 +1,7 @@
 //! An object of the data root as the Parquet library reads one.
 
 use crate::store::root::error::RootError;
-use crate::store::root::reader::RangeReader;
+use crate::store::root::reader::{OpenObject, RangeReader};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
@@ -11,34 +11,21 @@ use std::sync::Arc;
 /// An object of which pieces are read where they lie, on the thread that asks for them.
 #[derive(Debug, Clone)]
 pub(crate) struct Pieces {
-    reader: Arc<dyn RangeReader>,
-    path: Arc<str>,
-    length: u64,
+    object: Arc<dyn OpenObject>,
     /// What is read at least where the library does not say how much it will need.
     ahead_bytes: usize,
 }
 
 impl Pieces {
-    pub(crate) fn open(reader: &Arc<dyn RangeReader>, path: &str, ahead_bytes: usize) -> Result<Self, RootError> {
-        Ok(Self {
-            reader: reader.clone(),
-            path: path.into(),
-            length: reader.length(path)?,
-            ahead_bytes,
-        })
-    }
-
-    /// Whoever opened it names it in his errors.
-    fn one(&self, start: u64, end: u64) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
-        let read = self.reader.ranges(&self.path, std::slice::from_ref(&(start..end)));
-        let bytes = read.map_err(RootError::into_cause)?.pop();
-        bytes.ok_or_else(|| "no bytes were read".into())
+    pub(crate) fn open(reader: &dyn RangeReader, path: &str, ahead_bytes: usize) -> Result<Self, RootError> {
+        let object = reader.open(path)?;
+        Ok(Self { object, ahead_bytes })
     }
 }
 
 impl Length for Pieces {
     fn len(&self) -> u64 {
-        self.length
+        self.object.length()
     }
 }
 
@@ -54,8 +41,9 @@ impl ChunkReader for Pieces {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        self.one(start, start.saturating_add(length as u64))
-            .map_err(ParquetError::External)
+        let read = self.object.range(start..start.saturating_add(length as u64));
+        // Whoever opened it names it in his errors.
+        read.map_err(|error| ParquetError::External(error.into_cause()))
     }
 }
 
@@ -68,11 +56,12 @@ pub(crate) struct Rest {
 
 impl Read for Rest {
     fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
-        let end = self.at.saturating_add(to.len() as u64).min(self.pieces.length);
+        let end = self.at.saturating_add(to.len() as u64).min(self.pieces.object.length());
         if end <= self.at {
             return Ok(0);
         }
-        let bytes = self.pieces.one(self.at, end).map_err(std::io::Error::other)?;
+        let read = self.pieces.object.range(self.at..end);
+        let bytes = read.map_err(|error| std::io::Error::other(error.into_cause()))?;
         let (to, _) = to.split_at_mut(bytes.len());
         to.copy_from_slice(&bytes);
         self.at = end;

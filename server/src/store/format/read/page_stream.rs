@@ -125,11 +125,7 @@ pub(crate) struct Piece {
 
 impl FileStream {
     /// `path` is the file's below the data root. An error does not name it.
-    pub(crate) fn open(
-        reader: &Arc<dyn RangeReader>,
-        path: &str,
-        wanted: &'static [Wanted],
-    ) -> Result<FileStream, Damage> {
+    pub(crate) fn open(reader: &dyn RangeReader, path: &str, wanted: &'static [Wanted]) -> Result<FileStream, Damage> {
         let file = Pieces::open(reader, path, HEADER_BYTES).map_err(|error| Damage::new(error.cause().to_string()))?;
         let footer = ParquetMetaDataReader::new().parse_and_finish(&file)?;
         Ok(FileStream {

@@ -27,7 +27,7 @@ pub(crate) struct FileRows {
 impl FileRows {
     /// `path` is the file's below the data root.
     pub(crate) fn open(
-        reader: &Arc<dyn RangeReader>,
+        reader: &dyn RangeReader,
         table: Table,
         path: &str,
         batch_rows: usize,
@@ -63,7 +63,7 @@ fn damaged(table: Table, name: &str, cause: impl std::fmt::Display) -> StoreErro
 }
 
 fn rows(
-    reader: &Arc<dyn RangeReader>,
+    reader: &dyn RangeReader,
     table: Table,
     path: &str,
     batch_rows: usize,
