@@ -87,11 +87,19 @@ impl OpenObject for OpenFile {
     }
 
     fn range(&self, range: Range<u64>) -> Result<Bytes, RootError> {
+        if range.end > self.length {
+            // What a damaged file says of itself takes no memory.
+            return Err(RootError::new(&self.path, ends_within(self.length)));
+        }
         let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
         let read = self.file.read_exact_at(&mut bytes, range.start);
         read.map_err(|cause| RootError::new(&self.path, cause))?;
         Ok(bytes.into())
     }
+}
+
+fn ends_within(end: u64) -> String {
+    format!("the file ends at {end}, in the middle of what is said to be read")
 }
 
 fn read_ranges(path: &Path, ranges: &[Range<u64>]) -> std::io::Result<Vec<Bytes>> {
@@ -103,10 +111,7 @@ fn read_ranges(path: &Path, ranges: &[Range<u64>]) -> std::io::Result<Vec<Bytes>
         (&mut file).take(length).read_to_end(&mut bytes)?;
         match bytes.len() as u64 == length {
             true => Ok(bytes.into()),
-            false => Err(std::io::Error::other(format!(
-                "the file ends at {}, in the middle of what is said to be read",
-                range.start + bytes.len() as u64
-            ))),
+            false => Err(std::io::Error::other(ends_within(range.start + bytes.len() as u64))),
         }
     };
     ranges.iter().map(read).collect()

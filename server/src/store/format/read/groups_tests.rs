@@ -10,6 +10,7 @@ use crate::store::format::read::page_stream::FileStream;
 use crate::store::format::write::row_group;
 use crate::store::format::write::rows_file::{Effort, Encoded};
 use crate::store::root::in_memory::InMemory;
+use crate::store::root::local_reader::LocalReader;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder};
 use arrow::datatypes::{DataType, Int32Type};
 use parquet::arrow::ArrowWriter;
@@ -141,7 +142,9 @@ async fn read_all(store: &Arc<dyn RangeReader>, file: &DataFile) -> Result<Vec<V
 
 /// All of it piece by piece, as a merge reads it.
 fn in_pieces(bytes: &Bytes) -> Result<Vec<Vec<String>>, Damage> {
-    let reader = InMemory(HashMap::from([("file".to_owned(), bytes.clone())]));
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), bytes).unwrap();
+    let reader = LocalReader::new(dir.path());
     let wanted: &'static [Wanted] = every_column().leak();
     let (mut stream, mut unzip) = (FileStream::open(&reader, "file", wanted)?, Unzip::new()?);
     let mut columns = vec![Vec::new(); wanted.len()];
