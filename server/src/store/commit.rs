@@ -12,6 +12,7 @@ use crate::store::format::provenance::Notes;
 use crate::store::format::write::row_group;
 use crate::store::format::write::rows_file::{self, Effort, Encoded};
 use crate::store::log::table_log::{CommitError, add_action};
+use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
@@ -20,7 +21,6 @@ use crate::store::table::partition::hour;
 use crate::store::table::schema::Table;
 use futures::StreamExt;
 use object_store::path::Path;
-use object_store::{ObjectStore, PutMode, PutOptions};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
@@ -322,15 +322,10 @@ impl Store {
     pub(crate) async fn put_file(&self, table: Table, encoded: Encoded) -> Result<Arc<DataFile>, StoreError> {
         let Encoded { bytes, mut file } = encoded;
         file.modified_ms = self.config.clock.wall_ns() / 1_000_000;
-        let path = Path::from(format!("{}/{}", table.name(), file.path));
-        let create = PutOptions {
-            mode: PutMode::Create,
-            ..Default::default()
-        };
-        self.files
-            .put_opts(&path, bytes.into(), create)
+        let (root, path) = (self.root.clone(), table.path_of(&file.path));
+        waiting(move || root.create(&path, bytes))
             .await
-            .map_err(StoreError::table(table, "write a file"))?;
+            .map_err(StoreError::of_root(table, "write a file"))?;
         self.counters
             .bytes_written
             .fetch_add(file.size_bytes, Ordering::Relaxed);
@@ -414,9 +409,10 @@ impl Store {
     /// Removes files that never became part of a table.
     pub(crate) async fn delete_now(&self, table: Table, files: &[Arc<DataFile>]) {
         use object_store::ObjectStoreExt;
+        let objects = self.root.objects();
         for file in files {
-            let path = Path::from(format!("{}/{}", table.name(), file.path));
-            if let Err(error) = self.files.delete(&path).await {
+            let path = Path::from(table.path_of(&file.path));
+            if let Err(error) = objects.delete(&path).await {
                 tracing::warn!(%error, %path, "cannot remove a file that is not needed; the next start will");
             }
         }

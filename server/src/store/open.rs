@@ -7,7 +7,11 @@ use crate::store::commit;
 use crate::store::log::location::{self, Place};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
-use crate::store::root::local::{self, DurableStore};
+use crate::store::root;
+use crate::store::root::contract::{Lock, Root};
+use crate::store::root::error::RootError;
+use crate::store::root::open::OpenError;
+use crate::store::root::waiting::waiting;
 use crate::store::state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 use crate::store::table::error::StoreError;
 use crate::store::table::integrity::Damage;
@@ -18,27 +22,21 @@ use crate::store::view::relation;
 use crate::store::view::snapshot::Snapshot;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use std::fs::{File, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::error::Error;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex, RwLock};
 use tokio::sync::Notify;
 
-fn data_dir(path: &Path, cause: std::io::Error) -> StoreError {
-    StoreError::DataDir {
-        path: path.to_owned(),
-        cause: Arc::new(cause),
-    }
+fn data_dir(name: String, cause: Box<dyn Error + Send + Sync>) -> StoreError {
+    let cause = cause.into();
+    StoreError::DataDir { name, cause }
 }
 
 /// How much tables may take of the disk, where nobody said.
-fn share_of_disk(config: &StoreConfig, view: &Snapshot) -> Option<u64> {
-    let stat = rustix::fs::statvfs(&config.dir).ok().filter(|_| config.fits_disk)?;
-    let free_bytes = stat
-        .f_bavail
-        .saturating_mul(stat.f_frsize)
-        .saturating_sub(config.min_free_bytes);
+fn share_of_disk(config: &StoreConfig, root: &dyn Root, view: &Snapshot) -> Option<u64> {
+    let free_bytes = root.free_bytes().ok().flatten().filter(|_| config.fits_disk)?;
+    let free_bytes = free_bytes.saturating_sub(config.min_free_bytes);
     let files = Table::ALL.into_iter().flat_map(|table| view.files(table));
     let table_bytes: u64 = files.map(|file| file.size_bytes).sum();
     let retention_bytes = (free_bytes.saturating_add(table_bytes) / 100).saturating_mul(FREE_SHARE_PERCENT);
@@ -51,51 +49,21 @@ fn share_of_disk(config: &StoreConfig, view: &Snapshot) -> Option<u64> {
     Some(retention_bytes)
 }
 
-fn prepare_dir(dir: &Path) -> Result<PathBuf, StoreError> {
-    let text = dir.to_string_lossy();
-    if let Some((scheme, _)) = text.split_once("://") {
-        if scheme != "file" {
-            return Err(StoreError::Unsupported { url: text.into_owned() });
-        }
-        let path = url::Url::parse(&text).ok().and_then(|url| url.to_file_path().ok());
-        return match path {
-            Some(path) => prepare_dir(&path),
-            None => Err(StoreError::Unsupported { url: text.into_owned() }),
-        };
-    }
-    let absolute = std::path::absolute(dir).map_err(|cause| data_dir(dir, cause))?;
-    local::create_dir_durably(&absolute).map_err(|cause| data_dir(&absolute, cause))?;
-    local::make_private(&absolute);
-    absolute.canonicalize().map_err(|cause| data_dir(&absolute, cause))
+/// Opens the place where the data is, and locks it for this server.
+fn open_root(place: &Path) -> Result<(Arc<dyn Root>, Lock), StoreError> {
+    let root = root::open::open(place).map_err(|error| match error {
+        OpenError::Unsupported { url } => StoreError::Unsupported { url },
+        OpenError::Failed(error) => data_dir(error.object().to_owned(), error.into_cause()),
+    })?;
+    let name_of = |path: &str| root.reader().name_of(path);
+    let lock = root.lock().map_err(|error| match error {
+        RootError::Exists(_) => StoreError::Locked { name: name_of("") },
+        error => data_dir(name_of(error.object()), error.into_cause()),
+    })?;
+    Ok((root, lock))
 }
 
-fn lock_dir(dir: &Path) -> Result<File, StoreError> {
-    let path = dir.join("lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .mode(local::FILE_MODE)
-        .open(&path)
-        .map_err(|cause| data_dir(&path, cause))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: dir.to_owned() }),
-        Err(TryLockError::Error(cause)) => Err(data_dir(&path, cause)),
-    }
-}
-
-/// Unfinished files of a run that was killed.
-fn empty_staging(staging: &Path) -> std::io::Result<()> {
-    local::create_dir_durably(staging)?;
-    for entry in std::fs::read_dir(staging)? {
-        std::fs::remove_file(entry?.path())?;
-    }
-    Ok(())
-}
-
-fn runtime(pool: Arc<QueryPool>, files: &DurableStore) -> Result<Arc<RuntimeEnv>, StoreError> {
+fn runtime(pool: Arc<QueryPool>, root: &dyn Root) -> Result<Arc<RuntimeEnv>, StoreError> {
     let failed = StoreError::table(Table::Samples, "set up queries");
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(pool)
@@ -105,7 +73,7 @@ fn runtime(pool: Arc<QueryPool>, files: &DurableStore) -> Result<Arc<RuntimeEnv>
         .build_arc()
         .map_err(failed)?;
     let url = url::Url::parse(relation::STORE_URL).map_err(StoreError::table(Table::Samples, "set up queries"))?;
-    runtime.register_object_store(&url, Arc::new(files.clone()));
+    runtime.register_object_store(&url, root.objects());
     Ok(runtime)
 }
 
@@ -117,22 +85,17 @@ impl Store {
 
     /// As [`Store::open`], with something between the logs and their folders.
     pub(crate) async fn open_over(config: StoreConfig, over: location::Over) -> Result<Arc<Self>, StoreError> {
-        let config = StoreConfig {
-            dir: prepare_dir(&config.dir)?,
-            ..config
-        };
-        let lock = lock_dir(&config.dir)?;
-        let staging = config.dir.join("tmp");
-        empty_staging(&staging).map_err(|cause| data_dir(&staging, cause))?;
-        let opening = |cause: object_store::Error| data_dir(&config.dir, std::io::Error::other(cause));
-        let files = DurableStore::new(Some(&config.dir), staging.clone()).map_err(opening)?;
+        let place = config.dir.clone();
+        let opened = tokio::task::spawn_blocking(move || open_root(&place)).await;
+        let failed = |error| data_dir(config.dir.display().to_string(), Box::new(error));
+        let (root, lock) = opened.map_err(failed)??;
         let query_pool = Arc::new(QueryPool::new(
             config.query_memory_bytes,
             config.quiet_query_memory_bytes,
         ));
-        let runtime = runtime(query_pool.clone(), &files)?;
-        let damage = Arc::new(Damage::new(&config.dir));
-        let mut view = Snapshot::new(runtime, damage.clone());
+        let runtime = runtime(query_pool.clone(), root.as_ref())?;
+        let damage = Arc::new(Damage::new(root.clone()));
+        let mut view = Snapshot::new(runtime, root.reader(), damage.clone());
         let mut logs = Vec::with_capacity(Table::COUNT);
         let mut txns = Vec::new();
         let mut garbage = Vec::new();
@@ -140,8 +103,8 @@ impl Store {
         for table in Table::ALL {
             let loaded = opening::open(Place {
                 table,
-                dir: config.dir.clone(),
-                staging: staging.clone(),
+                root: root.clone(),
+                prefix: String::new(),
                 over,
                 clock: config.clock.clone(),
                 stop: stop.subscribe(),
@@ -150,13 +113,18 @@ impl Store {
             for fault in &loaded.faults {
                 damage.add_log(table, fault);
             }
-            garbage.extend(orphans::unreferenced(table, &config.dir, &loaded.files));
-            view.files[table.index()] = Arc::new(loaded.files);
+            let files = Arc::new(loaded.files);
+            view.files[table.index()] = files.clone();
+            let of = root.clone();
+            let unreferenced = waiting(move || Ok(orphans::unreferenced(table, of.as_ref(), &files))).await;
+            garbage.extend(unreferenced.map_err(StoreError::of_root(table, "look for files that it does not have"))?);
             txns.extend(loaded.txns);
             logs.push(tokio::sync::Mutex::new(loaded.log));
         }
         let config = StoreConfig {
-            retention_bytes: config.retention_bytes.or_else(|| share_of_disk(&config, &view)),
+            retention_bytes: config
+                .retention_bytes
+                .or_else(|| share_of_disk(&config, root.as_ref(), &view)),
             ..config
         };
         let nodes = Nodes::load(&view)
@@ -170,7 +138,7 @@ impl Store {
             inbox: Mutex::new(Inbox::new(Ledger::from_txns(&txns))),
             nodes: Mutex::new(nodes),
             logs,
-            files,
+            root,
             query_pool,
             damage,
             garbage: Mutex::new(garbage),

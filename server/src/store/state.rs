@@ -6,14 +6,14 @@ use crate::lock::lock_mutex;
 use crate::memory::query_pool::QueryPool;
 use crate::store::buffer::commit_queue::Inbox;
 use crate::store::log::table_log::TableLog;
-use crate::store::root::local::{self, DurableStore};
+use crate::store::root::contract::{Lock, Root};
+use crate::store::root::waiting::waiting;
 use crate::store::table::integrity::Damage;
 use crate::store::table::orphans::{self, Stale};
 use crate::store::table::schema::Table;
 use crate::store::view::agents::{NodeInfo, Nodes};
 use crate::store::view::snapshot::Snapshot;
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -131,7 +131,8 @@ pub struct Store {
     pub(crate) inbox: Mutex<Inbox>,
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) logs: [tokio::sync::Mutex<TableLog>; Table::COUNT],
-    pub(crate) files: DurableStore,
+    /// Where the data is.
+    pub(crate) root: Arc<dyn Root>,
     pub(crate) query_pool: Arc<QueryPool>,
     pub(crate) damage: Arc<Damage>,
     pub(crate) garbage: Mutex<Vec<orphans::Garbage>>,
@@ -152,7 +153,7 @@ pub struct Store {
     pub(crate) tasks: tokio::sync::Mutex<Vec<JoinHandle<()>>>,
     pub(crate) stop: tokio::sync::watch::Sender<bool>,
     /// Locked as long as the store is open.
-    pub(crate) _lock: File,
+    pub(crate) _lock: Lock,
 }
 
 impl Store {
@@ -238,17 +239,17 @@ impl Store {
         {
             return is_writable;
         }
-        let staging = self.config.dir.join("tmp");
-        let dirs = Table::ALL.map(|table| self.config.dir.join(table.name()));
-        let probe = tokio::task::spawn_blocking(move || local::probe(&staging, &dirs));
+        let root = self.root.clone();
+        let probe = waiting(move || root.probe(&Table::ALL.map(Table::name)));
         // A disk that hangs cannot be written to either.
         let is_writable = match tokio::time::timeout(PROBE_WITHIN, probe).await {
-            Ok(Ok(Ok(()))) => true,
-            Ok(Ok(Err(error))) => {
-                tracing::warn!(%error, dir = %self.config.dir.display(), "the data directory cannot be written to");
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                let (error, dir) = (error.cause(), self.root.reader().name_of(""));
+                tracing::warn!(%error, %dir, "the data directory cannot be written to");
                 false
             }
-            Ok(Err(_)) | Err(_) => false,
+            Err(_) => false,
         };
         *probed = Some((Instant::now(), is_writable));
         is_writable
@@ -256,10 +257,11 @@ impl Store {
 
     /// Looks at the free space and sets whether ingest is stopped.
     pub(crate) fn check_space(&self) {
-        let free = match rustix::fs::statvfs(&self.config.dir) {
-            Ok(stat) => stat.f_bavail.saturating_mul(stat.f_frsize),
+        let free = match self.root.free_bytes() {
+            Ok(free) => free.unwrap_or(u64::MAX),
             Err(error) => {
-                tracing::warn!(%error, dir = %self.config.dir.display(), "cannot read the free space");
+                let (error, dir) = (error.cause(), self.root.reader().name_of(""));
+                tracing::warn!(%error, %dir, "cannot read the free space");
                 return;
             }
         };

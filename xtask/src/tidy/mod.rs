@@ -16,6 +16,7 @@ mod circles;
 mod versions;
 
 /// One text file of the repository.
+#[derive(Clone)]
 struct File {
     /// From the root, with `/`.
     path: String,
@@ -97,6 +98,7 @@ pub(crate) fn check() -> Result<(Vec<Finding>, Vec<String>)> {
             .flat_map(|word| calls(&shipped, word, &["agent/src/unwind/", "server/src/query/difference/"]))
             .collect(),
     );
+    rule("in the store only server/src/store/root knows a disk", disks(&shipped));
     let page = [
         "fetch(",
         "document.",
@@ -222,6 +224,23 @@ fn calls(files: &[File], text: &str, within: &[&str]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Uses of files and folders in the store, but for those in its room of the data root.
+fn disks(files: &[File]) -> Vec<String> {
+    let (store, root) = ("server/src/store/", "server/src/store/root/");
+    if !files.iter().any(|file| file.path.starts_with(root)) {
+        return vec![format!("there is no {root}")];
+    }
+    let calls_of = |word| calls(files, word, &[store]);
+    let hits = ["std::fs", "std::os::unix", "tokio::fs", "rustix"]
+        .into_iter()
+        .flat_map(calls_of);
+    let is_allowed = |hit: &String| {
+        let path = hit.split(':').next().unwrap_or_default();
+        path.starts_with(root) || is_test_file(path)
+    };
+    hits.filter(|hit| !is_allowed(hit)).collect()
 }
 
 fn is_test(hit: &str) -> bool {
@@ -465,6 +484,25 @@ mod tests {
             in_circles(&files)
         });
         assert_eq!(both, [vec!["agent: process::made, process::table".to_owned()], vec![]]);
+    }
+
+    #[test]
+    fn finds_a_disk_in_the_store_outside_of_its_room() {
+        let text = "use std::fs::File;\nlet a = rustix::fs::statvfs(b);\n";
+        let in_both = |path: &str| [file("server/src/store/root/local.rs", text), file(path, text)].concat();
+        assert_eq!(
+            disks(&in_both("server/src/store/log/a.rs")),
+            [
+                "server/src/store/log/a.rs:1: std::fs",
+                "server/src/store/log/a.rs:2: rustix"
+            ]
+        );
+        assert!(disks(&in_both("server/src/store/log/a_tests.rs")).is_empty());
+        assert!(disks(&in_both("server/src/api/a.rs")).is_empty());
+        assert_eq!(
+            disks(&file("server/src/store/log/a.rs", "")),
+            ["there is no server/src/store/root/"]
+        );
     }
 
     #[test]

@@ -304,7 +304,6 @@ fn collect<C: Collector>(
     test: &RowTest,
 ) -> Result<(C, Account), QueryError> {
     let held = Account::new(snapshot, "counts of the selected samples");
-    let store = snapshot.objects();
     let all_wanted = collector.columns();
     let mut unzip = Unzip::new().map_err(|damage| QueryError::internal("read samples", damage))?;
     while let Some(unit) = queue.next(thread) {
@@ -318,7 +317,10 @@ fn collect<C: Collector>(
             columns.push(codes("count"));
         }
         held.resize(collector.bytes() + unit.rows() * columns.iter().map(row_bytes).sum::<usize>())?;
-        let fetched = unit.clone().fetch_here(store.as_ref(), &columns).map_err(read_error)?;
+        let fetched = unit
+            .clone()
+            .fetch(snapshot.reader.as_ref(), &columns)
+            .map_err(read_error)?;
         let mut rows = test.select(&fetched, (&columns, wanted.len()), &conditions, &mut unzip)?;
         rows.one_period = one_period;
         collector.add(&rows)?;

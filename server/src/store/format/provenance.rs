@@ -1,12 +1,14 @@
 //! What a data file says of itself in its footer, for a start that finds the log damaged.
 
+use crate::store::format::read::object::Pieces;
+use crate::store::root::error::RootError;
+use crate::store::root::reader::RangeReader;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 use crate::store::table::transaction::Txn;
 use parquet::file::metadata::{KeyValue, ParquetMetaDataReader};
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// See the module.
@@ -23,6 +25,9 @@ pub(crate) struct Notes {
     pub(crate) parts: usize,
 }
 
+/// What is read of a file at least, of its end.
+const TAIL_BYTES: usize = 64;
+
 /// Under which they stand there.
 const NOTES: &str = "stakeout.notes";
 
@@ -36,13 +41,14 @@ impl Notes {
     }
 
     /// Takes over the transactions of files that go, so that their batches are known should all of the log be lost.
-    pub(crate) fn inherit(&mut self, files: &[std::path::PathBuf]) -> Result<(), StoreError> {
+    /// The paths are below the data root.
+    pub(crate) fn inherit(&mut self, reader: &dyn RangeReader, files: &[String]) -> Result<(), StoreError> {
         let mut latest: HashMap<String, Txn> = self.txns.drain(..).map(|txn| (txn.app_id.clone(), txn)).collect();
         for file in files {
-            let notes = Self::read(file).map_err(|error| StoreError::Table {
+            let notes = Self::read(reader, file).map_err(|error| StoreError::Table {
                 table: Table::Samples.name(),
                 what: "read a file's notes",
-                cause: format!("{}: {error}", file.display()),
+                cause: format!("{}: {error}", reader.name_of(file)),
             })?;
             for txn in notes.txns {
                 match latest.get(&txn.app_id) {
@@ -62,9 +68,10 @@ impl Notes {
         Some(KeyValue::new(NOTES.to_owned(), json))
     }
 
-    /// Those of a file; empty ones where it has none.
-    pub(crate) fn read(path: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        let metadata = ParquetMetaDataReader::new().parse_and_finish(&std::fs::File::open(path)?)?;
+    /// Those of a file; empty ones where it has none. An error does not name the file.
+    pub(crate) fn read(reader: &dyn RangeReader, path: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let file = Pieces::open(reader, path, TAIL_BYTES).map_err(RootError::into_cause)?;
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
         let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
         let notes = pairs
             .filter(|pair| pair.key == NOTES)

@@ -1,6 +1,8 @@
 //! A checkpoint of one table's log, and what may go when it is there.
 
 use crate::store::log::checksums::{HINT, Listed, checkpoint_name, entry_name, list_sums};
+use crate::store::log::location::LogFolder;
+use crate::store::root::waiting::waiting;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 use deltalake_core::DeltaTable;
@@ -8,28 +10,27 @@ use deltalake_core::checkpoints::create_checkpoint;
 use deltalake_core::logstore::LogStoreRef;
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
-use std::path::{Path as FsPath, PathBuf};
 
 /// A checkpoint to be written.
 pub(crate) struct Checkpoint {
     table: Table,
     log_store: LogStoreRef,
-    log_dir: PathBuf,
+    log: LogFolder,
     version: u64,
 }
 
 impl Checkpoint {
-    pub(crate) fn new(table: Table, log_store: LogStoreRef, log_dir: PathBuf, version: u64) -> Self {
+    pub(crate) fn new(table: Table, log_store: LogStoreRef, log: LogFolder, version: u64) -> Self {
         Self {
             table,
             log_store,
-            log_dir,
+            log,
             version,
         }
     }
 
-    pub(crate) fn log_dir(&self) -> &FsPath {
-        &self.log_dir
+    pub(crate) fn log(&self) -> &LogFolder {
+        &self.log
     }
 
     /// Writes it, and removes what is superfluous, but for the newest entries.
@@ -43,15 +44,16 @@ impl Checkpoint {
             .await
             .map_err(StoreError::table(self.table, "write a checkpoint"))?;
         let written = vec![checkpoint_name(self.version), HINT.to_owned()];
-        list_sums(self.table, &self.log_store, &self.log_dir, Ok(written)).await?;
+        list_sums(self.table, &self.log, move |_| Ok(written)).await?;
         self.remove_older(keep_commits).await
     }
 
     /// Removes all that is older than the newest checkpoint beyond the commits that are kept. By number, since the
     /// library's way, by the times of files, keeps everything after a clock went back.
     async fn remove_older(&self, keep_commits: u64) -> Result<(), StoreError> {
-        let failed = StoreError::table(self.table, "remove old log entries");
-        let listed = Listed::read(&self.log_dir).map_err(failed)?;
+        let log = self.log.clone();
+        let listed = waiting(move || Listed::read(&log)).await;
+        let listed = listed.map_err(StoreError::of_root(self.table, "remove old log entries"))?;
         let reaches = self.version.saturating_sub(keep_commits);
         let Some(first) = listed.checkpoints.range(..=reaches).next_back().copied() else {
             return Ok(());

@@ -4,15 +4,14 @@
 //! first entries, checkpoints, `_last_checkpoint`) is listed with its hashes in `_stakeout_sums` beside it, which
 //! other readers of the table pass over.
 
+use crate::store::log::location::LogFolder;
+use crate::store::root::error::RootError;
+use crate::store::root::waiting::waiting;
 use crate::store::table::error::StoreError;
 use crate::store::table::integrity::Fault;
 use crate::store::table::schema::Table;
 use bytes::Bytes;
-use deltalake_core::logstore::LogStoreRef;
-use object_store::ObjectStoreExt;
-use object_store::path::Path;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path as FsPath;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The field of `commitInfo`.
@@ -65,8 +64,8 @@ pub(crate) struct Sums(BTreeMap<String, String>);
 
 impl Sums {
     /// Those of a log's folder; none where there are none, a fault where they cannot be trusted.
-    fn read(dir: &FsPath) -> Result<Option<Sums>, Fault> {
-        let Ok(content) = std::fs::read(dir.join(SUMS)) else {
+    fn read(log: &LogFolder) -> Result<Option<Sums>, Fault> {
+        let Ok(content) = log.read(SUMS) else {
             return Ok(None);
         };
         let damaged = || fault(SUMS, "its content is not what was written");
@@ -81,18 +80,18 @@ impl Sums {
     }
 
     /// Those of a folder as it is now: of the named files, which were just written, and of others what was known.
-    pub(crate) fn of(dir: &FsPath, written: &[String]) -> std::io::Result<Bytes> {
-        let known = Sums::read(dir).ok().flatten().unwrap_or_default();
+    pub(crate) fn of(log: &LogFolder, written: &[String]) -> Result<Bytes, RootError> {
+        let known = Sums::read(log).ok().flatten().unwrap_or_default();
         let mut sums = BTreeMap::new();
-        for name in Listed::read(dir)?.all() {
+        for name in Listed::read(log)?.all() {
             if written.contains(&name) {
-                let hash = format!("{:016x}", xxh3_64(&std::fs::read(dir.join(&name))?));
+                let hash = format!("{:016x}", xxh3_64(&log.read(&name)?));
                 sums.insert(name, hash);
             } else if let Some(hash) = known.0.get(&name) {
                 sums.insert(name, hash.clone());
             }
         }
-        let json = serde_json::to_string(&sums)?;
+        let json = serde_json::to_string(&sums).map_err(|error| RootError::new(&log.path_of(SUMS), error))?;
         Ok(format!("{:016x}\n{json}", xxh3_64(json.as_bytes())).into())
     }
 }
@@ -114,14 +113,14 @@ pub(crate) fn checkpoint_name(version: u64) -> String {
 }
 
 /// Entries without a hash that are not listed either: the library's, since the last look.
-pub(crate) fn unlisted_entries(dir: &FsPath) -> std::io::Result<Vec<String>> {
-    let listed = Listed::read(dir)?;
-    let sums = Sums::read(dir).ok().flatten().unwrap_or_default();
+pub(crate) fn unlisted_entries(log: &LogFolder) -> Result<Vec<String>, RootError> {
+    let listed = Listed::read(log)?;
+    let sums = Sums::read(log).ok().flatten().unwrap_or_default();
     let checkpoint = listed.checkpoints.last().copied().unwrap_or_default();
     let names = listed.entries.range(checkpoint..).map(|version| entry_name(*version));
     let mut unlisted = Vec::new();
     for name in names.filter(|name| !sums.0.contains_key(name)) {
-        if place(&std::fs::read(dir.join(&name))?).is_none() {
+        if place(&log.read(&name)?).is_none() {
             unlisted.push(name);
         }
     }
@@ -130,15 +129,9 @@ pub(crate) fn unlisted_entries(dir: &FsPath) -> std::io::Result<Vec<String>> {
 
 impl Listed {
     /// Nothing where there is no folder.
-    pub(crate) fn read(dir: &FsPath) -> std::io::Result<Listed> {
+    pub(crate) fn read(log: &LogFolder) -> Result<Listed, RootError> {
         let mut listed = Listed::default();
-        let entries = match std::fs::read_dir(dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(listed),
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
-            let name = entry?.file_name().to_string_lossy().into_owned();
+        for name in log.names()? {
             listed.has_hint |= name == HINT;
             let Some((Ok(version), kind)) = name.split_once('.').map(|(digits, kind)| (digits.parse(), kind)) else {
                 continue;
@@ -161,31 +154,31 @@ impl Listed {
 }
 
 /// Looks at what a start reads: the newest checkpoint, the entries after it, and the file that names the checkpoint.
-pub(crate) fn faults(dir: &FsPath) -> std::io::Result<Vec<Fault>> {
-    let listed = Listed::read(dir)?;
+pub(crate) fn faults(log: &LogFolder) -> Result<Vec<Fault>, RootError> {
+    let listed = Listed::read(log)?;
     let mut faults = Vec::new();
-    let sums = Sums::read(dir).unwrap_or_else(|fault| {
+    let sums = Sums::read(log).unwrap_or_else(|fault| {
         faults.push(fault);
         None
     });
     let checkpoint = listed.checkpoints.last().copied();
-    faults.extend(checkpoint.and_then(|version| checkpoint_fault(dir, version, sums.as_ref())));
+    faults.extend(checkpoint.and_then(|version| checkpoint_fault(log, version, sums.as_ref())));
     let first = checkpoint.map_or(0, |version| version + 1);
     if let Some(last) = listed.entries.last() {
         for version in first..=*last {
-            faults.extend(entry_fault(dir, version, sums.as_ref()));
+            faults.extend(entry_fault(log, version, sums.as_ref()));
         }
     }
     if listed.has_hint {
-        faults.extend(hint_fault(dir, &listed, sums.as_ref()));
+        faults.extend(hint_fault(log, &listed, sums.as_ref()));
     }
     Ok(faults)
 }
 
-fn read(dir: &FsPath, name: &str) -> Result<Vec<u8>, Fault> {
-    std::fs::read(dir.join(name)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => fault(name, "it is missing"),
-        _ => fault(name, format!("it cannot be read: {error}")),
+fn read(log: &LogFolder, name: &str) -> Result<Bytes, Fault> {
+    log.read(name).map_err(|error| match error {
+        RootError::NotFound(_) => fault(name, "it is missing"),
+        error => fault(name, format!("it cannot be read: {}", error.cause())),
     })
 }
 
@@ -197,22 +190,22 @@ fn is_as_listed(sums: Option<&Sums>, name: &str, content: &[u8]) -> Option<bool>
 
 /// What is wrong with a checkpoint. One that is not listed was written just before the server ended: it must be
 /// readable.
-pub(crate) fn checkpoint_fault(dir: &FsPath, version: u64, sums: Option<&Sums>) -> Option<Fault> {
+pub(crate) fn checkpoint_fault(log: &LogFolder, version: u64, sums: Option<&Sums>) -> Option<Fault> {
     let name = checkpoint_name(version);
-    let content = match read(dir, &name) {
+    let content = match read(log, &name) {
         Ok(content) => content,
         Err(fault) => return Some(fault),
     };
     let sound = is_as_listed(sums, &name, &content)
-        .unwrap_or_else(|| crate::store::log::transactions::checkpoint_txns(content.into()).is_ok());
+        .unwrap_or_else(|| crate::store::log::transactions::checkpoint_txns(content).is_ok());
     (!sound).then(|| fault(&name, "its content is not what was written"))
 }
 
 /// What is wrong with an entry. One without a hash is the library's, which writes entries that change the table
 /// itself: only in a table of an older server are there others.
-pub(crate) fn entry_fault(dir: &FsPath, version: u64, sums: Option<&Sums>) -> Option<Fault> {
+pub(crate) fn entry_fault(log: &LogFolder, version: u64, sums: Option<&Sums>) -> Option<Fault> {
     let name = entry_name(version);
-    let content = match read(dir, &name) {
+    let content = match read(log, &name) {
         Ok(content) => content,
         Err(fault) => return Some(fault),
     };
@@ -227,8 +220,8 @@ pub(crate) fn entry_fault(dir: &FsPath, version: u64, sums: Option<&Sums>) -> Op
     (!sound).then(|| fault(&name, "its content is not what was written"))
 }
 
-fn hint_fault(dir: &FsPath, listed: &Listed, sums: Option<&Sums>) -> Option<Fault> {
-    let content = match read(dir, HINT) {
+fn hint_fault(log: &LogFolder, listed: &Listed, sums: Option<&Sums>) -> Option<Fault> {
+    let content = match read(log, HINT) {
         Ok(content) => content,
         Err(fault) => return Some(fault),
     };
@@ -247,41 +240,43 @@ fn hint_fault(dir: &FsPath, listed: &Listed, sums: Option<&Sums>) -> Option<Faul
 
 /// The newest checkpoint that can be trusted, and the entries after it without a gap (from the first on, where there
 /// is none).
-pub(crate) fn trusted(dir: &FsPath) -> std::io::Result<(Option<u64>, Vec<u64>)> {
-    let listed = Listed::read(dir)?;
-    let sums = Sums::read(dir).ok().flatten();
-    let sound = |version: &&u64| checkpoint_fault(dir, **version, sums.as_ref()).is_none();
+pub(crate) fn trusted(log: &LogFolder) -> Result<(Option<u64>, Vec<u64>), RootError> {
+    let listed = Listed::read(log)?;
+    let sums = Sums::read(log).ok().flatten();
+    let sound = |version: &&u64| checkpoint_fault(log, **version, sums.as_ref()).is_none();
     let checkpoint = listed.checkpoints.iter().rev().find(sound).copied();
     let first = checkpoint.map_or(0, |version| version + 1);
     let entries = (first..)
-        .take_while(|version| listed.entries.contains(version) && entry_fault(dir, *version, sums.as_ref()).is_none())
+        .take_while(|version| listed.entries.contains(version) && entry_fault(log, *version, sums.as_ref()).is_none())
         .collect();
     Ok((checkpoint, entries))
 }
 
-/// Lists the hashes of what the library has just written.
+/// Lists the hashes of what the library has just written: of the files that `written` names.
 pub(crate) async fn list_sums(
     table: Table,
-    log_store: &LogStoreRef,
-    log_dir: &FsPath,
-    written: std::io::Result<Vec<String>>,
+    log: &LogFolder,
+    written: impl FnOnce(&LogFolder) -> Result<Vec<String>, RootError> + Send + 'static,
 ) -> Result<(), StoreError> {
-    let failed = StoreError::table(table, "list its log's hashes");
-    let sums = match written {
-        Ok(written) if written.is_empty() => return Ok(()),
-        Ok(written) => Sums::of(log_dir, &written),
-        Err(error) => Err(error),
-    };
-    let sums = sums.map_err(failed)?;
-    let path = Path::from("_delta_log").join(SUMS);
-    let listed = log_store.object_store(None).put(&path, sums.into()).await;
-    listed.map_err(StoreError::table(table, "list its log's hashes"))?;
-    Ok(())
+    let log = log.clone();
+    let listed = waiting(move || {
+        let written = written(&log)?;
+        if written.is_empty() {
+            return Ok(());
+        }
+        let sums = Sums::of(&log, &written)?;
+        log.root.replace(&log.path_of(SUMS), sums)
+    });
+    listed
+        .await
+        .map_err(StoreError::of_root(table, "list its log's hashes"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::root::local::LocalRoot;
+    use std::sync::Arc;
 
     fn entry() -> Bytes {
         let info = format!("{{\"commitInfo\":{{\"a\":1,\"{CHECKSUM}\":\"{UNSEALED}\"}}}}");
@@ -303,28 +298,31 @@ mod tests {
     #[test]
     fn entries_without_a_hash_are_those_that_are_listed_or_change_the_table() {
         let dir = tempfile::tempdir().unwrap();
-        let write = |version, content: &[u8]| std::fs::write(dir.path().join(entry_name(version)), content).unwrap();
+        let (root, path) = (Arc::new(LocalRoot::open(dir.path()).unwrap()), "log".to_owned());
+        let (log, dir) = (LogFolder { root, path }, dir.path().join("log"));
+        std::fs::create_dir(&dir).unwrap();
+        let write = |version, content: &[u8]| std::fs::write(dir.join(entry_name(version)), content).unwrap();
         let first = b"{\"protocol\":{}}\n{\"metaData\":{}}\n";
         write(0, first);
         write(1, &entry());
-        assert_eq!(unlisted_entries(dir.path()).unwrap(), [entry_name(0)]);
-        let sums = Sums::of(dir.path(), &[entry_name(0)]).unwrap();
-        std::fs::write(dir.path().join(SUMS), &sums).unwrap();
-        assert_eq!(faults(dir.path()).unwrap(), []);
+        assert_eq!(unlisted_entries(&log).unwrap(), [entry_name(0)]);
+        let sums = Sums::of(&log, &[entry_name(0)]).unwrap();
+        std::fs::write(dir.join(SUMS), &sums).unwrap();
+        assert_eq!(faults(&log).unwrap(), []);
         // In the name of the hash's field, so that the entry looks like one without a hash.
         let mut flipped = entry().to_vec();
         let at = place(&flipped).unwrap() - 6;
         flipped[at] ^= 0x01;
         write(1, &flipped);
-        assert_eq!(faults(dir.path()).unwrap()[0].name, entry_name(1));
+        assert_eq!(faults(&log).unwrap()[0].name, entry_name(1));
         write(1, &entry());
         let mut flipped = first.to_vec();
         flipped[5] ^= 0x01;
         write(0, &flipped);
-        assert_eq!(faults(dir.path()).unwrap()[0].name, entry_name(0));
+        assert_eq!(faults(&log).unwrap()[0].name, entry_name(0));
         write(0, first);
         write(3, &entry());
-        assert_eq!(faults(dir.path()).unwrap()[0], fault(&entry_name(2), "it is missing"));
-        assert_eq!(trusted(dir.path()).unwrap(), (None, vec![0, 1]));
+        assert_eq!(faults(&log).unwrap()[0], fault(&entry_name(2), "it is missing"));
+        assert_eq!(trusted(&log).unwrap(), (None, vec![0, 1]));
     }
 }

@@ -1,10 +1,13 @@
 //! Where a table's log is, and what it is written through.
 
 use crate::clock::Clock;
+use crate::store::root::contract::Root;
+use crate::store::root::error::RootError;
+use crate::store::root::waiting::waiting;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
+use bytes::Bytes;
 use object_store::ObjectStore;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -12,30 +15,82 @@ use tokio::sync::watch;
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) table: Table,
-    /// The data directory.
-    pub(crate) dir: PathBuf,
-    pub(crate) staging: PathBuf,
+    pub(crate) root: Arc<dyn Root>,
+    /// Below the root, where the tables are; empty for the root itself.
+    pub(crate) prefix: String,
     pub(crate) over: Over,
     pub(crate) clock: Arc<Clock>,
     pub(crate) stop: watch::Receiver<bool>,
 }
 
 impl Place {
-    pub(crate) fn table_dir(&self) -> PathBuf {
-        self.dir.join(self.table.name())
+    /// The table's folder, below the root.
+    pub(crate) fn table_path(&self) -> String {
+        match self.prefix.is_empty() {
+            true => self.table.name().to_owned(),
+            false => format!("{}/{}", self.prefix, self.table.name()),
+        }
     }
 
-    pub(crate) fn log_dir(&self) -> PathBuf {
-        self.table_dir().join("_delta_log")
+    /// Where a file is below the root, of its path below the table's folder.
+    pub(crate) fn path_of(&self, file: &str) -> String {
+        format!("{}/{file}", self.table_path())
     }
 
-    /// The same table in another data directory.
-    pub(crate) fn elsewhere(&self, dir: PathBuf) -> Self {
-        Self { dir, ..self.clone() }
+    pub(crate) fn log(&self) -> LogFolder {
+        LogFolder {
+            root: self.root.clone(),
+            path: self.path_of("_delta_log"),
+        }
+    }
+
+    /// The same table below another prefix.
+    pub(crate) fn elsewhere(&self, prefix: String) -> Self {
+        Self { prefix, ..self.clone() }
+    }
+
+    /// Does something that waits for the root, on a thread that may.
+    pub(crate) async fn waiting<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Place) -> Result<T, RootError> + Send + 'static,
+    ) -> Result<T, RootError> {
+        let place = self.clone();
+        waiting(move || work(&place)).await
     }
 
     pub(crate) fn failed<E: std::error::Error + 'static>(&self, what: &'static str) -> impl FnOnce(E) -> StoreError {
         StoreError::table(self.table, what)
+    }
+
+    /// As [`Place::failed`], of the root.
+    pub(crate) fn root_failed(&self, what: &'static str) -> impl FnOnce(RootError) -> StoreError {
+        StoreError::of_root(self.table, what)
+    }
+}
+
+/// The folder of a table's log. What reads it may wait.
+#[derive(Debug, Clone)]
+pub(crate) struct LogFolder {
+    pub(crate) root: Arc<dyn Root>,
+    /// Below the root.
+    pub(crate) path: String,
+}
+
+impl LogFolder {
+    /// Where a file of the log is, below the root.
+    pub(crate) fn path_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+
+    /// All of a file.
+    pub(crate) fn read(&self, name: &str) -> Result<Bytes, RootError> {
+        self.root.reader().whole(&self.path_of(name))
+    }
+
+    /// The names of all files.
+    pub(crate) fn names(&self) -> Result<Vec<String>, RootError> {
+        let listed = self.root.names(&self.path, &|_| true)?;
+        Ok(listed.into_iter().map(|named| named.name).collect())
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::store::log::location::Place;
 use crate::store::log::table_log::{TableLog, add_action};
 use crate::store::log::{orphan_commit, recover};
-use crate::store::root::local;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::integrity::Fault;
@@ -24,12 +23,11 @@ impl Loaded {
     /// Commits what lies in the table's folder and should be part of it.
     async fn take_unlogged(&mut self, place: Place) -> Result<(), StoreError> {
         let table = place.table;
-        let failed = StoreError::table(table, "look for files without an entry in its log");
         let (files, txns) = (self.files.clone(), self.txns.clone());
-        let found = tokio::task::spawn_blocking(move || orphan_commit::find(&place, &files, &txns)).await;
-        let found = found
-            .map_err(StoreError::table(table, "look at its files"))?
-            .map_err(failed)?;
+        let found = place
+            .waiting(move |place| orphan_commit::find(place, &files, &txns))
+            .await
+            .map_err(place.root_failed("look for files without an entry in its log"))?;
         if found.files.is_empty() {
             return Ok(());
         }
@@ -48,8 +46,10 @@ impl Loaded {
 /// Opens a table, creating it where there is none. A damaged log is mended first.
 pub(crate) async fn open(place: Place) -> Result<Loaded, StoreError> {
     let table = place.table;
-    local::create_dir_durably(&place.table_dir()).map_err(StoreError::table(table, "create its folder"))?;
-    let faults = recover::faults(&place).map_err(StoreError::table(table, "look at its log"))?;
+    let prepared = place.waiting(|place| place.root.prepare(&place.table_path())).await;
+    prepared.map_err(place.root_failed("create its folder"))?;
+    let faults = place.waiting(recover::faults).await;
+    let faults = faults.map_err(place.root_failed("look at its log"))?;
     if !faults.is_empty() {
         let (table, first) = (table.name(), &faults[0]);
         tracing::error!(

@@ -9,6 +9,7 @@ use crate::store::format::provenance::Notes;
 use crate::store::format::write::rows_file;
 use crate::store::log::location::Place;
 use crate::store::log::recover;
+use crate::store::root::error::RootError;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::schema::Table;
 use crate::store::table::transaction::Txn;
@@ -28,7 +29,7 @@ type Commits = BTreeMap<(Vec<(String, i64)>, usize), Vec<String>>;
 
 /// Looks in a table's folder for files that its log, which names `files` and has `txns`, knows nothing of. Reads what
 /// it finds: call it on a blocking thread.
-pub(crate) fn find(place: &Place, files: &[Arc<DataFile>], txns: &[Txn]) -> std::io::Result<Unlogged> {
+pub(crate) fn find(place: &Place, files: &[Arc<DataFile>], txns: &[Txn]) -> Result<Unlogged, RootError> {
     let mut found = Unlogged::default();
     if Table::ROLLUPS.contains(&place.table) {
         return Ok(found);
@@ -43,12 +44,12 @@ pub(crate) fn find(place: &Place, files: &[Arc<DataFile>], txns: &[Txn]) -> std:
     if paths.is_empty() {
         return Ok(found);
     }
-    let removed = recover::removed(&place.log_dir())?;
+    let removed = recover::removed(&place.log())?;
     paths.retain(|path| !removed.contains(path));
     let mut commits = Commits::new();
     for path in paths {
         // What cannot be read is no file of ours, or was not written to its end.
-        let Ok(notes) = Notes::read(&place.table_dir().join(&path)) else {
+        let Ok(notes) = Notes::read(place.root.reader().as_ref(), &place.path_of(&path)) else {
             continue;
         };
         if notes.replaces.is_empty() {

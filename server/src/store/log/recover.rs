@@ -9,9 +9,9 @@ use crate::store::format::provenance::Notes;
 use crate::store::format::read::rows::FileRows;
 use crate::store::format::write::rows_file;
 use crate::store::log::checksums::{self, Listed};
-use crate::store::log::location::Place;
+use crate::store::log::location::{LogFolder, Place};
 use crate::store::log::table_log::{TableLog, add_action, load};
-use crate::store::root::local;
+use crate::store::root::error::RootError;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::{StoreError, chain};
 use crate::store::table::file_list::add_files;
@@ -19,20 +19,20 @@ use crate::store::table::integrity::{self, Fault};
 use crate::store::table::schema::Table;
 use crate::store::table::transaction::Txn;
 use deltalake_core::kernel::Transaction;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use object_store::ObjectStoreExt;
+use object_store::path::Path;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rows of a file that are read at a time.
 const BATCH_ROWS: usize = 64 * 1024;
 
-/// Where damaged logs are kept, below the data directory.
+/// Where damaged logs are kept, below the data root.
 const ASIDE: &str = "damaged";
 
 /// What is wrong with a log. A folder with data files and without a log is a log that is missing.
-pub(crate) fn faults(place: &Place) -> std::io::Result<Vec<Fault>> {
-    let listed = Listed::read(&place.log_dir())?;
+pub(crate) fn faults(place: &Place) -> Result<Vec<Fault>, RootError> {
+    let listed = Listed::read(&place.log())?;
     if listed.entries.is_empty() && listed.checkpoints.is_empty() {
         let files = data_files(place);
         let missing = Fault {
@@ -41,33 +41,42 @@ pub(crate) fn faults(place: &Place) -> std::io::Result<Vec<Fault>> {
         };
         return Ok(if files.is_empty() { vec![] } else { vec![missing] });
     }
-    checksums::faults(&place.log_dir())
+    checksums::faults(&place.log())
 }
 
 /// Makes a log sound again. A file that only names the newest checkpoint is put aside: the library does without it.
 pub(crate) async fn mend(place: &Place, faults: &[Fault]) -> Result<(), StoreError> {
     let is_side_file = |fault: &Fault| fault.name == checksums::HINT || fault.name == checksums::SUMS;
-    let aside = aside(place).map_err(place.failed("make a folder for its damaged log"))?;
+    let aside = place.waiting(aside).await;
+    let aside = aside.map_err(place.root_failed("make a folder for its damaged log"))?;
     if !faults.iter().all(is_side_file) {
         return rebuild(place, &aside).await;
     }
-    for fault in faults {
-        std::fs::rename(place.log_dir().join(&fault.name), aside.join(&fault.name))
-            .and_then(|()| local::sync_dir(&place.log_dir()))
-            .map_err(place.failed("put a damaged file aside"))?;
-    }
-    Ok(())
+    let names: Vec<String> = faults.iter().map(|fault| fault.name.clone()).collect();
+    let put = place.waiting(move |place| {
+        let log = place.log();
+        names.iter().try_for_each(|name| {
+            let moved = log.root.set_aside(&log.path_of(name), &format!("{aside}/{name}"));
+            moved.and_then(|()| log.root.settle(&log.path))
+        })
+    });
+    put.await.map_err(place.root_failed("put a damaged file aside"))
 }
 
 /// A new folder in `damaged/`.
-fn aside(place: &Place) -> std::io::Result<PathBuf> {
+fn aside(place: &Place) -> Result<String, RootError> {
     let now = chrono::Utc::now().format("%Y%m%dT%H%M%S%.3fZ");
-    let aside = place.dir.join(ASIDE).join(format!("{}-{now}", place.table.name()));
-    local::create_dir_durably(&aside)?;
+    let aside = format!("{ASIDE}/{}-{now}", place.table.name());
+    place.root.prepare(&aside)?;
     Ok(aside)
 }
 
-async fn rebuild(place: &Place, aside: &Path) -> Result<(), StoreError> {
+/// Where the sound part of a damaged log is read.
+fn trusted(aside: &str) -> String {
+    format!("{aside}/trusted")
+}
+
+async fn rebuild(place: &Place, aside: &str) -> Result<(), StoreError> {
     let believed = match believed(place, aside).await {
         Ok(believed) => believed,
         Err(error) => {
@@ -75,12 +84,10 @@ async fn rebuild(place: &Place, aside: &Path) -> Result<(), StoreError> {
             Believed::default()
         }
     };
-    let (of, at) = (place.clone(), aside.to_owned());
-    let whole = tokio::task::spawn_blocking(move || believed.and_the_rest(&of, &at))
-        .await
-        .map_err(place.failed("read its files"))?
-        .map_err(place.failed("read its files"))?;
-    let new = place.elsewhere(aside.join("new"));
+    let at = aside.to_owned();
+    let whole = place.waiting(move |place| believed.and_the_rest(place, &at)).await;
+    let whole = whole.map_err(place.root_failed("read its files"))?;
+    let new = place.elsewhere(format!("{aside}/new"));
     let (mut log, _, _) = TableLog::over(&new).await?;
     let add = whole
         .files
@@ -89,24 +96,19 @@ async fn rebuild(place: &Place, aside: &Path) -> Result<(), StoreError> {
         .collect();
     let txns: Vec<Txn> = whole.txns.into_values().collect();
     log.commit(add, &[], &txns, true).await.map_err(StoreError::from)?;
-    swap(&new.log_dir(), &place.log_dir()).map_err(place.failed("put a new log into its place"))?;
-    let _ = std::fs::remove_dir_all(aside.join("trusted"));
-    let (table, files) = (place.table.name(), whole.files.len());
-    tracing::warn!(table, files, old = %aside.display(), "a damaged log was made anew from what is left of it and from the files");
-    Ok(())
-}
-
-/// The new log to the old one's place, and the other way round, in one step where the file system can do that.
-fn swap(new: &Path, old: &Path) -> std::io::Result<()> {
-    local::create_dir_durably(old)?;
-    if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_err() {
-        let kept = new.with_extension("old");
-        std::fs::rename(old, &kept)?;
-        std::fs::rename(new, old)?;
-    }
-    for dir in [new, old].into_iter().filter_map(Path::parent) {
-        local::sync_dir(dir)?;
-    }
+    let made = new.log().path;
+    let exchanged = place.waiting(move |place| place.root.exchange(&made, &place.log().path));
+    exchanged
+        .await
+        .map_err(place.root_failed("put a new log into its place"))?;
+    let done_with = trusted(aside);
+    let _ = place.waiting(move |place| place.root.discard(&done_with)).await;
+    let (table, files, old) = (
+        place.table.name(),
+        whole.files.len(),
+        place.root.reader().name_of(aside),
+    );
+    tracing::warn!(table, files, %old, "a damaged log was made anew from what is left of it and from the files");
     Ok(())
 }
 
@@ -120,23 +122,26 @@ struct Believed {
 }
 
 /// The log up to its first damaged entry, by the library, in a folder that has the sound files only.
-async fn believed(place: &Place, aside: &Path) -> Result<Believed, StoreError> {
-    let log_dir = place.log_dir();
-    let (checkpoint, entries) = checksums::trusted(&log_dir).map_err(place.failed("read its log"))?;
+async fn believed(place: &Place, aside: &str) -> Result<Believed, StoreError> {
+    let sound = place.waiting(|place| checksums::trusted(&place.log())).await;
+    let (checkpoint, entries) = sound.map_err(place.root_failed("read its log"))?;
     let version = entries.last().copied().or(checkpoint);
     if version.is_none() {
         return Ok(Believed::default());
     }
-    let trusted = place.elsewhere(aside.join("trusted"));
+    let trusted = place.elsewhere(trusted(aside));
     let names = checkpoint.map(checksums::checkpoint_name).into_iter();
-    let linked = (|| {
-        local::create_dir_durably(&trusted.log_dir())?;
-        for name in names.chain(entries.into_iter().map(checksums::entry_name)) {
-            std::fs::hard_link(log_dir.join(&name), trusted.log_dir().join(&name))?;
-        }
-        Ok::<_, std::io::Error>(())
-    })();
-    linked.map_err(place.failed("read its log"))?;
+    let prepared = trusted
+        .waiting(|trusted| trusted.root.prepare(&trusted.log().path))
+        .await;
+    prepared.map_err(place.root_failed("read its log"))?;
+    let (from, to, objects) = (place.log(), trusted.log(), place.root.objects());
+    for name in names.chain(entries.into_iter().map(checksums::entry_name)) {
+        // A hard link where the root is a folder.
+        let (from, to) = (Path::from(from.path_of(&name)), Path::from(to.path_of(&name)));
+        let copied = objects.copy_if_not_exists(&from, &to).await;
+        copied.map_err(place.failed("read its log"))?;
+    }
     let (_, files, txns) = load(&trusted).await?;
     Ok(Believed {
         version,
@@ -147,8 +152,8 @@ async fn believed(place: &Place, aside: &Path) -> Result<Believed, StoreError> {
 
 impl Believed {
     /// Adds what the lines of damaged entries and the folder say.
-    fn and_the_rest(mut self, place: &Place, aside: &Path) -> std::io::Result<Believed> {
-        let mut gone = self.read_lines(&place.log_dir())?;
+    fn and_the_rest(mut self, place: &Place, aside: &str) -> Result<Believed, RootError> {
+        let mut gone = self.read_lines(&place.log())?;
         let known: HashSet<String> = self.files.iter().map(|file| file.path.clone()).collect();
         let mut found: Vec<(Arc<DataFile>, Vec<String>)> = Vec::new();
         for path in data_files(place) {
@@ -186,7 +191,7 @@ impl Believed {
         let mut gone = HashSet::new();
         for (old, new) in rewrites {
             // Where an old file is deleted already, the new ones have taken its place.
-            let are_there = old.iter().all(|path| place.table_dir().join(path).is_file());
+            let are_there = old.iter().all(|path| place.root.stamp(&place.path_of(path)).is_ok());
             let before: Option<u64> = old.iter().map(|path| rows.get(path.as_str()).copied()).sum();
             let after: u64 = new.iter().map(|file| file.rows).sum();
             let is_whole = !place.table.key().is_empty() || !are_there || before.is_none_or(|before| before == after);
@@ -201,11 +206,11 @@ impl Believed {
 
     /// Every line that can be read: files that some entry removed, and transactions of entries that are not part of
     /// this yet.
-    fn read_lines(&mut self, log_dir: &Path) -> std::io::Result<HashSet<String>> {
+    fn read_lines(&mut self, log: &LogFolder) -> Result<HashSet<String>, RootError> {
         let mut gone = HashSet::new();
-        for version in Listed::read(log_dir)?.entries {
+        for version in Listed::read(log)?.entries {
             let is_new = self.version.is_none_or(|last| version > last);
-            for line in lines(log_dir, version) {
+            for line in lines(log, version) {
                 gone.extend(line.remove.map(|removed| removed.path));
                 if let Some(txn) = line.txn.filter(|_| is_new) {
                     let txn = Txn {
@@ -242,16 +247,16 @@ struct Line {
 }
 
 /// The lines of an entry that can be read.
-fn lines(log_dir: &Path, version: u64) -> Vec<Line> {
-    let content = std::fs::read(log_dir.join(checksums::entry_name(version))).unwrap_or_default();
+fn lines(log: &LogFolder, version: u64) -> Vec<Line> {
+    let content = log.read(&checksums::entry_name(version)).unwrap_or_default();
     let lines = content.split(|byte| *byte == b'\n');
     lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 /// Files that some entry removed.
-pub(crate) fn removed(log_dir: &Path) -> std::io::Result<HashSet<String>> {
-    let versions = Listed::read(log_dir)?.entries;
-    let lines = versions.into_iter().flat_map(|version| lines(log_dir, version));
+pub(crate) fn removed(log: &LogFolder) -> Result<HashSet<String>, RootError> {
+    let versions = Listed::read(log)?.entries;
+    let lines = versions.into_iter().flat_map(|version| lines(log, version));
     Ok(lines.filter_map(|line| Some(line.remove?.path)).collect())
 }
 
@@ -268,7 +273,7 @@ fn data_files(place: &Place) -> Vec<String> {
 
 /// Those of them that are none of these.
 pub(crate) fn paths(place: &Place, but: &[Arc<DataFile>]) -> Vec<String> {
-    let unnamed = crate::store::table::orphans::unreferenced(place.table, &place.dir, but);
+    let unnamed = crate::store::table::orphans::unreferenced(place.table, place.root.as_ref(), but);
     let prefix = format!("{}/", place.table.name());
     let mut paths: Vec<String> = unnamed
         .into_iter()
@@ -280,22 +285,23 @@ pub(crate) fn paths(place: &Place, but: &[Arc<DataFile>]) -> Vec<String> {
 
 /// What the log would say of a file, and what it says itself.
 pub(crate) fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), String> {
-    let whole = place.table_dir().join(path);
-    let metadata = std::fs::metadata(&whole).map_err(|error| error.to_string())?;
-    if let Some(fault) = integrity::fault(&whole, metadata.len()).map_err(|error| error.to_string())? {
+    let (reader, below) = (place.root.reader(), place.path_of(path));
+    let stamp = place.root.stamp(&below).map_err(|error| error.cause().to_string())?;
+    let fault = integrity::fault(reader.as_ref(), &below, stamp.bytes);
+    if let Some(fault) = fault.map_err(|error| error.cause().to_string())? {
         return Err(fault);
     }
     let folder = path.split_once('/').map_or("", |(folder, _)| folder);
     let partition = folder.split_once('=').map_or("", |(_, value)| value).to_owned();
-    let rows = FileRows::open(place.table, whole.clone(), BATCH_ROWS).map_err(|error| error.to_string())?;
+    let rows = FileRows::open(reader.as_ref(), place.table, &below, BATCH_ROWS).map_err(|error| error.to_string())?;
     let batches: Vec<_> = rows.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let notes = Notes::read(&whole).map_err(|error| chain(error.as_ref()))?;
-    let modified = metadata.modified().map(chrono::DateTime::<chrono::Utc>::from);
+    let notes = Notes::read(reader.as_ref(), &below).map_err(|error| chain(error.as_ref()))?;
+    let modified = stamp.modified.map(chrono::DateTime::<chrono::Utc>::from);
     let described = rows_file::describe(place.table, &batches).map_err(|error| error.to_string())?;
     let described = DataFile {
         path: path.to_owned(),
         partition,
-        size_bytes: metadata.len(),
+        size_bytes: stamp.bytes,
         modified_ms: modified.map(|time| time.timestamp_millis()).unwrap_or_default(),
         ..described
     };
@@ -303,8 +309,9 @@ pub(crate) fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), 
 }
 
 /// A file that cannot be part of the table, kept from being deleted as one that nobody names.
-fn put_aside(place: &Place, aside: &Path, path: &str, fault: &str) -> std::io::Result<()> {
-    let file = format!("{}/{path}", place.table.name());
-    tracing::error!(file, fault, aside = %aside.display(), "a data file that the damaged log may have named is damaged too");
-    std::fs::rename(place.table_dir().join(path), aside.join(path.replace('/', "_")))
+fn put_aside(place: &Place, aside: &str, path: &str, fault: &str) -> Result<(), RootError> {
+    let (file, named) = (place.table.path_of(path), place.root.reader().name_of(aside));
+    tracing::error!(file, fault, aside = %named, "a data file that the damaged log may have named is damaged too");
+    let to = format!("{aside}/{}", path.replace('/', "_"));
+    place.root.set_aside(&place.path_of(path), &to)
 }

@@ -6,10 +6,10 @@
 use crate::clock::Clock;
 use crate::store::log::checkpoint::Checkpoint;
 use crate::store::log::checksums::{self, CHECKSUM, UNSEALED, list_sums};
-use crate::store::log::location::Place;
+use crate::store::log::location::{LogFolder, Place};
 use crate::store::log::schema::{create, with_every_column};
 use crate::store::log::transactions::read_txns;
-use crate::store::root::local::{self, DurableStore};
+use crate::store::root::contract::LogRoot;
 use crate::store::table::data_file::{ColumnRange, DataFile};
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
@@ -20,10 +20,9 @@ use deltalake_core::kernel::transaction::CommitData;
 use deltalake_core::kernel::{Action, Add, LogicalFileView, Remove, Transaction};
 use deltalake_core::logstore::{CommitOrBytes, LogStoreRef, StorageConfig, default_logstore};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
+use object_store::ObjectStoreExt;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -63,7 +62,7 @@ enum Entry {
 pub(crate) struct TableLog {
     table: Table,
     log_store: LogStoreRef,
-    log_dir: PathBuf,
+    log: LogFolder,
     version: u64,
     /// Version of the last checkpoint that was begun; 0 at the start, so that a log that has grown long gets one at
     /// once.
@@ -87,9 +86,10 @@ impl std::fmt::Debug for TableLog {
 impl TableLog {
     /// Opens a log that is sound, creating it where there is none. Gives the table's files and transactions, too.
     pub(crate) async fn over(place: &Place) -> Result<(Self, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
-        let (table, log_dir) = (place.table, place.log_dir());
-        local::create_dir_durably(&place.table_dir()).map_err(StoreError::table(table, "create its folder"))?;
-        let log_store = open_log_store(place)?;
+        let (table, log) = (place.table, place.log());
+        let prepared = place.waiting(|place| place.root.prepare(&place.table_path())).await;
+        prepared.map_err(place.root_failed("create its folder"))?;
+        let log_store = open_log_store(place).await?;
         let exists = log_store
             .is_delta_table_location()
             .await
@@ -98,12 +98,12 @@ impl TableLog {
             create(table, log_store.clone()).await?;
         }
         let (delta, files, txns) = load(place).await?;
-        list_sums(table, &log_store, &log_dir, checksums::unlisted_entries(&log_dir)).await?;
+        list_sums(table, &log, checksums::unlisted_entries).await?;
         let log = Self {
             table,
             version: delta.version().unwrap_or_default(),
             log_store,
-            log_dir,
+            log,
             checkpointed: 0,
             clock: place.clock.clone(),
             stop: place.stop.clone(),
@@ -221,32 +221,25 @@ impl TableLog {
             return None;
         }
         self.checkpointed = self.version;
-        let (log_store, log_dir) = (self.log_store.clone(), self.log_dir.clone());
-        Some(Checkpoint::new(self.table, log_store, log_dir, self.version))
+        let (log_store, log) = (self.log_store.clone(), self.log.clone());
+        Some(Checkpoint::new(self.table, log_store, log, self.version))
     }
 }
 
-fn open_log_store(place: &Place) -> Result<LogStoreRef, StoreError> {
-    let (table, dir, staging) = (place.table, place.table_dir(), place.staging.clone());
-    let prefixed =
-        Arc::new(DurableStore::new(Some(&dir), staging.clone()).map_err(StoreError::table(table, "open its folder"))?);
-    let prefixed = (place.over)(table, prefixed);
-    let root: Arc<dyn ObjectStore> =
-        Arc::new(DurableStore::new(None, staging).map_err(StoreError::table(table, "open its folder"))?);
-    let url = url::Url::from_directory_path(&dir).map_err(|()| StoreError::Table {
-        table: table.name(),
-        what: "open its folder",
-        cause: format!("{} is not an absolute path", dir.display()),
-    })?;
-    Ok(default_logstore(prefixed, root, &url, &StorageConfig::default()))
+async fn open_log_store(place: &Place) -> Result<LogStoreRef, StoreError> {
+    let opened = place.waiting(|place| place.root.table(&place.table_path())).await;
+    let LogRoot { table, whole, url } = opened.map_err(place.root_failed("open its folder"))?;
+    let table = (place.over)(place.table, table);
+    Ok(default_logstore(table, whole, &url, &StorageConfig::default()))
 }
 
 /// Reads a table: with the columns that it lacks added, its files in order, and its transactions.
 pub(crate) async fn load(place: &Place) -> Result<(DeltaTable, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
     let table = place.table;
-    let log_store = open_log_store(place)?;
+    let log_store = open_log_store(place).await?;
     // A server that was killed may have written an entry and not have synced it: what is read now counts from now on.
-    local::sync_dir(&place.log_dir()).map_err(StoreError::table(table, "sync its log"))?;
+    let settled = place.waiting(|place| place.root.settle(&place.log().path)).await;
+    settled.map_err(place.root_failed("sync its log"))?;
     let mut delta = DeltaTable::new(log_store.clone());
     delta.load().await.map_err(StoreError::table(table, "read its log"))?;
     let delta = with_every_column(table, delta).await?;
@@ -337,6 +330,7 @@ fn data_file(table: Table, file: &LogicalFileView) -> Option<DataFile> {
 mod tests {
     use super::*;
     use crate::store::log::opening::open;
+    use crate::store::root::local::LocalRoot;
     use deltalake_core::kernel::{DataType, PrimitiveType, StructField};
     use deltalake_core::operations::create::CreateBuilder;
     use std::path::Path as FsPath;
@@ -344,8 +338,8 @@ mod tests {
     fn place(table: Table, dir: &FsPath, stop: &watch::Sender<bool>) -> Place {
         Place {
             table,
-            dir: dir.to_owned(),
-            staging: dir.join("tmp"),
+            root: Arc::new(LocalRoot::open(dir).unwrap()),
+            prefix: String::new(),
             over: |_, store| store,
             clock: Arc::new(Clock::system()),
             stop: stop.subscribe(),
@@ -378,7 +372,7 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         let stop = watch::Sender::new(false);
         let place = place(Table::Batches, dir.path(), &stop);
-        let log_store = open_log_store(&place).unwrap();
+        let log_store = open_log_store(&place).await.unwrap();
         let text = |name| StructField::new(name, DataType::Primitive(PrimitiveType::String), false);
         CreateBuilder::new()
             .with_log_store(log_store)

@@ -11,6 +11,7 @@ use crate::store::format::write::rows_file::Effort;
 use crate::store::log::table_log::add_action;
 use crate::store::maintenance::plan::Job;
 use crate::store::maintenance::rewrite_hour::Hour;
+use crate::store::root::reader::RangeReader;
 use crate::store::state::Store;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
@@ -20,7 +21,6 @@ use crate::store::table::schema::Table;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -44,9 +44,9 @@ impl Store {
             mut files,
             ..
         } = job;
-        let dir = self.config.dir.join(table.name());
+        let reader = self.root.reader();
         let (read, name, limit_bytes) = (files.clone(), partition.clone(), self.config.merge_bytes);
-        let gathered = tokio::task::spawn_blocking(move || gather(table, &dir, &name, &read, limit_bytes))
+        let gathered = tokio::task::spawn_blocking(move || gather(reader.as_ref(), table, &name, &read, limit_bytes))
             .await
             .map_err(StoreError::table(table, "read a file"))??;
         files.truncate(gathered.files);
@@ -117,13 +117,14 @@ impl Store {
     /// Writes what a job makes, not yet part of a table. An error comes with what was written before it.
     async fn write_merged(&self, job: &Job) -> ([Vec<Arc<DataFile>>; MERGED.len()], Result<(), StoreError>) {
         let mut written: [Vec<Arc<DataFile>>; MERGED.len()] = Default::default();
-        let dir = self.config.dir.join(Table::Samples.name());
-        let paths = job.files.iter().map(|file| dir.join(&file.path)).collect();
+        let reader = self.root.reader();
+        let paths = job.files.iter().map(|file| Table::Samples.path_of(&file.path));
+        let paths: Vec<String> = paths.collect();
         // One file waits here while the next is made.
         let (to, mut made) = tokio::sync::mpsc::channel(1);
         let work = Hour::new(job, to);
         let rewrite = work.rewrites();
-        let merging = tokio::task::spawn_blocking(move || work.merge(paths));
+        let merging = tokio::task::spawn_blocking(move || work.merge(reader.as_ref(), &paths));
         let mut failed_put = None;
         while let Some((table, encoded)) = made.recv().await {
             match self.put_file(table, encoded).await {
@@ -203,8 +204,8 @@ struct Gathered {
 /// Reads files as long as their rows take no more than `limit_bytes`. What a file says of itself is no measure:
 /// strings that come again and again are in it once.
 fn gather(
+    reader: &dyn RangeReader,
     table: Table,
-    dir: &Path,
     partition: &str,
     files: &[Arc<DataFile>],
     limit_bytes: usize,
@@ -212,7 +213,7 @@ fn gather(
     let (mut batches, mut bytes, mut largest) = (Vec::new(), 0, (0, ""));
     for (index, file) in files.iter().enumerate() {
         let (whole, before) = (batches.len(), bytes);
-        for rows in FileRows::open(table, dir.join(&file.path), DAY_BATCH_ROWS)? {
+        for rows in FileRows::open(reader, table, &table.path_of(&file.path), DAY_BATCH_ROWS)? {
             let batch = with_partition(table, &rows?, partition).map_err(StoreError::table(table, "read a file"))?;
             bytes += batch.get_array_memory_size();
             batches.push(batch);

@@ -9,9 +9,9 @@ use crate::store::buffer::coded_rows::{CodedColumns, Lacking, Samples, Translati
 use crate::store::buffer::interner::Book;
 use crate::store::format::read::page_stream::FileStream;
 use crate::store::format::read::unzip::Unzip;
+use crate::store::root::reader::RangeReader;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
-use std::path::PathBuf;
 
 /// Entries of a book beyond those of the open files, after which it is begun anew: some 100 MB.
 const MAX_NEW_ENTRIES: usize = 2_000_000;
@@ -40,7 +40,8 @@ const fn wanted(name: &'static str, form: Form) -> Wanted {
 }
 
 struct Source {
-    path: PathBuf,
+    /// What a person calls the file.
+    name: String,
     stream: FileStream,
     translation: Translation,
     /// What was read last, and how much of it is taken.
@@ -49,10 +50,11 @@ struct Source {
 }
 
 impl Source {
-    fn open(path: PathBuf) -> Result<Self, StoreError> {
-        let stream = FileStream::open(&path, &COLUMNS).map_err(|cause| damaged(&path, cause))?;
+    fn open(reader: &dyn RangeReader, path: &str) -> Result<Self, StoreError> {
+        let name = reader.name_of(path);
+        let stream = FileStream::open(reader, path, &COLUMNS).map_err(|cause| damaged(&name, cause))?;
         Ok(Self {
-            path,
+            name,
             stream,
             translation: Translation::default(),
             rows: Samples::default(),
@@ -73,7 +75,7 @@ impl Source {
         }
         self.rows.clear();
         self.at = 0;
-        let piece = self.stream.next(unzip).map_err(|cause| damaged(&self.path, cause))?;
+        let piece = self.stream.next(unzip).map_err(|cause| damaged(&self.name, cause))?;
         let Some(piece) = piece else { return Ok(()) };
         let codes = |column: usize| self.stream.codes(column);
         let columns = CodedColumns {
@@ -85,7 +87,7 @@ impl Source {
             self.translation = Translation::new(&columns, book);
         }
         let added = self.translation.add(&columns, book, &mut self.rows);
-        added.map_err(|Lacking(column)| damaged(&self.path, format!("a row lacks its {column}")))?;
+        added.map_err(|Lacking(column)| damaged(&self.name, format!("a row lacks its {column}")))?;
         if piece.is_new {
             self.stream.forget(STACKS);
         }
@@ -108,11 +110,11 @@ impl Source {
     }
 }
 
-fn damaged(path: &std::path::Path, cause: impl std::fmt::Display) -> StoreError {
+fn damaged(name: &str, cause: impl std::fmt::Display) -> StoreError {
     StoreError::Table {
         table: Table::Samples.name(),
         what: "read a file",
-        cause: format!("{}: {cause}", path.display()),
+        cause: format!("{name}: {cause}"),
     }
 }
 
@@ -128,13 +130,20 @@ pub(crate) trait Sink {
     fn flush(&mut self, book: &Book) -> Result<(), StoreError>;
 }
 
-/// Merges; at the end nothing waits in the sink. A series of more than `most_rows` is handed over in pieces.
-pub(crate) fn merge(files: Vec<PathBuf>, most_rows: usize, sink: &mut impl Sink) -> Result<(), StoreError> {
-    merge_with(files, most_rows, MAX_NEW_ENTRIES, sink)
+/// Merges files, of which these are the paths below the data root; at the end nothing waits in the sink. A series of
+/// more than `most_rows` is handed over in pieces.
+pub(crate) fn merge(
+    reader: &dyn RangeReader,
+    files: &[String],
+    most_rows: usize,
+    sink: &mut impl Sink,
+) -> Result<(), StoreError> {
+    merge_with(reader, files, most_rows, MAX_NEW_ENTRIES, sink)
 }
 
 fn merge_with(
-    files: Vec<PathBuf>,
+    reader: &dyn RangeReader,
+    files: &[String],
     most_rows: usize,
     most_new_entries: usize,
     sink: &mut impl Sink,
@@ -145,7 +154,7 @@ fn merge_with(
     );
     let mut sources = Vec::with_capacity(files.len());
     for path in files {
-        let mut source = Source::open(path)?;
+        let mut source = Source::open(reader, path)?;
         source.fill(&mut unzip, &mut book)?;
         sources.push(source);
     }

@@ -4,6 +4,7 @@ use crate::store::buffer::interner::{Manner, Origin, Series};
 use crate::store::format::provenance::Notes;
 use crate::store::format::write::row_group::CodedFile;
 use crate::store::format::write::rows_file::Effort;
+use crate::store::root::local_reader::LocalReader;
 use std::collections::BTreeMap;
 
 /// A row with all that it says as text, so that rows of different books can be compared.
@@ -55,14 +56,14 @@ fn rows(file: i64, count: i64) -> (Samples, Book) {
     (rows, book)
 }
 
-fn write(dir: &std::path::Path, file: i64, count: i64, effort: Effort, group_rows: usize) -> (PathBuf, Vec<Row>) {
+fn write(dir: &std::path::Path, file: i64, count: i64, effort: Effort, group_rows: usize) -> (String, Vec<Row>) {
     let (mut rows, book) = rows(file, count);
     let written = (0..rows.len()).map(|at| row(&rows, at, &book)).collect();
     rows.sort(&book);
     let mut coded = CodedFile::new(Table::Samples, effort, &Notes::default(), 0).unwrap();
     coded.write_groups(&rows, group_rows, &book).unwrap();
-    let path = dir.join(format!("{file}.parquet"));
-    std::fs::write(&path, coded.finish("2026-11-21T08", "part").unwrap().bytes).unwrap();
+    let path = format!("{file}.parquet");
+    std::fs::write(dir.join(&path), coded.finish("2026-11-21T08", "part").unwrap().bytes).unwrap();
     (path, written)
 }
 
@@ -105,6 +106,7 @@ impl Sink for Kept {
 #[test]
 fn every_row_comes_once_in_the_order_of_files() {
     let dir = tempfile::tempdir().unwrap();
+    let reader = LocalReader::new(dir.path());
     // Files of one piece, of many, of several row groups, and of pages of both sizes.
     let files = [
         write(dir.path(), 0, 1, Effort::Fresh, 1000),
@@ -117,8 +119,8 @@ fn every_row_comes_once_in_the_order_of_files() {
     wanted.sort();
     for most_new_entries in [MAX_NEW_ENTRIES, 0] {
         let mut kept = Kept::default();
-        let paths = files.iter().map(|(path, _)| path.clone()).collect();
-        merge_with(paths, 1 << 20, most_new_entries, &mut kept).unwrap();
+        let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
+        merge_with(&reader, &paths, 1 << 20, most_new_entries, &mut kept).unwrap();
         assert!(kept.series.values().all(|times| *times == 1), "each series at one time");
         let key = |row: &Row| (row.0.clone(), row.1, row.2);
         assert!(kept.found.is_sorted_by_key(key));
@@ -130,11 +132,12 @@ fn every_row_comes_once_in_the_order_of_files() {
 #[test]
 fn a_large_series_comes_in_pieces() {
     let dir = tempfile::tempdir().unwrap();
+    let reader = LocalReader::new(dir.path());
     let files = [1, 2].map(|file| write(dir.path(), file, 20_000, Effort::Fresh, 1 << 20));
     let mut wanted: Vec<Row> = files.iter().flat_map(|(_, rows)| rows.clone()).collect();
     wanted.sort();
     let mut kept = Kept::default();
-    merge(files.iter().map(|(path, _)| path.clone()).collect(), 500, &mut kept).unwrap();
+    merge(&reader, &files.each_ref().map(|(path, _)| path.clone()), 500, &mut kept).unwrap();
     assert!(kept.series.values().any(|times| *times > 1));
     kept.found.sort();
     assert!(kept.found == wanted);

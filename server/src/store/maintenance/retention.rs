@@ -5,6 +5,7 @@ use crate::lock::lock_mutex;
 use crate::store::log::checksums;
 use crate::store::log::schema::TRANSACTION_RETENTION;
 use crate::store::maintenance::plan::{Due, Job};
+use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
 use crate::store::table::error::StoreError;
 use crate::store::table::orphans::{Garbage, Stale};
@@ -233,10 +234,10 @@ impl Store {
             *garbage = young;
             old
         };
-        let mut folders = BTreeSet::new();
+        let objects = &self.root.objects();
         futures::stream::iter(&old)
             .for_each_concurrent(4, |file| async move {
-                match self.files.delete(&Path::from(file.path.as_str())).await {
+                match objects.delete(&Path::from(file.path.as_str())).await {
                     Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
                     Err(error) => {
                         tracing::warn!(%error, path = file.path, "cannot delete a replaced file; trying again later");
@@ -249,13 +250,15 @@ impl Store {
                 }
             })
             .await;
-        for file in &old {
-            folders.extend(file.path.rsplit_once('/').map(|(folder, _)| folder));
-        }
-        for folder in folders {
-            // Succeeds for an empty folder only.
-            let _ = std::fs::remove_dir(self.config.dir.join(folder));
-        }
+        let folders = old.iter().filter_map(|file| file.path.rsplit_once('/'));
+        let folders: BTreeSet<String> = folders.map(|(folder, _)| folder.to_owned()).collect();
+        let root = self.root.clone();
+        let pruned = waiting(move || {
+            // An empty folder costs nothing but its name.
+            folders.iter().for_each(|folder| drop(root.prune(folder)));
+            Ok(())
+        });
+        let _ = pruned.await;
     }
 
     /// The next rewrite that is due, but for those that failed before.
@@ -338,11 +341,11 @@ impl Store {
                     None => continue,
                 }
             };
-            let log_dir = checkpoint.log_dir().to_owned();
+            let log = checkpoint.log().clone();
             if let Err(error) = checkpoint.write(self.config.log_commits).await {
                 tracing::error!(%error, "cannot write a checkpoint; the next start reads a longer log");
                 // The next start mends what is damaged; the state in memory is whole.
-                for fault in checksums::faults(&log_dir).unwrap_or_default() {
+                for fault in waiting(move || checksums::faults(&log)).await.unwrap_or_default() {
                     self.damage.add_log(table, &fault);
                 }
             }

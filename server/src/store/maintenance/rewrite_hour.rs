@@ -8,11 +8,11 @@ use crate::store::format::write::rows_file::{Effort, Encoded, PART, ROW_GROUP_RO
 use crate::store::maintenance::merge::{Sink, merge};
 use crate::store::maintenance::plan::{Job, MAX_ROWS, SETTLED};
 use crate::store::maintenance::rollup::{LEAST_OF_SERVICE, Rollups};
+use crate::store::root::reader::RangeReader;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::file_list;
 use crate::store::table::schema::Table;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 
@@ -75,10 +75,11 @@ impl Hour {
         self.file.is_some()
     }
 
-    /// Does it. CPU-bound: call it on a blocking thread. Returns the number of rows that were read.
-    pub(crate) fn merge(mut self, files: Vec<PathBuf>) -> Result<u64, StoreError> {
-        self.notes.inherit(&files)?;
-        merge(files, ROW_GROUP_ROWS, &mut self)?;
+    /// Does it, of files that have these paths below the data root. CPU-bound: call it on a blocking thread. Returns
+    /// the number of rows that were read.
+    pub(crate) fn merge(mut self, reader: &dyn RangeReader, files: &[String]) -> Result<u64, StoreError> {
+        self.notes.inherit(reader, files)?;
+        merge(reader, files, ROW_GROUP_ROWS, &mut self)?;
         self.finish_file()?;
         if let Some(rollups) = self.rollups.take() {
             let name = file_list::rollup_file_name(&self.sources);

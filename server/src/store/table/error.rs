@@ -1,17 +1,22 @@
 //! What can go wrong at the store's door.
 
-use std::path::PathBuf;
+use crate::store::root::error::RootError;
+use crate::store::table::schema::Table;
+use std::error::Error;
 use std::sync::Arc;
 
 /// Errors are cheap to clone: one failed commit is reported to every batch that waited for it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    #[error("data directory {path}: {cause}; give one that this user can write with --data")]
-    DataDir { path: PathBuf, cause: Arc<std::io::Error> },
+    #[error("data directory {name}: {cause}; give one that this user can write with --data")]
+    DataDir {
+        name: String,
+        cause: Arc<dyn Error + Send + Sync>,
+    },
     #[error(
-        "data directory {path} is in use by another stakeout-server; stop it, or give another directory with --data"
+        "data directory {name} is in use by another stakeout-server; stop it, or give another directory with --data"
     )]
-    Locked { path: PathBuf },
+    Locked { name: String },
     #[error("--data {url}: object stores are not supported yet; give a local directory")]
     Unsupported { url: String },
     #[error("the disk of the data directory is full ({detail}); free space or lower --retention-samples")]
@@ -61,21 +66,37 @@ impl StoreError {
     }
 
     /// Wraps the error of a step, and tells a full disk from everything else.
-    pub(crate) fn table<E>(table: crate::store::table::schema::Table, what: &'static str) -> impl FnOnce(E) -> Self
+    pub(crate) fn table<E>(table: Table, what: &'static str) -> impl FnOnce(E) -> Self
     where
         E: std::error::Error + 'static,
     {
         move |error| {
             if is_disk_full(&error) {
-                return Self::DiskFull {
-                    detail: format!("{what} of table {}", table.name()),
-                };
+                return Self::no_space(table, what);
             }
-            Self::Table {
-                table: table.name(),
-                what,
-                cause: chain(&error),
-            }
+            Self::of_step(table, what, &error)
+        }
+    }
+
+    /// As [`StoreError::table`], of a step in the data root. The table and the step name what failed.
+    pub(crate) fn of_root(table: Table, what: &'static str) -> impl FnOnce(RootError) -> Self {
+        move |error| match error {
+            RootError::Full(_) => Self::no_space(table, what),
+            error => Self::of_step(table, what, error.cause()),
+        }
+    }
+
+    fn no_space(table: Table, what: &'static str) -> Self {
+        Self::DiskFull {
+            detail: format!("{what} of table {}", table.name()),
+        }
+    }
+
+    fn of_step(table: Table, what: &'static str, cause: &dyn Error) -> Self {
+        Self::Table {
+            table: table.name(),
+            what,
+            cause: chain(cause),
         }
     }
 }
@@ -121,9 +142,16 @@ mod tests {
             store: "local",
             source: Box::new(io),
         };
-        let error = StoreError::table(crate::store::table::schema::Table::Samples, "write")(wrapped);
+        let error = StoreError::table(Table::Samples, "write")(wrapped);
         assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
-        let other = StoreError::table(crate::store::table::schema::Table::Samples, "write")(std::io::Error::other("x"));
+        let other = StoreError::table(Table::Samples, "write")(std::io::Error::other("x"));
         assert!(matches!(other, StoreError::Table { .. }), "{other}");
+        let of_root = |cause| StoreError::of_root(Table::Samples, "write")(RootError::new("samples/x", cause));
+        let full = of_root(std::io::Error::from(std::io::ErrorKind::QuotaExceeded));
+        assert!(matches!(full, StoreError::DiskFull { .. }), "{full}");
+        assert_eq!(
+            of_root(std::io::Error::other("x")).to_string(),
+            "table samples: write: x"
+        );
     }
 }

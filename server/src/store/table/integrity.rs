@@ -6,14 +6,14 @@
 //! sound again or older than the retention.
 
 use crate::lock::lock_mutex;
+use crate::store::root::contract::{Root, Stamp};
+use crate::store::root::error::RootError;
+use crate::store::root::reader::{Digest, RangeReader};
 use crate::store::table::data_file::DataFile;
 use crate::store::table::schema::Table;
 use std::collections::{HashMap, HashSet};
-use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
-use xxhash_rust::xxh3::Xxh3;
+use std::time::{Duration, Instant};
 
 /// What stands behind the hash in a data file's name.
 const NAME_END: &str = ".zstd.parquet";
@@ -38,13 +38,12 @@ pub struct DamagedFile {
     pub rows: u64,
 }
 
-/// Changes when a file is written to, if by anything but a failing disk.
+/// A part of a log that is not what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
-    bytes: u64,
-    modified: Option<SystemTime>,
-    changed: (i64, i64),
-    inode: u64,
+pub(crate) struct Fault {
+    /// In the log's folder; empty for the folder itself.
+    pub(crate) name: String,
+    pub(crate) what: String,
 }
 
 /// What was found of a file.
@@ -59,16 +58,18 @@ struct Found {
 /// What is known of the files. One for a store.
 #[derive(Debug)]
 pub(crate) struct Damage {
-    dir: PathBuf,
+    root: Arc<dyn Root>,
+    reader: Arc<dyn RangeReader>,
     /// By path below the table's folder. As many as there are files: maintenance forgets those that are gone.
     found: Mutex<[HashMap<String, Found>; Table::COUNT]>,
     logs: Mutex<Vec<DamagedFile>>,
 }
 
 impl Damage {
-    pub(crate) fn new(dir: &Path) -> Self {
+    pub(crate) fn new(root: Arc<dyn Root>) -> Self {
         Self {
-            dir: dir.to_owned(),
+            reader: root.reader(),
+            root,
             found: Mutex::default(),
             logs: Mutex::default(),
         }
@@ -76,8 +77,8 @@ impl Damage {
 
     /// Lists a damaged part of a table's log until the next start.
     pub(crate) fn add_log(&self, table: Table, fault: &Fault) {
-        let file = Path::new(table.name()).join("_delta_log").join(&fault.name);
-        let file = file.to_string_lossy().trim_end_matches('/').to_owned();
+        let file = table.path_of(&format!("_delta_log/{}", fault.name));
+        let file = file.trim_end_matches('/').to_owned();
         tracing::error!(file, fault = fault.what, "a part of a table's log is damaged");
         let mut logs = lock_mutex(&self.logs);
         if logs.len() < MAX_LISTED && logs.iter().all(|known| known.file != file) {
@@ -133,8 +134,7 @@ impl Damage {
     }
 
     fn is_sound(&self, table: Table, file: &DataFile) -> bool {
-        let path = self.dir.join(table.name()).join(&file.path);
-        let stamp = Stamp::of(&path);
+        let stamp = self.root.stamp(&table.path_of(&file.path));
         {
             let found = lock_mutex(&self.found);
             if let (Ok(stamp), Some(found)) = (&stamp, found[table.index()].get(&file.path))
@@ -147,17 +147,18 @@ impl Damage {
     }
 
     /// Reads the whole file, and notes what is found.
-    fn compare(&self, table: Table, file: &DataFile, stamp: std::io::Result<Stamp>) -> bool {
-        let path = self.dir.join(table.name()).join(&file.path);
+    fn compare(&self, table: Table, file: &DataFile, stamp: Result<Stamp, RootError>) -> bool {
+        let path = table.path_of(&file.path);
         let fault = match &stamp {
-            Ok(_) => fault(&path, file.size_bytes),
-            Err(error) => Ok(Some(io_fault(error))),
+            Ok(_) => fault(self.reader.as_ref(), &path, file.size_bytes),
+            Err(error) => Ok(Some(reading_fault(error))),
         };
+        let name = self.reader.name_of(&path);
         let fault: Option<Arc<str>> = match fault {
             Ok(fault) => fault.map(Into::into),
             // A want of ours: the reader will meet it too, and it is no property of the file.
             Err(error) => {
-                tracing::warn!(%error, path = %path.display(), "cannot compare a file with what was written");
+                tracing::warn!(error = %error.cause(), path = %name, "cannot compare a file with what was written");
                 return true;
             }
         };
@@ -170,7 +171,7 @@ impl Damage {
         };
         let before = lock_mutex(&self.found)[table.index()].insert(file.path.clone(), found);
         let was_sound = before.is_none_or(|before| before.fault.is_none());
-        let (file, rows) = (path.display(), file.rows);
+        let (file, rows) = (name, file.rows);
         match fault {
             Some(fault) if was_sound => {
                 tracing::error!(%file, fault = &*fault, rows, "a data file is damaged: it is left out")
@@ -196,34 +197,9 @@ impl Damage {
                     continue;
                 }
                 bytes += file.size_bytes;
-                let stamp = Stamp::of(&self.dir.join(table.name()).join(&file.path));
+                let stamp = self.root.stamp(&table.path_of(&file.path));
                 self.compare(table, file, stamp);
             }
-        }
-    }
-}
-
-impl Stamp {
-    fn of(path: &Path) -> std::io::Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = std::fs::metadata(path)?;
-        Ok(Self {
-            bytes: metadata.len(),
-            modified: metadata.modified().ok(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-            inode: metadata.ino(),
-        })
-    }
-}
-
-impl Default for Stamp {
-    /// That of no file.
-    fn default() -> Self {
-        Self {
-            bytes: 0,
-            modified: None,
-            changed: (0, 0),
-            inode: 0,
         }
     }
 }
@@ -234,18 +210,19 @@ pub(crate) fn name_end(content: &[u8]) -> String {
 }
 
 /// The hash in a file's name; files of servers that did not write it have none.
-fn hash_in(path: &Path) -> Option<u64> {
-    let name = path.file_name()?.to_str()?.strip_suffix(NAME_END)?;
+fn hash_in(path: &str) -> Option<u64> {
+    let name = path.rsplit('/').next()?.strip_suffix(NAME_END)?;
     let (_, digits) = name.rsplit_once('.')?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-/// What is wrong with a file, if anything. An error says that it could not be found out.
-pub(crate) fn fault(path: &Path, size_bytes: u64) -> std::io::Result<Option<String>> {
-    let (bytes, hash) = match hash_of(path) {
-        Ok(read) => read,
-        Err(error) if is_ours(&error) => return Err(error),
-        Err(error) => return Ok(Some(io_fault(&error))),
+/// What is wrong with a file, if anything, of which this is the path below the data root. An error says that it could
+/// not be found out.
+pub(crate) fn fault(reader: &dyn RangeReader, path: &str, size_bytes: u64) -> Result<Option<String>, RootError> {
+    let Digest { bytes, hash } = match reader.digest(path) {
+        Ok(digest) => digest,
+        Err(error @ RootError::Ours(_)) => return Err(error),
+        Err(error) => return Ok(Some(reading_fault(&error))),
     };
     if bytes != size_bytes {
         return Ok(Some(format!("it has {bytes} bytes, {size_bytes} were written")));
@@ -256,55 +233,33 @@ pub(crate) fn fault(path: &Path, size_bytes: u64) -> std::io::Result<Option<Stri
         .map(|_| "its content is not what was written".to_owned()))
 }
 
-/// Length and hash of a file's content.
-fn hash_of(path: &Path) -> std::io::Result<(u64, u64)> {
-    let mut file = std::fs::File::open(path)?;
-    let mut piece = vec![0; 1 << 20];
-    let (mut bytes, mut hash) = (0, Xxh3::new());
-    loop {
-        match file.read(&mut piece) {
-            Ok(0) => return Ok((bytes, hash.digest())),
-            Ok(read) => {
-                bytes += read as u64;
-                hash.update(&piece[..read]);
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+fn reading_fault(error: &RootError) -> String {
+    match error {
+        RootError::NotFound(_) => "it is missing".to_owned(),
+        error => format!("it cannot be read: {}", error.cause()),
     }
-}
-
-fn io_fault(error: &std::io::Error) -> String {
-    match error.kind() {
-        ErrorKind::NotFound => "it is missing".to_owned(),
-        _ => format!("it cannot be read: {error}"),
-    }
-}
-
-/// Too many open files, or no memory.
-fn is_ours(error: &std::io::Error) -> bool {
-    use rustix::io::Errno;
-    let wants = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(Errno::raw_os_error);
-    error.raw_os_error().is_some_and(|code| wants.contains(&code))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::root::local_reader::LocalReader;
 
     #[test]
     fn every_flipped_byte_is_found_and_so_is_what_is_cut_or_gone() {
         let dir = tempfile::tempdir().unwrap();
         let content: Vec<u8> = (0..1000_u32).map(|n| (n * 7) as u8).collect();
-        let path = dir.path().join(format!("part-x{}", name_end(&content)));
+        let name = format!("part-x{}", name_end(&content));
+        let (path, reader) = (dir.path().join(&name), LocalReader::new(dir.path()));
+        let fault = |size| fault(&reader, &name, size);
         let size = content.len() as u64;
         std::fs::write(&path, &content).unwrap();
-        assert_eq!(fault(&path, size).unwrap(), None);
+        assert_eq!(fault(size).unwrap(), None);
         for at in 0..content.len() {
             let mut flipped = content.clone();
             flipped[at] ^= 1 << (at % 8);
             std::fs::write(&path, &flipped).unwrap();
-            let said = fault(&path, size).unwrap();
+            let said = fault(size).unwrap();
             assert_eq!(
                 said.as_deref(),
                 Some("its content is not what was written"),
@@ -312,26 +267,15 @@ mod tests {
             );
         }
         std::fs::write(&path, &content[..999]).unwrap();
-        let said = fault(&path, size).unwrap().unwrap();
+        let said = fault(size).unwrap().unwrap();
         assert!(said.contains("999 bytes, 1000 were written"), "{said}");
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(fault(&path, size).unwrap().as_deref(), Some("it is missing"));
+        assert_eq!(fault(size).unwrap().as_deref(), Some("it is missing"));
     }
 
     #[test]
     fn a_name_without_a_hash_is_one_of_an_older_server() {
-        assert_eq!(hash_in(Path::new("a/part-1f3c.zstd.parquet")), None);
-        assert_eq!(
-            hash_in(Path::new("a/part-1f3c.00000000000000ff.zstd.parquet")),
-            Some(255)
-        );
+        assert_eq!(hash_in("a/part-1f3c.zstd.parquet"), None);
+        assert_eq!(hash_in("a/part-1f3c.00000000000000ff.zstd.parquet"), Some(255));
     }
-}
-
-/// A part of a log that is not what was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// In the log's folder; empty for the folder itself.
-    pub(crate) name: String,
-    pub(crate) what: String,
 }

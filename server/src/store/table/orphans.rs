@@ -1,5 +1,6 @@
-//! Files on the disk that no table has any more.
+//! Files in the data root that no table has any more.
 
+use crate::store::root::contract::Root;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::schema::Table;
 use std::collections::{BTreeMap, HashSet};
@@ -56,27 +57,17 @@ pub(crate) fn stale(garbage: &[Garbage]) -> Vec<(Table, Stale, usize, u64)> {
 }
 
 /// Data files in a table's folder that are not part of the table: replaced ones, and those of a commit that did not
-/// end.
-pub(crate) fn unreferenced(table: Table, dir: &std::path::Path, files: &[Arc<DataFile>]) -> Vec<Garbage> {
+/// end. Folders that cannot be listed are left out. Waits for the root.
+pub(crate) fn unreferenced(table: Table, root: &dyn Root, files: &[Arc<DataFile>]) -> Vec<Garbage> {
     let named: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let mut garbage = Vec::new();
-    let Ok(partitions) = std::fs::read_dir(dir.join(table.name())) else {
-        return garbage;
-    };
-    for partition in partitions.flatten() {
-        let folder = partition.file_name().to_string_lossy().into_owned();
-        let Ok(entries) = std::fs::read_dir(partition.path()) else {
-            continue;
-        };
-        if !folder.starts_with(table.partition_column()) {
-            continue;
-        }
-        for entry in entries.flatten() {
-            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-            if path.ends_with(".parquet") && !named.contains(path.as_str()) {
-                let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
-                garbage.push(Garbage::new(table, Stale::Replaced, &path, bytes));
-            }
+    let is_partition = |name: &str| name.starts_with(table.partition_column());
+    for partition in root.names(table.name(), &is_partition).unwrap_or_default() {
+        let path_of = |name: &str| format!("{}/{name}", partition.name);
+        let is_unnamed = |name: &str| name.ends_with(".parquet") && !named.contains(path_of(name).as_str());
+        let folder = table.path_of(&partition.name);
+        for file in root.names(&folder, &is_unnamed).unwrap_or_default() {
+            garbage.push(Garbage::new(table, Stale::Replaced, &path_of(&file.name), file.bytes));
         }
     }
     garbage

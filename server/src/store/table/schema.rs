@@ -40,6 +40,11 @@ impl Table {
     /// How many tables there are.
     pub const COUNT: usize = Self::ALL.len();
 
+    /// Where a file is below the data root, of its path below the table's folder.
+    pub(crate) fn path_of(self, file: &str) -> String {
+        format!("{}/{file}", self.name())
+    }
+
     /// Its name in SQL and its folder.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,26 +1,21 @@
-//! The row groups of a view, and where their bytes are.
+//! The row groups of a view.
 
 use crate::column::bounds::{Bounds, Known};
 use crate::store::format::read::groups::{ReadError, Unit, of_file, of_group};
 use crate::store::table::schema::Table;
-use crate::store::view::relation::STORE_URL;
 use crate::store::view::snapshot::Snapshot;
-use datafusion::execution::object_store::ObjectStoreUrl;
-use object_store::ObjectStore;
-use std::sync::Arc;
 
 impl Snapshot {
     /// The units of `samples`, or of one of its roll-ups, that `may` accepts, by what is known of their columns;
     /// damaged files are left out.
     pub(crate) async fn units(&self, table: Table, may: impl Fn(Known<'_>) -> bool) -> Result<Vec<Unit>, ReadError> {
-        let store = self.objects();
         let mut units = Vec::new();
         let files = self.files(table).iter();
         let files = files
             .filter(|file| may(&|column| of_file(table, file, column)))
             .cloned();
         for file in self.sound(table, files.collect()).await {
-            let footer = self.footers.get(store.as_ref(), table, &file).await?;
+            let footer = self.footers.get(&self.reader, table, &file).await?;
             for (group, rows) in footer.row_groups().iter().enumerate() {
                 if may(&|column| of_group(table, &file, rows, column)) {
                     let (file, footer) = (file.clone(), footer.clone());
@@ -43,13 +38,5 @@ impl Snapshot {
             }
         }
         Ok(units)
-    }
-
-    /// Where its files are.
-    pub(crate) fn objects(&self) -> Arc<dyn ObjectStore> {
-        let url = ObjectStoreUrl::parse(STORE_URL).ok();
-        url.and_then(|url| self.runtime.object_store(&url).ok())
-            // Registered when the store is opened; without it every read says "not found".
-            .unwrap_or_else(|| Arc::new(object_store::memory::InMemory::new()))
     }
 }

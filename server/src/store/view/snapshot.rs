@@ -3,6 +3,7 @@
 use crate::lock::lock_mutex;
 use crate::store::buffer::arriving::Pending;
 use crate::store::format::read::footers::Footers;
+use crate::store::root::reader::RangeReader;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::file_list;
 use crate::store::table::integrity::Damage;
@@ -27,17 +28,20 @@ pub struct Snapshot {
     pub(crate) files: [Arc<Vec<Arc<DataFile>>>; Table::COUNT],
     pub(crate) pending: [Arc<Vec<Pending>>; Table::COUNT],
     pub(crate) runtime: Arc<RuntimeEnv>,
+    /// Reads the committed files.
+    pub(crate) reader: Arc<dyn RangeReader>,
     pub(crate) footers: Arc<Footers>,
     damage: Arc<Damage>,
     left_out: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Snapshot {
-    pub(crate) fn new(runtime: Arc<RuntimeEnv>, damage: Arc<Damage>) -> Self {
+    pub(crate) fn new(runtime: Arc<RuntimeEnv>, reader: Arc<dyn RangeReader>, damage: Arc<Damage>) -> Self {
         Self {
             files: Default::default(),
             pending: Default::default(),
             runtime,
+            reader,
             footers: Arc::new(Footers::new(FOOTER_BYTES)),
             damage,
             left_out: Arc::default(),

@@ -2,9 +2,9 @@
 
 use crate::lock::lock_mutex;
 use crate::store::format::read::groups::{ReadError, fetch, read_error};
+use crate::store::root::reader::RangeReader;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::schema::Table;
-use object_store::ObjectStore;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -39,17 +39,19 @@ impl Footers {
         }
     }
 
-    /// The footer of a file.
+    /// The footer of a file. One that is not kept is read on a thread for blocking work.
     pub(crate) async fn get(
         &self,
-        store: &dyn ObjectStore,
+        reader: &Arc<dyn RangeReader>,
         table: Table,
-        file: &DataFile,
+        file: &Arc<DataFile>,
     ) -> Result<Arc<ParquetMetaData>, ReadError> {
         if let Some(footer) = self.known(&file.path) {
             return Ok(footer);
         }
-        let footer = Arc::new(read(store, table, file).await?);
+        let (with, of) = (reader.clone(), file.clone());
+        let read = tokio::task::spawn_blocking(move || read(with.as_ref(), table, &of)).await;
+        let footer = Arc::new(read.map_err(|error| read_error(table, file)(error.to_string()))??);
         self.keep(&file.path, footer.clone());
         Ok(footer)
     }
@@ -78,11 +80,11 @@ impl Footers {
     }
 }
 
-async fn read(store: &dyn ObjectStore, table: Table, file: &DataFile) -> Result<ParquetMetaData, ReadError> {
+fn read(reader: &dyn RangeReader, table: Table, file: &DataFile) -> Result<ParquetMetaData, ReadError> {
     let failed = read_error(table, file);
     let size = file.size_bytes;
     let from = size.saturating_sub(USUAL_BYTES);
-    let mut end = one(store, table, file, from).await?;
+    let mut end = one(reader, table, file, from)?;
     let tail = end.len().checked_sub(TAIL_BYTES).map(|at| &end[at..]);
     let tail = tail.ok_or_else(|| failed("the file is too short for a footer".to_owned()))?;
     if &tail[4..] != b"PAR1" {
@@ -98,15 +100,15 @@ async fn read(store: &dyn ObjectStore, table: Table, file: &DataFile) -> Result<
         )));
     }
     if whole > end.len() as u64 {
-        end = one(store, table, file, size - whole).await?;
+        end = one(reader, table, file, size - whole)?;
     }
     let footer = &end[end.len() - whole as usize..end.len() - TAIL_BYTES];
     ParquetMetaDataReader::decode_metadata(footer).map_err(|error| failed(error.to_string()))
 }
 
 /// The bytes from `from` to the end.
-async fn one(store: &dyn ObjectStore, table: Table, file: &DataFile, from: u64) -> Result<bytes::Bytes, ReadError> {
-    let mut bytes = fetch(store, table, file, std::slice::from_ref(&(from..file.size_bytes))).await?;
+fn one(reader: &dyn RangeReader, table: Table, file: &DataFile, from: u64) -> Result<bytes::Bytes, ReadError> {
+    let mut bytes = fetch(reader, table, file, std::slice::from_ref(&(from..file.size_bytes)))?;
     bytes
         .pop()
         .ok_or_else(|| read_error(table, file)("the file has no bytes".to_owned()))

@@ -12,15 +12,12 @@ use crate::column::malformed::Damage;
 use crate::store::buffer::arriving::Pending;
 use crate::store::format::read::column_chunk::{Chunk, read};
 use crate::store::format::read::unzip::Unzip;
-use crate::store::root::local;
+use crate::store::root::reader::RangeReader;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::schema::Table;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use bytes::Bytes;
-use futures::executor::block_on;
-use object_store::ObjectStore;
-use object_store::path::Path;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 use std::ops::Range;
@@ -53,12 +50,8 @@ pub(crate) enum Unit {
     Pending(Pending),
 }
 
-fn path_of(table: Table, file: &DataFile) -> Path {
-    Path::from(format!("{}/{}", table.name(), file.path))
-}
-
 pub(crate) fn read_error(table: Table, file: &DataFile) -> impl Fn(String) -> ReadError + use<> {
-    let path = format!("{}/{}", table.name(), file.path);
+    let path = table.path_of(&file.path);
     move |what| ReadError {
         path: path.clone(),
         what,
@@ -139,12 +132,8 @@ impl Unit {
         }
     }
 
-    /// Gets the bytes of the columns, on a thread that may wait for them.
-    pub(crate) fn fetch_here(self, store: &dyn ObjectStore, columns: &[Wanted]) -> Result<Fetched, ReadError> {
-        local::reading_here(|| block_on(self.fetch_from(store, columns)))
-    }
-
-    async fn fetch_from(self, store: &dyn ObjectStore, columns: &[Wanted]) -> Result<Fetched, ReadError> {
+    /// Gets the bytes of the columns, on this thread, which may wait for them.
+    pub(crate) fn fetch(self, reader: &dyn RangeReader, columns: &[Wanted]) -> Result<Fetched, ReadError> {
         let mut chunks = Vec::new();
         if let Unit::File {
             table,
@@ -161,7 +150,7 @@ impl Unit {
                 places.push((index, start..start.saturating_add(length)));
             }
             let ranges: Vec<_> = places.iter().map(|(_, range)| range.clone()).collect();
-            let bytes = fetch(store, *table, file, &ranges).await?;
+            let bytes = fetch(reader, *table, file, &ranges)?;
             let chunk = |((index, range), bytes): ((usize, Range<u64>), Bytes)| Chunk {
                 index,
                 start: range.start,
@@ -173,8 +162,9 @@ impl Unit {
     }
 }
 
-pub(crate) async fn fetch(
-    store: &dyn ObjectStore,
+/// Ranges of a file, read on this thread, which may wait for them.
+pub(crate) fn fetch(
+    reader: &dyn RangeReader,
     table: Table,
     file: &DataFile,
     ranges: &[Range<u64>],
@@ -186,10 +176,9 @@ pub(crate) async fn fetch(
             range.end
         )));
     }
-    store
-        .get_ranges(&path_of(table, file), ranges)
-        .await
-        .map_err(|error| failed(error.to_string()))
+    reader
+        .ranges(&table.path_of(&file.path), ranges)
+        .map_err(|error| failed(error.cause().to_string()))
 }
 
 pub(crate) fn index_of(rows: &RowGroupMetaData, name: &str) -> Result<usize, Damage> {

@@ -9,14 +9,15 @@ use crate::store::format::read::footers::Footers;
 use crate::store::format::read::page_stream::FileStream;
 use crate::store::format::write::row_group;
 use crate::store::format::write::rows_file::{Effort, Encoded};
+use crate::store::root::in_memory::InMemory;
+use crate::store::root::local_reader::LocalReader;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder};
 use arrow::datatypes::{DataType, Int32Type};
-use object_store::memory::InMemory;
-use object_store::{ObjectStoreExt, PutPayload};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
+use std::collections::HashMap;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 const HOUR: &str = "1970-01-01T01";
@@ -113,28 +114,25 @@ fn every_column() -> Vec<Wanted> {
     names.map(|name| Wanted { name, form: form(name) }).collect()
 }
 
-async fn stored(bytes: Bytes, file: &DataFile) -> InMemory {
-    let store = InMemory::new();
-    store
-        .put(&path_of(Table::Samples, file), PutPayload::from(bytes))
-        .await
-        .unwrap();
-    store
+fn stored(bytes: Bytes, file: &DataFile) -> Arc<dyn RangeReader> {
+    let path = Table::Samples.path_of(&file.path);
+    Arc::new(InMemory(HashMap::from([(path, bytes)])))
 }
 
 /// All units of one file, read in full.
-async fn read_all(store: &InMemory, file: &DataFile) -> Result<Vec<Vec<String>>, ReadError> {
-    let footer = Footers::new(1 << 20).get(store, Table::Samples, file).await?;
+async fn read_all(store: &Arc<dyn RangeReader>, file: &DataFile) -> Result<Vec<Vec<String>>, ReadError> {
+    let file = Arc::new(file.clone());
+    let footer = Footers::new(1 << 20).get(store, Table::Samples, &file).await?;
     let wanted = every_column();
     let (mut columns, mut unzip) = (vec![Vec::new(); wanted.len()], Unzip::new().unwrap());
     for group in 0..footer.num_row_groups() {
         let unit = Unit::File {
             table: Table::Samples,
-            file: Arc::new(file.clone()),
+            file: file.clone(),
             footer: footer.clone(),
             group,
         };
-        let fetched = unit.fetch_from(store, &wanted).await?;
+        let fetched = unit.fetch(store.as_ref(), &wanted)?;
         for (to, column) in columns.iter_mut().zip(fetched.read(&wanted, &mut unzip)?) {
             to.extend(read_back(&column));
         }
@@ -144,10 +142,11 @@ async fn read_all(store: &InMemory, file: &DataFile) -> Result<Vec<Vec<String>>,
 
 /// All of it piece by piece, as a merge reads it.
 fn in_pieces(bytes: &Bytes) -> Result<Vec<Vec<String>>, Damage> {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), bytes).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), bytes).unwrap();
+    let reader = LocalReader::new(dir.path());
     let wanted: &'static [Wanted] = every_column().leak();
-    let (mut stream, mut unzip) = (FileStream::open(file.path(), wanted)?, Unzip::new()?);
+    let (mut stream, mut unzip) = (FileStream::open(&reader, "file", wanted)?, Unzip::new()?);
     let mut columns = vec![Vec::new(); wanted.len()];
     while let Some(piece) = stream.next(&mut unzip)? {
         for (index, (to, wanted)) in columns.iter_mut().zip(wanted).enumerate() {
@@ -183,7 +182,7 @@ fn by_arrow(bytes: &Bytes) -> Vec<Vec<String>> {
 async fn what_the_store_writes_reads_as_arrow_reads_it() {
     for effort in [Effort::Fresh, Effort::Compact] {
         let encoded = encode(&rows(70_000), effort).unwrap().unwrap();
-        let store = stored(encoded.bytes.clone(), &encoded.file).await;
+        let store = stored(encoded.bytes.clone(), &encoded.file);
         assert_eq!(read_all(&store, &encoded.file).await.unwrap(), by_arrow(&encoded.bytes));
         assert!(
             in_pieces(&encoded.bytes).unwrap() == by_arrow(&encoded.bytes),
@@ -191,7 +190,7 @@ async fn what_the_store_writes_reads_as_arrow_reads_it() {
         );
         // And without a way round by arrays: every column is written as this room reads it.
         let footer = Footers::new(1 << 20)
-            .get(&store, Table::Samples, &encoded.file)
+            .get(&store, Table::Samples, &Arc::new(encoded.file.clone()))
             .await
             .unwrap();
         for rows in footer.row_groups() {
@@ -246,11 +245,13 @@ async fn codes_that_stand_for_nothing_are_not_counted() {
     let rows = rows_of_threads(120_000);
     let encoded = encode(&rows, Effort::Compact);
     let encoded = encoded.unwrap().unwrap();
-    let store = stored(encoded.bytes.clone(), &encoded.file).await;
+    let store = stored(encoded.bytes.clone(), &encoded.file);
     let expected = by_arrow(&encoded.bytes);
     assert!(read_all(&store, &encoded.file).await.unwrap() == expected);
     assert!(in_pieces(&encoded.bytes).unwrap() == expected);
-    let footer = Footers::new(1 << 20).get(&store, Table::Samples, &encoded.file).await;
+    let footer = Footers::new(1 << 20)
+        .get(&store, Table::Samples, &Arc::new(encoded.file.clone()))
+        .await;
     let footer = footer.unwrap();
     let rows = footer.row_group(0);
     let index = index_of(rows, "stack_id").unwrap();
@@ -294,7 +295,7 @@ async fn other_encodings_are_read_too() {
             encode(&self::rows(1), Effort::Fresh).unwrap().unwrap().file,
         );
         file.size_bytes = bytes.len() as u64;
-        let store = stored(bytes.clone(), &file).await;
+        let store = stored(bytes.clone(), &file);
         assert_eq!(read_all(&store, &file).await.unwrap(), by_arrow(&bytes));
         assert!(
             in_pieces(&bytes).unwrap() == by_arrow(&bytes),
@@ -312,14 +313,14 @@ async fn a_damaged_file_is_an_error_that_names_it_or_reads_as_something() {
     for at in (0..whole.len()).step_by(13).chain(whole.len() - 300..whole.len()) {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x40;
-        let store = stored(damaged.into(), &encoded.file).await;
+        let store = stored(damaged.into(), &encoded.file);
         if let Err(error) = read_all(&store, &encoded.file).await {
             assert_eq!(error.path, name);
             errors += 1;
         }
     }
     assert!(errors > 100, "{errors} of the damaged files were told");
-    let store = stored(whole[..whole.len() / 2].to_vec().into(), &encoded.file).await;
+    let store = stored(whole[..whole.len() / 2].to_vec().into(), &encoded.file);
     let error = read_all(&store, &encoded.file).await.unwrap_err();
     assert_eq!(error.path, name, "{error}");
 }

@@ -7,6 +7,7 @@ pub(crate) mod column_chunk;
 pub(crate) mod decode;
 pub(crate) mod footers;
 pub(crate) mod groups;
+pub(crate) mod object;
 pub(crate) mod page_stream;
 pub(crate) mod rows;
 pub(crate) mod unzip;

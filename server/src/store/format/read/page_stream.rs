@@ -8,16 +8,13 @@ use crate::column::coded::{Codes, Column, Form, Values, Wanted};
 use crate::column::malformed::Damage;
 use crate::store::format::read::column_chunk::{Chunk, Dictionary, add_differences, read};
 use crate::store::format::read::groups::index_of;
+use crate::store::format::read::object::Pieces;
 use crate::store::format::read::unzip::{Plain, Unzip, as_they_lie};
-use bytes::Bytes;
+use crate::store::root::reader::RangeReader;
 use parquet::column::page::PageReader;
-use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
-use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Rows of a piece, at most.
@@ -25,47 +22,6 @@ const PIECE_ROWS: usize = 8 * 1024;
 
 /// What is read of a file for a page's header: most have half as many bytes.
 const HEADER_BYTES: usize = 128;
-
-/// A file of which pages are read where they lie.
-struct Pieces(Arc<File>);
-
-impl Length for Pieces {
-    fn len(&self) -> u64 {
-        self.0.metadata().map_or(0, |metadata| metadata.len())
-    }
-}
-
-impl ChunkReader for Pieces {
-    type T = BufReader<Rest>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        let rest = Rest {
-            file: self.0.clone(),
-            at: start,
-        };
-        Ok(BufReader::with_capacity(HEADER_BYTES, rest))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let mut bytes = vec![0; length];
-        self.0.read_exact_at(&mut bytes, start)?;
-        Ok(bytes.into())
-    }
-}
-
-/// What follows in a file.
-struct Rest {
-    file: Arc<File>,
-    at: u64,
-}
-
-impl Read for Rest {
-    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read_at(to, self.at)?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
 
 /// What of a column has been read and not been taken.
 #[derive(Default)]
@@ -86,7 +42,7 @@ struct OneColumn {
 }
 
 impl OneColumn {
-    fn open(file: &Arc<File>, footer: &ParquetMetaData, group: usize, wanted: Wanted) -> Result<Self, Damage> {
+    fn open(file: &Pieces, footer: &ParquetMetaData, group: usize, wanted: Wanted) -> Result<Self, Damage> {
         let rows = footer.row_group(group);
         let index = index_of(rows, wanted.name)?;
         let meta = rows.column(index).clone();
@@ -94,7 +50,7 @@ impl OneColumn {
         Ok(OneColumn {
             index,
             form: wanted.form,
-            reader: as_they_lie(Pieces(file.clone()), &meta, count)?,
+            reader: as_they_lie(file.clone(), &meta, count)?,
             meta,
             pages: Pages::default(),
         })
@@ -148,7 +104,7 @@ impl OneColumn {
 
 /// See the module.
 pub(crate) struct FileStream {
-    file: Arc<File>,
+    file: Pieces,
     footer: Arc<ParquetMetaData>,
     wanted: &'static [Wanted],
     /// The row group that comes next.
@@ -168,11 +124,12 @@ pub(crate) struct Piece {
 }
 
 impl FileStream {
-    pub(crate) fn open(path: &std::path::Path, wanted: &'static [Wanted]) -> Result<FileStream, Damage> {
-        let file = File::open(path).map_err(|error| Damage::new(error.to_string()))?;
+    /// `path` is the file's below the data root. An error does not name it.
+    pub(crate) fn open(reader: &dyn RangeReader, path: &str, wanted: &'static [Wanted]) -> Result<FileStream, Damage> {
+        let file = Pieces::open(reader, path, HEADER_BYTES).map_err(|error| Damage::new(error.cause().to_string()))?;
         let footer = ParquetMetaDataReader::new().parse_and_finish(&file)?;
         Ok(FileStream {
-            file: Arc::new(file),
+            file,
             footer: Arc::new(footer),
             wanted,
             next_group: 0,
@@ -223,7 +180,7 @@ impl FileStream {
             let chunk = Chunk {
                 index: column.index,
                 start,
-                bytes: Pieces(self.file.clone()).get_bytes(start, length as usize)?,
+                bytes: self.file.get_bytes(start, length as usize)?,
             };
             column.pages = match read(&chunk, &self.footer, group, rows, column.form, unzip)? {
                 Column::Codes(Codes { codes, values }) => Pages {

@@ -1,5 +1,8 @@
 //! Reads the rows of a data file back, as this version's table has them.
 
+use crate::store::format::read::object::Pieces;
+use crate::store::root::error::RootError;
+use crate::store::root::reader::RangeReader;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 use arrow::array::{RecordBatch, new_null_array};
@@ -7,21 +10,31 @@ use arrow::datatypes::{Field, Schema};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What is read of a file for a page's header, at least.
+const HEADER_BYTES: usize = 8 * 1024;
 
 /// A file's rows in batches of the table's file schema. A column that the table has got since the file was written is
 /// null.
 pub(crate) struct FileRows {
     table: Table,
-    path: PathBuf,
+    /// What a person calls the file.
+    name: String,
     reader: ParquetRecordBatchReader,
 }
 
 impl FileRows {
-    pub(crate) fn open(table: Table, path: PathBuf, batch_rows: usize) -> Result<Self, StoreError> {
-        let reader = reader(table, &path, batch_rows).map_err(|cause| damaged(table, &path, cause))?;
-        Ok(Self { table, path, reader })
+    /// `path` is the file's below the data root.
+    pub(crate) fn open(
+        reader: &dyn RangeReader,
+        table: Table,
+        path: &str,
+        batch_rows: usize,
+    ) -> Result<Self, StoreError> {
+        let name = reader.name_of(path);
+        let reader = rows(reader, table, path, batch_rows).map_err(|cause| damaged(table, &name, cause))?;
+        Ok(Self { table, name, reader })
     }
 }
 
@@ -37,24 +50,25 @@ impl Iterator for FileRows {
             };
             RecordBatch::try_new(whole.clone(), whole.fields().iter().map(column).collect())
         });
-        Some(batch.map_err(|cause| damaged(self.table, &self.path, cause)))
+        Some(batch.map_err(|cause| damaged(self.table, &self.name, cause)))
     }
 }
 
-fn damaged(table: Table, path: &Path, cause: impl std::fmt::Display) -> StoreError {
+fn damaged(table: Table, name: &str, cause: impl std::fmt::Display) -> StoreError {
     StoreError::Table {
         table: table.name(),
         what: "read a file",
-        cause: format!("{}: {cause}", path.display()),
+        cause: format!("{name}: {cause}"),
     }
 }
 
-fn reader(
+fn rows(
+    reader: &dyn RangeReader,
     table: Table,
-    path: &Path,
+    path: &str,
     batch_rows: usize,
 ) -> Result<ParquetRecordBatchReader, Box<dyn std::error::Error + Send + Sync>> {
-    let file = std::fs::File::open(path)?;
+    let file = Pieces::open(reader, path, HEADER_BYTES).map_err(RootError::into_cause)?;
     let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
     let whole = table.file_schema();
     let known = whole

@@ -1,0 +1,170 @@
+//! What every data root does, and that each one does it.
+
+use crate::store::root::contract::{Named, Root, Stamp};
+use crate::store::root::error::RootError;
+use crate::store::root::local::LocalRoot;
+use crate::store::root::open::{OpenError, open};
+use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+use std::path::Path as FsPath;
+
+fn text(root: &dyn Root, path: &str) -> String {
+    let bytes = root.reader().whole(path).unwrap();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn names(root: &dyn Root, prefix: &str) -> Vec<String> {
+    let mut names = root.names(prefix, &|_| true).unwrap();
+    names.sort();
+    names.into_iter().map(|named| named.name).collect()
+}
+
+/// Of a root that is empty and locked.
+fn keeps_the_contract(root: &dyn Root) {
+    objects_are_created_replaced_and_told_apart(root);
+    names_are_those_directly_below(root);
+    things_move(root);
+    empty_folders_go(root);
+    assert!(root.free_bytes().unwrap().is_none_or(|bytes| bytes > 0));
+    root.probe(&["a", "b"]).unwrap();
+}
+
+fn objects_are_created_replaced_and_told_apart(root: &dyn Root) {
+    root.create("a/b/one", "1".into()).unwrap();
+    let exists = root.create("a/b/one", "2".into()).unwrap_err();
+    assert!(matches!(exists, RootError::Exists(_)), "{exists:?}");
+    assert_eq!((exists.object(), text(root, "a/b/one")), ("a/b/one", "1".to_owned()));
+    let stamp = root.stamp("a/b/one").unwrap();
+    assert_eq!((stamp.bytes, &stamp), (1, &root.stamp("a/b/one").unwrap()));
+    assert!(stamp != Stamp::default() && stamp.modified.is_some());
+    root.replace("a/b/one", "3".into()).unwrap();
+    assert_eq!(text(root, "a/b/one"), "3");
+    assert_ne!(
+        stamp,
+        root.stamp("a/b/one").unwrap(),
+        "of the same size, and perhaps of the same time"
+    );
+    root.replace("a/b/two", "22".into()).unwrap();
+    let missing = root.stamp("a/b/three").unwrap_err();
+    assert!(matches!(missing, RootError::NotFound(_)), "{missing:?}");
+    assert!(missing.to_string().starts_with("a/b/three: "), "{missing}");
+}
+
+fn names_are_those_directly_below(root: &dyn Root) {
+    assert_eq!(
+        (names(root, "a"), names(root, "a/b")),
+        (vec!["b".to_owned()], vec!["one".to_owned(), "two".to_owned()])
+    );
+    assert_eq!(names(root, "none/at/all"), [""; 0]);
+    let (name, bytes) = ("two".to_owned(), 2);
+    assert_eq!(
+        root.names("a/b", &|name| name != "one").unwrap(),
+        [Named { name, bytes }]
+    );
+    root.settle("a/b").unwrap();
+}
+
+fn things_move(root: &dyn Root) {
+    root.prepare("aside/now").unwrap();
+    root.prepare("aside/now").unwrap();
+    root.set_aside("a/b/two", "aside/now/two").unwrap();
+    assert_eq!(
+        (names(root, "a/b"), text(root, "aside/now/two")),
+        (vec!["one".to_owned()], "22".to_owned())
+    );
+    let missing = root.set_aside("a/b/two", "aside/now/three").unwrap_err();
+    assert!(matches!(missing, RootError::NotFound(_)), "{missing:?}");
+    root.exchange("aside/now", "a/b").unwrap();
+    assert_eq!(
+        (names(root, "a/b"), names(root, "aside/now")),
+        (vec!["two".to_owned()], vec!["one".to_owned()])
+    );
+    // Where nothing is.
+    root.exchange("a/b", "c/d").unwrap();
+    assert_eq!(
+        (names(root, "c/d"), names(root, "a/b")),
+        (vec!["two".to_owned()], vec![])
+    );
+}
+
+fn empty_folders_go(root: &dyn Root) {
+    root.prune("c/d").unwrap();
+    assert_eq!(names(root, "c/d"), ["two"]);
+    root.prune("a/b").unwrap();
+    root.prune("a/b").unwrap();
+    assert_eq!(names(root, "a"), [""; 0]);
+    root.discard("aside").unwrap();
+    root.discard("aside").unwrap();
+    assert_eq!(names(root, "aside/now"), [""; 0]);
+    root.prepare("b").unwrap();
+}
+
+#[test]
+fn a_folder_is_a_root() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = LocalRoot::open(&dir.path().join("data")).unwrap();
+    let lock = root.lock().unwrap();
+    keeps_the_contract(&root);
+    assert_eq!(names(&root, "tmp"), [""; 0], "nothing is left where files are begun");
+    drop(lock);
+}
+
+#[test]
+fn one_process_has_a_folder_and_removes_what_another_began() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = || LocalRoot::open(dir.path()).unwrap();
+    let first = opened();
+    let lock = first.lock().unwrap();
+    std::fs::write(dir.path().join("tmp/begun"), "x").unwrap();
+    let second = opened();
+    let refused = second.lock().unwrap_err();
+    assert!(matches!(refused, RootError::Exists(_)), "{refused:?}");
+    assert_eq!(names(&first, "tmp"), ["begun"], "it is the first one's");
+    drop(lock);
+    let _lock = second.lock().unwrap();
+    assert_eq!(names(&second, "tmp"), [""; 0]);
+}
+
+#[tokio::test]
+async fn objects_are_the_same_by_each_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = LocalRoot::open(dir.path()).unwrap();
+    let _lock = root.lock().unwrap();
+    root.create("samples/day=1/part", "one".into()).unwrap();
+    let (objects, path) = (root.objects(), Path::from("samples/day=1/part"));
+    assert_eq!(objects.get(&path).await.unwrap().bytes().await.unwrap(), "one");
+    objects.put(&path, "two".into()).await.unwrap();
+    let log = root.table("samples").unwrap();
+    let found = log.table.get(&Path::from("day=1/part")).await.unwrap();
+    assert_eq!(found.bytes().await.unwrap(), "two");
+    let whole = Path::from_url_path(log.url.path()).unwrap().join("day=1").join("part");
+    assert_eq!(log.whole.get(&whole).await.unwrap().bytes().await.unwrap(), "two");
+    let copy = Path::from("damaged/part");
+    objects.copy_if_not_exists(&path, &copy).await.unwrap();
+    objects.delete(&path).await.unwrap();
+    assert_eq!(
+        (text(&root, "damaged/part"), names(&root, "samples/day=1")),
+        ("two".to_owned(), vec![])
+    );
+}
+
+#[test]
+fn a_root_is_named_as_a_folder_or_as_the_url_of_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = url::Url::from_directory_path(dir.path()).unwrap();
+    let named = open(FsPath::new(url.as_str())).unwrap();
+    let canonical = dir.path().canonicalize().unwrap();
+    assert_eq!(named.reader().name_of(""), canonical.display().to_string());
+    let refused = open(FsPath::new("s3://bucket/prefix")).unwrap_err();
+    assert!(
+        matches!(&refused, OpenError::Unsupported { url } if url == "s3://bucket/prefix"),
+        "{refused:?}"
+    );
+    let file = dir.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let refused = open(&file.join("data")).unwrap_err();
+    assert!(
+        matches!(&refused, OpenError::Failed(error) if error.to_string().contains("file/data: ")),
+        "{refused:?}"
+    );
+}

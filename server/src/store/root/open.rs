@@ -1,0 +1,30 @@
+//! Finds the data root that a person named.
+
+use crate::store::root::contract::Root;
+use crate::store::root::error::RootError;
+use crate::store::root::local::LocalRoot;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why a root cannot be opened.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// A URL of a place that the server cannot use.
+    Unsupported { url: String },
+    /// The error's object is the root itself.
+    Failed(RootError),
+}
+
+/// Opens a folder, or what a URL names, creating it where it is missing. Waits for the disk.
+pub(crate) fn open(place: &Path) -> Result<Arc<dyn Root>, OpenError> {
+    let text = place.to_string_lossy();
+    if let Some((scheme, _)) = text.split_once("://") {
+        let url = url::Url::parse(&text).ok().filter(|_| scheme == "file");
+        return match url.and_then(|url| url.to_file_path().ok()) {
+            Some(path) => open(&path),
+            None => Err(OpenError::Unsupported { url: text.into_owned() }),
+        };
+    }
+    let root = LocalRoot::open(place).map_err(OpenError::Failed)?;
+    Ok(Arc::new(root))
+}
