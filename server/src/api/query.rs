@@ -12,7 +12,8 @@ use crate::api::answers::tags::{CACHING, DAMAGED, Tables};
 use crate::label::Label;
 use crate::query::time::{parse_duration, rfc3339};
 use crate::query::{
-    self, Account, By, Chart, Engine, Grid, Limits, MAX_STEPS, QueryError, Question, Steps, least_step, of_whole_hours,
+    self, By, Chart, Engine, Grid, Limits, MAX_STEPS, QueryError, Question, Reservation, Steps, least_step,
+    of_whole_hours,
 };
 use crate::render::{self, Answer, RenderError, Writer};
 use crate::store::Snapshot;
@@ -160,7 +161,7 @@ async fn rendered(
     tables: &Snapshot,
     work: impl FnOnce(&mut Writer) -> Result<(), RenderError> + Send + 'static,
 ) -> Result<Answer, QueryError> {
-    let mut to = Writer::new(Account::new(tables, "answers as they are written"));
+    let mut to = Writer::new(Reservation::new(tables, "answers as they are written"));
     let written = tokio::task::spawn_blocking(move || {
         let done = work(&mut to);
         to.finish(done)

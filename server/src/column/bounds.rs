@@ -8,4 +8,4 @@ pub(crate) enum Bounds {
 }
 
 /// Bounds of columns, by name; `None` where nothing is known.
-pub(crate) type Known<'a> = &'a dyn Fn(&str) -> Option<Bounds>;
+pub(crate) type Statistics<'a> = &'a dyn Fn(&str) -> Option<Bounds>;

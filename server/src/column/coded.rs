@@ -1,7 +1,7 @@
 //! A column as codes: a code a row, and the value of each code. Pure.
 
-use crate::column::list::List;
-use crate::column::malformed::Damage;
+use crate::column::list::CodeArray;
+use crate::column::malformed::MalformedFile;
 use crate::column::runs::ABSENT;
 use crate::hash::MixState;
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -39,12 +39,12 @@ impl Values {
 
 /// A column: a code a row.
 #[derive(Debug, Clone)]
-pub(crate) struct Codes {
-    pub(crate) codes: List,
+pub(crate) struct CodedColumn {
+    pub(crate) codes: CodeArray,
     pub(crate) values: Values,
 }
 
-impl Codes {
+impl CodedColumn {
     /// How many different codes there may be, "absent" included.
     pub(crate) fn distinct(&self) -> usize {
         self.values.distinct()
@@ -64,28 +64,28 @@ impl Codes {
     }
 
     /// Of numbers, of which some may be absent.
-    pub(crate) fn of_numbers(numbers: impl ExactSizeIterator<Item = Option<i64>>) -> Codes {
+    pub(crate) fn of_numbers(numbers: impl ExactSizeIterator<Item = Option<i64>>) -> CodedColumn {
         let (codes, values) = code_numbers(numbers);
-        Codes {
+        CodedColumn {
             codes: with_absent(codes, values.len()).into(),
             values: Values::Numbers(values),
         }
     }
 
-    pub(crate) fn of_array(column: &ArrayRef) -> Result<Codes, Damage> {
+    pub(crate) fn of_array(column: &ArrayRef) -> Result<CodedColumn, MalformedFile> {
         if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
-            return Ok(Codes::of_numbers(numbers.iter()));
+            return Ok(CodedColumn::of_numbers(numbers.iter()));
         }
         if let Some(numbers) = column.as_primitive_opt::<Int32Type>() {
-            return Ok(Codes::of_numbers(numbers.iter().map(|n| n.map(i64::from))));
+            return Ok(CodedColumn::of_numbers(numbers.iter().map(|n| n.map(i64::from))));
         }
         let texts = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-        let column = arrow::compute::cast(column, &texts).map_err(|error| Damage::new(error.to_string()))?;
+        let column = arrow::compute::cast(column, &texts).map_err(|error| MalformedFile::new(error.to_string()))?;
         let dictionary = column.as_dictionary::<Int32Type>();
         let values = dictionary.values().as_string::<i32>();
         let absent = values.len() as u32;
         let codes = dictionary.keys().iter().map(|key| key.map_or(absent, |key| key as u32));
-        Ok(Codes {
+        Ok(CodedColumn {
             codes: codes.collect::<Vec<u32>>().into(),
             values: Values::Texts(
                 values
@@ -133,7 +133,7 @@ fn with_absent(mut codes: Vec<u32>, values: usize) -> Vec<u32> {
 /// A column in the form that was asked for.
 #[derive(Debug, Clone)]
 pub(crate) enum Column {
-    Codes(Codes),
+    Codes(CodedColumn),
     /// Of a column without absent values.
     Numbers(Vec<i64>),
 }
@@ -147,7 +147,7 @@ pub(crate) enum Form {
 
 /// A column to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct Projection {
     pub(crate) name: &'static str,
     pub(crate) form: Form,
 }

@@ -13,7 +13,7 @@ pub(crate) trait Code: Copy + Default + Ord {
 
     fn index(self) -> usize;
 
-    fn list(codes: Vec<Self>) -> List;
+    fn list(codes: Vec<Self>) -> CodeArray;
 }
 
 macro_rules! code {
@@ -29,8 +29,8 @@ macro_rules! code {
                 self as usize
             }
 
-            fn list(codes: Vec<Self>) -> List {
-                List::$list(codes)
+            fn list(codes: Vec<Self>) -> CodeArray {
+                CodeArray::$list(codes)
             }
         }
     };
@@ -44,26 +44,26 @@ code!(u32, Words);
 
 /// A code a row.
 #[derive(Debug, Clone)]
-pub(crate) enum List {
+pub(crate) enum CodeArray {
     Bytes(Vec<u8>),
     Shorts(Vec<u16>),
     Words(Vec<u32>),
 }
 
-/// Does the same with the codes of a [`List`], whatever their width.
+/// Does the same with the codes of a [`CodeArray`], whatever their width.
 macro_rules! with_codes {
     ($list:expr, $codes:ident => $body:expr) => {
         match $list {
-            $crate::column::list::List::Bytes($codes) => $body,
-            $crate::column::list::List::Shorts($codes) => $body,
-            $crate::column::list::List::Words($codes) => $body,
+            $crate::column::list::CodeArray::Bytes($codes) => $body,
+            $crate::column::list::CodeArray::Shorts($codes) => $body,
+            $crate::column::list::CodeArray::Words($codes) => $body,
         }
     };
 }
 
 pub(crate) use with_codes;
 
-impl List {
+impl CodeArray {
     pub(crate) fn len(&self) -> usize {
         with_codes!(self, codes => codes.len())
     }
@@ -76,15 +76,15 @@ impl List {
     /// All of them, in four bytes each.
     pub(crate) fn words(&self) -> Cow<'_, [u32]> {
         match self {
-            List::Bytes(codes) => codes.iter().map(|code| u32::from(*code)).collect(),
-            List::Shorts(codes) => codes.iter().map(|code| u32::from(*code)).collect(),
-            List::Words(codes) => codes.into(),
+            CodeArray::Bytes(codes) => codes.iter().map(|code| u32::from(*code)).collect(),
+            CodeArray::Shorts(codes) => codes.iter().map(|code| u32::from(*code)).collect(),
+            CodeArray::Words(codes) => codes.into(),
         }
     }
 
     pub(crate) fn into_words(self) -> Vec<u32> {
         match self {
-            List::Words(codes) => codes,
+            CodeArray::Words(codes) => codes,
             other => other.words().into_owned(),
         }
     }
@@ -102,14 +102,14 @@ impl List {
     }
 
     /// The rows that are kept, so many.
-    pub(crate) fn only(&self, keep: &[bool], count: usize) -> List {
+    pub(crate) fn only(&self, keep: &[bool], count: usize) -> CodeArray {
         with_codes!(self, codes => Code::list(only(codes, keep, count)))
     }
 }
 
-impl From<Vec<u32>> for List {
-    fn from(codes: Vec<u32>) -> List {
-        List::Words(codes)
+impl From<Vec<u32>> for CodeArray {
+    fn from(codes: Vec<u32>) -> CodeArray {
+        CodeArray::Words(codes)
     }
 }
 

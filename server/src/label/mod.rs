@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// The table that has a label's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Home {
+pub enum LabelTable {
     /// A column of `series`: answered there first.
     Series,
     /// A column of `samples`.
@@ -108,11 +108,11 @@ impl Label {
     }
 
     /// The table that knows the label's value.
-    pub fn home(self) -> Home {
+    pub fn home(self) -> LabelTable {
         match self {
-            Label::Tgid => Home::Processes,
-            Label::Thread | Label::Tid | Label::Cpu | Label::Mode => Home::Samples,
-            _ => Home::Series,
+            Label::Tgid => LabelTable::Processes,
+            Label::Thread | Label::Tid | Label::Cpu | Label::Mode => LabelTable::Samples,
+            _ => LabelTable::Series,
         }
     }
 

@@ -5,7 +5,7 @@
 //! in each frame's tooltip.
 
 use super::svg::{escaped, rgb};
-use crate::query::judge::{Measure, Normalize, State, Verdict};
+use crate::query::judge::{Measure, Normalize, State, TestResult};
 use crate::query::time::rfc3339;
 use crate::query::{Difference, Summary};
 use crate::render::error::RenderError;
@@ -229,7 +229,7 @@ fn shortened(text: &str, room: usize) -> String {
 }
 
 fn tooltip(difference: &Difference, node: usize, function: &str, module: &str) -> String {
-    let v: &Verdict = &difference.verdict(node);
+    let v: &TestResult = &difference.verdict(node);
     let criteria = difference.criteria;
     let [base_norm, norm] = difference.norms(node);
     let unit = unit(difference);

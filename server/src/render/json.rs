@@ -1,11 +1,12 @@
 //! The JSON answers of the HTTP API; `docs/api.md` describes each, `api/openapi` has their schemas.
 
 use crate::label::Label;
-use crate::query::judge::{Measure, State, Verdict};
+use crate::query::judge::{Measure, State, TestResult};
 use crate::query::nodes::{Kind, NONE, Name, Tree};
-use crate::query::trim::{Place, Trimmed};
+use crate::query::trim::{ShownNode, Trimmed};
 use crate::query::{
-    By, Counted, Difference, Exposure, Flamegraph, Heatmap, Matching, Moment, Rows, Summary, Timeline, Top, Values,
+    By, Counted, Difference, Flamegraph, Heatmap, Matching, ObservedTime, Rows, Summary, TimedSample, Timeline, Top,
+    Values,
 };
 use crate::render::error::RenderError;
 use crate::render::quality::QUALITY_SHARES;
@@ -86,10 +87,10 @@ fn columns(tree: &Tree, trimmed: &Trimmed, totals: &[u64], own: &[u64]) -> (Colu
     };
     for (place, folded) in trimmed.places.iter().zip(&trimmed.folded_names) {
         let (name, inlined) = match (place, folded) {
-            (Place::Node(0), _) => (&root, false),
-            (Place::Node(node), _) => (tree.name_of(*node as usize), tree.nodes.inlined[*node as usize]),
-            (Place::Folded(_), Some(name)) => (name, false),
-            (Place::Folded(_), None) => (&root, false),
+            (ShownNode::Node(0), _) => (&root, false),
+            (ShownNode::Node(node), _) => (tree.name_of(*node as usize), tree.nodes.inlined[*node as usize]),
+            (ShownNode::Folded(_), Some(name)) => (name, false),
+            (ShownNode::Folded(_), None) => (&root, false),
         };
         columns.name.push(strings.of(&name.function));
         columns.module.push(strings.of(&name.module));
@@ -103,7 +104,7 @@ fn kinds() -> [&'static str; 7] {
     Kind::ALL.map(Kind::name)
 }
 
-fn exposure(exposure: &Exposure) -> Value {
+fn exposure(exposure: &ObservedTime) -> Value {
     let gaps: Vec<[i64; 2]> = exposure
         .gaps
         .iter()
@@ -234,16 +235,16 @@ pub fn diff(difference: &Difference, to: &mut Writer) -> Result<(), RenderError>
     let (columns, strings) = columns(&d.tree, trimmed, &d.totals, &d.own);
     let base_total = trimmed.totals(&d.base_totals);
     let base_self = trimmed.own(&d.base_own, &d.base_totals);
-    let verdicts: Vec<Verdict> = trimmed
+    let verdicts: Vec<TestResult> = trimmed
         .places
         .iter()
         .enumerate()
         .map(|(at, place)| match place {
-            Place::Node(node) => d.verdict(*node as usize),
-            Place::Folded(_) if d.criteria.measure == Measure::Own => {
+            ShownNode::Node(node) => d.verdict(*node as usize),
+            ShownNode::Folded(_) if d.criteria.measure == Measure::Own => {
                 d.judgement.describe(base_self[at], columns.own[at])
             }
-            Place::Folded(_) => d.judgement.describe(base_total[at], columns.total[at]),
+            ShownNode::Folded(_) => d.judgement.describe(base_total[at], columns.total[at]),
         })
         .collect();
     let normalized = |side: usize, counts: &[u64]| -> Vec<f64> {
@@ -367,14 +368,14 @@ pub fn timeline(timeline: &Timeline, to: &mut Writer) -> Result<(), RenderError>
     let trimmed = Trimmed::new(tree, |_| true, |_| true);
     let mut place_of = vec![0; tree.len()];
     for (at, place) in (0..).zip(&trimmed.places) {
-        if let Place::Node(node) = place {
+        if let ShownNode::Node(node) = place {
             place_of[*node as usize] = at;
         }
     }
     let (nodes, strings) = columns(tree, &trimmed, &totals, &own);
     let window = timeline.question.window;
-    let of = |get: fn(&Moment) -> Option<i64>| timeline.moments.iter().map(get).collect();
-    let text = |get: fn(&Moment) -> &str| timeline.moments.iter().map(get).collect();
+    let of = |get: fn(&TimedSample) -> Option<i64>| timeline.moments.iter().map(get).collect();
+    let text = |get: fn(&TimedSample) -> &str| timeline.moments.iter().map(get).collect();
     let samples = Samples {
         offset_ns: timeline
             .moments

@@ -1,7 +1,7 @@
 //! An answer as it is written: in pieces, each on the account of queries until it was sent or nobody waits for it any
 //! more.
 
-use crate::query::{Account, QueryError};
+use crate::query::{QueryError, Reservation};
 use crate::render::error::RenderError;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// See the module. Takes bytes and text.
 #[derive(Debug)]
 pub struct Writer {
-    account: Account,
+    account: Reservation,
     /// For what is made beside the answer while it is written.
     beside_bytes: usize,
     full: Vec<Vec<u8>>,
@@ -23,7 +23,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(account: Account) -> Writer {
+    pub fn new(account: Reservation) -> Writer {
         Writer {
             account,
             beside_bytes: 0,
@@ -123,7 +123,7 @@ impl fmt::Write for Writer {
 /// A part of an answer with what it takes.
 struct Piece {
     bytes: Vec<u8>,
-    _held: Account,
+    _held: Reservation,
 }
 
 impl AsRef<[u8]> for Piece {
@@ -175,7 +175,7 @@ mod tests {
 
     fn writer(limit_bytes: usize) -> (Arc<dyn MemoryPool>, Writer) {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(limit_bytes));
-        (pool.clone(), Writer::new(Account::of_pool(pool, "answers")))
+        (pool.clone(), Writer::new(Reservation::of_pool(pool, "answers")))
     }
 
     #[test]

@@ -6,11 +6,11 @@
 use crate::lock::lock_mutex;
 use crate::store::buffer::arriving::Pending;
 use crate::store::buffer::batch::{Ack, BatchId, Rows, Sender};
-use crate::store::buffer::commit_queue::{Group, Waiter, outcome};
-use crate::store::buffer::sender_window::{Ledger, MOST_SKIPPED, Print, Seen};
-use crate::store::format::provenance::Notes;
+use crate::store::buffer::commit_queue::{CommitGroup, Waiter, outcome};
+use crate::store::buffer::sender_window::{Fingerprint, MOST_SKIPPED, Seen, SenderWindow};
+use crate::store::format::provenance::Provenance;
 use crate::store::format::write::row_group;
-use crate::store::format::write::rows_file::{self, Effort, Encoded};
+use crate::store::format::write::rows_file::{self, Encoded, WriteProfile};
 use crate::store::log::table_log::{CommitError, add_action};
 use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
@@ -174,7 +174,7 @@ impl Store {
     /// Writes the gathered group.
     async fn commit(&self) {
         self.check_space();
-        let group = std::mem::replace(&mut lock_mutex(&self.inbox).group, Group::new());
+        let group = std::mem::replace(&mut lock_mutex(&self.inbox).group, CommitGroup::new());
         if group.requests == 0 {
             return;
         }
@@ -197,7 +197,7 @@ impl Store {
     }
 
     /// Writes and commits all tables in order. An error comes with what was committed before it.
-    async fn write(&self, group: &Group) -> Result<NewFiles, (StoreError, NewFiles)> {
+    async fn write(&self, group: &CommitGroup) -> Result<NewFiles, (StoreError, NewFiles)> {
         const DICTIONARIES: [Table; 5] = [
             Table::Frames,
             Table::Stacks,
@@ -234,7 +234,7 @@ impl Store {
     async fn write_table(
         &self,
         table: Table,
-        group: &Group,
+        group: &CommitGroup,
         txns: Vec<crate::store::table::transaction::Txn>,
     ) -> Result<Vec<Arc<DataFile>>, StoreError> {
         let mut partitions: BTreeMap<String, Vec<Pending>> = BTreeMap::new();
@@ -248,7 +248,7 @@ impl Store {
         }
         let mut new: Vec<Arc<DataFile>> = Vec::new();
         let written = async {
-            let notes = Notes {
+            let notes = Provenance {
                 txns: txns.clone(),
                 batches: if table == Table::Samples {
                     group.batches.clone()
@@ -256,11 +256,11 @@ impl Store {
                     Vec::new()
                 },
                 parts: partitions.len(),
-                ..Notes::default()
+                ..Provenance::default()
             };
             let writes: Vec<_> = partitions
                 .into_iter()
-                .map(|(partition, rows)| self.write_file(table, partition, rows, Effort::Fresh, notes.clone()))
+                .map(|(partition, rows)| self.write_file(table, partition, rows, WriteProfile::Fresh, notes.clone()))
                 .collect();
             // In their order; after an error the others end first, so that all that was written is known.
             let written: Vec<_> = futures::stream::iter(writes).buffered(FILES_AT_ONCE).collect().await;
@@ -294,8 +294,8 @@ impl Store {
         table: Table,
         partition: String,
         rows: Vec<Pending>,
-        effort: Effort,
-        notes: Notes,
+        effort: WriteProfile,
+        notes: Provenance,
     ) -> Result<Option<Arc<DataFile>>, StoreError> {
         let encode = move || {
             if table == Table::Samples {
@@ -333,7 +333,7 @@ impl Store {
     }
 
     /// The group is on the disk: its rows move from pending to files in one step, and its senders hear of it.
-    fn finish(&self, group: Group, files: NewFiles) {
+    fn finish(&self, group: CommitGroup, files: NewFiles) {
         let samples = files[Table::Samples.index()].iter();
         if let Some(newest_ns) = samples.filter_map(|file| Some(file.int_range("ts_ns")?.max)).max() {
             self.config.clock.witness(newest_ns);
@@ -371,7 +371,7 @@ impl Store {
 
     /// The group could not be written. What came after it may rely on its dictionary rows, so all that is pending
     /// goes; the senders, who have no answer yet, send again.
-    fn abandon(&self, group: Group, files: NewFiles, error: StoreError) {
+    fn abandon(&self, group: CommitGroup, files: NewFiles, error: StoreError) {
         if matches!(error, StoreError::DiskFull { .. }) {
             self.disk_full.store(true, Ordering::Relaxed);
             tracing::error!(%error, batches = group.requests, "commit failed; the senders keep their batches");
@@ -380,7 +380,7 @@ impl Store {
         }
         self.counters.commits_failed.fetch_add(1, Ordering::Relaxed);
         let mut inbox = lock_mutex(&self.inbox);
-        let next = std::mem::replace(&mut inbox.group, Group::new());
+        let next = std::mem::replace(&mut inbox.group, CommitGroup::new());
         inbox.ledger.forget_pending();
         inbox.known.forget(&group.new_ids);
         inbox.known.forget(&next.new_ids);
@@ -420,12 +420,12 @@ impl Store {
 }
 
 /// Whether an instance is known, or may be one more of this sender's.
-fn has_room(ledger: &Ledger<Waiter>, id: &BatchId, sender: &Sender) -> bool {
+fn has_room(ledger: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> bool {
     ledger.has_room_for(&id.instance, sender.owner, &sender.tokens, MAX_INSTANCES)
 }
 
 /// Whether a sender's batch may count as one of that instance.
-fn may_send(ledger: &Ledger<Waiter>, id: &BatchId, sender: &Sender) -> Result<(), StoreError> {
+fn may_send(ledger: &SenderWindow<Waiter>, id: &BatchId, sender: &Sender) -> Result<(), StoreError> {
     let instance = || id.instance.clone();
     if !ledger.is_own(&id.instance, sender.owner, &sender.tokens) {
         return Err(StoreError::Foreign { instance: instance() });
@@ -453,7 +453,7 @@ pub struct Ticket {
 
 /// Of a batch's samples, in whatever order: how many, when where that was sent, and of which stacks. A sum of hashes,
 /// since a Collector may sort them anew.
-fn fingerprint(rows: &Rows) -> Print {
+fn fingerprint(rows: &Rows) -> Fingerprint {
     let mut print = 0_u64;
     for samples in &rows.samples {
         for (ts_ns, stack_id) in samples.times_and_stacks() {

@@ -1,10 +1,10 @@
 //! Opens a data directory.
 
 use crate::memory::query_pool::QueryPool;
-use crate::store::buffer::commit_queue::Inbox;
-use crate::store::buffer::sender_window::Ledger;
+use crate::store::buffer::commit_queue::CommitQueue;
+use crate::store::buffer::sender_window::SenderWindow;
 use crate::store::commit;
-use crate::store::log::location::{self, Place};
+use crate::store::log::location::{self, TableLocation};
 use crate::store::log::opening;
 use crate::store::maintenance::retention;
 use crate::store::root;
@@ -14,7 +14,7 @@ use crate::store::root::open::OpenError;
 use crate::store::root::waiting::waiting;
 use crate::store::state::{FREE_SHARE_PERCENT, Store, StoreConfig, StoreCounters};
 use crate::store::table::error::StoreError;
-use crate::store::table::integrity::Damage;
+use crate::store::table::integrity::Corruption;
 use crate::store::table::orphans;
 use crate::store::table::schema::Table;
 use crate::store::view::agents::Nodes;
@@ -94,14 +94,14 @@ impl Store {
             config.quiet_query_memory_bytes,
         ));
         let runtime = runtime(query_pool.clone(), root.as_ref())?;
-        let damage = Arc::new(Damage::new(root.clone()));
+        let damage = Arc::new(Corruption::new(root.clone()));
         let mut view = Snapshot::new(runtime, root.reader(), damage.clone());
         let mut logs = Vec::with_capacity(Table::COUNT);
         let mut txns = Vec::new();
         let mut garbage = Vec::new();
         let stop = tokio::sync::watch::Sender::new(false);
         for table in Table::ALL {
-            let loaded = opening::open(Place {
+            let loaded = opening::open(TableLocation {
                 table,
                 root: root.clone(),
                 prefix: String::new(),
@@ -135,7 +135,7 @@ impl Store {
         let logs = <[_; Table::COUNT]>::try_from(logs).map_err(|_| StoreError::Stopping)?;
         let store = Arc::new(Self {
             view: RwLock::new(view),
-            inbox: Mutex::new(Inbox::new(Ledger::from_txns(&txns))),
+            inbox: Mutex::new(CommitQueue::new(SenderWindow::from_txns(&txns))),
             nodes: Mutex::new(nodes),
             logs,
             root,

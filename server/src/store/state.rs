@@ -4,11 +4,11 @@ use crate::clock::Clock;
 use crate::durations::Durations;
 use crate::lock::lock_mutex;
 use crate::memory::query_pool::QueryPool;
-use crate::store::buffer::commit_queue::Inbox;
+use crate::store::buffer::commit_queue::CommitQueue;
 use crate::store::log::table_log::TableLog;
 use crate::store::root::contract::{Lock, Root};
 use crate::store::root::waiting::waiting;
-use crate::store::table::integrity::Damage;
+use crate::store::table::integrity::Corruption;
 use crate::store::table::orphans::{self, Stale};
 use crate::store::table::schema::Table;
 use crate::store::view::agents::{NodeInfo, Nodes};
@@ -128,14 +128,14 @@ pub struct StoreCounters {
 pub struct Store {
     pub(crate) config: StoreConfig,
     pub(crate) view: RwLock<Snapshot>,
-    pub(crate) inbox: Mutex<Inbox>,
+    pub(crate) inbox: Mutex<CommitQueue>,
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) logs: [tokio::sync::Mutex<TableLog>; Table::COUNT],
     /// Where the data is.
     pub(crate) root: Arc<dyn Root>,
     pub(crate) query_pool: Arc<QueryPool>,
-    pub(crate) damage: Arc<Damage>,
-    pub(crate) garbage: Mutex<Vec<orphans::Garbage>>,
+    pub(crate) damage: Arc<Corruption>,
+    pub(crate) garbage: Mutex<Vec<orphans::ObsoleteFile>>,
     /// Files of dictionaries that are not merged for their size, by path below their table's folder.
     pub(crate) too_large: Mutex<HashSet<String>>,
     /// Wakes the committer before its time.

@@ -136,7 +136,7 @@ impl<K: Unpin> HttpBody for Held<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::Account;
+    use crate::query::Reservation;
     use crate::render::{RenderError, Writer};
     use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
     use http_body_util::BodyExt;
@@ -146,7 +146,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(50);
 
     fn large(pool: &Arc<dyn MemoryPool>, piece: Duration, whole: Duration) -> Body {
-        let mut to = Writer::new(Account::of_pool(pool.clone(), "answers"));
+        let mut to = Writer::new(Reservation::of_pool(pool.clone(), "answers"));
         to.write_all(&[7; 1_000_000]).unwrap();
         body_within(to.finish(Ok::<(), RenderError>(())).unwrap(), piece, whole)
     }

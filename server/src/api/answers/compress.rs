@@ -4,7 +4,7 @@ use crate::api::answers::accepts::Encoding;
 use crate::api::answers::{body, tags};
 use crate::api::error::ApiError;
 use crate::api::state::AppState;
-use crate::query::{Account, QueryError};
+use crate::query::{QueryError, Reservation};
 use crate::render::Writer;
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
@@ -28,7 +28,7 @@ pub(crate) async fn answers(State(state): State<AppState>, request: Request, nex
     let size = response.body().size_hint().exact().unwrap_or(0);
     match encoding {
         Some(encoding) if size >= MIN_BYTES => {
-            let account = Account::new(&state.store.snapshot(), "answers as they are compressed");
+            let account = Reservation::new(&state.store.snapshot(), "answers as they are compressed");
             compressed(response, encoding, account)
                 .await
                 .unwrap_or_else(IntoResponse::into_response)
@@ -37,7 +37,7 @@ pub(crate) async fn answers(State(state): State<AppState>, request: Request, nex
     }
 }
 
-async fn compressed(response: Response, encoding: Encoding, account: Account) -> Result<Response, ApiError> {
+async fn compressed(response: Response, encoding: Encoding, account: Reservation) -> Result<Response, ApiError> {
     let (mut parts, mut plain) = response.into_parts();
     let mut pieces = Vec::new();
     while let Some(frame) = plain.frame().await {

@@ -1,6 +1,6 @@
 //! Takes a request in: how much at once, exactly once, and the answer when it is on the disk.
 
-use crate::ingest::admission::decode_queue::Turns;
+use crate::ingest::admission::decode_queue::DecodeQueue;
 use crate::ingest::admission::decompress::{Decompressor, Encoding, said_bytes};
 use crate::ingest::error::IngestError;
 use crate::ingest::forms::json::json_to_otlp;
@@ -157,7 +157,7 @@ pub struct Ingest {
     store: Arc<Store>,
     config: IngestConfig,
     receiving: Arc<Semaphore>,
-    decoding: Arc<Turns<Decompressor>>,
+    decoding: Arc<DecodeQueue<Decompressor>>,
     pub senders: Arc<Senders>,
     /// Whether the log has it that the clock may not be set yet.
     ahead_told: AtomicBool,
@@ -170,7 +170,7 @@ impl Ingest {
             store,
             config,
             receiving: Arc::new(Semaphore::new(config.max_receiving_bytes / PIECE_BYTES)),
-            decoding: Turns::new(config.max_decoding),
+            decoding: DecodeQueue::new(config.max_decoding),
             senders: Arc::default(),
             ahead_told: AtomicBool::new(false),
             counters: IngestCounters::default(),

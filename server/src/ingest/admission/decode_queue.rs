@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 type Work<C> = Box<dyn FnOnce(&mut C) + Send>;
 
 /// `C`: what a thread has at hand for one after another, such as memory.
-pub(crate) struct Turns<C> {
+pub(crate) struct DecodeQueue<C> {
     most: usize,
     state: Mutex<State<C>>,
 }
@@ -27,7 +27,7 @@ struct State<C> {
     spare: Vec<C>,
 }
 
-impl<C> std::fmt::Debug for Turns<C> {
+impl<C> std::fmt::Debug for DecodeQueue<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Turns")
             .field("most", &self.most)
@@ -35,7 +35,7 @@ impl<C> std::fmt::Debug for Turns<C> {
     }
 }
 
-impl<C: Default + Send + 'static> Turns<C> {
+impl<C: Default + Send + 'static> DecodeQueue<C> {
     /// At most so many at a time.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -162,7 +162,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     /// Threads end a moment after their last answer.
-    async fn at_rest<C: Default + Send + 'static>(turns: &Arc<Turns<C>>) {
+    async fn at_rest<C: Default + Send + 'static>(turns: &Arc<DecodeQueue<C>>) {
         while turns.state().working > 0 {
             tokio::task::yield_now().await;
         }
@@ -170,7 +170,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn as_many_work_as_may_and_each_has_its_own_at_hand() {
-        let turns: Arc<Turns<usize>> = Turns::new(2);
+        let turns: Arc<DecodeQueue<usize>> = DecodeQueue::new(2);
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let all = (0..50).map(|number| {
             let (now, most) = (Arc::clone(&now), Arc::clone(&most));
@@ -192,7 +192,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn who_waits_too_long_or_hangs_up_is_passed_over() {
-        let turns: Arc<Turns<()>> = Turns::new(1);
+        let turns: Arc<DecodeQueue<()>> = DecodeQueue::new(1);
         // Its time is over when it has long begun; where no thread was there in that time, it is passed over, and
         // begins anew.
         let (go, first) = loop {
@@ -234,7 +234,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn work_is_done_here_only_where_a_turn_is_free() {
-        let turns: Arc<Turns<usize>> = Turns::new(1);
+        let turns: Arc<DecodeQueue<usize>> = DecodeQueue::new(1);
         let late = turns.here(|at_hand| {
             *at_hand += 1;
             // Nor within itself. What comes meanwhile waits until this has ended, and is done then.
@@ -258,7 +258,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_panic_is_an_error_of_one_request_only() {
-        let turns: Arc<Turns<Vec<u8>>> = Turns::new(1);
+        let turns: Arc<DecodeQueue<Vec<u8>>> = DecodeQueue::new(1);
         let failed = turns
             .take(LONG, |at_hand: &mut Vec<u8>| -> Result<(), IngestError> {
                 at_hand.push(1);

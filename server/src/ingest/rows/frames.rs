@@ -67,7 +67,7 @@ pub(crate) struct Dictionary<'a> {
     /// Of each frame where it stands and its id: what it is is read again where it is new.
     frames: Vec<FrameAt>,
     frame_ids: Vec<i64>,
-    places: Vec<Place>,
+    places: Vec<FrameRange>,
     /// Of each location the id of its frame, where that is the only one and was asked for: near to each other, since
     /// every stack asks for those of all its locations.
     only: Vec<i64>,
@@ -95,14 +95,14 @@ const NO_ONE: i64 = 0;
 
 /// Where the frames of a location are, innermost first.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct FrameRange {
     first: u32,
     frames: u32,
     /// Of all of them, in [`KINDS`]; or [`MARKER`], or [`NOT_ASKED`].
     kind: u8,
 }
 
-impl Default for Place {
+impl Default for FrameRange {
     fn default() -> Self {
         Self {
             first: 0,
@@ -120,7 +120,7 @@ static NO_LOCATION: Location = Location {
     attributes: 0..0,
 };
 
-impl Place {
+impl FrameRange {
     fn range(self) -> Range<usize> {
         self.first as usize..(self.first + self.frames) as usize
     }
@@ -153,7 +153,7 @@ impl<'a> Dictionary<'a> {
     pub(crate) fn new(raw: &'a Tables<'a>, mut room: Room, checks_names: bool) -> Result<Self, IngestError> {
         room.take(raw.attributes.len() * size_of::<Option<Attribute<'_>>>())?;
         room.take(raw.mappings.len() * size_of::<Option<(&str, &str)>>())?;
-        room.take(raw.locations.len() * (size_of::<Place>() + size_of::<i64>()))?;
+        room.take(raw.locations.len() * (size_of::<FrameRange>() + size_of::<i64>()))?;
         // A location without lines is a frame too.
         let frames = raw.locations.iter().map(|location| location.lines.len().max(1)).sum();
         room.take(frames * (size_of::<FrameAt>() + size_of::<i64>()))?;
@@ -172,7 +172,7 @@ impl<'a> Dictionary<'a> {
             // Mostly all are asked for.
             frames: Vec::with_capacity(frames),
             frame_ids: Vec::with_capacity(frames),
-            places: vec![Place::default(); raw.locations.len()],
+            places: vec![FrameRange::default(); raw.locations.len()],
             only: vec![NO_ONE; raw.locations.len()],
             stacks: vec![[None, None]; raw.stacks.len().max(1)],
             expanded: 0,
@@ -317,7 +317,7 @@ impl<'a> Dictionary<'a> {
         })
     }
 
-    fn place(&mut self, location: i32) -> Result<Place, IngestError> {
+    fn place(&mut self, location: i32) -> Result<FrameRange, IngestError> {
         match self.places.get(location as usize) {
             Some(place) if place.kind != NOT_ASKED => Ok(*place),
             _ => self.new_location(location),
@@ -326,7 +326,7 @@ impl<'a> Dictionary<'a> {
 
     /// Frames of a location that was not asked for yet, innermost first.
     #[cold]
-    fn new_location(&mut self, index: i32) -> Result<Place, IngestError> {
+    fn new_location(&mut self, index: i32) -> Result<FrameRange, IngestError> {
         let raw = self.raw;
         let found = look_up(&raw.locations, "location_table", index, "a stack's location_indices")?;
         let location = found.unwrap_or(&NO_LOCATION);
@@ -350,7 +350,7 @@ impl<'a> Dictionary<'a> {
             }
         }
         if kind == MARKER {
-            let place = Place {
+            let place = FrameRange {
                 first: start as u32,
                 frames: 0,
                 kind,
@@ -377,7 +377,7 @@ impl<'a> Dictionary<'a> {
                 "the request has more than {MAX_EXPANDED_FRAMES} frames"
             )));
         }
-        let place = Place {
+        let place = FrameRange {
             first: start as u32,
             frames: lines as u32,
             kind,

@@ -1,6 +1,6 @@
 //! What is asked for.
 
-use crate::label::Home;
+use crate::label::LabelTable;
 use crate::query::ask::selector::{Matcher, Selector};
 use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
@@ -23,7 +23,7 @@ impl Question {
     /// What is asked of a series: conditions on its labels, and the unit of its values.
     pub(crate) fn of_series(&self) -> Vec<Cow<'_, Matcher>> {
         let of_unit = self.unit.as_ref().and_then(Unit::matcher);
-        let of_labels = self.selector.of(Home::Series).map(Cow::Borrowed);
+        let of_labels = self.selector.of(LabelTable::Series).map(Cow::Borrowed);
         of_labels.chain(of_unit.map(Cow::Owned)).collect()
     }
 }

@@ -4,7 +4,7 @@
 //! both as in PromQL (<https://prometheus.io/docs/prometheus/latest/querying/basics/>). Does no I/O.
 
 use crate::label::attribute::{self, AttributeName};
-use crate::label::{Home, Label};
+use crate::label::{Label, LabelTable};
 use crate::query::limits::error::QueryError;
 use regex::{Regex, RegexBuilder};
 use std::fmt;
@@ -96,12 +96,12 @@ impl Selector {
     }
 
     /// The conditions on labels of one table.
-    pub fn of(&self, home: Home) -> impl Iterator<Item = &Matcher> {
+    pub fn of(&self, home: LabelTable) -> impl Iterator<Item = &Matcher> {
         self.matchers.iter().filter(move |matcher| matcher.label.home() == home)
     }
 
     /// Whether any condition is on a label of this table.
-    pub fn has(&self, home: Home) -> bool {
+    pub fn has(&self, home: LabelTable) -> bool {
         self.of(home).next().is_some()
     }
 }
@@ -379,7 +379,7 @@ mod tests {
             "anchored at both ends"
         );
         assert!(!tgid.accepts("12") && tgid.accepts("21"));
-        assert!(selector.has(Home::Processes) && !selector.has(Home::Samples));
+        assert!(selector.has(LabelTable::Processes) && !selector.has(LabelTable::Samples));
     }
 
     #[test]

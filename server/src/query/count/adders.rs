@@ -2,8 +2,8 @@
 //!
 //! In: rows, and which cell each counts in. Out: samples of each stack and cell, to [`StackSums`].
 
-use crate::column::coded::Codes;
-use crate::column::list::{Code, List, with_codes};
+use crate::column::coded::CodedColumn;
+use crate::column::list::{Code, CodeArray, with_codes};
 use crate::column::runs::run_length;
 use crate::query::count::cell_plan::CellPlan;
 use crate::query::count::scan::{Counts, PeriodsOf, Rows};
@@ -16,7 +16,7 @@ use std::ops::Range;
 pub(crate) const MOST_SUMS: usize = 1 << 18;
 
 /// What a sample stands for, by its code, in nanoseconds.
-pub(crate) fn period_of_code(values: &Codes) -> impl Iterator<Item = i64> {
+pub(crate) fn period_of_code(values: &CodedColumn) -> impl Iterator<Item = i64> {
     (0..values.distinct()).map(|code| values.number(code).unwrap_or_default())
 }
 
@@ -110,7 +110,7 @@ struct ByRun<'r> {
     period_ns: i64,
     counts: &'r Counts,
     /// Codes of times with the cell of each; none where the time does not matter.
-    times: Option<(&'r Codes, Vec<usize>)>,
+    times: Option<(&'r CodedColumn, Vec<usize>)>,
 }
 
 impl<'r> ByRun<'r> {
@@ -142,7 +142,7 @@ impl<'r> ByRun<'r> {
     /// is of none.
     fn add_runs<S: Code>(
         &self,
-        (stacks, codes): (&Codes, &[S]),
+        (stacks, codes): (&CodedColumn, &[S]),
         to: &mut StackSums,
         sum_up: &mut dyn FnMut(Range<usize>, &mut [u32]),
     ) -> Result<(), QueryError> {
@@ -169,8 +169,8 @@ impl Adder for ByRun<'_> {
         let (stacks, counts, times) = (rows.codes(0)?, self.counts, &self.times);
         let of_code = &counts.of_code[..];
         let mut tables = match (times, &counts.codes) {
-            (Some((times, cells)), List::Bytes(counts)) => match &times.codes {
-                List::Bytes(times) => OfBytes::new(cells, of_code).map(|tables| (tables, times, counts)),
+            (Some((times, cells)), CodeArray::Bytes(counts)) => match &times.codes {
+                CodeArray::Bytes(times) => OfBytes::new(cells, of_code).map(|tables| (tables, times, counts)),
                 _ => None,
             },
             _ => None,

@@ -1,10 +1,10 @@
 //! Which cell each row counts in: of one window or of both sides of a difference, each in steps of time. Pure.
 
-use crate::column::coded::Codes;
+use crate::column::coded::CodedColumn;
 use crate::query::ask::time::Window;
 use crate::query::count::scan::Rows;
 use crate::query::limits::error::QueryError;
-use crate::query::plan::resolution::When;
+use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::steps::{StepCursor, Steps};
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ impl CellPlan {
 
     /// The cell of each of a roll-up's times, for those that do not count the one behind all; nothing where one
     /// counts on both sides.
-    pub(crate) fn cell_of_codes(&self, times: &Codes) -> Option<Vec<usize>> {
+    pub(crate) fn cell_of_codes(&self, times: &CodedColumn) -> Option<Vec<usize>> {
         let outside = self.parts.iter().map(|part| part.steps.count).sum();
         let mut cells = vec![outside; times.distinct()];
         for part in &self.parts {
@@ -77,16 +77,16 @@ impl CellPlan {
     }
 
     /// How exactly times must be known.
-    pub(crate) fn when(&self) -> When {
+    pub(crate) fn when(&self) -> TimeResolution {
         if !self.timed {
-            return When::Window;
+            return TimeResolution::Window;
         }
         let grain_ns = |part: &Part| match part.steps.when() {
-            When::Window => i64::MAX,
-            When::Step { grain_ns } => grain_ns,
-            When::Exact => 0,
+            TimeResolution::Window => i64::MAX,
+            TimeResolution::Step { grain_ns } => grain_ns,
+            TimeResolution::Exact => 0,
         };
-        When::Step {
+        TimeResolution::Step {
             grain_ns: self.parts.iter().map(grain_ns).min().unwrap_or(0),
         }
     }

@@ -17,7 +17,7 @@ use crate::query::ask::time::Window;
 use crate::query::count::intervals::{Interval, Intervals, LEAST_GAP_NS, Lost};
 use crate::query::count::senders::{Senders, senders};
 use crate::query::count::ticks::Ticks;
-use crate::query::limits::account::Account;
+use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::days::Days;
 use crate::query::plan::small_tables::collect_rows;
@@ -76,7 +76,7 @@ fn by_name(a: &Arc<str>, b: &Arc<str>) -> Ordering {
 
 /// What was observed in a window.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exposure {
+pub struct ObservedTime {
     /// Seconds of each step that a sender of selected samples was there, as far as is known: rates are by it.
     pub observed_s: Vec<f64>,
     /// Of each step those that at least one node covered by its account, without what is still on its way.
@@ -103,7 +103,7 @@ pub struct Exposure {
     pub spread_value: i64,
 }
 
-impl Exposure {
+impl ObservedTime {
     /// Observed seconds of the window.
     pub fn total_s(&self) -> f64 {
         self.observed_s.iter().sum()
@@ -119,7 +119,7 @@ impl Exposure {
 
     /// What to think of so many samples that no agent accounts for: whoever sent them was there all the time.
     #[must_use]
-    pub fn with_samples(mut self, samples: u64, steps: Steps) -> Exposure {
+    pub fn with_samples(mut self, samples: u64, steps: Steps) -> ObservedTime {
         if self.nodes == 0 && samples > 0 {
             self.observe_all(steps);
         }
@@ -128,7 +128,7 @@ impl Exposure {
 
     /// What to think of samples whose senders do not tell everything.
     #[must_use]
-    fn with_senders(mut self, senders: Senders, steps: Steps) -> Exposure {
+    fn with_senders(mut self, senders: Senders, steps: Steps) -> ObservedTime {
         self.spread_value = senders.spread;
         if senders.unaccounted {
             self.other_senders = true;
@@ -182,7 +182,7 @@ pub(crate) async fn observe(
     question: &Question,
     steps: Steps,
     marked: bool,
-) -> Result<Exposure, QueryError> {
+) -> Result<ObservedTime, QueryError> {
     let [exposure] = observe_each(snapshot, [(question, steps, marked)]).await?;
     Ok(exposure)
 }
@@ -191,7 +191,7 @@ pub(crate) async fn observe(
 pub(crate) async fn observe_each<const N: usize>(
     snapshot: &Snapshot,
     questions: [(&Question, Steps, bool); N],
-) -> Result<[Exposure; N], QueryError> {
+) -> Result<[ObservedTime; N], QueryError> {
     let mut watched = questions.map(|(question, steps, _)| Watched::new(snapshot, question, steps));
     let days = questions.map(|(question, ..)| Days::of(question.window).widened(86_400_000_000_000));
     let any = |filters: Vec<Expr>| filters.into_iter().reduce(Expr::or).unwrap_or(lit(false));
@@ -236,7 +236,11 @@ impl<'q> Watched<'q> {
             nodes: matchers.filter(|matcher| matcher.label() == Label::Node).collect(),
             after_ns: from_ns.saturating_sub(LOOK_BACK_NS),
             before_ns: until_ns.saturating_add(LATE_NS),
-            intervals: Intervals::new(steps, question.except, Account::new(snapshot, "what agents observed")),
+            intervals: Intervals::new(
+                steps,
+                question.except,
+                Reservation::new(snapshot, "what agents observed"),
+            ),
         }
     }
 
@@ -328,14 +332,14 @@ fn each_step(steps: Steps, except: Option<Window>, (from, until): (i64, i64), mu
 }
 
 /// Pure part of [`observe`]. The intervals are of the window and of some time around it.
-pub(crate) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Option<Window>) -> Exposure {
+pub(crate) fn summarize(mut intervals: Vec<Interval>, steps: Steps, except: Option<Window>) -> ObservedTime {
     let window = steps.window;
     let lost = lost_within(&intervals, window);
     let awaited = awaited(&intervals, window);
     intervals.retain(|interval| interval.until_ns > window.from_ns && interval.from_ns < window.until_ns);
     let times = |interval: &Interval| (interval.from_ns, interval.until_ns);
     intervals.sort_by(|a, b| by_name(&a.node, &b.node).then_with(|| times(a).cmp(&times(b))));
-    let mut exposure = Exposure {
+    let mut exposure = ObservedTime {
         observed_s: vec![0.0; steps.count],
         accounted_s: Vec::new(),
         by_node_s: vec![0.0; steps.count],

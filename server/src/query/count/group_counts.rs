@@ -2,15 +2,15 @@
 //!
 //! Merging is associative and commutative, so that it does not matter which thread saw which sample.
 
-use crate::column::coded::{Codes, Wanted};
+use crate::column::coded::{CodedColumn, Projection};
 use crate::column::runs::run_length;
 use crate::hash::MixState;
 use crate::query::ask::time::Window;
 use crate::query::count::adders::{MOST_SUMS, period_of_code};
 use crate::query::count::periods::Periods;
-use crate::query::count::scan::{Collector, Counts, Rows, TIMES, codes};
+use crate::query::count::scan::{Accumulator, Counts, Rows, TIMES, codes};
 use crate::query::limits::error::QueryError;
-use crate::query::plan::resolution::{Times, When};
+use crate::query::plan::resolution::{TimeResolution, Times};
 use crate::query::plan::steps::{StepCursor, Steps};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -48,10 +48,10 @@ pub(crate) struct Quality {
 
 /// The columns of a row group.
 struct Read<'r> {
-    column: &'r Codes,
-    values: &'r Codes,
+    column: &'r CodedColumn,
+    values: &'r CodedColumn,
     /// Where user mode is counted apart: the modes, and whether a code is user mode.
-    modes: Option<(&'r Codes, Vec<bool>)>,
+    modes: Option<(&'r CodedColumn, Vec<bool>)>,
     counts: Option<&'r Counts>,
     times: Option<Times<'r>>,
 }
@@ -163,7 +163,7 @@ impl GroupCounts {
     }
 
     /// The group of a code; a name is a group once a row has it, since dictionaries may hold more.
-    fn group_of(&mut self, column: &Codes, code: usize) -> Result<u32, QueryError> {
+    fn group_of(&mut self, column: &CodedColumn, code: usize) -> Result<u32, QueryError> {
         match self.by.clone() {
             GroupBy::Text => self.group(&column.text(code)),
             GroupBy::Id(names) => {
@@ -176,7 +176,7 @@ impl GroupCounts {
     /// Takes rows; returns the group of each code that a row in a step has.
     fn count(&mut self, rows: &Rows) -> Result<Vec<Option<u32>>, QueryError> {
         let modes = self.modes.then(|| rows.codes(2)).transpose()?;
-        let is_user = |modes: &Codes| (0..modes.distinct()).map(|code| modes.text(code) == "user").collect();
+        let is_user = |modes: &CodedColumn| (0..modes.distinct()).map(|code| modes.text(code) == "user").collect();
         let read = Read {
             column: rows.codes(0)?,
             values: rows.codes(1)?,
@@ -232,7 +232,7 @@ impl GroupCounts {
     }
 
     /// Roll-ups have few times, which are codes too: an index into an array for each row.
-    fn count_by_codes(&mut self, read: &Read<'_>, times: &Codes, tally: &mut Tally) -> Result<(), QueryError> {
+    fn count_by_codes(&mut self, read: &Read<'_>, times: &CodedColumn, tally: &mut Tally) -> Result<(), QueryError> {
         let steps = StepCursor::new(self.steps, self.except).of_codes(times);
         let (values, width) = (read.values.distinct(), self.steps.count + 1);
         let mut sums = vec![[0_u64; 2]; read.column.distinct() * values * width];
@@ -303,15 +303,15 @@ impl GroupCounts {
     }
 }
 
-impl Collector for GroupCounts {
-    fn columns(&self) -> Vec<Wanted> {
+impl Accumulator for GroupCounts {
+    fn columns(&self) -> Vec<Projection> {
         let mut columns = vec![codes(self.column), codes("value")];
         columns.extend(self.modes.then(|| codes("mode")));
         columns.extend((self.steps.count > 1).then_some(TIMES));
         columns
     }
 
-    fn when(&self) -> When {
+    fn when(&self) -> TimeResolution {
         self.steps.when()
     }
 
@@ -418,14 +418,14 @@ impl GroupStacks {
     }
 }
 
-impl Collector for GroupStacks {
-    fn columns(&self) -> Vec<Wanted> {
+impl Accumulator for GroupStacks {
+    fn columns(&self) -> Vec<Projection> {
         let mut columns = self.counts.columns();
         columns.push(codes("stack_id"));
         columns
     }
 
-    fn when(&self) -> When {
+    fn when(&self) -> TimeResolution {
         self.counts.when()
     }
 

@@ -7,7 +7,7 @@
 
 use crate::query::ask::time::Window;
 use crate::query::count::ticks::TickTime;
-use crate::query::limits::account::Account;
+use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::steps::Steps;
 use std::collections::BTreeMap;
@@ -45,13 +45,13 @@ pub(crate) struct Intervals {
     list: Vec<Interval>,
     /// How many there may be before they are joined again.
     most: usize,
-    held: Account,
+    held: Reservation,
     /// The first error: nothing is added after it.
     failed: Option<QueryError>,
 }
 
 impl Intervals {
-    pub(crate) fn new(steps: Steps, except: Option<Window>, held: Account) -> Self {
+    pub(crate) fn new(steps: Steps, except: Option<Window>, held: Reservation) -> Self {
         Self {
             steps,
             except,
@@ -193,7 +193,7 @@ mod tests {
     /// What is left where they come in the order of a prime's multiples, which go through all places, and then a third
     /// of them again.
     fn joined(told: &[Interval], order: usize, steps: Steps, except: Option<Window>) -> Vec<Interval> {
-        let held = Account::of_pool(Arc::new(UnboundedMemoryPool::default()), "test");
+        let held = Reservation::of_pool(Arc::new(UnboundedMemoryPool::default()), "test");
         let mut intervals = Intervals::new(steps, except, held);
         for at in (0..told.len()).chain(0..told.len() / 3) {
             intervals.add(told[at * order % told.len()].clone());
@@ -224,7 +224,7 @@ mod tests {
             assert_eq!(found.lost, expected.lost);
             assert_eq!((found.nodes, &found.gaps), (6, &expected.gaps));
             assert!(expected.lost["ring_full"] > 0);
-            let all = |exposure: &crate::query::count::exposure::Exposure| {
+            let all = |exposure: &crate::query::count::exposure::ObservedTime| {
                 [
                     exposure.observed_s.clone(),
                     exposure.by_node_s.clone(),
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn where_there_is_no_memory_for_them_it_is_said() {
-        let held = Account::of_pool(Arc::new(GreedyMemoryPool::new(1 << 20)), "accounts");
+        let held = Reservation::of_pool(Arc::new(GreedyMemoryPool::new(1 << 20)), "accounts");
         let mut intervals = Intervals::new(steps(6000), None, held);
         let told = told();
         for at in 0..MOST_APART as i64 {

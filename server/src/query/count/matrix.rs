@@ -5,14 +5,14 @@ const CHUNK_SLOTS: usize = 4096;
 
 /// A number for each slot and step.
 #[derive(Debug, Clone)]
-pub(crate) struct Cells<T> {
+pub(crate) struct Matrix<T> {
     pub(crate) steps: usize,
     chunks: Vec<Vec<T>>,
 }
 
-impl<T: Clone + Default> Cells<T> {
-    pub(crate) fn new(steps: usize) -> Cells<T> {
-        Cells {
+impl<T: Clone + Default> Matrix<T> {
+    pub(crate) fn new(steps: usize) -> Matrix<T> {
+        Matrix {
             steps,
             chunks: Vec::new(),
         }

@@ -6,7 +6,7 @@
 //! whole and exact; values that have no period in common are counted in nanoseconds. What is no time is counted in
 //! its own unit.
 
-use crate::column::coded::Codes;
+use crate::column::coded::CodedColumn;
 use crate::query::ask::unit::Unit;
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct Periods {
 
 impl Periods {
     /// Of a column of values; `counts`: how many samples each row stands for, where that is not one.
-    pub(crate) fn of_codes(values: &Codes, counts: Option<&[u32]>) -> Periods {
+    pub(crate) fn of_codes(values: &CodedColumn, counts: Option<&[u32]>) -> Periods {
         let mut periods = Periods::default();
         let (words, mut at) = (values.codes.words(), 0);
         let mut rest = &words[..];
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     fn periods(values: &[i64]) -> Periods {
-        Periods::of_codes(&Codes::of_numbers(values.iter().copied().map(Some)), None)
+        Periods::of_codes(&CodedColumn::of_numbers(values.iter().copied().map(Some)), None)
     }
 
     fn time(values: &[i64]) -> Counted {

@@ -5,20 +5,20 @@
 //! conditions is decided once for each value of a row group, and conditions that all of its rows satisfy cost
 //! nothing.
 
-use crate::column::bounds::{Bounds, Known};
-use crate::column::coded::{Codes, Column, Form, Wanted};
-use crate::column::list::{Code, List, only, with_codes};
-use crate::label::Home;
+use crate::column::bounds::{Bounds, Statistics};
+use crate::column::coded::{CodedColumn, Column, Form, Projection};
+use crate::column::list::{Code, CodeArray, only, with_codes};
+use crate::label::LabelTable;
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Matcher;
 use crate::query::ask::time::Window;
-use crate::query::limits::account::Account;
+use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::days::Days;
-use crate::query::plan::resolution::{Times, When};
-use crate::query::plan::scope::Scope;
+use crate::query::plan::resolution::{TimeResolution, Times};
+use crate::query::plan::scope::ResolvedSelector;
 use crate::query::plan::sources::Sources;
-use crate::store::format::read::groups::{Fetched, ReadError, Unit};
+use crate::store::format::read::groups::{Fetched, ReadError, RowGroupTask};
 use crate::store::format::read::unzip::Unzip;
 use crate::store::{Snapshot, Table};
 use std::ops::Range;
@@ -26,27 +26,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
 /// A column that is wanted as codes.
-pub(crate) const fn codes(name: &'static str) -> Wanted {
+pub(crate) const fn codes(name: &'static str) -> Projection {
     let form = Form::Codes;
-    Wanted { name, form }
+    Projection { name, form }
 }
 
 /// The time stamps.
-pub(crate) const TIMES: Wanted = Wanted {
+pub(crate) const TIMES: Projection = Projection {
     name: "ts_ns",
     form: Form::Numbers,
 };
 
 /// What samples stand for, in nanoseconds: mostly the same for all of a row group.
-pub(crate) const PERIODS: Wanted = codes("value");
+pub(crate) const PERIODS: Projection = codes("value");
 
 /// Takes selected samples in, in any order and in several threads, each with its own collector.
-pub(crate) trait Collector: Send + 'static {
+pub(crate) trait Accumulator: Send + 'static {
     /// Columns of `samples` that it reads.
-    fn columns(&self) -> Vec<Wanted>;
+    fn columns(&self) -> Vec<Projection>;
 
     /// How well it has to know times.
-    fn when(&self) -> When;
+    fn when(&self) -> TimeResolution;
 
     /// Times of the window at which it has to tell samples apart, beside its steps.
     fn cuts(&self) -> Vec<i64> {
@@ -77,12 +77,12 @@ pub(crate) trait Collector: Send + 'static {
 #[derive(Debug)]
 pub(crate) struct Counts {
     /// A code a row.
-    pub(crate) codes: List,
+    pub(crate) codes: CodeArray,
     pub(crate) of_code: Vec<u32>,
 }
 
 impl Counts {
-    fn new(Codes { codes, values }: Codes) -> Counts {
+    fn new(CodedColumn { codes, values }: CodedColumn) -> Counts {
         let count = |code| u32::try_from(values.number(code).unwrap_or_default()).unwrap_or(u32::MAX);
         Counts {
             codes,
@@ -100,7 +100,7 @@ impl Counts {
 pub(crate) enum PeriodsOf<'a> {
     /// All the same.
     One(i64),
-    Each(&'a Codes),
+    Each(&'a CodedColumn),
 }
 
 /// Selected rows of one row group.
@@ -139,7 +139,7 @@ impl Rows {
     pub(crate) fn only(&self, keep: &[bool]) -> Rows {
         let count = keep.iter().filter(|keep| **keep).count();
         let kept = |column: &Column| match column {
-            Column::Codes(Codes { codes, values }) => Column::Codes(Codes {
+            Column::Codes(CodedColumn { codes, values }) => Column::Codes(CodedColumn {
                 codes: codes.only(keep, count),
                 values: values.clone(),
             }),
@@ -172,7 +172,7 @@ impl Rows {
     }
 
     /// A column that was asked for as codes.
-    pub(crate) fn codes(&self, index: usize) -> Result<&Codes, QueryError> {
+    pub(crate) fn codes(&self, index: usize) -> Result<&CodedColumn, QueryError> {
         match self.column(index) {
             Some(Column::Codes(codes)) => Ok(codes),
             _ => Err(other_form(index)),
@@ -218,14 +218,14 @@ fn read_error(error: ReadError) -> QueryError {
 }
 
 /// Hands every selected sample to a collector. The account holds what that takes.
-pub(crate) async fn scan<C: Collector>(
+pub(crate) async fn scan<C: Accumulator>(
     snapshot: &Snapshot,
     question: &Question,
-    scope: &Scope,
+    scope: &ResolvedSelector,
     new: impl Fn() -> C,
-) -> Result<(C, Account), QueryError> {
+) -> Result<(C, Reservation), QueryError> {
     let mut whole = new();
-    let held = Account::new(snapshot, "counts of the selected samples");
+    let held = Reservation::new(snapshot, "counts of the selected samples");
     if scope.is_empty() {
         return Ok((whole, held));
     }
@@ -234,7 +234,7 @@ pub(crate) async fn scan<C: Collector>(
     let sources = Sources::plan(snapshot, question, &used, whole.when(), whole.cuts()).await?;
     let mut units = Vec::new();
     for table in [Table::Samples].into_iter().chain(Table::ROLLUPS) {
-        let may = |known: Known<'_>| sources.may(table, known) && test.may(known);
+        let may = |known: Statistics<'_>| sources.may(table, known) && test.may(known);
         units.extend(snapshot.units(table, may).await.map_err(read_error)?);
     }
     let threads = std::thread::available_parallelism()
@@ -261,12 +261,12 @@ pub(crate) async fn scan<C: Collector>(
 /// What is left to be read: of each thread a stretch of the units, since neighbours have the same services and stacks.
 #[derive(Debug)]
 struct Queue {
-    units: Vec<Unit>,
+    units: Vec<RowGroupTask>,
     left: Mutex<Vec<Range<usize>>>,
 }
 
 impl Queue {
-    fn new(units: Vec<Unit>, threads: usize) -> Queue {
+    fn new(units: Vec<RowGroupTask>, threads: usize) -> Queue {
         let end = |thread: usize| units.len() * thread / threads.max(1);
         let left = (0..threads).map(|thread| end(thread)..end(thread + 1)).collect();
         Queue {
@@ -276,7 +276,7 @@ impl Queue {
     }
 
     /// The next unit for a thread: of its own, else the last of the longest stretch that is left.
-    fn next(&self, thread: usize) -> Option<&Unit> {
+    fn next(&self, thread: usize) -> Option<&RowGroupTask> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let at = left[thread].next().or_else(|| {
             let longest = left.iter_mut().max_by_key(|range| range.len())?;
@@ -296,14 +296,14 @@ impl Drop for Ending {
     }
 }
 
-fn collect<C: Collector>(
+fn collect<C: Accumulator>(
     snapshot: &Snapshot,
     queue: &Queue,
     thread: usize,
     mut collector: C,
     test: &RowTest,
-) -> Result<(C, Account), QueryError> {
-    let held = Account::new(snapshot, "counts of the selected samples");
+) -> Result<(C, Reservation), QueryError> {
+    let held = Reservation::new(snapshot, "counts of the selected samples");
     let all_wanted = collector.columns();
     let mut unzip = Unzip::new().map_err(|damage| QueryError::internal("read samples", damage))?;
     while let Some(unit) = queue.next(thread) {
@@ -330,13 +330,13 @@ fn collect<C: Collector>(
 }
 
 /// Which of the columns is that of periods, and what all rows of a unit stand for.
-fn one_period(unit: &Unit, wanted: &[Wanted]) -> Option<(usize, i64)> {
+fn one_period(unit: &RowGroupTask, wanted: &[Projection]) -> Option<(usize, i64)> {
     let at = wanted.iter().position(|column| *column == PERIODS)?;
     Some((at, unit.only(PERIODS.name)?))
 }
 
 /// Memory that a row takes in a column that was read, in bytes.
-fn row_bytes(column: &Wanted) -> usize {
+fn row_bytes(column: &Projection) -> usize {
     match column.form {
         Form::Codes => size_of::<u32>(),
         Form::Numbers => size_of::<i64>(),
@@ -350,7 +350,7 @@ struct RowTest {
     except: Option<Window>,
     hours: (String, String),
     profile: String,
-    scope: Scope,
+    scope: ResolvedSelector,
     matchers: Vec<Matcher>,
 }
 
@@ -366,19 +366,19 @@ enum Condition {
 }
 
 impl RowTest {
-    fn new(question: &Question, scope: &Scope) -> RowTest {
+    fn new(question: &Question, scope: &ResolvedSelector) -> RowTest {
         RowTest {
             window: question.window,
             except: question.except,
             hours: Days::of(question.window).hours(),
             profile: question.profile.clone(),
             scope: scope.clone(),
-            matchers: question.selector.of(Home::Samples).cloned().collect(),
+            matchers: question.selector.of(LabelTable::Samples).cloned().collect(),
         }
     }
 
     /// All columns that are looked at, these included.
-    fn uses(&self, wanted: &[Wanted]) -> Vec<&'static str> {
+    fn uses(&self, wanted: &[Projection]) -> Vec<&'static str> {
         let ids = [("series_id", &self.scope.series), ("process_id", &self.scope.processes)];
         let ids = ids.into_iter().filter(|(_, ids)| ids.is_some()).map(|(name, _)| name);
         let matchers = self.matchers.iter().map(|matcher| matcher.label().column());
@@ -391,7 +391,7 @@ impl RowTest {
     }
 
     /// Whether rows of which so much is known may be selected.
-    fn may(&self, known: Known<'_>) -> bool {
+    fn may(&self, known: Statistics<'_>) -> bool {
         let numbers = |name: &str, test: &dyn Fn(i64, i64) -> bool| match known(name) {
             Some(Bounds::Numbers(least, most)) => test(least, most),
             _ => true,
@@ -423,7 +423,12 @@ impl RowTest {
 
     /// The conditions that not all rows of a unit are known to satisfy, and the columns to be read: those that are
     /// wanted, then those of the conditions.
-    fn left(&self, unit: &Unit, wanted: &[Wanted], times_are_checked: bool) -> (Vec<Condition>, Vec<Wanted>) {
+    fn left(
+        &self,
+        unit: &RowGroupTask,
+        wanted: &[Projection],
+        times_are_checked: bool,
+    ) -> (Vec<Condition>, Vec<Projection>) {
         let mut conditions = Vec::new();
         let inside = |least, most| {
             let is_cut = |except: &Window| least < except.until_ns && except.from_ns <= most;
@@ -449,11 +454,11 @@ impl RowTest {
         }
         conditions.extend((0..self.matchers.len()).map(Condition::Matcher));
         // The times of a roll-up are few.
-        let of_unit = |column: Wanted| match column {
+        let of_unit = |column: Projection| match column {
             TIMES if unit.is_rollup() => codes(TIMES.name),
             column => column,
         };
-        let mut columns: Vec<Wanted> = wanted.iter().copied().map(of_unit).collect();
+        let mut columns: Vec<Projection> = wanted.iter().copied().map(of_unit).collect();
         for condition in &conditions {
             let column = of_unit(self.column(*condition));
             if !columns.contains(&column) {
@@ -463,7 +468,7 @@ impl RowTest {
         (conditions, columns)
     }
 
-    fn column(&self, condition: Condition) -> Wanted {
+    fn column(&self, condition: Condition) -> Projection {
         match condition {
             Condition::Time => TIMES,
             Condition::Type => codes("type"),
@@ -477,7 +482,7 @@ impl RowTest {
     fn select(
         &self,
         fetched: &Fetched,
-        (columns, count): (&[Wanted], usize),
+        (columns, count): (&[Projection], usize),
         conditions: &[Condition],
         unzip: &mut Unzip,
     ) -> Result<Rows, QueryError> {
@@ -526,7 +531,7 @@ impl RowTest {
         })
     }
 
-    fn accepts(&self, condition: Condition, codes: &Codes, code: usize) -> bool {
+    fn accepts(&self, condition: Condition, codes: &CodedColumn, code: usize) -> bool {
         let among = |ids: &Option<_>| {
             let ids: Option<&Arc<crate::query::plan::scope::Ids>> = ids.as_ref();
             ids.is_none_or(|ids| codes.number(code).is_some_and(|id| ids.contains(id)))

@@ -3,13 +3,13 @@
 //! The table `series` tells it. Only where the table `types` says that there are such senders is it looked which of
 //! the selected samples are theirs: of agents alone nothing is read for it.
 
-use crate::column::coded::Wanted;
+use crate::column::coded::Projection;
 use crate::hash::MixState;
 use crate::query::ask::question::Question;
-use crate::query::count::scan::{Collector, PERIODS, Rows, codes, scan};
+use crate::query::count::scan::{Accumulator, PERIODS, Rows, codes, scan};
 use crate::query::limits::error::QueryError;
 use crate::query::plan::days::Days;
-use crate::query::plan::resolution::When;
+use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
 use crate::query::plan::small_tables::collect_rows;
 use crate::store::Snapshot;
@@ -36,13 +36,13 @@ pub(crate) struct Senders {
     pub spread: i64,
 }
 
-impl Collector for Senders {
-    fn columns(&self) -> Vec<Wanted> {
+impl Accumulator for Senders {
+    fn columns(&self) -> Vec<Projection> {
         vec![codes("series_id"), PERIODS]
     }
 
-    fn when(&self) -> When {
-        When::Window
+    fn when(&self) -> TimeResolution {
+        TimeResolution::Window
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
@@ -115,7 +115,7 @@ pub(crate) async fn senders(snapshot: &Snapshot, question: &Question) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::column::coded::{Codes, Column};
+    use crate::column::coded::{CodedColumn, Column};
 
     #[test]
     fn what_a_sample_lacks_is_what_its_series_does() {
@@ -132,7 +132,7 @@ mod tests {
             (&[2, 2, 8], false, 10),
             (&[3], true, 5),
         ] {
-            let column = |numbers: Vec<i64>| Column::Codes(Codes::of_numbers(numbers.into_iter().map(Some)));
+            let column = |numbers: Vec<i64>| Column::Codes(CodedColumn::of_numbers(numbers.into_iter().map(Some)));
             let rows = Rows::new(vec![column(series.to_vec()), column(vec![5; series.len()])], None);
             let mut senders = Senders {
                 series: known.clone(),

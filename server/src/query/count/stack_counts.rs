@@ -1,15 +1,15 @@
 //! Selected samples to counts by stack, in steps of time.
 
-use crate::column::coded::Wanted;
+use crate::column::coded::Projection;
 use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
 use crate::query::count::adders;
 use crate::query::count::cell_plan::{CellPlan, CountedWindow};
-use crate::query::count::scan::{Collector, PERIODS, Rows, TIMES, codes};
+use crate::query::count::scan::{Accumulator, PERIODS, Rows, TIMES, codes};
 use crate::query::count::stack_sums::StackSums;
-use crate::query::count::weighted::Weighed;
+use crate::query::count::weighted::WeightedCounts;
 use crate::query::limits::error::QueryError;
-use crate::query::plan::resolution::When;
+use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::steps::Steps;
 
 /// Samples by stack, of one window or of both sides of a difference.
@@ -43,18 +43,18 @@ impl StackCounts {
     }
 
     /// Counts of the only window.
-    pub(crate) fn weighed(self, unit: &Unit) -> Weighed {
+    pub(crate) fn weighed(self, unit: &Unit) -> WeightedCounts {
         self.sums.weighed(unit)
     }
 
     /// Counts of both sides.
-    pub(crate) fn weighed_sides(self, units: [&Unit; 2]) -> [Weighed; 2] {
+    pub(crate) fn weighed_sides(self, units: [&Unit; 2]) -> [WeightedCounts; 2] {
         self.sums.weighed_sides(units)
     }
 }
 
-impl Collector for StackCounts {
-    fn columns(&self) -> Vec<Wanted> {
+impl Accumulator for StackCounts {
+    fn columns(&self) -> Vec<Projection> {
         let mut columns = vec![codes("stack_id"), PERIODS];
         if self.plan.timed {
             columns.push(TIMES);
@@ -62,7 +62,7 @@ impl Collector for StackCounts {
         columns
     }
 
-    fn when(&self) -> When {
+    fn when(&self) -> TimeResolution {
         self.plan.when()
     }
 

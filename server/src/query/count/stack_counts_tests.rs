@@ -1,8 +1,8 @@
 //! Counts by stack and step equal to what rows say one by one.
 
 use super::*;
-use crate::column::coded::{Codes, Column};
-use crate::column::list::List;
+use crate::column::coded::{CodedColumn, Column};
+use crate::column::list::CodeArray;
 use crate::query::count::periods::Periods;
 use crate::query::count::scan::Counts;
 use crate::query::count::weighted::InSteps;
@@ -19,8 +19,8 @@ fn rows(stacks: &[(i64, i64)], periods: [i64; 2]) -> Rows {
         .iter()
         .map(|(_, ts)| Some(periods[usize::from(*ts >= 500_000_000)]));
     let columns = vec![
-        Column::Codes(Codes::of_numbers(stacks.iter().map(|(id, _)| Some(*id)))),
-        Column::Codes(Codes::of_numbers(values)),
+        Column::Codes(CodedColumn::of_numbers(stacks.iter().map(|(id, _)| Some(*id)))),
+        Column::Codes(CodedColumn::of_numbers(values)),
         Column::Numbers(stacks.iter().map(|(_, ts)| *ts).collect()),
     ];
     Rows::new(columns, None)
@@ -35,7 +35,7 @@ fn counted(parts: &[Vec<(i64, i64)>], periods: [i64; 2]) -> StackCounts {
 }
 
 /// Counts in each step of the stack that is so many behind the first.
-fn in_steps(counts: &Weighed, at: usize) -> Vec<u64> {
+fn in_steps(counts: &WeightedCounts, at: usize) -> Vec<u64> {
     let slot = counts.slots[at] as usize;
     match &counts.in_steps {
         InSteps::Samples(cells, steps) => cells.of(slot)[steps.clone()]
@@ -101,18 +101,18 @@ fn both_sides_count_what_each_alone_does() {
     let stacks: Vec<(i64, i64)> = (0..6_000).map(|n| (n % 11, n * 7 % 60 * MINUTE)).collect();
     let mut by_stack = stacks.clone();
     by_stack.sort_unstable();
-    type Coded = fn(Vec<u32>) -> List;
-    let words: Coded = List::Words;
-    let bytes: Coded = |codes| List::Bytes(codes.into_iter().map(|code| code as u8).collect());
+    type Coded = fn(Vec<u32>) -> CodeArray;
+    let words: Coded = CodeArray::Words;
+    let bytes: Coded = |codes| CodeArray::Bytes(codes.into_iter().map(|code| code as u8).collect());
     // `coded`: how times and counts are, where times are not numbers.
     let rows = |stacks: &[(i64, i64)], coded: Option<Coded>| {
-        let numbers = |numbers: Vec<i64>| Codes::of_numbers(numbers.into_iter().map(Some));
+        let numbers = |numbers: Vec<i64>| CodedColumn::of_numbers(numbers.into_iter().map(Some));
         let times = stacks.iter().map(|(_, ts_ns)| *ts_ns).collect();
         let times = match coded {
             Some(coded) => {
-                let Codes { codes, values } = numbers(times);
+                let CodedColumn { codes, values } = numbers(times);
                 let codes = coded(codes.into_words());
-                Column::Codes(Codes { codes, values })
+                Column::Codes(CodedColumn { codes, values })
             }
             None => Column::Numbers(times),
         };

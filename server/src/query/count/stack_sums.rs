@@ -4,9 +4,9 @@
 
 use crate::hash::MixState;
 use crate::query::ask::unit::Unit;
-use crate::query::count::matrix::Cells;
+use crate::query::count::matrix::Matrix;
 use crate::query::count::periods::Periods;
-use crate::query::count::weighted::{Weighed, in_order};
+use crate::query::count::weighted::{WeightedCounts, in_order};
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::both;
 use std::collections::{HashMap, HashSet};
@@ -27,9 +27,9 @@ pub(crate) struct StackSums {
     /// What others have counted: stacks with their slots, of each of them apart. A stack may be among several.
     merged: Vec<Vec<(i64, u32)>>,
     /// Samples of each slot in each cell.
-    cells: Cells<u32>,
+    cells: Matrix<u32>,
     /// CPU time of each cell in nanoseconds; empty as long as all samples of each window have the same period.
-    values: Cells<i64>,
+    values: Matrix<i64>,
 }
 
 impl StackSums {
@@ -43,8 +43,8 @@ impl StackSums {
             slots: HashMap::default(),
             ids: Vec::new(),
             merged: Vec::new(),
-            cells: Cells::new(cells),
-            values: Cells::new(cells),
+            cells: Matrix::new(cells),
+            values: Matrix::new(cells),
         }
     }
 
@@ -171,16 +171,16 @@ impl StackSums {
     }
 
     /// Counts of the only window.
-    pub(crate) fn weighed(mut self, unit: &Unit) -> Weighed {
+    pub(crate) fn weighed(mut self, unit: &Unit) -> WeightedCounts {
         let ordered = self.ordered();
-        let cells = Arc::new(std::mem::replace(&mut self.cells, Cells::new(0)));
+        let cells = Arc::new(std::mem::replace(&mut self.cells, Matrix::new(0)));
         self.weighed_part((0, unit), ordered, &cells)
     }
 
     /// Counts of both sides.
-    pub(crate) fn weighed_sides(mut self, units: [&Unit; 2]) -> [Weighed; 2] {
+    pub(crate) fn weighed_sides(mut self, units: [&Unit; 2]) -> [WeightedCounts; 2] {
         let ordered = self.ordered();
-        let cells = Arc::new(std::mem::replace(&mut self.cells, Cells::new(0)));
+        let cells = Arc::new(std::mem::replace(&mut self.cells, Matrix::new(0)));
         both(|side| self.weighed_part((side, units[side]), ordered.clone(), &cells))
     }
 
@@ -188,10 +188,10 @@ impl StackSums {
         &self,
         (part, unit): (usize, &Unit),
         ordered: (Arc<Vec<i64>>, Arc<Vec<u32>>),
-        cells: &Arc<Cells<u32>>,
-    ) -> Weighed {
+        cells: &Arc<Matrix<u32>>,
+    ) -> WeightedCounts {
         let of_part = (self.periods[part].clone(), unit);
-        Weighed::new(self.ranges[part].clone(), of_part, ordered, cells, &self.values)
+        WeightedCounts::new(self.ranges[part].clone(), of_part, ordered, cells, &self.values)
     }
 
     /// Ids in their order, so that the same samples give the same answer, and the slot of each, which has all that

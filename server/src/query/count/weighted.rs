@@ -1,7 +1,7 @@
 //! What was counted, in the order of stacks. Pure.
 
 use crate::query::ask::unit::Unit;
-use crate::query::count::matrix::Cells;
+use crate::query::count::matrix::Matrix;
 use crate::query::count::periods::{Counted, Periods};
 use crate::query::limits::parallel::each_part;
 use std::ops::Range;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) enum InSteps {
     /// Of samples that all stand for the same, these steps of all that were counted.
-    Samples(Arc<Cells<u32>>, Range<usize>),
-    Values(Cells<u64>),
+    Samples(Arc<Matrix<u32>>, Range<usize>),
+    Values(Matrix<u64>),
 }
 
 impl InSteps {
@@ -44,7 +44,7 @@ impl InSteps {
 
 /// Counts by stack, as [`Counted`] says.
 #[derive(Debug, Clone)]
-pub(crate) struct Weighed {
+pub(crate) struct WeightedCounts {
     /// Sorted; of two sides the same.
     pub ids: Arc<Vec<i64>>,
     /// Counts of each stack.
@@ -59,20 +59,20 @@ pub(crate) struct Weighed {
     pub periods: Periods,
 }
 
-impl Weighed {
+impl WeightedCounts {
     /// Of these steps of all cells. `ids` in their order, and the slot of each; `values` where they differ.
     pub(crate) fn new(
         steps: Range<usize>,
         (periods, unit): (Periods, &Unit),
         (ids, slots): (Arc<Vec<i64>>, Arc<Vec<u32>>),
-        cells: &Arc<Cells<u32>>,
-        values: &Cells<i64>,
-    ) -> Weighed {
+        cells: &Arc<Matrix<u32>>,
+        values: &Matrix<i64>,
+    ) -> WeightedCounts {
         let counted = Counted::of(&periods, unit);
         let in_steps = if counted.is_number() {
             InSteps::Samples(cells.clone(), steps)
         } else {
-            let mut weighed = Cells::new(steps.len());
+            let mut weighed = Matrix::new(steps.len());
             weighed.grow(cells.slots());
             let mut count = counted.counting();
             let only = periods.only();
@@ -90,7 +90,7 @@ impl Weighed {
         };
         let of_slots = in_steps.totals();
         let totals: Vec<u64> = slots.iter().map(|slot| of_slots[*slot as usize]).collect();
-        Weighed {
+        WeightedCounts {
             samples: totals.iter().sum(),
             totals,
             ids,

@@ -153,7 +153,7 @@ impl State {
 
 /// The judgement on one item, in the unit of the normalisation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Verdict {
+pub struct TestResult {
     pub base_norm: f64,
     pub norm: f64,
     /// `norm - base_norm`.
@@ -188,19 +188,19 @@ pub struct Judgement {
 
 impl Judgement {
     /// The verdict on an item; none where there is no such item. It is made when it is asked for: most are not.
-    pub fn verdict(&self, item: usize) -> Option<Verdict> {
+    pub fn verdict(&self, item: usize) -> Option<TestResult> {
         let (counts, spread) = (self.counts.get(item)?, self.spreads.get(item)?);
         let own = own_dispersion(*spread, (self.dispersion, self.df));
         Some(verdict(self.scale, *counts, own, self.found[item]))
     }
 
     /// The verdicts on all items.
-    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> + '_ {
+    pub fn verdicts(&self) -> impl Iterator<Item = TestResult> + '_ {
         (0..self.counts.len()).filter_map(|item| self.verdict(item))
     }
 
     /// Values and interval of counts that were not tested: never more than [`State::Same`].
-    pub fn describe(&self, base: u64, comparison: u64) -> Verdict {
+    pub fn describe(&self, base: u64, comparison: u64) -> TestResult {
         verdict(self.scale, [base, comparison], (self.dispersion, f64::INFINITY), false)
     }
 
@@ -506,7 +506,7 @@ struct Scale {
     z: f64,
 }
 
-fn verdict(scale: Scale, counts: [u64; 2], (dispersion, df): (f64, f64), found: bool) -> Verdict {
+fn verdict(scale: Scale, counts: [u64; 2], (dispersion, df): (f64, f64), found: bool) -> TestResult {
     let Scale {
         normalize, exposures, ..
     } = scale;
@@ -550,7 +550,7 @@ fn verdict(scale: Scale, counts: [u64; 2], (dispersion, df): (f64, f64), found: 
     } else {
         (nearest / norm.max(base_norm)).clamp(LEAST_STRENGTH, 1.0)
     };
-    Verdict {
+    TestResult {
         base_norm,
         norm,
         delta,

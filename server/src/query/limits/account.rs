@@ -6,20 +6,20 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool
 use std::sync::Arc;
 
 /// Bytes that are taken, and given back when this is dropped.
-pub struct Account {
+pub struct Reservation {
     pool: Arc<dyn MemoryPool>,
     reservation: MemoryReservation,
 }
 
-impl Account {
+impl Reservation {
     /// Of nothing yet. `what`: what the bytes are for.
-    pub fn new(snapshot: &Snapshot, what: &'static str) -> Account {
+    pub fn new(snapshot: &Snapshot, what: &'static str) -> Reservation {
         Self::of_pool(snapshot.memory_pool().clone(), what)
     }
 
-    pub(crate) fn of_pool(pool: Arc<dyn MemoryPool>, what: &'static str) -> Account {
+    pub(crate) fn of_pool(pool: Arc<dyn MemoryPool>, what: &'static str) -> Reservation {
         let reservation = MemoryConsumer::new(what).register(&pool);
-        Account { pool, reservation }
+        Reservation { pool, reservation }
     }
 
     /// Takes or gives back, until it has so many bytes.
@@ -45,8 +45,8 @@ impl Account {
 
     /// So many bytes of it, or all where it has fewer, on an account of their own.
     #[must_use]
-    pub fn split(&self, bytes: usize) -> Account {
-        Account {
+    pub fn split(&self, bytes: usize) -> Reservation {
+        Reservation {
             pool: self.pool.clone(),
             reservation: self.reservation.split(bytes.min(self.reservation.size())),
         }
@@ -67,7 +67,7 @@ impl Account {
     }
 }
 
-impl std::fmt::Debug for Account {
+impl std::fmt::Debug for Reservation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Account")
             .field("bytes", &self.reservation.size())

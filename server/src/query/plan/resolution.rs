@@ -1,10 +1,10 @@
 //! How well times have to be known, and how well they are.
 
-use crate::column::coded::Codes;
+use crate::column::coded::CodedColumn;
 
 /// How well a collector has to know when samples were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum TimeResolution {
     /// Whether within the window.
     Window,
     /// In which step; where only roll-ups are left of an hour, their minute or hour is near enough.
@@ -21,5 +21,5 @@ pub(crate) enum When {
 pub(crate) enum Times<'a> {
     Exact(&'a [i64]),
     /// Of roll-ups, which have few: the begin of the minute or hour.
-    Coded(&'a Codes),
+    Coded(&'a CodedColumn),
 }

@@ -2,7 +2,7 @@
 //! tables first.
 
 use crate::hash::MixState;
-use crate::label::{Home, Label};
+use crate::label::{Label, LabelTable};
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Matcher;
 use crate::query::limits::error::QueryError;
@@ -41,14 +41,14 @@ impl Ids {
 
 /// The selected series and processes; `None` stands for all.
 #[derive(Debug, Clone)]
-pub(crate) struct Scope {
+pub(crate) struct ResolvedSelector {
     pub(crate) series: Option<Arc<Ids>>,
     pub(crate) processes: Option<Arc<Ids>>,
     /// Of the selected series.
     pub(crate) services: Option<BTreeSet<String>>,
 }
 
-impl Scope {
+impl ResolvedSelector {
     /// Nothing can be selected.
     pub(crate) fn is_empty(&self) -> bool {
         [&self.series, &self.processes]
@@ -59,9 +59,9 @@ impl Scope {
 }
 
 /// Answers the conditions on series and processes.
-pub(crate) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Scope, QueryError> {
+pub(crate) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<ResolvedSelector, QueryError> {
     let days = Days::of(question.window);
-    let mut scope = Scope {
+    let mut scope = ResolvedSelector {
         series: None,
         processes: None,
         services: None,
@@ -98,8 +98,8 @@ pub(crate) async fn scope(snapshot: &Snapshot, question: &Question) -> Result<Sc
         scope.series = Some(Ids::new(ids));
         scope.services = Some(services);
     }
-    if question.selector.has(Home::Processes) {
-        let matchers: Vec<&Matcher> = question.selector.of(Home::Processes).collect();
+    if question.selector.has(LabelTable::Processes) {
+        let matchers: Vec<&Matcher> = question.selector.of(LabelTable::Processes).collect();
         let mut ids: HashSet<i64, MixState> = HashSet::default();
         collect_rows(snapshot, "processes", days.filter(), &["process_id", "tgid"], |batch| {
             let tgids = batch.column(1).as_primitive::<Int64Type>();

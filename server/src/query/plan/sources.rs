@@ -5,11 +5,11 @@
 //! question tells nothing apart within one of those minutes or hours. Other hours are read from the samples. Of hours
 //! whose samples are gone by retention only roll-ups are left.
 
-use crate::column::bounds::{Bounds, Known};
+use crate::column::bounds::{Bounds, Statistics};
 use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
 use crate::query::limits::error::QueryError;
-use crate::query::plan::resolution::When;
+use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::steps::Steps;
 use crate::store::{Snapshot, Table, hour};
 use std::collections::{HashMap, HashSet};
@@ -44,7 +44,7 @@ impl Sources {
         snapshot: &Snapshot,
         question: &Question,
         columns: &[&'static str],
-        when: When,
+        when: TimeResolution,
         mut cuts: Vec<i64>,
     ) -> Result<Sources, QueryError> {
         let window = question.window;
@@ -87,7 +87,7 @@ impl Sources {
                 }
                 continue;
             }
-            if when == When::Exact || missing.is_some() {
+            if when == TimeResolution::Exact || missing.is_some() {
                 return Err(only_rollups(name, missing));
             }
             // The first that is short enough, else the one that tells most.
@@ -113,7 +113,7 @@ impl Sources {
     }
 
     /// Whether a table answers for rows of which so much is known.
-    pub(crate) fn may(&self, table: Table, known: Known<'_>) -> bool {
+    pub(crate) fn may(&self, table: Table, known: Statistics<'_>) -> bool {
         match known("hour") {
             Some(Bounds::Texts(name, _)) => *self.of_hour.get(&name).unwrap_or(&Table::Samples) == table,
             _ => table == Table::Samples,
@@ -122,11 +122,11 @@ impl Sources {
 }
 
 /// Roll-ups by this or a shorter time tell all of an hour's samples apart that have to be; 0: none does.
-fn grain_ns(start_ns: i64, when: When, cuts: &[i64]) -> i64 {
+fn grain_ns(start_ns: i64, when: TimeResolution, cuts: &[i64]) -> i64 {
     let of_steps = match when {
-        When::Window => HOUR_NS,
-        When::Step { grain_ns } => grain_ns,
-        When::Exact => 0,
+        TimeResolution::Window => HOUR_NS,
+        TimeResolution::Step { grain_ns } => grain_ns,
+        TimeResolution::Exact => 0,
     };
     let within = || {
         cuts.iter()
@@ -232,17 +232,20 @@ mod tests {
     #[test]
     fn a_rollup_is_enough_where_nothing_is_told_apart_within_its_time() {
         let of = |when, cuts: &[i64]| grain_ns(HOUR_NS, when, cuts);
-        let (step, minute) = (|grain_ns| When::Step { grain_ns }, HOUR_NS + 7 * MINUTE_NS);
-        assert_eq!(of(When::Window, &[0, HOUR_NS, 2 * HOUR_NS, 5 * HOUR_NS + 1]), HOUR_NS);
-        assert_eq!(of(When::Window, &[0, minute]), MINUTE_NS);
-        assert_eq!(of(When::Window, &[minute, minute + 1]), 0);
+        let (step, minute) = (|grain_ns| TimeResolution::Step { grain_ns }, HOUR_NS + 7 * MINUTE_NS);
+        assert_eq!(
+            of(TimeResolution::Window, &[0, HOUR_NS, 2 * HOUR_NS, 5 * HOUR_NS + 1]),
+            HOUR_NS
+        );
+        assert_eq!(of(TimeResolution::Window, &[0, minute]), MINUTE_NS);
+        assert_eq!(of(TimeResolution::Window, &[minute, minute + 1]), 0);
         assert_eq!(of(step(MINUTE_NS), &[HOUR_NS]), MINUTE_NS);
         assert_eq!(of(step(HOUR_NS), &[HOUR_NS]), HOUR_NS);
         assert_eq!(of(step(HOUR_NS), &[minute]), MINUTE_NS);
         assert_eq!(of(step(0), &[]), 0);
         assert_eq!(of(step(MINUTE_NS), &[minute + TEN_SECONDS_NS]), TEN_SECONDS_NS);
         assert_eq!(of(step(HOUR_NS), &[minute, minute + TEN_SECONDS_NS + 1]), 0);
-        assert_eq!(of(When::Exact, &[]), 0);
+        assert_eq!(of(TimeResolution::Exact, &[]), 0);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! A window cut into steps of time, and the step of each row.
 
-use crate::column::coded::Codes;
+use crate::column::coded::CodedColumn;
 use crate::column::list::{Code, with_codes};
 use crate::column::runs::run_length;
 use crate::query::ask::time::Window;
-use crate::query::plan::resolution::{Times, When};
+use crate::query::plan::resolution::{TimeResolution, Times};
 
 /// The steps of roll-ups, the longest first.
 const GRAINS_NS: [i64; 3] = [3_600_000_000_000, 60_000_000_000, 10_000_000_000];
@@ -114,10 +114,10 @@ impl Steps {
     }
 
     /// How well times have to be known.
-    pub(crate) fn when(&self) -> When {
+    pub(crate) fn when(&self) -> TimeResolution {
         match self.count {
-            1 => When::Window,
-            _ => When::Step {
+            1 => TimeResolution::Window,
+            _ => TimeResolution::Step {
                 grain_ns: self.grain_ns(),
             },
         }
@@ -245,7 +245,7 @@ impl StepCursor {
     }
 
     /// The step of each code.
-    pub(crate) fn of_codes(&mut self, codes: &Codes) -> Vec<usize> {
+    pub(crate) fn of_codes(&mut self, codes: &CodedColumn) -> Vec<usize> {
         let step = |code| codes.number(code).map_or(self.steps.count, |ts_ns| self.index(ts_ns));
         (0..codes.distinct()).map(step).collect()
     }

@@ -1,6 +1,6 @@
 //! Read-only SQL over the tables.
 
-use crate::query::limits::account::Account;
+use crate::query::limits::account::Reservation;
 use crate::query::limits::admission::Admission;
 use crate::query::limits::error::QueryError;
 use crate::query::sql::bounds::{OF_ANY_SIZE, ROWS, bounded, few_references};
@@ -33,7 +33,7 @@ pub struct Rows {
     /// No row was cut off.
     pub complete: bool,
     /// What they take.
-    pub(crate) held: Account,
+    pub(crate) held: Reservation,
 }
 
 /// Answers a statement that reads. For a thread with a large stack, as those of [`Admission::run`] are: plans are
@@ -97,7 +97,7 @@ async fn read(
         columns,
         rows: Vec::new(),
         complete: true,
-        held: Account::new(snapshot, "rows of an answer"),
+        held: Reservation::new(snapshot, "rows of an answer"),
     };
     let mut bytes = 0;
     let mut stream = frame.execute_stream().await.map_err(statement_error)?;

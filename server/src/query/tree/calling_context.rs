@@ -4,7 +4,7 @@
 //! them. What is kept never becomes stale, since ids are hashes of content.
 
 use crate::hash::MixState;
-use crate::query::limits::account::Account;
+use crate::query::limits::account::Reservation;
 use crate::query::tree::frame::{Frame, Kind, Missing, Name};
 use crate::query::tree::nodes::{NONE, Names, Nodes, Shape, Tree, picked};
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ struct Step {
 
 /// See the module. A node's parent has a smaller index than the node; node 0 is the root.
 #[derive(Debug)]
-pub(crate) struct Trie {
+pub(crate) struct CallingContextTree {
     names: Arc<Names>,
     index: HashMap<Name, u32, foldhash::fast::RandomState>,
     frames: HashMap<i64, FrameEntry, MixState>,
@@ -51,12 +51,12 @@ pub(crate) struct Trie {
     path: Vec<Step>,
     text_bytes: usize,
     /// What it takes of the memory of queries.
-    pub(crate) held: Option<Account>,
+    pub(crate) held: Option<Reservation>,
 }
 
-impl Default for Trie {
+impl Default for CallingContextTree {
     fn default() -> Self {
-        Trie {
+        CallingContextTree {
             names: Arc::default(),
             index: HashMap::default(),
             frames: HashMap::default(),
@@ -75,7 +75,7 @@ impl Default for Trie {
     }
 }
 
-impl Trie {
+impl CallingContextTree {
     /// Memory that it takes, in bytes: capacities, with a byte an entry for what a hash table needs itself.
     pub(crate) fn bytes(&self) -> usize {
         self.names.list.capacity() * (size_of::<Name>() + size_of::<u32>())
@@ -239,7 +239,7 @@ impl Trie {
         (self.names.ranks.len() != self.names.list.len()).then(|| self.names.clone())
     }
 
-    /// Takes what [`Names::ranked`] said of [`Trie::unranked`].
+    /// Takes what [`Names::ranked`] said of [`CallingContextTree::unranked`].
     pub(crate) fn set_ranks(&mut self, ranks: Vec<u32>) {
         Arc::make_mut(&mut self.names).ranks = ranks;
     }

@@ -1,6 +1,6 @@
 //! Frames and stacks as queries see them, names ready to be shown. Does no I/O.
 
-use crate::query::limits::account::Account;
+use crate::query::limits::account::Reservation;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -151,7 +151,7 @@ pub struct Stacks {
     pub frames: Vec<Arc<Frame>>,
     pub stacks: Vec<Stack>,
     /// What all this takes.
-    pub(crate) _held: Option<Arc<Account>>,
+    pub(crate) _held: Option<Arc<Reservation>>,
 }
 
 /// One stack.

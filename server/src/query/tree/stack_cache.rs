@@ -1,16 +1,16 @@
 //! Stack ids to a tree, or to whole stacks with files and lines.
 //!
-//! What the tables say of stacks is read once and kept as one tree ([`Trie`]) from one query to the next, within a
+//! What the tables say of stacks is read once and kept as one tree ([`CallingContextTree`]) from one query to the next, within a
 //! limit of memory: a tree that has grown beyond it is left to the queries that use it, and the next query begins a
 //! new one.
 
 use crate::hash::MixState;
-use crate::query::limits::account::Account;
+use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::{each_of, joined};
 use crate::query::plan::days::Days;
 use crate::query::plan::small_tables::collect_rows;
-use crate::query::tree::calling_context::{Leaf, Trie};
+use crate::query::tree::calling_context::{CallingContextTree, Leaf};
 use crate::query::tree::nodes::{Frame, Kind, Shape, Stack, Stacks, Tree};
 use crate::store::{Snapshot, Table};
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -45,19 +45,19 @@ const USUAL_NAME_BYTES: usize = 48;
 const SHARED_FRAME_BYTES: usize = 160;
 const WHOLE_STACK_BYTES: usize = 96;
 
-type Shared = Arc<RwLock<Trie>>;
+type Shared = Arc<RwLock<CallingContextTree>>;
 
-fn read(trie: &Shared) -> RwLockReadGuard<'_, Trie> {
+fn read(trie: &Shared) -> RwLockReadGuard<'_, CallingContextTree> {
     trie.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write(trie: &Shared) -> RwLockWriteGuard<'_, Trie> {
+fn write(trie: &Shared) -> RwLockWriteGuard<'_, CallingContextTree> {
     trie.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Dictionary {
+pub(crate) struct StackCache {
     trie: Mutex<Shared>,
     limit_bytes: usize,
 }
@@ -69,11 +69,11 @@ pub(crate) struct Leaves {
     /// Parallel to the ids that were asked for.
     pub(crate) leaves: Vec<Leaf>,
     /// What is made of them takes so much.
-    pub(crate) held: Arc<Account>,
+    pub(crate) held: Arc<Reservation>,
 }
 
 impl Leaves {
-    /// The tree of these stacks; see [`Trie::tree`].
+    /// The tree of these stacks; see [`CallingContextTree::tree`].
     pub(crate) fn tree(&self, shape: &Shape, alone: bool) -> Tree {
         read(&self.trie).tree(&self.leaves, shape, alone)
     }
@@ -119,10 +119,10 @@ impl StackRows {
     }
 }
 
-impl Dictionary {
+impl StackCache {
     /// `limit_bytes` bounds what is kept, and what one query may need.
-    pub(crate) fn new(limit_bytes: usize) -> Dictionary {
-        Dictionary {
+    pub(crate) fn new(limit_bytes: usize) -> StackCache {
+        StackCache {
             trie: Mutex::default(),
             limit_bytes,
         }
@@ -133,7 +133,7 @@ impl Dictionary {
         let mut current = self.trie.lock().unwrap_or_else(PoisonError::into_inner);
         let (bytes, is_held) = {
             let trie = read(&current);
-            let held_bytes = trie.held.as_ref().map_or(0, Account::bytes);
+            let held_bytes = trie.held.as_ref().map_or(0, Reservation::bytes);
             (trie.bytes(), trie.nodes() == 1 || held_bytes == trie.bytes())
         };
         if bytes > self.limit_bytes || !(is_held || hold(pool, &current).is_ok()) {
@@ -168,7 +168,7 @@ impl Dictionary {
         let lacking = ids.iter().zip(&found).filter(|(_, leaf)| leaf.is_none());
         let missing: HashSet<i64, MixState> = lacking.map(|(id, _)| *id).collect();
         if !missing.is_empty() {
-            let reading = Account::new(snapshot, "stacks and their names");
+            let reading = Reservation::new(snapshot, "stacks and their names");
             let (rows, frames) = self.rows_and_frames(snapshot, days, &trie, &missing, &reading).await?;
             let (to, limit) = (trie.clone(), self.limit_bytes);
             let added =
@@ -184,7 +184,7 @@ impl Dictionary {
                 *leaf = lacking.get(id).copied();
             }
         }
-        let held = Account::new(snapshot, "trees of the selected samples");
+        let held = Reservation::new(snapshot, "trees of the selected samples");
         let nodes = read(&trie).nodes().min(ids.len().saturating_mul(NODES_A_STACK));
         held.resize(nodes * node_bytes + ids.len() * size_of::<Leaf>())?;
         let unknown = if found.iter().all(Option::is_some) {
@@ -207,7 +207,7 @@ impl Dictionary {
         days: &Days,
         trie: &Shared,
         missing: &HashSet<i64, MixState>,
-        reading: &Account,
+        reading: &Reservation,
     ) -> Result<(StackRows, Frames), QueryError> {
         let stored = |table| -> u64 {
             let files = snapshot.files(table).iter();
@@ -251,7 +251,7 @@ impl Dictionary {
         snapshot: &Snapshot,
         days: &Days,
         wanted: &HashSet<i64, MixState>,
-        (reading, beside_bytes): (&Account, usize),
+        (reading, beside_bytes): (&Reservation, usize),
     ) -> Result<StackRows, QueryError> {
         let (mut rows, mut room) = (StackRows::default(), Ok(()));
         let filter = days.filter().and(id_filter("stack_id", wanted));
@@ -271,10 +271,10 @@ impl Dictionary {
     }
 
     /// The stacks of these ids, in that order, with all that is known of their frames; unknown ids as in
-    /// [`Dictionary::leaves`]. They take what they need of the memory of queries, at first for what they are read
+    /// [`StackCache::leaves`]. They take what they need of the memory of queries, at first for what they are read
     /// into too.
     pub(crate) async fn stacks(&self, snapshot: &Snapshot, days: &Days, ids: &[i64]) -> Result<Stacks, QueryError> {
-        let held = Account::new(snapshot, "whole stacks with files and lines");
+        let held = Reservation::new(snapshot, "whole stacks with files and lines");
         let stacks_bytes = ids.len() * WHOLE_STACK_BYTES;
         held.resize(stacks_bytes)?;
         let wanted = ids.iter().copied().collect();
@@ -345,7 +345,7 @@ fn hold(pool: &Arc<dyn MemoryPool>, trie: &Shared) -> Result<(), QueryError> {
     let bytes = trie.bytes();
     let held = trie
         .held
-        .get_or_insert_with(|| Account::of_pool(pool.clone(), "the stacks that are kept"));
+        .get_or_insert_with(|| Reservation::of_pool(pool.clone(), "the stacks that are kept"));
     held.resize(bytes)
 }
 
@@ -359,7 +359,7 @@ fn too_many(limit_bytes: usize) -> QueryError {
 /// Looks at the size now and then, since one query may bring a million stacks. Returns where those end that are not
 /// kept, since a frame of theirs is nowhere.
 fn add(
-    trie: &mut Trie,
+    trie: &mut CallingContextTree,
     frames: &[(i64, Frame)],
     rows: &StackRows,
     limit_bytes: usize,
@@ -447,7 +447,7 @@ struct Frames {
     /// What names are longer than usual by, all together.
     names_bytes: usize,
     /// Takes that.
-    names: Account,
+    names: Reservation,
 }
 
 impl Frames {
@@ -456,7 +456,7 @@ impl Frames {
             list: Vec::new(),
             functions_bytes: 0,
             names_bytes: 0,
-            names: Account::new(snapshot, "names of stacks"),
+            names: Reservation::new(snapshot, "names of stacks"),
         }
     }
 
@@ -545,7 +545,7 @@ mod tests {
     fn what_a_query_added_that_was_given_up_is_on_the_account_of_the_next() {
         let pool = |bytes| Arc::new(GreedyMemoryPool::new(bytes)) as Arc<dyn MemoryPool>;
         for (room, is_kept) in [(1 << 20, true), (16, false)] {
-            let (pool, dictionary) = (pool(room), Dictionary::new(1 << 20));
+            let (pool, dictionary) = (pool(room), StackCache::new(1 << 20));
             let given_up = dictionary.current(&pool);
             assert_eq!(pool.reserved(), 0, "nothing is kept yet");
             write(&given_up).add_frame(1, &Frame::new(Kind::Native, "lib", "f", "", None));

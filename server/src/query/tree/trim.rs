@@ -4,7 +4,7 @@ use crate::query::tree::nodes::{Kind, NONE, Name, Tree};
 
 /// What stands at a place of a trimmed tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ShownNode {
     /// This node of the whole tree.
     Node(u32),
     /// These siblings and everything below them.
@@ -15,7 +15,7 @@ pub enum Place {
 #[derive(Debug)]
 pub struct Trimmed {
     /// In pre-order; a folded node comes after its siblings.
-    pub places: Vec<Place>,
+    pub places: Vec<ShownNode>,
     /// Parent of each place, [`NONE`] for the root.
     pub parent: Vec<u32>,
     /// Names of folded nodes, by place; `None` for others.
@@ -73,7 +73,7 @@ impl Trimmed {
                 continue;
             };
             let at = result.places.len() as u32;
-            result.push(Place::Node(kept[index as usize]), parent, None);
+            result.push(ShownNode::Node(kept[index as usize]), parent, None);
             if frames[index as usize] > 0 {
                 pending.push((None, index, at));
             }
@@ -122,10 +122,10 @@ impl Trimmed {
             module: "".into(),
             kind: Kind::Trimmed,
         };
-        self.push(Place::Folded(siblings), parent, Some(name));
+        self.push(ShownNode::Folded(siblings), parent, Some(name));
     }
 
-    fn push(&mut self, place: Place, parent: u32, name: Option<Name>) {
+    fn push(&mut self, place: ShownNode, parent: u32, name: Option<Name>) {
         self.places.push(place);
         self.parent.push(parent);
         self.folded_names.push(name);
@@ -142,9 +142,9 @@ impl Trimmed {
     }
 
     fn sums(&self, of_node: &[u64], of_folded: &[u64]) -> Vec<u64> {
-        let sum = |place: &Place| match place {
-            Place::Node(node) => of_node[*node as usize],
-            Place::Folded(nodes) => nodes.iter().map(|node| of_folded[*node as usize]).sum(),
+        let sum = |place: &ShownNode| match place {
+            ShownNode::Node(node) => of_node[*node as usize],
+            ShownNode::Folded(nodes) => nodes.iter().map(|node| of_folded[*node as usize]).sum(),
         };
         self.places.iter().map(sum).collect()
     }

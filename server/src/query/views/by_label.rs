@@ -1,7 +1,7 @@
 //! Selected samples by the values of any label.
 
 use crate::hash::MixState;
-use crate::label::{Home, Label};
+use crate::label::{Label, LabelTable};
 use crate::query::ask::question::Question;
 use crate::query::count::group_counts::{GroupBy, GroupCounts, GroupStacks, Grouped, Quality, StackTimes};
 use crate::query::count::scan::scan;
@@ -45,9 +45,9 @@ pub(crate) async fn by_label(
         ))
     };
     let (column, by) = match label.home() {
-        Home::Samples => (label.column(), GroupBy::Text),
-        Home::Processes => ("process_id", GroupBy::Id(ids().await?)),
-        Home::Series => ("series_id", GroupBy::Id(ids().await?)),
+        LabelTable::Samples => (label.column(), GroupBy::Text),
+        LabelTable::Processes => ("process_id", GroupBy::Id(ids().await?)),
+        LabelTable::Series => ("series_id", GroupBy::Id(ids().await?)),
     };
     let ask = Ask {
         engine,
@@ -140,7 +140,7 @@ pub(crate) async fn values_by_id(
     label: Label,
 ) -> Result<HashMap<i64, Arc<str>, MixState>, QueryError> {
     let (table, id) = match label.home() {
-        Home::Processes => ("processes", "process_id"),
+        LabelTable::Processes => ("processes", "process_id"),
         _ => ("series", "series_id"),
     };
     let mut texts: HashSet<Arc<str>> = HashSet::new();

@@ -2,17 +2,17 @@
 
 use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
-use crate::query::count::exposure::{Exposure, observe_each};
+use crate::query::count::exposure::{ObservedTime, observe_each};
 use crate::query::count::periods::Counted;
 use crate::query::count::scan::scan;
 use crate::query::count::stack_counts::StackCounts;
-use crate::query::count::weighted::{InSteps, Weighed};
+use crate::query::count::weighted::{InSteps, WeightedCounts};
 use crate::query::difference::chains::Chains;
 use crate::query::difference::judge::{
-    Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, Verdict, judge,
+    Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, TestResult, judge,
 };
 use crate::query::difference::packed_sums::{Lane, Several};
-use crate::query::limits::account::Account;
+use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::{blocking, both, each_of, joined};
 use crate::query::plan::days::Days;
@@ -56,12 +56,12 @@ pub struct Difference {
     /// On chains of nodes; it also describes counts that were not judged, such as those of nodes folded into one.
     pub judgement: Judgement,
     /// What all this takes, and apart from it what is shown.
-    _held: [Arc<Account>; 2],
+    _held: [Arc<Reservation>; 2],
 }
 
 impl Difference {
     /// The judgement on a node, on what the criteria measure of it.
-    pub fn verdict(&self, node: usize) -> Verdict {
+    pub fn verdict(&self, node: usize) -> TestResult {
         let judged = self.judgement.verdict(self.chain_of[node] as usize);
         judged.unwrap_or_else(|| self.judgement.describe(0, 0))
     }
@@ -154,7 +154,7 @@ async fn together(
     let units = [kinds.0.unit, kinds.1.unit];
     let [base_counts, counts] = blocking(move || counts.weighed_sides(units.each_ref())).await?;
     let held = Arc::new(held);
-    let side = |question, counts: Weighed, exposure: Exposure, steps| Side {
+    let side = |question, counts: WeightedCounts, exposure: ObservedTime, steps| Side {
         question,
         exposure: exposure.with_samples(counts.periods.samples, steps),
         counts,
@@ -167,7 +167,7 @@ async fn together(
 }
 
 /// All ids of both sides, and where each stands in either's counts. Both are in the order of ids.
-fn union(base: &Weighed, comparison: &Weighed) -> (Vec<i64>, [Vec<Option<u32>>; 2]) {
+fn union(base: &WeightedCounts, comparison: &WeightedCounts) -> (Vec<i64>, [Vec<Option<u32>>; 2]) {
     let (mut ids, mut slots) = (Vec::new(), [Vec::new(), Vec::new()]);
     if Arc::ptr_eq(&base.ids, &comparison.ids) {
         let all = || (0..base.ids.len() as u32).map(Some).collect();
@@ -189,7 +189,7 @@ fn union(base: &Weighed, comparison: &Weighed) -> (Vec<i64>, [Vec<Option<u32>>; 
 /// A side as the judge needs it.
 #[derive(Clone, Copy)]
 pub(crate) struct JudgedWhole<'a> {
-    pub exposure: &'a Exposure,
+    pub exposure: &'a ObservedTime,
     pub samples: u64,
     pub counted: &'a Counted,
 }
@@ -228,7 +228,7 @@ pub(crate) fn both_totals([a, b]: [JudgedWhole<'_>; 2]) -> [Totals; 2] {
 }
 
 /// Part of a side's exposure that lies in each sub-window, in the terms of the normalisation.
-pub(crate) fn part_weights(normalize: Normalize, exposure: &Exposure, samples: &[u64]) -> Vec<f64> {
+pub(crate) fn part_weights(normalize: Normalize, exposure: &ObservedTime, samples: &[u64]) -> Vec<f64> {
     let weights: Vec<f64> = match normalize {
         Normalize::Share => samples.iter().map(|s| *s as f64).collect(),
         // A node that came later brings its samples with it.
@@ -317,7 +317,7 @@ impl Placed<'_> {
     fn weights<'c, C: Copy + Into<u64> + 'c, I: Iterator<Item = &'c [C]>>(
         &self,
         normalize: Normalize,
-        exposure: &Exposure,
+        exposure: &ObservedTime,
         steps: usize,
         all: impl Fn() -> I,
     ) -> Vec<f64> {
@@ -393,12 +393,12 @@ pub async fn difference(
     view: View,
 ) -> Result<Difference, QueryError> {
     let pair = pair(engine, snapshot, base, comparison).await?;
-    let shown = Account::new(snapshot, "nodes that a difference shows");
+    let shown = Reservation::new(snapshot, "nodes that a difference shows");
     blocking(move || build(&pair, criteria, &view, shown)).await?
 }
 
 /// `shown`: takes what is made of the nodes that are shown.
-fn build(pair: &Pair, criteria: Criteria, view: &View, shown: Account) -> Result<Difference, QueryError> {
+fn build(pair: &Pair, criteria: Criteria, view: &View, shown: Reservation) -> Result<Difference, QueryError> {
     let mut tree = pair.leaves.tree(&view.shape, view.sorted);
     if view.sorted {
         tree.sort();

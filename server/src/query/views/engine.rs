@@ -2,7 +2,7 @@
 
 use crate::query::limits::admission::{Admission, Limits};
 use crate::query::limits::error::QueryError;
-use crate::query::tree::stack_cache::Dictionary;
+use crate::query::tree::stack_cache::StackCache;
 use crate::query::views::type_table::Types;
 use std::future::Future;
 
@@ -10,7 +10,7 @@ use std::future::Future;
 #[derive(Debug)]
 pub struct Engine {
     pub admission: Admission,
-    pub(crate) dictionary: Dictionary,
+    pub(crate) dictionary: StackCache,
     pub(crate) types: Types,
 }
 
@@ -23,7 +23,7 @@ impl Default for Engine {
 impl Engine {
     pub fn new(limits: Limits) -> Engine {
         Engine {
-            dictionary: Dictionary::new(limits.dictionary_bytes),
+            dictionary: StackCache::new(limits.dictionary_bytes),
             types: Types::default(),
             admission: Admission::new(limits),
         }

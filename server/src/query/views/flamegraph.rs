@@ -1,12 +1,12 @@
 //! One window to one tree.
 
 use crate::query::ask::question::Question;
-use crate::query::count::exposure::{Exposure, observe};
+use crate::query::count::exposure::{ObservedTime, observe};
 use crate::query::count::periods::{Counted, Periods};
 use crate::query::count::scan::scan;
 use crate::query::count::stack_counts::StackCounts;
-use crate::query::count::weighted::Weighed;
-use crate::query::limits::account::Account;
+use crate::query::count::weighted::WeightedCounts;
+use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
 use crate::query::plan::days::Days;
@@ -38,10 +38,10 @@ pub struct View {
 #[derive(Debug)]
 pub(crate) struct Side {
     pub question: Question,
-    pub counts: Weighed,
-    pub exposure: Exposure,
+    pub counts: WeightedCounts,
+    pub exposure: ObservedTime,
     /// What the counts take.
-    pub _held: Arc<Account>,
+    pub _held: Arc<Reservation>,
 }
 
 /// What a side's tree says about itself.
@@ -54,7 +54,7 @@ pub struct Summary {
     pub counted: Counted,
     /// Of the side's samples, those outside the tree included.
     pub periods: Periods,
-    pub exposure: Exposure,
+    pub exposure: ObservedTime,
     /// Samples whose stack is whole and has all its names.
     pub complete_samples: u64,
     /// Samples whose stack lacks its root.
@@ -118,7 +118,7 @@ pub struct Flamegraph {
     /// Samples of each node and what is below it.
     pub totals: Vec<u64>,
     /// What all this takes.
-    _held: Arc<Account>,
+    _held: Arc<Reservation>,
 }
 
 /// Counts the samples of one side; `count` sub-windows.

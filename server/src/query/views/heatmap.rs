@@ -1,14 +1,14 @@
 //! When within each second samples were taken: columns of time against the offset in the column, as B. Gregg and M.
 //! Spier's FlameScope (2018) draws it. Stripes, gaps and single bursts show that no mean over a window does.
 
-use crate::column::coded::Wanted;
+use crate::column::coded::Projection;
 use crate::query::ask::question::Question;
 use crate::query::count::adders::period_of_code;
-use crate::query::count::exposure::{Exposure, observe};
+use crate::query::count::exposure::{ObservedTime, observe};
 use crate::query::count::periods::{Counted, Periods};
-use crate::query::count::scan::{Collector, Rows, TIMES, codes, scan};
+use crate::query::count::scan::{Accumulator, Rows, TIMES, codes, scan};
 use crate::query::limits::error::QueryError;
-use crate::query::plan::resolution::When;
+use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
 use crate::query::plan::steps::Steps;
 use crate::query::views::engine::Engine;
@@ -46,7 +46,7 @@ pub struct Heatmap {
     pub cells: Vec<u64>,
     pub samples: u64,
     pub counted: Counted,
-    pub exposure: Exposure,
+    pub exposure: ObservedTime,
 }
 
 #[derive(Debug)]
@@ -57,13 +57,13 @@ struct Cells {
     periods: Periods,
 }
 
-impl Collector for Cells {
-    fn columns(&self) -> Vec<Wanted> {
+impl Accumulator for Cells {
+    fn columns(&self) -> Vec<Projection> {
         vec![codes("value"), TIMES]
     }
 
-    fn when(&self) -> When {
-        When::Exact
+    fn when(&self) -> TimeResolution {
+        TimeResolution::Exact
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {

@@ -1,6 +1,6 @@
 //! What can be asked for.
 
-use crate::label::{Home, Label, attribute};
+use crate::label::{Label, LabelTable, attribute};
 use crate::query::ask::question::Question;
 use crate::query::limits::error::QueryError;
 use crate::query::plan::days::Days;
@@ -38,8 +38,8 @@ pub async fn label_values(
         .selector
         .matchers()
         .iter()
-        .all(|m| m.label().home() == Home::Series);
-    let mut values: Vec<String> = if label.home() == Home::Series && only_series {
+        .all(|m| m.label().home() == LabelTable::Series);
+    let mut values: Vec<String> = if label.home() == LabelTable::Series && only_series {
         of_series(snapshot, question, label).await?.into_iter().collect()
     } else {
         let grouped = by_label(

@@ -1,18 +1,18 @@
 //! Samples whose stack has a frame that is looked for: how a frame is named, which stacks have it, and a collector
 //! that leaves out the others.
 
-use crate::column::coded::Wanted;
+use crate::column::coded::Projection;
 use crate::hash::MixState;
 use crate::query::ask::question::Question;
 use crate::query::ask::unit::Unit;
-use crate::query::count::scan::{Collector, Rows, codes, scan};
+use crate::query::count::scan::{Accumulator, Rows, codes, scan};
 use crate::query::count::stack_counts::StackCounts;
-use crate::query::count::weighted::Weighed;
-use crate::query::limits::account::Account;
+use crate::query::count::weighted::WeightedCounts;
+use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
 use crate::query::plan::days::Days;
-use crate::query::plan::resolution::When;
+use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
 use crate::query::plan::steps::Steps;
 use crate::query::tree::nodes::{Kind, Name, Shape, Tree};
@@ -156,7 +156,7 @@ pub(crate) struct Matched {
     /// Samples of the whole selection, whatever their stacks.
     pub samples: u64,
     /// The memory that the ids take.
-    _held: Account,
+    _held: Reservation,
 }
 
 /// The stacks of the selection that have a frame that is looked for.
@@ -172,7 +172,7 @@ pub(crate) async fn matching_stacks(
         StackCounts::new(steps, question.except, limit)
     })
     .await?;
-    let Weighed { ids, periods, .. } = counts.weighed(&Unit::time());
+    let WeightedCounts { ids, periods, .. } = counts.weighed(&Unit::time());
     let leaves = engine
         .dictionary
         .leaves(snapshot, &Days::of(question.window), &ids, ONE_TREE)
@@ -198,14 +198,14 @@ pub(crate) struct OnlyStacks<C> {
     pub stacks: Arc<StackIds>,
 }
 
-impl<C: Collector> Collector for OnlyStacks<C> {
-    fn columns(&self) -> Vec<Wanted> {
+impl<C: Accumulator> Accumulator for OnlyStacks<C> {
+    fn columns(&self) -> Vec<Projection> {
         let mut columns = self.counts.columns();
         columns.push(codes("stack_id"));
         columns
     }
 
-    fn when(&self) -> When {
+    fn when(&self) -> TimeResolution {
         self.counts.when()
     }
 

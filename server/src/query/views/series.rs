@@ -4,7 +4,7 @@ use crate::label::Label;
 use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
 use crate::query::ask::unit::Unit;
-use crate::query::count::exposure::{Exposure, observe};
+use crate::query::count::exposure::{ObservedTime, observe};
 use crate::query::count::group_counts::{Group, Grouped};
 use crate::query::limits::error::QueryError;
 use crate::query::plan::steps::Steps;
@@ -156,7 +156,7 @@ pub async fn series(
     })
 }
 
-fn line(value: Arc<str>, group: &Group, exposure: &Exposure, unit: &Unit) -> Line {
+fn line(value: Arc<str>, group: &Group, exposure: &ObservedTime, unit: &Unit) -> Line {
     let one = if unit.is_time() { 1e9 } else { 1.0 };
     let rate = |(sum, observed): (&i64, &f64)| (*observed > 0.0).then(|| *sum as f64 / one / observed);
     Line {

@@ -1,18 +1,18 @@
 //! Samples one by one, in the order of time; and what ran on a CPU shortly before samples with a given frame.
 
-use crate::column::coded::{Codes, Wanted};
+use crate::column::coded::{CodedColumn, Projection};
 use crate::hash::MixState;
 use crate::label::Label;
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Selector;
 use crate::query::ask::time::Window;
 use crate::query::count::exposure::observe;
-use crate::query::count::scan::{Collector, Rows, TIMES, codes, scan};
+use crate::query::count::scan::{Accumulator, Rows, TIMES, codes, scan};
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
 use crate::query::plan::days::Days;
-use crate::query::plan::resolution::When;
+use crate::query::plan::resolution::TimeResolution;
 use crate::query::plan::scope::scope;
 use crate::query::plan::steps::Steps;
 use crate::query::tree::frame::Stacks;
@@ -41,7 +41,7 @@ pub struct Lane {
 
 /// One sample.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
+pub struct TimedSample {
     pub ts_ns: i64,
     pub lane: Lane,
     pub tid: Option<i64>,
@@ -58,7 +58,7 @@ pub struct Moment {
 #[derive(Debug)]
 pub struct Timeline {
     pub question: Question,
-    pub moments: Vec<Moment>,
+    pub moments: Vec<TimedSample>,
     /// Of each sample.
     pub services: Vec<Arc<str>>,
     /// Of each sample; empty: not known.
@@ -74,17 +74,17 @@ pub struct Timeline {
 struct Earliest {
     limit: usize,
     /// The latest on top.
-    moments: BinaryHeap<Moment>,
+    moments: BinaryHeap<TimedSample>,
     complete: bool,
 }
 
 /// The texts of a column's codes, each allocated once.
-fn texts(codes: &Codes) -> Vec<Arc<str>> {
+fn texts(codes: &CodedColumn) -> Vec<Arc<str>> {
     (0..codes.distinct()).map(|code| codes.text(code).into()).collect()
 }
 
 impl Earliest {
-    fn take(&mut self, moment: Moment) {
+    fn take(&mut self, moment: TimedSample) {
         if self.moments.len() < self.limit {
             self.moments.push(moment);
             return;
@@ -97,8 +97,8 @@ impl Earliest {
     }
 }
 
-impl Collector for Earliest {
-    fn columns(&self) -> Vec<Wanted> {
+impl Accumulator for Earliest {
+    fn columns(&self) -> Vec<Projection> {
         let names = [
             "node",
             "cpu",
@@ -113,8 +113,8 @@ impl Collector for Earliest {
         names.into_iter().map(codes).chain([TIMES]).collect()
     }
 
-    fn when(&self) -> When {
-        When::Exact
+    fn when(&self) -> TimeResolution {
+        TimeResolution::Exact
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
@@ -128,8 +128,8 @@ impl Collector for Earliest {
                 self.complete = false;
                 continue;
             }
-            let number = |codes: &Codes| codes.number(codes.codes.at(row) as usize);
-            self.take(Moment {
+            let number = |codes: &CodedColumn| codes.number(codes.codes.at(row) as usize);
+            self.take(TimedSample {
                 ts_ns: *ts_ns,
                 lane: Lane {
                     node: nodes[node.codes.at(row) as usize].clone(),
@@ -148,7 +148,7 @@ impl Collector for Earliest {
     }
 
     fn bytes(&self) -> usize {
-        self.moments.capacity() * size_of::<Moment>()
+        self.moments.capacity() * size_of::<TimedSample>()
     }
 
     fn merge(&mut self, other: Self) -> Result<(), QueryError> {
@@ -234,7 +234,7 @@ impl Places {
 struct LaneOfCodes(HashMap<(u32, u32), u32, MixState>);
 
 impl LaneOfCodes {
-    fn of(&mut self, node: &Codes, cpu: &Codes, row: usize, mut lane: impl FnMut(Lane) -> u32) -> u32 {
+    fn of(&mut self, node: &CodedColumn, cpu: &CodedColumn, row: usize, mut lane: impl FnMut(Lane) -> u32) -> u32 {
         let (node_code, cpu_code) = (node.codes.at(row), cpu.codes.at(row));
         *self.0.entry((node_code, cpu_code)).or_insert_with(|| {
             lane(Lane {
@@ -245,13 +245,13 @@ impl LaneOfCodes {
     }
 }
 
-impl Collector for Places {
-    fn columns(&self) -> Vec<Wanted> {
+impl Accumulator for Places {
+    fn columns(&self) -> Vec<Projection> {
         vec![codes("node"), codes("cpu"), codes("stack_id"), TIMES]
     }
 
-    fn when(&self) -> When {
-        When::Exact
+    fn when(&self) -> TimeResolution {
+        TimeResolution::Exact
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
@@ -302,15 +302,15 @@ impl Before {
     }
 }
 
-impl Collector for Before {
-    fn columns(&self) -> Vec<Wanted> {
+impl Accumulator for Before {
+    fn columns(&self) -> Vec<Projection> {
         let mut columns = self.counts.columns();
         columns.extend([codes("node"), codes("cpu"), TIMES]);
         columns
     }
 
-    fn when(&self) -> When {
-        When::Exact
+    fn when(&self) -> TimeResolution {
+        TimeResolution::Exact
     }
 
     fn add(&mut self, rows: &Rows) -> Result<(), QueryError> {
@@ -410,8 +410,8 @@ pub async fn before(
 mod tests {
     use super::*;
 
-    fn moment(ts_ns: i64) -> Moment {
-        Moment {
+    fn moment(ts_ns: i64) -> TimedSample {
+        TimedSample {
             ts_ns,
             lane: Lane {
                 node: "n".into(),

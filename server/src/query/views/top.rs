@@ -2,10 +2,10 @@
 
 use crate::label::Label;
 use crate::query::ask::question::Question;
-use crate::query::count::exposure::{Exposure, observe, observe_each};
+use crate::query::count::exposure::{ObservedTime, observe, observe_each};
 use crate::query::count::group_counts::{Group, Grouped};
 use crate::query::count::periods::Counted;
-use crate::query::difference::judge::{Criteria, Items, Judgement, Measure, Spread, Verdict, judge};
+use crate::query::difference::judge::{Criteria, Items, Judgement, Measure, Spread, TestResult, judge};
 use crate::query::difference::packed_sums::Lane;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::{blocking, both};
@@ -41,7 +41,7 @@ pub struct Row {
     /// Of labels: what their samples are.
     pub shares: Option<Shares>,
     /// Of a difference: own and total samples of side A, and the judgement on what the criteria measure.
-    pub change: Option<(u64, u64, Verdict)>,
+    pub change: Option<(u64, u64, TestResult)>,
 }
 
 /// Parts of a group's CPU time.
@@ -83,7 +83,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    fn new(samples: u64, counted: &Counted, exposure: &Exposure) -> Whole {
+    fn new(samples: u64, counted: &Counted, exposure: &ObservedTime) -> Whole {
         Whole {
             samples,
             counted: counted.clone(),

@@ -1,19 +1,19 @@
 //! Rows of `samples` in memory: times, and codes of everything that comes again.
 //!
 //! In: batches that wait for their commit, or columns of files. Out: the same rows, and the order in which they stand
-//! in a file. A row is five numbers, whatever it says: what it has in common with others is in a [`Book`], each once.
+//! in a file. A row is five numbers, whatever it says: what it has in common with others is in a [`Interner`], each once.
 //! So rows are compared, sorted and written without a look at their texts and ids.
 
 use crate::column::coded::Values;
 use crate::column::runs::{begins, run_length};
 use crate::store::buffer::arriving::FreshSamples;
-use crate::store::buffer::interner::{Book, Manner, Origin, Series};
+use crate::store::buffer::interner::{Interner, SampleAttributes, Series, ThreadKey};
 use std::ops::Range;
 
 /// Combinations of a file's codes that have a place in an array; where there are more, each row's is looked up.
 const MAX_COMBINED: usize = 64 * 1024;
 
-/// Rows of `samples` by codes of a [`Book`].
+/// Rows of `samples` by codes of a [`Interner`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples {
     pub(crate) ts_ns: Vec<i64>,
@@ -51,7 +51,7 @@ impl Samples {
     }
 
     /// Gives rows that have codes of another book, with the same names, codes of this one.
-    pub(crate) fn renew(&mut self, old: &Book, book: &mut Book) {
+    pub(crate) fn renew(&mut self, old: &Interner, book: &mut Interner) {
         for origin in &mut self.origins {
             let mut known = old.origins[*origin];
             known.series = book.series.code(old.series[known.series]);
@@ -74,7 +74,7 @@ impl Samples {
     }
 
     /// Adds rows as they came.
-    pub(crate) fn add(&mut self, fresh: &FreshSamples, book: &mut Book, recent: &mut Recent) {
+    pub(crate) fn add(&mut self, fresh: &FreshSamples, book: &mut Interner, recent: &mut Recent) {
         let common = &fresh.common;
         let stacks: Vec<u32> = common.stacks.iter().map(|id| book.stacks.code(*id)).collect();
         let names: Vec<[u32; 3]> = common
@@ -103,7 +103,7 @@ impl Samples {
                         service,
                         id: origin.series_id,
                     });
-                    let code = book.origins.code(Origin {
+                    let code = book.origins.code(ThreadKey {
                         series,
                         node,
                         thread,
@@ -115,7 +115,7 @@ impl Samples {
                 }
             };
             self.origins.push(origin);
-            let manner = Manner {
+            let manner = SampleAttributes {
                 mode: modes[usize::from(row.in_kernel)],
                 cpu: row.known_cpu().map(i64::from),
                 value: row.value,
@@ -131,7 +131,7 @@ impl Samples {
     /// Puts rows of one series in the order in which they stand in a file: by thread and time, else as they lie.
     /// Called while they are all that is near: of many series at once each column of each row would come from far
     /// away.
-    pub(crate) fn order(&mut self, range: Range<usize>, book: &Book, scratch: &mut Scratch) {
+    pub(crate) fn order(&mut self, range: Range<usize>, book: &Interner, scratch: &mut Scratch) {
         scratch.order.clear();
         self.ordered(range.clone(), book, scratch);
         let order = &scratch.order[..];
@@ -149,7 +149,7 @@ impl Samples {
     }
 
     /// The rows of one series in that order.
-    fn ordered(&self, range: Range<usize>, book: &Book, scratch: &mut Scratch) {
+    fn ordered(&self, range: Range<usize>, book: &Interner, scratch: &mut Scratch) {
         let to = &mut scratch.order;
         let tid = |origin: u32| book.origins[origin].tid;
         let mut threads: Vec<(Option<i64>, Range<usize>)> = Vec::new();
@@ -192,7 +192,7 @@ impl Samples {
     /// as they are. A row is moved to its thread's place once, as a whole, and sorted where it lies then: rows that
     /// come are scattered over all threads, and to fetch each column of each from where it came costs more than all
     /// the rest.
-    pub(crate) fn sort(&mut self, book: &Book) {
+    pub(crate) fn sort(&mut self, book: &Interner) {
         let ranks = ranks(book);
         let rank = |origin: u32| ranks[origin as usize];
         // Where the rows of each rank begin; then, when they are there, where they end.
@@ -330,7 +330,7 @@ fn merge_neighbours(rows: &mut [u32], time: impl Fn(&u32) -> i64) -> bool {
 }
 
 /// Of each origin its place in the order of files; the same where series and thread are.
-fn ranks(book: &Book) -> Vec<u32> {
+fn ranks(book: &Interner) -> Vec<u32> {
     let mut series: Vec<u32> = (0..book.series.len() as u32).collect();
     series.sort_unstable_by(|a, b| book.order(book.series[*a]).cmp(&book.order(book.series[*b])));
     let mut place = vec![0; series.len()];
@@ -348,11 +348,11 @@ fn ranks(book: &Book) -> Vec<u32> {
     ranks
 }
 
-/// What came lately, with its code in a [`Book`]: rows of one batch have few CPUs. Of no use when the book is begun
+/// What came lately, with its code in a [`Interner`]: rows of one batch have few CPUs. Of no use when the book is begun
 /// anew.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    manners: Places<Manner>,
+    manners: Places<SampleAttributes>,
 }
 
 /// Values with their codes, each in a place that another with the same place takes from it.
@@ -383,7 +383,7 @@ impl<T: Copy + Eq> Places<T> {
     }
 }
 
-/// What the codes of a file's row group are in a [`Book`].
+/// What the codes of a file's row group are in a [`Interner`].
 #[derive(Debug, Default)]
 pub(crate) struct Translation {
     names: [Vec<u32>; 5],
@@ -406,7 +406,7 @@ pub(crate) struct CodedColumns<'c> {
 pub(crate) struct Lacking(pub(crate) &'static str);
 
 impl Translation {
-    pub(crate) fn new(columns: &CodedColumns<'_>, book: &mut Book) -> Self {
+    pub(crate) fn new(columns: &CodedColumns<'_>, book: &mut Interner) -> Self {
         let names = columns.names.map(|(_, values)| {
             let texts: &[String] = match values {
                 Values::Texts(texts) => texts,
@@ -429,7 +429,7 @@ impl Translation {
     }
 
     /// The same for a book that has taken the place of another, with the same names.
-    pub(crate) fn renew(&mut self, old: &Book, book: &mut Book) {
+    pub(crate) fn renew(&mut self, old: &Interner, book: &mut Interner) {
         for stack in &mut self.stacks {
             *stack = book.stacks.code(old.stacks[*stack]);
         }
@@ -437,7 +437,12 @@ impl Translation {
     }
 
     /// Adds the rows of the columns.
-    pub(crate) fn add(&mut self, columns: &CodedColumns<'_>, book: &mut Book, to: &mut Samples) -> Result<(), Lacking> {
+    pub(crate) fn add(
+        &mut self,
+        columns: &CodedColumns<'_>,
+        book: &mut Interner,
+        to: &mut Samples,
+    ) -> Result<(), Lacking> {
         to.ts_ns.extend_from_slice(columns.ts_ns);
         self.origins(columns, book, to)?;
         let [.., cpus, values, stacks] = columns.numbers;
@@ -454,7 +459,7 @@ impl Translation {
                 to.manners.push(*code);
                 continue;
             }
-            let code = book.manners.code(Manner {
+            let code = book.manners.code(SampleAttributes {
                 mode: self.names[4][mode],
                 cpu: cpus.1.number(cpu),
                 value: values.1.number(value).ok_or(Lacking("value"))?,
@@ -468,7 +473,7 @@ impl Translation {
     }
 
     /// Rows of one thread mostly follow each other: it is looked up once a run.
-    fn origins(&self, columns: &CodedColumns<'_>, book: &mut Book, to: &mut Samples) -> Result<(), Lacking> {
+    fn origins(&self, columns: &CodedColumns<'_>, book: &mut Interner, to: &mut Samples) -> Result<(), Lacking> {
         let [kinds, services, nodes, threads, _] = columns.names.map(|(codes, _)| codes);
         let [series, processes, tids, ..] = columns.numbers;
         let all = [kinds, services, nodes, threads, series.0, processes.0, tids.0];
@@ -484,7 +489,7 @@ impl Translation {
                 service: self.names[1][services[at] as usize],
                 id: number(series).ok_or(Lacking("series_id"))?,
             });
-            let origin = book.origins.code(Origin {
+            let origin = book.origins.code(ThreadKey {
                 series,
                 node: self.names[2][nodes[at] as usize],
                 thread: self.names[3][threads[at] as usize],

@@ -1,8 +1,8 @@
 //! What has been accepted and waits for its commit.
 
 use crate::store::buffer::arriving::Pending;
-use crate::store::buffer::seen_ids::{Known, NewIds};
-use crate::store::buffer::sender_window::Ledger;
+use crate::store::buffer::seen_ids::{NewIds, SeenIds};
+use crate::store::buffer::sender_window::SenderWindow;
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 use tokio::sync::watch;
@@ -13,7 +13,7 @@ pub(crate) type Waiter = watch::Receiver<Outcome>;
 
 /// What one commit takes.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct CommitGroup {
     pub(crate) rows: [Vec<Pending>; Table::COUNT],
     pub(crate) batches: Vec<(String, i64)>,
     pub(crate) new_ids: Vec<NewIds>,
@@ -24,7 +24,7 @@ pub(crate) struct Group {
     pub(crate) done: watch::Sender<Outcome>,
 }
 
-impl Group {
+impl CommitGroup {
     pub(crate) fn new() -> Self {
         Self {
             rows: Default::default(),
@@ -40,21 +40,21 @@ impl Group {
 
 /// What has been accepted and is not committed.
 #[derive(Debug)]
-pub(crate) struct Inbox {
-    pub(crate) group: Group,
-    pub(crate) ledger: Ledger<Waiter>,
-    pub(crate) known: Known,
+pub(crate) struct CommitQueue {
+    pub(crate) group: CommitGroup,
+    pub(crate) ledger: SenderWindow<Waiter>,
+    pub(crate) known: SeenIds,
     /// Of the gathering group and of the one that is being written.
     pub(crate) bytes: u64,
     pub(crate) stopping: bool,
 }
 
-impl Inbox {
-    pub(crate) fn new(ledger: Ledger<Waiter>) -> Self {
+impl CommitQueue {
+    pub(crate) fn new(ledger: SenderWindow<Waiter>) -> Self {
         Self {
-            group: Group::new(),
+            group: CommitGroup::new(),
             ledger,
-            known: Known::default(),
+            known: SeenIds::default(),
             bytes: 0,
             stopping: false,
         }
@@ -73,11 +73,11 @@ impl Inbox {
         self.stopping = true;
     }
 
-    pub(crate) fn ledger_mut(&mut self) -> &mut Ledger<Waiter> {
+    pub(crate) fn ledger_mut(&mut self) -> &mut SenderWindow<Waiter> {
         &mut self.ledger
     }
 
-    pub(crate) fn known_mut(&mut self) -> &mut Known {
+    pub(crate) fn known_mut(&mut self) -> &mut SeenIds {
         &mut self.known
     }
 }

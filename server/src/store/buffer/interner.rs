@@ -124,7 +124,7 @@ pub(crate) struct Series {
 
 /// Where a sample comes from: what all samples of a thread have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Origin {
+pub(crate) struct ThreadKey {
     /// By its code.
     pub(crate) series: u32,
     pub(crate) node: u32,
@@ -135,7 +135,7 @@ pub(crate) struct Origin {
 
 /// What else a sample says beside its time and stack: few are distinct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Manner {
+pub(crate) struct SampleAttributes {
     pub(crate) mode: u32,
     pub(crate) cpu: Option<i64>,
     pub(crate) value: i64,
@@ -143,15 +143,15 @@ pub(crate) struct Manner {
 
 /// What the codes of rows stand for.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct Interner {
     pub(crate) names: Names,
     pub(crate) series: Interned<Series>,
-    pub(crate) origins: Interned<Origin>,
+    pub(crate) origins: Interned<ThreadKey>,
     pub(crate) stacks: InternedIds,
-    pub(crate) manners: Interned<Manner>,
+    pub(crate) manners: Interned<SampleAttributes>,
 }
 
-impl Book {
+impl Interner {
     pub(crate) fn series_of(&self, origin: u32) -> Series {
         self.series[self.origins[origin].series]
     }

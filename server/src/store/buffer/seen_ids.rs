@@ -27,12 +27,12 @@ pub(crate) struct NewIds {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct SeenIds {
     days: [HashMap<String, IdMap<()>>; Table::COUNT],
     epoch: u64,
 }
 
-impl Known {
+impl SeenIds {
     /// For each id whether its row of that day is known.
     pub(crate) fn has(&self, table: Table, day: &str, ids: &[i64]) -> Vec<bool> {
         match self.days[table.index()].get(day) {

@@ -42,7 +42,7 @@ struct Instance<W> {
     skipped: Vec<(i64, i64)>,
     pending: BTreeMap<i64, W>,
     /// What the latest numbers hold, pending ones included; since the start only.
-    prints: BTreeMap<i64, Print>,
+    prints: BTreeMap<i64, Fingerprint>,
 }
 
 /// Whose an instance is: hashes of a token and of a node's name; 0 where there is none.
@@ -67,7 +67,7 @@ impl Owner {
 }
 
 /// Tells content from other content under the same number.
-pub(crate) type Print = u64;
+pub(crate) type Fingerprint = u64;
 
 /// Numbers whose content is remembered: more than a sender has in flight.
 const PRINTS: usize = 16;
@@ -85,11 +85,11 @@ pub(crate) enum Seen<W> {
 
 /// See the module. `W` is what a repeat of a pending batch waits on.
 #[derive(Debug)]
-pub(crate) struct Ledger<W> {
+pub(crate) struct SenderWindow<W> {
     instances: HashMap<String, Instance<W>>,
 }
 
-impl<W: Clone> Ledger<W> {
+impl<W: Clone> SenderWindow<W> {
     /// The ledger as the log has it.
     pub(crate) fn from_txns(txns: &[Txn]) -> Self {
         let mut ledger = Self {
@@ -172,7 +172,7 @@ impl<W: Clone> Ledger<W> {
     }
 
     /// Whether a batch of this number is known to hold something else.
-    pub(crate) fn differs(&self, instance: &str, number: i64, print: Print) -> bool {
+    pub(crate) fn differs(&self, instance: &str, number: i64, print: Fingerprint) -> bool {
         let known = self
             .instances
             .get(instance)
@@ -180,7 +180,7 @@ impl<W: Clone> Ledger<W> {
         known.is_some_and(|known| *known != print)
     }
 
-    pub(crate) fn add_pending(&mut self, instance: &str, sender: Owner, number: i64, print: Print, waiter: W) {
+    pub(crate) fn add_pending(&mut self, instance: &str, sender: Owner, number: i64, print: Fingerprint, waiter: W) {
         let instance = self.instance(instance);
         instance.owner = Owner {
             token: sender.token,
@@ -238,7 +238,7 @@ impl<W: Clone> Ledger<W> {
         txns
     }
 
-    /// These batches are stored, with the transactions that [`Ledger::transactions`] gave.
+    /// These batches are stored, with the transactions that [`SenderWindow::transactions`] gave.
     pub(crate) fn committed(&mut self, batches: &[(String, i64)], now_ms: i64) {
         for (name, number) in batches {
             let instance = self.instance(name);
@@ -337,7 +337,7 @@ fn with(highest: i64, window: u64, number: i64) -> (i64, u64) {
 mod tests {
     use super::*;
 
-    fn commit(ledger: &mut Ledger<u8>, log: &mut HashMap<String, Txn>, numbers: &[i64]) {
+    fn commit(ledger: &mut SenderWindow<u8>, log: &mut HashMap<String, Txn>, numbers: &[i64]) {
         let batches: Vec<_> = numbers.iter().map(|number| ("a".to_owned(), *number)).collect();
         for txn in ledger.transactions(&batches, 5) {
             log.insert(txn.app_id.clone(), txn);
@@ -346,8 +346,8 @@ mod tests {
     }
 
     /// The same answers from the running ledger and from one that was read back from the log, for every number.
-    fn stored(ledger: &Ledger<u8>, log: &HashMap<String, Txn>, range: std::ops::RangeInclusive<i64>) -> Vec<i64> {
-        let again = Ledger::<u8>::from_txns(&log.values().cloned().collect::<Vec<_>>());
+    fn stored(ledger: &SenderWindow<u8>, log: &HashMap<String, Txn>, range: std::ops::RangeInclusive<i64>) -> Vec<i64> {
+        let again = SenderWindow::<u8>::from_txns(&log.values().cloned().collect::<Vec<_>>());
         range
             .filter(|number| {
                 let seen = ledger.check("a", *number) == Seen::Committed;
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn numbers_may_be_skipped_and_may_overtake_one_another() {
-        let (mut ledger, mut log) = (Ledger::<u8>::from_txns(&[]), HashMap::new());
+        let (mut ledger, mut log) = (SenderWindow::<u8>::from_txns(&[]), HashMap::new());
         assert_eq!(ledger.check("a", 1), Seen::New);
         commit(&mut ledger, &mut log, &[1, 2, 5]);
         assert_eq!(stored(&ledger, &log, 1..=7), [1, 2, 5]);
@@ -385,7 +385,7 @@ mod tests {
 
     /// What a ledger that was read back from the log takes for stored.
     fn log_of(log: &HashMap<String, Txn>, range: std::ops::RangeInclusive<i64>) -> Vec<i64> {
-        let again = Ledger::<u8>::from_txns(&log.values().cloned().collect::<Vec<_>>());
+        let again = SenderWindow::<u8>::from_txns(&log.values().cloned().collect::<Vec<_>>());
         range
             .filter(|number| again.check("a", *number) == Seen::Committed)
             .collect()
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn an_instance_is_of_the_token_and_node_that_began_it() {
-        let (mut ledger, mut log) = (Ledger::<u8>::from_txns(&[]), HashMap::new());
+        let (mut ledger, mut log) = (SenderWindow::<u8>::from_txns(&[]), HashMap::new());
         let owner = Owner {
             token: 0xdead_beef,
             node: 0xffff_0001,
@@ -403,7 +403,7 @@ mod tests {
         assert!(ledger.is_own("a", owner, &tokens));
         ledger.add_pending("a", owner, 1, 5, 9);
         commit(&mut ledger, &mut log, &[1]);
-        let again = Ledger::<u8>::from_txns(&log.values().cloned().collect::<Vec<_>>());
+        let again = SenderWindow::<u8>::from_txns(&log.values().cloned().collect::<Vec<_>>());
         for ledger in [&ledger, &again] {
             assert_eq!(ledger.check("a", 1), Seen::Committed);
             assert!(ledger.is_own("a", owner, &tokens));
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_window_without_gaps_costs_no_transaction() {
-        let (mut ledger, mut log) = (Ledger::<u8>::from_txns(&[]), HashMap::new());
+        let (mut ledger, mut log) = (SenderWindow::<u8>::from_txns(&[]), HashMap::new());
         for number in 1..200 {
             commit(&mut ledger, &mut log, &[number]);
         }
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn a_pending_batch_is_known_until_it_is_stored_or_forgotten() {
-        let mut ledger = Ledger::<u8>::from_txns(&[]);
+        let mut ledger = SenderWindow::<u8>::from_txns(&[]);
         ledger.add_pending("a", Owner::default(), 1, 5, 9);
         assert_eq!(ledger.check("a", 1), Seen::Pending(9));
         assert!(ledger.differs("a", 1, 6) && !ledger.differs("a", 1, 5));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Notes {
+pub(crate) struct Provenance {
     /// The files whose rows these are, by path below the table's folder.
     pub(crate) replaces: Vec<String>,
     /// The transactions of its commit; of a rewrite the latest of the files' whose rows these are.
@@ -31,7 +31,7 @@ const TAIL_BYTES: usize = 64;
 /// Under which they stand there.
 const NOTES: &str = "stakeout.notes";
 
-impl Notes {
+impl Provenance {
     /// Of a file that takes the place of these.
     pub(crate) fn of_rewrite(files: &[Arc<DataFile>]) -> Self {
         Self {

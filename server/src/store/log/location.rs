@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// Where a table's log is and what it is written through.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct TableLocation {
     pub(crate) table: Table,
     pub(crate) root: Arc<dyn Root>,
     /// Below the root, where the tables are; empty for the root itself.
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) stop: watch::Receiver<bool>,
 }
 
-impl Place {
+impl TableLocation {
     /// The table's folder, below the root.
     pub(crate) fn table_path(&self) -> String {
         match self.prefix.is_empty() {
@@ -52,7 +52,7 @@ impl Place {
     /// Does something that waits for the root, on a thread that may.
     pub(crate) async fn waiting<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Place) -> Result<T, RootError> + Send + 'static,
+        work: impl FnOnce(&TableLocation) -> Result<T, RootError> + Send + 'static,
     ) -> Result<T, RootError> {
         let place = self.clone();
         waiting(move || work(&place)).await
@@ -62,7 +62,7 @@ impl Place {
         StoreError::table(self.table, what)
     }
 
-    /// As [`Place::failed`], of the root.
+    /// As [`TableLocation::failed`], of the root.
     pub(crate) fn root_failed(&self, what: &'static str) -> impl FnOnce(RootError) -> StoreError {
         StoreError::of_root(self.table, what)
     }

@@ -1,6 +1,6 @@
 //! Opens a table: mends its log where that is corrupt, and takes in files of commits without an entry.
 
-use crate::store::log::location::Place;
+use crate::store::log::location::TableLocation;
 use crate::store::log::table_log::{TableLog, add_action};
 use crate::store::log::{orphan_commit, recover};
 use crate::store::table::data_file::DataFile;
@@ -21,7 +21,7 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Commits what lies in the table's folder and should be part of it.
-    async fn take_unlogged(&mut self, place: Place) -> Result<(), StoreError> {
+    async fn take_unlogged(&mut self, place: TableLocation) -> Result<(), StoreError> {
         let table = place.table;
         let (files, txns) = (self.files.clone(), self.txns.clone());
         let found = place
@@ -44,7 +44,7 @@ impl Loaded {
 }
 
 /// Opens a table, creating it where there is none. A damaged log is mended first.
-pub(crate) async fn open(place: Place) -> Result<Loaded, StoreError> {
+pub(crate) async fn open(place: TableLocation) -> Result<Loaded, StoreError> {
     let table = place.table;
     let prepared = place.waiting(|place| place.root.prepare(&place.table_path())).await;
     prepared.map_err(place.root_failed("create its folder"))?;

@@ -4,10 +4,10 @@
 //! no batch among them is stored: whoever had no answer and sends again is told that they are stored. Of samples all
 //! files of the commit must be there. Of other tables it does not matter: they may hold a row more than once.
 
-use crate::store::buffer::sender_window::{Ledger, Seen};
-use crate::store::format::provenance::Notes;
+use crate::store::buffer::sender_window::{Seen, SenderWindow};
+use crate::store::format::provenance::Provenance;
 use crate::store::format::write::rows_file;
-use crate::store::log::location::Place;
+use crate::store::log::location::TableLocation;
 use crate::store::log::recover;
 use crate::store::root::error::RootError;
 use crate::store::table::data_file::DataFile;
@@ -29,7 +29,7 @@ type Commits = BTreeMap<(Vec<(String, i64)>, usize), Vec<String>>;
 
 /// Looks in a table's folder for files that its log, which names `files` and has `txns`, knows nothing of. Reads what
 /// it finds: call it on a blocking thread.
-pub(crate) fn find(place: &Place, files: &[Arc<DataFile>], txns: &[Txn]) -> Result<Unlogged, RootError> {
+pub(crate) fn find(place: &TableLocation, files: &[Arc<DataFile>], txns: &[Txn]) -> Result<Unlogged, RootError> {
     let mut found = Unlogged::default();
     if Table::ROLLUPS.contains(&place.table) {
         return Ok(found);
@@ -49,14 +49,14 @@ pub(crate) fn find(place: &Place, files: &[Arc<DataFile>], txns: &[Txn]) -> Resu
     let mut commits = Commits::new();
     for path in paths {
         // What cannot be read is no file of ours, or was not written to its end.
-        let Ok(notes) = Notes::read(place.root.reader().as_ref(), &place.path_of(&path)) else {
+        let Ok(notes) = Provenance::read(place.root.reader().as_ref(), &place.path_of(&path)) else {
             continue;
         };
         if notes.replaces.is_empty() {
             commits.entry((notes.batches, notes.parts)).or_default().push(path);
         }
     }
-    let mut ledger: Ledger<()> = Ledger::from_txns(txns);
+    let mut ledger: SenderWindow<()> = SenderWindow::from_txns(txns);
     let now_ms = place.clock.possible_ns() / 1_000_000;
     for ((batches, parts), paths) in commits {
         if place.table == Table::Samples {

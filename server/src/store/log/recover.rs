@@ -5,11 +5,11 @@
 //! made beside the table and put into its place in one step; the old one stays in `damaged/` for whoever wants to
 //! look at it.
 
-use crate::store::format::provenance::Notes;
+use crate::store::format::provenance::Provenance;
 use crate::store::format::read::rows::FileRows;
 use crate::store::format::write::rows_file;
 use crate::store::log::checksums::{self, Listed};
-use crate::store::log::location::{LogFolder, Place};
+use crate::store::log::location::{LogFolder, TableLocation};
 use crate::store::log::table_log::{TableLog, add_action, load};
 use crate::store::root::error::RootError;
 use crate::store::table::data_file::DataFile;
@@ -31,7 +31,7 @@ const BATCH_ROWS: usize = 64 * 1024;
 const ASIDE: &str = "damaged";
 
 /// What is wrong with a log. A folder with data files and without a log is a log that is missing.
-pub(crate) fn faults(place: &Place) -> Result<Vec<Fault>, RootError> {
+pub(crate) fn faults(place: &TableLocation) -> Result<Vec<Fault>, RootError> {
     let listed = Listed::read(&place.log())?;
     if listed.entries.is_empty() && listed.checkpoints.is_empty() {
         let files = data_files(place);
@@ -45,7 +45,7 @@ pub(crate) fn faults(place: &Place) -> Result<Vec<Fault>, RootError> {
 }
 
 /// Makes a log sound again. A file that only names the newest checkpoint is put aside: the library does without it.
-pub(crate) async fn mend(place: &Place, faults: &[Fault]) -> Result<(), StoreError> {
+pub(crate) async fn mend(place: &TableLocation, faults: &[Fault]) -> Result<(), StoreError> {
     let is_side_file = |fault: &Fault| fault.name == checksums::HINT || fault.name == checksums::SUMS;
     let aside = place.waiting(aside).await;
     let aside = aside.map_err(place.root_failed("make a folder for its damaged log"))?;
@@ -64,7 +64,7 @@ pub(crate) async fn mend(place: &Place, faults: &[Fault]) -> Result<(), StoreErr
 }
 
 /// A new folder in `damaged/`.
-fn aside(place: &Place) -> Result<String, RootError> {
+fn aside(place: &TableLocation) -> Result<String, RootError> {
     let now = chrono::Utc::now().format("%Y%m%dT%H%M%S%.3fZ");
     let aside = format!("{ASIDE}/{}-{now}", place.table.name());
     place.root.prepare(&aside)?;
@@ -76,7 +76,7 @@ fn trusted(aside: &str) -> String {
     format!("{aside}/trusted")
 }
 
-async fn rebuild(place: &Place, aside: &str) -> Result<(), StoreError> {
+async fn rebuild(place: &TableLocation, aside: &str) -> Result<(), StoreError> {
     let believed = match believed(place, aside).await {
         Ok(believed) => believed,
         Err(error) => {
@@ -122,7 +122,7 @@ struct Believed {
 }
 
 /// The log up to its first damaged entry, by the library, in a folder that has the sound files only.
-async fn believed(place: &Place, aside: &str) -> Result<Believed, StoreError> {
+async fn believed(place: &TableLocation, aside: &str) -> Result<Believed, StoreError> {
     let sound = place.waiting(|place| checksums::trusted(&place.log())).await;
     let (checkpoint, entries) = sound.map_err(place.root_failed("read its log"))?;
     let version = entries.last().copied().or(checkpoint);
@@ -152,7 +152,7 @@ async fn believed(place: &Place, aside: &str) -> Result<Believed, StoreError> {
 
 impl Believed {
     /// Adds what the lines of damaged entries and the folder say.
-    fn and_the_rest(mut self, place: &Place, aside: &str) -> Result<Believed, RootError> {
+    fn and_the_rest(mut self, place: &TableLocation, aside: &str) -> Result<Believed, RootError> {
         let mut gone = self.read_lines(&place.log())?;
         let known: HashSet<String> = self.files.iter().map(|file| file.path.clone()).collect();
         let mut found: Vec<(Arc<DataFile>, Vec<String>)> = Vec::new();
@@ -181,7 +181,7 @@ impl Believed {
 
     /// Of found files and those that they replace the ones that are not part of the table: the old ones, or the new
     /// ones where the server ended before all of them were written.
-    fn replaced(&self, place: &Place, found: &[(Arc<DataFile>, Vec<String>)]) -> HashSet<String> {
+    fn replaced(&self, place: &TableLocation, found: &[(Arc<DataFile>, Vec<String>)]) -> HashSet<String> {
         let known = self.files.iter().chain(found.iter().map(|(file, _)| file));
         let rows: HashMap<&str, u64> = known.map(|file| (file.path.as_str(), file.rows)).collect();
         let mut rewrites: BTreeMap<&[String], Vec<&DataFile>> = BTreeMap::new();
@@ -267,12 +267,12 @@ fn one_a_partition(files: &mut Vec<Arc<DataFile>>) {
 }
 
 /// The Parquet files in a table's partitions, by path below its folder.
-fn data_files(place: &Place) -> Vec<String> {
+fn data_files(place: &TableLocation) -> Vec<String> {
     paths(place, &[])
 }
 
 /// Those of them that are none of these.
-pub(crate) fn paths(place: &Place, but: &[Arc<DataFile>]) -> Vec<String> {
+pub(crate) fn paths(place: &TableLocation, but: &[Arc<DataFile>]) -> Vec<String> {
     let unnamed = crate::store::table::orphans::unreferenced(place.table, place.root.as_ref(), but);
     let prefix = format!("{}/", place.table.name());
     let mut paths: Vec<String> = unnamed
@@ -284,7 +284,7 @@ pub(crate) fn paths(place: &Place, but: &[Arc<DataFile>]) -> Vec<String> {
 }
 
 /// What the log would say of a file, and what it says itself.
-pub(crate) fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), String> {
+pub(crate) fn read_file(place: &TableLocation, path: &str) -> Result<(DataFile, Provenance), String> {
     let (reader, below) = (place.root.reader(), place.path_of(path));
     let stamp = place.root.stamp(&below).map_err(|error| error.cause().to_string())?;
     let fault = integrity::fault(reader.as_ref(), &below, stamp.bytes);
@@ -295,7 +295,7 @@ pub(crate) fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), 
     let partition = folder.split_once('=').map_or("", |(_, value)| value).to_owned();
     let rows = FileRows::open(reader.as_ref(), place.table, &below, BATCH_ROWS).map_err(|error| error.to_string())?;
     let batches: Vec<_> = rows.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let notes = Notes::read(reader.as_ref(), &below).map_err(|error| chain(error.as_ref()))?;
+    let notes = Provenance::read(reader.as_ref(), &below).map_err(|error| chain(error.as_ref()))?;
     let modified = stamp.modified.map(chrono::DateTime::<chrono::Utc>::from);
     let described = rows_file::describe(place.table, &batches).map_err(|error| error.to_string())?;
     let described = DataFile {
@@ -309,7 +309,7 @@ pub(crate) fn read_file(place: &Place, path: &str) -> Result<(DataFile, Notes), 
 }
 
 /// A file that cannot be part of the table, kept from being deleted as one that nobody names.
-fn put_aside(place: &Place, aside: &str, path: &str, fault: &str) -> Result<(), RootError> {
+fn put_aside(place: &TableLocation, aside: &str, path: &str, fault: &str) -> Result<(), RootError> {
     let (file, named) = (place.table.path_of(path), place.root.reader().name_of(aside));
     tracing::error!(file, fault, aside = %named, "a data file that the damaged log may have named is damaged too");
     let to = format!("{aside}/{}", path.replace('/', "_"));

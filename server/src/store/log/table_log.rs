@@ -6,7 +6,7 @@
 use crate::clock::Clock;
 use crate::store::log::checkpoint::Checkpoint;
 use crate::store::log::checksums::{self, CHECKSUM, UNSEALED, list_sums};
-use crate::store::log::location::{LogFolder, Place};
+use crate::store::log::location::{LogFolder, TableLocation};
 use crate::store::log::schema::{create, with_every_column};
 use crate::store::log::transactions::read_txns;
 use crate::store::root::contract::LogRoot;
@@ -85,7 +85,7 @@ impl std::fmt::Debug for TableLog {
 
 impl TableLog {
     /// Opens a log that is sound, creating it where there is none. Gives the table's files and transactions, too.
-    pub(crate) async fn over(place: &Place) -> Result<(Self, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
+    pub(crate) async fn over(place: &TableLocation) -> Result<(Self, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
         let (table, log) = (place.table, place.log());
         let prepared = place.waiting(|place| place.root.prepare(&place.table_path())).await;
         prepared.map_err(place.root_failed("create its folder"))?;
@@ -226,7 +226,7 @@ impl TableLog {
     }
 }
 
-async fn open_log_store(place: &Place) -> Result<LogStoreRef, StoreError> {
+async fn open_log_store(place: &TableLocation) -> Result<LogStoreRef, StoreError> {
     let opened = place.waiting(|place| place.root.table(&place.table_path())).await;
     let LogRoot { table, whole, url } = opened.map_err(place.root_failed("open its folder"))?;
     let table = (place.over)(place.table, table);
@@ -234,7 +234,7 @@ async fn open_log_store(place: &Place) -> Result<LogStoreRef, StoreError> {
 }
 
 /// Reads a table: with the columns that it lacks added, its files in order, and its transactions.
-pub(crate) async fn load(place: &Place) -> Result<(DeltaTable, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
+pub(crate) async fn load(place: &TableLocation) -> Result<(DeltaTable, Vec<Arc<DataFile>>, Vec<Txn>), StoreError> {
     let table = place.table;
     let log_store = open_log_store(place).await?;
     // A server that was killed may have written an entry and not have synced it: what is read now counts from now on.
@@ -335,8 +335,8 @@ mod tests {
     use deltalake_core::operations::create::CreateBuilder;
     use std::path::Path as FsPath;
 
-    fn place(table: Table, dir: &FsPath, stop: &watch::Sender<bool>) -> Place {
-        Place {
+    fn place(table: Table, dir: &FsPath, stop: &watch::Sender<bool>) -> TableLocation {
+        TableLocation {
             table,
             root: Arc::new(LocalRoot::open(dir).unwrap()),
             prefix: String::new(),

@@ -5,18 +5,18 @@
 
 use crate::lock::lock_mutex;
 use crate::store::buffer::arriving::Pending;
-use crate::store::format::provenance::Notes;
+use crate::store::format::provenance::Provenance;
 use crate::store::format::read::rows::FileRows;
-use crate::store::format::write::rows_file::Effort;
+use crate::store::format::write::rows_file::WriteProfile;
 use crate::store::log::table_log::add_action;
-use crate::store::maintenance::plan::Job;
+use crate::store::maintenance::plan::Rewrite;
 use crate::store::maintenance::rewrite_hour::Hour;
 use crate::store::root::reader::RangeReader;
 use crate::store::state::Store;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::error::StoreError;
 use crate::store::table::file_list::{self, add_files};
-use crate::store::table::orphans::{Garbage, Stale};
+use crate::store::table::orphans::{ObsoleteFile, Stale};
 use crate::store::table::schema::Table;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
@@ -29,7 +29,7 @@ const DAY_BATCH_ROWS: usize = 1024;
 
 impl Store {
     /// Does one rewrite. Snapshots taken before go on reading the old files.
-    pub(crate) async fn compact(&self, job: Job) -> Result<(), StoreError> {
+    pub(crate) async fn compact(&self, job: Rewrite) -> Result<(), StoreError> {
         // What is damaged must not become a part of a file that looks sound.
         let sound = self.damage.sound(job.table, &job.files).await;
         if let Some((file, _)) = job.files.iter().zip(sound).find(|(_, sound)| !sound) {
@@ -38,7 +38,7 @@ impl Store {
         if job.table == Table::Samples {
             return self.merge_hour(job).await;
         }
-        let Job {
+        let Rewrite {
             table,
             partition,
             mut files,
@@ -55,9 +55,9 @@ impl Store {
             return Ok(());
         };
         let batches = vec![Pending::Rows(rows)];
-        let notes = Notes::of_rewrite(&files);
+        let notes = Provenance::of_rewrite(&files);
         let Some(new) = self
-            .write_file(table, partition, batches, Effort::Compact, notes)
+            .write_file(table, partition, batches, WriteProfile::Compact, notes)
             .await?
         else {
             return Err(failed(table, "the files are empty".to_owned()));
@@ -84,7 +84,7 @@ impl Store {
     }
 
     /// Merges files of an hour of samples; where these are all of them and the hour is over, makes its roll-ups too.
-    async fn merge_hour(&self, job: Job) -> Result<(), StoreError> {
+    async fn merge_hour(&self, job: Rewrite) -> Result<(), StoreError> {
         let (written, merged) = self.write_merged(&job).await;
         let [samples, rollups @ ..] = match merged {
             Ok(()) => written,
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// Writes what a job makes, not yet part of a table. An error comes with what was written before it.
-    async fn write_merged(&self, job: &Job) -> ([Vec<Arc<DataFile>>; MERGED.len()], Result<(), StoreError>) {
+    async fn write_merged(&self, job: &Rewrite) -> ([Vec<Arc<DataFile>>; MERGED.len()], Result<(), StoreError>) {
         let mut written: [Vec<Arc<DataFile>>; MERGED.len()] = Default::default();
         let reader = self.root.reader();
         let paths = job.files.iter().map(|file| Table::Samples.path_of(&file.path));
@@ -185,7 +185,7 @@ impl Store {
         drop(view);
         let garbage = old
             .iter()
-            .map(|file| Garbage::new(table, stale, &file.path, file.size_bytes));
+            .map(|file| ObsoleteFile::new(table, stale, &file.path, file.size_bytes));
         lock_mutex(&self.garbage).extend(garbage);
     }
 }

@@ -4,9 +4,9 @@
 //! files as the codes that stand there, and only what the codes stand for is looked up. Of a file that is not sorted
 //! a series comes more than once, which costs space only.
 
-use crate::column::coded::{Form, Wanted};
+use crate::column::coded::{Form, Projection};
 use crate::store::buffer::coded_rows::{CodedColumns, Lacking, Samples, Translation};
-use crate::store::buffer::interner::Book;
+use crate::store::buffer::interner::Interner;
 use crate::store::format::read::page_stream::FileStream;
 use crate::store::format::read::unzip::Unzip;
 use crate::store::root::reader::RangeReader;
@@ -17,7 +17,7 @@ use crate::store::table::schema::Table;
 const MAX_NEW_ENTRIES: usize = 2_000_000;
 
 /// What is read, in the order of [`CodedColumns`].
-const COLUMNS: [Wanted; 12] = [
+const COLUMNS: [Projection; 12] = [
     wanted("ts_ns", Form::Numbers),
     wanted("type", Form::Codes),
     wanted("service", Form::Codes),
@@ -35,8 +35,8 @@ const COLUMNS: [Wanted; 12] = [
 /// The place of `stack_id` there.
 const STACKS: usize = 11;
 
-const fn wanted(name: &'static str, form: Form) -> Wanted {
-    Wanted { name, form }
+const fn wanted(name: &'static str, form: Form) -> Projection {
+    Projection { name, form }
 }
 
 struct Source {
@@ -63,13 +63,13 @@ impl Source {
     }
 
     /// The code of the next row's series.
-    fn head(&self, book: &Book) -> Option<u32> {
+    fn head(&self, book: &Interner) -> Option<u32> {
         let origin = self.rows.origins.get(self.at)?;
         Some(book.origins[*origin].series)
     }
 
     /// Reads on when all rows are taken.
-    fn fill(&mut self, unzip: &mut Unzip, book: &mut Book) -> Result<(), StoreError> {
+    fn fill(&mut self, unzip: &mut Unzip, book: &mut Interner) -> Result<(), StoreError> {
         if self.at < self.rows.len() {
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl Source {
     }
 
     /// Moves the rows of this series that are in memory.
-    fn take_run(&mut self, series: u32, book: &Book, to: &mut Samples) {
+    fn take_run(&mut self, series: u32, book: &Interner, to: &mut Samples) {
         let (start, mut known) = (self.at, None);
         while let Some(origin) = self.rows.origins.get(self.at) {
             if known != Some(*origin) {
@@ -124,10 +124,10 @@ pub(crate) trait Sink {
     fn rows(&mut self) -> &mut Samples;
 
     /// The rows since the last call are of one series. Called before the end of a series that is very large, too.
-    fn end_series(&mut self, book: &Book) -> Result<(), StoreError>;
+    fn end_series(&mut self, book: &Interner) -> Result<(), StoreError>;
 
     /// Makes something of all rows that there are, and keeps no code: the book is begun anew.
-    fn flush(&mut self, book: &Book) -> Result<(), StoreError>;
+    fn flush(&mut self, book: &Interner) -> Result<(), StoreError>;
 }
 
 /// Merges files, of which these are the paths below the data root; at the end nothing waits in the sink. A series of
@@ -149,7 +149,7 @@ fn merge_with(
     sink: &mut impl Sink,
 ) -> Result<(), StoreError> {
     let (mut book, mut unzip) = (
-        Book::default(),
+        Interner::default(),
         Unzip::new().map_err(StoreError::table(Table::Samples, "merge files"))?,
     );
     let mut sources = Vec::with_capacity(files.len());

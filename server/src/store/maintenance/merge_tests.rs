@@ -1,16 +1,16 @@
 use super::*;
 use crate::store::buffer::coded_rows::Scratch;
-use crate::store::buffer::interner::{Manner, Origin, Series};
-use crate::store::format::provenance::Notes;
+use crate::store::buffer::interner::{SampleAttributes, Series, ThreadKey};
+use crate::store::format::provenance::Provenance;
 use crate::store::format::write::row_group::CodedFile;
-use crate::store::format::write::rows_file::Effort;
+use crate::store::format::write::rows_file::WriteProfile;
 use crate::store::root::local_reader::LocalReader;
 use std::collections::BTreeMap;
 
 /// A row with all that it says as text, so that rows of different books can be compared.
 type Row = (String, Option<i64>, i64, String);
 
-fn row(rows: &Samples, at: usize, book: &Book) -> Row {
+fn row(rows: &Samples, at: usize, book: &Interner) -> Row {
     let (origin, manner) = (book.origins[rows.origins[at]], book.manners[rows.manners[at]]);
     let series = book.series[origin.series];
     let name = |code| book.names.text(code);
@@ -29,8 +29,8 @@ fn row(rows: &Samples, at: usize, book: &Book) -> Row {
 }
 
 /// Rows of which each is other than in the files before and behind.
-fn rows(file: i64, count: i64) -> (Samples, Book) {
-    let (mut rows, mut book) = (Samples::default(), Book::default());
+fn rows(file: i64, count: i64) -> (Samples, Interner) {
+    let (mut rows, mut book) = (Samples::default(), Interner::default());
     for at in 0..count {
         let of = (at * 7 + file * 3) % 23;
         rows.ts_ns.push(1_000_000 - at * 37 + file);
@@ -39,14 +39,14 @@ fn rows(file: i64, count: i64) -> (Samples, Book) {
             service: book.names.code(&format!("service-{}", of % 5)),
             id: of - 11,
         });
-        rows.origins.push(book.origins.code(Origin {
+        rows.origins.push(book.origins.code(ThreadKey {
             series,
             node: book.names.code(&format!("node-{}", of % 3)),
             thread: book.names.code(&format!("thread-{}", (at + file) % 4)),
             process_id: file % 2,
             tid: (at % 6 > 0).then_some(at % 4),
         }));
-        rows.manners.push(book.manners.code(Manner {
+        rows.manners.push(book.manners.code(SampleAttributes {
             mode: book.names.code(["user", "kernel"][(at % 2) as usize]),
             cpu: (at % 5 > 0).then_some(at % 8),
             value: 10 + at % 3,
@@ -56,11 +56,11 @@ fn rows(file: i64, count: i64) -> (Samples, Book) {
     (rows, book)
 }
 
-fn write(dir: &std::path::Path, file: i64, count: i64, effort: Effort, group_rows: usize) -> (String, Vec<Row>) {
+fn write(dir: &std::path::Path, file: i64, count: i64, effort: WriteProfile, group_rows: usize) -> (String, Vec<Row>) {
     let (mut rows, book) = rows(file, count);
     let written = (0..rows.len()).map(|at| row(&rows, at, &book)).collect();
     rows.sort(&book);
-    let mut coded = CodedFile::new(Table::Samples, effort, &Notes::default(), 0).unwrap();
+    let mut coded = CodedFile::new(Table::Samples, effort, &Provenance::default(), 0).unwrap();
     coded.write_groups(&rows, group_rows, &book).unwrap();
     let path = format!("{file}.parquet");
     std::fs::write(dir.join(&path), coded.finish("2026-11-21T08", "part").unwrap().bytes).unwrap();
@@ -82,7 +82,7 @@ impl Sink for Kept {
         &mut self.rows
     }
 
-    fn end_series(&mut self, book: &Book) -> Result<(), StoreError> {
+    fn end_series(&mut self, book: &Interner) -> Result<(), StoreError> {
         let range = self.done..self.rows.len();
         let (of_series, ..) = row(&self.rows, range.start, book);
         for at in range.clone() {
@@ -94,7 +94,7 @@ impl Sink for Kept {
         Ok(())
     }
 
-    fn flush(&mut self, book: &Book) -> Result<(), StoreError> {
+    fn flush(&mut self, book: &Interner) -> Result<(), StoreError> {
         self.found
             .extend((0..self.rows.len()).map(|at| row(&self.rows, at, book)));
         self.rows.clear();
@@ -109,11 +109,11 @@ fn every_row_comes_once_in_the_order_of_files() {
     let reader = LocalReader::new(dir.path());
     // Files of one piece, of many, of several row groups, and of pages of both sizes.
     let files = [
-        write(dir.path(), 0, 1, Effort::Fresh, 1000),
-        write(dir.path(), 1, 30_000, Effort::Fresh, 1 << 20),
-        write(dir.path(), 2, 30_000, Effort::Compact, 1 << 20),
-        write(dir.path(), 3, 5_000, Effort::Fresh, 700),
-        write(dir.path(), 4, 100_000, Effort::Compact, 90_000),
+        write(dir.path(), 0, 1, WriteProfile::Fresh, 1000),
+        write(dir.path(), 1, 30_000, WriteProfile::Fresh, 1 << 20),
+        write(dir.path(), 2, 30_000, WriteProfile::Compact, 1 << 20),
+        write(dir.path(), 3, 5_000, WriteProfile::Fresh, 700),
+        write(dir.path(), 4, 100_000, WriteProfile::Compact, 90_000),
     ];
     let mut wanted: Vec<Row> = files.iter().flat_map(|(_, rows)| rows.clone()).collect();
     wanted.sort();
@@ -133,7 +133,7 @@ fn every_row_comes_once_in_the_order_of_files() {
 fn a_large_series_comes_in_pieces() {
     let dir = tempfile::tempdir().unwrap();
     let reader = LocalReader::new(dir.path());
-    let files = [1, 2].map(|file| write(dir.path(), file, 20_000, Effort::Fresh, 1 << 20));
+    let files = [1, 2].map(|file| write(dir.path(), file, 20_000, WriteProfile::Fresh, 1 << 20));
     let mut wanted: Vec<Row> = files.iter().flat_map(|(_, rows)| rows.clone()).collect();
     wanted.sort();
     let mut kept = Kept::default();

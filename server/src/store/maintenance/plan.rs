@@ -35,7 +35,7 @@ const TIER_FACTOR: f64 = 16.0;
 
 /// Files of one partition to be rewritten together.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Job {
+pub(crate) struct Rewrite {
     pub(crate) table: Table,
     pub(crate) partition: String,
     pub(crate) files: Vec<Arc<DataFile>>,
@@ -47,7 +47,7 @@ pub(crate) struct Job {
 
 /// When and how much is rewritten.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Due<'a> {
+pub(crate) struct Plan<'a> {
     /// Value of the partition column at this moment.
     pub(crate) now_partition: &'a str,
     pub(crate) now_ms: i64,
@@ -63,7 +63,7 @@ pub(crate) struct Due<'a> {
     pub(crate) too_large: &'a HashSet<String>,
 }
 
-impl Due<'_> {
+impl Plan<'_> {
     fn is_settled(&self, partition: &str, files: &[&Arc<DataFile>]) -> bool {
         partition < self.now_partition
             && files
@@ -88,9 +88,9 @@ impl Due<'_> {
         partition: &str,
         files: &[Arc<DataFile>],
         rollups: [&[Arc<DataFile>]; Table::ROLLUPS.len()],
-    ) -> Option<Job> {
+    ) -> Option<Rewrite> {
         let wanted = self.first_rollups.map(|first| first <= partition);
-        let job = |files: Vec<&Arc<DataFile>>, whole| Job {
+        let job = |files: Vec<&Arc<DataFile>>, whole| Rewrite {
             table: Table::Samples,
             partition: partition.to_owned(),
             files: files.into_iter().cloned().collect(),
@@ -119,7 +119,7 @@ impl Due<'_> {
     }
 
     /// The rewrites of samples that are due.
-    pub(crate) fn hours(&self, snapshot: &Snapshot) -> Vec<Job> {
+    pub(crate) fn hours(&self, snapshot: &Snapshot) -> Vec<Rewrite> {
         let files = snapshot.files(Table::Samples);
         let hours = files.chunk_by(|a, b| a.partition == b.partition);
         hours
@@ -132,7 +132,7 @@ impl Due<'_> {
     }
 
     /// The rewrites of a dictionary, or of the accounts, that are due.
-    pub(crate) fn days(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Job> {
+    pub(crate) fn days(&self, table: Table, files: &[Arc<DataFile>]) -> Vec<Rewrite> {
         let mut partitions: BTreeMap<&str, Vec<&Arc<DataFile>>> = BTreeMap::new();
         let max_rows = max_day_rows(table);
         let stays = |path: &str| self.damaged.contains(path) || self.too_large.contains(path);
@@ -161,7 +161,7 @@ impl Due<'_> {
                 .cloned()
                 .collect();
             if chosen.len() >= 2 {
-                jobs.push(Job {
+                jobs.push(Rewrite {
                     table,
                     partition: partition.to_owned(),
                     files: chosen,
@@ -222,9 +222,9 @@ mod tests {
             .collect()
     }
 
-    fn at(now_partition: &str, now_ms: i64) -> Due<'_> {
+    fn at(now_partition: &str, now_ms: i64) -> Plan<'_> {
         static SOUND: std::sync::LazyLock<HashSet<String>> = std::sync::LazyLock::new(HashSet::new);
-        Due {
+        Plan {
             damaged: &SOUND,
             too_large: &SOUND,
             now_partition,

@@ -4,11 +4,11 @@
 use crate::lock::lock_mutex;
 use crate::store::log::checksums;
 use crate::store::log::schema::TRANSACTION_RETENTION;
-use crate::store::maintenance::plan::{Due, Job};
+use crate::store::maintenance::plan::{Plan, Rewrite};
 use crate::store::root::waiting::waiting;
 use crate::store::state::Store;
 use crate::store::table::error::StoreError;
-use crate::store::table::orphans::{Garbage, Stale};
+use crate::store::table::orphans::{ObsoleteFile, Stale};
 use crate::store::table::partition::{HOUR_NS, day, hour};
 use crate::store::table::schema::Table;
 use crate::store::view::snapshot::Snapshot;
@@ -165,7 +165,7 @@ impl Store {
             let jobs = self.due(Table::Samples, now_ns, Duration::ZERO, |due, snapshot| {
                 due.hours(snapshot)
             });
-            let goes = |job: &Job| job.partition.as_str() < first_kept && !failed.contains(&job.partition);
+            let goes = |job: &Rewrite| job.partition.as_str() < first_kept && !failed.contains(&job.partition);
             let Some(job) = jobs.into_iter().find(goes) else { return };
             let partition = job.partition.clone();
             if let Err(error) = self.compact(job).await {
@@ -226,7 +226,7 @@ impl Store {
     /// Deletes files that were replaced longer ago than the grace time.
     pub(crate) async fn vacuum(&self) {
         let grace = self.config.vacuum_grace;
-        let old: Vec<Garbage> = {
+        let old: Vec<ObsoleteFile> = {
             let mut garbage = lock_mutex(&self.garbage);
             let (old, young) = std::mem::take(&mut *garbage)
                 .into_iter()
@@ -241,7 +241,7 @@ impl Store {
                     Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
                     Err(error) => {
                         tracing::warn!(%error, path = file.path, "cannot delete a replaced file; trying again later");
-                        lock_mutex(&self.garbage).push(Garbage {
+                        lock_mutex(&self.garbage).push(ObsoleteFile {
                             path: file.path.clone(),
                             since: Instant::now(),
                             ..*file
@@ -262,7 +262,7 @@ impl Store {
     }
 
     /// The next rewrite that is due, but for those that failed before.
-    fn next_job(&self, failed: &HashSet<(Table, String)>) -> Option<Job> {
+    fn next_job(&self, failed: &HashSet<(Table, String)>) -> Option<Rewrite> {
         let now_ns = self.config.clock.proven_ns();
         // Roll-ups are made with their hours.
         let tables = Table::ALL.into_iter().filter(|table| !Table::ROLLUPS.contains(table));
@@ -277,10 +277,10 @@ impl Store {
     }
 
     /// What is due at this moment, of partitions to which nothing was written for so long.
-    fn due<T>(&self, table: Table, now_ns: i64, settle: Duration, of: impl FnOnce(Due<'_>, &Snapshot) -> T) -> T {
+    fn due<T>(&self, table: Table, now_ns: i64, settle: Duration, of: impl FnOnce(Plan<'_>, &Snapshot) -> T) -> T {
         let (damaged, too_large) = (self.damage.paths(), lock_mutex(&self.too_large).clone());
         let first_rollups = Table::ROLLUPS.map(|table| first_hour(now_ns, self.config.retention_of(table)));
-        let due = Due {
+        let due = Plan {
             now_partition: &partition_at(table, now_ns),
             now_ms: now_ns / 1_000_000,
             settle_ms: i64::try_from(settle.as_millis()).unwrap_or(i64::MAX),

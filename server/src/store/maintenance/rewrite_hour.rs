@@ -1,12 +1,12 @@
 //! One rewrite of an hour of samples: merged rows to encoded files, and to roll-ups where the hour is over.
 
 use crate::store::buffer::coded_rows::{Samples, Scratch};
-use crate::store::buffer::interner::Book;
-use crate::store::format::provenance::Notes;
+use crate::store::buffer::interner::Interner;
+use crate::store::format::provenance::Provenance;
 use crate::store::format::write::row_group::CodedFile;
-use crate::store::format::write::rows_file::{Effort, Encoded, PART, ROW_GROUP_ROWS};
+use crate::store::format::write::rows_file::{Encoded, PART, ROW_GROUP_ROWS, WriteProfile};
 use crate::store::maintenance::merge::{Sink, merge};
-use crate::store::maintenance::plan::{Job, MAX_ROWS, SETTLED};
+use crate::store::maintenance::plan::{MAX_ROWS, Rewrite, SETTLED};
 use crate::store::maintenance::rollup::{LEAST_OF_SERVICE, Rollups};
 use crate::store::root::reader::RangeReader;
 use crate::store::table::data_file::DataFile;
@@ -38,7 +38,7 @@ pub(crate) struct Hour {
     sources: Vec<Arc<DataFile>>,
     rollups: Option<Rollups>,
     /// What the files of samples say of themselves.
-    notes: Notes,
+    notes: Provenance,
     /// Which of them are to be written.
     wanted: [bool; Table::ROLLUPS.len()],
     to: Sender<(Table, Encoded)>,
@@ -46,7 +46,7 @@ pub(crate) struct Hour {
 
 impl Hour {
     /// Files are handed to `to` as soon as they are whole.
-    pub(crate) fn new(job: &Job, to: Sender<(Table, Encoded)>) -> Self {
+    pub(crate) fn new(job: &Rewrite, to: Sender<(Table, Encoded)>) -> Self {
         let rewrite = !job.whole
             || !job
                 .files
@@ -64,7 +64,7 @@ impl Hour {
             file: rewrite.then_some(None),
             sources: if rewrite { Vec::new() } else { job.files.clone() },
             rollups: job.whole.then(Rollups::new),
-            notes: Notes::of_rewrite(&job.files),
+            notes: Provenance::of_rewrite(&job.files),
             wanted: job.rollups,
             to,
         }
@@ -95,7 +95,7 @@ impl Hour {
     }
 
     /// Makes a row group of the rows.
-    fn write_group(&mut self, book: &Book) -> Result<(), StoreError> {
+    fn write_group(&mut self, book: &Interner) -> Result<(), StoreError> {
         if let Some(file) = &mut self.file
             && self.ordered > 0
         {
@@ -103,7 +103,11 @@ impl Hour {
                 Some(file) => file,
                 None => {
                     // Part of an hour is written again when that is over.
-                    let effort = if self.whole { Effort::Compact } else { Effort::Fresh };
+                    let effort = if self.whole {
+                        WriteProfile::Compact
+                    } else {
+                        WriteProfile::Fresh
+                    };
                     let most = MAX_ROWS as usize + MOST_OF_SERVICE;
                     let rows = if self.whole { self.left.min(most) } else { self.left };
                     let bytes = rows * effort.sample_bytes();
@@ -144,7 +148,7 @@ impl Sink for Hour {
         &mut self.rows
     }
 
-    fn end_series(&mut self, book: &Book) -> Result<(), StoreError> {
+    fn end_series(&mut self, book: &Interner) -> Result<(), StoreError> {
         let mut series = self.ordered..self.rows.len();
         self.merged += series.len() as u64;
         if let Some(rollups) = &mut self.rollups {
@@ -176,7 +180,7 @@ impl Sink for Hour {
         Ok(())
     }
 
-    fn flush(&mut self, book: &Book) -> Result<(), StoreError> {
+    fn flush(&mut self, book: &Interner) -> Result<(), StoreError> {
         self.write_group(book)?;
         match &mut self.rollups {
             Some(rollups) => rollups.flush(book),

@@ -7,11 +7,11 @@
 
 use crate::column::runs::{Runs, begins, dense, runs};
 use crate::store::buffer::coded_rows::Samples;
-use crate::store::buffer::interner::{Book, Interned, InternedIds};
-use crate::store::format::provenance::Notes;
+use crate::store::buffer::interner::{Interned, InternedIds, Interner};
+use crate::store::format::provenance::Provenance;
 use crate::store::format::write::column_writer::Group;
 use crate::store::format::write::row_group::CodedFile;
-use crate::store::format::write::rows_file::{Effort, Encoded, ROW_GROUP_ROWS};
+use crate::store::format::write::rows_file::{Encoded, ROW_GROUP_ROWS, WriteProfile};
 use crate::store::table::error::StoreError;
 use crate::store::table::partition::{HOUR_NS, MINUTE_NS};
 use crate::store::table::schema::Table;
@@ -88,7 +88,7 @@ impl Rollups {
     }
 
     /// Counts rows of one series, all of one hour.
-    pub(crate) fn add(&mut self, rows: &Samples, range: Range<usize>, book: &Book) -> Result<(), StoreError> {
+    pub(crate) fn add(&mut self, rows: &Samples, range: Range<usize>, book: &Interner) -> Result<(), StoreError> {
         if range.is_empty() {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Rollups {
     }
 
     /// Adds rows for each stack and way that the series has samples of.
-    fn count_stacks(&mut self, rows: &Samples, range: Range<usize>, book: &Book) {
+    fn count_stacks(&mut self, rows: &Samples, range: Range<usize>, book: &Interner) {
         let origin = rows.origins[range.start];
         self.find_entries(rows, range.clone(), book);
         self.gather_minutes(&rows.ts_ns[range]);
@@ -137,7 +137,7 @@ impl Rollups {
     }
 
     /// The entry of each row.
-    fn find_entries(&mut self, rows: &Samples, range: Range<usize>, book: &Book) {
+    fn find_entries(&mut self, rows: &Samples, range: Range<usize>, book: &Interner) {
         self.first_of.resize(book.stacks.len(), NONE);
         self.entry_of.clear();
         for (stack, manner) in rows.stacks[range.clone()].iter().zip(&rows.manners[range]) {
@@ -225,7 +225,7 @@ impl Rollups {
     }
 
     /// Makes row groups of all rows: the book is begun anew.
-    pub(crate) fn flush(&mut self, book: &Book) -> Result<(), StoreError> {
+    pub(crate) fn flush(&mut self, book: &Interner) -> Result<(), StoreError> {
         self.minutes.flush(book, &self.ways)?;
         self.hours.flush(book, &self.ways)?;
         self.tens.flush(book, &self.ways)?;
@@ -295,7 +295,13 @@ impl Rollup {
     }
 
     /// The next rows are of this series. A row group of enough rows ends with its service, as one of samples does.
-    fn begin_series(&mut self, origin: u32, hour_ns: i64, book: &Book, ways: &Interned<Way>) -> Result<(), StoreError> {
+    fn begin_series(
+        &mut self,
+        origin: u32,
+        hour_ns: i64,
+        book: &Interner,
+        ways: &Interned<Way>,
+    ) -> Result<(), StoreError> {
         if self.hour_ns.replace(hour_ns) != Some(hour_ns) {
             let parts = (0..HOUR_NS).step_by(self.part_ns as usize);
             self.codes = parts.map(|part_ns| self.starts.code(hour_ns + part_ns)).collect();
@@ -311,7 +317,7 @@ impl Rollup {
 
     /// Puts the rows of a service, which came series by series, in the order of stacks: one stack's rows of all
     /// series are beside each other.
-    fn sort(&mut self, book: &Book, ways: usize) {
+    fn sort(&mut self, book: &Interner, ways: usize) {
         let what = |row: &Row| {
             let series = book.series_of(row.origin);
             (series.kind, series.service)
@@ -338,7 +344,7 @@ impl Rollup {
     }
 
     /// Makes a row group of the rows.
-    fn flush(&mut self, book: &Book, ways: &Interned<Way>) -> Result<(), StoreError> {
+    fn flush(&mut self, book: &Interner, ways: &Interned<Way>) -> Result<(), StoreError> {
         if self.rows.is_empty() {
             return Ok(());
         }
@@ -347,7 +353,7 @@ impl Rollup {
         }
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => CodedFile::new(self.table, Effort::Compact, &Notes::default(), 0)?,
+            None => CodedFile::new(self.table, WriteProfile::Compact, &Provenance::default(), 0)?,
         };
         file.write(self.rows.len(), |group| self.write(group, book, ways))?;
         self.file = Some(file);
@@ -356,7 +362,7 @@ impl Rollup {
     }
 
     /// Adds all columns in the order of the table's.
-    fn write(&self, group: &mut Group<'_>, book: &Book, ways: &Interned<Way>) -> Result<(), ParquetError> {
+    fn write(&self, group: &mut Group<'_>, book: &Interner, ways: &Interned<Way>) -> Result<(), ParquetError> {
         let rows = || self.rows.iter();
         let (times, starts) = dense(rows().map(|row| row.time), self.starts.len());
         let starts = starts.into_iter().map(|start| Some(self.starts[start]));
@@ -395,9 +401,9 @@ pub(crate) const LEAST_OF_SERVICE: usize = ROW_GROUP_ROWS / 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::buffer::interner::Manner;
-    use crate::store::buffer::interner::Origin;
+    use crate::store::buffer::interner::SampleAttributes;
     use crate::store::buffer::interner::Series;
+    use crate::store::buffer::interner::ThreadKey;
     use arrow::array::AsArray;
     use arrow::datatypes::Int64Type;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -405,7 +411,7 @@ mod tests {
 
     #[test]
     fn one_stack_s_rows_of_all_nodes_stand_beside_each_other() {
-        let (mut book, mut rollups, mut rows) = (Book::default(), Rollups::new(), Samples::default());
+        let (mut book, mut rollups, mut rows) = (Interner::default(), Rollups::new(), Samples::default());
         // Two services of thirty nodes each, with stacks of their own.
         for series in 0..60 {
             let begin = rows.len();
@@ -414,7 +420,7 @@ mod tests {
                 service: book.names.code(["a", "b"][series / 30]),
                 id: series as i64,
             });
-            let origin = book.origins.code(Origin {
+            let origin = book.origins.code(ThreadKey {
                 series: code,
                 node: book.names.code(&format!("node-{series}")),
                 thread: 0,
@@ -426,7 +432,7 @@ mod tests {
                 rows.origins.push(origin);
                 rows.stacks
                     .push(book.stacks.code(row % 100 + (series / 30) as i64 * 100));
-                rows.manners.push(book.manners.code(Manner {
+                rows.manners.push(book.manners.code(SampleAttributes {
                     mode: book.names.code("user"),
                     cpu: None,
                     value: 1,
@@ -469,7 +475,7 @@ mod tests {
 
     #[test]
     fn samples_that_each_say_how_long_something_took_are_counted_as_others() {
-        let (mut book, mut rollups, mut rows) = (Book::default(), Rollups::new(), Samples::default());
+        let (mut book, mut rollups, mut rows) = (Interner::default(), Rollups::new(), Samples::default());
         let names = ["off_cpu", "a", "user"].map(|name| book.names.code(name));
         let mut expected: [HashMap<(i64, i64, i64, i64), i64>; 3] = Default::default();
         // The second series has many more values than the first.
@@ -480,7 +486,7 @@ mod tests {
                 service: names[1],
                 id: series,
             });
-            let origin = book.origins.code(Origin {
+            let origin = book.origins.code(ThreadKey {
                 series: code,
                 node: names[1],
                 thread: names[1],
@@ -493,7 +499,7 @@ mod tests {
                 rows.ts_ns.push(ts_ns);
                 rows.origins.push(origin);
                 rows.stacks.push(book.stacks.code(stack_id));
-                rows.manners.push(book.manners.code(Manner {
+                rows.manners.push(book.manners.code(SampleAttributes {
                     mode: names[2],
                     cpu: None,
                     value,

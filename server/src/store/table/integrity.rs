@@ -57,7 +57,7 @@ struct Found {
 
 /// What is known of the files. One for a store.
 #[derive(Debug)]
-pub(crate) struct Damage {
+pub(crate) struct Corruption {
     root: Arc<dyn Root>,
     reader: Arc<dyn RangeReader>,
     /// By path below the table's folder. As many as there are files: maintenance forgets those that are gone.
@@ -65,7 +65,7 @@ pub(crate) struct Damage {
     logs: Mutex<Vec<DamagedFile>>,
 }
 
-impl Damage {
+impl Corruption {
     pub(crate) fn new(root: Arc<dyn Root>) -> Self {
         Self {
             reader: root.reader(),

@@ -18,7 +18,7 @@ pub enum Stale {
 
 /// A file that no newer snapshot names.
 #[derive(Debug)]
-pub(crate) struct Garbage {
+pub(crate) struct ObsoleteFile {
     pub(crate) table: Table,
     pub(crate) stale: Stale,
     pub(crate) bytes: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Garbage {
     pub(crate) since: Instant,
 }
 
-impl Garbage {
+impl ObsoleteFile {
     pub(crate) fn new(table: Table, stale: Stale, path: &str, bytes: u64) -> Self {
         Self {
             table,
@@ -45,7 +45,7 @@ impl Garbage {
 }
 
 /// Number and bytes of these files by table and reason.
-pub(crate) fn stale(garbage: &[Garbage]) -> Vec<(Table, Stale, usize, u64)> {
+pub(crate) fn stale(garbage: &[ObsoleteFile]) -> Vec<(Table, Stale, usize, u64)> {
     let mut sums: BTreeMap<(Table, Stale), (usize, u64)> = BTreeMap::new();
     for file in garbage {
         let sum = sums.entry((file.table, file.stale)).or_default();
@@ -58,7 +58,7 @@ pub(crate) fn stale(garbage: &[Garbage]) -> Vec<(Table, Stale, usize, u64)> {
 
 /// Data files in a table's folder that are not part of the table: replaced ones, and those of a commit that did not
 /// end. Folders that cannot be listed are left out. Waits for the root.
-pub(crate) fn unreferenced(table: Table, root: &dyn Root, files: &[Arc<DataFile>]) -> Vec<Garbage> {
+pub(crate) fn unreferenced(table: Table, root: &dyn Root, files: &[Arc<DataFile>]) -> Vec<ObsoleteFile> {
     let named: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let mut garbage = Vec::new();
     let is_partition = |name: &str| name.starts_with(table.partition_column());
@@ -67,7 +67,12 @@ pub(crate) fn unreferenced(table: Table, root: &dyn Root, files: &[Arc<DataFile>
         let is_unnamed = |name: &str| name.ends_with(".parquet") && !named.contains(path_of(name).as_str());
         let folder = table.path_of(&partition.name);
         for file in root.names(&folder, &is_unnamed).unwrap_or_default() {
-            garbage.push(Garbage::new(table, Stale::Replaced, &path_of(&file.name), file.bytes));
+            garbage.push(ObsoleteFile::new(
+                table,
+                Stale::Replaced,
+                &path_of(&file.name),
+                file.bytes,
+            ));
         }
     }
     garbage

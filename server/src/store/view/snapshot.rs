@@ -6,7 +6,7 @@ use crate::store::format::read::footers::Footers;
 use crate::store::root::reader::RangeReader;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::file_list;
-use crate::store::table::integrity::Damage;
+use crate::store::table::integrity::Corruption;
 use crate::store::table::schema::Table;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -31,12 +31,12 @@ pub struct Snapshot {
     /// Reads the committed files.
     pub(crate) reader: Arc<dyn RangeReader>,
     pub(crate) footers: Arc<Footers>,
-    damage: Arc<Damage>,
+    damage: Arc<Corruption>,
     left_out: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Snapshot {
-    pub(crate) fn new(runtime: Arc<RuntimeEnv>, reader: Arc<dyn RangeReader>, damage: Arc<Damage>) -> Self {
+    pub(crate) fn new(runtime: Arc<RuntimeEnv>, reader: Arc<dyn RangeReader>, damage: Arc<Corruption>) -> Self {
         Self {
             files: Default::default(),
             pending: Default::default(),

@@ -1,9 +1,9 @@
 //! One column of a row group from its bytes: codes of its dictionary, packed differences, or whatever else the format
 //! allows.
 
-use crate::column::coded::{Codes, Column, Form, Values};
-use crate::column::list::{Code, List};
-use crate::column::malformed::Damage;
+use crate::column::coded::{CodedColumn, Column, Form, Values};
+use crate::column::list::{Code, CodeArray};
+use crate::column::malformed::MalformedFile;
 use crate::store::format::read::decode;
 use crate::store::format::read::unzip::{Plain, Unzip, as_they_lie};
 use arrow::array::{Array, AsArray};
@@ -63,7 +63,7 @@ pub(crate) fn read(
     rows: &RowGroupMetaData,
     form: Form,
     unzip: &mut Unzip,
-) -> Result<Column, Damage> {
+) -> Result<Column, MalformedFile> {
     let count = rows.num_rows() as usize;
     let column = match form {
         Form::Codes => coded(chunk, rows, unzip)?.map(Column::Codes),
@@ -74,20 +74,26 @@ pub(crate) fn read(
         // The library's decoders panic where a page says of its codes that they have more bits than there are
         // (`read_num_bytes`, "range end index 25 out of range"): damage like any other.
         None => std::panic::catch_unwind(AssertUnwindSafe(|| any(chunk, footer, group, form)))
-            .map_err(|_| Damage::new("a page cannot be decoded"))??,
+            .map_err(|_| MalformedFile::new("a page cannot be decoded"))??,
     };
     let found = match &column {
         Column::Codes(codes) => codes.codes.len(),
         Column::Numbers(numbers) => numbers.len(),
     };
     if found != count {
-        return Err(Damage::new(format!("a column has {found} values instead of {count}")));
+        return Err(MalformedFile::new(format!(
+            "a column has {found} values instead of {count}"
+        )));
     }
     Ok(column)
 }
 
 /// A column all pages of which are codes of its dictionary; nothing for one that is written in another way.
-pub(crate) fn coded(chunk: &Chunk, rows: &RowGroupMetaData, unzip: &mut Unzip) -> Result<Option<Codes>, Damage> {
+pub(crate) fn coded(
+    chunk: &Chunk,
+    rows: &RowGroupMetaData,
+    unzip: &mut Unzip,
+) -> Result<Option<CodedColumn>, MalformedFile> {
     let (meta, count) = (rows.column(chunk.index), rows.num_rows() as usize);
     let mut reader = as_they_lie(chunk.clone(), meta, count)?;
     // It comes before all codes.
@@ -97,15 +103,15 @@ pub(crate) fn coded(chunk: &Chunk, rows: &RowGroupMetaData, unzip: &mut Unzip) -
     let Some(Plain::Dictionary(bytes)) = unzip.open(&first, meta.compression())? else {
         return Ok(None);
     };
-    let Some(dictionary) = Dictionary::of(bytes, meta)? else {
+    let Some(dictionary) = DictionaryPage::of(bytes, meta)? else {
         return Ok(None);
     };
     let codes = match dictionary.most() {
-        ..=0xff => behind::<u8>(&dictionary, reader, meta, count, unzip)?.map(List::Bytes),
-        0x100..=0xffff => behind::<u16>(&dictionary, reader, meta, count, unzip)?.map(List::Shorts),
-        _ => behind::<u32>(&dictionary, reader, meta, count, unzip)?.map(List::Words),
+        ..=0xff => behind::<u8>(&dictionary, reader, meta, count, unzip)?.map(CodeArray::Bytes),
+        0x100..=0xffff => behind::<u16>(&dictionary, reader, meta, count, unzip)?.map(CodeArray::Shorts),
+        _ => behind::<u32>(&dictionary, reader, meta, count, unzip)?.map(CodeArray::Words),
     };
-    Ok(codes.map(|codes| Codes {
+    Ok(codes.map(|codes| CodedColumn {
         codes,
         values: dictionary.values,
     }))
@@ -113,12 +119,12 @@ pub(crate) fn coded(chunk: &Chunk, rows: &RowGroupMetaData, unzip: &mut Unzip) -
 
 /// The codes of all pages behind the dictionary.
 fn behind<C: Code>(
-    dictionary: &Dictionary,
+    dictionary: &DictionaryPage,
     mut reader: SerializedPageReader<Chunk>,
     meta: &ColumnChunkMetaData,
     count: usize,
     unzip: &mut Unzip,
-) -> Result<Option<Vec<C>>, Damage> {
+) -> Result<Option<Vec<C>>, MalformedFile> {
     let mut codes = Vec::with_capacity(count);
     while let Some(page) = reader.get_next_page()? {
         let Some(page) = unzip.open(&page, meta.compression())? else {
@@ -132,7 +138,11 @@ fn behind<C: Code>(
 }
 
 /// A column all pages of which are packed differences; nothing for one that is written in another way.
-pub(crate) fn packed(chunk: &Chunk, rows: &RowGroupMetaData, unzip: &mut Unzip) -> Result<Option<Vec<i64>>, Damage> {
+pub(crate) fn packed(
+    chunk: &Chunk,
+    rows: &RowGroupMetaData,
+    unzip: &mut Unzip,
+) -> Result<Option<Vec<i64>>, MalformedFile> {
     let (meta, count) = (rows.column(chunk.index), rows.num_rows() as usize);
     let mut numbers = Vec::with_capacity(count);
     let mut reader = as_they_lie(chunk.clone(), meta, count)?;
@@ -148,10 +158,10 @@ pub(crate) fn packed(chunk: &Chunk, rows: &RowGroupMetaData, unzip: &mut Unzip) 
 }
 
 /// So many rows of a page, of which no more than `left` may come.
-fn fitting(rows: u32, left: usize) -> Result<usize, Damage> {
+fn fitting(rows: u32, left: usize) -> Result<usize, MalformedFile> {
     match rows as usize <= left {
         true => Ok(rows as usize),
-        false => Err(Damage::new("a page has more values than its row group has rows")),
+        false => Err(MalformedFile::new("a page has more values than its row group has rows")),
     }
 }
 
@@ -161,7 +171,7 @@ pub(crate) fn add_differences(
     meta: &ColumnChunkMetaData,
     left: usize,
     to: &mut Vec<i64>,
-) -> Result<bool, Damage> {
+) -> Result<bool, MalformedFile> {
     let may_lack = meta.column_descr().max_def_level() > 0;
     let Plain::Data {
         encoding: Encoding::DELTA_BINARY_PACKED,
@@ -181,7 +191,7 @@ pub(crate) fn add_differences(
 
 /// What the codes of a column stand for.
 #[derive(Debug)]
-pub(crate) struct Dictionary {
+pub(crate) struct DictionaryPage {
     pub(crate) values: Values,
     /// How many codes the pages may have.
     distinct: usize,
@@ -191,9 +201,9 @@ pub(crate) struct Dictionary {
     absent: u32,
 }
 
-impl Dictionary {
+impl DictionaryPage {
     /// Of a page. Nothing: it is written in another way.
-    pub(crate) fn of(bytes: &[u8], meta: &ColumnChunkMetaData) -> Result<Option<Dictionary>, Damage> {
+    pub(crate) fn of(bytes: &[u8], meta: &ColumnChunkMetaData) -> Result<Option<DictionaryPage>, MalformedFile> {
         let values = match meta.column_type() {
             Type::INT64 => Values::Numbers(decode::plain_numbers(bytes, 8)?),
             Type::INT32 => Values::Numbers(decode::plain_numbers(bytes, 4)?),
@@ -208,16 +218,16 @@ impl Dictionary {
             },
             texts => (texts, None),
         };
-        Ok(Some(Dictionary {
+        Ok(Some(DictionaryPage {
             distinct,
             places,
-            ..Dictionary::whole(values)
+            ..DictionaryPage::whole(values)
         }))
     }
 
     /// Of all of its values, each of which has a code.
-    pub(crate) fn whole(values: Values) -> Dictionary {
-        Dictionary {
+    pub(crate) fn whole(values: Values) -> DictionaryPage {
+        DictionaryPage {
             distinct: values.len(),
             places: None,
             absent: values.len() as u32,
@@ -238,7 +248,7 @@ impl Dictionary {
         meta: &ColumnChunkMetaData,
         left: usize,
         to: &mut Vec<C>,
-    ) -> Result<bool, Damage> {
+    ) -> Result<bool, MalformedFile> {
         let Plain::Data {
             encoding: Encoding::RLE_DICTIONARY,
             rows,
@@ -251,7 +261,7 @@ impl Dictionary {
         };
         let (rows, absent) = (fitting(rows, left)?, absent as usize);
         let given = rows.checked_sub(absent);
-        let given = given.ok_or_else(|| Damage::new("a page lacks more values than it has"))?;
+        let given = given.ok_or_else(|| MalformedFile::new("a page lacks more values than it has"))?;
         let from = to.len();
         decode::codes(values, given, self.distinct, to)?;
         if let Some(places) = &self.places {
@@ -289,7 +299,7 @@ fn without_repeats(values: &[i64]) -> Option<(Vec<i64>, Vec<u32>)> {
 }
 
 /// Puts the code of "absent" where a row has no value.
-fn spread<C: Code>(codes: &mut Vec<C>, from: usize, present: &[u32], absent: C) -> Result<(), Damage> {
+fn spread<C: Code>(codes: &mut Vec<C>, from: usize, present: &[u32], absent: C) -> Result<(), MalformedFile> {
     let given = codes.split_off(from);
     let mut given = given.into_iter();
     for level in present {
@@ -297,14 +307,14 @@ fn spread<C: Code>(codes: &mut Vec<C>, from: usize, present: &[u32], absent: C) 
             0 => absent,
             _ => given
                 .next()
-                .ok_or_else(|| Damage::new("a page has fewer values than its levels say"))?,
+                .ok_or_else(|| MalformedFile::new("a page has fewer values than its levels say"))?,
         });
     }
     Ok(())
 }
 
 /// A column in whatever encoding, by way of arrays: files that were written by other versions.
-fn any(chunk: &Chunk, footer: &Arc<ParquetMetaData>, group: usize, form: Form) -> Result<Column, Damage> {
+fn any(chunk: &Chunk, footer: &Arc<ParquetMetaData>, group: usize, form: Form) -> Result<Column, MalformedFile> {
     let metadata = ArrowReaderMetadata::try_new(footer.clone(), ArrowReaderOptions::new())?;
     let mask = ProjectionMask::leaves(footer.file_metadata().schema_descr(), [chunk.index]);
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(chunk.clone(), metadata)
@@ -312,15 +322,17 @@ fn any(chunk: &Chunk, footer: &Arc<ParquetMetaData>, group: usize, form: Form) -
         .with_row_groups(vec![group])
         .with_batch_size(footer.row_group(group).num_rows().max(1) as usize)
         .build()?;
-    let broken = |error: arrow::error::ArrowError| Damage::new(error.to_string());
+    let broken = |error: arrow::error::ArrowError| MalformedFile::new(error.to_string());
     let batches = reader.collect::<Result<Vec<_>, _>>().map_err(broken)?;
     let columns: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(0).as_ref()).collect();
     let whole = arrow::compute::concat(&columns).map_err(broken)?;
     match form {
-        Form::Codes => Codes::of_array(&whole).map(Column::Codes),
+        Form::Codes => CodedColumn::of_array(&whole).map(Column::Codes),
         Form::Numbers => match whole.as_primitive_opt::<Int64Type>() {
             Some(numbers) if numbers.null_count() == 0 => Ok(Column::Numbers(numbers.values().to_vec())),
-            _ => Err(Damage::new("a column of numbers has other values, or lacks some")),
+            _ => Err(MalformedFile::new(
+                "a column of numbers has other values, or lacks some",
+            )),
         },
     }
 }

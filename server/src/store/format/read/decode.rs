@@ -4,7 +4,7 @@
 //! allocated.
 
 use crate::column::list::Code;
-use crate::column::malformed::Damage;
+use crate::column::malformed::MalformedFile;
 
 /// Reads bytes one after another.
 struct Input<'a> {
@@ -12,18 +12,18 @@ struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    fn byte(&mut self) -> Result<u8, Damage> {
+    fn byte(&mut self) -> Result<u8, MalformedFile> {
         let (first, rest) = self
             .bytes
             .split_first()
-            .ok_or(Damage::new("the page ends in the middle of a number"))?;
+            .ok_or(MalformedFile::new("the page ends in the middle of a number"))?;
         self.bytes = rest;
         Ok(*first)
     }
 
-    fn take(&mut self, count: usize) -> Result<&'a [u8], Damage> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], MalformedFile> {
         if count > self.bytes.len() {
-            return Err(Damage::new("the page ends in the middle of a run"));
+            return Err(MalformedFile::new("the page ends in the middle of a run"));
         }
         let (taken, rest) = self.bytes.split_at(count);
         self.bytes = rest;
@@ -38,7 +38,7 @@ impl<'a> Input<'a> {
     }
 
     /// ULEB128.
-    fn varint(&mut self) -> Result<u64, Damage> {
+    fn varint(&mut self) -> Result<u64, MalformedFile> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -47,10 +47,10 @@ impl<'a> Input<'a> {
                 return Ok(value);
             }
         }
-        Err(Damage::new("a number has more than 64 bits"))
+        Err(MalformedFile::new("a number has more than 64 bits"))
     }
 
-    fn zigzag(&mut self) -> Result<i64, Damage> {
+    fn zigzag(&mut self) -> Result<i64, MalformedFile> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
@@ -116,9 +116,9 @@ fn unpack_eights<const WIDTH: usize, C: Code>(packed: &[u8], count: usize, to: &
 }
 
 /// Runs of the hybrid of run-length encoding and bit-packing, `count` numbers of `width` bits.
-fn hybrid<C: Code>(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<C>) -> Result<(), Damage> {
+fn hybrid<C: Code>(input: &mut Input<'_>, width: usize, count: usize, to: &mut Vec<C>) -> Result<(), MalformedFile> {
     if width > C::BITS {
-        return Err(Damage::new("codes have more than 32 bits"));
+        return Err(MalformedFile::new("codes have more than 32 bits"));
     }
     let end = to.len() + count;
     while to.len() < end {
@@ -131,10 +131,10 @@ fn hybrid<C: Code>(input: &mut Input<'_>, width: usize, count: usize, to: &mut V
             word[..bytes.len()].copy_from_slice(bytes);
             let number = u32::from_le_bytes(word);
             if run == 0 {
-                return Err(Damage::new("a run has no length"));
+                return Err(MalformedFile::new("a run has no length"));
             }
             if width < 32 && number >> width != 0 {
-                return Err(Damage::new("a run's number has more bits than its page says"));
+                return Err(MalformedFile::new("a run's number has more bits than its page says"));
             }
             to.resize(to.len() + run, C::of(number));
         } else {
@@ -143,7 +143,7 @@ fn hybrid<C: Code>(input: &mut Input<'_>, width: usize, count: usize, to: &mut V
             let packed = input.take_most(groups.saturating_mul(width));
             let run = groups.saturating_mul(8).min(left);
             if run == 0 || packed.len() < (run * width).div_ceil(8) {
-                return Err(Damage::new("the page ends in the middle of a run"));
+                return Err(MalformedFile::new("the page ends in the middle of a run"));
             }
             match width {
                 // Whole bytes, as our own files have wherever it pays: many at once.
@@ -169,14 +169,14 @@ fn hybrid<C: Code>(input: &mut Input<'_>, width: usize, count: usize, to: &mut V
 }
 
 /// Levels of a column whose values may be absent: whether each row has one.
-pub(crate) fn present(bytes: &[u8], rows: usize) -> Result<Vec<u32>, Damage> {
+pub(crate) fn present(bytes: &[u8], rows: usize) -> Result<Vec<u32>, MalformedFile> {
     let mut levels = Vec::with_capacity(rows);
     hybrid(&mut Input { bytes }, 1, rows, &mut levels)?;
     Ok(levels)
 }
 
 /// Codes of a data page, each below `values`.
-pub(crate) fn codes<C: Code>(bytes: &[u8], count: usize, values: usize, to: &mut Vec<C>) -> Result<(), Damage> {
+pub(crate) fn codes<C: Code>(bytes: &[u8], count: usize, values: usize, to: &mut Vec<C>) -> Result<(), MalformedFile> {
     if count == 0 {
         return Ok(());
     }
@@ -195,22 +195,22 @@ pub(crate) fn codes<C: Code>(bytes: &[u8], count: usize, values: usize, to: &mut
     let all_fit = width < 32 && 1 << width <= values;
     let largest = || to[from..].iter().fold(C::default(), |largest, code| largest.max(*code));
     if !all_fit && largest().index() >= values {
-        return Err(Damage::new("a code is outside of its dictionary"));
+        return Err(MalformedFile::new("a code is outside of its dictionary"));
     }
     Ok(())
 }
 
 /// `DELTA_BINARY_PACKED`.
-pub(crate) fn deltas(bytes: &[u8], count: usize, to: &mut Vec<i64>) -> Result<(), Damage> {
+pub(crate) fn deltas(bytes: &[u8], count: usize, to: &mut Vec<i64>) -> Result<(), MalformedFile> {
     let mut input = Input { bytes };
     let block = usize::try_from(input.varint()?).unwrap_or(usize::MAX);
     let parts = usize::try_from(input.varint()?).unwrap_or(usize::MAX);
     let total = input.varint()?;
     if total != count as u64 {
-        return Err(Damage::new("the page has another number of values than it says"));
+        return Err(MalformedFile::new("the page has another number of values than it says"));
     }
     if parts == 0 || block % parts != 0 || block / parts % 32 != 0 || block == 0 || block > 1 << 20 {
-        return Err(Damage::new(
+        return Err(MalformedFile::new(
             "the page's blocks have a size that the format does not allow",
         ));
     }
@@ -230,13 +230,13 @@ pub(crate) fn deltas(bytes: &[u8], count: usize, to: &mut Vec<i64>) -> Result<()
             }
             let width = usize::from(*width);
             if width > 64 {
-                return Err(Damage::new("differences have more than 64 bits"));
+                return Err(MalformedFile::new("differences have more than 64 bits"));
             }
             let values = part.min(left);
             let rest = input.bytes;
             let packed = input.take_most(part / 8 * width);
             if packed.len() < (values * width).div_ceil(8) {
-                return Err(Damage::new("the page ends in the middle of a block"));
+                return Err(MalformedFile::new("the page ends in the middle of a block"));
             }
             unpack(rest, width, values, to, |delta| {
                 // In this order: only one of both sums waits for the number before.
@@ -250,9 +250,9 @@ pub(crate) fn deltas(bytes: &[u8], count: usize, to: &mut Vec<i64>) -> Result<()
 }
 
 /// Numbers of a dictionary page of 8 or 4 bytes each.
-pub(crate) fn plain_numbers(bytes: &[u8], size: usize) -> Result<Vec<i64>, Damage> {
+pub(crate) fn plain_numbers(bytes: &[u8], size: usize) -> Result<Vec<i64>, MalformedFile> {
     if !bytes.len().is_multiple_of(size) {
-        return Err(Damage::new("the dictionary ends in the middle of a number"));
+        return Err(MalformedFile::new("the dictionary ends in the middle of a number"));
     }
     // Of a size that the compiler knows: most are ids, hundreds of thousands.
     fn each<const SIZE: usize>(bytes: &[u8], number: impl Fn([u8; SIZE]) -> i64) -> Vec<i64> {
@@ -265,14 +265,14 @@ pub(crate) fn plain_numbers(bytes: &[u8], size: usize) -> Result<Vec<i64>, Damag
 }
 
 /// Texts of a dictionary page.
-pub(crate) fn plain_texts(bytes: &[u8]) -> Result<Vec<String>, Damage> {
+pub(crate) fn plain_texts(bytes: &[u8]) -> Result<Vec<String>, MalformedFile> {
     let mut input = Input { bytes };
     let mut texts = Vec::new();
     while !input.bytes.is_empty() {
         let mut length = [0; 4];
         length.copy_from_slice(input.take(4)?);
         let text = input.take(u32::from_le_bytes(length) as usize)?;
-        let text = std::str::from_utf8(text).map_err(|_| Damage::new("a text is not UTF-8"))?;
+        let text = std::str::from_utf8(text).map_err(|_| MalformedFile::new("a text is not UTF-8"))?;
         texts.push(text.to_owned());
     }
     Ok(texts)

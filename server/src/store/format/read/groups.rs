@@ -7,8 +7,8 @@
 //! cannot be read is an error that names it.
 
 use crate::column::bounds::Bounds;
-use crate::column::coded::{Codes, Column, Form, Wanted};
-use crate::column::malformed::Damage;
+use crate::column::coded::{CodedColumn, Column, Form, Projection};
+use crate::column::malformed::MalformedFile;
 use crate::store::buffer::arriving::Pending;
 use crate::store::format::read::column_chunk::{Chunk, read};
 use crate::store::format::read::unzip::Unzip;
@@ -38,7 +38,7 @@ pub(crate) struct ReadError {
 
 /// Rows that are read at once.
 #[derive(Debug, Clone)]
-pub(crate) enum Unit {
+pub(crate) enum RowGroupTask {
     /// A row group of a file.
     File {
         table: Table,
@@ -89,36 +89,36 @@ pub(crate) fn of_group(table: Table, file: &DataFile, group: &RowGroupMetaData, 
     }
 }
 
-impl Unit {
+impl RowGroupTask {
     /// Whether its rows are counted samples, `count` of each.
     pub(crate) fn is_rollup(&self) -> bool {
-        matches!(self, Unit::File { table, .. } if Table::ROLLUPS.contains(table))
+        matches!(self, RowGroupTask::File { table, .. } if Table::ROLLUPS.contains(table))
     }
 
     /// How many rows it has.
     pub(crate) fn rows(&self) -> usize {
         match self {
-            Unit::File { footer, group, .. } => footer.row_group(*group).num_rows() as usize,
-            Unit::Pending(rows) => rows.num_rows(),
+            RowGroupTask::File { footer, group, .. } => footer.row_group(*group).num_rows() as usize,
+            RowGroupTask::Pending(rows) => rows.num_rows(),
         }
     }
 
     /// Whether all its rows satisfy a condition, by what is known of a column.
     pub(crate) fn known(&self, column: &str) -> Option<Bounds> {
         match self {
-            Unit::File {
+            RowGroupTask::File {
                 table,
                 file,
                 footer,
                 group,
             } => of_group(*table, file, footer.row_group(*group), column),
-            Unit::Pending(_) => None,
+            RowGroupTask::Pending(_) => None,
         }
     }
 
     /// The number that all rows have in a column, where that is known without reading it.
     pub(crate) fn only(&self, column: &str) -> Option<i64> {
-        let Unit::File { footer, group, .. } = self else {
+        let RowGroupTask::File { footer, group, .. } = self else {
             return None;
         };
         let columns = footer.row_group(*group).columns();
@@ -133,9 +133,9 @@ impl Unit {
     }
 
     /// Gets the bytes of the columns, on this thread, which may wait for them.
-    pub(crate) fn fetch(self, reader: &dyn RangeReader, columns: &[Wanted]) -> Result<Fetched, ReadError> {
+    pub(crate) fn fetch(self, reader: &dyn RangeReader, columns: &[Projection]) -> Result<Fetched, ReadError> {
         let mut chunks = Vec::new();
-        if let Unit::File {
+        if let RowGroupTask::File {
             table,
             file,
             footer,
@@ -181,26 +181,26 @@ pub(crate) fn fetch(
         .map_err(|error| failed(error.cause().to_string()))
 }
 
-pub(crate) fn index_of(rows: &RowGroupMetaData, name: &str) -> Result<usize, Damage> {
+pub(crate) fn index_of(rows: &RowGroupMetaData, name: &str) -> Result<usize, MalformedFile> {
     rows.columns()
         .iter()
         .position(|chunk| chunk.column_path().string() == name)
-        .ok_or_else(|| Damage::new(format!("there is no column `{name}`")))
+        .ok_or_else(|| MalformedFile::new(format!("there is no column `{name}`")))
 }
 
 /// A unit with the bytes of its columns.
 #[derive(Debug)]
 pub(crate) struct Fetched {
-    pub(crate) unit: Unit,
+    pub(crate) unit: RowGroupTask,
     chunks: Vec<Chunk>,
 }
 
 impl Fetched {
     /// The columns, in the order in which they were asked for. Takes CPU time and waits for nothing.
-    pub(crate) fn read(&self, columns: &[Wanted], unzip: &mut Unzip) -> Result<Vec<Column>, ReadError> {
+    pub(crate) fn read(&self, columns: &[Projection], unzip: &mut Unzip) -> Result<Vec<Column>, ReadError> {
         match &self.unit {
-            Unit::Pending(rows) => columns.iter().map(|wanted| pending(rows, *wanted)).collect(),
-            Unit::File {
+            RowGroupTask::Pending(rows) => columns.iter().map(|wanted| pending(rows, *wanted)).collect(),
+            RowGroupTask::File {
                 table,
                 file,
                 footer,
@@ -211,14 +211,14 @@ impl Fetched {
                     .iter()
                     .zip(columns)
                     .map(|(chunk, wanted)| read(chunk, footer, *group, rows, wanted.form, unzip))
-                    .collect::<Result<_, Damage>>()
+                    .collect::<Result<_, MalformedFile>>()
                     .map_err(|damage| failed(damage.what))
             }
         }
     }
 }
 
-fn pending(rows: &Pending, wanted: Wanted) -> Result<Column, ReadError> {
+fn pending(rows: &Pending, wanted: Projection) -> Result<Column, ReadError> {
     let failed = |what: String| ReadError {
         path: "rows that wait for their commit".to_owned(),
         what,
@@ -228,7 +228,7 @@ fn pending(rows: &Pending, wanted: Wanted) -> Result<Column, ReadError> {
         .ok_or_else(|| failed(format!("there is no column `{}`", wanted.name)))?
         .map_err(|error| failed(error.to_string()))?;
     match wanted.form {
-        Form::Codes => Codes::of_array(&column)
+        Form::Codes => CodedColumn::of_array(&column)
             .map(Column::Codes)
             .map_err(|damage| failed(damage.what)),
         Form::Numbers => Ok(Column::Numbers(column.as_primitive::<Int64Type>().values().to_vec())),

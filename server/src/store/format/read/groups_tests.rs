@@ -3,12 +3,12 @@
 use super::*;
 use crate::store::StoreError;
 use crate::store::buffer::arriving::FreshSamples;
-use crate::store::format::provenance::Notes;
+use crate::store::format::provenance::Provenance;
 use crate::store::format::read::column_chunk::{coded, packed};
 use crate::store::format::read::footers::Footers;
 use crate::store::format::read::page_stream::FileStream;
 use crate::store::format::write::row_group;
-use crate::store::format::write::rows_file::{Effort, Encoded};
+use crate::store::format::write::rows_file::{Encoded, WriteProfile};
 use crate::store::root::in_memory::InMemory;
 use crate::store::root::local_reader::LocalReader;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder};
@@ -22,9 +22,9 @@ use std::collections::HashMap;
 const HOUR_NS: i64 = 3_600_000_000_000;
 const HOUR: &str = "1970-01-01T01";
 
-fn encode(rows: &RecordBatch, effort: Effort) -> Result<Option<Encoded>, StoreError> {
+fn encode(rows: &RecordBatch, effort: WriteProfile) -> Result<Option<Encoded>, StoreError> {
     let samples = FreshSamples::of_batch(rows);
-    row_group::encode(HOUR, &[Arc::new(samples)], effort, &Notes::default())
+    row_group::encode(HOUR, &[Arc::new(samples)], effort, &Provenance::default())
 }
 
 /// Every column of `samples` with values of its kind: few and many distinct ones, long runs, and absent ones.
@@ -90,7 +90,7 @@ fn read_back(column: &Column) -> Vec<String> {
     }
 }
 
-fn every_column() -> Vec<Wanted> {
+fn every_column() -> Vec<Projection> {
     let name = |name: &str| -> &'static str {
         let names = [
             "ts_ns",
@@ -111,7 +111,7 @@ fn every_column() -> Vec<Wanted> {
     let form = |name| if name == "ts_ns" { Form::Numbers } else { Form::Codes };
     let schema = Table::Samples.file_schema();
     let names = schema.fields().iter().map(|field| name(field.name()));
-    names.map(|name| Wanted { name, form: form(name) }).collect()
+    names.map(|name| Projection { name, form: form(name) }).collect()
 }
 
 fn stored(bytes: Bytes, file: &DataFile) -> Arc<dyn RangeReader> {
@@ -126,7 +126,7 @@ async fn read_all(store: &Arc<dyn RangeReader>, file: &DataFile) -> Result<Vec<V
     let wanted = every_column();
     let (mut columns, mut unzip) = (vec![Vec::new(); wanted.len()], Unzip::new().unwrap());
     for group in 0..footer.num_row_groups() {
-        let unit = Unit::File {
+        let unit = RowGroupTask::File {
             table: Table::Samples,
             file: file.clone(),
             footer: footer.clone(),
@@ -141,11 +141,11 @@ async fn read_all(store: &Arc<dyn RangeReader>, file: &DataFile) -> Result<Vec<V
 }
 
 /// All of it piece by piece, as a merge reads it.
-fn in_pieces(bytes: &Bytes) -> Result<Vec<Vec<String>>, Damage> {
+fn in_pieces(bytes: &Bytes) -> Result<Vec<Vec<String>>, MalformedFile> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), bytes).unwrap();
     let reader = LocalReader::new(dir.path());
-    let wanted: &'static [Wanted] = every_column().leak();
+    let wanted: &'static [Projection] = every_column().leak();
     let (mut stream, mut unzip) = (FileStream::open(&reader, "file", wanted)?, Unzip::new()?);
     let mut columns = vec![Vec::new(); wanted.len()];
     while let Some(piece) = stream.next(&mut unzip)? {
@@ -155,7 +155,7 @@ fn in_pieces(bytes: &Bytes) -> Result<Vec<Vec<String>>, Damage> {
                 Form::Codes => {
                     let (codes, values) = stream.codes(index);
                     let (codes, values) = (codes.to_vec().into(), values.clone());
-                    Column::Codes(Codes { codes, values })
+                    Column::Codes(CodedColumn { codes, values })
                 }
             };
             let texts = read_back(&column);
@@ -180,7 +180,7 @@ fn by_arrow(bytes: &Bytes) -> Vec<Vec<String>> {
 
 #[tokio::test]
 async fn what_the_store_writes_reads_as_arrow_reads_it() {
-    for effort in [Effort::Fresh, Effort::Compact] {
+    for effort in [WriteProfile::Fresh, WriteProfile::Compact] {
         let encoded = encode(&rows(70_000), effort).unwrap().unwrap();
         let store = stored(encoded.bytes.clone(), &encoded.file);
         assert_eq!(read_all(&store, &encoded.file).await.unwrap(), by_arrow(&encoded.bytes));
@@ -243,7 +243,7 @@ fn rows_of_threads(count: i64) -> RecordBatch {
 #[tokio::test]
 async fn codes_that_stand_for_nothing_are_not_counted() {
     let rows = rows_of_threads(120_000);
-    let encoded = encode(&rows, Effort::Compact);
+    let encoded = encode(&rows, WriteProfile::Compact);
     let encoded = encoded.unwrap().unwrap();
     let store = stored(encoded.bytes.clone(), &encoded.file);
     let expected = by_arrow(&encoded.bytes);
@@ -292,7 +292,7 @@ async fn other_encodings_are_read_too() {
         writer.close().unwrap();
         let (bytes, mut file) = (
             Bytes::from(bytes),
-            encode(&self::rows(1), Effort::Fresh).unwrap().unwrap().file,
+            encode(&self::rows(1), WriteProfile::Fresh).unwrap().unwrap().file,
         );
         file.size_bytes = bytes.len() as u64;
         let store = stored(bytes.clone(), &file);
@@ -306,7 +306,7 @@ async fn other_encodings_are_read_too() {
 
 #[tokio::test]
 async fn a_damaged_file_is_an_error_that_names_it_or_reads_as_something() {
-    let encoded = encode(&rows(400), Effort::Fresh).unwrap().unwrap();
+    let encoded = encode(&rows(400), WriteProfile::Fresh).unwrap().unwrap();
     let whole = encoded.bytes.to_vec();
     let name = format!("samples/{}", encoded.file.path);
     let mut errors = 0;

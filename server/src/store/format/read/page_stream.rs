@@ -4,9 +4,9 @@
 //! dictionaries of the row group that they are of. Many are open at a time: each holds a page of every column and the
 //! dictionaries of a row group, no more, and all are decompressed by one decompressor.
 
-use crate::column::coded::{Codes, Column, Form, Values, Wanted};
-use crate::column::malformed::Damage;
-use crate::store::format::read::column_chunk::{Chunk, Dictionary, add_differences, read};
+use crate::column::coded::{CodedColumn, Column, Form, Projection, Values};
+use crate::column::malformed::MalformedFile;
+use crate::store::format::read::column_chunk::{Chunk, DictionaryPage, add_differences, read};
 use crate::store::format::read::groups::index_of;
 use crate::store::format::read::object::Pieces;
 use crate::store::format::read::unzip::{Plain, Unzip, as_they_lie};
@@ -27,7 +27,7 @@ const HEADER_BYTES: usize = 128;
 #[derive(Default)]
 struct Pages {
     /// Of a column of codes, once it has come.
-    dictionary: Option<Dictionary>,
+    dictionary: Option<DictionaryPage>,
     codes: Vec<u32>,
     numbers: Vec<i64>,
 }
@@ -42,7 +42,7 @@ struct OneColumn {
 }
 
 impl OneColumn {
-    fn open(file: &Pieces, footer: &ParquetMetaData, group: usize, wanted: Wanted) -> Result<Self, Damage> {
+    fn open(file: &Pieces, footer: &ParquetMetaData, group: usize, wanted: Projection) -> Result<Self, MalformedFile> {
         let rows = footer.row_group(group);
         let index = index_of(rows, wanted.name)?;
         let meta = rows.column(index).clone();
@@ -57,10 +57,12 @@ impl OneColumn {
     }
 
     /// Reads on until there are so many rows. False: a page is written in another way.
-    fn fill(&mut self, rows: usize, left: usize, unzip: &mut Unzip) -> Result<bool, Damage> {
+    fn fill(&mut self, rows: usize, left: usize, unzip: &mut Unzip) -> Result<bool, MalformedFile> {
         while self.rows() < rows {
             let Some(page) = self.reader.get_next_page()? else {
-                return Err(Damage::new("a column has fewer values than its row group has rows"));
+                return Err(MalformedFile::new(
+                    "a column has fewer values than its row group has rows",
+                ));
             };
             let Some(page) = unzip.open(&page, self.meta.compression())? else {
                 return Ok(false);
@@ -73,7 +75,7 @@ impl OneColumn {
             } = &mut self.pages;
             let is_read = match (self.form, page, &*dictionary) {
                 (Form::Codes, Plain::Dictionary(bytes), _) => {
-                    *dictionary = Dictionary::of(bytes, meta)?;
+                    *dictionary = DictionaryPage::of(bytes, meta)?;
                     dictionary.is_some()
                 }
                 (Form::Codes, page, Some(dictionary)) => dictionary.add_codes(page, meta, left, codes)?,
@@ -106,7 +108,7 @@ impl OneColumn {
 pub(crate) struct FileStream {
     file: Pieces,
     footer: Arc<ParquetMetaData>,
-    wanted: &'static [Wanted],
+    wanted: &'static [Projection],
     /// The row group that comes next.
     next_group: usize,
     columns: Vec<OneColumn>,
@@ -125,8 +127,13 @@ pub(crate) struct Piece {
 
 impl FileStream {
     /// `path` is the file's below the data root. An error does not name it.
-    pub(crate) fn open(reader: &dyn RangeReader, path: &str, wanted: &'static [Wanted]) -> Result<FileStream, Damage> {
-        let file = Pieces::open(reader, path, HEADER_BYTES).map_err(|error| Damage::new(error.cause().to_string()))?;
+    pub(crate) fn open(
+        reader: &dyn RangeReader,
+        path: &str,
+        wanted: &'static [Projection],
+    ) -> Result<FileStream, MalformedFile> {
+        let file =
+            Pieces::open(reader, path, HEADER_BYTES).map_err(|error| MalformedFile::new(error.cause().to_string()))?;
         let footer = ParquetMetaDataReader::new().parse_and_finish(&file)?;
         Ok(FileStream {
             file,
@@ -140,7 +147,7 @@ impl FileStream {
     }
 
     /// Reads on; none at the end.
-    pub(crate) fn next(&mut self, unzip: &mut Unzip) -> Result<Option<Piece>, Damage> {
+    pub(crate) fn next(&mut self, unzip: &mut Unzip) -> Result<Option<Piece>, MalformedFile> {
         for column in &mut self.columns {
             column.drop_rows(self.piece);
         }
@@ -152,7 +159,7 @@ impl FileStream {
                 self.columns.clear();
                 return Ok(None);
             }
-            let open = |wanted: &Wanted| OneColumn::open(&self.file, &self.footer, self.next_group, *wanted);
+            let open = |wanted: &Projection| OneColumn::open(&self.file, &self.footer, self.next_group, *wanted);
             self.columns = self.wanted.iter().map(open).collect::<Result<_, _>>()?;
             self.left = self.footer.row_group(self.next_group).num_rows() as usize;
             self.next_group += 1;
@@ -171,7 +178,7 @@ impl FileStream {
     }
 
     /// Reads the row group in one piece, whatever its encoding: files of others.
-    fn read_whole(&mut self, unzip: &mut Unzip) -> Result<(), Damage> {
+    fn read_whole(&mut self, unzip: &mut Unzip) -> Result<(), MalformedFile> {
         let group = self.next_group - 1;
         let rows = self.footer.row_group(group);
         let gone = rows.num_rows() as usize - self.left;
@@ -183,8 +190,8 @@ impl FileStream {
                 bytes: self.file.get_bytes(start, length as usize)?,
             };
             column.pages = match read(&chunk, &self.footer, group, rows, column.form, unzip)? {
-                Column::Codes(Codes { codes, values }) => Pages {
-                    dictionary: Some(Dictionary::whole(values)),
+                Column::Codes(CodedColumn { codes, values }) => Pages {
+                    dictionary: Some(DictionaryPage::whole(values)),
                     codes: codes.into_words(),
                     numbers: Vec::new(),
                 },

@@ -1,6 +1,6 @@
 //! Pages of columns in plain: decompressed one after another by one decompressor, into the same memory.
 
-use crate::column::malformed::Damage;
+use crate::column::malformed::MalformedFile;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::page::Page;
 use parquet::errors::ParquetError;
@@ -43,10 +43,10 @@ pub(crate) struct Unzip {
 }
 
 impl Unzip {
-    pub(crate) fn new() -> Result<Unzip, Damage> {
+    pub(crate) fn new() -> Result<Unzip, MalformedFile> {
         let zstd = zstd::bulk::Decompressor::new();
         Ok(Unzip {
-            zstd: zstd.map_err(|error| Damage::new(error.to_string()))?,
+            zstd: zstd.map_err(|error| MalformedFile::new(error.to_string()))?,
             plain: Vec::new(),
         })
     }
@@ -56,7 +56,7 @@ impl Unzip {
         &'p mut self,
         page: &'p Page,
         compression: Compression,
-    ) -> Result<Option<Plain<'p>>, Damage> {
+    ) -> Result<Option<Plain<'p>>, MalformedFile> {
         let is_zstd = match compression {
             Compression::ZSTD(_) => true,
             Compression::UNCOMPRESSED => false,
@@ -77,7 +77,7 @@ impl Unzip {
                 let levels = *def_levels_byte_len as usize;
                 let (levels, values) = buf
                     .split_at_checked(levels)
-                    .ok_or_else(|| Damage::new("a page is shorter than its levels"))?;
+                    .ok_or_else(|| MalformedFile::new("a page is shorter than its levels"))?;
                 let values = self.plain(values, is_zstd && *is_compressed)?;
                 values.map(|values| Plain::Data {
                     encoding: *encoding,
@@ -92,21 +92,21 @@ impl Unzip {
     }
 
     /// Nothing for what does not say how large it is, as compressors that write a stream leave it.
-    fn plain<'p>(&'p mut self, bytes: &'p [u8], is_zstd: bool) -> Result<Option<&'p [u8]>, Damage> {
+    fn plain<'p>(&'p mut self, bytes: &'p [u8], is_zstd: bool) -> Result<Option<&'p [u8]>, MalformedFile> {
         if !is_zstd || bytes.is_empty() {
             return Ok(Some(bytes));
         }
         let size = zstd::zstd_safe::get_frame_content_size(bytes);
-        let Some(size) = size.map_err(|_| Damage::new("a page is not compressed as its column says"))? else {
+        let Some(size) = size.map_err(|_| MalformedFile::new("a page is not compressed as its column says"))? else {
             return Ok(None);
         };
         if size > MAX_PAGE_BYTES {
-            return Err(Damage::new("a page is too large"));
+            return Err(MalformedFile::new("a page is too large"));
         }
         self.plain.clear();
         self.plain.reserve(size as usize);
         let unpacked = self.zstd.decompress_to_buffer(bytes, &mut self.plain);
-        unpacked.map_err(|error| Damage::new(error.to_string()))?;
+        unpacked.map_err(|error| MalformedFile::new(error.to_string()))?;
         Ok(Some(&self.plain))
     }
 }

@@ -7,31 +7,31 @@ use crate::column::runs::{ABSENT, Runs, run_length};
 use std::borrow::Cow;
 
 /// The codes of a column, [`ABSENT`] where a row has no value.
-pub(crate) enum Codes<'c> {
+pub(crate) enum CodeStream<'c> {
     Rows(Cow<'c, [u32]>),
     Runs(Cow<'c, [(u32, u32)]>),
 }
 
-impl<'c> Codes<'c> {
+impl<'c> CodeStream<'c> {
     pub(crate) fn of_rows(codes: &'c [u32]) -> Self {
-        Codes::Rows(codes.into())
+        CodeStream::Rows(codes.into())
     }
 
     pub(crate) fn of_runs(runs: &'c [(u32, u32)]) -> Self {
-        Codes::Runs(runs.into())
+        CodeStream::Runs(runs.into())
     }
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Codes::Rows(codes) => codes.len(),
-            Codes::Runs(runs) => runs.iter().map(|(_, count)| *count as usize).sum(),
+            CodeStream::Rows(codes) => codes.len(),
+            CodeStream::Runs(runs) => runs.iter().map(|(_, count)| *count as usize).sum(),
         }
     }
 
     pub(crate) fn absent(&self) -> usize {
         match self {
-            Codes::Rows(codes) => codes.iter().filter(|code| **code == ABSENT).count(),
-            Codes::Runs(runs) => {
+            CodeStream::Rows(codes) => codes.iter().filter(|code| **code == ABSENT).count(),
+            CodeStream::Runs(runs) => {
                 let absent = runs.iter().filter(|(code, _)| *code == ABSENT);
                 absent.map(|(_, count)| *count as usize).sum()
             }
@@ -39,8 +39,8 @@ impl<'c> Codes<'c> {
     }
 
     /// Those of as many rows each as are given, where they are given row by row.
-    pub(crate) fn cut(&self, page_rows: &[usize]) -> Vec<Codes<'_>> {
-        let Codes::Rows(codes) = self else {
+    pub(crate) fn cut(&self, page_rows: &[usize]) -> Vec<CodeStream<'_>> {
+        let CodeStream::Rows(codes) = self else {
             return self.pages(self.len().max(1));
         };
         let mut rest = &codes[..];
@@ -51,20 +51,20 @@ impl<'c> Codes<'c> {
                 break;
             }
             let (page, behind) = rest.split_at((*rows).min(rest.len()));
-            pages.push(Codes::of_rows(page));
+            pages.push(CodeStream::of_rows(page));
             rest = behind;
         }
         if !rest.is_empty() {
-            pages.push(Codes::of_rows(rest));
+            pages.push(CodeStream::of_rows(rest));
         }
         pages
     }
 
     /// Cut after so many rows each.
-    pub(crate) fn pages(&self, page_rows: usize) -> Vec<Codes<'_>> {
+    pub(crate) fn pages(&self, page_rows: usize) -> Vec<CodeStream<'_>> {
         let runs = match self {
-            Codes::Rows(codes) => return codes.chunks(page_rows).map(Codes::of_rows).collect(),
-            Codes::Runs(runs) => runs,
+            CodeStream::Rows(codes) => return codes.chunks(page_rows).map(CodeStream::of_rows).collect(),
+            CodeStream::Runs(runs) => runs,
         };
         let (mut pages, mut page, mut room) = (Vec::new(), Runs::new(), page_rows as u32);
         for (code, count) in runs.iter() {
@@ -74,46 +74,46 @@ impl<'c> Codes<'c> {
                 page.push((*code, taken));
                 (left, room) = (left - taken, room - taken);
                 if room == 0 {
-                    pages.push(Codes::Runs(std::mem::take(&mut page).into()));
+                    pages.push(CodeStream::Runs(std::mem::take(&mut page).into()));
                     room = page_rows as u32;
                 }
             }
         }
         if !page.is_empty() {
-            pages.push(Codes::Runs(page.into()));
+            pages.push(CodeStream::Runs(page.into()));
         }
         pages
     }
 
     /// 1 for each row that has a value, 0 for others; and the codes of those that have.
-    pub(crate) fn levels(&self) -> (Codes<'static>, Codes<'static>) {
+    pub(crate) fn levels(&self) -> (CodeStream<'static>, CodeStream<'static>) {
         let is_present = |code: u32| u32::from(code != ABSENT);
         match self {
-            Codes::Rows(codes) => {
+            CodeStream::Rows(codes) => {
                 let levels: Vec<u32> = codes.iter().map(|code| is_present(*code)).collect();
                 let present: Vec<u32> = codes.iter().copied().filter(|code| *code != ABSENT).collect();
-                (Codes::Rows(levels.into()), Codes::Rows(present.into()))
+                (CodeStream::Rows(levels.into()), CodeStream::Rows(present.into()))
             }
-            Codes::Runs(runs) => {
+            CodeStream::Runs(runs) => {
                 let levels: Runs = runs.iter().map(|(code, count)| (is_present(*code), *count)).collect();
                 let present: Runs = runs.iter().copied().filter(|(code, _)| *code != ABSENT).collect();
-                (Codes::Runs(levels.into()), Codes::Runs(present.into()))
+                (CodeStream::Runs(levels.into()), CodeStream::Runs(present.into()))
             }
         }
     }
 
-    /// As [`Codes::write`] does, but without runs where they are given row by row.
+    /// As [`CodeStream::write`] does, but without runs where they are given row by row.
     pub(crate) fn write_each(&self, width: u32, to: &mut Vec<u8>) {
         match self {
-            Codes::Rows(codes) => pack(codes, width, to),
-            Codes::Runs(_) => self.write(width, to),
+            CodeStream::Rows(codes) => pack(codes, width, to),
+            CodeStream::Runs(_) => self.write(width, to),
         }
     }
 
     pub(crate) fn write(&self, width: u32, to: &mut Vec<u8>) {
         match self {
-            Codes::Rows(codes) => hybrid(codes, width, to),
-            Codes::Runs(runs) => hybrid_of_runs(runs, width, to),
+            CodeStream::Rows(codes) => hybrid(codes, width, to),
+            CodeStream::Runs(runs) => hybrid_of_runs(runs, width, to),
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::column::coded::code_numbers;
 use crate::column::runs::{Runs, dense};
-use crate::store::buffer::interner::{Book, Names};
-use crate::store::format::write::bits::{Blocks, Codes, deltas, run};
+use crate::store::buffer::interner::{Interner, Names};
+use crate::store::format::write::bits::{Blocks, CodeStream, deltas, run};
 use crate::store::format::write::code_order::pages_of_homes;
-use crate::store::format::write::page_plan::{Compressors, Way};
+use crate::store::format::write::page_plan::{Compressors, PagePlan};
 use crate::store::format::write::pages::{Built, Chunk};
-use crate::store::format::write::rows_file::{Effort, MAX_RANGE_STRING_BYTES, Ranges};
+use crate::store::format::write::rows_file::{MAX_RANGE_STRING_BYTES, Ranges, WriteProfile};
 use crate::store::table::data_file::ColumnRange;
 use crate::store::table::schema::Table;
 use bytes::Bytes;
@@ -36,7 +36,7 @@ const BOUNDED: [&str; 1] = ["node"];
 pub(crate) fn counting() -> std::io::Result<Compressor<'static>> {
     const LEAST_MATCH: u32 = 7;
     const REMEMBERED_LOG: u32 = 6;
-    let mut compressor = Compressor::new(Effort::Fresh.level())?;
+    let mut compressor = Compressor::new(WriteProfile::Fresh.level())?;
     compressor.set_parameter(CParameter::MinMatch(LEAST_MATCH))?;
     compressor.set_parameter(CParameter::HashLog(REMEMBERED_LOG))?;
     Ok(compressor)
@@ -44,7 +44,7 @@ pub(crate) fn counting() -> std::io::Result<Compressor<'static>> {
 
 /// Runs of rows of which each mostly has stacks of its own: threads of one name, of one service, run the same code on
 /// every node.
-pub(crate) fn homes(origins: &Runs, book: &Book) -> Runs {
+pub(crate) fn homes(origins: &Runs, book: &Interner) -> Runs {
     let mut known: HashMap<(u32, u32), u32, foldhash::fast::RandomState> = HashMap::default();
     let of_rows = origins.iter().map(|(origin, rows)| {
         let next = known.len() as u32;
@@ -72,7 +72,7 @@ pub(crate) struct Group<'f> {
 }
 
 /// What stands before the codes of a column.
-struct Dictionary {
+struct DictionaryPage {
     /// The values as the format has them, one after another.
     plain: Vec<u8>,
     values: usize,
@@ -96,8 +96,8 @@ impl Group<'_> {
         let mut chunk = Chunk::new(&mut sink);
         let most = self.zstd.effort.page_rows();
         let pages = match self.zstd.effort {
-            Effort::Fresh => Vec::new(),
-            Effort::Compact => pages_of_homes(origins, LEAST_PAGE_OF_THREAD, most),
+            WriteProfile::Fresh => Vec::new(),
+            WriteProfile::Compact => pages_of_homes(origins, LEAST_PAGE_OF_THREAD, most),
         };
         let mut rest = times;
         for rows in pages.into_iter().chain(std::iter::repeat(most)) {
@@ -108,8 +108,8 @@ impl Group<'_> {
             rest = behind;
             let mut plain = Vec::with_capacity(page.len() * 5);
             let blocks = match self.zstd.effort {
-                Effort::Fresh => Blocks::Small,
-                Effort::Compact => Blocks::smallest(page),
+                WriteProfile::Fresh => Blocks::Small,
+                WriteProfile::Compact => Blocks::smallest(page),
             };
             deltas(page, blocks, &mut plain);
             let bytes = plain.len();
@@ -155,7 +155,7 @@ impl Group<'_> {
             .zip(runs)
             .map(|(key, (_, count))| (key, *count))
             .collect();
-        self.texts(name, Codes::of_runs(&runs), &kept, names)
+        self.texts(name, CodeStream::of_runs(&runs), &kept, names)
     }
 
     /// Names of what rows are, of which there are few: by their codes, one each.
@@ -168,10 +168,10 @@ impl Group<'_> {
     ) -> Result<(), ParquetError> {
         let (keys, kept) = dense(codes, names.len());
         let rows: Vec<u32> = rows.iter().map(|row| keys[*row as usize]).collect();
-        self.texts(name, Codes::of_rows(&rows), &kept, names)
+        self.texts(name, CodeStream::of_rows(&rows), &kept, names)
     }
 
-    fn texts(&mut self, name: &str, codes: Codes<'_>, kept: &[u32], names: &Names) -> Result<(), ParquetError> {
+    fn texts(&mut self, name: &str, codes: CodeStream<'_>, kept: &[u32], names: &Names) -> Result<(), ParquetError> {
         let mut plain = Vec::new();
         let texts = || kept.iter().map(|code| names.text(*code));
         for text in texts() {
@@ -186,13 +186,13 @@ impl Group<'_> {
         if let Some((min, max)) = short {
             self.ranges.add_texts(name, min, max);
         }
-        let dictionary = Dictionary {
+        let dictionary = DictionaryPage {
             plain,
             values: kept.len(),
             statistics: statistics.filter(|_| self.is_bounded(name)),
             absent: 0,
         };
-        self.append(codes, dictionary, &Way::default())
+        self.append(codes, dictionary, &PagePlan::default())
     }
 
     /// Numbers of 64 bits of what runs are of, of which some may be absent.
@@ -208,7 +208,7 @@ impl Group<'_> {
             .zip(runs)
             .map(|(key, (_, count))| (key, *count))
             .collect();
-        self.numbers(name, Codes::of_runs(&runs), &values, 8, &Way::default())
+        self.numbers(name, CodeStream::of_runs(&runs), &values, 8, &PagePlan::default())
     }
 
     /// Numbers of so many bytes of what rows are, of which there are few: one each, of which some may be absent.
@@ -224,7 +224,7 @@ impl Group<'_> {
         let (keys, values) = code_numbers(numbers);
         let rows: Vec<u32> = rows.iter().map(|row| keys[*row as usize]).collect();
         let way = self.zstd.way_of_pages(&rows, values.len(), homes)?;
-        self.numbers(name, Codes::of_rows(&rows), &values, bytes, &way)
+        self.numbers(name, CodeStream::of_rows(&rows), &values, bytes, &way)
     }
 
     /// Numbers of 64 bits row by row.
@@ -234,7 +234,7 @@ impl Group<'_> {
         numbers: impl ExactSizeIterator<Item = i64>,
     ) -> Result<(), ParquetError> {
         let (keys, values) = code_numbers(numbers.map(Some));
-        self.numbers(name, Codes::of_rows(&keys), &values, 8, &Way::default())
+        self.numbers(name, CodeStream::of_rows(&keys), &values, 8, &PagePlan::default())
     }
 
     /// Stacks by their codes, row by row. `homes`: as of [`homes`]; none where rows stand by their stacks.
@@ -242,7 +242,7 @@ impl Group<'_> {
         &mut self,
         codes: impl ExactSizeIterator<Item = u32>,
         homes: &Runs,
-        book: &Book,
+        book: &Interner,
     ) -> Result<(), ParquetError> {
         let (mut keys, kept) = dense(codes, book.stacks.len());
         let mut ids: Vec<i64> = kept.into_iter().map(|code| book.stacks[code]).collect();
@@ -259,16 +259,16 @@ impl Group<'_> {
             ids = placed;
             keys.iter_mut().for_each(|key| *key = places[*key as usize]);
         }
-        self.numbers("stack_id", Codes::of_rows(&keys), &ids, 8, &way)
+        self.numbers("stack_id", CodeStream::of_rows(&keys), &ids, 8, &way)
     }
 
     fn numbers(
         &mut self,
         name: &str,
-        codes: Codes<'_>,
+        codes: CodeStream<'_>,
         values: &[i64],
         bytes: usize,
-        way: &Way,
+        way: &PagePlan,
     ) -> Result<(), ParquetError> {
         let absent = codes.absent();
         let some = values.iter().min().copied().zip(values.iter().max().copied());
@@ -276,7 +276,7 @@ impl Group<'_> {
             self.ranges.ints.push((name.to_owned(), ColumnRange { min, max }));
         }
         let bounds = |bound: fn((i64, i64)) -> i64| some.map(bound);
-        let dictionary = Dictionary {
+        let dictionary = DictionaryPage {
             plain: values
                 .iter()
                 .flat_map(|value| value.to_le_bytes().into_iter().take(bytes))
@@ -297,15 +297,20 @@ impl Group<'_> {
     }
 
     /// Adds a column.
-    fn append(&mut self, codes: Codes<'_>, dictionary: Dictionary, way: &Way) -> Result<(), ParquetError> {
+    fn append(
+        &mut self,
+        codes: CodeStream<'_>,
+        dictionary: DictionaryPage,
+        way: &PagePlan,
+    ) -> Result<(), ParquetError> {
         let column = self.column()?;
         let may_lack = column.max_def_level() > 0;
         let (rows, mut plain) = (codes.len(), Vec::new());
         let mut sink = TrackedWrite::new(Vec::new());
         let mut chunk = Chunk::new(&mut sink);
         let values = match self.zstd.effort {
-            Effort::Fresh => dictionary.plain.clone(),
-            Effort::Compact => self.zstd.compressor.compress(&dictionary.plain)?,
+            WriteProfile::Fresh => dictionary.plain.clone(),
+            WriteProfile::Compact => self.zstd.compressor.compress(&dictionary.plain)?,
         };
         chunk.add(
             Page::DictionaryPage {
@@ -338,8 +343,10 @@ impl Group<'_> {
             way.write(&present, width, &mut plain);
             let body = &plain[levels_bytes..];
             let small = match self.zstd.effort {
-                Effort::Fresh => None,
-                Effort::Compact => Some(self.zstd.zstd(way).compress(body)?).filter(|small| small.len() < body.len()),
+                WriteProfile::Fresh => None,
+                WriteProfile::Compact => {
+                    Some(self.zstd.zstd(way).compress(body)?).filter(|small| small.len() < body.len())
+                }
             };
             let is_compressed = small.is_some();
             let body = small.as_deref().unwrap_or(body);
@@ -359,8 +366,8 @@ impl Group<'_> {
         let built = chunk.finish();
         let mut metadata = ColumnChunkMetaData::builder(column)
             .set_compression(match self.zstd.effort {
-                Effort::Fresh => Compression::UNCOMPRESSED,
-                Effort::Compact => Compression::ZSTD(ZstdLevel::try_new(self.zstd.effort.level())?),
+                WriteProfile::Fresh => Compression::UNCOMPRESSED,
+                WriteProfile::Compact => Compression::ZSTD(ZstdLevel::try_new(self.zstd.effort.level())?),
             })
             .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
             .set_num_values(rows as i64)

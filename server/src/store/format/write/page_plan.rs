@@ -1,9 +1,9 @@
 //! In which way the codes of a column are written, where there is a choice.
 
 use crate::column::runs::{ABSENT, Runs};
-use crate::store::format::write::bits::{Codes, hybrid};
+use crate::store::format::write::bits::{CodeStream, hybrid};
 use crate::store::format::write::code_order::{by_frequency, by_home, pages_of_homes};
-use crate::store::format::write::rows_file::Effort;
+use crate::store::format::write::rows_file::WriteProfile;
 use parquet::errors::ParquetError;
 use zstd::bulk::Compressor;
 
@@ -23,7 +23,7 @@ const PAGE_BYTES: usize = 50;
 
 /// How the codes of a column are written.
 #[derive(Debug, Default)]
-pub(crate) struct Way {
+pub(crate) struct PagePlan {
     /// The code that takes the place of each.
     pub(crate) places: Option<Vec<u32>>,
     /// Bits of a code; none: what [`Group::width`] says.
@@ -36,15 +36,15 @@ pub(crate) struct Way {
     pages: Vec<usize>,
 }
 
-impl Way {
-    pub(crate) fn cut<'c>(&self, codes: &'c Codes<'_>, effort: Effort) -> Vec<Codes<'c>> {
+impl PagePlan {
+    pub(crate) fn cut<'c>(&self, codes: &'c CodeStream<'_>, effort: WriteProfile) -> Vec<CodeStream<'c>> {
         match self.pages.as_slice() {
             [] => codes.pages(effort.page_rows()),
             pages => codes.cut(pages),
         }
     }
 
-    pub(crate) fn write(&self, codes: &Codes<'_>, width: u32, to: &mut Vec<u8>) {
+    pub(crate) fn write(&self, codes: &CodeStream<'_>, width: u32, to: &mut Vec<u8>) {
         if self.is_each {
             codes.write_each(width, to);
         } else {
@@ -55,85 +55,90 @@ impl Way {
 
 /// What pages are compressed with, when encodings are tried and when one is written.
 pub(crate) struct Compressors<'g> {
-    pub(crate) effort: Effort,
+    pub(crate) effort: WriteProfile,
     pub(crate) compressor: &'g mut Compressor<'static>,
     /// By the frequency of bytes alone.
     pub(crate) fast: &'g mut Compressor<'static>,
 }
 
 impl Compressors<'_> {
-    pub(crate) fn zstd(&mut self, way: &Way) -> &mut Compressor<'static> {
+    pub(crate) fn zstd(&mut self, way: &PagePlan) -> &mut Compressor<'static> {
         if way.is_fast { self.fast } else { self.compressor }
     }
 
     /// Of the ways in which stacks can be written the one by which the first of them become smallest.
-    pub(crate) fn way_of_stacks(&mut self, keys: &[u32], values: usize, homes: &Runs) -> Result<Way, ParquetError> {
-        if self.effort != Effort::Compact || !(1 << 8..1 << 16).contains(&values) {
-            return Ok(Way::default());
+    pub(crate) fn way_of_stacks(
+        &mut self,
+        keys: &[u32],
+        values: usize,
+        homes: &Runs,
+    ) -> Result<PagePlan, ParquetError> {
+        if self.effort != WriteProfile::Compact || !(1 << 8..1 << 16).contains(&values) {
+            return Ok(PagePlan::default());
         }
         let (keys_tried, width) = (&keys[..keys.len().min(TRIED_ROWS)], Some(u16::BITS));
-        let least = self.width(values, &Codes::of_rows(keys_tried))?;
+        let least = self.width(values, &CodeStream::of_rows(keys_tried))?;
         let mut ways = vec![
-            Way {
+            PagePlan {
                 width: Some(least),
-                ..Way::default()
+                ..PagePlan::default()
             },
-            Way {
+            PagePlan {
                 places: Some(by_frequency(keys, values)),
                 width,
                 is_fast: true,
-                ..Way::default()
+                ..PagePlan::default()
             },
         ];
         if homes.is_empty() {
             // Each stack's rows follow each other: as a run of the format, or as what is one to zstd.
-            ways.extend([false, true].map(|is_each| Way {
+            ways.extend([false, true].map(|is_each| PagePlan {
                 width,
                 is_each,
-                ..Way::default()
+                ..PagePlan::default()
             }));
         }
         if let Some(places) = by_home(keys, homes, values) {
-            ways.push(Way {
+            ways.push(PagePlan {
                 places: Some(places),
                 width,
                 is_fast: true,
                 pages: pages_of_homes(homes, LEAST_PAGE_OF_HOME, self.effort.page_rows()),
-                ..Way::default()
+                ..PagePlan::default()
             });
         }
         self.smallest(keys_tried, ways)
     }
 
     /// The same of codes of which rows of one home have few.
-    pub(crate) fn way_of_pages(&mut self, keys: &[u32], values: usize, homes: &Runs) -> Result<Way, ParquetError> {
+    pub(crate) fn way_of_pages(&mut self, keys: &[u32], values: usize, homes: &Runs) -> Result<PagePlan, ParquetError> {
         let tried = &keys[..keys.len().min(TRIED_ROWS)];
-        if self.effort != Effort::Compact || homes.is_empty() || values < 2 || tried.contains(&ABSENT) {
-            return Ok(Way::default());
+        if self.effort != WriteProfile::Compact || homes.is_empty() || values < 2 || tried.contains(&ABSENT) {
+            return Ok(PagePlan::default());
         }
         let pages = pages_of_homes(homes, LEAST_PAGE_OF_HOME, self.effort.page_rows());
-        let mut ways = vec![Way {
-            width: Some(self.width(values, &Codes::of_rows(tried))?),
-            ..Way::default()
+        let mut ways = vec![PagePlan {
+            width: Some(self.width(values, &CodeStream::of_rows(tried))?),
+            ..PagePlan::default()
         }];
         // Of few codes eight in a row are equal now and then by chance: a run there breaks up what zstd would count.
         let with_and_without_runs = |width| [false, true].map(|is_each| (width, is_each));
         ways.extend(
             widths(values)
                 .flat_map(with_and_without_runs)
-                .map(|(width, is_each)| Way {
+                .map(|(width, is_each)| PagePlan {
                     width: Some(width),
                     is_each,
                     is_fast: true,
                     pages: pages.clone(),
-                    ..Way::default()
+                    ..PagePlan::default()
                 }),
         );
         self.smallest(tried, ways)
     }
 
-    fn smallest(&mut self, keys: &[u32], ways: Vec<Way>) -> Result<Way, ParquetError> {
-        let mut smallest = (usize::MAX, Way::default());
+    fn smallest(&mut self, keys: &[u32], ways: Vec<PagePlan>) -> Result<PagePlan, ParquetError> {
+        let mut smallest = (usize::MAX, PagePlan::default());
         for way in ways {
             let size = self.size(keys, &way)?;
             if size < smallest.0 {
@@ -144,13 +149,13 @@ impl Compressors<'_> {
     }
 
     /// What these codes take in this way.
-    fn size(&mut self, keys: &[u32], way: &Way) -> Result<usize, ParquetError> {
+    fn size(&mut self, keys: &[u32], way: &PagePlan) -> Result<usize, ParquetError> {
         let placed: Vec<u32> = match &way.places {
             Some(places) => keys.iter().map(|key| places[*key as usize]).collect(),
             None => keys.to_vec(),
         };
         let (mut size, mut plain) = (0, Vec::new());
-        for page in way.cut(&Codes::of_rows(&placed), self.effort) {
+        for page in way.cut(&CodeStream::of_rows(&placed), self.effort) {
             plain.clear();
             way.write(&page, way.width.unwrap_or(u32::BITS), &mut plain);
             size += PAGE_BYTES + self.zstd(way).compress(&plain)?.len();
@@ -159,10 +164,12 @@ impl Compressors<'_> {
     }
     /// How many bits codes are written with, by how small the first ones become: as few as the greatest code needs,
     /// or whole or half bytes. Those are more, but zstd finds in them which codes are frequent.
-    pub(crate) fn width(&mut self, values: usize, codes: &Codes<'_>) -> Result<u32, ParquetError> {
+    pub(crate) fn width(&mut self, values: usize, codes: &CodeStream<'_>) -> Result<u32, ParquetError> {
         let [least, ..] = of_values(values);
-        let Codes::Rows(codes) = codes else { return Ok(least) };
-        if self.effort != Effort::Compact {
+        let CodeStream::Rows(codes) = codes else {
+            return Ok(least);
+        };
+        if self.effort != WriteProfile::Compact {
             return Ok(least);
         }
         let given = codes.iter().copied().filter(|code| *code != ABSENT);

@@ -9,11 +9,11 @@
 use crate::column::runs::{Runs, dense, runs};
 use crate::store::buffer::arriving::FreshSamples;
 use crate::store::buffer::coded_rows::{Recent, Samples};
-use crate::store::buffer::interner::Book;
-use crate::store::format::provenance::Notes;
+use crate::store::buffer::interner::Interner;
+use crate::store::format::provenance::Provenance;
 use crate::store::format::write::column_writer::{Group, counting, homes};
 use crate::store::format::write::page_plan::Compressors;
-use crate::store::format::write::rows_file::{self, Effort, Encoded, PART, ROW_GROUP_ROWS, Ranges};
+use crate::store::format::write::rows_file::{self, Encoded, PART, ROW_GROUP_ROWS, Ranges, WriteProfile};
 use crate::store::table::error::StoreError;
 use crate::store::table::schema::Table;
 use parquet::arrow::ArrowWriter;
@@ -31,10 +31,10 @@ const NAMED_IN: usize = 8;
 pub(crate) fn encode(
     partition: &str,
     samples: &[Arc<FreshSamples>],
-    effort: Effort,
-    notes: &Notes,
+    effort: WriteProfile,
+    notes: &Provenance,
 ) -> Result<Option<Encoded>, StoreError> {
-    let (mut rows, mut book, mut recent) = (Samples::default(), Book::default(), Recent::default());
+    let (mut rows, mut book, mut recent) = (Samples::default(), Interner::default(), Recent::default());
     rows.reserve(samples.iter().map(|samples| samples.num_rows()).sum());
     book.stacks
         .reserve(samples.iter().map(|samples| samples.stacks()).sum::<usize>() / NAMED_IN);
@@ -54,7 +54,7 @@ pub(crate) fn encode(
 pub(crate) struct CodedFile {
     table: Table,
     writer: SerializedFileWriter<Vec<u8>>,
-    effort: Effort,
+    effort: WriteProfile,
     compressor: Compressor<'static>,
     /// For codes in an order in which frequent bytes are all that there is to find.
     fast: Compressor<'static>,
@@ -64,11 +64,16 @@ pub(crate) struct CodedFile {
 
 impl CodedFile {
     /// A file of about so many bytes: one that grows is copied again and again. `notes`: what it says of itself.
-    pub(crate) fn new(table: Table, effort: Effort, notes: &Notes, bytes: usize) -> Result<Self, StoreError> {
+    pub(crate) fn new(
+        table: Table,
+        effort: WriteProfile,
+        notes: &Provenance,
+        bytes: usize,
+    ) -> Result<Self, StoreError> {
         let (writer, _) = rows_file::writer(table, effort, notes, bytes)
             .and_then(ArrowWriter::into_serialized_writer)
             .map_err(failed(table))?;
-        let compressor = |effort: Effort| {
+        let compressor = |effort: WriteProfile| {
             let compressor = Compressor::new(effort.level());
             compressor.map_err(StoreError::table(table, "encode a file"))
         };
@@ -88,7 +93,7 @@ impl CodedFile {
     }
 
     /// Adds all rows of `samples` in row groups of so many.
-    pub(crate) fn write_groups(&mut self, rows: &Samples, of: usize, book: &Book) -> Result<(), StoreError> {
+    pub(crate) fn write_groups(&mut self, rows: &Samples, of: usize, book: &Interner) -> Result<(), StoreError> {
         let begins = (0..rows.len()).step_by(of);
         begins
             .map(|begin| begin..rows.len().min(begin + of))
@@ -96,7 +101,12 @@ impl CodedFile {
     }
 
     /// Adds these rows of `samples` as a row group.
-    pub(crate) fn write_samples(&mut self, rows: &Samples, range: Range<usize>, book: &Book) -> Result<(), StoreError> {
+    pub(crate) fn write_samples(
+        &mut self,
+        rows: &Samples,
+        range: Range<usize>,
+        book: &Interner,
+    ) -> Result<(), StoreError> {
         self.write(range.len(), |group| write_samples(group, rows, range, book))
     }
 
@@ -152,7 +162,12 @@ fn failed(table: Table) -> impl Fn(ParquetError) -> StoreError {
 }
 
 /// Adds the columns of `samples` in their order.
-fn write_samples(group: &mut Group<'_>, rows: &Samples, range: Range<usize>, book: &Book) -> Result<(), ParquetError> {
+fn write_samples(
+    group: &mut Group<'_>,
+    rows: &Samples,
+    range: Range<usize>,
+    book: &Interner,
+) -> Result<(), ParquetError> {
     let origins = runs(rows.origins[range.clone()].iter().copied());
     let homes = homes(&origins, book);
     group.times(&rows.ts_ns[range.clone()], &origins)?;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::store::buffer::interner::{Manner, Origin, Series};
+use crate::store::buffer::interner::{SampleAttributes, Series, ThreadKey};
 use crate::store::format::write::bits::hybrid;
 use crate::store::format::write::code_order;
 use crate::store::table::data_file::ColumnRange;
@@ -25,8 +25,8 @@ impl Numbers {
 
 /// Rows of which `stacks` stacks are distinct; of tids and CPUs one in `absent` is absent, none where that is 0, all
 /// where it is 1.
-fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Book) {
-    let (mut rows, mut book, mut random) = (Samples::default(), Book::default(), Numbers(count as u64));
+fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Interner) {
+    let (mut rows, mut book, mut random) = (Samples::default(), Interner::default(), Numbers(count as u64));
     for _ in 0..count {
         let service = random.below(7) as i64;
         let is_absent = |random: &mut Numbers| absent > 0 && random.below(absent) == 0;
@@ -36,14 +36,14 @@ fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Book) {
             service: book.names.code(&format!("service-{service} Ω")),
             id: service * 7 - 20,
         });
-        rows.origins.push(book.origins.code(Origin {
+        rows.origins.push(book.origins.code(ThreadKey {
             series,
             node: book.names.code(&format!("node-{}", random.below(3))),
             thread: book.names.code(["", "a", "worker"][random.below(3) as usize]),
             process_id: -1,
             tid: (!is_absent(&mut random)).then(|| random.below(9) as i64),
         }));
-        rows.manners.push(book.manners.code(Manner {
+        rows.manners.push(book.manners.code(SampleAttributes {
             mode: book.names.code(["user", "kernel"][random.below(2) as usize]),
             cpu: (!is_absent(&mut random)).then(|| random.below(64) as i64),
             value: 50_000_000,
@@ -53,12 +53,12 @@ fn rows(count: usize, stacks: u64, absent: u64) -> (Samples, Book) {
     (rows, book)
 }
 
-fn encoded(rows: &Samples, book: &Book, group_rows: usize) -> Encoded {
-    encoded_with(Effort::Fresh, rows, book, group_rows)
+fn encoded(rows: &Samples, book: &Interner, group_rows: usize) -> Encoded {
+    encoded_with(WriteProfile::Fresh, rows, book, group_rows)
 }
 
-fn encoded_with(effort: Effort, rows: &Samples, book: &Book, group_rows: usize) -> Encoded {
-    let mut file = CodedFile::new(Table::Samples, effort, &Notes::default(), 0).unwrap();
+fn encoded_with(effort: WriteProfile, rows: &Samples, book: &Interner, group_rows: usize) -> Encoded {
+    let mut file = CodedFile::new(Table::Samples, effort, &Provenance::default(), 0).unwrap();
     let mut rows = rows.clone();
     rows.sort(book);
     file.write_groups(&rows, group_rows, book).unwrap();
@@ -66,7 +66,7 @@ fn encoded_with(effort: Effort, rows: &Samples, book: &Book, group_rows: usize) 
 }
 
 /// The rows as the table sorts them, by what they say instead of by codes; equal ones as they lie.
-fn in_order(rows: &Samples, book: &Book) -> Vec<u32> {
+fn in_order(rows: &Samples, book: &Interner) -> Vec<u32> {
     let mut order: Vec<u32> = (0..rows.len() as u32).collect();
     let key = |row: u32| {
         let (origin, ts_ns) = (rows.origins[row as usize], rows.ts_ns[row as usize]);
@@ -79,7 +79,7 @@ fn in_order(rows: &Samples, book: &Book) -> Vec<u32> {
 /// Rows as text, so that all columns are compared.
 type Row = (i64, [String; 5], [Option<i64>; 5]);
 
-fn expected(rows: &Samples, book: &Book) -> Vec<Row> {
+fn expected(rows: &Samples, book: &Interner) -> Vec<Row> {
     let row = |row: &u32| {
         let at = *row as usize;
         let (origin, manner) = (book.origins[rows.origins[at]], book.manners[rows.manners[at]]);
@@ -139,7 +139,7 @@ fn another_reader_finds_the_rows_in_their_order() {
         let file = encoded(&rows, &book, 150_000);
         assert_eq!(file.file.rows, count as u64);
         assert_eq!(read(&file.bytes), expected(&rows, &book), "{count} {stacks} {absent}");
-        let file = encoded_with(Effort::Compact, &rows, &book, 150_000);
+        let file = encoded_with(WriteProfile::Compact, &rows, &book, 150_000);
         assert_eq!(read(&file.bytes), expected(&rows, &book), "{count} {stacks} {absent}");
     }
 }
@@ -147,8 +147,8 @@ fn another_reader_finds_the_rows_in_their_order() {
 #[test]
 fn codes_of_whole_bytes_are_taken_where_they_become_smaller() {
     let (mut rows, mut book) = rows(60_000, 9000, 0);
-    let stacks = |rows: &Samples, book: &Book| {
-        let file = encoded_with(Effort::Compact, rows, book, 60_000);
+    let stacks = |rows: &Samples, book: &Interner| {
+        let file = encoded_with(WriteProfile::Compact, rows, book, 60_000);
         assert_eq!(read(&file.bytes), expected(rows, book));
         let reader = SerializedFileReader::new(file.bytes).unwrap();
         let group = reader.metadata().row_group(0);
@@ -180,7 +180,7 @@ fn frequent_stacks_take_fewer_bits_than_rare_ones() {
         let part = random.below(1 << 20) as f64 / (1 << 20) as f64;
         *stack = book.stacks.code((part.powi(4) * 9000.0) as i64);
     }
-    let file = encoded_with(Effort::Compact, &rows, &book, 60_000);
+    let file = encoded_with(WriteProfile::Compact, &rows, &book, 60_000);
     assert_eq!(read(&file.bytes), expected(&rows, &book));
     let reader = SerializedFileReader::new(file.bytes).unwrap();
     let columns = reader.metadata().row_group(0).columns();
@@ -196,7 +196,9 @@ fn frequent_stacks_take_fewer_bits_than_rare_ones() {
     let size = |width| {
         let mut plain = Vec::new();
         hybrid(&codes, width, &mut plain);
-        zstd::bulk::compress(&plain, Effort::Compact.level()).unwrap().len()
+        zstd::bulk::compress(&plain, WriteProfile::Compact.level())
+            .unwrap()
+            .len()
     };
     let before = size(14).min(size(16)) + 8 * kept.len();
     let now = column.unwrap().compressed_size() as usize;
@@ -214,7 +216,7 @@ fn threads_of_one_name_have_codes_of_their_own() {
         let (node, thread) = (random.below(6) as i64, random.below(5) as i64);
         let series = book.series.code(Series { id: node, ..series });
         rows.ts_ns.push(at);
-        rows.origins.push(book.origins.code(Origin {
+        rows.origins.push(book.origins.code(ThreadKey {
             series,
             node: book.names.code(&format!("node-{node}")),
             thread: book.names.code(&format!("worker-{thread}")),
@@ -226,7 +228,7 @@ fn threads_of_one_name_have_codes_of_their_own() {
         rows.stacks
             .push(book.stacks.code(900_f64.powf(part) as i64 * 5 + thread));
     }
-    let file = encoded_with(Effort::Compact, &rows, &book, 120_000);
+    let file = encoded_with(WriteProfile::Compact, &rows, &book, 120_000);
     assert_eq!(read(&file.bytes), expected(&rows, &book));
     let reader = SerializedFileReader::new(file.bytes).unwrap();
     let group = reader.get_row_group(0).unwrap();
@@ -258,7 +260,7 @@ fn threads_of_one_name_have_codes_of_their_own() {
     let mut plain = Vec::new();
     let placed: Vec<u32> = codes.iter().map(|code| places[*code as usize]).collect();
     hybrid(&placed, 16, &mut plain);
-    let by_frequency = zstd::bulk::compress(&plain, Effort::Fresh.level()).unwrap().len() + 8 * book.stacks.len();
+    let by_frequency = zstd::bulk::compress(&plain, WriteProfile::Fresh.level()).unwrap().len() + 8 * book.stacks.len();
     let now = group.metadata().column(stacks).compressed_size() as usize;
     assert!(now < by_frequency * 7 / 8, "{now} of {by_frequency}");
 }
@@ -273,21 +275,21 @@ fn of_two_cpus_of_a_thread_a_row_takes_little_more_than_a_bit() {
         let (node, thread) = (random.below(4) as i64, random.below(6) as i64);
         let series = book.series.code(Series { id: node, ..series });
         rows.ts_ns.push(at);
-        rows.origins.push(book.origins.code(Origin {
+        rows.origins.push(book.origins.code(ThreadKey {
             series,
             node: book.names.code(&format!("node-{node}")),
             thread: book.names.code(&format!("worker-{thread}")),
             process_id: node,
             tid: Some(thread),
         }));
-        rows.manners.push(book.manners.code(Manner {
+        rows.manners.push(book.manners.code(SampleAttributes {
             mode,
             cpu: Some(thread + random.below(2) as i64),
             value: 50_000_000,
         }));
         rows.stacks.push(0);
     }
-    let file = encoded_with(Effort::Compact, &rows, &book, count as usize);
+    let file = encoded_with(WriteProfile::Compact, &rows, &book, count as usize);
     assert_eq!(read(&file.bytes), expected(&rows, &book));
     let reader = SerializedFileReader::new(file.bytes).unwrap();
     let columns = reader.metadata().row_group(0).columns();
@@ -386,7 +388,7 @@ fn times_of_every_distance_come_back() {
             }
             rows.ts_ns[0] = i64::MAX;
             rows.ts_ns[count / 2] = i64::MIN;
-            for effort in [Effort::Fresh, Effort::Compact] {
+            for effort in [WriteProfile::Fresh, WriteProfile::Compact] {
                 let file = encoded_with(effort, &rows, &book, 150_000);
                 assert_eq!(
                     read(&file.bytes),

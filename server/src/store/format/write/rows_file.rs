@@ -1,6 +1,6 @@
 //! Rows to a sorted Parquet file with statistics, in memory.
 
-use crate::store::format::provenance::Notes;
+use crate::store::format::provenance::Provenance;
 use crate::store::table::data_file::{ColumnRange, DataFile};
 use crate::store::table::error::StoreError;
 use crate::store::table::integrity;
@@ -33,14 +33,14 @@ pub(crate) const PART: &str = "part";
 
 /// How much effort goes into compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effort {
+pub(crate) enum WriteProfile {
     /// A commit every few seconds: fast.
     Fresh,
     /// A rewrite that lasts: small.
     Compact,
 }
 
-impl Effort {
+impl WriteProfile {
     /// Of zstd.
     pub(crate) fn level(self) -> i32 {
         match self {
@@ -81,8 +81,8 @@ pub(crate) fn encode(
     table: Table,
     partition: &str,
     batches: &[RecordBatch],
-    effort: Effort,
-    notes: &Notes,
+    effort: WriteProfile,
+    notes: &Provenance,
 ) -> Result<Option<Encoded>, StoreError> {
     let gathered = concat_batches(&table.schema(), batches).map_err(StoreError::table(table, "gather rows"))?;
     if gathered.num_rows() == 0 {
@@ -103,8 +103,8 @@ pub(crate) fn encode(
 /// What begins a file, of about so many bytes. `notes`: what it says of itself.
 pub(crate) fn writer(
     table: Table,
-    effort: Effort,
-    notes: &Notes,
+    effort: WriteProfile,
+    notes: &Provenance,
     bytes: usize,
 ) -> Result<ArrowWriter<Vec<u8>>, ParquetError> {
     let file = Vec::with_capacity(bytes);
@@ -126,7 +126,7 @@ pub(crate) struct FileBuilder {
 
 impl FileBuilder {
     /// `notes`: what the file says of itself.
-    pub(crate) fn new(table: Table, effort: Effort, notes: &Notes) -> Result<Self, StoreError> {
+    pub(crate) fn new(table: Table, effort: WriteProfile, notes: &Provenance) -> Result<Self, StoreError> {
         Ok(Self {
             table,
             writer: writer(table, effort, notes, 0).map_err(StoreError::table(table, "encode a file"))?,
@@ -240,7 +240,7 @@ pub(crate) fn describe(table: Table, batches: &[RecordBatch]) -> Result<DataFile
 
 /// How the columns of a table's files are encoded. In `samples` every column but the time is a dictionary in every
 /// row group, however many values it has: readers count by dictionary code, and never have to look at a row's value.
-fn properties(table: Table, effort: Effort) -> WriterProperties {
+fn properties(table: Table, effort: WriteProfile) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(
@@ -481,8 +481,8 @@ mod tests {
     fn all_of_a_sample_but_its_time_is_a_dictionary_in_every_row_group() {
         // As many distinct ids as by default would not be a dictionary any more: 1.2 MB.
         let samples = [Arc::new(FreshSamples::of_batch(&samples(150_000)))];
-        for effort in [Effort::Fresh, Effort::Compact] {
-            let encoded = row_group::encode("2026-11-21T08", &samples, effort, &Notes::default());
+        for effort in [WriteProfile::Fresh, WriteProfile::Compact] {
+            let encoded = row_group::encode("2026-11-21T08", &samples, effort, &Provenance::default());
             let reader = SerializedFileReader::new(encoded.unwrap().unwrap().bytes).unwrap();
             let group = reader.get_row_group(0).unwrap();
             for (index, chunk) in group.metadata().columns().iter().enumerate() {
@@ -525,7 +525,13 @@ mod tests {
             day,
         ];
         let rows = RecordBatch::try_new(Table::Stacks.schema(), columns).unwrap();
-        let file = encode(Table::Stacks, "2026-11-21", &[rows], Effort::Compact, &Notes::default());
+        let file = encode(
+            Table::Stacks,
+            "2026-11-21",
+            &[rows],
+            WriteProfile::Compact,
+            &Provenance::default(),
+        );
         let bytes = file.unwrap().unwrap().bytes.len() as i64;
         // Its id, that of its own frame, and a third of another.
         assert!(bytes < count * 30, "{} bytes a stack", bytes / count);
