@@ -3,8 +3,8 @@
  * each reason, the gravest first, with what follows from it; empty where nothing is known against the comparison.
  */
 import type { DiffAnswer, DiffSide } from "../../api/types.ts";
-import { ratesOf } from "../agents/account.ts";
 import { lossOf, MUCH_UNCOVERED, unseenOf } from "../agents/loss.ts";
+import { ratesOf } from "../agents/rates.ts";
 import { count, digits, duration, percent, plural } from "../text/format.ts";
 import { lengthOfAll, timesOf, type Window } from "../time/windows.ts";
 

@@ -1,9 +1,9 @@
 /** How much a window's numbers can be trusted: one line under the chart. */
 import type { ComponentChildren } from "preact";
 import type { Exposure, Period, Quality as QualityFigures } from "../../api/types.ts";
-import { ratesOf } from "../../logic/agents/account.ts";
 import { agentsOf, howMany } from "../../logic/agents/agents.ts";
 import { gapsOf, idleText, lossOf, missedOf, unseenOf } from "../../logic/agents/loss.ts";
+import { ratesOf } from "../../logic/agents/rates.ts";
 import { count, duration, percent, plural } from "../../logic/text/format.ts";
 import {
   amountHead,

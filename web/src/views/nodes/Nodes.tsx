@@ -1,6 +1,7 @@
 /** Every agent: when it was last heard of, what it took and lost, what it costs. */
-import { accountOf, limitsOf, refusalsOf } from "../../logic/agents/account.ts";
+import { accountOf, refusalsOf } from "../../logic/agents/account.ts";
 import { type Agent, agentsOf, costOf, howMany, shareOf } from "../../logic/agents/agents.ts";
+import { limitsOf } from "../../logic/agents/limits.ts";
 import { idleText, lossOf } from "../../logic/agents/loss.ts";
 import { formatSelector } from "../../logic/labels/selector.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../../logic/text/format.ts";
