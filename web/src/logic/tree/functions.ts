@@ -3,7 +3,7 @@
  * Out: one row a function (kind, module, name) with self and total samples; a function that calls itself counts a
  * sample once.
  */
-import { functionIds } from "./builder.ts";
+import { functionIds } from "./functionIds.ts";
 import type { FrameKey } from "./places.ts";
 import { atOnce } from "./slices.ts";
 import { frameName, kindName, moduleName, type Tree } from "./tree.ts";
