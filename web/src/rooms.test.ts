@@ -24,6 +24,7 @@ const ORDER = [
   "state/address",
   "state/lazyFile.ts",
   "api/index.ts",
+  "logic/graph",
   "logic/compare",
   "logic/heatmap",
   "logic/flame",

@@ -306,6 +306,16 @@ export function ranBefore({ samples }: Chart, found: readonly number[], beforeNs
   return [...byName.values()].sort((a, b) => b.samples - a.samples);
 }
 
+/** Samples that tell how far they usually are apart. */
+const TELLING = 1_000;
+
+/** Milliseconds from one sample to the next, usually; null where there is none. */
+export function usualPeriodMs({ samples }: Chart): number | null {
+  const first = samples.value_ns.slice(0, TELLING).sort((a, b) => a - b);
+  const middle = first[Math.floor(first.length / 2)];
+  return middle === undefined ? null : Math.round(middle / 1e6);
+}
+
 /** The first sample not before a time; as many as there are when all are before it. */
 export function sampleFrom(samples: TimelineSamples, ns: number): number {
   let [a, b] = [0, samples.offset_ns.length];

@@ -4,8 +4,8 @@ import type { DiffTopRow, Normalize } from "../../api/types.ts";
 import { type Change, MARK } from "../../logic/colour.ts";
 import { changeText, normText, normUnit } from "../../logic/compare/norm.ts";
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
-import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../../logic/table/diffRows.ts";
-import { factor, levelText, plural } from "../../logic/text/format.ts";
+import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, largestDelta, type Only } from "../../logic/table/diffRows.ts";
+import { factor, levelText, plural, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { largestOf, rowOf } from "../../logic/tree/functions.ts";
 import { sideNames } from "../../state/answers/compare.ts";
@@ -44,7 +44,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
     () => (chosen === null || drawn === null ? -1 : rowOf(shown.map(keyOf), drawn, chosen)),
     [shown, drawn, chosen],
   );
-  const most = useMemo(() => rows.reduce((top, row) => Math.max(top, Math.abs(row.delta)), 0), [rows]);
+  const most = useMemo(() => largestDelta(rows), [rows]);
   const { inTurn } = sideNames.value;
   const wordOf = (change: Change) => (inTurn ? `that are ${change}` : changeWords(sideNames.value, change));
   const heads = ([0, 1] as const).map((at) => sideText(sideNames.value, at)) as [string, string];
@@ -95,7 +95,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       number: true,
       cell: (row) => (
         <span class={`amount delta ${row.state}`} title={`${level}: ${interval(row)}`}>
-          <i style={{ width: `${most > 0 ? (Math.abs(row.delta) / most) * 100 : 0}%` }} />
+          <i style={{ width: `${shareOf(Math.abs(row.delta), most) * 100}%` }} />
           <b>{changeText(row.delta, normalize, counted.value)}</b>
         </span>
       ),

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../../logic/colour.ts";
-import { percent, plural } from "../../logic/text/format.ts";
+import { percent, plural, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import {
   type FunctionRow,
@@ -50,7 +50,6 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
   const chosen = selected.value;
   const chosenRow = useMemo(() => (chosen === null ? -1 : rowOf(rows, shown, chosen)), [rows, shown, chosen]);
   const whole = tree.total[focus] as number;
-  const share = (samples: number) => (whole > 0 ? samples / whole : 0);
   const room = nameRoom();
   const columns: Column<FunctionRow, SortKey>[] = [
     {
@@ -71,14 +70,14 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
       title: "Self",
       hint: "Samples in the function itself",
       number: true,
-      cell: (row) => <Amount samples={row.self} share={share(row.self)} />,
+      cell: (row) => <Amount samples={row.self} share={shareOf(row.self, whole)} />,
     },
     {
       key: "total",
       title: "Total",
       hint: "Samples in the function and all that it calls; a recursion counts once",
       number: true,
-      cell: (row) => <Amount samples={row.total} share={share(row.total)} />,
+      cell: (row) => <Amount samples={row.total} share={shareOf(row.total, whole)} />,
     },
   ];
   return (

@@ -1,5 +1,6 @@
 /** The lower half of both views: tools, flamegraph and table side by side. */
 import type { ComponentChildren } from "preact";
+import type { Measure, WindowMeasure } from "../../logic/graph/measure.ts";
 import type { Tree } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { sideNames } from "../../state/answers/compare.ts";
@@ -9,7 +10,6 @@ import { theme } from "../../state/screen/theme.ts";
 import { changing, focus, transformFile, tree, wholeSamples } from "../../state/screen/tree.ts";
 import { counted } from "../../state/screen/units.ts";
 import { Flamegraph } from "../flame/Flamegraph.tsx";
-import type { Measure, WindowMeasure } from "../flame/measure.ts";
 import { Unloaded } from "../lazyView.tsx";
 import { FramePanel, FrameTree } from "../lazyViews.tsx";
 import { Segments } from "../ui/Choice.tsx";

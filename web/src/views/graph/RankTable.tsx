@@ -2,9 +2,9 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../../api/types.ts";
-import { duration, percent, plural } from "../../logic/text/format.ts";
+import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/table/rankRows.ts";
+import { duration, percent, plural, shareOf } from "../../logic/text/format.ts";
 import { amountHead, amountShort, amountText, rateText } from "../../logic/text/unit.ts";
-import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/tree/functions.ts";
 import { counted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { actionOf, actOnValue, VALUE_HINT } from "../chart/valueActions.ts";
@@ -61,7 +61,7 @@ export function RankTable({ answer, choice }: Props) {
       hint: `${unit.isTime ? "CPU time" : amountHead(unit)} in this window and its share`,
       number: true,
       cell: (row) => {
-        const share = whole > 0 ? row.total / whole : 0;
+        const share = shareOf(row.total, whole);
         return (
           <span class="amount" title={`${rateText(row.cores ?? row.rate ?? 0, unit)}, ${amountText(row.total, unit)}`}>
             <i style={{ width: `${share * 100}%` }} />
