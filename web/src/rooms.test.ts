@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 /** A room imports from those behind it in this list, never from those before it. */
 const ORDER = [
@@ -94,6 +94,28 @@ describe("rooms", () => {
   it("leave calls to the server to the state", () => {
     const callers = [...sources.keys()].filter((path) => importsOf(path).includes("api/index.ts"));
     expect(callers.filter((path) => !path.startsWith("state/"))).toEqual([]);
+  });
+
+  it("draw graphs by their properties alone, without the state", () => {
+    const reached = new Set<string>();
+    const visit = (path: string) => {
+      if (reached.has(path)) return;
+      reached.add(path);
+      importsOf(path).forEach(visit);
+    };
+    [...sources.keys()].filter((path) => path.startsWith("views/flame/")).forEach(visit);
+    for (const path of ["views/timeline/TimelineCanvas.tsx", "views/graph/FrameTree.tsx"]) visit(path);
+    expect([...reached].filter((path) => path.startsWith("state/"))).toEqual([]);
+  });
+
+  it("do nothing when they are imported", async () => {
+    // There is neither a document nor an address here: whoever looks for one fails.
+    vi.useFakeTimers();
+    const files = import.meta.glob(["./**/*.{ts,tsx}", "!./**/*.test.ts", "!./main.tsx", "!./**/*.worker.ts"]);
+    for (const load of Object.values(files)) await load();
+    expect(Object.keys(files).length).toBeGreaterThan(100);
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
   });
 
   it("hold no more files than a person takes in at once", () => {
