@@ -15,6 +15,9 @@ interface Props {
   choice: ComponentChildren;
 }
 
+/** Pixels from which on there is room for all columns. */
+const ROOMY = 470;
+
 function shareText(share: number | null): string {
   return share === null ? "" : percent(share);
 }
@@ -30,6 +33,7 @@ export function RankTable({ answer, choice }: Props) {
       title: answer?.by ?? "",
       hint: `Sort by name. ${VALUE_HINT}`,
       number: false,
+      width: { beside: "minmax(110px, 1fr)", alone: "minmax(110px, 2fr)" },
       cell: (row) => <span title={row.name}>{layerName(row.name, 0, answer?.by)}</span>,
     },
     {
@@ -37,6 +41,7 @@ export function RankTable({ answer, choice }: Props) {
       title: "Kernel",
       hint: "Share of its time that was spent in the kernel; sorted by the time itself",
       number: true,
+      width: { beside: "72px" },
       cell: (row) => shareText(rankShare(row, "kernel")),
     },
     {
@@ -44,7 +49,7 @@ export function RankTable({ answer, choice }: Props) {
       title: "Cut",
       hint: "Share of its time whose stacks lack their root; sorted by the time itself",
       number: true,
-      spare: true,
+      width: { beside: "58px", from: ROOMY },
       cell: (row) => shareText(rankShare(row, "cut")),
     },
     {
@@ -52,7 +57,7 @@ export function RankTable({ answer, choice }: Props) {
       title: "Unnamed",
       hint: "Share of its time whose stacks have a frame without a function's name; sorted by the time itself",
       number: true,
-      spare: true,
+      width: { beside: "88px", from: ROOMY },
       cell: (row) => shareText(rankShare(row, "unnamed")),
     },
     {
@@ -60,6 +65,7 @@ export function RankTable({ answer, choice }: Props) {
       title: unit.isTime ? "CPU time" : amountHead(unit),
       hint: `${unit.isTime ? "CPU time" : amountHead(unit)} in this window and its share`,
       number: true,
+      width: { beside: "140px", alone: "minmax(150px, 2fr)" },
       cell: (row) => {
         const share = shareOf(row.total, whole);
         return (
@@ -73,7 +79,7 @@ export function RankTable({ answer, choice }: Props) {
     },
   ];
   return (
-    <div class="tablebox ranks">
+    <div class="tablebox">
       <div class="tablebox-title">
         {choice}
         <b>{answer === null ? "" : plural(rows.length, "value")}</b>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { answerOf } from "../fixtures.ts";
-import { functionsOf, sortFunctions } from "./functions.ts";
-import { ROOT, treeOf } from "./tree.ts";
+import { ROOT, treeOf } from "../tree/tree.ts";
+import { functionsOf, sortFunctions } from "./functionRows.ts";
 
 const tree = treeOf(
   answerOf([
