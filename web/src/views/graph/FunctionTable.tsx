@@ -16,7 +16,7 @@ import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { matcher, tableNames } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
 import { upright } from "../../state/screen/tree.ts";
-import { amount, amountIn } from "../../state/screen/units.ts";
+import { amount, amountIn, counted } from "../../state/screen/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {
@@ -28,8 +28,9 @@ interface Props {
   onFind: (name: string) => void;
 }
 
-/** Of a number and its share over a bar. */
+/** Of an amount and its share over a bar: times are longer than numbers. */
 const AMOUNT_WIDTH = { beside: "108px", alone: "minmax(108px, 1fr)", phone: "84px" };
+const TIME_WIDTH = { beside: "138px", alone: "minmax(138px, 1fr)", phone: "84px" };
 
 export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFind }: Props) {
   // A function's own samples are at the leaves: what was turned round is counted as it was taken.
@@ -53,6 +54,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
   const chosenRow = useMemo(() => (chosen === null ? -1 : rowOf(rows, shown, chosen)), [rows, shown, chosen]);
   const whole = tree.total[focus] as number;
   const room = nameRoom();
+  const width = counted.value.name === "nanoseconds" ? TIME_WIDTH : AMOUNT_WIDTH;
   const columns: Column<FunctionRow, FunctionSortKey>[] = [
     {
       key: "name",
@@ -73,7 +75,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
       title: "Self",
       hint: "Samples in the function itself",
       number: true,
-      width: AMOUNT_WIDTH,
+      width,
       cell: (row) => <Amount samples={row.self} share={shareOf(row.self, whole)} />,
     },
     {
@@ -81,7 +83,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
       title: "Total",
       hint: "Samples in the function and all that it calls; a recursion counts once",
       number: true,
-      width: AMOUNT_WIDTH,
+      width,
       cell: (row) => <Amount samples={row.total} share={shareOf(row.total, whole)} />,
     },
   ];
