@@ -45,7 +45,9 @@ export default defineConfig({
   worker: { format: "es" },
   server: {
     // With the page's own Host: the server refuses SQL that another origin asks for.
-    proxy: Object.fromEntries(["/api", "/v1development"].map((path) => [path, { target: SERVER, changeOrigin: false }])),
+    proxy: Object.fromEntries(
+      ["/api", "/v1development"].map((path) => [path, { target: SERVER, changeOrigin: false }]),
+    ),
   },
   test: { include: ["src/**/*.test.ts"], environment: "node" },
 });
