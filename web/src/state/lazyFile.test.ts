@@ -25,6 +25,9 @@ describe("a lazy file", () => {
     await rest();
     expect([file.content.value, file.failed.value]).toEqual([null, true]);
     isThere = true;
+    file.prefetch();
+    await rest();
+    expect([file.content.value, file.failed.value]).toEqual([null, true]);
     file.fetch();
     expect(file.failed.value).toBe(false);
     await rest();

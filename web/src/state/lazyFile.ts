@@ -10,6 +10,8 @@ export interface LazyFile<T> {
   failed: ReadonlySignal<boolean>;
   /** Fetches it, at most once at a time; nobody waits for it. */
   fetch: () => void;
+  /** The same before it is wanted, but for a file that failed: what says so must not go away below a hand. */
+  prefetch: () => void;
 }
 
 export function lazyFile<T>(load: () => Promise<T>): LazyFile<T> {
@@ -30,5 +32,8 @@ export function lazyFile<T>(load: () => Promise<T>): LazyFile<T> {
       },
     );
   };
-  return { content, failed, fetch };
+  const prefetch = () => {
+    if (!failed.peek()) fetch();
+  };
+  return { content, failed, fetch, prefetch };
 }

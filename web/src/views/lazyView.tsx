@@ -34,7 +34,7 @@ export function lazy<P extends object>(
     if (Loaded !== null) return <Loaded {...props} />;
     return file.failed.value ? <Unloaded onRetry={file.fetch} /> : meanwhile;
   };
-  return Object.assign(Lazy, { prefetch: file.fetch });
+  return Object.assign(Lazy, { prefetch: file.prefetch });
 }
 
 export function Unloaded({ onRetry }: { onRetry: () => void }) {

@@ -76,7 +76,7 @@ const changed = computed(() => {
 
 export function startChanges(): void {
   effect(() => {
-    if (wantedChange.value.list.length > 0) transformFile.fetch();
+    if (transforms.value.length > 0) transformFile.fetch();
   });
   effect(() => {
     const wanted = wantedChange.value;

@@ -38,7 +38,7 @@ const PANES = [
 
 /** A hand on the graph selects a frame, or changes the tree. */
 function prefetch(): void {
-  transformFile.fetch();
+  transformFile.prefetch();
   FramePanel.prefetch();
 }
 
