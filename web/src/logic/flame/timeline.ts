@@ -13,7 +13,7 @@ import { matchesOf, namesOf, type Search, search, type Wanted } from "./search.t
 /** Samples further apart than so many periods have an idle time between them: timers fire late by parts of one. */
 const JITTER = 1.5;
 /** No view is shorter: a millisecond. */
-export const LEAST_NS = 1e6;
+const LEAST_NS = 1e6;
 
 export interface Chart {
   tree: Tree;

@@ -42,7 +42,7 @@ export function shownCells(answer: HeatmapAnswer): { grid: Grid; cells: number[]
   return { grid: { from, stepMs: step_ns / 1e6, columns, rows }, cells: shown };
 }
 
-export function cellCount({ columns, rows }: Grid): number {
+function cellCount({ columns, rows }: Grid): number {
   return columns * rows;
 }
 

@@ -118,7 +118,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
   );
 }
 
-export function Amount({ samples, share }: { samples: number; share: number }) {
+function Amount({ samples, share }: { samples: number; share: number }) {
   return (
     <span class="amount" title={`${amount(samples)}, ${percent(share)}`}>
       <i style={{ width: `${Math.min(100, share * 100)}%` }} />

@@ -53,7 +53,7 @@ export function setTransforms(list: readonly Transform[]): void {
   navigate({ transform: transformsText(list), focus: "" });
 }
 
-export function addTransform(added: Transform): void {
+function addTransform(added: Transform): void {
   setTransforms(withTransform(transforms.value, added));
 }
 

@@ -44,7 +44,7 @@ export function useSort<Key extends string>(
   return [sort, (wanted) => navigate({ sort: sortText(wanted) === sortText(usual) ? "" : sortText(wanted) })];
 }
 
-export const TABLE_ROW = 24;
+const TABLE_ROW = 24;
 
 /** Characters of a name; longer ones lose first what says least. */
 const NAME_ROOM: Record<Place, number> = { phone: 18, beside: 34, alone: 130 };
