@@ -10,7 +10,7 @@ import { EmptyNotice } from "./ui/Notices.tsx";
 export interface LazyView<P> {
   (props: P): ComponentChildren;
   /** Fetches it before it is shown. */
-  prefetch: () => void;
+  preload: () => void;
 }
 
 const begun = new WeakSet<() => void>();
@@ -29,12 +29,12 @@ export function lazy<P extends object>(
 ): LazyView<P> {
   const file = lazyFile(load);
   const Lazy = (props: P) => {
-    useEffect(file.fetch, []);
+    useEffect(file.load, []);
     const Loaded = file.content.value;
     if (Loaded !== null) return <Loaded {...props} />;
-    return file.failed.value ? <Unloaded onRetry={file.fetch} /> : meanwhile;
+    return file.failed.value ? <Unloaded onRetry={file.load} /> : meanwhile;
   };
-  return Object.assign(Lazy, { prefetch: file.prefetch });
+  return Object.assign(Lazy, { preload: file.preload });
 }
 
 export function Unloaded({ onRetry }: { onRetry: () => void }) {

@@ -1,6 +1,6 @@
 /**
- * What samples of a graph stand for. In: an answer's sums, samples of a frame. Out: seconds, cores, and a frame's figures
- * in a sentence.
+ * What samples of a graph stand for. In: an answer's sums, samples of a frame. Out: seconds, cores, and a frame's
+ * figures in a sentence.
  */
 import type { Normalize } from "../../api/types.ts";
 import { normText, normUnit } from "../compare/norm.ts";

@@ -1,6 +1,6 @@
 /**
- * Which columns of a table there is room for, and how wide they are. In: what each column needs, CSS pixels of the table.
- * Out: the columns that are shown, and the tracks of a grid that has just them.
+ * Which columns of a table there is room for, and how wide they are. In: what each column needs, CSS pixels of the
+ * table. Out: the columns that are shown, and the tracks of a grid that has just them.
  */
 
 /** Where a table stands: on a phone, beside a graph, or alone on the page. */

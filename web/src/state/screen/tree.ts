@@ -76,7 +76,7 @@ const changed = computed(() => {
 
 export function startChanges(): void {
   effect(() => {
-    if (transforms.value.length > 0) transformFile.fetch();
+    if (transforms.value.length > 0) transformFile.load();
   });
   effect(() => {
     const wanted = wantedChange.value;

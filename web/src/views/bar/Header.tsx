@@ -57,8 +57,8 @@ export function Header() {
             key={name}
             change={{ view: name }}
             aria-current={view === name ? "page" : undefined}
-            onPointerEnter={part?.prefetch}
-            onFocus={part?.prefetch}
+            onPointerEnter={part?.preload}
+            onFocus={part?.preload}
             onGo={() => navigate(changeFor(name))}
           >
             {title}
@@ -80,7 +80,7 @@ export function Header() {
       {view === "compare" && <CompareRange />}
       <Progress />
       <div class="header-end">
-        <Menu label="Share ▾" name="Share" class="to-left" onNear={ShareChoices.prefetch}>
+        <Menu label="Share ▾" name="Share" class="to-left" onNear={ShareChoices.preload}>
           {(close) => <ShareChoices close={close} />}
         </Menu>
         <InstallMenu />
@@ -101,7 +101,7 @@ function InstallMenu() {
       }
       name="Add a machine"
       class="to-left"
-      onNear={InstallLine.prefetch}
+      onNear={InstallLine.preload}
     >
       {() => <InstallLine />}
     </Menu>

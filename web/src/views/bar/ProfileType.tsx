@@ -16,7 +16,7 @@ export function ProfileType() {
       }
       name="Profile type"
       class="profile-type"
-      onNear={ProfileTypes.prefetch}
+      onNear={ProfileTypes.preload}
     >
       {(close) => <ProfileTypes close={close} />}
     </Menu>

@@ -36,7 +36,7 @@ export function TimeRange({ window, from, until, now, live, onRange, onLive, onR
         }
         name="Choose the time range"
         class="to-left"
-        onNear={Moments.prefetch}
+        onNear={Moments.preload}
       >
         {(close) => (
           <Moments

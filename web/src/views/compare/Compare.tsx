@@ -162,7 +162,7 @@ function Sides() {
       <div class={`side ${name}`}>
         <span class="side-letter">{letter}</span>
         <bdi>{word === letter ? "" : word}</bdi>
-        <Menu label={rangeText(window, now)} name={`Choose window ${letter}`} onNear={Moments.prefetch}>
+        <Menu label={rangeText(window, now)} name={`Choose window ${letter}`} onNear={Moments.preload}>
           {(close) => (
             <Moments
               window={window}

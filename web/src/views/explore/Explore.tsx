@@ -186,7 +186,7 @@ export function ExploreProfile() {
   const { rank } = page.value;
   // While the server is asked: its answer is then shown as soon as it comes.
   useEffect(() => {
-    if (rank !== "function") RankTable.prefetch();
+    if (rank !== "function") RankTable.preload();
   }, [rank]);
   if (answer === null) {
     if (error?.code === "bad_query")

@@ -5,7 +5,7 @@ import type { Download as Props } from "./DownloadLinks.tsx";
 
 export function Download(profile: Props) {
   return (
-    <Menu label="Download ▾" name="Download" class="to-left" onNear={DownloadLinks.prefetch}>
+    <Menu label="Download ▾" name="Download" class="to-left" onNear={DownloadLinks.preload}>
       {(close) => <DownloadLinks {...profile} close={close} />}
     </Menu>
   );

@@ -37,9 +37,9 @@ const PANES = [
 ] as const;
 
 /** A hand on the graph selects a frame, or changes the tree. */
-function prefetch(): void {
-  transformFile.prefetch();
-  FramePanel.prefetch();
+function preload(): void {
+  transformFile.preload();
+  FramePanel.preload();
 }
 
 export function Graph({ measure, loading, download, tools, table }: Props) {
@@ -50,11 +50,11 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
   const whole = { ...measure, samples: wholeSamples.value, unit: counted.value, sideNames: sideNames.value };
   const busy = loading || changing.value;
   // Without the file that changes trees, what was there before stays.
-  const lost = changing.value && transformFile.failed.value && <Unloaded onRetry={transformFile.fetch} />;
+  const lost = changing.value && transformFile.failed.value && <Unloaded onRetry={transformFile.load} />;
   if (shown === null)
     return fault === "" ? lost || <Busy on={busy} /> : <EmptyNotice title={`The answer is broken: ${fault}.`} />;
   return (
-    <section class="card graph" aria-label="Profile" onPointerEnter={prefetch} onFocusCapture={prefetch}>
+    <section class="card graph" aria-label="Profile" onPointerEnter={preload} onFocusCapture={preload}>
       <Busy on={busy && lost === false} />
       <div class="toolbar">
         <SearchBox />
