@@ -4,7 +4,7 @@
  */
 
 /** Where a table stands: on a phone, beside a graph, or alone on the page. */
-export type Place = "phone" | "beside" | "alone";
+export type Layout = "phone" | "beside" | "alone";
 
 /** Tracks of a grid, as CSS writes them; what is left out is as beside a graph. */
 export interface Width {
@@ -17,9 +17,9 @@ export interface Width {
 
 export function columnsFor<Column extends { width: Width }>(
   columns: readonly Column[],
-  place: Place,
+  layout: Layout,
   pixels: number,
 ): { shown: Column[]; tracks: string } {
   const shown = columns.filter(({ width }) => pixels >= (width.from ?? 0));
-  return { shown, tracks: shown.map(({ width }) => width[place] ?? width.beside).join(" ") };
+  return { shown, tracks: shown.map(({ width }) => width[layout] ?? width.beside).join(" ") };
 }

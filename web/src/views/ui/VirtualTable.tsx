@@ -3,7 +3,7 @@
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import { columnsFor, type Place, type Width } from "../../logic/table/columns.ts";
+import { columnsFor, type Layout, type Width } from "../../logic/table/columns.ts";
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { type Sort, sortOf, sortText } from "../../logic/table/sort.ts";
 import { navigate, page } from "../../state/address/page.ts";
@@ -47,17 +47,17 @@ export function useSort<Key extends string>(
 const TABLE_ROW = 24;
 
 /** Characters of a name; longer ones lose first what says least. */
-const NAME_ROOM: Record<Place, number> = { phone: 18, beside: 34, alone: 130 };
+const NAME_ROOM: Record<Layout, number> = { phone: 18, beside: 34, alone: 130 };
 /** As in `style/screens.css`. */
 const PHONE = "(max-width: 560px)";
 
-function placeNow(): Place {
+function layoutNow(): Layout {
   if (matchMedia(PHONE).matches) return "phone";
   return page.value.pane === "table" ? "alone" : "beside";
 }
 
-export function nameRoom(place: Place = placeNow()): number {
-  return NAME_ROOM[place];
+export function nameRoom(layout: Layout = layoutNow()): number {
+  return NAME_ROOM[layout];
 }
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
@@ -68,7 +68,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
   const [scroll, setScroll] = useState(0);
   const [active, setActive] = useState(0);
   const head = TABLE_ROW;
-  const { shown: drawn, tracks } = columnsFor(columns, placeNow(), size.width);
+  const { shown: drawn, tracks } = columnsFor(columns, layoutNow(), size.width);
   const { first, behind } = visibleRows(rows.length, TABLE_ROW, scroll, Math.max(0, size.height - head));
 
   useEffect(() => {
