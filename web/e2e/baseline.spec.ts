@@ -22,7 +22,7 @@ test("where the cores changed most, a click compares as long before as after", a
   expect(range.isWhole).toBe(true);
   const query = await course(request, "jump", range.from, [...times(8, IDLE), ...times(10, BUSY)]);
   await page.goto(at(range, query));
-  const jump = page.getByTestId("jump");
+  const jump = page.getByTestId("largest-change");
   await expect(jump).toHaveAttribute("title", /From 0\.2\d* to 0\.8\d* cores/);
   await jump.click();
   await expect.poll(() => parameter(page, "view")).toBe("compare");
@@ -50,7 +50,7 @@ test("a start is called so, and is not compared with the time before it", async 
   await page.getByRole("button", { name: /^1 change point/ }).click();
   const point = page.getByTestId("change-points").getByRole("button");
   await expect(point).toContainText(/started.*nothing before it to compare with/);
-  await expect(page.getByTestId("jump")).toHaveCount(0);
+  await expect(page.getByTestId("largest-change")).toHaveCount(0);
   await point.click();
   await expect.poll(() => time(page, "from")).toBe(range.from + 9_000);
   // What is looked at has nothing before it: its own halves are compared, and it says so.

@@ -161,7 +161,7 @@ test.describe("explore", () => {
     expect(first).toBeLessThan(windows.after.until);
     const said = await page.evaluate((moment) => new Date(moment).toTimeString().slice(0, 8), first);
     await expect(panel.getByTestId("frame-since")).toContainText(`first seen ${said}`);
-    await expect(panel.locator(".since path")).toHaveAttribute("d", /^M.*L/);
+    await expect(panel.locator(".frame-history path")).toHaveAttribute("d", /^M.*L/);
     // Frames elsewhere are no part of this one's caller.
     const figures = (row: RegExp) => panel.getByRole("row", { name: row }).getByRole("cell");
     await expect(figures(/^total/)).toHaveCount(5);

@@ -79,6 +79,26 @@ test("follows the system's colours until one is chosen", async ({ page, windows 
   await expect.poll(() => parameter(page, "theme")).toBe("dark");
 });
 
+test("figures are as wide as each other, so that columns of them can be read down", async ({ page, windows }) => {
+  await page.goto(at(windows.after));
+  await expect(page.getByRole("grid", { name: "Functions" }).locator(".amount").first()).toBeVisible();
+  const widths = await page.evaluate(() => {
+    const styled = [...document.querySelectorAll(".amount b, .layer-cores, .figure dd, .toplist-cores, input, button")];
+    const numeric = new Set(styled.map((element) => getComputedStyle(element).fontVariantNumeric));
+    const widthOf = (text: string) => {
+      const line = document.querySelector(".amount b")?.appendChild(document.createElement("span"));
+      if (line === undefined) return Number.NaN;
+      line.textContent = text;
+      const { width } = line.getBoundingClientRect();
+      line.remove();
+      return width;
+    };
+    return { numeric: [...numeric], narrow: widthOf("1111111111"), wide: widthOf("0000000000") };
+  });
+  expect(widths.numeric).toEqual(["tabular-nums"]);
+  expect(widths.narrow).toBeCloseTo(widths.wide, 1);
+});
+
 for (const width of [360, 390, 768]) {
   test(`fits ${width} pixels`, async ({ page, windows }) => {
     await page.setViewportSize({ width, height: 800 });

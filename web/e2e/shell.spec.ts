@@ -182,6 +182,46 @@ test.describe("parts of the page that come when they are wanted", () => {
     expect(answer.headers()["cache-control"]).toContain("immutable");
   });
 
+  test("what changes a tree comes when a hand is near the graph, or beside the first script", async ({
+    page,
+    windows,
+  }) => {
+    const changing = async () => (await assets(page)).filter((path) => path.includes("/transform-"));
+    await page.goto(at(windows.after));
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+    expect(await changing()).toEqual([]);
+    await page.getByTestId("flamegraph").hover();
+    await expect.poll(changing).toHaveLength(1);
+    // A link that changes the tree: the file is asked for while the server is, and the picture waits for both.
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await page.route("**/api/v1/flamegraph*", async (route) => {
+      await expect.poll(() => asked.some((path) => path.includes("/transform-"))).toBe(true);
+      await route.continue();
+    });
+    await page.goto(at(windows.after, { transform: "invert" }));
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+    await expect(page.getByTestId("chips")).toContainText("inverted");
+  });
+
+  test("without what changes a tree, the graph stays as it was and says so", async ({ page, windows }) => {
+    await page.route("**/assets/transform-*.js", (route) => route.fulfill({ status: 404, body: "" }));
+    await page.goto(at(windows.after));
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+    await page.getByTestId("flamegraph").focus();
+    await page.keyboard.press("i");
+    const notice = page.getByRole("alert").filter({ hasText: "could not be loaded" });
+    await expect(notice).toBeVisible();
+    await expect.poll(() => parameter(page, "transform")).toBe("invert");
+    expect(await colours(page)).toBeGreaterThan(4);
+    await expect(page.locator(".progress")).toBeEmpty();
+    await page.unroute("**/assets/transform-*.js");
+    await notice.getByRole("button", { name: "Reload the page" }).click();
+    await expect(page.getByTestId("chips")).toContainText("inverted");
+    await expect.poll(() => colours(page)).toBeGreaterThan(4);
+    await expect(notice).toBeHidden();
+  });
+
   test("one that is gone says so, and a reload opens the same view", async ({ page, windows }) => {
     // What a server answers that was upgraded: it has other files now.
     await page.route("**/assets/Heatmap-*.js", (route) => route.fulfill({ status: 404, body: "" }));

@@ -7,8 +7,11 @@ import "./style/header.css";
 import "./style/chart.css";
 import "./style/graph.css";
 import "./style/tables.css";
-import "./style/views.css";
+import "./style/heatmap.css";
+import "./style/timeline.css";
+import "./style/help.css";
 import "./style/screens.css";
+import "./style/print.css";
 
 start();
 const root = document.getElementById("app");

@@ -250,6 +250,7 @@ export interface HeatmapAnswer {
   from: number;
   until: number;
   unit: string;
+  is_time?: boolean;
   period_ns: number;
   samples: number;
   exposure: Exposure;

@@ -123,7 +123,7 @@ const LAYERS = [
   "#88a85f",
 ] as const;
 
-export const REST_COLOUR = "#8a92a3";
+const REST_COLOUR = "#8a92a3";
 
 /**
  * One colour a value: the value's own place by its name if it is free, else the next free one, so that a service keeps
@@ -153,7 +153,7 @@ export function kernelShade(hex: string, theme: Theme): string {
   return `#${part(1)}${part(3)}${part(5)}`;
 }
 
-export function textHash(text: string): number {
+function textHash(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   hash ^= hash >>> 15;

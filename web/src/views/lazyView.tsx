@@ -1,17 +1,16 @@
 /**
  * Views that the browser fetches when they are first wanted. Until a view is there something stands in its place. Where
- * it can't be fetched, a notice says why and what to do: the server no longer has the files of a page that was opened
- * before its upgrade.
+ * it can't be fetched, a notice says why and what to do.
  */
-import { signal } from "@preact/signals";
 import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
+import { lazyFile } from "../state/lazyFile.ts";
 import { EmptyNotice } from "./ui/Notices.tsx";
 
 export interface LazyView<P> {
   (props: P): ComponentChildren;
   /** Fetches it before it is shown. */
-  prefetch: () => void;
+  preload: () => void;
 }
 
 const begun = new WeakSet<() => void>();
@@ -28,33 +27,17 @@ export function lazy<P extends object>(
   load: () => Promise<ComponentType<P>>,
   meanwhile: ComponentChildren = null,
 ): LazyView<P> {
-  const loaded = signal<ComponentType<P> | null>(null);
-  const failed = signal(false);
-  let isAsked = false;
-  const prefetch = () => {
-    if (isAsked) return;
-    isAsked = true;
-    failed.value = false;
-    load().then(
-      (view) => {
-        loaded.value = view;
-      },
-      () => {
-        isAsked = false;
-        failed.value = true;
-      },
-    );
-  };
+  const file = lazyFile(load);
   const Lazy = (props: P) => {
-    useEffect(prefetch, []);
-    const Loaded = loaded.value;
+    useEffect(file.load, []);
+    const Loaded = file.content.value;
     if (Loaded !== null) return <Loaded {...props} />;
-    return failed.value ? <Unloaded onRetry={prefetch} /> : meanwhile;
+    return file.failed.value ? <Unloaded onRetry={file.load} /> : meanwhile;
   };
-  return Object.assign(Lazy, { prefetch });
+  return Object.assign(Lazy, { preload: file.preload });
 }
 
-function Unloaded({ onRetry }: { onRetry: () => void }) {
+export function Unloaded({ onRetry }: { onRetry: () => void }) {
   return (
     <div role="alert">
       <EmptyNotice title="This part of the page could not be loaded.">

@@ -8,6 +8,7 @@ import { Busy, Missing } from "./ui/Notices.tsx";
 const waiting = <Missing error={null} loading={true} kind="chart" />;
 
 const compare = () => import("./compare/Compare.tsx").then(begin);
+const panels = () => import("./bar/Panels.ts");
 const frames = () => import("./graph/Frames.ts").then(begin);
 const timeline = () => import("./timeline/Timeline.tsx").then(begin);
 
@@ -19,6 +20,12 @@ export const CompareProfile = lazy(
 export const Heatmap = lazy(() => import("./heatmap/Heatmap.tsx").then((file) => file.Heatmap), waiting);
 export const Timeline = lazy(() => timeline().then((file) => file.Timeline), waiting);
 export const Nodes = lazy(() => import("./nodes/Nodes.tsx").then((file) => file.Nodes), waiting);
-export const HelpDialog = lazy(() => frames().then((file) => file.HelpDialog));
+export const HelpDialog = lazy(() => panels().then((file) => file.HelpDialog));
+export const InstallLine = lazy(() => panels().then((file) => file.InstallLine));
+export const ShareChoices = lazy(() => panels().then((file) => file.ShareChoices));
+export const ProfileTypes = lazy(() => panels().then((file) => file.ProfileTypes));
+export const Moments = lazy(() => panels().then((file) => file.Moments));
+export const DownloadLinks = lazy(() => frames().then((file) => file.DownloadLinks));
+export const RankTable = lazy(() => frames().then((file) => file.RankTable), <Busy on={true} />);
 export const FramePanel = lazy(() => frames().then((file) => file.FramePanel), <Busy on={true} />);
 export const FrameTree = lazy(() => frames().then((file) => file.FrameTree), <Busy on={true} />);

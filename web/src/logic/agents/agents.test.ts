@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { NodeRow } from "../../api/types.ts";
-import { agentsOf, costOf, howMany, shareOf } from "./agents.ts";
+import { agentsOf, costOf, cpuShareOf, howMany } from "./agents.ts";
 
 function row(node: string, instance: string, last_seen: number, late: boolean): NodeRow {
   return {
@@ -62,7 +62,7 @@ describe("agents", () => {
   it("cost what they and their BPF programs take", () => {
     expect(costOf(row("a", "b", 0, false))).toBe(0.03);
     expect(costOf({ ...row("a", "b", 0, false), samples_taken: 0 })).toBeNull();
-    expect(shareOf(row("a", "b", 0, false))).toBe(0.005);
-    expect(shareOf({ ...row("a", "b", 0, false), agent_cores: null })).toBeNull();
+    expect(cpuShareOf(row("a", "b", 0, false))).toBe(0.005);
+    expect(cpuShareOf({ ...row("a", "b", 0, false), agent_cores: null })).toBeNull();
   });
 });

@@ -45,7 +45,7 @@ export function howMany(agents: readonly Agent[], state: AgentState): number {
 }
 
 /** The part of its machine's CPU time that an agent takes; null where that is not known yet. */
-export function shareOf({ agent_cores, cpus }: NodeRow): number | null {
+export function cpuShareOf({ agent_cores, cpus }: NodeRow): number | null {
   return agent_cores === null || agent_cores === undefined || cpus <= 0 ? null : agent_cores / cpus;
 }
 

@@ -3,9 +3,9 @@
  * each reason, the gravest first, with what follows from it; empty where nothing is known against the comparison.
  */
 import type { DiffAnswer, DiffSide } from "../../api/types.ts";
-import { ratesOf } from "../agents/account.ts";
 import { lossOf, MUCH_UNCOVERED, unseenOf } from "../agents/loss.ts";
-import { count, digits, duration, percent, plural } from "../text/format.ts";
+import { ratesOf } from "../agents/rates.ts";
+import { count, digits, duration, percent, plural, shareOf } from "../text/format.ts";
 import { lengthOfAll, timesOf, type Window } from "../time/windows.ts";
 
 export interface Caveat {
@@ -127,14 +127,13 @@ function nodes({ normalize, base, comparison }: Answer): Caveat[] {
 }
 
 function stacks(base: DiffSide, comparison: DiffSide): Caveat[] {
-  const part = (side: DiffSide, samples: number) => (side.samples > 0 ? samples / side.samples : 0);
   const kinds: [string, "truncated_samples" | "unnamed_samples"][] = [
     ["cut stacks", "truncated_samples"],
     ["stacks without a name", "unnamed_samples"],
   ];
   if (base.samples === 0 || comparison.samples === 0) return [];
   return kinds.flatMap(([word, key]) => {
-    const [a, b] = [part(base, base.quality[key]), part(comparison, comparison.quality[key])];
+    const [a, b] = [base, comparison].map(({ quality, samples }) => shareOf(quality[key], samples)) as [number, number];
     if (Math.abs(a - b) < MUCH_MORE) return [];
     const what = `${percent(a)} ${word} in A, ${percent(b)} in B`;
     return [{ what, so: "frames may only have moved to another place of the graph, or got a name" }];

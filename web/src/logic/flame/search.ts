@@ -2,6 +2,7 @@
  * Finding frames by name. Plain text matches anywhere in a name, whatever its case; `/…/` is a regular expression,
  * with `i` behind it for any case. A sample counts once, however often its stack matches.
  */
+import { shareOf } from "../text/format.ts";
 import { ROOT, type Tree } from "../tree/tree.ts";
 
 export type Matcher = (name: string) => boolean;
@@ -221,8 +222,8 @@ export function search(tree: Tree, names: Uint8Array, focus: number = ROOT): Sea
   const part = ({ samples, baseSamples }: Matched) => ({
     samples,
     baseSamples,
-    afterShare: ratio(samples, tree.total[focus] as number),
-    baseShare: ratio(baseSamples, tree.diff?.baseTotal[focus] ?? 0),
+    afterShare: shareOf(samples, tree.total[focus] as number),
+    baseShare: shareOf(baseSamples, tree.diff?.baseTotal[focus] ?? 0),
   });
   return {
     hits,
@@ -318,10 +319,6 @@ function within(tree: Tree, hits: Hits, few: Int32Array | null, from: number, un
     behind = end[node] as number;
   }
   return sum;
-}
-
-function ratio(part: number, whole: number): number {
-  return whole > 0 ? part / whole : 0;
 }
 
 /** The next frame that matches behind (or before) the selected one, round the end; null where none does. */

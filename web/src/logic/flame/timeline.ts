@@ -13,7 +13,7 @@ import { matchesOf, namesOf, type Search, search, type Wanted } from "./search.t
 /** Samples further apart than so many periods have an idle time between them: timers fire late by parts of one. */
 const JITTER = 1.5;
 /** No view is shorter: a millisecond. */
-export const LEAST_NS = 1e6;
+const LEAST_NS = 1e6;
 
 export interface Chart {
   tree: Tree;
@@ -304,6 +304,16 @@ export function ranBefore({ samples }: Chart, found: readonly number[], beforeNs
     else known.samples += one.samples;
   }
   return [...byName.values()].sort((a, b) => b.samples - a.samples);
+}
+
+/** Samples that tell how far they usually are apart. */
+const TELLING = 1_000;
+
+/** Milliseconds from one sample to the next, usually; null where there is none. */
+export function usualPeriodMs({ samples }: Chart): number | null {
+  const first = samples.value_ns.slice(0, TELLING).sort((a, b) => a - b);
+  const middle = first[Math.floor(first.length / 2)];
+  return middle === undefined ? null : Math.round(middle / 1e6);
 }
 
 /** The first sample not before a time; as many as there are when all are before it. */

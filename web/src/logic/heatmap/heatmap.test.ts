@@ -116,6 +116,17 @@ describe("colours", () => {
     expect(classText([1, 2], 1)).toBe("2");
   });
 
+  it("are told in the unit of what they count", () => {
+    const plain = (text: string) => text.replace(/\u202f/g, " ");
+    const time = { name: "nanoseconds", isTime: true };
+    expect([0, 1].map((i) => plain(classText([14_285_715, 200_000_000], i, time)))).toEqual([
+      "up to 14.3 ms",
+      "14.3 ms – 200 ms",
+    ]);
+    const bytes = { name: "bytes", isTime: false };
+    expect(plain(classText([2 ** 20, 2 ** 21], 1, bytes))).toBe("1.00 MiB – 2.00 MiB");
+  });
+
   it("keeps one burst from making the rest pale", () => {
     const cells = [...Array.from({ length: 1000 }, (_, i) => 1 + (i % 70)), 5_000];
     const bounds = classesOf(cells);

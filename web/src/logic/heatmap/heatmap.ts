@@ -5,6 +5,7 @@
  */
 import type { HeatmapAnswer } from "../../api/types.ts";
 import { axisNumber } from "../text/format.ts";
+import { amountShort, SAMPLES, type Unit } from "../text/unit.ts";
 import { clockMs, type Window } from "../time/time.ts";
 
 /** How many rows are shown, at most; each divides those that the server is asked for. */
@@ -41,7 +42,7 @@ export function shownCells(answer: HeatmapAnswer): { grid: Grid; cells: number[]
   return { grid: { from, stepMs: step_ns / 1e6, columns, rows }, cells: shown };
 }
 
-export function cellCount({ columns, rows }: Grid): number {
+function cellCount({ columns, rows }: Grid): number {
   return columns * rows;
 }
 
@@ -150,9 +151,15 @@ export function classOf(bounds: readonly number[], count: number): number {
   return count <= 0 ? -1 : bounds.findIndex((bound) => count <= bound);
 }
 
-/** What a class stands for: `3`, `4–9`. */
-export function classText(bounds: readonly number[], index: number): string {
-  const [least, most] = [(bounds[index - 1] ?? 0) + 1, bounds[index] as number];
+/** What a class stands for: `3`, `4–9`; of what is no number of things, `up to 14 ms`, `14 ms – 29 ms`. */
+export function classText(bounds: readonly number[], index: number, unit: Unit = SAMPLES): string {
+  const below = bounds[index - 1] ?? 0;
+  const most = bounds[index] as number;
+  if (unit.name === "nanoseconds" || unit.name === "bytes") {
+    const end = amountShort(most, unit);
+    return index === 0 ? `up to ${end}` : `${amountShort(below, unit)} – ${end}`;
+  }
+  const least = below + 1;
   return least === most ? `${most}` : `${least}–${most}`;
 }
 

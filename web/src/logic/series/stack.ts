@@ -3,6 +3,7 @@
  * the bottom; the largest layer lies at the bottom. Steps that nobody covered stay null: a gap is no zero.
  */
 import type { SeriesAnswer, SeriesLine } from "../../api/types.ts";
+import { shareOf } from "../text/format.ts";
 import type { Window } from "../time/time.ts";
 
 export interface Layer {
@@ -47,7 +48,7 @@ export interface Stack {
 }
 
 /** Below this share a step counts as uncovered, above the second as whole: batches do not end on step edges. */
-const NOTHING = 0.02;
+export const NOTHING = 0.02;
 const WHOLE = 0.98;
 /** A step that was watched for less says little: a sample or two may come out as more cores than there are. */
 const TELLING = 0.5;
@@ -85,7 +86,7 @@ export function stackOf(answer: SeriesAnswer, kernel: SeriesAnswer | null = null
       if (cores !== null && cores !== undefined) running[i] = (running[i] ?? 0) + cores;
     }
     const top = [...running];
-    const share = amount > 0 ? line.amount / amount : 0;
+    const share = shareOf(line.amount, amount);
     const { value, mode, samples } = line;
     const cores = [...line.cores];
     return { value, mode, samples, amount: line.amount, share, mean: 0, cores, top };
@@ -260,6 +261,11 @@ export function layerAt(stack: Stack, step: number, cores: number, draw: Draw = 
     return step >= 0 && nearest <= reach ? away.indexOf(nearest) : -1;
   }
   return stack.layers.findIndex((layer) => (layer.top[step] ?? 0) > cores);
+}
+
+/** What part of a step somebody watched. */
+export function coveredShare({ observed, edges }: Stack, step: number): number {
+  return shareOf(observed[step] ?? 0, (edges[step + 1] ?? 0) - (edges[step] ?? 0));
 }
 
 /** Mean cores of all layers within a range: what the eye compares. */

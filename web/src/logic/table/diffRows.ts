@@ -1,6 +1,6 @@
 /** The table of a difference. In: the server's rows. Out: the wanted ones in the wanted order. */
 import type { DiffTopRow } from "../../api/types.ts";
-import { compareText } from "../tree/functions.ts";
+import { compareText } from "../text/names.ts";
 
 /** More than any delta, and still exact to a millionth when one is added. */
 const ABOVE_ALL = 1e9;
@@ -39,6 +39,11 @@ export function diffRows(
         compareText(a.name, b.name)
       );
     });
+}
+
+/** The size of the largest delta, in either direction. */
+export function largestDelta(rows: readonly DiffTopRow[]): number {
+  return rows.reduce((most, { delta }) => Math.max(most, Math.abs(delta)), 0);
 }
 
 /**

@@ -43,6 +43,11 @@ export function axisNumber(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
 
+/** What part of a whole something is; of nothing, none. */
+export function shareOf(part: number, whole: number): number {
+  return whole > 0 ? part / whole : 0;
+}
+
 /** A share of 1 as per cent. */
 export function percent(share: number): string {
   const value = share * 100;

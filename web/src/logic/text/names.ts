@@ -73,3 +73,8 @@ function withoutNested(name: string, open: string, close: string): string {
   if (depth !== 0 || out === "") return name;
   return out.replace(/::(?=::|$)/g, "").trimEnd();
 }
+
+/** The order of names that are sorted: by their letters' codes, the same everywhere. */
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

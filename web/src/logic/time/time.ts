@@ -55,7 +55,7 @@ export function day(ms: number, now = ms): string {
   return `${t.getDate()} ${MONTHS[t.getMonth()]}${year === new Date(now).getFullYear() ? "" : ` ${year}`}`;
 }
 
-export function sameDay(a: number, b: number): boolean {
+function sameDay(a: number, b: number): boolean {
   return new Date(a).toDateString() === new Date(b).toDateString();
 }
 

@@ -1,10 +1,11 @@
-/** Arithmetic of time windows: what dragging, keys and presets do. In and out: Unix milliseconds, whole. */
+/** Arithmetic of time windows: what buttons, the wheel and presets do. In and out: Unix milliseconds, whole. */
 import { isRelative, parseTime, type Window } from "./time.ts";
 
 export type { Window } from "./time.ts";
 
 /** No window is shorter: a sampler of 20 Hz says nothing about less. */
 export const SHORTEST_MS = 1000;
+const HOUR_MS = 3_600_000;
 /** The server answers for no longer window. */
 export const LONGEST_MS = 400 * 86_400_000;
 
@@ -18,29 +19,14 @@ export function ordered(a: number, b: number): Window {
   return { from, until: Math.max(Math.round(Math.max(a, b)), from + SHORTEST_MS) };
 }
 
+/** Texts that are no time stand for the hour up to now. */
+export function windowOf({ from, until }: { from: string; until: string }, now: number): Window {
+  return ordered(parseTime(from, now) ?? now - HOUR_MS, parseTime(until, now) ?? now);
+}
+
 /** The last part of a window that is longer than the server answers for. */
 export function askable({ from, until }: Window): Window {
   return { from: Math.max(from, until - LONGEST_MS), until };
-}
-
-/** Moves as a whole; stops at the bounds without changing its length. */
-export function move(range: Window, by: number, bounds: Window): Window {
-  const length = lengthOf(range);
-  const highest = Math.max(bounds.from, bounds.until - length);
-  const from = Math.round(Math.min(Math.max(range.from + by, bounds.from), highest));
-  return { from, until: from + length };
-}
-
-export type Edge = "from" | "until";
-
-/** Moves one edge; it stops at the bounds and at the shortest length. */
-export function moveEdge(range: Window, edge: Edge, to: number, bounds: Window): Window {
-  if (edge === "from") {
-    const from = Math.min(Math.max(to, bounds.from), range.until - SHORTEST_MS);
-    return { from: Math.round(from), until: range.until };
-  }
-  const until = Math.max(Math.min(to, bounds.until), range.from + SHORTEST_MS);
-  return { from: range.from, until: Math.round(until) };
 }
 
 /** Twice as long around the same middle, not beyond now. */
@@ -71,17 +57,6 @@ export function isSame(a: Window, b: Window): boolean {
   return a.from === b.from && a.until === b.until;
 }
 
-/** Where a window to compare with usually lies, in words. */
-export function placesBefore(range: Window): readonly (readonly [string, Window])[] {
-  return [
-    ["just before B", before(range)],
-    ["an hour earlier", shift(range, -3_600_000)],
-    ["a day earlier", shift(range, -86_400_000)],
-    ["a week earlier", shift(range, -604_800_000)],
-    ["the same time", range],
-  ];
-}
-
 /**
  * Both windows with an eighth of air on each side: what a chart must show so that both can be dragged; as much as can
  * be shown at once.
@@ -96,44 +71,6 @@ export function around(a: Window, b: Window): Window {
 export interface Pair {
   base: Window;
   comparison: Window;
-}
-
-/**
- * One window moved by `by`, as a whole or by an edge. Where lengths are locked, the other window follows with the same
- * edge; it is shifted where it would leave the bounds.
- */
-export function dragged(
-  pair: Pair,
-  side: keyof Pair,
-  grip: Edge | "body",
-  by: number,
-  bounds: Window,
-  locked: boolean,
-): Pair {
-  const start = pair[side];
-  const moved = grip === "body" ? move(start, by, bounds) : moveEdge(start, grip, start[grip] + by, bounds);
-  const changed = { ...pair, [side]: moved };
-  if (!locked || lengthOf(moved) === lengthOf(start)) return changed;
-  const other = otherSide(side);
-  return {
-    ...changed,
-    [other]: move(withLength(pair[other], lengthOf(moved), grip === "from" ? "from" : "until"), 0, bounds),
-  };
-}
-
-/** Whether one window hides most of the other. */
-export function overlapping({ base, comparison }: Pair): boolean {
-  const shared = Math.min(base.until, comparison.until) - Math.max(base.from, comparison.from);
-  return shared > Math.min(lengthOf(base), lengthOf(comparison)) / 2;
-}
-
-export function otherSide(side: keyof Pair): keyof Pair {
-  return side === "base" ? "comparison" : "base";
-}
-
-/** Longer or shorter by moving one edge. */
-export function withLength({ from, until }: Window, length: number, edge: Edge = "until"): Window {
-  return edge === "until" ? { from, until: from + length } : { from: until - length, until };
 }
 
 /** A window of which a part (begin and end) may not count. */
@@ -183,7 +120,7 @@ export interface PairTexts {
  * first half of a range that only follows the present (side B is then the second half).
  */
 export function pairOf(texts: PairTexts, now: number): Pair {
-  const given = ordered(parseTime(texts.from, now) ?? now - 3_600_000, parseTime(texts.until, now) ?? now);
+  const given = windowOf(texts, now);
   const baseFrom = parseTime(texts.baseFrom, now);
   const baseUntil = parseTime(texts.baseUntil, now);
   if (baseFrom !== null && baseUntil !== null) return { base: ordered(baseFrom, baseUntil), comparison: given };

@@ -31,12 +31,12 @@ class Tally {
     this.tree = tree;
   }
 
-  add(relative: number, counted: number): void {
+  add(neighbour: number, counted: number): void {
     const { tree } = this;
-    const key = `${tree.name[relative]} ${tree.module[relative]} ${tree.kind[relative]}`;
+    const key = `${tree.name[neighbour]} ${tree.module[neighbour]} ${tree.kind[neighbour]}`;
     let entry = this.rows.get(key);
     if (entry === undefined) {
-      const [name, module, kind] = [frameName(tree, relative), moduleName(tree, relative), kindName(tree, relative)];
+      const [name, module, kind] = [frameName(tree, neighbour), moduleName(tree, neighbour), kindName(tree, neighbour)];
       entry = { row: { name, module, kind, samples: 0, baseSamples: 0 }, until: 0 };
       this.rows.set(key, entry);
     }

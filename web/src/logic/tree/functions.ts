@@ -1,61 +1,7 @@
-/**
- * A tree as a table of functions: the text equivalent of a flamegraph. In: a tree and the frame that is zoomed into.
- * Out: one row a function (kind, module, name) with self and total samples; a function that calls itself counts a
- * sample once.
- */
-import { functionIds } from "./builder.ts";
+/** Functions of a tree. In: a tree. Out: where one stands in it, in a table, and which modules there are. */
+import { compareText } from "../text/names.ts";
 import type { FrameKey } from "./places.ts";
-import { atOnce } from "./slices.ts";
 import { frameName, kindName, moduleName, type Tree } from "./tree.ts";
-
-export interface FunctionRow {
-  name: string;
-  /** The name as a number of the tree's texts. */
-  nameId: number;
-  module: string;
-  kind: string;
-  self: number;
-  total: number;
-}
-
-export function functionsOf(tree: Tree, focus: number): FunctionRow[] {
-  const { ids, pairs } = atOnce(functionIds(tree));
-  const self = new Float64Array(pairs.size);
-  const total = new Float64Array(pairs.size);
-  // Per function, where the subtree ends that is already counted: a frame before that end is a recursion.
-  const countedUntil = new Int32Array(pairs.size);
-  const frame = new Int32Array(pairs.size).fill(-1);
-  const met: number[] = [];
-  const end = tree.end[focus] as number;
-  for (let i = focus; i < end; i++) {
-    const id = ids[i] as number;
-    if (frame[id] === -1) {
-      frame[id] = i;
-      met.push(id);
-    }
-    self[id] = (self[id] as number) + (tree.self[i] as number);
-    if (i < (countedUntil[id] as number)) continue;
-    total[id] = (total[id] as number) + (tree.total[i] as number);
-    countedUntil[id] = tree.end[i] as number;
-  }
-  const rows: FunctionRow[] = [];
-  for (const id of met) {
-    const i = frame[id] as number;
-    if ((total[id] as number) <= 0) continue;
-    const kind = kindName(tree, i);
-    if (kind === "root" || kind === "trimmed") continue;
-    const [name, module] = [frameName(tree, i), moduleName(tree, i)];
-    rows.push({
-      name,
-      nameId: tree.name[i] as number,
-      module,
-      kind,
-      self: self[id] as number,
-      total: total[id] as number,
-    });
-  }
-  return rows;
-}
 
 /** The row of a frame's function, or -1. */
 export function rowOf(rows: readonly FrameKey[], tree: Tree, node: number): number {
@@ -90,49 +36,4 @@ export function modulesOf(tree: Tree): { module: string; self: number }[] {
     if (sum > 0) modules.push({ module: tree.strings[id] as string, self: sum });
   });
   return modules.sort((a, b) => b.self - a.self || compareText(a.module, b.module));
-}
-
-export const SORT_KEYS = ["name", "self", "total"] as const;
-export type SortKey = (typeof SORT_KEYS)[number];
-
-export function sortFunctions(rows: readonly FunctionRow[], key: SortKey, descending: boolean): FunctionRow[] {
-  const sign = descending ? -1 : 1;
-  return [...rows].sort((a, b) => {
-    const by = key === "name" ? compareText(a.name, b.name) : a[key] - b[key];
-    return sign * by || b.total - a.total || compareText(a.name, b.name);
-  });
-}
-
-export interface RankRow {
-  name: string;
-  total: number;
-  cpu_seconds: number | null;
-  user_share?: number | null;
-  truncated_share?: number | null;
-  unnamed_share?: number | null;
-}
-
-/** What is ranked by: a name, or a part of the time. */
-export const RANK_KEYS = ["name", "total", "kernel", "cut", "unnamed"] as const;
-export type RankKey = (typeof RANK_KEYS)[number];
-
-/** The part of a row's samples that a column is about; null where the server does not know. */
-export function rankShare(row: RankRow, key: Exclude<RankKey, "name">): number | null {
-  if (key === "total") return 1;
-  if (key === "cut") return row.truncated_share ?? null;
-  if (key === "unnamed") return row.unnamed_share ?? null;
-  return row.user_share === null || row.user_share === undefined ? null : 1 - row.user_share;
-}
-
-export function sortRanks<Row extends RankRow>(rows: readonly Row[], key: RankKey, descending: boolean): Row[] {
-  const sign = descending ? -1 : 1;
-  const amount = (row: Row, part: Exclude<RankKey, "name">) => row.total * (rankShare(row, part) ?? 0);
-  return [...rows].sort((a, b) => {
-    const by = key === "name" ? compareText(a.name, b.name) : amount(a, key) - amount(b, key);
-    return sign * by || b.total - a.total || compareText(a.name, b.name);
-  });
-}
-
-export function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

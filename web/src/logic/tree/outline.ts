@@ -23,7 +23,7 @@ export interface OutlineRow {
 export const MOST_SIBLINGS = 100;
 
 /** Children with samples, the widest first. */
-export function childrenOf(tree: Tree, node: number): number[] {
+function childrenOf(tree: Tree, node: number): number[] {
   const children: number[] = [];
   for (let i = node + 1; i < (tree.end[node] as number); i = tree.end[i] as number) {
     // The callers in a sandwich are no callees.

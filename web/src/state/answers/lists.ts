@@ -4,9 +4,9 @@ import { api, type SeriesAnswer } from "../../api/index.ts";
 import { andMatcher, anyOf } from "../../logic/labels/selector.ts";
 import { listStep } from "../../logic/series/spark.ts";
 import { stackOf } from "../../logic/series/stack.ts";
-import { parseTime } from "../../logic/time/time.ts";
+import { lengthOf } from "../../logic/time/windows.ts";
 import { page } from "../address/page.ts";
-import { ask, present } from "../question/question.ts";
+import { ask, range, selection } from "../question/question.ts";
 import { type Resource, resource } from "../question/resource.ts";
 import { exploreSeries } from "./explore.ts";
 
@@ -16,20 +16,14 @@ export type Listed = (typeof LISTED)[number];
 const LIST_LENGTH = 5;
 
 const shown = computed(() => page.value.view === "explore" && page.value.lists);
-const selection = computed(() => {
-  const { type, query, from, until } = page.value;
-  return JSON.stringify({ type, query, from, until });
-});
 
 export const lists: Record<Listed, Resource<SeriesAnswer>> = Object.fromEntries(
   LISTED.map((by) => [
     by,
     resource(() => {
       if (!shown.value) return null;
-      const chosen = JSON.parse(selection.value) as { type: string; query: string; from: string; until: string };
-      const now = present.value;
-      const length = (parseTime(chosen.until, now) ?? now) - (parseTime(chosen.from, now) ?? now - 3_600_000);
-      const parameters = { ...chosen, by, limit: LIST_LENGTH, step: listStep(length) };
+      const step = listStep(lengthOf(range.value));
+      const parameters = { ...selection.value, by, limit: LIST_LENGTH, step };
       return ask("list", parameters, (signal) => api.series(parameters, signal));
     }),
   ]),

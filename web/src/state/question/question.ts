@@ -4,8 +4,7 @@
  */
 import { computed } from "@preact/signals";
 import type { Parameters } from "../../api/index.ts";
-import { parseTime } from "../../logic/time/time.ts";
-import { ordered, type Window } from "../../logic/time/windows.ts";
+import { type Window, windowOf } from "../../logic/time/windows.ts";
 import { fields, refreshes } from "../address/page.ts";
 import type { Ask } from "./resource.ts";
 
@@ -39,6 +38,5 @@ export const selection = computed<Parameters>(() => ({
 
 /** The range of the page. */
 export const range = computed<Window>(() => {
-  const now = present.value;
-  return ordered(parseTime(from.value, now) ?? now - 3_600_000, parseTime(until.value, now) ?? now);
+  return windowOf({ from: from.value, until: until.value }, present.value);
 });

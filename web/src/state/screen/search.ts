@@ -36,7 +36,7 @@ const searchedNames = computed(() => {
 let newestNames: MatchedNames | null = null;
 
 /** Which names match. Another letter often changes none of them: then nothing that follows is done again. */
-export const matchedNames = computed<MatchedNames | null>(() => {
+const matchedNames = computed<MatchedNames | null>(() => {
   const [searched, wanted] = [searchedNames.value, matching.value];
   if (searched === null || wanted === null || "error" in wanted) {
     newestNames = null;

@@ -1,17 +1,19 @@
 /**
  * The tree on the screen. In: the newest answer with a tree, and what the address says is done to it. Out: the tree as
- * it was sent and as it is shown, and which frame is zoomed. Large trees are changed in slices of time, between which
- * the page answers to hands.
+ * it was sent and as it is shown, and which frame is zoomed. What changes trees is fetched when a change is wanted.
+ * Large trees are changed in slices of time, between which the page answers to hands.
  */
 import { computed, effect, signal } from "@preact/signals";
+import { transformsOf } from "../../logic/transform/list.ts";
+import type { Transformed } from "../../logic/transform/transform.ts";
 import { findFocus } from "../../logic/tree/focus.ts";
 import { inSlices } from "../../logic/tree/slices.ts";
-import { type Transformed, transformed, transforming, transformsOf } from "../../logic/tree/transform.ts";
 import { ROOT, type Tree, withWidth } from "../../logic/tree/tree.ts";
 import { fields, navigate } from "../address/page.ts";
 import { comparing, diff } from "../answers/compare.ts";
 import { flamegraph, single } from "../answers/explore.ts";
 import { beforeHits } from "../answers/timeline.ts";
+import { lazyFile } from "../lazyFile.ts";
 import { announce } from "../question/resource.ts";
 import { nextSlice } from "./slices.ts";
 
@@ -33,6 +35,9 @@ export const sent = computed<{ tree: Tree | null; fault: string }>(() => {
 
 export const transforms = computed(() => transformsOf(fields.transform.value));
 
+/** Whoever expects a change fetches it before the first one is wanted. */
+export const transformFile = lazyFile(() => import("../../logic/transform/transform.ts"));
+
 /** Trees of so many frames are changed in slices: a million take a second and more. */
 const LARGE = 100_000;
 /** Milliseconds of a slice. */
@@ -44,28 +49,38 @@ const wantedChange = computed(() => ({ tree: sent.value.tree, list: transforms.v
 const made = new WeakMap<typeof wantedChange.value, Transformed>();
 const done = signal(0);
 
-/** A large tree is being changed: until then, what was there before stays. */
+/** A tree is being changed: until then, what was there before stays. */
 export const changing = computed(() => {
   void done.value;
   const { tree, list } = wantedChange.value;
-  return tree !== null && tree.size >= LARGE && list.length > 0 && !made.has(wantedChange.value);
+  if (tree === null || list.length === 0 || made.has(wantedChange.value)) return false;
+  return transformFile.content.value === null || tree.size >= LARGE;
 });
 
 let newestChange: Transformed | null = null;
 let settledText = "";
 
-const changed = computed(() => {
+function changeNow(): Transformed | null {
   const { tree, list } = wantedChange.value;
+  if (tree === null) return null;
+  if (list.length === 0) return { tree, upright: tree, missing: [] };
+  return made.get(wantedChange.value) ?? transformFile.content.value?.transformed(tree, list) ?? null;
+}
+
+const changed = computed(() => {
   if (changing.value) return newestChange;
-  newestChange = tree === null ? null : (made.get(wantedChange.value) ?? transformed(tree, list));
+  newestChange = changeNow();
   settledText = fields.transform.peek();
   return newestChange;
 });
 
 export function startChanges(): void {
   effect(() => {
+    if (transforms.value.length > 0) transformFile.load();
+  });
+  effect(() => {
     const wanted = wantedChange.value;
-    if (!changing.value || wanted.tree === null) return;
+    if (!changing.value || wanted.tree === null || transformFile.failed.value) return;
     let isWanted = true;
     let since = performance.now();
     const rest = () =>
@@ -77,11 +92,13 @@ export function startChanges(): void {
     // What was there before; or the tree as it was sent, where another window is changed in the same way.
     const cancel = () => navigate({ transform: fields.transform.peek() === settledText ? "" : settledText, focus: "" });
     const ended = announce({ name: "changing the graph", since: Date.now(), cancel });
-    void inSlices(transforming(wanted.tree, wanted.list), rest).then((change) => {
-      if (change === null || !isWanted) return;
-      made.set(wanted, change);
-      done.value++;
-    });
+    const steps = transformFile.content.value?.transforming(wanted.tree, wanted.list);
+    if (steps !== undefined)
+      void inSlices(steps, rest).then((change) => {
+        if (change === null || !isWanted) return;
+        made.set(wanted, change);
+        done.value++;
+      });
     return () => {
       isWanted = false;
       ended();

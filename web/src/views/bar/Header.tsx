@@ -6,15 +6,14 @@ import { pair } from "../../state/answers/compare.ts";
 import { selectorFaults } from "../../state/answers/selector.ts";
 import { present, range } from "../../state/question/question.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { Compare, Heatmap, Nodes, Timeline } from "../lazyViews.tsx";
+import { Compare, Heatmap, InstallLine, Nodes, ShareChoices, Timeline } from "../lazyViews.tsx";
 import { Go } from "../ui/Go.tsx";
+import { Menu } from "../ui/Menu.tsx";
 import { Progress } from "../ui/Notices.tsx";
 import { Build } from "./Build.tsx";
 import { HelpButton } from "./Help.tsx";
-import { InstallMenu } from "./Install.tsx";
 import { ProfileType } from "./ProfileType.tsx";
 import { QueryBox } from "./QueryBox.tsx";
-import { ShareMenu } from "./Share.tsx";
 import { TimeRange } from "./TimeRange.tsx";
 
 /** Name, title, and what has to be fetched before it is shown. */
@@ -59,8 +58,8 @@ export function Header() {
             key={name}
             change={{ view: name }}
             aria-current={view === name ? "page" : undefined}
-            onPointerEnter={part?.prefetch}
-            onFocus={part?.prefetch}
+            onPointerEnter={part?.preload}
+            onFocus={part?.preload}
             onGo={() => navigate(changeFor(name))}
           >
             {title}
@@ -83,12 +82,31 @@ export function Header() {
       <Progress />
       <div class="header-end">
         <Build />
-        <ShareMenu />
+        <Menu label="Share ▾" name="Share" class="to-left" onNear={ShareChoices.preload}>
+          {(close) => <ShareChoices close={close} />}
+        </Menu>
         <InstallMenu />
         <ThemeButton />
         <HelpButton />
       </div>
     </header>
+  );
+}
+
+function InstallMenu() {
+  return (
+    <Menu
+      label={
+        <>
+          +<span class="wide-only"> Add machine</span>
+        </>
+      }
+      name="Add a machine"
+      class="to-left"
+      onNear={InstallLine.preload}
+    >
+      {() => <InstallLine />}
+    </Menu>
   );
 }
 

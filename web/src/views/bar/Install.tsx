@@ -4,23 +4,6 @@ import { useState } from "preact/hooks";
 import { CA_FILE, isOnlyHere, withAddress, withAuthority } from "../../logic/agents/install.ts";
 import { info } from "../../state/answers/server.ts";
 import { copyText } from "../ui/clipboard.ts";
-import { Menu } from "../ui/Menu.tsx";
-
-export function InstallMenu() {
-  return (
-    <Menu
-      label={
-        <>
-          +<span class="wide-only"> Add machine</span>
-        </>
-      }
-      name="Add a machine"
-      class="to-left"
-    >
-      {() => <InstallLine />}
-    </Menu>
-  );
-}
 
 export function InstallLine() {
   const [own, setOwn] = useState(false);

@@ -4,7 +4,6 @@ import { linkTo, page } from "../../state/address/page.ts";
 import { pair } from "../../state/answers/compare.ts";
 import { range } from "../../state/question/question.ts";
 import { copyText } from "../ui/clipboard.ts";
-import { Menu } from "../ui/Menu.tsx";
 
 /** `now-15m` would be another time for who opens the link later. */
 function fixedLink(): string {
@@ -24,15 +23,7 @@ function fixedLink(): string {
   return location.origin + linkTo({ ...fixed, live: false });
 }
 
-export function ShareMenu() {
-  return (
-    <Menu label="Share ▾" name="Share" class="to-left">
-      {(close) => <Choices close={close} />}
-    </Menu>
-  );
-}
-
-function Choices({ close }: { close: () => void }) {
+export function ShareChoices({ close }: { close: () => void }) {
   const [said, setSaid] = useState("");
   const copy = (link: string) =>
     void copyText(link).then((done) => setSaid(done ? "Copied." : `The browser did not allow copying: ${link}`));

@@ -1,7 +1,7 @@
 /** Which time is looked at: quick ranges, two moments, earlier and later, live. */
-import { useState } from "preact/hooks";
-import { fromLocalInput, isRelative, rangeText, toLocalInput, type Window, zoneText } from "../../logic/time/time.ts";
-import { LONGEST_MS, lengthOf, ordered, shift, zoomOut } from "../../logic/time/windows.ts";
+import { isRelative, rangeText, type Window, zoneText } from "../../logic/time/time.ts";
+import { lengthOf, shift, zoomOut } from "../../logic/time/windows.ts";
+import { Moments } from "../lazyViews.tsx";
 import { Segments } from "../ui/Choice.tsx";
 import { Menu } from "../ui/Menu.tsx";
 
@@ -36,6 +36,7 @@ export function TimeRange({ window, from, until, now, live, onRange, onLive, onR
         }
         name="Choose the time range"
         class="to-left"
+        onNear={Moments.preload}
       >
         {(close) => (
           <Moments
@@ -84,41 +85,5 @@ export function TimeRange({ window, from, until, now, live, onRange, onLive, onR
         </button>
       </div>
     </div>
-  );
-}
-
-export function Moments({ window, onApply }: { window: Window; onApply: (window: Window) => void }) {
-  const [from, setFrom] = useState(toLocalInput(window.from));
-  const [until, setUntil] = useState(toLocalInput(window.until));
-  const [a, b] = [fromLocalInput(from), fromLocalInput(until)];
-  const fault =
-    a === null || b === null
-      ? "Enter both moments."
-      : a >= b
-        ? "The start must be before the end."
-        : b - a > LONGEST_MS
-          ? "At most 400 days at once."
-          : "";
-  return (
-    <form
-      class="moments"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (a !== null && b !== null && a < b) onApply(ordered(a, b));
-      }}
-    >
-      <label>
-        From
-        <input type="datetime-local" step="1" value={from} onInput={(event) => setFrom(event.currentTarget.value)} />
-      </label>
-      <label>
-        Until
-        <input type="datetime-local" step="1" value={until} onInput={(event) => setUntil(event.currentTarget.value)} />
-      </label>
-      <span class="dim">{fault || `Local time of this browser, ${zoneText({ from: a ?? 0, until: b ?? 0 })}.`}</span>
-      <button type="submit" class="button primary" disabled={fault !== ""}>
-        Apply
-      </button>
-    </form>
   );
 }

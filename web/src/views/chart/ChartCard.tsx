@@ -5,8 +5,8 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError } from "../../api/error.ts";
 import type { SeriesAnswer } from "../../api/types.ts";
 import { kernelShade, layerColours } from "../../logic/colour.ts";
-import { layerAt, type Mode, type Stack, stepAt, topOf } from "../../logic/series/stack.ts";
-import { percent } from "../../logic/text/format.ts";
+import { coveredShare, layerAt, type Mode, NOTHING, type Stack, stepAt, topOf } from "../../logic/series/stack.ts";
+import { percent, shareOf } from "../../logic/text/format.ts";
 import { clock, type Window } from "../../logic/time/time.ts";
 import { isSame, zoomAround } from "../../logic/time/windows.ts";
 import { navigate, page } from "../../state/address/page.ts";
@@ -177,10 +177,9 @@ function coloursOf(stack: Stack, shade: "light" | "dark"): string[] {
 }
 
 /** Why a step has no level. */
-function uncoveredText({ observed, edges }: Stack, step: number): string {
-  const length = (edges[step + 1] ?? 0) - (edges[step] ?? 0);
-  const part = length > 0 ? (observed[step] ?? 0) / length : 0;
-  return part > 0.02 ? `only ${percent(part)} of this time was covered` : "no agent covered this time";
+function uncoveredText(stack: Stack, step: number): string {
+  const part = coveredShare(stack, step);
+  return part > NOTHING ? `only ${percent(part)} of this time was covered` : "no agent covered this time";
 }
 
 function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | null; hover: number | null }) {
@@ -214,7 +213,7 @@ function ChartFigures({ stack, beside, hover }: { stack: Stack; beside: Stack | 
       )}
       <b>{level(meanTotal)}</b> {charted.value.isTime ? "cores" : levelTitle()}
       {meanCapacity > 0 && charted.value.isTime ? ` of ${level(meanCapacity)}` : ""}
-      {meanIdle !== null && meanCapacity > 0 ? `, ${percent(meanIdle / meanCapacity)} idle` : ""}
+      {meanIdle !== null && meanCapacity > 0 ? `, ${percent(shareOf(meanIdle, meanCapacity))} idle` : ""}
     </span>
   );
 }

@@ -1,10 +1,10 @@
 /** How much a window's numbers can be trusted: one line under the chart. */
 import type { ComponentChildren } from "preact";
 import type { Exposure, Period, Quality as QualityFigures } from "../../api/types.ts";
-import { ratesOf } from "../../logic/agents/account.ts";
 import { agentsOf, howMany } from "../../logic/agents/agents.ts";
 import { gapsOf, idleText, lossOf, missedOf, unseenOf } from "../../logic/agents/loss.ts";
-import { count, duration, percent, plural } from "../../logic/text/format.ts";
+import { ratesOf } from "../../logic/agents/rates.ts";
+import { count, duration, percent, plural, shareOf } from "../../logic/text/format.ts";
 import {
   amountHead,
   amountShort,
@@ -38,14 +38,13 @@ const MUCH_UNNAMED = 0.1;
 
 export function Quality(props: Props) {
   const { samples, exposure, quality, unit, cpuSeconds } = props;
-  const share = (part: number) => (samples > 0 ? part / samples : 0);
   const lost = lossOf(quality.lost);
   const gap = gapsOf(exposure, props.window);
   const gapMs = gap.all;
   const unseen = unseenOf(exposure);
   const idle = idleText(exposure);
-  const truncated = share(quality.truncated_samples);
-  const unnamed = share(quality.unnamed_samples);
+  const truncated = shareOf(quality.truncated_samples, samples);
+  const unnamed = shareOf(quality.unnamed_samples, samples);
   const rates = ratesOf(props.periods);
   const observed = duration(exposure.observed_cpu_seconds);
   const nodes = plural(exposure.nodes, "node");

@@ -7,7 +7,7 @@ import { type Draw, heightsOf, type Stack } from "../../logic/series/stack.ts";
 import { axisNumber } from "../../logic/text/format.ts";
 import { levelTicks } from "../../logic/time/ticks.ts";
 import type { Window } from "../../logic/time/time.ts";
-import { paintTimeAxis } from "../ui/axis.ts";
+import { canvasFont, paintTimeAxis } from "../ui/axis.ts";
 import type { Size, Surface } from "../ui/hooks.ts";
 import { stripes } from "../ui/stripes.ts";
 import { type Plot, pixelOf } from "./place.ts";
@@ -30,7 +30,6 @@ export interface ChartScene {
 const MARGIN = { left: 44, right: 26, top: 8, bottom: 24 };
 /** CSS pixels that a label of an axis needs. */
 const ROOM = { time: 70, level: 28 };
-const FONT = "px system-ui, sans-serif";
 const LINE = 1.5;
 /** Height of the mark of time that only some nodes covered. */
 const PARTLY = 5;
@@ -155,7 +154,7 @@ function paintLevels(
   { left, right, y, ratio }: Scale,
   plot: Plot,
 ): void {
-  context.font = `${11 * ratio}${FONT}`;
+  context.font = canvasFont(ratio);
   context.textAlign = "right";
   context.textBaseline = "middle";
   const thick = Math.max(1, Math.round(ratio));

@@ -3,10 +3,8 @@
  */
 import { againstRest, withMatcher } from "../../logic/labels/selector.ts";
 import type { Mode } from "../../logic/series/stack.ts";
-import { parseTime } from "../../logic/time/time.ts";
-import { ordered } from "../../logic/time/windows.ts";
 import { navigate, page } from "../../state/address/page.ts";
-import { present } from "../../state/question/question.ts";
+import { range } from "../../state/question/question.ts";
 
 /** Only this value; this value against the rest of what is selected; this value as side A of a comparison. */
 export type ValueAction = "only" | "rest" | "base";
@@ -43,10 +41,8 @@ export function actOnValue(label: string, value: string, action: ValueAction, mo
 
 /** Two selections in the window that is looked at. */
 function compareSelectors(query: string, baseQuery: string): void {
-  const now = present.value;
-  const { from, until } = page.value;
-  const window = ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now);
-  const [begin, end] = [String(window.from), String(window.until)];
+  const { from, until } = range.value;
+  const [begin, end] = [String(from), String(until)];
   navigate({
     view: "compare",
     query,

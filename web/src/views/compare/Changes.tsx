@@ -25,7 +25,7 @@ import { sent } from "../../state/screen/tree.ts";
 import { counted } from "../../state/screen/units.ts";
 import { Quality } from "../chart/Quality.tsx";
 import { Go } from "../ui/Go.tsx";
-import { WIDE_NAME } from "../ui/VirtualTable.tsx";
+import { nameRoom } from "../ui/VirtualTable.tsx";
 
 const rateOf = (side: DiffAnswer["base"]) => rateShort(side.cores ?? side.rate ?? 0, counted.value);
 
@@ -181,7 +181,7 @@ function Sentence({ tree: shown, finding, telling }: { tree: Tree; finding: Find
           {MARK[finding.change]}
         </i>
         <span class="visually-hidden">{changeWords(telling.sides, finding.change)}: </span>
-        <code>{fitName(name, WIDE_NAME)}</code>
+        <code>{fitName(name, nameRoom("alone"))}</code>
         {finding.where !== "" && <span> in {finding.where}</span>}
         {telling.measure === "self" ? ", its own time: " : ": "}
         <b>{figuresOf(finding, telling)}</b>

@@ -1,18 +1,10 @@
 /** Two windows, or two selections: what changed, and what only looks as if it had. */
 import { useMemo } from "preact/hooks";
+import { otherSide, placesBefore, withLength } from "../../logic/compare/dragging.ts";
 import { type ChangePoint, changePoints, changeText, largestChange } from "../../logic/series/changePoints.ts";
 import { meanWithin } from "../../logic/series/stack.ts";
 import { rangeText } from "../../logic/time/time.ts";
-import {
-  around,
-  isSame,
-  lengthOf,
-  otherSide,
-  type Pair,
-  placesBefore,
-  type Window,
-  withLength,
-} from "../../logic/time/windows.ts";
+import { around, isSame, lengthOf, type Pair, type Window } from "../../logic/time/windows.ts";
 import { navigate, type PageState, page } from "../../state/address/page.ts";
 import {
   baseline,
@@ -28,9 +20,9 @@ import { present } from "../../state/question/question.ts";
 import { baseStack } from "../../state/screen/findings.ts";
 import { levelIn, levelTitle } from "../../state/screen/units.ts";
 import { QueryBox } from "../bar/QueryBox.tsx";
-import { Moments } from "../bar/TimeRange.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
 import { WindowPair } from "../chart/WindowPair.tsx";
+import { Moments } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
 import { Menu } from "../ui/Menu.tsx";
@@ -96,7 +88,7 @@ function CompareChart() {
             <button
               type="button"
               class="button"
-              data-testid="jump"
+              data-testid="largest-change"
               title={`A until the chart's largest change, ${changeText(across)}, and B from there on, equally long`}
               onClick={() => setPair(across.pair, windows.chart)}
             >
@@ -170,7 +162,7 @@ function Sides() {
       <div class={`side ${name}`}>
         <span class="side-letter">{letter}</span>
         <bdi>{word === letter ? "" : word}</bdi>
-        <Menu label={rangeText(window, now)} name={`Choose window ${letter}`}>
+        <Menu label={rangeText(window, now)} name={`Choose window ${letter}`} onNear={Moments.preload}>
           {(close) => (
             <Moments
               window={window}

@@ -1,5 +1,6 @@
 /** What lies below the windows of a comparison: what changed, in words, as a graph and as a table. */
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
+import { measureOfPair } from "../../logic/graph/measure.ts";
 import { judgedRows } from "../../logic/table/diffRows.ts";
 import type { ParsedDiff } from "../../logic/tree/answer.ts";
 import { navigate, page } from "../../state/address/page.ts";
@@ -66,6 +67,7 @@ export function CompareProfile() {
     return <Missing error={error} loading={loading} kind="graph" />;
   }
   const { base, comparison } = answer;
+  const title = `the difference of ${baseQuery === "" ? selected : `${baseQuery} and ${selected}`}`;
   const hasBoth = base.samples > 0 && comparison.samples > 0;
   if (base.samples === 0 && comparison.samples === 0) {
     if (error !== null) return <ErrorNotice error={error} />;
@@ -83,12 +85,7 @@ export function CompareProfile() {
       <Caveats answer={answer} />
       <Changes answer={answer} />
       <Graph
-        measure={{
-          title: `the difference of ${baseQuery === "" ? selected : `${baseQuery} and ${selected}`}`,
-          secondsPerSample: answer.period_ns / 1e9,
-          coresPerSample: 0,
-          normalize: answer.normalize,
-        }}
+        measure={measureOfPair(title, answer.period_ns, answer.normalize)}
         loading={loading}
         download={<Download path="/diff" parameters={pairParameters()} by="function" />}
         tools={

@@ -4,8 +4,8 @@ import type { DiffTopRow, Normalize } from "../../api/types.ts";
 import { type Change, MARK } from "../../logic/colour.ts";
 import { changeText, normText, normUnit } from "../../logic/compare/norm.ts";
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
-import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, type Only } from "../../logic/table/diffRows.ts";
-import { factor, levelText, plural } from "../../logic/text/format.ts";
+import { DIFF_SORT_KEYS, type DiffSortKey, diffRows, largestDelta, type Only } from "../../logic/table/diffRows.ts";
+import { factor, levelText, plural, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { largestOf, rowOf } from "../../logic/tree/functions.ts";
 import { sideNames } from "../../state/answers/compare.ts";
@@ -34,6 +34,10 @@ const NOTHING: Record<Only, string> = {
   gone: "Nothing is in A alone beyond chance.",
 };
 
+/** Pixels from which on there is room for all columns. */
+const ROOMY = 640;
+const LEVEL_WIDTH = { beside: "66px", alone: "80px", phone: "63px" };
+
 export function DiffTable({ rows, normalize, only, confidence, complete, onFind }: Props) {
   const wanted = tableMatcher.value;
   const [sort, setSort] = useSort(DIFF_SORT_KEYS, { key: "delta", descending: true });
@@ -44,7 +48,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
     () => (chosen === null || drawn === null ? -1 : rowOf(shown.map(keyOf), drawn, chosen)),
     [shown, drawn, chosen],
   );
-  const most = useMemo(() => rows.reduce((top, row) => Math.max(top, Math.abs(row.delta)), 0), [rows]);
+  const most = useMemo(() => largestDelta(rows), [rows]);
   const { inTurn } = sideNames.value;
   const wordOf = (change: Change) => (inTurn ? `that are ${change}` : changeWords(sideNames.value, change));
   const heads = ([0, 1] as const).map((at) => sideText(sideNames.value, at)) as [string, string];
@@ -63,6 +67,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: "Function",
       hint: "Sort by name",
       number: false,
+      width: { beside: "minmax(120px, 1fr)", alone: "minmax(120px, 3fr)", phone: "minmax(90px, 1fr)" },
       cell: (row) => (
         <span class="function" title={`${row.name}\n${row.kind ?? ""} · ${row.module ?? ""}`}>
           <i class={`mark ${row.state}`} title={words(row)}>
@@ -79,6 +84,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: inTurn ? "Before" : "A",
       hint: `Side ${heads[0]}, ${normUnit(normalize, counted.value)}`,
       number: true,
+      width: LEVEL_WIDTH,
       cell: (row) => <span title={amount(row.base_total)}>{value(row.base_norm)}</span>,
     },
     {
@@ -86,6 +92,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: inTurn ? "After" : "B",
       hint: `Side ${heads[1]}, ${normUnit(normalize, counted.value)}`,
       number: true,
+      width: LEVEL_WIDTH,
       cell: (row) => <span title={amount(row.total)}>{value(row.norm)}</span>,
     },
     {
@@ -93,9 +100,10 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: "Change",
       hint: "B minus A; what differs first, then by size in either direction",
       number: true,
+      width: { beside: "84px", alone: "minmax(84px, 1fr)", phone: "72px" },
       cell: (row) => (
         <span class={`amount delta ${row.state}`} title={`${level}: ${interval(row)}`}>
-          <i style={{ width: `${most > 0 ? (Math.abs(row.delta) / most) * 100 : 0}%` }} />
+          <i style={{ width: `${shareOf(Math.abs(row.delta), most) * 100}%` }} />
           <b>{changeText(row.delta, normalize, counted.value)}</b>
         </span>
       ),
@@ -105,7 +113,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: level,
       hint: `Interval that holds the true change with a confidence of ${level}; sorted by what the change is at least`,
       number: true,
-      spare: true,
+      width: { beside: "132px", alone: "150px", from: ROOMY },
       cell: (row) => <span class={row.state === "same" ? "dim" : ""}>{interval(row)}</span>,
     },
     {
@@ -113,7 +121,7 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: "State",
       hint: "What the change is called; what is not shown to differ has none",
       number: false,
-      spare: true,
+      width: { beside: "58px", from: ROOMY },
       cell: (row) => <span class={`state ${row.state}`}>{row.state === "same" ? "" : short(row.state)}</span>,
     },
     {
@@ -121,11 +129,12 @@ export function DiffTable({ rows, normalize, only, confidence, complete, onFind 
       title: "×",
       hint: "B divided by A",
       number: true,
+      width: { beside: "54px", phone: "52px" },
       cell: (row) => (row.state === "new" || row.state === "gone" ? short(row.state) : factor(row.base_norm, row.norm)),
     },
   ];
   return (
-    <div class="tablebox diff">
+    <div class="tablebox">
       <div class="tablebox-title">
         <b>{plural(shown.length, "function")}</b>
         <span class="dim">

@@ -1,32 +1,31 @@
 /** One selection, one window: where the time went. */
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
+import { measureOf } from "../../logic/graph/measure.ts";
 import { type ChangePoint, changePoints, changeText, largestChange } from "../../logic/series/changePoints.ts";
 import { duration, plural } from "../../logic/text/format.ts";
-import { clock, parseTime } from "../../logic/time/time.ts";
-import { lengthOf, ordered, type Window } from "../../logic/time/windows.ts";
+import { clock } from "../../logic/time/time.ts";
+import { lengthOf, type Window, windowOf } from "../../logic/time/windows.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { exploreSeries, flamegraph, ranking } from "../../state/answers/explore.ts";
 import { exploreStack } from "../../state/answers/lists.ts";
 import { labels } from "../../state/answers/server.ts";
 import { awaiting } from "../../state/live.ts";
-import { present } from "../../state/question/question.ts";
+import { range } from "../../state/question/question.ts";
 import { theme } from "../../state/screen/theme.ts";
 import { focus, tree } from "../../state/screen/tree.ts";
 import { counted, level, levelIn } from "../../state/screen/units.ts";
-import { InstallLine } from "../bar/Install.tsx";
 import { Brush } from "../chart/Brush.tsx";
 import { ChartCard } from "../chart/ChartCard.tsx";
 import { Quality } from "../chart/Quality.tsx";
 import { actionOf, actOnValue } from "../chart/valueActions.ts";
-import type { Measure } from "../flame/measure.ts";
 import { Download } from "../graph/Download.tsx";
 import { FunctionTable } from "../graph/FunctionTable.tsx";
 import { findName, Graph } from "../graph/Graph.tsx";
+import { InstallLine, RankTable } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Choice } from "../ui/Choice.tsx";
 import { Menu } from "../ui/Menu.tsx";
 import { EmptyNotice, ErrorNotice, Missing, UnreadableSelector } from "../ui/Notices.tsx";
-import { RankTable } from "./RankTable.tsx";
 import { TopLists } from "./TopLists.tsx";
 
 export function Explore() {
@@ -97,9 +96,7 @@ function ExploreChart() {
 }
 
 function compareWithBefore(): void {
-  const now = Date.now();
-  const { from, until } = page.value;
-  compare(ordered(parseTime(from, now) ?? now - 3_600_000, parseTime(until, now) ?? now), null, null);
+  compare(windowOf(page.value, Date.now()), null, null);
 }
 
 /** Without a side A, the page chooses it: time that was covered, in which the selection ran. */
@@ -140,7 +137,7 @@ function ChangeButtons() {
         <button
           type="button"
           class="button"
-          data-testid="jump"
+          data-testid="largest-change"
           title={`From ${level(across.before)} to ${levelIn(across.after)}: compare before and after, equally long`}
           onClick={() => take(across)}
         >
@@ -186,6 +183,11 @@ export function ExploreProfile() {
   const answer = flamegraph.data.value;
   const error = flamegraph.error.value;
   const loading = flamegraph.loading.value;
+  const { rank } = page.value;
+  // While the server is asked: its answer is then shown as soon as it comes.
+  useEffect(() => {
+    if (rank !== "function") RankTable.preload();
+  }, [rank]);
   if (answer === null) {
     if (error?.code === "bad_query")
       return <UnreadableSelector error={error} onClear={() => navigate({ query: "" })} />;
@@ -194,12 +196,7 @@ export function ExploreProfile() {
   // What could not be asked again may have samples meanwhile.
   if (answer.samples === 0) return error === null ? <NoSamples /> : <ErrorNotice error={error} />;
   const shown = tree.value.tree;
-  const measure: Measure = {
-    title: page.value.query === "" ? "all samples" : page.value.query,
-    secondsPerSample: (answer.cpu_seconds ?? 0) / answer.samples,
-    coresPerSample: (answer.cores ?? answer.rate ?? 0) / answer.samples,
-    normalize: null,
-  };
+  const measure = measureOf(page.value.query || "all samples", answer);
   return (
     <>
       {error !== null && <ErrorNotice error={error} />}
@@ -221,12 +218,12 @@ export function ExploreProfile() {
           <Download
             path="/flamegraph"
             parameters={{ type: answer.type, query: page.value.query, from: answer.from, until: answer.until }}
-            by={page.value.rank}
+            by={rank}
           />
         }
         table={
           shown !== null &&
-          (page.value.rank === "function" ? (
+          (rank === "function" ? (
             <FunctionTable
               tree={shown}
               focus={focus.value.node}
@@ -258,9 +255,8 @@ function RankChoice() {
 }
 
 function NoSamples() {
-  const { query, from, until } = page.value;
-  const now = present.value;
-  const length = (parseTime(until, now) ?? now) - (parseTime(from, now) ?? now);
+  const { query } = page.value;
+  const length = lengthOf(range.value);
   return (
     <EmptyNotice title="No samples in this window.">
       {query !== "" && (

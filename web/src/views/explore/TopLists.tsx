@@ -36,10 +36,10 @@ function TopList({ label }: { label: Listed }) {
   }
   // Where nothing has the label, there is nothing to choose from.
   if (answer.series.every((line) => line.value === "")) return null;
-  return <Filled label={label} answer={answer} />;
+  return <FilledList label={label} answer={answer} />;
 }
 
-function Filled({ label, answer }: { label: Listed; answer: SeriesAnswer }) {
+function FilledList({ label, answer }: { label: Listed; answer: SeriesAnswer }) {
   const stack = useMemo(() => stackOf(answer), [answer]);
   const others = answer.other?.series ?? 0;
   return (

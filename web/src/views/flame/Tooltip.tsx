@@ -3,11 +3,11 @@ import { kindOf, MARK } from "../../logic/colour.ts";
 import { normText, normUnit } from "../../logic/compare/norm.ts";
 import { changeWords, sideText } from "../../logic/compare/sideNames.ts";
 import type { Sliver } from "../../logic/flame/layout.ts";
-import { count, duration, factor, levelText, percent, plural, signed } from "../../logic/text/format.ts";
+import { coresOf, secondsOf, type WindowMeasure } from "../../logic/graph/measure.ts";
+import { count, duration, factor, levelText, percent, plural, shareOf, signed } from "../../logic/text/format.ts";
 import { amountHead, amountShort, amountText, rateHead, rateShort } from "../../logic/text/unit.ts";
 import { changeOf, frameName, isOfSelf, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { useBeside } from "../ui/hooks.ts";
-import { shareOf, type WindowMeasure } from "./measure.ts";
 
 interface Props {
   tree: Tree;
@@ -57,8 +57,8 @@ function OneSide({ tree, node, focus, measure }: Pick<Props, "tree" | "node" | "
     <tr>
       <th>{label}</th>
       {unit.name !== "nanoseconds" && <td>{unit.isTime ? count(samples) : amountShort(samples, unit)}</td>}
-      {unit.isTime && <td>{duration(samples * measure.secondsPerSample)}</td>}
-      <td>{rateShort(samples * measure.coresPerSample, unit)}</td>
+      {unit.isTime && <td>{duration(secondsOf(samples, measure))}</td>}
+      <td>{rateShort(coresOf(samples, measure), unit)}</td>
       <td>{percent(shareOf(samples, measure.samples))}</td>
       {focus !== ROOT && <td>{percent(shareOf(samples, tree.total[focus] as number))}</td>}
     </tr>

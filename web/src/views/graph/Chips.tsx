@@ -1,7 +1,7 @@
 /** What was done to the tree, in its order: each a chip that can be taken away. */
 import { count } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
-import type { Transform } from "../../logic/tree/transform.ts";
+import type { Transform } from "../../logic/transform/list.ts";
 import { frameName, ROOT } from "../../logic/tree/tree.ts";
 import { navigate } from "../../state/address/page.ts";
 import { focus, idleTransforms, transforms, tree, wholeSamples } from "../../state/screen/tree.ts";

@@ -3,14 +3,15 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kindOf } from "../../logic/colour.ts";
 import { sideText } from "../../logic/compare/sideNames.ts";
+import { coresOf, secondsOf, type WindowMeasure } from "../../logic/graph/measure.ts";
 import { firstSeen } from "../../logic/series/firstSeen.ts";
 import { sparkPath } from "../../logic/series/spark.ts";
 import { stackOf } from "../../logic/series/stack.ts";
-import { count, duration, percent } from "../../logic/text/format.ts";
+import { count, duration, percent, shareOf } from "../../logic/text/format.ts";
 import { fitName } from "../../logic/text/names.ts";
 import { rateShort } from "../../logic/text/unit.ts";
 import { clock } from "../../logic/time/time.ts";
-import { type CallersAndCallees, callersAndCallees, type Neighbour } from "../../logic/tree/callers.ts";
+import { callersAndCallees, type CallersAndCallees as Found, type Neighbour } from "../../logic/tree/callers.ts";
 import { largestOf } from "../../logic/tree/functions.ts";
 import { sourceText } from "../../logic/tree/places.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
@@ -20,7 +21,6 @@ import { framePlaces, frameSeries, hasPlace } from "../../state/screen/frame.ts"
 import { select } from "../../state/screen/selection.ts";
 import { sent, upright } from "../../state/screen/tree.ts";
 import { amountIn, amountTitle, counted, rate, rateTitle } from "../../state/screen/units.ts";
-import type { WindowMeasure } from "../flame/measure.ts";
 import { BothSides } from "../flame/Tooltip.tsx";
 import { Segments } from "../ui/Choice.tsx";
 import { copyText } from "../ui/clipboard.ts";
@@ -36,7 +36,7 @@ interface Props {
 /** As in `style/screens.css`. */
 const ROOMY = "(min-height: 700px) and (min-width: 901px)";
 const SPARK = { width: 260, height: 54 };
-const MOST_RELATIVES = 8;
+const MOST_LISTED = 8;
 const MOST_PLACES = 4;
 const MOST_SOURCES = 4;
 const NAME_ROOM = 40;
@@ -75,7 +75,7 @@ export function FramePanel({ tree, node, focus, measure }: Props) {
           </div>
         </div>
         {isFunction && <FirstSeen tree={tree} node={node} />}
-        {isFunction && <Neighbours tree={tree} node={node} />}
+        {isFunction && <CallersAndCallees tree={tree} node={node} />}
         {isFunction && <Places tree={tree} node={node} />}
       </div>
     </section>
@@ -96,7 +96,7 @@ function CopyButton({ text }: { text: string }) {
   );
 }
 
-const part = (value: number, whole: number) => (whole > 0 ? percent(value / whole) : "–");
+const part = (value: number, whole: number) => (whole > 0 ? percent(shareOf(value, whole)) : "–");
 
 interface PartsProps extends Omit<Props, "measure"> {
   samples: number;
@@ -130,7 +130,7 @@ function PartHeads({ tree, focus }: Pick<Props, "tree" | "focus">) {
 function Figures({ tree, node, focus, measure }: Props) {
   const all = upright.value;
   const whole = useMemo(
-    () => (all === null || node === ROOT ? null : neighboursIn(all, tree, node)),
+    () => (all === null || node === ROOT ? null : callersAndCalleesIn(all, tree, node)),
     [all, tree, node],
   );
   if (tree.diff !== null)
@@ -147,8 +147,8 @@ function Figures({ tree, node, focus, measure }: Props) {
         {label}
       </th>
       {unit.name !== "nanoseconds" && <td>{unit.isTime ? count(samples) : amountIn(samples)}</td>}
-      {unit.isTime && <td>{duration(samples * measure.secondsPerSample)}</td>}
-      <td>{rateShort(samples * measure.coresPerSample, unit)}</td>
+      {unit.isTime && <td>{duration(secondsOf(samples, measure))}</td>}
+      <td>{rateShort(coresOf(samples, measure), unit)}</td>
       {/* Frames elsewhere are no part of this one's caller. */}
       {everywhere ? (
         <td>{part(samples, measure.samples)}</td>
@@ -208,8 +208,8 @@ function Shares({ tree, node, focus, base, samples }: SharesProps) {
   );
 }
 
-/** The function's relatives in the tree as it was taken, wherever the frame stands in the one on the screen. */
-function neighboursIn(all: Tree, tree: Tree, node: number): CallersAndCallees | null {
+/** Callers and callees in the tree as it was taken, wherever the frame stands in the one on the screen. */
+function callersAndCalleesIn(all: Tree, tree: Tree, node: number): Found | null {
   if (all === tree) return callersAndCallees(all, node);
   const key = { name: frameName(tree, node), module: moduleName(tree, node), kind: kindName(tree, node) };
   const there = largestOf(all, key);
@@ -230,7 +230,7 @@ function HistoryOf({ tree, node }: Pick<Props, "tree" | "node">) {
   const isPlace = page.value.history === "place" && hasPlace.value;
   const module = moduleName(tree, node);
   return (
-    <p class="since-of dim" data-testid="since-of">
+    <p class="dim" data-testid="history-of">
       <Segments
         name="History of"
         value={isPlace ? "place" : ""}
@@ -261,10 +261,16 @@ function FirstSeen({ tree, node }: Pick<Props, "tree" | "node">) {
   return (
     <Part title="Since when?">
       <HistoryOf tree={tree} node={node} />
-      <svg class="spark since" width={width} height={height} viewBox={`0 -1 ${width} ${height + 2}`} aria-hidden="true">
+      <svg
+        class="spark frame-history"
+        width={width}
+        height={height}
+        viewBox={`0 -1 ${width} ${height + 2}`}
+        aria-hidden="true"
+      >
         <path d={sparkPath(stack.total, width, height)} />
       </svg>
-      <p class="since-ends dim">
+      <p class="frame-history-ends dim">
         <span>{clock(answer.from)}</span>
         <span>{clock(answer.until)}</span>
       </p>
@@ -279,16 +285,16 @@ function firstSeenText({ first, isEarlier, peak, peakAt }: ReturnType<typeof fir
   return `${begin}; at most ${rate(peak)}, ${clock(peakAt)}`;
 }
 
-function Neighbours({ tree, node }: { tree: Tree; node: number }) {
+function CallersAndCallees({ tree, node }: { tree: Tree; node: number }) {
   const all = upright.value;
-  const found = useMemo(() => (all === null ? null : neighboursIn(all, tree, node)), [all, tree, node]);
+  const found = useMemo(() => (all === null ? null : callersAndCalleesIn(all, tree, node)), [all, tree, node]);
   if (found === null) return null;
   const module = moduleName(tree, node);
   const list = (title: string, rows: Neighbour[], none: string) => (
     <Part title={title}>
       {rows.length === 0 && <p class="dim">{none}</p>}
-      <ol class="relatives">
-        {rows.slice(0, MOST_RELATIVES).map((row) => (
+      <ol class="callers">
+        {rows.slice(0, MOST_LISTED).map((row) => (
           <li key={`${row.name} ${row.module} ${row.kind}`}>
             <button
               type="button"
@@ -310,7 +316,7 @@ function Neighbours({ tree, node }: { tree: Tree; node: number }) {
           </li>
         ))}
       </ol>
-      {rows.length > MOST_RELATIVES && <p class="dim">{rows.length - MOST_RELATIVES} more: sandwich shows all</p>}
+      {rows.length > MOST_LISTED && <p class="dim">{rows.length - MOST_LISTED} more: sandwich shows all</p>}
     </Part>
   );
   return (

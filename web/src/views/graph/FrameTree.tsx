@@ -5,11 +5,11 @@
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { kindOf, kindSwatch, MARK, type Theme } from "../../logic/colour.ts";
 import { changeWords, type SideNames } from "../../logic/compare/sideNames.ts";
+import { frameText, type WindowMeasure } from "../../logic/graph/measure.ts";
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
-import { count, percent, plural } from "../../logic/text/format.ts";
+import { count, percent, plural, shareOf } from "../../logic/text/format.ts";
 import { type OutlineRow, openedWith, openOf, openText, outline } from "../../logic/tree/outline.ts";
 import { ancestors, changeOf, frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
-import { frameText, type WindowMeasure } from "../flame/measure.ts";
 import { useSize } from "../ui/hooks.ts";
 
 interface Props {
@@ -97,7 +97,7 @@ export function FrameTree(props: Props) {
     event.preventDefault();
   };
 
-  const share = (samples: number) => (measure.samples > 0 ? samples / measure.samples : 0);
+  const share = (samples: number) => shareOf(samples, measure.samples);
   return (
     <div class="frame-tree-box">
       <div class={`frame-tree-head${tree.diff === null ? "" : " diff"}`} aria-hidden="true">

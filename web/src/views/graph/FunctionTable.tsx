@@ -2,22 +2,21 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { kindOf, kindSwatch, type Theme } from "../../logic/colour.ts";
-import { percent, plural } from "../../logic/text/format.ts";
-import { fitName } from "../../logic/text/names.ts";
 import {
+  FUNCTION_SORT_KEYS,
   type FunctionRow,
+  type FunctionSortKey,
   functionsOf,
-  largestOf,
-  rowOf,
-  SORT_KEYS,
-  type SortKey,
   sortFunctions,
-} from "../../logic/tree/functions.ts";
+} from "../../logic/table/functionRows.ts";
+import { percent, plural, shareOf } from "../../logic/text/format.ts";
+import { fitName } from "../../logic/text/names.ts";
+import { largestOf, rowOf } from "../../logic/tree/functions.ts";
 import { frameName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { matcher, tableNames } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
 import { upright } from "../../state/screen/tree.ts";
-import { amount, amountIn } from "../../state/screen/units.ts";
+import { amount, amountIn, counted } from "../../state/screen/units.ts";
 import { type Column, nameRoom, useSort, VirtualTable } from "../ui/VirtualTable.tsx";
 
 interface Props {
@@ -29,12 +28,16 @@ interface Props {
   onFind: (name: string) => void;
 }
 
+/** Of an amount and its share over a bar: times are longer than numbers. */
+const AMOUNT_WIDTH = { beside: "108px", alone: "minmax(108px, 1fr)", phone: "84px" };
+const TIME_WIDTH = { beside: "138px", alone: "minmax(138px, 1fr)", phone: "84px" };
+
 export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFind }: Props) {
   // A function's own samples are at the leaves: what was turned round is counted as it was taken.
   const isUpright = shown.shape === "upright";
   const tree = isUpright ? shown : (upright.value ?? shown);
   const focus = isUpright ? zoomed : ROOT;
-  const [sort, setSort] = useSort(SORT_KEYS, { key: "self", descending: true });
+  const [sort, setSort] = useSort(FUNCTION_SORT_KEYS, { key: "self", descending: true });
   const all = useMemo(() => functionsOf(tree, focus), [tree, focus]);
   // Sorted once, and filtered with each letter of a search: sorting is what takes long.
   const sorted = useMemo(() => sortFunctions(all, sort.key, sort.descending), [all, sort]);
@@ -50,14 +53,15 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
   const chosen = selected.value;
   const chosenRow = useMemo(() => (chosen === null ? -1 : rowOf(rows, shown, chosen)), [rows, shown, chosen]);
   const whole = tree.total[focus] as number;
-  const share = (samples: number) => (whole > 0 ? samples / whole : 0);
   const room = nameRoom();
-  const columns: Column<FunctionRow, SortKey>[] = [
+  const width = counted.value.name === "nanoseconds" ? TIME_WIDTH : AMOUNT_WIDTH;
+  const columns: Column<FunctionRow, FunctionSortKey>[] = [
     {
       key: "name",
       title: "Function",
       hint: "Sort by name",
       number: false,
+      width: { beside: "minmax(120px, 1fr)", alone: "minmax(120px, 3fr)" },
       cell: (row) => (
         <span class="function" title={`${row.name}\n${row.kind}${row.module === "" ? "" : ` · ${row.module}`}`}>
           <i class="swatch" style={{ background: kindSwatch(kindOf(row.kind, false), theme) }} />
@@ -71,14 +75,16 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
       title: "Self",
       hint: "Samples in the function itself",
       number: true,
-      cell: (row) => <Amount samples={row.self} share={share(row.self)} />,
+      width,
+      cell: (row) => <Amount samples={row.self} share={shareOf(row.self, whole)} />,
     },
     {
       key: "total",
       title: "Total",
       hint: "Samples in the function and all that it calls; a recursion counts once",
       number: true,
-      cell: (row) => <Amount samples={row.total} share={share(row.total)} />,
+      width,
+      cell: (row) => <Amount samples={row.total} share={shareOf(row.total, whole)} />,
     },
   ];
   return (
@@ -112,7 +118,7 @@ export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFin
   );
 }
 
-export function Amount({ samples, share }: { samples: number; share: number }) {
+function Amount({ samples, share }: { samples: number; share: number }) {
   return (
     <span class="amount" title={`${amount(samples)}, ${percent(share)}`}>
       <i style={{ width: `${Math.min(100, share * 100)}%` }} />

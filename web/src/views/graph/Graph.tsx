@@ -1,15 +1,16 @@
 /** The lower half of both views: tools, flamegraph and table side by side. */
 import type { ComponentChildren } from "preact";
+import type { Measure, WindowMeasure } from "../../logic/graph/measure.ts";
 import type { Tree } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { sideNames } from "../../state/answers/compare.ts";
 import { searchResult } from "../../state/screen/search.ts";
 import { pointedFrame, pointedRow, select, selected } from "../../state/screen/selection.ts";
 import { theme } from "../../state/screen/theme.ts";
-import { changing, focus, tree, wholeSamples } from "../../state/screen/tree.ts";
+import { changing, focus, transformFile, tree, wholeSamples } from "../../state/screen/tree.ts";
 import { counted } from "../../state/screen/units.ts";
 import { Flamegraph } from "../flame/Flamegraph.tsx";
-import type { Measure, WindowMeasure } from "../flame/measure.ts";
+import { Unloaded } from "../lazyView.tsx";
 import { FramePanel, FrameTree } from "../lazyViews.tsx";
 import { Segments } from "../ui/Choice.tsx";
 import { Busy, EmptyNotice } from "../ui/Notices.tsx";
@@ -35,21 +36,26 @@ const PANES = [
   ["table", "Table"],
 ] as const;
 
+/** A hand on the graph selects a frame, or changes the tree. */
+function preload(): void {
+  transformFile.preload();
+  FramePanel.preload();
+}
+
 export function Graph({ measure, loading, download, tools, table }: Props) {
   const { tree: shown, fault } = tree.value;
   const { pane, layout, colour, open } = page.value;
   const zoomed = focus.value;
   const colourBy = colour || (shown?.diff ? "difference" : "kind");
   const whole = { ...measure, samples: wholeSamples.value, unit: counted.value, sideNames: sideNames.value };
+  const busy = loading || changing.value;
+  // Without the file that changes trees, what was there before stays.
+  const lost = changing.value && transformFile.failed.value && <Unloaded onRetry={transformFile.load} />;
   if (shown === null)
-    return fault === "" ? (
-      <Busy on={loading || changing.value} />
-    ) : (
-      <EmptyNotice title={`The answer is broken: ${fault}.`} />
-    );
+    return fault === "" ? lost || <Busy on={busy} /> : <EmptyNotice title={`The answer is broken: ${fault}.`} />;
   return (
-    <section class="card graph" aria-label="Profile">
-      <Busy on={loading || changing.value} />
+    <section class="card graph" aria-label="Profile" onPointerEnter={preload} onFocusCapture={preload}>
+      <Busy on={busy && lost === false} />
       <div class="toolbar">
         <SearchBox />
         <SearchFigures />
@@ -72,6 +78,7 @@ export function Graph({ measure, loading, download, tools, table }: Props) {
         <ColourChoice />
       </div>
       <Chips />
+      {lost}
       {zoomed.lost && (
         <div class="notice empty slim">
           The zoomed frame has no samples in this window, so all is shown.

@@ -1,8 +1,8 @@
 /** What can be done with a frame: the same by key, from its menu and from its panel. */
 import { exactPattern } from "../../logic/flame/search.ts";
 import { fitName } from "../../logic/text/names.ts";
+import { type Transform, transformsText, withTransform } from "../../logic/transform/list.ts";
 import { focusOf } from "../../logic/tree/focus.ts";
-import { type Transform, transformsText, withTransform } from "../../logic/tree/transform.ts";
 import { frameName, kindName, moduleName, ROOT, type Tree } from "../../logic/tree/tree.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { flamegraph } from "../../state/answers/explore.ts";
@@ -53,7 +53,7 @@ export function setTransforms(list: readonly Transform[]): void {
   navigate({ transform: transformsText(list), focus: "" });
 }
 
-export function addTransform(added: Transform): void {
+function addTransform(added: Transform): void {
   setTransforms(withTransform(transforms.value, added));
 }
 

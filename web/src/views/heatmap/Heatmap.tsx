@@ -10,7 +10,8 @@ import {
   spanWords,
 } from "../../logic/heatmap/heatmap.ts";
 import { COLUMN_MS, columnMs, parseMark, type Side } from "../../logic/heatmap/marks.ts";
-import { duration, plural } from "../../logic/text/format.ts";
+import { duration } from "../../logic/text/format.ts";
+import { amountHead, amountText, type Unit, unitOf } from "../../logic/text/unit.ts";
 import { spanText } from "../../logic/time/spans.ts";
 import { ordered } from "../../logic/time/windows.ts";
 import { linkTo, navigate, page } from "../../state/address/page.ts";
@@ -71,6 +72,8 @@ function HeatCard() {
   }
   const { grid, cells } = shown;
   const classes = classesOf(cells);
+  // Of samples of different rates, cells are CPU time.
+  const unit = unitOf(answer);
   const { a, b } = marks.value;
   return (
     <section class="card heat" aria-label="Heatmap">
@@ -89,7 +92,7 @@ function HeatCard() {
         <Marked letter="B" side={b} />
         <Actions a={a} b={b} />
         <span class="spring" />
-        <Legend classes={classes} />
+        <Legend classes={classes} unit={unit} />
       </div>
       <HeatCanvas
         cells={cells}
@@ -105,7 +108,7 @@ function HeatCard() {
         onMark={(window, which) => mark(which, spanText(window))}
         onClear={() => navigate({ markA: "", markB: "", focus: "" })}
         onRest={markRest}
-        wordsFor={(run) => plural(samplesWithin(cells, run), "sample")}
+        wordsFor={(run) => amountText(samplesWithin(cells, run), unit)}
       />
     </section>
   );
@@ -215,15 +218,15 @@ function Actions({ a, b }: { a: Side | null; b: Side | null }) {
   );
 }
 
-function Legend({ classes }: { classes: number[] }) {
+function Legend({ classes, unit }: { classes: number[]; unit: Unit }) {
   if (classes.length === 0) return null;
   return (
-    <ul class="legend heat-legend" aria-label="Samples in a cell">
-      <li>samples in a cell:</li>
+    <ul class="legend heat-legend" aria-label="What a colour stands for">
+      <li>{amountHead(unit)} in a cell:</li>
       {classes.map((_, i) => (
-        <li key={classText(classes, i)}>
+        <li key={i}>
           <i class="swatch" style={{ background: heatRamp(theme.value, i, classes.length) }} />
-          {classText(classes, i)}
+          {classText(classes, i, unit)}
         </li>
       ))}
     </ul>

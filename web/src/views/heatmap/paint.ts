@@ -5,7 +5,7 @@
 import type { Theme } from "../../logic/colour.ts";
 import { CLASSES, classOf, type Grid, merged, outline } from "../../logic/heatmap/heatmap.ts";
 import { axisNumber } from "../../logic/text/format.ts";
-import { paintTimeAxis } from "../ui/axis.ts";
+import { canvasFont, paintTimeAxis } from "../ui/axis.ts";
 import { stripes } from "../ui/stripes.ts";
 
 /** From few to many; on the light ground many are dark, on the dark ground bright. */
@@ -118,7 +118,7 @@ function paintGaps(context: CanvasRenderingContext2D, scene: HeatScene, plot: Pl
 function paintAxes(context: CanvasRenderingContext2D, scene: HeatScene, plot: Plot): void {
   const { grid, ratio, colour } = scene;
   context.fillStyle = colour("--dim");
-  context.font = `${11 * ratio}px system-ui, sans-serif`;
+  context.font = canvasFont(ratio);
   context.textAlign = "right";
   const unit =
     grid.stepMs >= 60_000
@@ -191,7 +191,7 @@ function paintMark(
   context.fillStyle = side;
   context.fillRect(left, top, box, box);
   context.fillStyle = colour("--panel");
-  context.font = `bold ${11 * ratio}px system-ui, sans-serif`;
+  context.font = canvasFont(ratio, "bold");
   context.textAlign = "center";
   context.textBaseline = "middle";
   context.fillText(letter, left + box / 2, top + box / 2 + ratio * 0.5);

@@ -1,13 +1,14 @@
 /** Every agent: when it was last heard of, what it took and lost, what it costs. */
-import { accountOf, limitsOf, refusalsOf } from "../../logic/agents/account.ts";
-import { type Agent, agentsOf, costOf, howMany, shareOf } from "../../logic/agents/agents.ts";
+import { accountOf, refusalsOf } from "../../logic/agents/account.ts";
+import { type Agent, agentsOf, costOf, cpuShareOf, howMany } from "../../logic/agents/agents.ts";
+import { limitsOf } from "../../logic/agents/limits.ts";
 import { idleText, lossOf } from "../../logic/agents/loss.ts";
 import { formatSelector } from "../../logic/labels/selector.ts";
 import { ago, brief, bytes, count, digits, duration, percent, plural } from "../../logic/text/format.ts";
 import { navigate, page } from "../../state/address/page.ts";
 import { nodes } from "../../state/answers/agents.ts";
 import { clockNow } from "../../state/live.ts";
-import { InstallLine } from "../bar/Install.tsx";
+import { InstallLine } from "../lazyViews.tsx";
 import { Check } from "../ui/Check.tsx";
 import { Go } from "../ui/Go.tsx";
 import { EmptyNotice, ErrorNotice, Missing } from "../ui/Notices.tsx";
@@ -94,7 +95,7 @@ const BADGES = {
 function NodeLine({ agent: { row, state } }: { agent: Agent }) {
   const badge = BADGES[state];
   const cost = costOf(row);
-  const share = shareOf(row);
+  const share = cpuShareOf(row);
   const ofOne = share === null ? "" : `${percent(row.agent_cores ?? 0)} of one CPU; `;
   const query = formatSelector([{ label: "node", operator: "=", value: row.node }]);
   const lost = lossOf(row.samples_lost);

@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { patternName } from "../../logic/flame/search.ts";
-import { hitsOf, ranBefore } from "../../logic/flame/timeline.ts";
+import { hitsOf, ranBefore, usualPeriodMs } from "../../logic/flame/timeline.ts";
+import { measureOf } from "../../logic/graph/measure.ts";
 import { laneOf, parseSelector } from "../../logic/labels/selector.ts";
 import { axisNumber, count, duration, plural } from "../../logic/text/format.ts";
 import { navigate, page } from "../../state/address/page.ts";
@@ -127,12 +128,7 @@ export function Before() {
         )}
       </BeforeTitle>
       <Graph
-        measure={{
-          title,
-          secondsPerSample: (answer.cpu_seconds ?? 0) / answer.samples,
-          coresPerSample: (answer.cores ?? 0) / answer.samples,
-          normalize: null,
-        }}
+        measure={measureOf(title, answer)}
         loading={loading}
         download={null}
         table={
@@ -161,12 +157,8 @@ function useRanBefore(): ReturnType<typeof ranBefore> {
 
 /** Milliseconds from one sample of the CPU or thread that is shown to the next, usually; null where none is. */
 function usePeriodMs(): number | null {
-  const values = chart.value.chart?.samples.value_ns ?? [];
-  return useMemo(() => {
-    const first = values.slice(0, 1_000).sort((a, b) => a - b);
-    const middle = first[Math.floor(first.length / 2)];
-    return middle === undefined ? null : Math.round(middle / 1e6);
-  }, [values]);
+  const { chart: drawn } = chart.value;
+  return useMemo(() => (drawn === null ? null : usualPeriodMs(drawn)), [drawn]);
 }
 
 function BeforeTitle({ children }: { children: ComponentChildren }) {

@@ -32,6 +32,7 @@ export function SampleTable({ chart, from, range, onTake }: Props) {
       title: "Time",
       hint: "When the sample was taken",
       number: false,
+      width: { beside: "104px" },
       cell: (sample) => momentText(from, samples.offset_ns[sample] as number, 1e9),
     },
     {
@@ -39,6 +40,7 @@ export function SampleTable({ chart, from, range, onTake }: Props) {
       title: "Thread",
       hint: "The thread that ran, and on which CPU; in the order of time",
       number: false,
+      width: { beside: "minmax(110px, 1fr)" },
       cell: (sample) => (
         <span title={`thread ${samples.tid[sample] ?? "?"} of ${samples.service[sample]}`}>
           {samples.thread[sample]} <small class="dim">CPU {samples.cpu[sample] ?? "?"}</small>
@@ -50,6 +52,7 @@ export function SampleTable({ chart, from, range, onTake }: Props) {
       title: "Innermost frame",
       hint: "What it was in; in the order of time",
       number: false,
+      width: { beside: "minmax(90px, 1.2fr)" },
       cell: (sample) => {
         const name = frameName(tree, boxOf[sample] as number);
         return <span title={name}>{fitName(name, NAME_ROOM)}</span>;
@@ -57,7 +60,7 @@ export function SampleTable({ chart, from, range, onTake }: Props) {
     },
   ];
   return (
-    <div class="tablebox samples">
+    <div class="tablebox">
       <VirtualTable
         label="Samples in the order of time"
         rows={rows}

@@ -8,15 +8,25 @@ interface Props {
   name: string;
   children: (close: () => void) => ComponentChildren;
   class?: string;
+  /** The pointer or the focus is on the button: what opens may be fetched now. */
+  onNear?: () => void;
 }
 
-export function Menu({ label, name, children, class: extra = "" }: Props) {
+export function Menu({ label, name, children, class: extra = "", onNear }: Props) {
   const [open, setOpen] = useState(false);
   const close = useCallback(() => setOpen(false), []);
   const ref = useDismiss(open, close);
   return (
     <div class={`menu ${extra}`} ref={ref}>
-      <button type="button" class="button" aria-expanded={open} title={name} onClick={() => setOpen(!open)}>
+      <button
+        type="button"
+        class="button"
+        aria-expanded={open}
+        title={name}
+        onPointerEnter={onNear}
+        onFocus={onNear}
+        onClick={() => setOpen(!open)}
+      >
         {label}
       </button>
       {open && <div class="menu-panel">{children(close)}</div>}

@@ -3,6 +3,7 @@
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { columnsFor, type Layout, type Width } from "../../logic/table/columns.ts";
 import { scrollToRow, visibleRows } from "../../logic/table/rows.ts";
 import { type Sort, sortOf, sortText } from "../../logic/table/sort.ts";
 import { navigate, page } from "../../state/address/page.ts";
@@ -13,8 +14,7 @@ export interface Column<Row, Key extends string> {
   title: string;
   hint: string;
   number: boolean;
-  /** Left out where the table is narrow. */
-  spare?: boolean;
+  width: Width;
   cell: (row: Row) => ComponentChildren;
 }
 
@@ -44,24 +44,20 @@ export function useSort<Key extends string>(
   return [sort, (wanted) => navigate({ sort: sortText(wanted) === sortText(usual) ? "" : sortText(wanted) })];
 }
 
-export const TABLE_ROW = 24;
+const TABLE_ROW = 24;
 
-/**
- * Characters of a name on a phone, beside the graph, and with the table alone; longer ones lose first what says least.
- */
-const PHONE_NAME = 18;
-const NARROW_NAME = 34;
-export const WIDE_NAME = 130;
+/** Characters of a name; longer ones lose first what says least. */
+const NAME_ROOM: Record<Layout, number> = { phone: 18, beside: 34, alone: 130 };
 /** As in `style/screens.css`. */
 const PHONE = "(max-width: 560px)";
 
-export function nameRoom(): number {
-  if (matchMedia(PHONE).matches) return PHONE_NAME;
-  return page.value.pane === "table" ? WIDE_NAME : NARROW_NAME;
+function layoutNow(): Layout {
+  if (matchMedia(PHONE).matches) return "phone";
+  return page.value.pane === "table" ? "alone" : "beside";
 }
 
-function cellClass({ number, spare }: { number: boolean; spare?: boolean }): string {
-  return `${number ? "number" : "text"}${spare ? " spare" : ""}`;
+export function nameRoom(layout: Layout = layoutNow()): number {
+  return NAME_ROOM[layout];
 }
 
 export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
@@ -72,6 +68,7 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
   const [scroll, setScroll] = useState(0);
   const [active, setActive] = useState(0);
   const head = TABLE_ROW;
+  const { shown: drawn, tracks } = columnsFor(columns, layoutNow(), size.width);
   const { first, behind } = visibleRows(rows.length, TABLE_ROW, scroll, Math.max(0, size.height - head));
 
   useEffect(() => {
@@ -115,17 +112,18 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
       aria-rowcount={rows.length + 1}
       aria-activedescendant={rows.length > 0 ? `${id}-${active}` : undefined}
       tabIndex={0}
+      style={{ "--columns": tracks }}
       onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
       onKeyDown={onKeyDown}
     >
       <div class="vtable-head" role="row" aria-rowindex={1}>
-        {columns.map((column) => {
+        {drawn.map((column) => {
           const sorted = column.key === sort.key;
           return (
             <div
               key={column.key}
               role="columnheader"
-              class={cellClass(column)}
+              class={column.number ? "number" : ""}
               aria-sort={sorted ? (sort.descending ? "descending" : "ascending") : "none"}
             >
               <button
@@ -158,8 +156,8 @@ export function VirtualTable<Row, Key extends string>(props: Props<Row, Key>) {
               onTake(row, event);
             }}
           >
-            {columns.map((column) => (
-              <div key={column.key} role="gridcell" class={cellClass(column)}>
+            {drawn.map((column) => (
+              <div key={column.key} role="gridcell" class={column.number ? "number" : ""}>
                 {column.cell(row)}
               </div>
             ))}

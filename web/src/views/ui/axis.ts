@@ -19,6 +19,13 @@ interface Axis {
   air: number;
 }
 
+/** CSS pixels of text on a canvas: as `--text-s`. */
+const TEXT = 11;
+
+export function canvasFont(ratio: number, weight: "normal" | "bold" = "normal"): string {
+  return `${weight} ${TEXT * ratio}px system-ui, sans-serif`;
+}
+
 /** With the context's font and colour; `mark` is told where each label belongs. */
 export function paintTimeAxis(
   context: CanvasRenderingContext2D,

@@ -120,6 +120,9 @@ export function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLTextAreaElement || (target instanceof HTMLElement && target.isContentEditable);
 }
 
+/** CSS pixels between the pointer and what stands beside it: to the side, below, above; and to the window's edge. */
+const BESIDE = { side: 14, below: 16, above: 12, edge: 8 };
+
 /** Puts something beside the pointer (CSS pixels of the window), on the other side where there is no room. */
 export function useBeside(x: number, y: number) {
   const element = useRef<HTMLDivElement>(null);
@@ -127,8 +130,9 @@ export function useBeside(x: number, y: number) {
     const box = element.current;
     if (box === null) return;
     const { width, height } = box.getBoundingClientRect();
-    const left = x + 14 + width > innerWidth - 8 ? Math.max(8, x - 14 - width) : x + 14;
-    const top = y + 16 + height > innerHeight - 8 ? Math.max(8, y - 12 - height) : y + 16;
+    const { side, below, above, edge } = BESIDE;
+    const left = x + side + width > innerWidth - edge ? Math.max(edge, x - side - width) : x + side;
+    const top = y + below + height > innerHeight - edge ? Math.max(edge, y - above - height) : y + below;
     box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
   });
   return element;

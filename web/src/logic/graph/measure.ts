@@ -1,10 +1,13 @@
-/** What samples of a flamegraph stand for, and a frame's figures in a sentence. */
+/**
+ * What samples of a graph stand for. In: an answer's sums, samples of a frame. Out: seconds, cores, and a frame's
+ * figures in a sentence.
+ */
 import type { Normalize } from "../../api/types.ts";
-import { normText, normUnit } from "../../logic/compare/norm.ts";
-import { changeWords, type SideNames } from "../../logic/compare/sideNames.ts";
-import { percent } from "../../logic/text/format.ts";
-import { amountText, type Unit } from "../../logic/text/unit.ts";
-import { changeOf, frameName, kindName, ROOT, type Tree } from "../../logic/tree/tree.ts";
+import { normText, normUnit } from "../compare/norm.ts";
+import { changeWords, type SideNames } from "../compare/sideNames.ts";
+import { percent, shareOf } from "../text/format.ts";
+import { amountText, type Unit } from "../text/unit.ts";
+import { changeOf, frameName, kindName, ROOT, type Tree } from "../tree/tree.ts";
 
 /** How samples become seconds and cores. */
 export interface Measure {
@@ -25,7 +28,31 @@ export interface WindowMeasure extends Measure {
   sideNames: SideNames;
 }
 
-export const shareOf = (value: number, whole: number) => (whole > 0 ? value / whole : 0);
+interface Sums {
+  samples: number;
+  cpu_seconds: number | null;
+  /** Of types that are time; of others the unit per second. */
+  cores: number | null;
+  rate?: number;
+}
+
+/** Of one window. */
+export function measureOf(title: string, { samples, cpu_seconds, cores, rate }: Sums): Measure {
+  return {
+    title,
+    secondsPerSample: shareOf(cpu_seconds ?? 0, samples),
+    coresPerSample: shareOf(cores ?? rate ?? 0, samples),
+    normalize: null,
+  };
+}
+
+/** Of a comparison: each sample stands for the same time, and cores are the server's to tell. */
+export function measureOfPair(title: string, periodNs: number, normalize: Normalize): Measure {
+  return { title, secondsPerSample: periodNs / 1e9, coresPerSample: 0, normalize };
+}
+
+export const secondsOf = (samples: number, { secondsPerSample }: Measure) => samples * secondsPerSample;
+export const coresOf = (samples: number, { coresPerSample }: Measure) => samples * coresPerSample;
 
 /** What a frame stands for, in a sentence that begins with its name. */
 export function frameText(tree: Tree, node: number, focus: number, measure: WindowMeasure): string {

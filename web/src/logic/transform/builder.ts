@@ -2,10 +2,10 @@
  * A tree while it is put together from another one's frames. In: paths, node by node, and what each of them has itself.
  * Out: a `Tree` whose totals are exactly the sums. Frames of one function under one caller are one node.
  */
-import { judge } from "./judge.ts";
-import { Pairs } from "./pairs.ts";
-import { STEP, type Steps, sorting } from "./slices.ts";
-import { assembling, frameName, isOfSelf, ROOT, type Tree, widths } from "./tree.ts";
+import { judge } from "../tree/judge.ts";
+import { Pairs } from "../tree/pairs.ts";
+import { STEP, type Steps, sorting } from "../tree/slices.ts";
+import { assembling, frameName, isOfSelf, ROOT, type Tree, widths } from "../tree/tree.ts";
 
 /** What adds up: samples, and in a difference those of side A and both sides in the unit of the normalisation. */
 export interface Measures {
@@ -20,24 +20,6 @@ export function measuresOf({ self, total, diff }: Tree): Measures {
     total: [total, diff.baseTotal, diff.norm, diff.baseNorm],
   };
 }
-
-/** What a frame is to a transform: the same number for the same kind, module and name; all folded frames have one. */
-export function* functionIds(tree: Tree): Steps<{ ids: Int32Array; pairs: Pairs }> {
-  const pairs = new Pairs(tree.strings.length);
-  const folded = tree.kinds.indexOf("trimmed");
-  const ids = new Int32Array(tree.size);
-  for (let i = 0; i < tree.size; i++) {
-    if ((i & STEP) === 0) yield;
-    const kind = tree.kind[i] as number;
-    ids[i] =
-      kind === folded
-        ? pairs.of(FOLDED, 0)
-        : pairs.of(tree.name[i] as number, (tree.module[i] as number) * tree.kinds.length + kind);
-  }
-  return { ids, pairs };
-}
-
-const FOLDED = -1;
 
 export class TreeBuilder {
   size = 1;

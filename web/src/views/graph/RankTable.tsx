@@ -2,9 +2,9 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { TopAnswer, TopRow } from "../../api/types.ts";
-import { duration, percent, plural } from "../../logic/text/format.ts";
+import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/table/rankRows.ts";
+import { duration, percent, plural, shareOf } from "../../logic/text/format.ts";
 import { amountHead, amountShort, amountText, rateText } from "../../logic/text/unit.ts";
-import { RANK_KEYS, type RankKey, rankShare, sortRanks } from "../../logic/tree/functions.ts";
 import { counted } from "../../state/screen/units.ts";
 import { layerName } from "../chart/LayerList.tsx";
 import { actionOf, actOnValue, VALUE_HINT } from "../chart/valueActions.ts";
@@ -14,6 +14,9 @@ interface Props {
   answer: TopAnswer<TopRow> | null;
   choice: ComponentChildren;
 }
+
+/** Pixels from which on there is room for all columns. */
+const ROOMY = 470;
 
 function shareText(share: number | null): string {
   return share === null ? "" : percent(share);
@@ -30,6 +33,7 @@ export function RankTable({ answer, choice }: Props) {
       title: answer?.by ?? "",
       hint: `Sort by name. ${VALUE_HINT}`,
       number: false,
+      width: { beside: "minmax(110px, 1fr)", alone: "minmax(110px, 2fr)" },
       cell: (row) => <span title={row.name}>{layerName(row.name, 0, answer?.by)}</span>,
     },
     {
@@ -37,6 +41,7 @@ export function RankTable({ answer, choice }: Props) {
       title: "Kernel",
       hint: "Share of its time that was spent in the kernel; sorted by the time itself",
       number: true,
+      width: { beside: "72px" },
       cell: (row) => shareText(rankShare(row, "kernel")),
     },
     {
@@ -44,7 +49,7 @@ export function RankTable({ answer, choice }: Props) {
       title: "Cut",
       hint: "Share of its time whose stacks lack their root; sorted by the time itself",
       number: true,
-      spare: true,
+      width: { beside: "58px", from: ROOMY },
       cell: (row) => shareText(rankShare(row, "cut")),
     },
     {
@@ -52,7 +57,7 @@ export function RankTable({ answer, choice }: Props) {
       title: "Unnamed",
       hint: "Share of its time whose stacks have a frame without a function's name; sorted by the time itself",
       number: true,
-      spare: true,
+      width: { beside: "88px", from: ROOMY },
       cell: (row) => shareText(rankShare(row, "unnamed")),
     },
     {
@@ -60,8 +65,9 @@ export function RankTable({ answer, choice }: Props) {
       title: unit.isTime ? "CPU time" : amountHead(unit),
       hint: `${unit.isTime ? "CPU time" : amountHead(unit)} in this window and its share`,
       number: true,
+      width: { beside: "140px", alone: "minmax(150px, 2fr)" },
       cell: (row) => {
-        const share = whole > 0 ? row.total / whole : 0;
+        const share = shareOf(row.total, whole);
         return (
           <span class="amount" title={`${rateText(row.cores ?? row.rate ?? 0, unit)}, ${amountText(row.total, unit)}`}>
             <i style={{ width: `${share * 100}%` }} />
@@ -73,7 +79,7 @@ export function RankTable({ answer, choice }: Props) {
     },
   ];
   return (
-    <div class="tablebox ranks">
+    <div class="tablebox">
       <div class="tablebox-title">
         {choice}
         <b>{answer === null ? "" : plural(rows.length, "value")}</b>

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { answerOf, diffOf, type Frame } from "../fixtures.ts";
-import { type Transform, transformed, transformsOf, transformsText, withTransform } from "./transform.ts";
-import { ancestors, diffTreeOf, frameName, moduleName, ROOT, type Tree, treeOf } from "./tree.ts";
+import { ancestors, diffTreeOf, frameName, moduleName, ROOT, type Tree, treeOf } from "../tree/tree.ts";
+import { type Transform, transformsOf, transformsText, withTransform } from "./list.ts";
+import { transformed } from "./transform.ts";
 
 /** Stacks as text, root first, with what each has itself of every measure: the ground truth of a tree. */
 type Stacks = Map<string, number[]>;

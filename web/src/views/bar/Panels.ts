@@ -1,0 +1,6 @@
+/** What opens below the buttons of the bar on top, in one file: apart, they would compress worse. */
+export { HelpDialog } from "./HelpDialog.tsx";
+export { InstallLine } from "./Install.tsx";
+export { Moments } from "./Moments.tsx";
+export { ProfileTypes } from "./ProfileTypes.tsx";
+export { ShareChoices } from "./Share.tsx";
