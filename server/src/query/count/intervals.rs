@@ -7,8 +7,8 @@
 
 use crate::query::ask::time::Window;
 use crate::query::count::ticks::TickTime;
-use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
+use crate::query::limits::reservation::Reservation;
 use crate::query::plan::steps::Steps;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ fn place(interval: &Interval, steps: Steps, except: Option<Window>) -> Option<(u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::count::exposure::summarize;
+    use crate::query::count::observed_time::summarize;
     use datafusion::execution::memory_pool::{GreedyMemoryPool, UnboundedMemoryPool};
 
     const S: i64 = 1_000_000_000;
@@ -224,7 +224,7 @@ mod tests {
             assert_eq!(found.lost, expected.lost);
             assert_eq!((found.nodes, &found.gaps), (6, &expected.gaps));
             assert!(expected.lost["ring_full"] > 0);
-            let all = |exposure: &crate::query::count::exposure::ObservedTime| {
+            let all = |exposure: &crate::query::count::observed_time::ObservedTime| {
                 [
                     exposure.observed_s.clone(),
                     exposure.by_node_s.clone(),

@@ -4,10 +4,10 @@
 
 pub(crate) mod adders;
 pub(crate) mod cell_plan;
-pub(crate) mod exposure;
 pub(crate) mod group_counts;
 pub(crate) mod intervals;
 pub(crate) mod matrix;
+pub(crate) mod observed_time;
 pub(crate) mod periods;
 pub(crate) mod scan;
 pub(crate) mod senders;

@@ -2,7 +2,7 @@
 //!
 //! In: a query to run. Out: its answer, or why it was refused. Knows nothing of what is asked.
 
-pub(crate) mod account;
 pub(crate) mod admission;
 pub(crate) mod error;
 pub(crate) mod parallel;
+pub(crate) mod reservation;

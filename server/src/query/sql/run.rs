@@ -1,8 +1,8 @@
 //! Read-only SQL over the tables.
 
-use crate::query::limits::account::Reservation;
 use crate::query::limits::admission::Admission;
 use crate::query::limits::error::QueryError;
+use crate::query::limits::reservation::Reservation;
 use crate::query::sql::bounds::{OF_ANY_SIZE, ROWS, bounded, few_references};
 use crate::query::sql::shape;
 use crate::store::{Snapshot, Table};

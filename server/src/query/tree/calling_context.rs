@@ -4,7 +4,7 @@
 //! them. What is kept never becomes stale, since ids are hashes of content.
 
 use crate::hash::MixState;
-use crate::query::limits::account::Reservation;
+use crate::query::limits::reservation::Reservation;
 use crate::query::tree::frame::{Frame, Kind, Missing, Name};
 use crate::query::tree::nodes::{NONE, Names, Nodes, Shape, Tree, picked};
 use std::collections::HashMap;

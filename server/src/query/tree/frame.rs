@@ -1,6 +1,6 @@
 //! Frames and stacks as queries see them, names ready to be shown. Does no I/O.
 
-use crate::query::limits::account::Reservation;
+use crate::query::limits::reservation::Reservation;
 use std::cmp::Ordering;
 use std::sync::Arc;
 

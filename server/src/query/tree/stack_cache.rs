@@ -1,13 +1,13 @@
 //! Stack ids to a tree, or to whole stacks with files and lines.
 //!
-//! What the tables say of stacks is read once and kept as one tree ([`CallingContextTree`]) from one query to the next, within a
-//! limit of memory: a tree that has grown beyond it is left to the queries that use it, and the next query begins a
-//! new one.
+//! What the tables say of stacks is read once and kept as one tree ([`CallingContextTree`]) from one query to the
+//! next, within a limit of memory: a tree that has grown beyond it is left to the queries that use it, and the next
+//! query begins a new one.
 
 use crate::hash::MixState;
-use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::{each_of, joined};
+use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
 use crate::query::plan::small_tables::collect_rows;
 use crate::query::tree::calling_context::{CallingContextTree, Leaf};

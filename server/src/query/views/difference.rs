@@ -2,7 +2,7 @@
 
 use crate::query::ask::question::Question;
 use crate::query::ask::time::Window;
-use crate::query::count::exposure::{ObservedTime, observe_each};
+use crate::query::count::observed_time::{ObservedTime, observe_each};
 use crate::query::count::periods::Counted;
 use crate::query::count::scan::scan;
 use crate::query::count::stack_counts::StackCounts;
@@ -12,9 +12,9 @@ use crate::query::difference::judge::{
     Criteria, Items, Judgement, Measure, Normalize, Side as Totals, Spread, TestResult, judge,
 };
 use crate::query::difference::packed_sums::{Lane, Several};
-use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::{blocking, both, each_of, joined};
+use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
 use crate::query::plan::scope::scope;
 use crate::query::plan::sources::parts;

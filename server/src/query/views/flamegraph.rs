@@ -1,14 +1,14 @@
 //! One window to one tree.
 
 use crate::query::ask::question::Question;
-use crate::query::count::exposure::{ObservedTime, observe};
+use crate::query::count::observed_time::{ObservedTime, observe};
 use crate::query::count::periods::{Counted, Periods};
 use crate::query::count::scan::scan;
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::count::weighted::WeightedCounts;
-use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::parallel::blocking;
+use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
 use crate::query::plan::scope::scope;
 use crate::query::plan::sources::parts;

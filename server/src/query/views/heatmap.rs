@@ -4,7 +4,7 @@
 use crate::column::coded::Projection;
 use crate::query::ask::question::Question;
 use crate::query::count::adders::period_of_code;
-use crate::query::count::exposure::{ObservedTime, observe};
+use crate::query::count::observed_time::{ObservedTime, observe};
 use crate::query::count::periods::{Counted, Periods};
 use crate::query::count::scan::{Accumulator, Rows, TIMES, codes, scan};
 use crate::query::limits::error::QueryError;

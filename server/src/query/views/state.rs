@@ -8,7 +8,7 @@
 //! or type comes in the same days.
 
 use crate::query::ask::time::Window;
-use crate::query::count::exposure::{LATE_NS, LOOK_BACK_NS};
+use crate::query::count::observed_time::{LATE_NS, LOOK_BACK_NS};
 use crate::query::plan::days::Days;
 use crate::query::plan::sources::in_whole_hours;
 use crate::store::{DataFile, Pending, Snapshot, Table};

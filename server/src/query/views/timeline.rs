@@ -6,7 +6,7 @@ use crate::label::Label;
 use crate::query::ask::question::Question;
 use crate::query::ask::selector::Selector;
 use crate::query::ask::time::Window;
-use crate::query::count::exposure::observe;
+use crate::query::count::observed_time::observe;
 use crate::query::count::scan::{Accumulator, Rows, TIMES, codes, scan};
 use crate::query::count::stack_counts::StackCounts;
 use crate::query::limits::error::QueryError;

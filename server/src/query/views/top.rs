@@ -2,8 +2,8 @@
 
 use crate::label::Label;
 use crate::query::ask::question::Question;
-use crate::query::count::exposure::{ObservedTime, observe, observe_each};
 use crate::query::count::group_counts::{Group, Grouped};
+use crate::query::count::observed_time::{ObservedTime, observe, observe_each};
 use crate::query::count::periods::Counted;
 use crate::query::difference::judge::{Criteria, Items, Judgement, Measure, Spread, TestResult, judge};
 use crate::query::difference::packed_sums::Lane;

@@ -1,8 +1,8 @@
 //! Rows of `samples` in memory: times, and codes of everything that comes again.
 //!
 //! In: batches that wait for their commit, or columns of files. Out: the same rows, and the order in which they stand
-//! in a file. A row is five numbers, whatever it says: what it has in common with others is in a [`Interner`], each once.
-//! So rows are compared, sorted and written without a look at their texts and ids.
+//! in a file. A row is five numbers, whatever it says: what it has in common with others is in an [`Interner`], each
+//! once. So rows are compared, sorted and written without a look at their texts and ids.
 
 use crate::column::coded::Values;
 use crate::column::runs::{begins, run_length};
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Combinations of a file's codes that have a place in an array; where there are more, each row's is looked up.
 const MAX_COMBINED: usize = 64 * 1024;
 
-/// Rows of `samples` by codes of a [`Interner`].
+/// Rows of `samples` by codes of an [`Interner`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples {
     pub(crate) ts_ns: Vec<i64>,
@@ -348,7 +348,7 @@ fn ranks(book: &Interner) -> Vec<u32> {
     ranks
 }
 
-/// What came lately, with its code in a [`Interner`]: rows of one batch have few CPUs. Of no use when the book is begun
+/// What came lately, with its code in an [`Interner`]: rows of one batch have few CPUs. Of no use when the interner is begun
 /// anew.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
@@ -383,7 +383,7 @@ impl<T: Copy + Eq> Places<T> {
     }
 }
 
-/// What the codes of a file's row group are in a [`Interner`].
+/// What the codes of a file's row group are in an [`Interner`].
 #[derive(Debug, Default)]
 pub(crate) struct Translation {
     names: [Vec<u32>; 5],

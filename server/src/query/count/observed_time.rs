@@ -17,8 +17,8 @@ use crate::query::ask::time::Window;
 use crate::query::count::intervals::{Interval, Intervals, LEAST_GAP_NS, Lost};
 use crate::query::count::senders::{Senders, senders};
 use crate::query::count::ticks::Ticks;
-use crate::query::limits::account::Reservation;
 use crate::query::limits::error::QueryError;
+use crate::query::limits::reservation::Reservation;
 use crate::query::plan::days::Days;
 use crate::query::plan::small_tables::collect_rows;
 use crate::query::plan::steps::Steps;
@@ -485,5 +485,5 @@ fn lost_within(intervals: &[Interval], window: Window) -> BTreeMap<String, i64> 
 }
 
 #[cfg(test)]
-#[path = "exposure_tests.rs"]
+#[path = "observed_time_tests.rs"]
 mod tests;
