@@ -19,6 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Requests and rows of many sizes come and go on many threads: the C library's allocator asks the kernel for fresh
 /// pages all the time, which takes more than reading a request does.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

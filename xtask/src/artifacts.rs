@@ -74,7 +74,7 @@ pub(crate) fn binaries(profile: Profile) -> Result<Binaries> {
     // lints', cargo would compile most dependencies twice.
     match profile {
         Profile::Debug => build.arg("--workspace"),
-        Profile::Up => build.args(["--profile", "up"]).args(SHIPPED),
+        Profile::Up => build.args(["--profile", "up", "--no-default-features"]).args(SHIPPED),
         Profile::Release => build.arg("--release").args(SHIPPED).args(MEASURED_BY),
     };
     progress::build(&mut build)?;

@@ -348,8 +348,8 @@ fn ranks(book: &Interner) -> Vec<u32> {
     ranks
 }
 
-/// What came lately, with its code in an [`Interner`]: rows of one batch have few CPUs. Of no use when the interner is begun
-/// anew.
+/// What came lately, with its code in an [`Interner`]: rows of one batch have few CPUs. Of no use when the interner is
+/// begun anew.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     manners: Places<SampleAttributes>,
