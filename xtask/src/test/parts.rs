@@ -45,8 +45,10 @@ const PAGE: &[Need] = &[Step("page-check"), Step("page-build")];
 
 /// The first that fits counts. `tidy` reads every file and always runs.
 const PARTS: &[Part] = &[
-    // A test holds its numbers against the code's.
-    part("server/docs/threats.md", &[], &[&[Unit("server")]]),
+    // Tests hold their numbers and words against the code's, and run their examples.
+    part("server/docs/", &[], &[SERVER]),
+    // A test of the page holds its limits against the page's words.
+    part("agent/docs/reference.md", &[], &[&[Step("page-unit")]]),
     // Another one holds the report against its records.
     part("xtask/bench/", &[], &[XTASK]),
     part("", &[".md"], &[]),
@@ -91,12 +93,13 @@ const PARTS: &[Part] = &[
     // The page.
     part("web/src/", &[".test.ts"], &[&[Step("page-check"), Related]]),
     part("web/src/", &[".ts", ".tsx"], &[PAGE, &[Related]]),
-    part("web/src/", &[".css"], &[PAGE]),
+    // A test reads all of them.
+    part("web/src/", &[".css"], &[PAGE, &[Step("page-unit")]]),
     part("web/public/", &[], &[PAGE]),
     part("web/scripts/", &[], &[PAGE]),
     part("web/index.html", &[], &[PAGE, XTASK]),
     part("web/e2e/", &[".spec.ts"], &[&[Step("page-check"), Spec]]),
-    part("web/e2e/", &[".ts"], &[&[Step("page-check"), Step("browser")]]),
+    part("web/e2e/", &[".ts", ".tsx"], &[&[Step("page-check"), Step("browser")]]),
     part(
         "web/playwright.config.ts",
         &[],
