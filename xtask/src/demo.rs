@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         };
         let stop = Stop::install()?;
         let mut stack = Stack::start(&options, &stop)?;
-        stack.wait_samples(Duration::from_secs(60), &stop)?;
+        stack.wait_samples(stack::FIRST_SAMPLES, &stop)?;
         let client = stack.client.clone();
         own = Some(stack);
         (stop, client)

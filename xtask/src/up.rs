@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::Result;
 
@@ -46,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         "sampling every CPU {} times a second, waiting for the first samples ...",
         args.frequency
     );
-    let outcome = stack.wait_samples(Duration::from_secs(60), &stop).and_then(|()| {
+    let outcome = stack.wait_samples(stack::FIRST_SAMPLES, &stop).and_then(|()| {
         println!("first samples arrived; Ctrl-C stops both");
         stay(&mut stack, &stop)
     });
