@@ -181,7 +181,7 @@ test("two selections at the same time are called by their names, not before and 
   const only = page.getByTestId("only");
   await expect(only.locator("option")).toContainText(["everything", "differs", `only in ${right}`, `only in ${left}`]);
   await only.selectOption("gone");
-  const table = page.locator(".tablebox.diff");
+  const table = page.locator(".tablebox");
   await expect(table.locator(".tablebox-title")).toContainText(`only in ${left} A, ${left} · B, ${right}`);
   await expect(table.locator(".vtable-row")).toHaveCount(1);
   await only.selectOption("");

@@ -3,9 +3,11 @@
 //! While nothing is taken in, what ingest would need is lent to queries: the busier part has what is there, and both
 //! together stay within the server's limit.
 
+use crate::lock::lock_mutex;
 use datafusion::common::{DataFusionError, Result, resources_datafusion_err};
-use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Ingest has its memory for itself from a request until so much later: several rounds of agents, which send every 5 s.
@@ -94,11 +96,118 @@ impl MemoryPool for QueryPool {
     }
 }
 
+/// What a session asked for in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// What the bytes were for.
+    pub(crate) what: String,
+    /// What the session had, and what it asked for beside that.
+    pub(crate) needed_bytes: usize,
+}
+
+/// The pool as one session of the query engine has it. It keeps in mind what was refused: the engine's error tells
+/// neither how much the session had itself nor, so, whether others left it too little.
+#[derive(Debug)]
+pub(crate) struct SessionPool {
+    pool: Arc<dyn MemoryPool>,
+    used: AtomicUsize,
+    refused: Mutex<Option<Refusal>>,
+}
+
+impl SessionPool {
+    pub(crate) fn of(pool: Arc<dyn MemoryPool>) -> Self {
+        Self {
+            pool,
+            used: AtomicUsize::new(0),
+            refused: Mutex::new(None),
+        }
+    }
+
+    /// What was refused last.
+    pub(crate) fn refused(&self) -> Option<Refusal> {
+        lock_mutex(&self.refused).clone()
+    }
+}
+
+impl std::fmt::Display for SessionPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, of which this session used {:?}", self.pool, self.used)
+    }
+}
+
+impl MemoryPool for SessionPool {
+    fn name(&self) -> &str {
+        "session"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.pool.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.pool.unregister(consumer);
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.used.fetch_add(additional, Ordering::Relaxed);
+        self.pool.grow(reservation, additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.used.fetch_sub(shrink, Ordering::Relaxed);
+        self.pool.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let taken = self.pool.try_grow(reservation, additional);
+        match taken {
+            Ok(()) => _ = self.used.fetch_add(additional, Ordering::Relaxed),
+            Err(_) => {
+                *lock_mutex(&self.refused) = Some(Refusal {
+                    what: reservation.consumer().name().to_owned(),
+                    needed_bytes: self.used.load(Ordering::Relaxed).saturating_add(additional),
+                });
+            }
+        }
+        taken
+    }
+
+    fn reserved(&self) -> usize {
+        self.pool.reserved()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        self.pool.memory_limit()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::execution::memory_pool::MemoryConsumer;
-    use std::sync::Arc;
+
+    #[test]
+    fn a_session_knows_what_it_had_when_it_was_refused() {
+        let all: Arc<dyn MemoryPool> = Arc::new(QueryPool::new(100, 100));
+        let session = Arc::new(SessionPool::of(Arc::clone(&all)));
+        let other = MemoryConsumer::new("another query").register(&all);
+        other.try_grow(60).unwrap();
+        let general: Arc<dyn MemoryPool> = session.clone();
+        let (first, second) = ("rows", "keys");
+        let [first, second] = [first, second].map(|name| MemoryConsumer::new(name).register(&general));
+        first.try_grow(30).unwrap();
+        assert_eq!(session.refused(), None);
+        second.try_grow(20).unwrap_err();
+        let refusal = Refusal {
+            what: "keys".to_owned(),
+            needed_bytes: 50,
+        };
+        assert_eq!(session.refused(), Some(refusal));
+        first.shrink(10);
+        second.try_grow(20).unwrap();
+        assert_eq!((session.reserved(), all.reserved()), (100, 100));
+        drop((first, second, other));
+        assert_eq!((all.reserved(), session.used.load(Ordering::Relaxed)), (0, 0));
+    }
 
     #[test]
     fn what_ingest_does_not_need_is_lent() {

@@ -1,5 +1,7 @@
 //! What can go wrong with a query, as the user is told it.
 
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
+
 /// An error of the query room. The message says what was wrong and where, the hint what is allowed or what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
@@ -60,6 +62,20 @@ impl QueryError {
         Self::TooLarge {
             message: message.into(),
             hint: hint.into(),
+        }
+    }
+
+    /// Who needs so many bytes of a pool was refused.
+    pub(crate) fn no_memory(what: String, needed_bytes: usize, pool: &dyn MemoryPool) -> Self {
+        let limit = match pool.memory_limit() {
+            MemoryLimit::Finite(limit) => limit,
+            _ => usize::MAX,
+        };
+        Self::NoMemory {
+            what,
+            needed_mib: needed_bytes.div_ceil(1 << 20),
+            used_mib: pool.reserved() >> 20,
+            limit_mib: limit >> 20,
         }
     }
 

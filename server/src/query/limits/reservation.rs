@@ -2,7 +2,7 @@
 
 use crate::query::limits::error::QueryError;
 use crate::store::Snapshot;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use std::sync::Arc;
 
 /// Bytes that are taken, and given back when this is dropped.
@@ -53,23 +53,14 @@ impl Reservation {
     }
 
     fn no_room(&self, more: usize) -> QueryError {
-        let limit = match self.pool.memory_limit() {
-            MemoryLimit::Finite(limit) => limit,
-            _ => usize::MAX,
-        };
         let what = self.reservation.consumer().name().to_owned();
-        QueryError::NoMemory {
-            what,
-            needed_mib: (self.reservation.size() + more).div_ceil(1 << 20),
-            used_mib: self.pool.reserved() >> 20,
-            limit_mib: limit >> 20,
-        }
+        QueryError::no_memory(what, self.reservation.size() + more, self.pool.as_ref())
     }
 }
 
 impl std::fmt::Debug for Reservation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Account")
+        f.debug_struct("Reservation")
             .field("bytes", &self.reservation.size())
             .finish_non_exhaustive()
     }

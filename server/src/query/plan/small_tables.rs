@@ -1,5 +1,6 @@
 //! Reads tables that are small, such as those of series, by the library.
 
+use crate::memory::query_pool::{Refusal, SessionPool};
 use crate::query::limits::error::QueryError;
 use crate::store::Snapshot;
 use arrow::array::RecordBatch;
@@ -8,14 +9,26 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::{Expr, SessionConfig, SessionContext};
 use futures::StreamExt;
 
-/// Errors of the engine, as the user is told them.
-pub(crate) fn engine_error(what: &'static str) -> impl Fn(DataFusionError) -> QueryError {
+/// Errors of the engine in a session, as the user is told them.
+pub(crate) fn engine_error<'c>(
+    what: &'static str,
+    context: &'c SessionContext,
+) -> impl Fn(DataFusionError) -> QueryError + 'c {
     move |error| match error.find_root() {
-        DataFusionError::ResourcesExhausted(_) => QueryError::too_large(
+        DataFusionError::ResourcesExhausted(_) => no_room(context),
+        _ => QueryError::internal(what, error),
+    }
+}
+
+/// Why a session was refused memory: whether others have it, or it needs too much itself.
+fn no_room(context: &SessionContext) -> QueryError {
+    let pool = &context.runtime_env().memory_pool;
+    match pool.downcast_ref::<SessionPool>().and_then(SessionPool::refused) {
+        Some(Refusal { what, needed_bytes }) => QueryError::no_memory(what, needed_bytes, pool.as_ref()),
+        None => QueryError::too_large(
             "the query needs more memory than queries may have",
             "ask for a shorter window, a narrower selector, or fewer groups",
         ),
-        _ => QueryError::internal(what, error),
     }
 }
 
@@ -32,13 +45,15 @@ pub(crate) async fn collect_rows(
     columns: &[&str],
     mut each: impl FnMut(&RecordBatch),
 ) -> Result<(), QueryError> {
+    let context = session(snapshot);
     let read = async {
-        let frame = session(snapshot).table(table).await?.filter(filter)?;
+        let frame = context.table(table).await?.filter(filter)?;
         frame.select_columns(columns)?.execute_stream().await
     };
-    let mut stream: SendableRecordBatchStream = read.await.map_err(engine_error(table))?;
+    let failed = engine_error(table, &context);
+    let mut stream: SendableRecordBatchStream = read.await.map_err(&failed)?;
     while let Some(batch) = stream.next().await {
-        each(&batch.map_err(engine_error(table))?);
+        each(&batch.map_err(&failed)?);
     }
     Ok(())
 }

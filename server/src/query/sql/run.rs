@@ -3,6 +3,7 @@
 use crate::query::limits::admission::Admission;
 use crate::query::limits::error::QueryError;
 use crate::query::limits::reservation::Reservation;
+use crate::query::plan::small_tables::engine_error;
 use crate::query::sql::bounds::{OF_ANY_SIZE, ROWS, bounded, few_references};
 use crate::query::sql::shape;
 use crate::store::{Snapshot, Table};
@@ -15,7 +16,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::prelude::SessionConfig;
+use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use serde_json::Value;
 
@@ -78,16 +79,21 @@ pub async fn sql(admission: &Admission, snapshot: &Snapshot, statement: &str) ->
         let limited = frame
             .limit(0, Some(admission.limits.sql_rows + 1))
             .map_err(statement_error)?;
-        return read(admission, snapshot, limited).await;
+        return read(admission, snapshot, &context, limited).await;
     }
-    read(admission, snapshot, frame).await
+    read(admission, snapshot, &context, frame).await
 }
 
 async fn read(
     admission: &Admission,
     snapshot: &Snapshot,
+    context: &SessionContext,
     frame: datafusion::prelude::DataFrame,
 ) -> Result<Rows, QueryError> {
+    let failed = |error: DataFusionError| match error.find_root() {
+        DataFusionError::ResourcesExhausted(_) => engine_error("run SQL", context)(error),
+        _ => statement_error(error),
+    };
     let fields = frame.schema().fields().clone();
     let columns = fields
         .iter()
@@ -100,9 +106,9 @@ async fn read(
         held: Reservation::new(snapshot, "rows of an answer"),
     };
     let mut bytes = 0;
-    let mut stream = frame.execute_stream().await.map_err(statement_error)?;
+    let mut stream = frame.execute_stream().await.map_err(failed)?;
     while let Some(batch) = stream.next().await {
-        let batch = batch.map_err(statement_error)?;
+        let batch = batch.map_err(failed)?;
         for row in 0..batch.num_rows() {
             if answer.rows.len() == admission.limits.sql_rows || bytes > admission.limits.sql_bytes {
                 answer.complete = false;
@@ -184,7 +190,6 @@ fn value(column: &ArrayRef, row: usize) -> Result<Value, QueryError> {
 /// What is wrong with a statement is its author's business, unless the disk or we are to blame.
 fn statement_error(error: DataFusionError) -> QueryError {
     match error.find_root() {
-        DataFusionError::ResourcesExhausted(_) => crate::query::plan::small_tables::engine_error("run SQL")(error),
         DataFusionError::ObjectStore(_)
         | DataFusionError::IoError(_)
         | DataFusionError::ParquetError(_)

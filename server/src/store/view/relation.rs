@@ -4,6 +4,7 @@
 //! pushed into Parquet, and adds the pending rows. Tables with a key answer with one row a key: filters apply before
 //! that, so that "of this day" keeps its meaning.
 
+use crate::memory::query_pool::SessionPool;
 use crate::store::buffer::arriving::Pending;
 use crate::store::table::data_file::DataFile;
 use crate::store::table::schema::Table;
@@ -21,6 +22,7 @@ use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, Pa
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -346,13 +348,21 @@ impl Snapshot {
         self.session_with(SessionConfig::new().with_information_schema(true))
     }
 
+    /// The runtime that all sessions share, but for who keeps this one's memory in mind.
+    fn session_runtime(&self) -> Arc<RuntimeEnv> {
+        let pool = SessionPool::of(self.memory_pool().clone());
+        let builder = RuntimeEnvBuilder::from_runtime_env(&self.runtime).with_memory_pool(Arc::new(pool));
+        // It has all its parts already; where it could not be put together, only a refusal says less.
+        builder.build_arc().unwrap_or_else(|_| self.runtime.clone())
+    }
+
     /// As [`Snapshot::session`], with the caller's options.
     pub fn session_with(&self, config: SessionConfig) -> SessionContext {
         let mut config = config;
         let options = config.options_mut();
         options.execution.parquet.pushdown_filters = true;
         options.execution.parquet.reorder_filters = true;
-        let context = SessionContext::new_with_config_rt(config, self.runtime.clone());
+        let context = SessionContext::new_with_config_rt(config, self.session_runtime());
         for table in Table::ALL {
             let provider = Arc::new(SnapshotTable::new(table, self.clone()));
             if let Err(error) = context.register_table(table.name(), provider) {
