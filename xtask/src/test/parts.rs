@@ -374,8 +374,11 @@ mod tests {
             asked(&["web/e2e/chart.spec.ts"]),
             ["browser: web/e2e/chart.spec.ts", "page-check: all", "tidy: all"]
         );
-        assert_eq!(asked(&["README.md", "server/docs/api.md"]), ["tidy: all"]);
-        assert_eq!(asked(&["server/docs/threats.md"]), ["tidy: all", "unit: server"]);
+        assert_eq!(asked(&["README.md", "web/docs/guide.md"]), ["tidy: all"]);
+        assert_eq!(
+            asked(&["server/docs/guide.md"]),
+            ["integration: server it", "tidy: all", "unit: server"]
+        );
         assert_eq!(asked(&[]), Vec::<String>::new());
     }
 
