@@ -14,8 +14,8 @@ use crate::http::{Client, integer};
 use crate::service::{POLL, Service, make_dir};
 use crate::signals::Stop;
 
-/// How long the first samples may take. On an idle machine they wait for the unwinding tables of large programs, such as
-/// the server itself, which the agent makes within its small CPU budget.
+/// How long the first samples may take. On an idle machine they wait for the unwinding tables of large programs, such
+/// as the server itself, which the agent makes within its small CPU budget.
 pub(crate) const FIRST_SAMPLES: Duration = Duration::from_secs(180);
 
 /// Where and how to run.
