@@ -159,6 +159,17 @@ test("of a hundred services the largest have names, the others are counted, and 
   await expect(offers.getByRole("option").last()).toBeInViewport({ ratio: 0.9 });
 });
 
+test("counts of thousands stand whole beside the graph", async ({ page, request }) => {
+  const stacks = [{ frames: [{ name: "main", module: "prog" }], samples: 8765 }];
+  const { query } = await stored(request, "thousands", stacks);
+  await page.goto(at(WINDOW, { query: query ?? "" }));
+  await drawn(page);
+  const amounts = page.locator(".amount em");
+  await expect(amounts.first()).toHaveText(/^8\D765$/);
+  const cut = await amounts.evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).length);
+  expect(cut).toBe(0);
+});
+
 test("two selections at the same time are called by their names, not before and after", async ({ page, request }) => {
   const main = { name: "main", module: "prog" };
   const [a, b] = await Promise.all(

@@ -29,7 +29,7 @@ interface Props {
 }
 
 /** Of an amount and its share over a bar: times are longer than numbers. */
-const AMOUNT_WIDTH = { beside: "108px", alone: "minmax(108px, 1fr)", phone: "84px" };
+const AMOUNT_WIDTH = { beside: "126px", alone: "minmax(126px, 1fr)", phone: "84px" };
 const TIME_WIDTH = { beside: "138px", alone: "minmax(138px, 1fr)", phone: "84px" };
 
 export function FunctionTable({ tree: shown, focus: zoomed, theme, choice, onFind }: Props) {
