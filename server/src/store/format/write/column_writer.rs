@@ -67,7 +67,7 @@ pub(crate) struct Group<'f> {
     pub(crate) rows: SerializedRowGroupWriter<'f, Vec<u8>>,
     /// Those that are still to come.
     pub(crate) columns: std::vec::IntoIter<ColumnDescPtr>,
-    pub(crate) zstd: Compressors<'f>,
+    pub(crate) compressors: Compressors<'f>,
     pub(crate) ranges: Ranges,
 }
 
@@ -94,8 +94,8 @@ impl Group<'_> {
         }
         let mut sink = TrackedWrite::new(Vec::with_capacity(times.len() * 5));
         let mut chunk = Chunk::new(&mut sink);
-        let most = self.zstd.effort.page_rows();
-        let pages = match self.zstd.effort {
+        let most = self.compressors.effort.page_rows();
+        let pages = match self.compressors.effort {
             WriteProfile::Fresh => Vec::new(),
             WriteProfile::Compact => pages_of_homes(origins, LEAST_PAGE_OF_THREAD, most),
         };
@@ -107,7 +107,7 @@ impl Group<'_> {
             let (page, behind) = rest.split_at(rows.min(rest.len()));
             rest = behind;
             let mut plain = Vec::with_capacity(page.len() * 5);
-            let blocks = match self.zstd.effort {
+            let blocks = match self.compressors.effort {
                 WriteProfile::Fresh => Blocks::Small,
                 WriteProfile::Compact => Blocks::smallest(page),
             };
@@ -223,7 +223,7 @@ impl Group<'_> {
     ) -> Result<(), ParquetError> {
         let (keys, values) = code_numbers(numbers);
         let rows: Vec<u32> = rows.iter().map(|row| keys[*row as usize]).collect();
-        let way = self.zstd.way_of_pages(&rows, values.len(), homes)?;
+        let way = self.compressors.way_of_pages(&rows, values.len(), homes)?;
         self.numbers(name, CodeStream::of_rows(&rows), &values, bytes, &way)
     }
 
@@ -246,7 +246,7 @@ impl Group<'_> {
     ) -> Result<(), ParquetError> {
         let (mut keys, kept) = dense(codes, book.stacks.len());
         let mut ids: Vec<i64> = kept.into_iter().map(|code| book.stacks[code]).collect();
-        let way = self.zstd.way_of_stacks(&keys, ids.len(), homes)?;
+        let way = self.compressors.way_of_stacks(&keys, ids.len(), homes)?;
         if let Some(places) = &way.places {
             // What no row has is the first one again: so nothing stands there that is not in the file, and a reader
             // can tell.
@@ -308,9 +308,9 @@ impl Group<'_> {
         let (rows, mut plain) = (codes.len(), Vec::new());
         let mut sink = TrackedWrite::new(Vec::new());
         let mut chunk = Chunk::new(&mut sink);
-        let values = match self.zstd.effort {
+        let values = match self.compressors.effort {
             WriteProfile::Fresh => dictionary.plain.clone(),
-            WriteProfile::Compact => self.zstd.compressor.compress(&dictionary.plain)?,
+            WriteProfile::Compact => self.compressors.compressor.compress(&dictionary.plain)?,
         };
         chunk.add(
             Page::DictionaryPage {
@@ -324,9 +324,9 @@ impl Group<'_> {
         let first_page = chunk.compressed;
         let width = match way.width {
             Some(width) => width,
-            None => self.zstd.width(dictionary.values, &codes)?,
+            None => self.compressors.width(dictionary.values, &codes)?,
         };
-        for page in way.cut(&codes, self.zstd.effort) {
+        for page in way.cut(&codes, self.compressors.effort) {
             let page_rows = page.len();
             plain.clear();
             let mut present = page;
@@ -342,10 +342,10 @@ impl Group<'_> {
             plain.push(width as u8);
             way.write(&present, width, &mut plain);
             let body = &plain[levels_bytes..];
-            let small = match self.zstd.effort {
+            let small = match self.compressors.effort {
                 WriteProfile::Fresh => None,
                 WriteProfile::Compact => {
-                    Some(self.zstd.zstd(way).compress(body)?).filter(|small| small.len() < body.len())
+                    Some(self.compressors.of(way).compress(body)?).filter(|small| small.len() < body.len())
                 }
             };
             let is_compressed = small.is_some();
@@ -365,9 +365,9 @@ impl Group<'_> {
         }
         let built = chunk.finish();
         let mut metadata = ColumnChunkMetaData::builder(column)
-            .set_compression(match self.zstd.effort {
+            .set_compression(match self.compressors.effort {
                 WriteProfile::Fresh => Compression::UNCOMPRESSED,
-                WriteProfile::Compact => Compression::ZSTD(ZstdLevel::try_new(self.zstd.effort.level())?),
+                WriteProfile::Compact => Compression::ZSTD(ZstdLevel::try_new(self.compressors.effort.level())?),
             })
             .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
             .set_num_values(rows as i64)

@@ -26,7 +26,7 @@ const PAGE_BYTES: usize = 50;
 pub(crate) struct PagePlan {
     /// The code that takes the place of each.
     pub(crate) places: Option<Vec<u32>>,
-    /// Bits of a code; none: what [`Group::width`] says.
+    /// Bits of a code; none: what [`Compressors::width`] says.
     pub(crate) width: Option<u32>,
     /// Without runs.
     is_each: bool,
@@ -62,7 +62,8 @@ pub(crate) struct Compressors<'g> {
 }
 
 impl Compressors<'_> {
-    pub(crate) fn zstd(&mut self, way: &PagePlan) -> &mut Compressor<'static> {
+    /// The one that pages of this plan are compressed with.
+    pub(crate) fn of(&mut self, way: &PagePlan) -> &mut Compressor<'static> {
         if way.is_fast { self.fast } else { self.compressor }
     }
 
@@ -158,7 +159,7 @@ impl Compressors<'_> {
         for page in way.cut(&CodeStream::of_rows(&placed), self.effort) {
             plain.clear();
             way.write(&page, way.width.unwrap_or(u32::BITS), &mut plain);
-            size += PAGE_BYTES + self.zstd(way).compress(&plain)?.len();
+            size += PAGE_BYTES + self.of(way).compress(&plain)?.len();
         }
         Ok(size)
     }

@@ -137,7 +137,7 @@ impl CodedFile {
             table: self.table,
             rows: self.writer.next_row_group()?,
             columns: of_table.into_iter(),
-            zstd: Compressors {
+            compressors: Compressors {
                 effort: self.effort,
                 compressor: &mut self.compressor,
                 fast: &mut self.fast,
